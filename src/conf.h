@@ -1,0 +1,93 @@
+/*
+ * conf.h - the configuration: an INI file and -o overrides become one typed, validated struct.
+ *
+ * Every key stands in one table (conf.c) with its type, range, default, unit and help text; parsing,
+ * validation, the documentation of keys and the dump are all made from that table. An unknown section or
+ * key, a bad value, a duplicate or a contradiction is an error that names file, line, the offending text
+ * and what was expected. Nothing here knows HTTP or JPEG beyond the names of keys.
+ */
+#ifndef DARKROOM_CONF_H
+#define DARKROOM_CONF_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "event.h"
+#include "stage.h"
+
+#define CONF_VARIANT_MAX 16
+#define CONF_NAME_MAX 32    /* bytes of a variant's name, with the zero */
+#define CONF_TEXT_MAX 256   /* bytes of any other text value, with the zero */
+#define CONF_THREADS_MAX 64 /* workers of one group: one bit each in a word */
+#define CONF_AUTO UINT64_MAX /* "auto" of keys that offer it */
+
+enum conf_respond_after { CONF_RESPOND_STORE = 1, CONF_RESPOND_DECODE };
+enum conf_damaged { CONF_DAMAGED_REJECT = 1, CONF_DAMAGED_ACCEPT };
+enum conf_tristate { CONF_DEFAULT = 0, CONF_NO, CONF_YES };
+
+struct conf_variant {
+	char name[CONF_NAME_MAX]; /* [a-z0-9_-]+ */
+	char operations[CONF_TEXT_MAX];
+	uint64_t quality; /* 1..100 */
+};
+
+struct conf_stage {
+	uint64_t threads;     /* CONF_AUTO; only stages with threads of their own: accept_read, disk_write */
+	uint64_t kind;        /* enum stage_kind, 0: the class's own */
+	uint64_t pass_through; /* enum conf_tristate */
+};
+
+struct conf {
+	struct {
+		char listen[CONF_TEXT_MAX]; /* HOST:PORT or [HOST]:PORT; port 0: any free one */
+		char root[CONF_TEXT_MAX];
+		uint64_t respond_after; /* enum conf_respond_after */
+		uint64_t damaged;       /* enum conf_damaged */
+		char allow_origin[CONF_TEXT_MAX]; /* "": no CORS headers */
+		uint64_t wait_timeout_ms;
+		uint64_t drain_timeout_ms;
+		uint64_t log_level; /* enum log_level */
+	} server;
+	struct {
+		char policy[CONF_NAME_MAX];
+		uint64_t threads; /* CONF_AUTO: one per core that the process may use */
+		uint64_t spin_us;
+	} scheduler;
+	struct {
+		uint64_t header_bytes, body_bytes, parts;
+		uint64_t pixels, pixels_progressive, scans, width, height;
+		uint64_t connections, images_in_flight, images_per_client; /* the last: 0 is no limit */
+		uint64_t header_timeout_ms, body_timeout_ms, idle_timeout_ms;
+		uint64_t body_rate; /* bytes/s that a body must keep up on average once body_timeout is over */
+		uint64_t memory_budget; /* bytes */
+	} limits;
+	struct conf_stage stage[STAGE_COUNT_MAX]; /* by index in graph_rows */
+	struct conf_variant variant[CONF_VARIANT_MAX]; /* in the file's order */
+	unsigned variant_count;
+};
+
+/* One -o SECTION.KEY=VALUE; variant.NAME.KEY and stage.NAME.KEY as well. */
+struct conf_override {
+	const char *text;
+};
+
+/*
+ * Reads path (NULL: defaults alone, with the three reference variants), applies the overrides, validates
+ * all. On success fills *conf and returns 0. Else returns -EINVAL (or -errno of the file) with every problem
+ * found as a line of its own in errors, a growable text of the caller. Main thread.
+ */
+struct text;
+int conf_load(struct conf *conf, const char *path, const char *const *overrides, size_t override_count,
+              struct text *errors);
+
+/* "FILE:LINE" of a key, "-o TEXT" or "default", for messages of those who check values further (the
+ * planner checks operations). Writes into out. */
+void conf_where(const char *path, const char *const *overrides, size_t override_count, const char *section,
+                const char *key, char *out, size_t size);
+
+/* Prints the documentation of every key, made from the table, as a commented INI file with defaults. */
+void conf_print_keys(FILE *to);
+
+#endif

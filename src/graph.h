@@ -1,0 +1,69 @@
+/*
+ * graph.h - the stage graph: one declared table of stages and edges, and its life.
+ *
+ * The program (stages/stages.c) defines graph_rows; the framework only walks it. A stage's index in the
+ * table is its id. Rows stand in pipeline order, which is the order that policies know.
+ */
+#ifndef DARKROOM_GRAPH_H
+#define DARKROOM_GRAPH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "stage.h"
+
+struct conf;
+struct graph;
+struct text;
+
+/* Which of the groups of threads serves the stage when stages have queues at all. */
+enum graph_group {
+	GRAPH_GROUP_PORT = 1, /* event loops, not bound to cores: a small answer never waits behind pixels */
+	GRAPH_GROUP_MAIN,     /* one worker per core, bound, following the policy */
+	GRAPH_GROUP_DISK,     /* threads that may block in system calls */
+	GRAPH_GROUP_COUNT
+};
+
+struct graph_row {
+	const struct stage_class *class;
+	enum graph_group group;
+	const char *targets[6]; /* names of the stages that this one may send to, NULL-terminated */
+};
+
+extern const struct graph_row graph_rows[];
+extern const unsigned graph_row_count; /* <= STAGE_COUNT_MAX */
+
+/* Index of the named stage in graph_rows, or -1. Any thread. */
+int graph_stage_index(const char *name);
+
+/*
+ * Makes stages, queues, groups and workers as the configuration says; threads are not started yet.
+ * queue_capacity: events that can exist at once, so that no push is ever refused. conf and app are
+ * borrowed and must outlive the graph. Returns 0 or -errno, the reason logged. Main thread.
+ */
+int graph_new(struct graph **out, const struct conf *conf, void *app, size_t queue_capacity);
+
+/* Starts all workers and returns when every worker_init is through. 0 or -errno, reason logged (workers
+ * already started are stopped). Main thread. */
+int graph_start(struct graph *g);
+
+/* Stops and joins all workers. Queues must be empty or hold events whose objects the caller frees after
+ * draining them with graph_discard(). Main thread. */
+void graph_stop(struct graph *g);
+
+/* After graph_stop(): takes the next event that was left in a queue, set aside, or NULL. */
+struct event *graph_discard(struct graph *g, unsigned *stage);
+
+void graph_free(struct graph *g);
+
+struct stage *graph_stage(struct graph *g, unsigned index);
+
+/* Instances of a partitioned stage: the workers of its group. */
+unsigned graph_stage_instance_count(const struct graph *g, unsigned index);
+
+/* Appends the value of the members "scheduler" and "stages" of /stats, as JSON. Any thread. */
+struct json;
+void graph_stats_json(struct graph *g, struct json *j);
+
+#endif

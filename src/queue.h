@@ -1,0 +1,52 @@
+/*
+ * queue.h - a bounded lock-free queue of events, many producers, many consumers, first come first
+ * served (D. Vyukov's bounded MPMC queue: a sequence number in each cell says whose turn it is).
+ *
+ * Written with C11 atomics rather than taken from Concurrency Kit, whose rings synchronise in inline
+ * assembly that the thread sanitizer cannot see; see shared measurements in README: any queue would do.
+ */
+#ifndef DARKROOM_QUEUE_H
+#define DARKROOM_QUEUE_H
+
+#include <stdalign.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "check.h"
+
+struct event;
+struct queue_cell;
+
+struct queue {
+	/* fixed after init */
+	struct queue_cell *cells;
+	size_t mask;
+	/* producers, atomic */
+	alignas(CACHE_LINE) _Atomic size_t tail;
+	/* consumers, atomic */
+	alignas(CACHE_LINE) _Atomic size_t head;
+};
+
+/* capacity is rounded up to a power of two. Returns 0 or -ENOMEM. */
+int queue_init(struct queue *q, size_t capacity);
+
+/* The queue must be empty. */
+void queue_fini(struct queue *q);
+
+/* Any thread. On true the queue owns the event (release); on false it is full and the caller still does. */
+bool queue_try_push(struct queue *q, struct event *ev);
+
+/* Any thread. The caller owns what is returned (acquire); NULL if there is nothing. */
+struct event *queue_try_pop(struct queue *q);
+
+/*
+ * Any thread. False if the oldest event is ready to be popped (acquire). A push that has claimed its
+ * cell but not yet filled it counts as not there: its pusher's fence comes after it (see group/idle.h).
+ */
+bool queue_is_empty(const struct queue *q);
+
+/* Any thread; a moment's length, for statistics. */
+size_t queue_length(const struct queue *q);
+
+#endif

@@ -1,0 +1,168 @@
+/*
+ * image.h - an upload, its images and their steps: the objects that events of the image stages stand for.
+ *
+ *   upload   one POST: the body's memory, 1..n images, the response that waits for them
+ *   image    one JPEG of it; its own event goes jpeg_decode -> ... -> stats, with its store job before that
+ *   step     one node of the plan for one image; its event goes to scale, blur or jpeg_encode
+ *
+ * After decoding, the image's event rests while its steps run, on any cores at once. The last step to end
+ * sends it on: to disk_write, or to stats if something failed. Every image ends in stats.
+ */
+#ifndef DARKROOM_IMAGE_H
+#define DARKROOM_IMAGE_H
+
+#include <stdalign.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "../src/conf.h"
+#include "../src/event.h"
+#include "../src/mem/budget.h"
+#include "disk_write.h"
+#include "plan.h"
+#include "problem.h"
+#include "registry.h"
+#include "store.h"
+
+struct json;
+struct picture;
+struct server;
+struct visit;
+
+#define IMAGE_MAGIC UINT32_C(0x494d4147)
+#define UPLOAD_MAGIC UINT32_C(0x55504c44)
+#define UPLOAD_FIELD_MAX 128 /* bytes kept of a part's name and file name, with the zero */
+
+struct step {
+	struct event event;
+	struct image *image;
+	unsigned index;          /* in the plan */
+	struct picture *input;   /* a reference, while the step is on its way or handled */
+};
+
+struct image_variant {
+	uint8_t *data; /* pool memory; NULL until encoded, and after it is stored */
+	size_t size;
+	uint32_t width, height;
+};
+
+struct image {
+	struct event event; /* first: image_of() */
+	uint32_t magic;
+	struct server *server;
+	struct upload *upload; /* holds a reference to it until stats is through */
+	char id[ULID_LENGTH + 1];
+	char part_name[UPLOAD_FIELD_MAX], file_name[UPLOAD_FIELD_MAX]; /* of the form's part; "" for a raw body */
+
+	/* set by jpeg_decode */
+	const uint8_t *source; /* slice of the upload's body; NULL once decoded */
+	size_t source_size;
+	uint32_t width, height; /* after orientation */
+	unsigned orientation;   /* EXIF, 1..8 */
+	bool is_damaged;
+	uint8_t *icc;           /* malloc'd profile or NULL */
+	size_t icc_size;
+	struct budget_waiter budget_waiter;
+	uint64_t reserved_bytes; /* of BUDGET_IMAGE */
+	struct disk_job store_job;
+
+	struct problem problem;         /* the first that happened; valid if has_failed */
+	atomic_flag problem_claimed;
+	_Atomic bool has_failed;
+	_Atomic unsigned steps_left;
+	struct image_variant variant[CONF_VARIANT_MAX];
+
+	struct image *registry_next;    /* under the registry's lock */
+	struct waiter *waiters;         /* under the registry's lock */
+	struct step step[];             /* plan.step_count */
+};
+
+struct upload {
+	uint32_t magic;
+	_Atomic unsigned refs;         /* one of the response, one per image */
+	struct server *server;
+	struct client_key client;
+	struct timing timing;          /* of all images together */
+	/* the body */
+	uint8_t *body;                 /* pool memory */
+	uint64_t body_reserved;        /* of BUDGET_BODY */
+	_Atomic unsigned body_refs;    /* images that still need it */
+	/* the response */
+	bool respond_after_decode;
+	struct event *waiter;          /* the connection's event; sent to accept_read when undone reaches 0 */
+	unsigned waiter_instance;
+	_Atomic unsigned undone;       /* images that the response still waits for */
+	bool is_form;
+	unsigned image_count;
+	struct image **image;
+	bool *decode_failed;           /* per image, set before undone is decremented: what a 202 may report while
+	                                * the images go on */
+	/* parts of the form that are no JPEG; set before the images start */
+	unsigned bad_part_count;
+	struct upload_bad_part {
+		char part_name[UPLOAD_FIELD_MAX], file_name[UPLOAD_FIELD_MAX];
+		struct problem problem;
+	} *bad_part;
+};
+
+/* ---- upload: from form_decode and accept_read ---- */
+
+/* Makes an upload that owns the body (pool memory, with body_reserved bytes of BUDGET_BODY); refs 1. NULL: no memory,
+ * and the body is still the caller's. images_max and bad_parts_max size its arrays. */
+struct upload *upload_new(struct server *s, uint8_t *body, uint64_t body_reserved, unsigned images_max,
+                          unsigned bad_parts_max);
+
+/* Adds an image whose source is a slice of the body; its id is new. NULL: no memory. */
+struct image *upload_add_image(struct upload *u, const uint8_t *source, size_t source_size, const char *part_name,
+                               size_t part_name_length, const char *file_name, size_t file_name_length);
+
+/* Adds a part that is no image; the caller fills the problem. */
+struct problem *upload_add_bad_part(struct upload *u, const char *part_name, size_t part_name_length,
+                                    const char *file_name, size_t file_name_length);
+
+/*
+ * Admits all images of the upload or none, then sends them to jpeg_decode. On 0 the waiter's event (set aside by the
+ * caller before) is no longer the caller's: it comes to accept_read, waiter_instance, when the response can be written.
+ * Else fills *problem (429, 503) and nothing was started.
+ */
+int upload_start(struct visit *v, struct upload *u, struct event *waiter, unsigned waiter_instance, struct problem *problem);
+
+/* Drops a reference; the last one frees the upload and its images. Any thread. */
+void upload_unref(struct upload *u);
+
+/* ---- image: from the image stages ---- */
+
+struct image *image_of(struct event *ev); /* checks the magic */
+struct step *step_of(struct event *ev);
+const struct plan_step *step_plan(const struct step *s);
+
+/* From jpeg_decode. The picture is owned (one reference). Lets the source go, tells a response that waits for decoding,
+ * and sends the root's steps on their way. The image's event is taken care of. */
+void image_decoded(struct visit *v, struct image *image, struct picture *root);
+
+/* From jpeg_decode: the image ends here with its problem. */
+void image_decode_failed(struct visit *v, struct image *image, const struct problem *problem);
+
+/* From scale and blur: s is through; its children go on with the result (owned, one reference). Drops s->input. */
+void step_done(struct visit *v, struct step *s, struct picture *result);
+
+/* From jpeg_encode: the variant's file is made (data is pool memory, owned). */
+void step_encoded(struct visit *v, struct step *s, uint8_t *data, size_t size, uint32_t width, uint32_t height);
+
+/* From any of the three: s and all below it cannot be done. */
+void step_failed(struct visit *v, struct step *s, const struct problem *problem);
+
+/* From disk_write: could not be stored. The event is still the caller's. */
+void image_set_problem(struct image *image, const struct problem *problem);
+
+/* From stats, as the last act on an image: frees what only processing needed, gives back its memory and its place, tells
+ * whoever waits. The image's event is taken care of; the image lives on with its upload. */
+void image_end(struct visit *v, struct image *image);
+
+/* Appends {"id":..., "width":..., "height":..., "variants": {...}} as an array element or document; is_stored: with the
+ * variants and their URLs, else with "status":"processing". */
+void image_json(struct json *j, const struct image *image, bool is_stored);
+
+#endif

@@ -1,0 +1,66 @@
+/*
+ * registry.h - the images that are in the making, by id, and who waits for them; and how many each client
+ * has in flight.
+ *
+ * Locked inside; held for a few instructions. Any thread.
+ */
+#ifndef DARKROOM_REGISTRY_H
+#define DARKROOM_REGISTRY_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct event;
+struct image;
+struct visit;
+
+/* A connection's event that waits for an image to be stored or to fail. Embedded in the connection. */
+struct waiter {
+	struct event *event; /* set aside by its owner before registry_wait() is called */
+	unsigned instance;   /* of accept_read: where the event is sent when the image has ended */
+	struct waiter *next;
+	struct image *image; /* under the lock; NULL: waits for nothing */
+};
+
+/* Who uploads: the address without the port, IPv4 mapped into IPv6. */
+struct client_key {
+	uint8_t address[16];
+};
+
+struct registry_client;
+
+struct registry {
+	pthread_mutex_t lock;
+	struct image **image_bucket;
+	struct registry_client **client_bucket;
+	size_t bucket_count; /* a power of two */
+};
+
+int registry_init(struct registry *r, size_t image_count_max); /* 0 or -ENOMEM */
+void registry_fini(struct registry *r);
+
+/* From form_decode: the image can be found and waited for from now on. Its id is set. */
+void registry_add(struct registry *r, struct image *image);
+
+/* From stats: the image is stored or has failed; those who wait for it are returned as a list, each to be sent on. */
+struct waiter *registry_remove(struct registry *r, struct image *image);
+
+enum registry_wait_result { REGISTRY_UNKNOWN = 0, REGISTRY_WAITS };
+
+/* If the image is in the making, w stands in its line and w->event is no longer the caller's. */
+enum registry_wait_result registry_wait(struct registry *r, const char *id, struct waiter *w);
+
+/* True if it was still waiting: its event is the caller's again. False: it is on its way through the queue. */
+bool registry_cancel(struct registry *r, struct waiter *w);
+
+/* True and *width, *height (0 if not decoded yet) if the image is in the making. */
+bool registry_find(struct registry *r, const char *id, uint32_t *width, uint32_t *height);
+
+/* Takes n slots for the client unless it would then have more than max in flight; *in_flight is what it has now.
+ * max 0: no limit, nothing counted. -EMFILE is never returned: 0, -EAGAIN (over the limit) or -ENOMEM. */
+int registry_client_take(struct registry *r, const struct client_key *key, unsigned n, uint64_t max, uint64_t *in_flight);
+void registry_client_give(struct registry *r, const struct client_key *key, unsigned n);
+
+#endif

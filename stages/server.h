@@ -1,0 +1,51 @@
+/*
+ * server.h - what all stages of one daemon share: visit_app() gives it.
+ *
+ * Fixed after start unless marked; made by server_init() in main's order, freed when all workers are stopped.
+ */
+#ifndef DARKROOM_SERVER_H
+#define DARKROOM_SERVER_H
+
+#include <stdalign.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "../src/conf.h"
+#include "../src/mem/budget.h"
+#include "plan.h"
+#include "registry.h"
+#include "store.h"
+
+struct graph;
+struct text;
+
+struct server {
+	const struct conf *conf;
+	struct graph *graph;
+	struct plan plan;
+	struct store store;
+	struct budget budget;     /* locked inside */
+	struct registry registry; /* locked inside: images in the making, by id; images per client */
+	int listen_fd[CONF_THREADS_MAX]; /* one SO_REUSEPORT listener per instance of accept_read, or with
+	                                  * is_listener_shared one, the first, for all; owned by server */
+	unsigned listen_count;
+	bool is_listener_shared;  /* thread-per-connection: an instance takes one connection at a time */
+	uint64_t start_ns;
+	/* atomic, any thread */
+	alignas(CACHE_LINE) _Atomic bool is_draining; /* stop accepting, answer with Connection: close; set once,
+	                                               * then stage_wake_all(accept_read) */
+	_Atomic bool is_ready;
+	alignas(CACHE_LINE) _Atomic uint64_t images_in_flight;
+	_Atomic uint64_t connections; /* open now */
+	/* totals since start, for /stats */
+	_Atomic uint64_t connections_accepted, connections_rejected;
+	_Atomic uint64_t requests;
+	_Atomic uint64_t responses_by_class[6]; /* [4]: 4xx */
+	_Atomic uint64_t images_stored, images_failed, input_bytes_stored, output_bytes_stored;
+};
+
+/* Appends the whole document of GET /stats. Any thread. */
+void server_stats_json(struct server *s, struct text *to);
+
+#endif
