@@ -1,0 +1,101 @@
+# darkroom - `make help` says what there is. Every variant of the build has a directory of its own under build/.
+VERSION := 0.1.0
+PREFIX  ?= /usr/local
+SYSCONFDIR ?= $(if $(filter /usr,$(PREFIX)),/etc,$(PREFIX)/etc)
+INSTALL ?= install
+ifeq ($(origin CC),default)
+CC := gcc
+endif
+AR ?= ar
+
+# address,undefined -> asan, thread -> tsan, undefined -> ubsan; no sanitizer -> plain, with DEBUG=1 debug
+variant := $(if $(findstring address,$(SAN)),asan,$(if $(findstring thread,$(SAN)),tsan,$(if $(SAN),ubsan,$(if $(filter 1,$(DEBUG)),debug,plain))))
+is_clang := $(findstring clang,$(notdir $(CC)))
+B := build/$(if $(is_clang),clang-)$(variant)
+
+OPT  ?= -O2 -g
+WARN := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wstrict-prototypes -Wmissing-prototypes \
+        -Wwrite-strings -Wvla -Wformat=2 -Wundef -Wcast-qual $(if $(SAN),,-Wnull-dereference) \
+        $(if $(filter 1,$(WERROR)),-Werror)
+# gcc warns that the thread sanitizer does not see fences: ours order flags only, the queues publish the data.
+SANFLAGS := $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer) \
+            $(if $(is_clang),,$(if $(findstring thread,$(SAN)),-Wno-tsan))
+HARDEN := $(if $(SAN),,-fstack-protector-strong -D_FORTIFY_SOURCE=2)
+DARKROOM_CPPFLAGS := -D_GNU_SOURCE -isystem /usr/share/include/llhttp \
+                     $(if $(or $(SAN),$(filter 1,$(DEBUG))),-DDARKROOM_DEBUG) $(CPPFLAGS)
+DARKROOM_CFLAGS := -std=c11 -pthread $(OPT) $(HARDEN) $(WARN) $(SANFLAGS) $(CFLAGS)
+DARKROOM_LDFLAGS := -pthread -Wl,-z,relro,-z,now $(SANFLAGS) $(LDFLAGS)
+LIBS := -ljpeg -levent_core -lhwloc -liniparser -lm -lpthread $(LDLIBS)
+
+# Sources at most three directories deep; llhttp comes as C files in Debian's node-llhttp.
+SRC    := $(sort $(wildcard $(foreach d,src stages,$d/*.c $d/*/*.c $d/*/*/*.c)))
+OBJ    := $(SRC:%.c=$B/%.o)
+LLHTTP := $(patsubst %,$B/llhttp/%.o,api http llhttp)
+TESTS  := $(patsubst %.c,$B/%,$(sort $(wildcard tests/unit/test_*.c)))
+
+say = $(if $(filter 1,$V),,@printf '  %-5s %s\n' $(1) $@;)
+
+.PHONY: all check asan tsan ubsan install clean help FORCE
+.DELETE_ON_ERROR:
+.SECONDARY:
+
+all: $B/darkroomd $(if $(filter build/plain,$B),build/darkroomd)
+
+build/darkroomd: build/plain/darkroomd
+	$(call say,COPY)ln -f $< $@
+
+$B/darkroomd: $(OBJ) $(LLHTTP) $B/flags
+	$(call say,LINK)$(CC) $(DARKROOM_LDFLAGS) -o $@ $(OBJ) $(LLHTTP) $(LIBS)
+
+$B/%.o: %.c $B/flags
+	@mkdir -p $(@D)
+	$(call say,CC)$(CC) $(DARKROOM_CPPFLAGS) $(EXTRA) -MMD -MP $(DARKROOM_CFLAGS) -c -o $@ $<
+
+$B/llhttp/%.o: /usr/share/llhttp/%.c $B/flags
+	@mkdir -p $(@D)
+	$(call say,CC)$(CC) $(DARKROOM_CPPFLAGS) $(DARKROOM_CFLAGS) -w -c -o $@ $<
+
+# Only the file that prints the version is compiled anew when it changes.
+$B/src/options.o $B/tests/unit/test_options.o: $B/version
+$B/src/options.o $B/tests/unit/test_options.o: EXTRA = -DDARKROOM_VERSION='"$(file < $B/version)"'
+$B/version: FORCE
+	@mkdir -p $B; v=$$(git describe --tags --always --dirty 2>/dev/null); v="$(VERSION)$${v:+ ($$v)}"; \
+	 echo "$$v" | cmp -s - $@ || echo "$$v" > $@
+$B/flags: FORCE
+	@mkdir -p $B; echo '$(CC) $(DARKROOM_CPPFLAGS) $(DARKROOM_CFLAGS) $(DARKROOM_LDFLAGS) $(LIBS) $(SRC)' | cmp -s - $@ || \
+	 echo '$(CC) $(DARKROOM_CPPFLAGS) $(DARKROOM_CFLAGS) $(DARKROOM_LDFLAGS) $(LIBS) $(SRC)' > $@
+
+# A test that includes a .c file to reach its statics takes that member's place in the archive.
+$B/libdarkroom.a: $(filter-out $B/src/main.o,$(OBJ)) $(LLHTTP)
+	$(call say,AR)rm -f $@; $(AR) qcs $@ $^
+$B/tests/unit/%: $B/tests/unit/%.o $B/libdarkroom.a
+	$(call say,LINK)$(CC) $(DARKROOM_LDFLAGS) -o $@ $^ -lcmocka $(LIBS)
+
+check: $(TESTS)
+	@scripts/check-units $(TESTS)
+asan:  ; @$(MAKE) --no-print-directory SAN=address,undefined check
+tsan:  ; @$(MAKE) --no-print-directory SAN=thread check
+ubsan: ; @$(MAKE) --no-print-directory SAN=undefined check
+
+install: $B/darkroomd
+	$(INSTALL) -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(SYSCONFDIR)/darkroom
+	$(INSTALL) -m 755 $B/darkroomd $(DESTDIR)$(PREFIX)/bin/darkroomd
+	test -e $(DESTDIR)$(SYSCONFDIR)/darkroom/darkroomd.ini || \
+	 $(INSTALL) -m 644 conf/darkroomd.ini $(DESTDIR)$(SYSCONFDIR)/darkroom/darkroomd.ini
+
+clean:
+	rm -rf build/plain build/debug build/asan build/tsan build/ubsan build/clang-* build/darkroomd
+
+help:
+	@printf '%s\n' \
+	 'make                  build build/darkroomd' \
+	 'make check            build and run the unit tests' \
+	 'make asan|tsan|ubsan  the unit tests under gcc'\''s or clang'\''s sanitizers' \
+	 'make SAN=LIST         build/asan/darkroomd (address,undefined), build/tsan/darkroomd (thread), ...' \
+	 'make install          DESTDIR= PREFIX=/usr/local SYSCONFDIR=; keeps a configuration that is there' \
+	 'make clean            remove what was built (a store in build/store stays)' \
+	 '' \
+	 'Variables: CC=gcc|clang (build/clang-* beside gcc'\''s), DEBUG=1 costly assertions, WERROR=1, V=1 show commands,' \
+	 '           OPT="-O2 -g", CPPFLAGS, CFLAGS, LDFLAGS, LDLIBS'
+
+-include $(OBJ:.o=.d) $(TESTS:=.d)
