@@ -15,7 +15,7 @@
 
 struct conf;
 struct graph;
-struct text;
+struct json;
 
 /* Which of the groups of threads serves the stage when stages have queues at all. */
 enum graph_group {
@@ -48,22 +48,21 @@ int graph_new(struct graph **out, const struct conf *conf, void *app, size_t que
  * already started are stopped). Main thread. */
 int graph_start(struct graph *g);
 
-/* Stops and joins all workers. Queues must be empty or hold events whose objects the caller frees after
- * draining them with graph_discard(). Main thread. */
+/* Stops and joins all workers. Nothing may be in flight, or it stays where it is. Main thread. */
 void graph_stop(struct graph *g);
 
-/* After graph_stop(): takes the next event that was left in a queue, set aside, or NULL. */
-struct event *graph_discard(struct graph *g, unsigned *stage);
-
+/* All queues must be empty. NULL is ignored. */
 void graph_free(struct graph *g);
+
+/* The app given to graph_new(). */
+void *graph_app(const struct graph *g);
 
 struct stage *graph_stage(struct graph *g, unsigned index);
 
 /* Instances of a partitioned stage: the workers of its group. */
 unsigned graph_stage_instance_count(const struct graph *g, unsigned index);
 
-/* Appends the value of the members "scheduler" and "stages" of /stats, as JSON. Any thread. */
-struct json;
+/* Appends the members "scheduler" and "stages" of /stats to an open JSON object. Any thread. */
 void graph_stats_json(struct graph *g, struct json *j);
 
 #endif

@@ -31,6 +31,7 @@ struct stage_class {
 	enum stage_kind kind; /* unless [stage.NAME] kind says otherwise */
 	unsigned batch_max;   /* events per call, 1..VISIT_BATCH_MAX */
 	bool pass_through;    /* unless [stage.NAME] pass_through says otherwise */
+	bool returns_later;   /* events set aside here come back through stage_push(): keeps its queue even if pass-through */
 	size_t scratch_size;  /* zeroed, cache-line aligned, one per worker that may run the handler: reused
 	                       * contexts. For a partitioned stage it is the instance. */
 
@@ -40,7 +41,7 @@ struct stage_class {
 	void (*worker_fini)(struct visit *v, void *scratch);
 
 	/* Owns batch[0..n) and returns how many it has handled: each of those was sent, set aside or has
-	 * ended; the rest is untouched and goes back to the head of the queue. */
+	 * ended; the rest is untouched and goes back to its queue. */
 	unsigned (*handle)(struct visit *v, struct event *const *batch, unsigned n);
 
 	/* Sources only (else NULL): looks at the world outside, serves what is ready there, returns how

@@ -59,7 +59,7 @@ struct image {
 	/* set by jpeg_decode */
 	const uint8_t *source; /* slice of the upload's body; NULL once decoded */
 	size_t source_size;
-	uint32_t width, height; /* after orientation */
+	_Atomic uint32_t width, height; /* after orientation; atomic for whoever asks while it is in the making */
 	unsigned orientation;   /* EXIF, 1..8 */
 	bool is_damaged;
 	uint8_t *icc;           /* malloc'd profile or NULL */
@@ -68,9 +68,9 @@ struct image {
 	uint64_t reserved_bytes; /* of BUDGET_IMAGE */
 	struct disk_job store_job;
 
-	struct problem problem;         /* the first that happened; valid if has_failed */
+	struct problem problem;         /* the first that happened; its writer is who claimed it first */
 	atomic_flag problem_claimed;
-	_Atomic bool has_failed;
+	_Atomic bool has_failed;        /* problem is valid */
 	_Atomic unsigned steps_left;
 	struct image_variant variant[CONF_VARIANT_MAX];
 
@@ -89,6 +89,7 @@ struct upload {
 	uint8_t *body;                 /* pool memory */
 	uint64_t body_reserved;        /* of BUDGET_BODY */
 	_Atomic unsigned body_refs;    /* images that still need it */
+	bool is_client_counted;        /* limits.images_per_client was in force when it was admitted */
 	/* the response */
 	bool respond_after_decode;
 	struct event *waiter;          /* the connection's event; sent to accept_read when undone reaches 0 */
@@ -161,8 +162,8 @@ void image_set_problem(struct image *image, const struct problem *problem);
  * whoever waits. The image's event is taken care of; the image lives on with its upload. */
 void image_end(struct visit *v, struct image *image);
 
-/* Appends {"id":..., "width":..., "height":..., "variants": {...}} as an array element or document; is_stored: with the
- * variants and their URLs, else with "status":"processing". */
+/* Appends the members (id, url, width, height, ..., variants) to an open JSON object; is_stored: with the variants and
+ * their URLs, else with "status":"processing". */
 void image_json(struct json *j, const struct image *image, bool is_stored);
 
 #endif

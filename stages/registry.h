@@ -59,7 +59,7 @@ bool registry_cancel(struct registry *r, struct waiter *w);
 bool registry_find(struct registry *r, const char *id, uint32_t *width, uint32_t *height);
 
 /* Takes n slots for the client unless it would then have more than max in flight; *in_flight is what it has now.
- * max 0: no limit, nothing counted. -EMFILE is never returned: 0, -EAGAIN (over the limit) or -ENOMEM. */
+ * max 0: no limit, and nothing is counted. Returns 0, -EAGAIN (over the limit) or -ENOMEM. */
 int registry_client_take(struct registry *r, const struct client_key *key, unsigned n, uint64_t max, uint64_t *in_flight);
 void registry_client_give(struct registry *r, const struct client_key *key, unsigned n);
 

@@ -1,7 +1,7 @@
 /*
  * server.h - what all stages of one daemon share: visit_app() gives it.
  *
- * Fixed after start unless marked; made by server_init() in main's order, freed when all workers are stopped.
+ * Fixed after start unless marked; made by server_init().
  */
 #ifndef DARKROOM_SERVER_H
 #define DARKROOM_SERVER_H
@@ -31,6 +31,7 @@ struct server {
 	                                  * is_listener_shared one, the first, for all; owned by server */
 	unsigned listen_count;
 	bool is_listener_shared;  /* thread-per-connection: an instance takes one connection at a time */
+	char url[CONF_TEXT_MAX]; /* of the first listener, with the port that it got */
 	uint64_t start_ns;
 	/* atomic, any thread */
 	alignas(CACHE_LINE) _Atomic bool is_draining; /* stop accepting, answer with Connection: close; set once,
@@ -44,6 +45,13 @@ struct server {
 	_Atomic uint64_t responses_by_class[6]; /* [4]: 4xx */
 	_Atomic uint64_t images_stored, images_failed, input_bytes_stored, output_bytes_stored;
 };
+
+/* Opens the store, makes the graph and opens the listeners; nothing runs yet. conf is borrowed. 0 or -errno, the reason
+ * logged. Main thread. */
+int server_init(struct server *s, const struct conf *conf, const struct plan *plan);
+
+/* After graph_stop(), with no image in flight. Main thread. */
+void server_fini(struct server *s);
 
 /* Appends the whole document of GET /stats. Any thread. */
 void server_stats_json(struct server *s, struct text *to);

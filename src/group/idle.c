@@ -1,0 +1,111 @@
+/* idle.c - the only place that knows how workers sleep and are woken; see idle_note in idle.h. */
+#include "idle.h"
+
+#include <errno.h>
+#include <unistd.h>
+
+#include "group.h"
+
+static uint64_t bit_of(const struct worker *w)
+{
+	return UINT64_C(1) << w->index;
+}
+
+static void write_wake(struct worker *w)
+{
+	const uint64_t one = 1;
+
+	/* EAGAIN: the counter is at its maximum, so it is readable, which is all that matters. */
+	while (write(w->wake_fd, &one, sizeof one) < 0 && errno == EINTR)
+		continue;
+}
+
+/* P3 and P4 for a caller that has its fence behind it. */
+static void wake_one(struct group *g, uint64_t may_visit, struct worker *waker)
+{
+	if (atomic_load_explicit(&g->searchers, memory_order_relaxed) & may_visit)
+		return;
+	uint64_t candidates = atomic_load_explicit(&g->sleepers, memory_order_relaxed) & may_visit;
+
+	while (candidates) {
+		uint64_t bit = candidates & (~candidates + 1);
+
+		candidates &= ~bit;
+		if (atomic_fetch_and_explicit(&g->sleepers, ~bit, memory_order_relaxed) & bit) {
+			write_wake(&g->workers[__builtin_ctzll(bit)]);
+			if (waker)
+				counter_add(&waker->counters.wakes_sent, 1);
+			return;
+		}
+	}
+}
+
+void idle_wake(struct group *g, uint64_t may_visit, struct worker *waker)
+{
+	atomic_thread_fence(memory_order_seq_cst); /* P2, with S5 and S3 */
+	wake_one(g, may_visit, waker);
+}
+
+void idle_wake_all(struct group *g)
+{
+	atomic_thread_fence(memory_order_seq_cst); /* as P2: what has changed is seen at S6, or the sleeper here */
+	for (unsigned i = 0; i < g->worker_count; i++) {
+		atomic_fetch_and_explicit(&g->sleepers, ~bit_of(&g->workers[i]), memory_order_relaxed);
+		write_wake(&g->workers[i]);
+	}
+}
+
+void idle_search(struct worker *w)
+{
+	atomic_fetch_or_explicit(&w->group->searchers, bit_of(w), memory_order_relaxed);
+}
+
+void idle_found(struct worker *w)
+{
+	struct group *g = w->group;
+
+	atomic_fetch_and_explicit(&g->searchers, ~bit_of(w), memory_order_relaxed);
+	atomic_thread_fence(memory_order_seq_cst); /* S3, with P2: an event whose pusher saw our bit is seen below */
+	for (unsigned i = 0; i < g->visit_set_count; i++) {
+		const struct stage *s = g->visit_set[i];
+		uint64_t others = stage_may_visit(s, w->index) & ~bit_of(w);
+
+		if (s->queue && others && !queue_is_empty(stage_queue(s, w->index)))
+			wake_one(g, others, w);
+	}
+}
+
+void idle_announce(struct worker *w)
+{
+	struct group *g = w->group;
+
+	atomic_fetch_or_explicit(&g->sleepers, bit_of(w), memory_order_relaxed);
+	atomic_fetch_and_explicit(&g->searchers, ~bit_of(w), memory_order_relaxed);
+	w->is_announced = true;
+	atomic_thread_fence(memory_order_seq_cst); /* S5, with P2 */
+}
+
+void idle_retract(struct worker *w)
+{
+	if (!w->is_announced)
+		return;
+	w->is_announced = false;
+	if (!(atomic_fetch_and_explicit(&w->group->sleepers, ~bit_of(w), memory_order_relaxed) & bit_of(w)))
+		w->was_woken = true;
+}
+
+bool idle_sees_work(const struct worker *w)
+{
+	const struct group *g = w->group;
+
+	for (unsigned i = 0; i < g->visit_set_count; i++) {
+		const struct stage *s = g->visit_set[i];
+
+		if (queue_is_empty(stage_queue(s, w->index)))
+			continue;
+		/* Relaxed: if it is taken, its holder looks at the queue after letting go, and wakes. */
+		if (s->kind != STAGE_EXCLUSIVE || !atomic_load_explicit(&s->is_taken, memory_order_relaxed))
+			return true;
+	}
+	return false;
+}

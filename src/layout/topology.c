@@ -1,0 +1,118 @@
+/* topology.c - hwloc's view of the machine, reduced to what the graph needs. */
+#include "topology.h"
+
+#include <errno.h>
+#include <hwloc.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../log.h"
+
+struct topology {
+	hwloc_topology_t hwloc;
+	unsigned core_count;
+};
+
+int topology_new(struct topology **out)
+{
+	struct topology *t = calloc(1, sizeof *t);
+
+	if (!t)
+		return -ENOMEM;
+	if (hwloc_topology_init(&t->hwloc)) {
+		free(t);
+		return -ENOMEM;
+	}
+	/* Caches, packages and devices are not asked for yet; leaving them out makes start-up fast on large machines. */
+	hwloc_topology_set_all_types_filter(t->hwloc, HWLOC_TYPE_FILTER_KEEP_NONE);
+	hwloc_topology_set_type_filter(t->hwloc, HWLOC_OBJ_CORE, HWLOC_TYPE_FILTER_KEEP_ALL);
+	if (hwloc_topology_load(t->hwloc)) {
+		int err = errno ? -errno : -EIO;
+
+		log_error("cannot read the machine's topology: %s", strerror(-err));
+		hwloc_topology_destroy(t->hwloc);
+		free(t);
+		return err;
+	}
+	int cores = hwloc_get_nbobjs_by_type(t->hwloc, HWLOC_OBJ_CORE);
+
+	/* Some virtual machines show no cores, only processing units. */
+	if (cores <= 0)
+		cores = hwloc_get_nbobjs_by_type(t->hwloc, HWLOC_OBJ_PU);
+	t->core_count = cores > 0 ? (unsigned)cores : 1;
+	*out = t;
+	return 0;
+}
+
+void topology_free(struct topology *t)
+{
+	if (!t)
+		return;
+	hwloc_topology_destroy(t->hwloc);
+	free(t);
+}
+
+unsigned topology_core_count(const struct topology *t)
+{
+	return t->core_count;
+}
+
+/* Path of our cgroup's cpu.max (cgroup v2): the line "0::PATH" of /proc/self/cgroup. */
+static bool quota_path(char *path, size_t size)
+{
+	FILE *f = fopen("/proc/self/cgroup", "re");
+	char line[4096];
+	bool found = false;
+
+	if (!f)
+		return false;
+	while (!found && fgets(line, sizeof line, f)) {
+		if (strncmp(line, "0::", 3) != 0)
+			continue;
+		line[strcspn(line, "\n")] = '\0';
+		const char *group = strcmp(line + 3, "/") == 0 ? "" : line + 3;
+		int n = snprintf(path, size, "/sys/fs/cgroup%s/cpu.max", group);
+		found = n > 0 && (size_t)n < size;
+	}
+	fclose(f);
+	return found;
+}
+
+unsigned topology_cpu_quota(const struct topology *t)
+{
+	char path[4200];
+	unsigned long long quota_us, period_us;
+
+	/* An absent or unreadable file is no quota. */
+	if (!quota_path(path, sizeof path))
+		return t->core_count;
+	FILE *f = fopen(path, "re");
+
+	if (!f)
+		return t->core_count;
+	int n = fscanf(f, "%llu %llu", &quota_us, &period_us); /* "max 100000": no number, no quota */
+
+	fclose(f);
+	if (n != 2 || period_us == 0)
+		return t->core_count;
+	unsigned long long cores = (quota_us + period_us - 1) / period_us;
+
+	if (cores == 0)
+		return 1;
+	return cores < t->core_count ? (unsigned)cores : t->core_count;
+}
+
+int topology_bind(const struct topology *t, unsigned core)
+{
+	hwloc_obj_t object = hwloc_get_obj_by_type(t->hwloc, HWLOC_OBJ_CORE, core % t->core_count);
+
+	if (!object)
+		object = hwloc_get_obj_by_type(t->hwloc, HWLOC_OBJ_PU, core % t->core_count);
+	if (!object)
+		return -ENOENT;
+	if (hwloc_set_cpubind(t->hwloc, object->cpuset, HWLOC_CPUBIND_THREAD))
+		return errno ? -errno : -EIO;
+	return 0;
+}

@@ -1,0 +1,40 @@
+/*
+ * cohort.c - the wavefront: forward over the pipeline, then backward (Larus & Parkes 2002, 4.1; Gordon 2010,
+ * 2.4.2). For four stages 0 1 2 3 3 2 1 0, and again: the stage at the turn is visited twice, since the
+ * first visit's output may have come back to it.
+ */
+#include "policy.h"
+
+#include "../check.h"
+
+struct cohort {
+	unsigned n;
+	unsigned at; /* position in the wave of 2 n visits */
+};
+
+static_assert(sizeof(struct cohort) <= POLICY_STATE_MAX, "a worker keeps the state");
+
+static void cohort_reset(void *state, unsigned n)
+{
+	struct cohort *c = state;
+
+	assert(n > 0);
+	c->n = n;
+	c->at = 2 * n - 1;
+}
+
+static unsigned cohort_next(void *state, bool found)
+{
+	struct cohort *c = state;
+
+	(void)found;
+	c->at = (c->at + 1) % (2 * c->n);
+	return c->at < c->n ? c->at : 2 * c->n - 1 - c->at;
+}
+
+const struct policy_class policy_cohort = {
+	.name = "cohort",
+	.help = "one thread per core; a wave forward and backward over the stages",
+	.reset = cohort_reset,
+	.next = cohort_next,
+};

@@ -1,0 +1,77 @@
+/* stats_json.c - sums what the workers count, when somebody asks. */
+#include "stats_json.h"
+
+#include "../group/group.h"
+#include "../text.h"
+#include "counter.h"
+
+#define JSON_MEMBER(name, help) json_uint(j, #name, sum.name);
+#define SUM_MEMBER(name, help) uint64_t name;
+
+static double ms(double ns)
+{
+	return ns / 1e6;
+}
+
+static void durations_json(struct json *j, const char *name, const struct histogram_sum *h)
+{
+	json_object(j, name);
+	json_uint(j, "count", h->count);
+	json_double(j, "sum_ms", ms((double)h->sum_ns));
+	json_double(j, "mean_ms", h->count ? ms((double)h->sum_ns / (double)h->count) : 0);
+	json_double(j, "p50_ms", ms(histogram_quantile(h, 0.5)));
+	json_double(j, "p90_ms", ms(histogram_quantile(h, 0.9)));
+	json_double(j, "p99_ms", ms(histogram_quantile(h, 0.99)));
+	json_object_end(j);
+}
+
+void stats_group_json(struct json *j, const struct group *grp)
+{
+	struct { WORKER_COUNTERS(SUM_MEMBER) } sum = { 0 };
+
+#define SUM_WORKER(name, help) sum.name += counter_read(&grp->workers[i].counters.name);
+	for (unsigned i = 0; i < grp->worker_count; i++) {
+		WORKER_COUNTERS(SUM_WORKER)
+	}
+	json_object(j, NULL);
+	json_string(j, "name", grp->name);
+	json_uint(j, "threads", grp->worker_count);
+	json_string(j, "order", grp->policy->name);
+	json_array(j, "stages");
+	for (unsigned i = 0; i < grp->visit_set_count; i++)
+		json_string(j, NULL, grp->visit_set[i]->class->name);
+	json_array_end(j);
+	WORKER_COUNTERS(JSON_MEMBER)
+	json_object_end(j);
+}
+
+void stats_stage_json(struct json *j, const struct stage *s, const struct group *groups, unsigned group_count)
+{
+	static const char *const kind[STAGE_KIND_COUNT] = { [STAGE_SHARED] = "shared", [STAGE_EXCLUSIVE] = "exclusive",
+		                                            [STAGE_PARTITIONED] = "partitioned" };
+	struct { STAGE_COUNTERS(SUM_MEMBER) } sum = { 0 };
+	struct histogram_sum service = { 0 }, wait = { 0 };
+	uint64_t queued = 0;
+
+#define SUM_STAGE(name, help) sum.name += counter_read(&c->name);
+	for (unsigned i = 0; i < group_count; i++)
+		for (unsigned k = 0; k < groups[i].worker_count; k++) {
+			const struct stage_counters *c = &groups[i].workers[k].stage[s->index];
+
+			STAGE_COUNTERS(SUM_STAGE)
+			histogram_collect(&service, &c->service);
+			histogram_collect(&wait, &c->wait);
+		}
+	for (unsigned i = 0; i < s->queue_count; i++)
+		queued += queue_length(&s->queue[i]);
+	json_object(j, NULL);
+	json_string(j, "name", s->class->name);
+	json_string(j, "kind", kind[s->kind]);
+	json_string(j, "group", s->group->name);
+	json_bool(j, "pass_through", s->is_pass_through);
+	json_uint(j, "queued", queued);
+	STAGE_COUNTERS(JSON_MEMBER)
+	durations_json(j, "service", &service);
+	durations_json(j, "wait", &wait);
+	json_object_end(j);
+}

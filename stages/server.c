@@ -1,0 +1,251 @@
+/*
+ * server.c - makes and unmakes what all stages share, opens the listeners, and reports. Main thread, except for the
+ * report.
+ */
+#include "server.h"
+
+#include <errno.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "../src/clock.h"
+#include "../src/graph.h"
+#include "../src/log.h"
+#include "../src/mem/pool.h"
+#include "../src/policy/policy.h"
+#include "../src/text.h"
+#include "stages.h"
+
+#define LISTEN_BACKLOG 4096 /* the kernel cuts it to net.core.somaxconn */
+
+/* ---- listeners ------------------------------------------------------------------------------------ */
+
+/* Divides HOST:PORT or [HOST]:PORT; the syntax was checked with the configuration. */
+static void split_address(const char *listen, char host[CONF_TEXT_MAX], char port[CONF_TEXT_MAX])
+{
+	const char *colon = strrchr(listen, ':');
+	size_t length = (size_t)(colon - listen);
+	bool is_bracketed = listen[0] == '[';
+
+	snprintf(host, CONF_TEXT_MAX, "%.*s", (int)(is_bracketed ? length - 2 : length), listen + is_bracketed);
+	snprintf(port, CONF_TEXT_MAX, "%s", colon + 1);
+}
+
+/* A bound and listening socket, or -errno. */
+static int listen_on(const struct sockaddr *address, socklen_t length, int family, bool share_port)
+{
+	const int one = 1;
+	int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+	if (fd < 0)
+		return -errno;
+	if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one) ||
+	    (share_port && setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &one, sizeof one)) || bind(fd, address, length) ||
+	    listen(fd, LISTEN_BACKLOG)) {
+		int err = -errno;
+
+		close(fd);
+		return err;
+	}
+	return fd;
+}
+
+/* Finds out the port if it was 0, and whether somebody else listens there: sockets that share a port would not be told. */
+static int claim_port(struct sockaddr_storage *address, socklen_t *length, int family)
+{
+	int fd = listen_on((struct sockaddr *)address, *length, family, false);
+	int err = fd < 0 ? fd : 0;
+
+	if (fd < 0)
+		return err;
+	*length = sizeof *address;
+	if (getsockname(fd, (struct sockaddr *)address, length))
+		err = -errno;
+	close(fd);
+	return err;
+}
+
+static int open_listeners(struct server *s, struct sockaddr_storage *address, socklen_t length, int family, unsigned count)
+{
+	int err = claim_port(address, &length, family);
+
+	for (unsigned i = 0; i < count && !err; i++) {
+		int fd = listen_on((struct sockaddr *)address, length, family, count > 1);
+
+		if (fd < 0)
+			err = fd;
+		else
+			s->listen_fd[s->listen_count++] = fd;
+	}
+	return err;
+}
+
+static void url_of(const struct sockaddr_storage *address, char *url, size_t size)
+{
+	char host[64], port[8]; /* numeric: INET6_ADDRSTRLEN and a scope; five digits */
+	bool is_v6 = address->ss_family == AF_INET6;
+
+	if (getnameinfo((const struct sockaddr *)address, sizeof *address, host, sizeof host, port, sizeof port,
+	                NI_NUMERICHOST | NI_NUMERICSERV))
+		snprintf(url, size, "(unknown)");
+	else
+		snprintf(url, size, "http://%s%s%s:%s", is_v6 ? "[" : "", host, is_v6 ? "]" : "", port);
+}
+
+static int listen_all(struct server *s)
+{
+	char host[CONF_TEXT_MAX], port[CONF_TEXT_MAX];
+	const struct addrinfo hints = { .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM,
+		                        .ai_flags = AI_PASSIVE | AI_NUMERICSERV };
+	struct addrinfo *found;
+	struct sockaddr_storage address = { 0 };
+
+	split_address(s->conf->server.listen, host, port);
+	int failure = getaddrinfo(host[0] ? host : NULL, port, &hints, &found);
+
+	if (failure) {
+		log_error("server.listen = %s: %s", s->conf->server.listen, gai_strerror(failure));
+		return -EADDRNOTAVAIL;
+	}
+	memcpy(&address, found->ai_addr, found->ai_addrlen);
+	unsigned count = s->is_listener_shared ? 1 : graph_stage_instance_count(s->graph, STAGE_ACCEPT_READ);
+	int err = open_listeners(s, &address, found->ai_addrlen, found->ai_family, count);
+
+	freeaddrinfo(found);
+	if (err) {
+		log_error("server.listen = %s: %s", s->conf->server.listen, strerror(-err));
+		for (unsigned i = 0; i < s->listen_count; i++)
+			close(s->listen_fd[i]);
+		s->listen_count = 0;
+		return err;
+	}
+	socklen_t length = sizeof address;
+
+	if (getsockname(s->listen_fd[0], (struct sockaddr *)&address, &length) == 0)
+		url_of(&address, s->url, sizeof s->url);
+	return 0;
+}
+
+/* ---- life ----------------------------------------------------------------------------------------- */
+
+/* Every event that can exist at once: of admitted images (with their steps and store jobs), and of connections (with their
+ * removals). So that no push is ever refused. */
+static size_t event_count_max(const struct server *s)
+{
+	return (size_t)s->conf->limits.images_in_flight * (s->plan.step_count + 2) + (size_t)s->conf->limits.connections * 2 + 64;
+}
+
+int server_init(struct server *s, const struct conf *conf, const struct plan *plan)
+{
+	unsigned cleared;
+	int err;
+
+	memset(s, 0, sizeof *s);
+	s->conf = conf;
+	s->plan = *plan;
+	s->start_ns = clock_ns();
+	s->is_listener_shared = policy_find(conf->scheduler.policy)->is_inline;
+	err = store_open(&s->store, conf->server.root, &cleared);
+	if (err)
+		return err;
+	if (cleared)
+		log_notice("cleared %u unfinished or removed images left in %s", cleared, conf->server.root);
+	err = registry_init(&s->registry, (size_t)conf->limits.images_in_flight);
+	if (err)
+		goto fail_store;
+	budget_init(&s->budget, conf->limits.memory_budget);
+	err = graph_new(&s->graph, conf, s, event_count_max(s));
+	if (err)
+		goto fail_registry;
+	err = listen_all(s);
+	if (err)
+		goto fail_graph;
+	return 0;
+
+fail_graph:
+	graph_free(s->graph);
+fail_registry:
+	budget_fini(&s->budget);
+	registry_fini(&s->registry);
+fail_store:
+	store_close(&s->store);
+	return err;
+}
+
+void server_fini(struct server *s)
+{
+	for (unsigned i = 0; i < s->listen_count; i++)
+		close(s->listen_fd[i]);
+	graph_free(s->graph);
+	budget_fini(&s->budget);
+	registry_fini(&s->registry);
+	store_close(&s->store);
+}
+
+/* ---- the report ----------------------------------------------------------------------------------- */
+
+static uint64_t read_total(const _Atomic uint64_t *total)
+{
+	return atomic_load_explicit(total, memory_order_relaxed);
+}
+
+static void memory_json(struct server *s, struct json *j)
+{
+	uint64_t used, kept;
+
+	pool_usage(&used, &kept);
+	json_object(j, "memory");
+	pthread_mutex_lock(&s->budget.lock);
+	json_uint(j, "budget_bytes", s->budget.total);
+	json_uint(j, "reserved_body_bytes", s->budget.used[BUDGET_BODY]);
+	json_uint(j, "reserved_image_bytes", s->budget.used[BUDGET_IMAGE]);
+	json_uint(j, "waited", s->budget.wait_count);
+	pthread_mutex_unlock(&s->budget.lock);
+	json_uint(j, "pool_used_bytes", used);
+	json_uint(j, "pool_kept_bytes", kept);
+	json_object_end(j);
+}
+
+static void http_json(struct server *s, struct json *j)
+{
+	json_object(j, "http");
+	json_uint(j, "connections", read_total(&s->connections));
+	json_uint(j, "connections_accepted", read_total(&s->connections_accepted));
+	json_uint(j, "connections_rejected", read_total(&s->connections_rejected));
+	json_uint(j, "requests", read_total(&s->requests));
+	json_object(j, "responses");
+	for (unsigned i = 1; i < COUNT_OF(s->responses_by_class); i++) {
+		const char class[] = { (char)('0' + i), 'x', 'x', '\0' };
+
+		json_uint(j, class, read_total(&s->responses_by_class[i]));
+	}
+	json_object_end(j);
+	json_object_end(j);
+}
+
+void server_stats_json(struct server *s, struct text *to)
+{
+	struct json j;
+
+	json_init(&j, to);
+	json_object(&j, NULL);
+	json_double(&j, "uptime_s", (double)(clock_ns() - s->start_ns) / (double)NS_PER_S);
+	json_bool(&j, "draining", atomic_load_explicit(&s->is_draining, memory_order_relaxed));
+	json_object(&j, "images");
+	json_uint(&j, "in_flight", read_total(&s->images_in_flight));
+	json_uint(&j, "stored", read_total(&s->images_stored));
+	json_uint(&j, "failed", read_total(&s->images_failed));
+	json_uint(&j, "input_bytes_stored", read_total(&s->input_bytes_stored));
+	json_uint(&j, "output_bytes_stored", read_total(&s->output_bytes_stored));
+	json_object_end(&j);
+	http_json(s, &j);
+	memory_json(s, &j);
+	graph_stats_json(s->graph, &j);
+	json_object_end(&j);
+	text_puts(to, "\n");
+}

@@ -1,0 +1,275 @@
+/*
+ * store.c - directories, files and one rename. Knows nothing of requests. Any thread; calls may block.
+ *
+ * Names are unique (ULIDs), so that no two images ever share a path, not even a temporary one.
+ */
+#include "store.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "../src/check.h"
+#include "../src/log.h"
+
+#define INCOMING ".incoming"
+#define TRASH ".trash"
+#define SHARD_LENGTH 2 /* last characters of the id: random, so that images spread over 1024 directories */
+#define PATH_SIZE 96
+
+/* ---- ids ------------------------------------------------------------------------------------------ */
+
+static const char crockford[] = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
+
+void ulid_new(char id[ULID_LENGTH + 1])
+{
+	struct timespec now;
+	uint64_t random[2];
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	uint64_t ms = (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+
+	/* 16 bytes never come short from the kernel's pool once it is initialised (getrandom(2)). */
+	while (getrandom(random, sizeof random, 0) != sizeof random)
+		continue;
+	for (int i = 9; i >= 0; i--, ms >>= 5)
+		id[i] = crockford[ms & 31];
+	for (int i = 0; i < 16; i++)
+		id[10 + i] = crockford[random[i / 8] >> (i % 8 * 5) & 31];
+	id[ULID_LENGTH] = '\0';
+}
+
+bool ulid_is_valid(const char *text, size_t length)
+{
+	if (length != ULID_LENGTH)
+		return false;
+	for (size_t i = 0; i < length; i++)
+		if (!text[i] || !strchr(crockford, text[i]))
+			return false;
+	return true;
+}
+
+/* ---- paths ---------------------------------------------------------------------------------------- */
+
+static void shard_path(char path[PATH_SIZE], const char *id)
+{
+	snprintf(path, PATH_SIZE, "%s", id + ULID_LENGTH - SHARD_LENGTH);
+}
+
+static void image_path(char path[PATH_SIZE], const char *id, const char *name)
+{
+	int n = snprintf(path, PATH_SIZE, "%s/%s%s%s", id + ULID_LENGTH - SHARD_LENGTH, id, name ? "/" : "", name ? name : "");
+
+	assert(n > 0 && n < PATH_SIZE);
+}
+
+/* ---- opening -------------------------------------------------------------------------------------- */
+
+/* Removes a directory with all that is in it; only files are expected there. */
+static int remove_directory(int at, const char *name)
+{
+	int fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	struct dirent *entry;
+
+	if (fd < 0)
+		return unlinkat(at, name, 0) ? -errno : 0;
+	DIR *dir = fdopendir(fd);
+
+	if (!dir) {
+		close(fd);
+		return -ENOMEM;
+	}
+	while ((entry = readdir(dir)))
+		if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
+			unlinkat(fd, entry->d_name, 0);
+	closedir(dir);
+	return unlinkat(at, name, AT_REMOVEDIR) ? -errno : 0;
+}
+
+static int clear_leftovers(int at, unsigned *cleared)
+{
+	int fd = openat(at, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	struct dirent *entry;
+
+	if (!dir) {
+		int err = -errno;
+
+		if (fd >= 0)
+			close(fd);
+		return err;
+	}
+	while ((entry = readdir(dir))) {
+		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
+			continue;
+		int err = remove_directory(at, entry->d_name);
+
+		if (err)
+			log_warning("cannot clear the leftover %s: %s", entry->d_name, strerror(-err));
+		else
+			(*cleared)++;
+	}
+	closedir(dir);
+	return 0;
+}
+
+/* Opens a directory below at, made if it is not there. A descriptor or -errno. */
+static int open_directory(int at, const char *name)
+{
+	if (mkdirat(at, name, 0777) && errno != EEXIST)
+		return -errno;
+	int fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	return fd < 0 ? -errno : fd;
+}
+
+int store_open(struct store *s, const char *root, unsigned *cleared)
+{
+	int err = 0;
+
+	*s = (struct store){ .root_fd = -1, .incoming_fd = -1, .trash_fd = -1 };
+	*cleared = 0;
+	s->root_fd = open_directory(AT_FDCWD, root);
+	if (s->root_fd < 0) {
+		log_error("server.root = %s: %s", root, strerror(-s->root_fd));
+		return s->root_fd;
+	}
+	if (flock(s->root_fd, LOCK_EX | LOCK_NB)) {
+		err = -errno;
+		log_error("server.root = %s: %s", root, errno == EWOULDBLOCK ? "another darkroomd uses it" : strerror(errno));
+		goto fail;
+	}
+	s->incoming_fd = open_directory(s->root_fd, INCOMING);
+	s->trash_fd = open_directory(s->root_fd, TRASH);
+	err = s->incoming_fd < 0 ? s->incoming_fd : s->trash_fd < 0 ? s->trash_fd : 0;
+	if (!err)
+		err = clear_leftovers(s->incoming_fd, cleared);
+	if (!err)
+		err = clear_leftovers(s->trash_fd, cleared);
+	if (!err && faccessat(s->incoming_fd, ".", W_OK, 0))
+		err = -errno;
+	if (!err)
+		return 0;
+	log_error("server.root = %s: cannot prepare " INCOMING " and " TRASH ": %s", root, strerror(-err));
+fail:
+	store_close(s);
+	return err;
+}
+
+void store_close(struct store *s)
+{
+	const int fd[] = { s->trash_fd, s->incoming_fd, s->root_fd };
+
+	for (size_t i = 0; i < COUNT_OF(fd); i++)
+		if (fd[i] >= 0)
+			close(fd[i]);
+}
+
+/* ---- writing -------------------------------------------------------------------------------------- */
+
+static int write_file(int at, const struct store_file *file)
+{
+	const char *data = file->data;
+	size_t left = file->size;
+	int err = 0;
+	int fd = openat(at, file->name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+
+	if (fd < 0)
+		return -errno;
+	while (left && !err) {
+		ssize_t n = write(fd, data, left);
+
+		if (n < 0 && errno != EINTR)
+			err = -errno;
+		else if (n == 0)
+			err = -EIO;
+		else if (n > 0) {
+			data += n;
+			left -= (size_t)n;
+		}
+	}
+	if (close(fd) && errno != EINTR && !err)
+		err = -errno; /* some file systems report a full disk only now */
+	return err;
+}
+
+/* The rename; the shard's directory is made when it is first needed. */
+static int publish(struct store *s, const char *id)
+{
+	char to[PATH_SIZE], shard[PATH_SIZE];
+
+	image_path(to, id, NULL);
+	if (renameat(s->incoming_fd, id, s->root_fd, to) == 0)
+		return 0;
+	if (errno != ENOENT)
+		return -errno;
+	shard_path(shard, id);
+	if (mkdirat(s->root_fd, shard, 0777) && errno != EEXIST)
+		return -errno;
+	return renameat(s->incoming_fd, id, s->root_fd, to) ? -errno : 0;
+}
+
+int store_put(struct store *s, const char *id, const struct store_file *files, unsigned count)
+{
+	int err = 0;
+
+	if (mkdirat(s->incoming_fd, id, 0777))
+		return -errno;
+	int fd = openat(s->incoming_fd, id, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	if (fd < 0)
+		err = -errno;
+	for (unsigned i = 0; i < count && !err; i++)
+		err = write_file(fd, &files[i]);
+	if (fd >= 0)
+		close(fd);
+	if (!err)
+		err = publish(s, id);
+	if (err)
+		remove_directory(s->incoming_fd, id);
+	return err;
+}
+
+int store_remove(struct store *s, const char *id)
+{
+	char from[PATH_SIZE], to[PATH_SIZE];
+	uint64_t serial = atomic_fetch_add_explicit(&s->trash_serial, 1, memory_order_relaxed);
+
+	image_path(from, id, NULL);
+	snprintf(to, sizeof to, "%s.%llu", id, (unsigned long long)serial);
+	if (renameat(s->root_fd, from, s->trash_fd, to))
+		return -errno;
+	int err = remove_directory(s->trash_fd, to);
+
+	/* It is gone for everybody; what is left is cleared at the next start. */
+	if (err)
+		log_warning("image %s is removed, but its files stay in " TRASH " until the next start: %s", id, strerror(-err));
+	return 0;
+}
+
+/* ---- reading -------------------------------------------------------------------------------------- */
+
+int store_open_file(struct store *s, const char *id, const char *name, uint64_t *size)
+{
+	char path[PATH_SIZE];
+	struct stat st;
+
+	image_path(path, id, name);
+	int fd = openat(s->root_fd, path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+
+	if (fd < 0)
+		return -errno;
+	if (fstat(fd, &st) || !S_ISREG(st.st_mode)) {
+		close(fd);
+		return -ENOENT;
+	}
+	*size = (uint64_t)st.st_size;
+	return fd;
+}
