@@ -1,0 +1,104 @@
+/* route.c - the table of resources. Any thread. */
+#include "route.h"
+
+#include <string.h>
+
+#include "../../src/check.h"
+#include "../../src/conf.h"
+
+static const struct {
+	unsigned methods; /* enum route_method */
+	const char *allow;
+	const char *path; /* of those that have just one */
+} routes[ROUTE_COUNT] = {
+	[ROUTE_NONE] = { 0, "", NULL },
+	[ROUTE_SERVER] = { ROUTE_OPTIONS, "GET, HEAD, POST, DELETE, OPTIONS", NULL },
+	[ROUTE_IMAGES] = { ROUTE_POST | ROUTE_OPTIONS, "POST, OPTIONS", "/images" },
+	[ROUTE_IMAGE] = { ROUTE_GET | ROUTE_HEAD | ROUTE_DELETE | ROUTE_OPTIONS, "GET, HEAD, DELETE, OPTIONS", NULL },
+	[ROUTE_VARIANT] = { ROUTE_GET | ROUTE_HEAD | ROUTE_OPTIONS, "GET, HEAD, OPTIONS", NULL },
+	[ROUTE_HEALTHZ] = { ROUTE_GET | ROUTE_HEAD | ROUTE_OPTIONS, "GET, HEAD, OPTIONS", "/healthz" },
+	[ROUTE_READYZ] = { ROUTE_GET | ROUTE_HEAD | ROUTE_OPTIONS, "GET, HEAD, OPTIONS", "/readyz" },
+	[ROUTE_STATS] = { ROUTE_GET | ROUTE_HEAD | ROUTE_OPTIONS, "GET, HEAD, OPTIONS", "/stats" },
+};
+
+/* "http://host:port/path" names the same as "/path" (RFC 9112 3.2.2). */
+static struct slice path_of(struct slice target)
+{
+	if (target.length > 0 && target.data[0] != '/') {
+		size_t scheme = slice_begins(target, "http://") ? 7 : slice_begins(target, "https://") ? 8 : 0;
+		const char *slash = scheme ? memchr(target.data + scheme, '/', target.length - scheme) : NULL;
+
+		if (!slash)
+			return (struct slice){ target.data, 0 };
+		target.length -= (size_t)(slash - target.data);
+		target.data = slash;
+	}
+	for (size_t i = 0; i < target.length; i++) {
+		if (target.data[i] == '?' || target.data[i] == '#')
+			target.length = i;
+	}
+	return target;
+}
+
+static bool slice_equals(struct slice s, const char *text)
+{
+	return s.length == strlen(text) && memcmp(s.data, text, s.length) == 0;
+}
+
+/* name is "medium.jpg". */
+static bool find_variant(const struct conf *conf, struct slice name, unsigned *index)
+{
+	if (name.length <= 4 || memcmp(name.data + name.length - 4, ".jpg", 4) != 0)
+		return false;
+	name.length -= 4;
+	for (unsigned i = 0; i < conf->variant_count; i++) {
+		if (slice_equals(name, conf->variant[i].name)) {
+			*index = i;
+			return true;
+		}
+	}
+	return false;
+}
+
+void route_find(struct route *route, const struct conf *conf, struct slice target)
+{
+	static const char prefix[] = "/images/";
+	size_t prefix_length = sizeof prefix - 1;
+
+	*route = (struct route){ .kind = ROUTE_NONE };
+	if (slice_equals(target, "*")) {
+		route->kind = ROUTE_SERVER;
+		return;
+	}
+	struct slice path = path_of(target);
+
+	for (unsigned kind = 1; kind < ROUTE_COUNT; kind++) {
+		if (routes[kind].path && slice_equals(path, routes[kind].path)) {
+			route->kind = (enum route_kind)kind;
+			return;
+		}
+	}
+	if (path.length < prefix_length + ULID_LENGTH || memcmp(path.data, prefix, prefix_length) != 0)
+		return;
+	const char *id = path.data + prefix_length;
+	struct slice rest = { id + ULID_LENGTH, path.length - prefix_length - ULID_LENGTH };
+
+	if (!ulid_is_valid(id, ULID_LENGTH))
+		return;
+	memcpy(route->id, id, ULID_LENGTH);
+	if (rest.length == 0)
+		route->kind = ROUTE_IMAGE;
+	else if (rest.data[0] == '/' &&
+	         find_variant(conf, (struct slice){ rest.data + 1, rest.length - 1 }, &route->variant))
+		route->kind = ROUTE_VARIANT;
+}
+
+bool route_allows(enum route_kind kind, enum route_method method)
+{
+	return routes[kind].methods & method;
+}
+
+const char *route_allow(enum route_kind kind)
+{
+	return routes[kind].allow;
+}
