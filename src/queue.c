@@ -5,7 +5,10 @@
 #include <stdint.h>
 #include <stdlib.h>
 
+#include "clock.h"
 #include "event.h"
+
+#define PUSH_NS_MAX (10 * NS_PER_S)
 
 /* 16 bytes, four cells to a cache line: neighbours share a line, but a padded queue of some thousand
  * cells would not stay in the first cache levels, and hand-offs are rare beside the work they bring. */
@@ -60,6 +63,19 @@ bool queue_try_push(struct queue *q, struct event *ev)
 		if (turn < 0)
 			return false;
 		at = atomic_load_explicit(&q->tail, memory_order_relaxed);
+	}
+}
+
+void queue_push(struct queue *q, struct event *ev)
+{
+	const struct timespec pause = { .tv_nsec = 20000 };
+	uint64_t since = 0;
+
+	while (!queue_try_push(q, ev)) {
+		if (!since)
+			since = clock_ns();
+		assert(clock_ns() - since < PUSH_NS_MAX);
+		nanosleep(&pause, NULL);
 	}
 }
 

@@ -57,9 +57,8 @@ static void queue_event(struct stage *s, unsigned instance, struct event *ev, en
 {
 	event_change(ev, from, EVENT_QUEUED);
 	assert(s->kind != STAGE_PARTITIONED || instance < s->queue_count);
-	/* Admission bounds the events in being to less than the queue holds. */
-	bool pushed = queue_try_push(stage_queue(s, instance), ev);
-	assert(pushed);
+	/* Admission bounds the events in being to what the queue holds. */
+	queue_push(stage_queue(s, instance), ev);
 	idle_wake(s->group, stage_may_visit(s, instance), waker);
 }
 

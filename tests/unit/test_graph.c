@@ -1,0 +1,232 @@
+/*
+ * test_graph.c - real workers on a small graph of its own: events are handled exactly once, an exclusive stage is never
+ * entered twice at a time, replies reach the instance they are for, and no wake-up is lost.
+ *
+ * A lost wake-up shows as a hang: the watchdog then ends the test.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "../../src/conf.h"
+#include "../../src/graph.h"
+#include "../../src/text.h"
+
+enum { FIRST = 0, SECOND, THIRD, CALLED, REPLY };
+enum { EVENTS = 256, ROUNDS = 100, PORTS = 3 };
+
+struct item {
+	struct event event;
+	unsigned instance;              /* of REPLY: where it came from and must come back to */
+	unsigned rounds_left;
+	_Atomic unsigned seen[REPLY + 1];
+};
+
+static _Atomic unsigned in_exclusive;
+static _Atomic unsigned overlaps, strays, items_left;
+static _Atomic uint64_t seed = 1;
+
+/* Something between nothing and a few microseconds, seldom a reschedule. */
+static void dawdle(void)
+{
+	uint64_t x = atomic_fetch_add(&seed, UINT64_C(0x9e3779b97f4a7c15));
+
+	x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+	for (volatile unsigned i = 0; i < (x >> 40) % 500; i++)
+		continue;
+	if (x >> 58 == 0)
+		sched_yield();
+}
+
+static unsigned pass_on(struct visit *v, struct event *const *batch, unsigned n, unsigned me, unsigned to)
+{
+	for (unsigned i = 0; i < n; i++) {
+		struct item *item = (struct item *)(void *)batch[i];
+
+		atomic_fetch_add(&item->seen[me], 1);
+		dawdle();
+		visit_send(v, to, batch[i]);
+	}
+	return n;
+}
+
+static unsigned first_handle(struct visit *v, struct event *const *batch, unsigned n)
+{
+	return pass_on(v, batch, n, FIRST, SECOND);
+}
+
+static unsigned second_handle(struct visit *v, struct event *const *batch, unsigned n)
+{
+	if (atomic_fetch_add(&in_exclusive, 1))
+		atomic_fetch_add(&overlaps, 1);
+	unsigned handled = pass_on(v, batch, n, SECOND, THIRD);
+	atomic_fetch_sub(&in_exclusive, 1);
+	return handled;
+}
+
+static unsigned third_handle(struct visit *v, struct event *const *batch, unsigned n)
+{
+	return pass_on(v, batch, n, THIRD, CALLED);
+}
+
+static unsigned called_handle(struct visit *v, struct event *const *batch, unsigned n)
+{
+	struct item *item = (struct item *)(void *)batch[0];
+
+	assert_int_equal(n, 1);
+	atomic_fetch_add(&item->seen[CALLED], 1);
+	visit_send_to(v, REPLY, item->instance, batch[0]);
+	return 1;
+}
+
+static unsigned reply_handle(struct visit *v, struct event *const *batch, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++) {
+		struct item *item = (struct item *)(void *)batch[i];
+
+		atomic_fetch_add(&item->seen[REPLY], 1);
+		if (item->instance != visit_instance(v))
+			atomic_fetch_add(&strays, 1);
+		if (--item->rounds_left) {
+			visit_send(v, FIRST, batch[i]);
+		} else {
+			visit_aside(v, batch[i]);
+			atomic_fetch_sub(&items_left, 1);
+		}
+	}
+	return n;
+}
+
+static unsigned reply_poll(struct visit *v, bool may_block)
+{
+	struct pollfd p = { .fd = visit_wake_fd(v), .events = POLLIN };
+
+	poll(&p, 1, may_block ? -1 : 0);
+	return 0;
+}
+
+static const struct stage_class first = { .name = "first", .kind = STAGE_SHARED, .batch_max = 4, .handle = first_handle };
+static const struct stage_class second = { .name = "second", .kind = STAGE_EXCLUSIVE, .batch_max = 3, .handle = second_handle };
+static const struct stage_class third = { .name = "third", .kind = STAGE_SHARED, .batch_max = 1, .handle = third_handle };
+static const struct stage_class called = { .name = "called", .kind = STAGE_SHARED, .batch_max = 1, .pass_through = true,
+	                                   .handle = called_handle };
+static const struct stage_class reply = { .name = "reply", .kind = STAGE_PARTITIONED, .batch_max = 8,
+	                                  .handle = reply_handle, .poll = reply_poll };
+
+const struct graph_row graph_rows[] = {
+	{ &first, GRAPH_GROUP_MAIN, { "second" } },   { &second, GRAPH_GROUP_MAIN, { "third" } },
+	{ &third, GRAPH_GROUP_DISK, { "called" } },   { &called, GRAPH_GROUP_MAIN, { "reply" } },
+	{ &reply, GRAPH_GROUP_PORT, { "first" } },
+};
+const unsigned graph_row_count = COUNT_OF(graph_rows);
+
+static void conf_init(struct conf *conf, const char *policy)
+{
+	memset(conf, 0, sizeof *conf);
+	snprintf(conf->scheduler.policy, sizeof conf->scheduler.policy, "%s", policy);
+	conf->scheduler.threads = 4;
+	conf->scheduler.spin_us = 5;
+	for (unsigned i = 0; i < graph_row_count; i++)
+		conf->stage[i].threads = CONF_AUTO;
+	conf->stage[THIRD].threads = 2;
+	conf->stage[REPLY].threads = PORTS;
+}
+
+static void run(const char *policy, unsigned events, unsigned rounds)
+{
+	struct conf conf;
+	struct graph *g;
+	struct item *items = calloc(events, sizeof *items);
+
+	assert_non_null(items);
+	conf_init(&conf, policy);
+	atomic_store(&items_left, events);
+	assert_int_equal(graph_new(&g, &conf, NULL, events), 0);
+	assert_int_equal(graph_start(g), 0);
+	unsigned instances = graph_stage_instance_count(g, REPLY);
+
+	for (unsigned i = 0; i < events; i++) {
+		event_init(&items[i].event, NULL);
+		items[i].instance = i % instances;
+		items[i].rounds_left = rounds;
+		stage_push(graph_stage(g, REPLY), items[i].instance, &items[i].event);
+		if (i % 16 == 0)
+			usleep(200); /* so that workers fall asleep in between */
+	}
+	while (atomic_load(&items_left))
+		usleep(100);
+	graph_stop(g);
+	for (unsigned i = 0; i < events; i++) {
+		assert_int_equal(items[i].seen[REPLY], rounds);
+		for (unsigned s = FIRST; s <= CALLED; s++)
+			assert_int_equal(items[i].seen[s], rounds - 1);
+	}
+	assert_int_equal(atomic_load(&overlaps), 0);
+	assert_int_equal(atomic_load(&strays), 0);
+	graph_free(g);
+	free(items);
+}
+
+static void cohort_handles_each_event_once(void **state)
+{
+	(void)state;
+	run("cohort", EVENTS, ROUNDS);
+}
+
+/* One event at a time: every hand-over meets sleeping workers. */
+static void no_wake_up_is_lost(void **state)
+{
+	(void)state;
+	run("cohort", 1, 5000);
+	run("cohort", 2, 5000);
+}
+
+static void statistics_add_up(void **state)
+{
+	struct conf conf;
+	struct graph *g;
+	struct text t;
+	struct json j;
+	struct item item = { .rounds_left = 1 };
+
+	(void)state;
+	conf_init(&conf, "cohort");
+	atomic_store(&items_left, 1);
+	assert_int_equal(graph_new(&g, &conf, NULL, 16), 0);
+	assert_int_equal(graph_start(g), 0);
+	event_init(&item.event, NULL);
+	stage_push(graph_stage(g, REPLY), 0, &item.event);
+	while (atomic_load(&items_left))
+		usleep(100);
+	graph_stop(g);
+	text_init_growable(&t, 1 << 16);
+	json_init(&j, &t);
+	json_object(&j, NULL);
+	graph_stats_json(g, &j);
+	json_object_end(&j);
+	assert_non_null(strstr(t.data, "\"name\":\"reply\",\"kind\":\"partitioned\",\"group\":\"port\",\"pass_through\":false,"
+	                               "\"queued\":0,\"events\":1,"));
+	text_fini(&t);
+	graph_free(g);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(cohort_handles_each_event_once),
+		cmocka_unit_test(no_wake_up_is_lost),
+		cmocka_unit_test(statistics_add_up),
+	};
+
+	alarm(300); /* the watchdog: generous, for sanitizers on a busy machine */
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
