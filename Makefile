@@ -44,7 +44,7 @@ all: $B/darkroomd $(if $(filter build/plain,$B),build/darkroomd)
 build/darkroomd: build/plain/darkroomd
 	$(call say,COPY)ln -f $< $@
 
-$B/darkroomd: $(OBJ) $(LLHTTP) $B/flags
+$B/darkroomd: $(OBJ) $(LLHTTP) $B/flags $B/objects
 	$(call say,LINK)$(CC) $(DARKROOM_LDFLAGS) -o $@ $(OBJ) $(LLHTTP) $(LIBS)
 
 $B/%.o: %.c $B/flags
@@ -62,12 +62,14 @@ $B/version: FORCE
 	@mkdir -p $B; v=$$(git describe --tags --always --dirty 2>/dev/null); v="$(VERSION)$${v:+ ($$v)}"; \
 	 echo "$$v" | cmp -s - $@ || echo "$$v" > $@
 $B/flags: FORCE
-	@mkdir -p $B; echo '$(CC) $(DARKROOM_CPPFLAGS) $(DARKROOM_CFLAGS) $(DARKROOM_LDFLAGS) $(LIBS) $(SRC)' | cmp -s - $@ || \
-	 echo '$(CC) $(DARKROOM_CPPFLAGS) $(DARKROOM_CFLAGS) $(DARKROOM_LDFLAGS) $(LIBS) $(SRC)' > $@
+	@mkdir -p $B; echo '$(CC) $(DARKROOM_CPPFLAGS) $(DARKROOM_CFLAGS) $(DARKROOM_LDFLAGS)' | cmp -s - $@ || \
+	 echo '$(CC) $(DARKROOM_CPPFLAGS) $(DARKROOM_CFLAGS) $(DARKROOM_LDFLAGS)' > $@
+$B/objects: FORCE
+	@mkdir -p $B; echo '$(OBJ) $(LIBS)' | cmp -s - $@ || echo '$(OBJ) $(LIBS)' > $@
 
 # A test that includes a .c file to reach its statics takes that member's place in the archive.
-$B/libdarkroom.a: $(filter-out $B/src/main.o,$(OBJ)) $(LLHTTP)
-	$(call say,AR)rm -f $@; $(AR) qcs $@ $^
+$B/libdarkroom.a: $(filter-out $B/src/main.o,$(OBJ)) $(LLHTTP) $B/objects
+	$(call say,AR)rm -f $@; $(AR) qcs $@ $(filter %.o,$^)
 $B/tests/unit/%: $B/tests/unit/%.o $B/libdarkroom.a
 	$(call say,LINK)$(CC) $(DARKROOM_LDFLAGS) -o $@ $^ -lcmocka $(LIBS)
 

@@ -1,0 +1,543 @@
+/*
+ * conf.c - the configuration: the table of all keys, and what must hold between them.
+ *
+ * Reading is conf_source.c's matter, the notation of values conf_value.c's. Here is which keys there are. Main thread.
+ */
+#include "conf.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "check.h"
+#include "conf_source.h"
+#include "conf_value.h"
+#include "graph.h"
+#include "log.h"
+#include "policy/policy.h"
+#include "text.h"
+
+#define MS_PER_HOUR 3600000
+#define GIB (UINT64_C(1) << 30)
+#define SIDE_MAX 65500 /* of an image; libjpeg's JPEG_MAX_DIMENSION */
+
+static const struct conf_choice respond_choices[] = { { "store", CONF_RESPOND_STORE }, { "decode", CONF_RESPOND_DECODE }, { 0 } };
+static const struct conf_choice damaged_choices[] = { { "reject", CONF_DAMAGED_REJECT }, { "accept", CONF_DAMAGED_ACCEPT }, { 0 } };
+static const struct conf_choice yes_no[] = { { "yes", CONF_YES }, { "no", CONF_NO }, { 0 } };
+static const struct conf_choice kind_choices[] = {
+	{ "shared", STAGE_SHARED }, { "exclusive", STAGE_EXCLUSIVE }, { "partitioned", STAGE_PARTITIONED }, { 0 }
+};
+static const struct conf_choice level_choices[] = {
+	{ "error", LOG_LEVEL_ERROR }, { "warning", LOG_LEVEL_WARNING }, { "notice", LOG_LEVEL_NOTICE },
+	{ "info", LOG_LEVEL_INFO },   { "debug", LOG_LEVEL_DEBUG },     { 0 }
+};
+
+/* clang-format off */
+#define FIELD(section, member) .offset = offsetof(struct conf, section.member), .size = sizeof ((struct conf *)NULL)->section.member
+#define KEY(section_, name_, member, type_) .section = #section_, .name = name_, .type = type_, FIELD(section_, member)
+#define OF(strct, name_, type_) .name = #name_, .type = type_, .offset = offsetof(struct strct, name_), \
+                                .size = sizeof ((struct strct *)NULL)->name_
+
+static const struct conf_key keys[] = {
+	{ KEY(server, "listen", listen, CONF_TYPE_LISTEN), .min = 1, .fallback = "127.0.0.1:8080",
+	  .help = "address to listen on; port 0 takes any free one, which the log names" },
+	{ KEY(server, "root", root, CONF_TYPE_TEXT), .min = 1, .fallback = "/var/lib/darkroom",
+	  .help = "directory of the stored images; made if it is missing, not its parents" },
+	{ KEY(server, "respond_after", respond_after, CONF_TYPE_CHOICE), .choices = respond_choices, .fallback = "store",
+	  .help = "when an upload is answered: 201 when all variants are stored, or 202 when all images are decoded;\n"
+	          "a client asks for the latter by Prefer: respond-async" },
+	{ KEY(server, "damaged", damaged, CONF_TYPE_CHOICE), .choices = damaged_choices, .fallback = "reject",
+	  .help = "JPEGs that have lost pixel data: reject with 422, or accept and report \"damaged\": true" },
+	{ KEY(server, "allow_origin", allow_origin, CONF_TYPE_ORIGIN), .fallback = "",
+	  .help = "origin of the pages that may use this server from a browser (CORS); nothing: none but its own" },
+	{ KEY(server, "wait_timeout", wait_timeout_ms, CONF_TYPE_MS), .max = MS_PER_HOUR, .fallback = "10s",
+	  .help = "how long GET of a variant, or DELETE, waits for an image in the making before it is answered 503" },
+	{ KEY(server, "drain_timeout", drain_timeout_ms, CONF_TYPE_MS), .max = MS_PER_HOUR, .fallback = "30s",
+	  .help = "how long work in flight may take to finish after SIGTERM" },
+	{ KEY(server, "log_level", log_level, CONF_TYPE_CHOICE), .choices = level_choices, .fallback = "info",
+	  .help = "messages above this level are not written" },
+
+	{ KEY(scheduler, "policy", policy, CONF_TYPE_POLICY), .min = 1, .fallback = "cohort",
+	  .help = "which stage a thread serves next" },
+	{ KEY(scheduler, "threads", threads, CONF_TYPE_AUTO), .min = 1, .max = CONF_THREADS_MAX, .fallback = "auto",
+	  .help = "threads that work on images; auto: one for each core that the process may use, by affinity and CPU quota" },
+	{ KEY(scheduler, "spin", spin_us, CONF_TYPE_US), .max = 10000, .fallback = "50us",
+	  .help = "how long a thread without work looks for some before it sleeps" },
+
+	{ KEY(limits, "header_bytes", header_bytes, CONF_TYPE_BYTES), .min = 1024, .max = 1 << 20, .fallback = "16K",
+	  .help = "request line and headers; above: 431" },
+	{ KEY(limits, "body_bytes", body_bytes, CONF_TYPE_BYTES), .min = 1024, .max = 64 * GIB, .fallback = "256M",
+	  .help = "body of a request; above: 413. At most half of memory_budget" },
+	{ KEY(limits, "parts", parts, CONF_TYPE_NUMBER), .min = 1, .max = 10000, .fallback = "64",
+	  .help = "parts of a form; above: 413" },
+	{ KEY(limits, "pixels", pixels, CONF_TYPE_PIXELS), .min = 1, .max = UINT64_C(5000000000), .fallback = "200M",
+	  .help = "pixels of an image; above: 413" },
+	{ KEY(limits, "pixels_progressive", pixels_progressive, CONF_TYPE_PIXELS), .min = 1, .max = UINT64_C(5000000000), .fallback = "64M",
+	  .help = "the same for progressive files, which need memory for all of their coefficients" },
+	{ KEY(limits, "scans", scans, CONF_TYPE_NUMBER), .min = 1, .max = 100000, .fallback = "100",
+	  .help = "scans of a progressive file; above: 413" },
+	{ KEY(limits, "width", width, CONF_TYPE_NUMBER), .min = 1, .max = SIDE_MAX, .fallback = "65500",
+	  .help = "width of an image as stored in the file; above: 413" },
+	{ KEY(limits, "height", height, CONF_TYPE_NUMBER), .min = 1, .max = SIDE_MAX, .fallback = "65500",
+	  .help = "height of an image as stored in the file; above: 413" },
+	{ KEY(limits, "connections", connections, CONF_TYPE_NUMBER), .min = 1, .max = 100000, .fallback = "1024",
+	  .help = "open connections; one more is answered 503 and closed" },
+	{ KEY(limits, "images_in_flight", images_in_flight, CONF_TYPE_NUMBER), .min = 1, .max = 65536, .fallback = "1024",
+	  .help = "images between upload and store; an upload that would exceed it is answered 503" },
+	{ KEY(limits, "images_per_client", images_per_client, CONF_TYPE_NUMBER), .max = 65536, .fallback = "0",
+	  .help = "the same for one client's address, answered 429; 0: no limit" },
+	{ KEY(limits, "header_timeout", header_timeout_ms, CONF_TYPE_MS), .min = 10, .max = MS_PER_HOUR, .fallback = "10s",
+	  .help = "time for request line and headers; above: 408" },
+	{ KEY(limits, "body_timeout", body_timeout_ms, CONF_TYPE_MS), .min = 10, .max = MS_PER_HOUR, .fallback = "30s",
+	  .help = "time for a body, whatever its rate; later it must keep up body_rate, or: 408" },
+	{ KEY(limits, "body_rate", body_rate, CONF_TYPE_BYTES), .max = GIB, .fallback = "1K",
+	  .help = "bytes per second, on average, of a body that takes longer than body_timeout; 0: any" },
+	{ KEY(limits, "idle_timeout", idle_timeout_ms, CONF_TYPE_MS), .min = 10, .max = 24 * MS_PER_HOUR, .fallback = "60s",
+	  .help = "a connection without a request is closed after this" },
+	{ KEY(limits, "memory_budget", memory_budget, CONF_TYPE_BYTES), .min = 16 << 20, .max = 4096 * GIB, .fallback = "1G",
+	  .help = "memory for bodies, decoders, planes and results of all requests together; requests wait for it, and one\n"
+	          "that needs more than its share is answered 413" },
+
+	{ .section = "stage", OF(conf_stage, threads, CONF_TYPE_AUTO), .min = 1, .max = CONF_THREADS_MAX, .fallback = "auto",
+	  .help = "threads of its own; only accept_read and disk_write have them" },
+	{ .section = "stage", OF(conf_stage, kind, CONF_TYPE_CHOICE), .choices = kind_choices, .fallback = "",
+	  .help = "how many threads may serve it: any number, one at a time, or each an instance of its own (accept_read)" },
+	{ .section = "stage", OF(conf_stage, pass_through, CONF_TYPE_CHOICE), .choices = yes_no, .fallback = "",
+	  .help = "whether its handler is called directly, without a queue" },
+
+	{ .section = "variant", OF(conf_variant, operations, CONF_TYPE_TEXT), .min = 1,
+	  .help = "scale WIDTHxHEIGHT inside: fits inside, never enlarged; blur SIGMA: Gaussian; in this order, with commas" },
+	{ .section = "variant", OF(conf_variant, quality, CONF_TYPE_NUMBER), .min = 1, .max = 100, .fallback = "82",
+	  .help = "of the JPEG" },
+};
+/* clang-format on */
+
+static const struct conf_variant reference_variants[] = {
+	{ .name = "medium", .operations = "scale 800x800 inside", .quality = 82 },
+	{ .name = "thumb", .operations = "scale 160x160 inside", .quality = 80 },
+	{ .name = "blurred", .operations = "scale 800x800 inside, blur 8", .quality = 75 },
+};
+
+struct load {
+	struct conf *conf;
+	const struct conf_source *source;
+	struct text *errors;
+	bool has_failed;
+};
+
+/* ---- names ---- */
+
+static const char *const plain_sections[] = { "server", "scheduler", "limits" };
+static const char stage_prefix[] = "stage.", variant_prefix[] = "variant.";
+
+static bool has_prefix(const char *s, const char *prefix)
+{
+	return strncmp(s, prefix, strlen(prefix)) == 0;
+}
+
+/* The section's name in the table: "stage" for "stage.blur". */
+static const char *class_of(const char *section)
+{
+	return has_prefix(section, stage_prefix) ? "stage" : has_prefix(section, variant_prefix) ? "variant" : section;
+}
+
+static const struct conf_key *find_key(const char *class, const char *name)
+{
+	for (size_t i = 0; i < COUNT_OF(keys); i++)
+		if (strcmp(keys[i].section, class) == 0 && strcmp(keys[i].name, name) == 0)
+			return &keys[i];
+	return NULL;
+}
+
+/* Edit distance (Levenshtein), for names; long ones are nothing like ours. */
+static unsigned distance(const char *a, const char *b)
+{
+	unsigned row[CONF_NAME_MAX + 1];
+	size_t n = strlen(a), m = strlen(b);
+
+	if (n > CONF_NAME_MAX || m > CONF_NAME_MAX)
+		return UINT32_MAX;
+	for (unsigned i = 0; i <= m; i++)
+		row[i] = i;
+	for (unsigned i = 1; i <= n; i++) {
+		unsigned diagonal = row[0];
+
+		row[0] = i;
+		for (unsigned k = 1; k <= m; k++) {
+			unsigned replaced = diagonal + (a[i - 1] != b[k - 1]);
+
+			diagonal = row[k];
+			if (diagonal + 1 < replaced)
+				replaced = diagonal + 1;
+			row[k] = row[k - 1] + 1 < replaced ? row[k - 1] + 1 : replaced;
+		}
+	}
+	return row[m];
+}
+
+struct nearest {
+	const char *wanted, *best;
+	unsigned distance;
+};
+
+static void nearest_offer(struct nearest *n, const char *name)
+{
+	unsigned d = distance(n->wanted, name);
+
+	if (d <= 1 + strlen(n->wanted) / 4 && (!n->best || d < n->distance)) {
+		n->best = name;
+		n->distance = d;
+	}
+}
+
+/* ---- messages ---- */
+
+static void report_place(struct load *l, const struct conf_setting *at)
+{
+	l->has_failed = true;
+	conf_source_where(l->source, at, l->errors);
+	text_puts(l->errors, ": ");
+	if (at && at->override)
+		return; /* names it already */
+	if (at && at->key) {
+		text_printf(l->errors, "%s.%s = ", at->section, at->key);
+		conf_quote(l->errors, at->value);
+		text_puts(l->errors, ": ");
+	} else if (at) {
+		text_printf(l->errors, "[%s]: ", at->section);
+	}
+}
+
+static void report(struct load *l, const struct conf_setting *at, const char *message)
+{
+	report_place(l, at);
+	text_printf(l->errors, "%s\n", message);
+}
+
+static void report_unknown_key(struct load *l, const struct conf_setting *at)
+{
+	const char *class = class_of(at->section), *elsewhere = NULL;
+	struct nearest nearest = { .wanted = at->key };
+
+	for (size_t i = 0; i < COUNT_OF(keys); i++) {
+		if (strcmp(keys[i].section, class) == 0)
+			nearest_offer(&nearest, keys[i].name);
+		else if (strcmp(keys[i].name, at->key) == 0)
+			elsewhere = keys[i].section;
+	}
+	report_place(l, at);
+	text_puts(l->errors, "unknown key");
+	if (elsewhere)
+		text_printf(l->errors, "; it belongs to [%s%s]", elsewhere, strcmp(elsewhere, "stage") == 0 ||
+		            strcmp(elsewhere, "variant") == 0 ? ".NAME" : "");
+	else if (nearest.best)
+		text_printf(l->errors, "; did you mean %s?", nearest.best);
+	text_puts(l->errors, "\n");
+}
+
+static void report_unknown_section(struct load *l, const struct conf_setting *at)
+{
+	struct nearest nearest = { .wanted = at->section };
+
+	report_place(l, at);
+	if (has_prefix(at->section, stage_prefix)) {
+		nearest.wanted += strlen(stage_prefix);
+		for (unsigned i = 0; i < graph_row_count; i++)
+			nearest_offer(&nearest, graph_rows[i].class->name);
+		text_puts(l->errors, "unknown stage");
+	} else {
+		for (size_t i = 0; i < COUNT_OF(keys); i++)
+			nearest_offer(&nearest, keys[i].section);
+		text_puts(l->errors, "unknown section");
+	}
+	if (nearest.best && (strcmp(nearest.best, "stage") == 0 || strcmp(nearest.best, "variant") == 0))
+		text_printf(l->errors, "; did you mean [%s.NAME]?\n", nearest.best);
+	else if (nearest.best)
+		text_printf(l->errors, "; did you mean %s?\n", nearest.best);
+	else
+		text_puts(l->errors, "; expected server, scheduler, limits, stage.NAME or variant.NAME\n");
+}
+
+/* ---- sections ---- */
+
+static bool is_variant_name(const char *name)
+{
+	size_t length = strlen(name);
+
+	return length > 0 && length < CONF_NAME_MAX && strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_-") == length;
+}
+
+static void set_defaults(const char *class, void *base)
+{
+	for (size_t i = 0; i < COUNT_OF(keys); i++) {
+		char expected[256];
+
+		if (strcmp(keys[i].section, class) != 0 || !keys[i].fallback)
+			continue;
+		if (keys[i].type == CONF_TYPE_CHOICE && !*keys[i].fallback)
+			continue; /* zero: as the stage's class says */
+		int err = conf_value_parse(&keys[i], keys[i].fallback, base, expected, sizeof expected);
+		assert(!err); /* a default that its own row refuses */
+	}
+}
+
+static struct conf_variant *find_variant(struct conf *conf, const char *name)
+{
+	for (unsigned i = 0; i < conf->variant_count; i++)
+		if (strcmp(conf->variant[i].name, name) == 0)
+			return &conf->variant[i];
+	return NULL;
+}
+
+/* Finds or makes it; NULL: it cannot be, reported if may_report. */
+static struct conf_variant *variant_of(struct load *l, const struct conf_setting *at, bool may_report)
+{
+	const char *name = at->section + strlen(variant_prefix);
+	struct conf_variant *v = find_variant(l->conf, name);
+
+	if (v)
+		return v;
+	if (!is_variant_name(name)) {
+		if (may_report)
+			report(l, at, "expected variant.NAME with at most 31 of a-z, 0-9, '_' and '-'");
+		return NULL;
+	}
+	if (l->conf->variant_count == CONF_VARIANT_MAX) {
+		if (may_report)
+			report(l, at, "too many variants: expected at most 16");
+		return NULL;
+	}
+	v = &l->conf->variant[l->conf->variant_count++];
+	memcpy(v->name, name, strlen(name) + 1);
+	set_defaults("variant", v);
+	return v;
+}
+
+static_assert(CONF_VARIANT_MAX == 16 && CONF_NAME_MAX == 32, "messages name these");
+
+/* Where the section's keys are kept; NULL if there is no such section. What is wrong with it is reported once: at
+ * its head, or at the override. */
+static void *section_base(struct load *l, const struct conf_setting *at)
+{
+	bool may_report = !at->key || at->override;
+
+	if (has_prefix(at->section, variant_prefix))
+		return variant_of(l, at, may_report);
+	if (has_prefix(at->section, stage_prefix)) {
+		int index = graph_stage_index(at->section + strlen(stage_prefix));
+
+		if (index >= 0)
+			return &l->conf->stage[index];
+	} else {
+		for (size_t i = 0; i < COUNT_OF(plain_sections); i++)
+			if (strcmp(plain_sections[i], at->section) == 0)
+				return l->conf;
+	}
+	if (may_report)
+		report_unknown_section(l, at);
+	return NULL;
+}
+
+static void apply_setting(struct load *l, const struct conf_setting *at)
+{
+	const struct conf_key *key;
+	char expected[512];
+	void *base = section_base(l, at);
+
+	if (!base || !at->key)
+		return;
+	key = find_key(class_of(at->section), at->key);
+	if (!key)
+		report_unknown_key(l, at);
+	else if (conf_value_parse(key, at->value, base, expected, sizeof expected))
+		report(l, at, expected);
+}
+
+/* ---- contradictions ---- */
+
+/* The first stage of a group with threads of its own carries their number. */
+static bool carries_threads(unsigned index)
+{
+	for (unsigned i = 0; i < index; i++)
+		if (graph_rows[i].group == graph_rows[index].group)
+			return false;
+	return graph_rows[index].group != GRAPH_GROUP_MAIN;
+}
+
+static void check_stage(struct load *l, unsigned index)
+{
+	const struct stage_class *class = graph_rows[index].class;
+	const struct conf_stage *stage = &l->conf->stage[index];
+	const struct policy_class *policy = policy_find(l->conf->scheduler.policy);
+	const struct conf_setting *threads, *kind, *pass;
+	char section[sizeof stage_prefix + 64];
+
+	snprintf(section, sizeof section, "%s%s", stage_prefix, class->name);
+	threads = conf_source_find(l->source, section, "threads");
+	kind = conf_source_find(l->source, section, "kind");
+	pass = conf_source_find(l->source, section, "pass_through");
+	if (threads && !carries_threads(index))
+		report(l, threads, "this stage has no threads of its own: expected scheduler.threads, or stage.accept_read or "
+		                   "stage.disk_write");
+	if (class->poll) {
+		if (stage->pass_through == CONF_YES)
+			report(l, pass, "this stage is where events come from: expected no");
+		if (stage->kind == STAGE_SHARED)
+			report(l, kind, "expected exclusive or partitioned: one event loop belongs to one thread");
+	} else {
+		if (stage->kind == STAGE_PARTITIONED)
+			report(l, kind, "expected shared or exclusive: only accept_read has instances");
+		if (stage->kind == STAGE_EXCLUSIVE && stage->pass_through == CONF_YES)
+			report(l, kind, "pass_through = yes lets any thread call it at any time: expected shared, or "
+			                "pass_through = no");
+		else if (stage->kind == STAGE_EXCLUSIVE && policy && policy->is_inline)
+			report(l, kind, "with this scheduler.policy every thread calls it at any time: expected shared");
+		else if (stage->kind == STAGE_EXCLUSIVE && class->pass_through && stage->pass_through == CONF_DEFAULT)
+			report(l, kind, "this stage is passed through by default: expected pass_through = no beside it");
+	}
+}
+
+static void check_variants(struct load *l)
+{
+	for (unsigned i = 0; i < l->conf->variant_count; i++) {
+		const struct conf_variant *v = &l->conf->variant[i];
+		char section[sizeof variant_prefix + CONF_NAME_MAX];
+		const struct conf_setting *at;
+
+		snprintf(section, sizeof section, "%s%s", variant_prefix, v->name);
+		if (v->operations[0] || conf_source_find(l->source, section, "operations"))
+			continue; /* good, or reported already */
+		at = conf_source_find(l->source, section, NULL);
+		report(l, at ? at : conf_source_find(l->source, section, "quality"),
+		       "has no operations: expected for example operations = scale 800x800 inside");
+	}
+}
+
+static void check_limits(struct load *l)
+{
+	const struct conf_setting *body = conf_source_find(l->source, "limits", "body_bytes");
+	const struct conf_setting *budget = conf_source_find(l->source, "limits", "memory_budget");
+	struct text message;
+	char data[256];
+
+	if (l->conf->limits.body_bytes <= l->conf->limits.memory_budget / 2)
+		return;
+	text_init(&message, data, sizeof data);
+	text_puts(&message, "bodies get at most half of limits.memory_budget = ");
+	conf_value_format(find_key("limits", "memory_budget"), l->conf->limits.memory_budget, &message);
+	text_puts(&message, ", and limits.body_bytes = ");
+	conf_value_format(find_key("limits", "body_bytes"), l->conf->limits.body_bytes, &message);
+	text_puts(&message, " is more: expected less or a larger budget");
+	report(l, body ? body : budget, message.data);
+}
+
+/* Values that were refused are still at their defaults: what would follow from those is left unsaid. */
+static void check_contradictions(struct load *l, bool is_syntax_good)
+{
+	bool is_good = is_syntax_good && !l->has_failed;
+
+	for (unsigned i = 0; i < graph_row_count; i++)
+		check_stage(l, i);
+	check_variants(l);
+	if (!is_good)
+		return;
+	check_limits(l);
+	if (l->conf->variant_count == 0) {
+		text_printf(l->errors, "%s: no variant: expected at least one section [variant.NAME]\n", l->source->path);
+		l->has_failed = true;
+	}
+}
+
+/* ---- public ---- */
+
+int conf_load(struct conf *conf, const char *path, const char *const *overrides, size_t override_count,
+              struct text *errors)
+{
+	struct conf_source source;
+	struct load load = { .conf = conf, .source = &source, .errors = errors };
+	int err;
+
+	assert(graph_row_count <= STAGE_COUNT_MAX);
+	*conf = (struct conf){ 0 };
+	for (size_t i = 0; i < COUNT_OF(plain_sections); i++)
+		set_defaults(plain_sections[i], conf);
+	for (unsigned i = 0; i < graph_row_count; i++)
+		set_defaults("stage", &conf->stage[i]);
+	if (!path) {
+		memcpy(conf->variant, reference_variants, sizeof reference_variants);
+		conf->variant_count = COUNT_OF(reference_variants);
+	}
+	err = conf_source_read(&source, path, overrides, override_count, errors);
+	if (err && err != -EINVAL)
+		goto out;
+	for (size_t i = 0; i < source.count; i++)
+		apply_setting(&load, &source.setting[i]);
+	check_contradictions(&load, !err);
+	if (load.has_failed)
+		err = -EINVAL;
+out:
+	conf_source_fini(&source);
+	return err;
+}
+
+void conf_where(const char *path, const char *const *overrides, size_t override_count, const char *section,
+                const char *key, char *out, size_t size)
+{
+	struct conf_source source;
+	struct text ignored, to;
+
+	text_init(&to, out, size);
+	text_init_growable(&ignored, 1 << 16);
+	conf_source_read(&source, path, overrides, override_count, &ignored); /* what could be read is enough */
+	conf_source_where(&source, conf_source_find(&source, section, key), &to);
+	conf_source_fini(&source);
+	text_fini(&ignored);
+}
+
+/* Every line of the help text as a comment, then what may stand there. */
+static void print_help(FILE *to, const struct conf_key *key)
+{
+	char expected[512];
+	struct text t;
+
+	for (const char *line = key->help; line;) {
+		size_t length = strcspn(line, "\n");
+
+		fprintf(to, "; %.*s\n", (int)length, line);
+		line = line[length] ? line + length + 1 : NULL;
+	}
+	text_init(&t, expected, sizeof expected);
+	conf_value_describe(key, &t);
+	fprintf(to, "; (%s)\n", expected);
+}
+
+static void print_section(FILE *to, const char *class, const char *section, const char *lead)
+{
+	fprintf(to, "\n%s[%s]\n", lead, section);
+	for (size_t i = 0; i < COUNT_OF(keys); i++) {
+		if (strcmp(keys[i].section, class) != 0)
+			continue;
+		print_help(to, &keys[i]);
+		fprintf(to, "%s%s = %s\n", lead, keys[i].name, keys[i].fallback ? keys[i].fallback : "");
+	}
+}
+
+void conf_print_keys(FILE *to)
+{
+	fprintf(to, "; Every key of darkroomd's configuration with its default. Sizes take K, M and G, durations us, ms, s, m\n"
+	            "; and h. From the command line: -o SECTION.KEY=VALUE\n");
+	for (size_t i = 0; i < COUNT_OF(plain_sections); i++)
+		print_section(to, plain_sections[i], plain_sections[i], "");
+	fprintf(to, "\n; Stages, in the order of the pipeline:");
+	for (unsigned i = 0; i < graph_row_count; i++)
+		fprintf(to, " %s", graph_rows[i].class->name);
+	fprintf(to, "\n; Without kind and pass_through a stage is what its code says.");
+	print_section(to, "stage", "stage.NAME", ";");
+	fprintf(to, "\n; What is made of every image: GET /images/ID/NAME.jpg. At least one and at most %d; these three if no file\n"
+	            "; is given.", CONF_VARIANT_MAX);
+	print_section(to, "variant", "variant.NAME", ";");
+	for (size_t i = 0; i < COUNT_OF(reference_variants); i++)
+		fprintf(to, "\n[variant.%s]\noperations = %s\nquality = %" PRIu64 "\n", reference_variants[i].name,
+		        reference_variants[i].operations, reference_variants[i].quality);
+}

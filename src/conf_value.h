@@ -1,0 +1,60 @@
+/*
+ * conf_value.h - the types that configuration keys have: from text to value and back, with a description of what
+ * is expected.
+ *
+ * A key is a row of a table; parsing, messages and documentation come from that row. Any thread.
+ */
+#ifndef DARKROOM_CONF_VALUE_H
+#define DARKROOM_CONF_VALUE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct text;
+
+enum conf_type {
+	/* kept as text, in a char array; min 0: may be empty */
+	CONF_TYPE_TEXT = 1,
+	CONF_TYPE_LISTEN, /* HOST:PORT or [HOST]:PORT */
+	CONF_TYPE_ORIGIN, /* "*" or SCHEME://HOST[:PORT] */
+	CONF_TYPE_POLICY, /* one that src/policy/ knows */
+	/* kept as uint64_t */
+	CONF_TYPE_NUMBER,
+	CONF_TYPE_BYTES,  /* K M G are powers of 1024 */
+	CONF_TYPE_PIXELS, /* K M G are powers of 1000 */
+	CONF_TYPE_MS,     /* a duration, kept in milliseconds */
+	CONF_TYPE_US,     /* a duration, kept in microseconds */
+	CONF_TYPE_AUTO,   /* a number or "auto", which is CONF_AUTO */
+	CONF_TYPE_CHOICE  /* one of a few words */
+};
+
+struct conf_choice {
+	const char *name; /* NULL ends the list */
+	uint64_t value;
+};
+
+struct conf_key {
+	const char *section;  /* "server", ... or "stage", "variant" for those that have a name */
+	const char *name;
+	enum conf_type type;
+	size_t offset;        /* in struct conf, conf_stage or conf_variant */
+	size_t size;          /* of the field */
+	uint64_t min, max;    /* of numbers, in the unit they are kept in */
+	const struct conf_choice *choices;
+	const char *fallback; /* the default, as one would write it; NULL: the key must be given */
+	const char *help;     /* one or a few lines, no full stop at the end */
+};
+
+/*
+ * Writes the value into the key's field of base. Returns 0, or -EINVAL with "expected ..." in expected and base
+ * untouched.
+ */
+int conf_value_parse(const struct conf_key *key, const char *value, void *base, char *expected, size_t expected_size);
+
+/* Appends what may stand there: "a duration from 10ms to 1h", "store or decode". */
+void conf_value_describe(const struct conf_key *key, struct text *to);
+
+/* Appends the number as one would write it in the key's unit. Numbers only. */
+void conf_value_format(const struct conf_key *key, uint64_t value, struct text *to);
+
+#endif

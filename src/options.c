@@ -1,0 +1,131 @@
+/*
+ * options.c - the command line. Knows nothing of what the options lead to. Main thread.
+ */
+#include "options.h"
+
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "check.h"
+#include "conf.h"
+#include "policy/policy.h"
+
+#define EXIT_USAGE 2
+
+#ifndef DARKROOM_VERSION
+#define DARKROOM_VERSION "unknown"
+#endif
+
+const char *const darkroom_version = DARKROOM_VERSION;
+
+static const struct option long_options[] = {
+	{ "config", required_argument, NULL, 'c' }, { "check", no_argument, NULL, 't' },
+	{ "quiet", no_argument, NULL, 'q' },        { "override", required_argument, NULL, 'o' },
+	{ "keys", no_argument, NULL, 'K' },         { "help", no_argument, NULL, 'h' },
+	{ "version", no_argument, NULL, 'V' },      { NULL, 0, NULL, 0 }
+};
+
+static const char help_text[] =
+	"usage: darkroomd [-t] [-q] [-c FILE] [-o SECTION.KEY=VALUE]...\n"
+	"       darkroomd --keys | --help | --version\n"
+	"\n"
+	"An HTTP daemon that turns every uploaded JPEG into scaled, blurred and re-encoded variants and stores them.\n"
+	"It stays in the foreground and logs to standard error.\n"
+	"\n"
+	"  -c, --config FILE       read the configuration from FILE (default: built-in values, three variants)\n"
+	"  -o, --override SECTION.KEY=VALUE\n"
+	"                          set a key, whatever the file says; may be given several times\n"
+	"  -t, --check             check the configuration, say what is wrong with it, and end\n"
+	"  -q, --quiet             nothing but warnings and errors\n"
+	"  -K, --keys              print every configuration key with its default and meaning, as an INI file\n"
+	"  -h, --help              print this\n"
+	"  -V, --version           print the version\n"
+	"\n"
+	"For example:\n"
+	"  darkroomd -o server.root=/tmp/store -o server.listen=127.0.0.1:8080\n"
+	"  curl -F file=@photo.jpg http://127.0.0.1:8080/images\n"
+	"\n"
+	"Requests:  POST /images   GET, DELETE /images/ID   GET /images/ID/VARIANT.jpg   GET /healthz, /readyz, /stats\n"
+	"Signals:   TERM, INT  finish what is in flight and end; a second one ends at once\n"
+	"Exit:      0  ended as asked     1  failed at run time\n"
+	"           2  wrong usage        78 wrong configuration\n";
+
+static void print_help(void)
+{
+	char policies[256];
+
+	policy_list(policies, sizeof policies);
+	printf("%s\nPolicies:  %s\n", help_text, policies);
+}
+
+static int usage(void)
+{
+	fputs("Try 'darkroomd --help'.\n", stderr);
+	return EXIT_USAGE;
+}
+
+/* What was printed on standard output must have got there. */
+static int finish_output(void)
+{
+	if (fflush(stdout) == 0 && !ferror(stdout))
+		return 0;
+	perror("darkroomd: standard output");
+	return EXIT_FAILURE;
+}
+
+/* Handles one option. Returns -1 to go on, else the exit status. */
+static int take_option(struct options *o, int option)
+{
+	switch (option) {
+	case 'c':
+		o->config_path = optarg;
+		return -1;
+	case 'o':
+		o->overrides[o->override_count++] = optarg;
+		return -1;
+	case 't':
+		o->check_only = true;
+		return -1;
+	case 'q':
+		o->quiet = true;
+		return -1;
+	case 'K':
+		conf_print_keys(stdout);
+		return finish_output();
+	case 'h':
+		print_help();
+		return finish_output();
+	case 'V':
+		printf("darkroomd %s\n", darkroom_version);
+		return finish_output();
+	default:
+		return usage(); /* getopt has said what is wrong */
+	}
+}
+
+int options_parse(struct options *o, int argc, char **argv)
+{
+	int option, status = -1;
+
+	assert(argc >= 1);
+	*o = (struct options){ .overrides = calloc((size_t)argc, sizeof *o->overrides) }; /* there cannot be more */
+	if (!o->overrides) {
+		perror("darkroomd");
+		return EXIT_FAILURE;
+	}
+	optind = 0; /* start anew, even after an earlier call */
+	while (status < 0 && (option = getopt_long(argc, argv, "c:o:tqKhV", long_options, NULL)) != -1)
+		status = take_option(o, option);
+	if (status < 0 && optind < argc) {
+		fprintf(stderr, "darkroomd: unexpected argument '%s'\n", argv[optind]);
+		status = usage();
+	}
+	return status;
+}
+
+void options_fini(struct options *o)
+{
+	free(o->overrides);
+	*o = (struct options){ 0 };
+}

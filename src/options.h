@@ -1,0 +1,30 @@
+/*
+ * options.h - the command line, parsed into a struct.
+ *
+ * Main thread, before anything else.
+ */
+#ifndef DARKROOM_OPTIONS_H
+#define DARKROOM_OPTIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct options {
+	const char *config_path;      /* -c; NULL: built-in values */
+	const char **overrides;       /* -o, in order, for conf_load(); the texts are argv's */
+	size_t override_count;
+	bool check_only; /* -t: check the configuration and end */
+	bool quiet;      /* -q: -t says nothing if all is well; else only warnings and errors are logged */
+};
+
+/* The version as in --version, without the program's name. */
+extern const char *const darkroom_version;
+
+/*
+ * Fills *o, or does what --help, --version and --keys ask for. Returns -1 if the program shall go on, else its
+ * exit status: 0 after those, 2 after wrong usage, which is explained on standard error. options_fini() in any case.
+ */
+int options_parse(struct options *o, int argc, char **argv);
+void options_fini(struct options *o);
+
+#endif
