@@ -1,0 +1,241 @@
+/*
+ * jpeg_decode.c - takes an image from its JPEG to planes no larger than its variants need.
+ *
+ * Before the first row is decoded, the image reserves all the memory that it can need until it is stored; if that is
+ * not there, it waits, and comes back with the reservation made. Knows libjpeg through its decoder only, and nothing of
+ * HTTP but statuses. Any worker, STAGE_SHARED.
+ */
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "../src/graph.h"
+#include "../src/stage.h"
+#include "image.h"
+#include "pixel/decoder.h"
+#include "pixel/footprint.h"
+#include "pixel/metadata.h"
+#include "pixel/orient.h"
+#include "server.h"
+#include "stages.h"
+
+/* This worker's: what the file at hand says. */
+struct decode {
+	struct decoder decoder;
+	struct metadata metadata;
+	unsigned quality[CONF_VARIANT_MAX];
+};
+
+enum verdict { GO_ON = 0, HAS_PROBLEM, WAITS };
+
+static unsigned scans_max(const struct conf *conf)
+{
+	return conf->limits.scans < UINT_MAX ? (unsigned)conf->limits.scans : UINT_MAX;
+}
+
+/* The decoder's fault as an answer to the client. */
+static void problem_of_fault(struct problem *p, const struct decoder *d, const struct conf *conf)
+{
+	bool is_wide = d->in.image_width >= d->in.image_height;
+
+	switch (d->fault) {
+	case DECODER_UNSUPPORTED:
+		problem_set(p, 422, "unsupported-image", "%s", d->fault_text);
+		break;
+	case DECODER_TOO_LARGE:
+		problem_set_limit(p, 413, "image-too-large", is_wide ? "limits.width" : "limits.height",
+		                  is_wide ? conf->limits.width : conf->limits.height,
+		                  is_wide ? d->in.image_width : d->in.image_height);
+		break;
+	case DECODER_TOO_MANY_SCANS:
+		problem_set_limit(p, 413, "too-many-scans", "limits.scans", conf->limits.scans,
+		                  (uint64_t)d->in.input_scan_number);
+		break;
+	case DECODER_NO_MEMORY:
+		problem_set(p, 503, "overloaded", "no memory to decode the image");
+		break;
+	default:
+		problem_set(p, 422, "damaged-image", "%s", d->fault_text);
+		break;
+	}
+}
+
+static enum verdict check_limits(const struct decoder *d, const struct conf *conf, struct problem *p)
+{
+	uint64_t width = d->in.image_width, height = d->in.image_height;
+	bool is_buffered = decoder_is_buffered(d);
+	uint64_t pixels_max = is_buffered ? conf->limits.pixels_progressive : conf->limits.pixels;
+
+	if (width > conf->limits.width)
+		problem_set_limit(p, 413, "image-too-large", "limits.width", conf->limits.width, width);
+	else if (height > conf->limits.height)
+		problem_set_limit(p, 413, "image-too-large", "limits.height", conf->limits.height, height);
+	else if (width * height > pixels_max)
+		problem_set_limit(p, 413, "too-many-pixels", is_buffered ? "limits.pixels_progressive" : "limits.pixels",
+		                  pixels_max, width * height);
+	else
+		return GO_ON;
+	return HAS_PROBLEM;
+}
+
+/* Reads the header and what else is to be known before any memory is taken. */
+static enum verdict read_header(struct decode *d, struct image *image, struct problem *p)
+{
+	const struct conf *conf = image->server->conf;
+	int width, height;
+
+	if (image->source_size < 3 || memcmp(image->source, "\xff\xd8\xff", 3) != 0) {
+		problem_set(p, 415, "unsupported-media-type", "not a JPEG: it does not begin with FF D8 FF");
+		return HAS_PROBLEM;
+	}
+	if (decoder_open(&d->decoder, image->source, image->source_size) == DECODER_FAILED) {
+		problem_of_fault(p, &d->decoder, conf);
+		return HAS_PROBLEM;
+	}
+	if (check_limits(&d->decoder, conf, p))
+		return HAS_PROBLEM;
+	metadata_read(&d->metadata, image->source, image->source_size);
+	image->orientation = d->metadata.orientation;
+	width = (int)d->decoder.in.image_width;
+	height = (int)d->decoder.in.image_height;
+	orient_size(image->orientation, &width, &height);
+	image->width = (uint32_t)width;
+	image->height = (uint32_t)height;
+	footprint_root_size(&image->server->plan, width, height, image->orientation, &width, &height);
+	decoder_choose(&d->decoder, width, height);
+	return GO_ON;
+}
+
+static uint64_t bytes_needed(const struct decode *d, const struct image *image)
+{
+	struct footprint f = {
+		.color_space = (int)d->decoder.in.jpeg_color_space,
+		.working_bytes = decoder_working_bytes(&d->decoder),
+		.width = (int)image->width,
+		.height = (int)image->height,
+		.orientation = image->orientation,
+		.icc_bytes = d->metadata.icc_bytes,
+	};
+
+	f.plane_count = decoder_shapes(&d->decoder, f.shape);
+	return footprint_bytes(&f, &image->server->plan, d->quality);
+}
+
+static void problem_of_memory(struct problem *p, const struct server *server, uint64_t need)
+{
+	uint64_t max = budget_max(&server->budget), all = server->conf->limits.memory_budget;
+
+	/* What the budget would have to be: all of it over the part of it that one image can have. */
+	problem_set_limit(p, 413, "memory", "limits.memory_budget", all, need > UINT64_MAX / 2 ? need : need * 2);
+	snprintf(p->detail, sizeof(p->detail),
+	         "the image may need %llu bytes of memory; of limits.memory_budget = %llu one image can have %llu",
+	         (unsigned long long)need, (unsigned long long)all, (unsigned long long)max);
+}
+
+/* On WAITS neither the image nor its event are ours any more. */
+static enum verdict reserve(struct visit *v, const struct decode *d, struct image *image, struct problem *p)
+{
+	struct server *server = image->server;
+	uint64_t need = bytes_needed(d, image);
+
+	if (need > budget_max(&server->budget)) {
+		problem_of_memory(p, server, need);
+		return HAS_PROBLEM;
+	}
+	image->reserved_bytes = need;
+	image->budget_waiter.event = &image->event;
+	image->budget_waiter.stage = graph_stage(server->graph, STAGE_JPEG_DECODE);
+	image->budget_waiter.instance = 0;
+	visit_aside(v, &image->event);
+	if (!budget_reserve(&server->budget, BUDGET_IMAGE, need, &image->budget_waiter))
+		return WAITS;
+	visit_resume(v, &image->event);
+	return GO_ON;
+}
+
+/* The profile goes with the pixels only if they are still in its colour space when they are encoded. */
+static int keep_profile(const struct decode *d, struct image *image)
+{
+	switch (d->decoder.in.jpeg_color_space) {
+	case JCS_GRAYSCALE:
+		return metadata_copy_icc(&d->metadata, ICC_GRAY, &image->icc, &image->icc_size);
+	case JCS_YCbCr:
+	case JCS_RGB:
+		return metadata_copy_icc(&d->metadata, ICC_RGB, &image->icc, &image->icc_size);
+	default:
+		return 0;
+	}
+}
+
+static enum verdict decode(struct decode *d, struct image *image, struct picture **picture, struct problem *p)
+{
+	const struct conf *conf = image->server->conf;
+	enum decoder_result result =
+		decoder_start(&d->decoder, scans_max(conf), conf->server.damaged == CONF_DAMAGED_REJECT);
+
+	while (result == DECODER_MORE)
+		result = decoder_advance(&d->decoder, UINT_MAX);
+	if (result == DECODER_FAILED) {
+		problem_of_fault(p, &d->decoder, conf);
+		return HAS_PROBLEM;
+	}
+	if (keep_profile(d, image)) {
+		problem_set(p, 503, "overloaded", "no memory for the image's ICC profile");
+		return HAS_PROBLEM;
+	}
+	image->is_damaged = d->decoder.has_lost;
+	*picture = decoder_take(&d->decoder);
+	return GO_ON;
+}
+
+static void decode_image(struct visit *v, struct decode *d, struct image *image)
+{
+	struct picture *picture = NULL;
+	struct problem problem = {0};
+	enum verdict verdict = read_header(d, image, &problem);
+
+	if (!verdict && !image->reserved_bytes)
+		verdict = reserve(v, d, image, &problem);
+	if (!verdict)
+		verdict = decode(d, image, &picture, &problem);
+	decoder_close(&d->decoder);
+	if (verdict == GO_ON)
+		image_decoded(v, image, picture);
+	else if (verdict == HAS_PROBLEM)
+		image_decode_failed(v, image, &problem);
+}
+
+static unsigned decode_handle(struct visit *v, struct event *const *batch, unsigned n)
+{
+	assert(n == 1);
+	decode_image(v, visit_scratch(v), image_of(batch[0]));
+	return 1;
+}
+
+static int decode_worker_init(struct visit *v, void *scratch)
+{
+	const struct server *server = visit_app(v);
+	struct decode *d = scratch;
+
+	for (unsigned i = 0; i < server->conf->variant_count; i++)
+		d->quality[i] = (unsigned)server->conf->variant[i].quality;
+	return decoder_init(&d->decoder);
+}
+
+static void decode_worker_fini(struct visit *v, void *scratch)
+{
+	struct decode *d = scratch;
+
+	(void)v;
+	decoder_fini(&d->decoder);
+}
+
+const struct stage_class stage_jpeg_decode = {
+	.name = "jpeg_decode",
+	.kind = STAGE_SHARED,
+	.batch_max = 1,
+	.scratch_size = sizeof(struct decode),
+	.worker_init = decode_worker_init,
+	.worker_fini = decode_worker_fini,
+	.handle = decode_handle,
+};

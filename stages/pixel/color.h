@@ -1,0 +1,15 @@
+/*
+ * color.h - RGB, CMYK and YCCK planes to YCbCr, at one size for all planes.
+ *
+ * Pure function, any thread.
+ */
+#ifndef DARKROOM_COLOR_H
+#define DARKROOM_COLOR_H
+
+struct picture;
+struct plane;
+
+/* src: 3 planes RGB, or 4 planes CMYK or YCCK, all of the size of y, cb and cr, which are written. */
+void color_to_ycc(const struct picture *src, struct plane *y, struct plane *cb, struct plane *cr);
+
+#endif

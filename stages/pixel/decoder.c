@@ -1,0 +1,455 @@
+/*
+ * decoder.c - libjpeg, from markers to planes, without colour conversion or upsampling.
+ *
+ * Each component comes out at 1, 2, 4 or 8 eighths of its size: only those have SIMD code. Every entry into libjpeg
+ * sets its own place to return to in case of an error. Files of several scans use libjpeg's buffered-image mode, whose
+ * input can be read a row at a time; others are decoded as they are read.
+ */
+#include "decoder.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <malloc.h>
+#include <string.h>
+
+#include <jerror.h>
+
+#include "../../src/check.h"
+
+#define SIZE_COUNT 4
+/* A plane reduced to fewer samples than this would be blended with the padding of its blocks. */
+#define REDUCED_SIDE_MIN 16
+/* What libjpeg needs beside coefficients: 4 + 4 Huffman tables of 1.5 KB, block buffers, its own chunks of memory. */
+#define WORKING_BYTES (256 << 10)
+/* A file whose coefficients take more than this is decoded so slowly that giving them back to the system, and faulting
+ * in the next one's, is not felt. */
+#define LARGE_BYTES (UINT64_C(32) << 20)
+
+static const int dct_sizes[SIZE_COUNT] = {1, 2, 4, 8};
+
+/* ---- errors and warnings -------------------------------------------------------------------------- */
+
+static void fault_set(struct decoder *d, enum decoder_fault fault, const char *text)
+{
+	d->fault = fault;
+	snprintf(d->fault_text, sizeof(d->fault_text), "%s", text);
+}
+
+static enum decoder_fault fault_of(int message)
+{
+	switch (message) {
+	case JERR_OUT_OF_MEMORY:
+	case JERR_NO_BACKING_STORE: /* more coefficients than were reserved: there are no temporary files */
+		return DECODER_NO_MEMORY;
+	case JERR_IMAGE_TOO_BIG:
+		return DECODER_TOO_LARGE;
+	case JERR_BAD_PRECISION:
+	case JERR_SOF_UNSUPPORTED:
+	case JERR_COMPONENT_COUNT:
+	case JERR_BAD_MCU_SIZE:
+		return DECODER_UNSUPPORTED;
+	default:
+		return DECODER_DAMAGED;
+	}
+}
+
+static void on_error(j_common_ptr c)
+{
+	struct decoder *d = c->client_data;
+	char text[JMSG_LENGTH_MAX];
+
+	c->err->format_message(c, text);
+	fault_set(d, fault_of(c->err->msg_code), text);
+	longjmp(d->errors.failed, 1);
+}
+
+/* Of the warnings of libjpeg, those after which pixels are missing. What real cameras do wrong is not among them. */
+static bool is_loss(int message)
+{
+	return message == JWRN_HIT_MARKER || message == JWRN_HUFF_BAD_CODE || message == JWRN_MUST_RESYNC ||
+	       message == JWRN_ARITH_BAD_CODE;
+}
+
+static void note_loss(struct decoder *d, const char *text)
+{
+	if (!d->has_lost)
+		snprintf(d->lost_text, sizeof(d->lost_text), "%s", text);
+	d->has_lost = true;
+	if (d->stop_on_loss) {
+		fault_set(d, DECODER_DAMAGED, d->lost_text);
+		longjmp(d->errors.failed, 1);
+	}
+}
+
+static void on_message(j_common_ptr c, int level)
+{
+	struct decoder *d = c->client_data;
+	char text[JMSG_LENGTH_MAX];
+
+	if (level >= 0)
+		return;
+	c->err->num_warnings++;
+	if (c->err->msg_code == JWRN_JPEG_EOF)
+		d->has_ended_early = true;
+	if (!is_loss(c->err->msg_code))
+		return;
+	c->err->format_message(c, text);
+	note_loss(d, d->has_ended_early ? "Premature end of JPEG file" : text);
+}
+
+static void on_output_message(j_common_ptr c)
+{
+	(void)c;
+}
+
+/* ---- header --------------------------------------------------------------------------------------- */
+
+static const char *unsupported_process(unsigned sof)
+{
+	switch (sof) {
+	case 0xc3:
+	case 0xc7:
+	case 0xcb:
+	case 0xcf:
+		return "lossless JPEG is not supported";
+	case 0xc5:
+	case 0xc6:
+	case 0xcd:
+	case 0xce:
+		return "hierarchical JPEG is not supported";
+	default:
+		return "this JPEG process is not supported";
+	}
+}
+
+/* Says it in words for those who do not know libjpeg. */
+static void fault_explain(struct decoder *d)
+{
+	const struct jpeg_error_mgr *err = &d->errors.mgr;
+	char text[JMSG_LENGTH_MAX];
+
+	switch (err->msg_code) {
+	case JERR_BAD_PRECISION:
+		snprintf(text, sizeof(text), "samples of %d bits are not supported, only of 8", err->msg_parm.i[0]);
+		fault_set(d, DECODER_UNSUPPORTED, text);
+		break;
+	case JERR_SOF_UNSUPPORTED:
+		fault_set(d, DECODER_UNSUPPORTED, unsupported_process((unsigned)err->msg_parm.i[0]));
+		break;
+	case JERR_EMPTY_IMAGE:
+		if (d->in.num_components > 0 && d->in.image_width > 0)
+			fault_set(d, DECODER_UNSUPPORTED, "a height of 0, to be defined later (DNL), is not supported");
+		break;
+	default:
+		break;
+	}
+}
+
+static void check_supported(struct decoder *d)
+{
+	char text[JMSG_LENGTH_MAX];
+
+	if (d->in.arith_code) {
+		fault_set(d, DECODER_UNSUPPORTED, "arithmetic coding is not supported");
+	} else if (d->in.num_components == 2 || d->in.num_components > PLANE_MAX) {
+		snprintf(text, sizeof(text), "%d components are not supported, only 1, 3 and 4", d->in.num_components);
+		fault_set(d, DECODER_UNSUPPORTED, text);
+	} else {
+		return;
+	}
+	longjmp(d->errors.failed, 1);
+}
+
+enum decoder_result decoder_open(struct decoder *d, const uint8_t *jpeg, size_t size)
+{
+	assert(d->state == DECODER_CLOSED);
+	d->fault = 0;
+	d->has_lost = d->has_ended_early = d->stop_on_loss = d->is_large = false;
+	d->rows_done = 0;
+	d->errors.mgr.msg_code = 0;
+	d->state = DECODER_HEADER;
+	if (setjmp(d->errors.failed)) {
+		fault_explain(d);
+		decoder_close(d);
+		return DECODER_FAILED;
+	}
+	jpeg_mem_src(&d->in, jpeg, size);
+	jpeg_read_header(&d->in, TRUE);
+	check_supported(d);
+	d->is_buffered = jpeg_has_multiple_scans(&d->in);
+	return DECODER_MORE;
+}
+
+bool decoder_is_buffered(const struct decoder *d)
+{
+	return d->is_buffered;
+}
+
+/* ---- sizes ---------------------------------------------------------------------------------------- */
+
+static int div_up(int64_t a, int64_t b)
+{
+	return (int)((a + b - 1) / b);
+}
+
+static int reduced(int side, int factor, int factor_max, int size)
+{
+	return div_up((int64_t)side * factor * size, (int64_t)DCTSIZE * factor_max);
+}
+
+void decoder_choose(struct decoder *d, int width, int height)
+{
+	const struct jpeg_decompress_struct *in = &d->in;
+
+	for (int c = 0; c < in->num_components; c++) {
+		const jpeg_component_info *ci = &in->comp_info[c];
+		bool is_chroma = c > 0 && in->jpeg_color_space == JCS_YCbCr;
+		int need_width = is_chroma ? (width + 1) / 2 : width, need_height = is_chroma ? (height + 1) / 2 : height;
+		int i;
+
+		if (need_width < REDUCED_SIDE_MIN)
+			need_width = REDUCED_SIDE_MIN;
+		if (need_height < REDUCED_SIDE_MIN)
+			need_height = REDUCED_SIDE_MIN;
+		for (i = 0; i < SIZE_COUNT - 1; i++)
+			if (reduced((int)in->image_width, ci->h_samp_factor, in->max_h_samp_factor, dct_sizes[i]) >= need_width &&
+			    reduced((int)in->image_height, ci->v_samp_factor, in->max_v_samp_factor, dct_sizes[i]) >= need_height)
+				break;
+		d->dct_size[c] = dct_sizes[i];
+	}
+}
+
+static struct plane_shape component_shape(const struct decoder *d, int c, int size)
+{
+	const jpeg_component_info *ci = &d->in.comp_info[c];
+	int h = ci->h_samp_factor, h_max = d->in.max_h_samp_factor, v = ci->v_samp_factor, v_max = d->in.max_v_samp_factor;
+
+	return (struct plane_shape){
+		.width = reduced((int)d->in.image_width, h, h_max, size),
+		.height = reduced((int)d->in.image_height, v, v_max, size),
+		.room_width = (int)ci->width_in_blocks * size,
+		.room_height = (int)d->in.total_iMCU_rows * v * size,
+		.real_width = (double)d->in.image_width * h * size / (8. * h_max),
+		.real_height = (double)d->in.image_height * v * size / (8. * v_max),
+	};
+}
+
+unsigned decoder_shapes(const struct decoder *d, struct plane_shape shape[PLANE_MAX])
+{
+	for (int c = 0; c < d->in.num_components; c++)
+		shape[c] = component_shape(d, c, d->dct_size[c]);
+	return (unsigned)d->in.num_components;
+}
+
+static uint64_t round_up(uint64_t n, uint64_t to)
+{
+	return (n + to - 1) / to * to;
+}
+
+uint64_t decoder_working_bytes(const struct decoder *d)
+{
+	uint64_t bytes = WORKING_BYTES;
+
+	if (!decoder_is_buffered(d))
+		return bytes;
+	for (int c = 0; c < d->in.num_components; c++) {
+		const jpeg_component_info *ci = &d->in.comp_info[c];
+		uint64_t wide = round_up(ci->width_in_blocks, (uint64_t)ci->h_samp_factor);
+		uint64_t high = round_up(ci->height_in_blocks, (uint64_t)ci->v_samp_factor);
+
+		/* rows are aligned and pointed to; libjpeg asks malloc for many rows at once */
+		bytes += high * (wide * sizeof(JBLOCK) + sizeof(JBLOCKROW)) + high / 16 * 64 + 4096;
+	}
+	return bytes;
+}
+
+/*
+ * libjpeg chooses one size for the picture and then doubles it for subsampled chroma, to save itself upsampling. We
+ * want each component at the smallest size that serves, so we set the sizes at the last moment before they are used:
+ * libjpeg calls this function between choosing them (master_selection() in jdmaster.c) and starting its passes. It is
+ * not documented; a unit test holds it. Should it stop working, planes are larger but right: see picture_make().
+ */
+static void on_realize(j_common_ptr c)
+{
+	struct decoder *d = c->client_data;
+
+	for (int i = 0; i < d->in.num_components; i++)
+		d->in.comp_info[i].DCT_scaled_size = d->dct_size[i];
+	d->realize(c);
+}
+
+/* ---- decoding ------------------------------------------------------------------------------------- */
+
+static bool picture_make(struct decoder *d)
+{
+	struct plane_shape shape[PLANE_MAX];
+
+	for (int c = 0; c < d->in.num_components; c++)
+		shape[c] = component_shape(d, c, d->in.comp_info[c].DCT_scaled_size);
+	d->picture = picture_new(shape, (unsigned)d->in.num_components, (int)d->in.jpeg_color_space);
+	if (!d->picture)
+		return false;
+	d->picture->is_inverted = d->in.saw_Adobe_marker;
+	return true;
+}
+
+static void start(struct decoder *d)
+{
+	struct jpeg_decompress_struct *in = &d->in;
+	uint64_t bytes = decoder_working_bytes(d);
+
+	d->is_large = bytes > LARGE_BYTES;
+	in->mem->max_memory_to_use = bytes > LONG_MAX ? LONG_MAX : (long)bytes;
+	in->scale_num = (unsigned)d->dct_size[0];
+	in->scale_denom = DCTSIZE;
+	in->raw_data_out = TRUE;
+	in->dct_method = JDCT_ISLOW;
+	in->do_block_smoothing = FALSE; /* it would guess at what is missing */
+	in->out_color_space = in->jpeg_color_space;
+	in->buffered_image = d->is_buffered;
+	jpeg_start_decompress(in);
+	if (!picture_make(d)) {
+		fault_set(d, DECODER_NO_MEMORY, "no memory for the decoded picture");
+		longjmp(d->errors.failed, 1);
+	}
+	d->state = in->buffered_image ? DECODER_INPUT : DECODER_OUTPUT;
+}
+
+enum decoder_result decoder_start(struct decoder *d, unsigned scans_max, bool stop_on_loss)
+{
+	assert(d->state == DECODER_HEADER);
+	d->scans_max = scans_max;
+	d->stop_on_loss = stop_on_loss;
+	if (setjmp(d->errors.failed)) {
+		decoder_close(d);
+		return DECODER_FAILED;
+	}
+	start(d);
+	return DECODER_MORE;
+}
+
+/* Of a file of several scans: true if a component has no data, or, where the file ended early, not all of its bits. */
+static bool is_incomplete(const struct decoder *d)
+{
+	const struct jpeg_decompress_struct *in = &d->in;
+
+	for (int c = 0; c < in->num_components; c++) {
+		if (!in->comp_info[c].quant_table) /* is set when the component's first scan begins */
+			return true;
+		if (!d->has_ended_early || !in->progressive_mode)
+			continue;
+		for (int k = 0; k < DCTSIZE2; k++)
+			if (in->coef_bits[c][k] != 0)
+				return true;
+	}
+	return false;
+}
+
+/* One row of MCUs into coefficients. */
+static void input_row(struct decoder *d)
+{
+	char text[JMSG_LENGTH_MAX];
+
+	if (jpeg_consume_input(&d->in) == JPEG_REACHED_EOI) {
+		if (is_incomplete(d))
+			note_loss(d, d->has_ended_early ? "Premature end of JPEG file" : "a component has no data");
+		jpeg_start_output(&d->in, d->in.input_scan_number);
+		d->state = DECODER_OUTPUT;
+		return;
+	}
+	if ((unsigned)d->in.input_scan_number > d->scans_max) {
+		snprintf(text, sizeof(text), "more than %u scans", d->scans_max);
+		fault_set(d, DECODER_TOO_MANY_SCANS, text);
+		longjmp(d->errors.failed, 1);
+	}
+}
+
+/* One row of MCUs into samples. */
+static void output_row(struct decoder *d)
+{
+	struct jpeg_decompress_struct *in = &d->in;
+	JSAMPROW rows[PLANE_MAX][MAX_SAMP_FACTOR * DCTSIZE];
+	JSAMPARRAY planes[PLANE_MAX] = {rows[0], rows[1], rows[2], rows[3]};
+
+	for (int c = 0; c < in->num_components; c++) {
+		const struct plane *p = &d->picture->plane[c];
+		int high = in->comp_info[c].v_samp_factor * in->comp_info[c].DCT_scaled_size;
+
+		for (int i = 0; i < high; i++)
+			rows[c][i] = p->data + ((ptrdiff_t)d->rows_done * high + i) * p->stride;
+	}
+	jpeg_read_raw_data(in, planes, (JDIMENSION)(in->max_v_samp_factor * in->min_DCT_scaled_size));
+	if (++d->rows_done == in->total_iMCU_rows)
+		d->state = DECODER_FINISHED;
+}
+
+static void advance(struct decoder *d, unsigned rows)
+{
+	for (; rows > 0 && d->state == DECODER_INPUT; rows--)
+		input_row(d);
+	for (; rows > 0 && d->state == DECODER_OUTPUT; rows--)
+		output_row(d);
+	/* All pixels are here. What may follow (a missing EOI, another picture, rubbish) is of no interest, so
+	 * jpeg_finish_decompress(), which would look at it and complain, is not called. */
+	if (d->state == DECODER_FINISHED)
+		picture_pad(d->picture);
+}
+
+enum decoder_result decoder_advance(struct decoder *d, unsigned rows)
+{
+	assert(d->state == DECODER_INPUT || d->state == DECODER_OUTPUT);
+	if (setjmp(d->errors.failed)) {
+		decoder_close(d);
+		return DECODER_FAILED;
+	}
+	advance(d, rows);
+	return d->state == DECODER_FINISHED ? DECODER_DONE : DECODER_MORE;
+}
+
+struct picture *decoder_take(struct decoder *d)
+{
+	struct picture *p = d->picture;
+
+	assert(d->state == DECODER_FINISHED && p);
+	d->picture = NULL;
+	return p;
+}
+
+void decoder_close(struct decoder *d)
+{
+	if (d->state == DECODER_CLOSED)
+		return;
+	d->state = DECODER_CLOSED;
+	picture_unref(d->picture);
+	d->picture = NULL;
+	jpeg_abort_decompress(&d->in);
+	if (d->is_large)
+		malloc_trim(0);
+	d->is_large = false;
+}
+
+/* ---- life ----------------------------------------------------------------------------------------- */
+
+int decoder_init(struct decoder *d)
+{
+	memset(d, 0, sizeof(*d));
+	d->in.err = jpeg_std_error(&d->errors.mgr);
+	d->errors.mgr.error_exit = on_error;
+	d->errors.mgr.emit_message = on_message;
+	d->errors.mgr.output_message = on_output_message;
+	d->in.client_data = d;
+	if (setjmp(d->errors.failed)) {
+		jpeg_destroy_decompress(&d->in);
+		return -ENOMEM;
+	}
+	jpeg_create_decompress(&d->in);
+	d->realize = d->in.mem->realize_virt_arrays;
+	d->in.mem->realize_virt_arrays = on_realize;
+	return 0;
+}
+
+void decoder_fini(struct decoder *d)
+{
+	decoder_close(d);
+	jpeg_destroy_decompress(&d->in);
+}

@@ -1,0 +1,39 @@
+/*
+ * orient.h - the eight orientations of EXIF as mirroring, then transposing, what is stored.
+ *
+ * Pure functions, any thread.
+ */
+#ifndef DARKROOM_ORIENT_H
+#define DARKROOM_ORIENT_H
+
+#include <stdbool.h>
+
+#define ORIENT_UPRIGHT 1U
+
+struct orient {
+	bool mirror_x, mirror_y; /* first, in the axes of the stored picture */
+	bool transpose;          /* then */
+};
+
+/* exif: the value of tag 0x0112, 1..8; anything else is upright. */
+static inline struct orient orient_of(unsigned exif)
+{
+	return (struct orient){
+		.mirror_x = exif == 2 || exif == 3 || exif == 7 || exif == 8,
+		.mirror_y = exif == 3 || exif == 4 || exif == 6 || exif == 7,
+		.transpose = exif >= 5 && exif <= 8,
+	};
+}
+
+/* From the stored size to the one that is seen, or back. */
+static inline void orient_size(unsigned exif, int *width, int *height)
+{
+	if (orient_of(exif).transpose) {
+		int w = *width;
+
+		*width = *height;
+		*height = w;
+	}
+}
+
+#endif

@@ -1,0 +1,142 @@
+/*
+ * picture.c - pictures of planes in pool memory.
+ *
+ * Rows begin on cache lines, and are never a multiple of 4096 bytes apart, because then all rows of a vertical pass
+ * would compete for one set of the cache. Vector kernels may read beyond a row, into the next or into the pool's
+ * slack; they write no further than the stride.
+ */
+#include "picture.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include <jpeglib.h>
+
+#include "../../src/check.h"
+#include "../../src/mem/pool.h"
+
+#define PAGE 4096
+
+static uint64_t round_up(uint64_t n, uint64_t to)
+{
+	return (n + to - 1) / to * to;
+}
+
+static uint64_t plane_stride(const struct plane_shape *shape)
+{
+	uint64_t stride = round_up((uint64_t)shape->room_width, CACHE_LINE);
+
+	return stride % PAGE ? stride : stride + CACHE_LINE;
+}
+
+uint64_t picture_bytes(const struct plane_shape *shape, unsigned plane_count)
+{
+	uint64_t bytes = round_up(sizeof(struct picture), CACHE_LINE);
+
+	for (unsigned c = 0; c < plane_count; c++)
+		bytes += plane_stride(&shape[c]) * (uint64_t)shape[c].room_height;
+	return bytes;
+}
+
+struct picture *picture_new(const struct plane_shape *shape, unsigned plane_count, int color_space)
+{
+	uint64_t bytes = picture_bytes(shape, plane_count);
+	struct picture *p;
+	uint8_t *at;
+
+	assert(plane_count >= 1 && plane_count <= PLANE_MAX);
+	if (bytes > SIZE_MAX / 2)
+		return NULL;
+	p = pool_get((size_t)bytes);
+	if (!p)
+		return NULL;
+	memset(p, 0, sizeof(*p));
+	atomic_init(&p->refs, 1);
+	p->plane_count = plane_count;
+	p->width = shape[0].width;
+	p->height = shape[0].height;
+	p->color_space = color_space;
+	at = (uint8_t *)p + round_up(sizeof(*p), CACHE_LINE);
+	for (unsigned c = 0; c < plane_count; c++) {
+		assert(shape[c].width >= 1 && shape[c].width <= shape[c].room_width);
+		assert(shape[c].height >= 1 && shape[c].height <= shape[c].room_height);
+		p->plane[c] = (struct plane){
+			.data = at,
+			.stride = (ptrdiff_t)plane_stride(&shape[c]),
+			.width = shape[c].width,
+			.height = shape[c].height,
+			.real_width = shape[c].real_width,
+			.real_height = shape[c].real_height,
+		};
+		at += p->plane[c].stride * shape[c].room_height;
+	}
+	return p;
+}
+
+void picture_shapes(struct plane_shape *shape, unsigned plane_count, int width, int height)
+{
+	shape[0] = (struct plane_shape){width, height, width, height, width, height};
+	for (unsigned c = 1; c < plane_count; c++) {
+		int w = (width + 1) / 2, h = (height + 1) / 2;
+
+		shape[c] = (struct plane_shape){w, h, w, h, width / 2., height / 2.};
+	}
+}
+
+void picture_pad(struct picture *p)
+{
+	for (unsigned c = 0; c < p->plane_count; c++) {
+		const struct plane *q = &p->plane[c];
+		size_t n = (size_t)(-q->width & 7);
+
+		for (int y = 0; n && y < q->height; y++) {
+			uint8_t *end = q->data + y * q->stride + q->width;
+
+			memset(end, end[-1], n);
+		}
+	}
+}
+
+void picture_ref(struct picture *p)
+{
+	unsigned had = atomic_fetch_add_explicit(&p->refs, 1, memory_order_relaxed);
+
+	assert(had > 0);
+}
+
+void picture_unref(struct picture *p)
+{
+	unsigned had;
+
+	if (!p)
+		return;
+	/* Release what this thread has read; acquire, for the last one, what all others have. */
+	had = atomic_fetch_sub_explicit(&p->refs, 1, memory_order_acq_rel);
+	assert(had > 0);
+	if (had == 1)
+		pool_put(p);
+}
+
+static int scale_rounded(int n, uint32_t to, int from)
+{
+	uint64_t scaled = ((uint64_t)n * to + (uint64_t)from / 2) / (uint64_t)from;
+
+	return scaled ? (int)scaled : 1;
+}
+
+void size_fit(int width, int height, uint32_t box_width, uint32_t box_height, int *fit_width, int *fit_height)
+{
+	bool fits = (uint32_t)width <= box_width && (uint32_t)height <= box_height;
+
+	*fit_width = width;
+	*fit_height = height;
+	if (fits || !box_width || !box_height)
+		return;
+	if ((uint64_t)box_width * (uint64_t)height <= (uint64_t)box_height * (uint64_t)width) {
+		*fit_width = (int)box_width;
+		*fit_height = scale_rounded(height, box_width, width);
+	} else {
+		*fit_width = scale_rounded(width, box_height, height);
+		*fit_height = (int)box_height;
+	}
+}

@@ -1,0 +1,59 @@
+/*
+ * scale.c - makes a picture at the size that its operation asks for.
+ *
+ * Sizes are computed from the whole image as it is seen, not from the picture at hand, so that a variant made by way of
+ * another has the size that it would have had without. A step below the root also turns the picture upright and
+ * converts its colours. Knows nothing of HTTP or files. Any worker, STAGE_SHARED.
+ */
+#include "../src/stage.h"
+#include "image.h"
+#include "pixel/footprint.h"
+#include "pixel/orient.h"
+#include "pixel/picture.h"
+#include "pixel/resample.h"
+#include "server.h"
+#include "stages.h"
+
+static void scale_step(struct visit *v, const struct resampler *r, struct step *s)
+{
+	const struct image *image = s->image;
+	bool is_root = step_plan(s)->parent == PLAN_ROOT;
+	int image_width = (int)image->width, image_height = (int)image->height, width, height;
+	struct picture *result;
+	struct problem problem;
+
+	step_size(&image->server->plan, s->index, image_width, image_height, is_root ? image_width : s->input->width,
+	          is_root ? image_height : s->input->height, &width, &height);
+	result = picture_scale(r, s->input, width, height, is_root ? image->orientation : ORIENT_UPRIGHT);
+	if (result) {
+		step_done(v, s, result);
+		return;
+	}
+	problem_set(&problem, 503, "overloaded", "no memory for a picture of %d x %d", width, height);
+	step_failed(v, s, &problem);
+}
+
+static unsigned scale_handle(struct visit *v, struct event *const *batch, unsigned n)
+{
+	unsigned i;
+
+	for (i = 0; i < n && !visit_should_stop(v); i++)
+		scale_step(v, visit_scratch(v), step_of(batch[i]));
+	return i;
+}
+
+static int scale_worker_init(struct visit *v, void *scratch)
+{
+	(void)v;
+	resampler_init(scratch);
+	return 0;
+}
+
+const struct stage_class stage_scale = {
+	.name = "scale",
+	.kind = STAGE_SHARED,
+	.batch_max = 16,
+	.scratch_size = sizeof(struct resampler),
+	.worker_init = scale_worker_init,
+	.handle = scale_handle,
+};
