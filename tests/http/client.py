@@ -1,0 +1,214 @@
+"""An HTTP/1 client that hides nothing: bytes go out as they are given, and every answer is held against the rules
+that all answers of the daemon share (framing, Server, Date, problem documents). Knows nothing of the daemon's
+process."""
+
+import collections
+import email.utils
+import json
+import re
+import socket
+import struct
+
+STATUS_LINE = re.compile(rb"HTTP/1\.1 (\d{3}) [ -~]+\Z")
+FIELD = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+): ?([\x20-\x7e\x80-\xff]*)\Z")
+PROBLEM = re.compile(r"urn:darkroom:problem:([a-z0-9-]+)\Z")
+
+
+class Closed(Exception):
+    """The connection ended before a whole answer had come."""
+
+
+class Answer:
+    def __init__(self, status, headers, body):
+        self.status, self.headers, self.body = status, headers, body
+
+    def __repr__(self):
+        return f"<{self.status} {dict(self.headers)} {self.body[:600]!r}>"
+
+    def __getitem__(self, name):
+        """The one value of a header, or None."""
+        values = self.headers.get(name.lower(), [])
+        assert len(values) <= 1, f"{name} comes {len(values)} times"
+        return values[0] if values else None
+
+    def json(self):
+        assert self["content-type"] in ("application/json", "application/problem+json"), self
+        return json.loads(self.body.decode("utf-8"))
+
+    @property
+    def slug(self):
+        return PROBLEM.match(self.json()["type"])[1]
+
+    @property
+    def closes(self):
+        return (self["connection"] or "").lower() == "close"
+
+    def check(self, method):
+        """What holds for every answer."""
+        assert self["server"] == "darkroom", self
+        assert email.utils.parsedate_to_datetime(self["date"]), self
+        if self.status in (204, 304):
+            assert not self.body
+        else:
+            assert self["content-length"] is not None, self
+        if self.status >= 400 and method != "HEAD":
+            check_problem(self)
+
+
+def check_problem(answer):
+    assert answer["content-type"] == "application/problem+json", answer
+    document = answer.json()
+    assert PROBLEM.match(document["type"]), document
+    assert isinstance(document["title"], str) and document["title"], document
+    assert document["status"] == answer.status, answer
+    assert isinstance(document["detail"], str) and document["detail"], document
+    assert ("limit" in document) == ("configured" in document) == ("actual" in document), document
+    if "limit" in document:
+        assert document["limit"].startswith("limits."), document
+        assert isinstance(document["configured"], int) and isinstance(document["actual"], int), document
+
+
+class Client:
+    def __init__(self, host, port, timeout, receive_buffer=0):
+        self.socket = socket.socket()
+        if receive_buffer:
+            self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
+        self.socket.settimeout(timeout)
+        self.socket.connect((host, port))
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.host = f"{host}:{port}"
+        self.buffer = b""
+        self.interim = []
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def close(self):
+        self.socket.close()
+
+    def reset(self):
+        """Goes away at once, with a RST."""
+        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.socket.close()
+
+    def send(self, data):
+        self.socket.sendall(data)
+
+    def send_some(self, data):
+        """Sends what the peer takes; False if it has gone."""
+        try:
+            self.socket.sendall(data)
+            return True
+        except (BrokenPipeError, ConnectionResetError):
+            return False
+
+    def finish_sending(self):
+        self.socket.shutdown(socket.SHUT_WR)
+
+    def _more(self):
+        try:
+            data = self.socket.recv(1 << 18)
+        except ConnectionResetError:
+            data = b""
+        if not data:
+            raise Closed(f"after {self.buffer[:200]!r}")
+        self.buffer += data
+
+    def _head(self):
+        while b"\r\n\r\n" not in self.buffer:
+            self._more()
+        head, self.buffer = self.buffer.split(b"\r\n\r\n", 1)
+        first, *lines = head.split(b"\r\n")
+        assert STATUS_LINE.match(first), first
+        headers = collections.defaultdict(list)
+        for line in lines:
+            field = FIELD.match(line)
+            assert field, line
+            headers[field[1].decode().lower()].append(field[2].decode("latin-1").strip())
+        return int(first[9:12]), headers
+
+    def answer(self, method="GET"):
+        """The next final answer; interim ones are kept in .interim."""
+        while True:
+            status, headers = self._head()
+            if status >= 200:
+                break
+            assert "content-length" not in headers
+            self.interim.append(status)
+        assert "transfer-encoding" not in headers
+        length = int(headers["content-length"][0]) if "content-length" in headers else 0
+        if method == "HEAD" or status in (204, 304):
+            length = 0
+        while len(self.buffer) < length:
+            self._more()
+        body, self.buffer = self.buffer[:length], self.buffer[length:]
+        answer = Answer(status, headers, body)
+        answer.check(method)
+        return answer
+
+    def wait_interim(self):
+        """The next head, which must be an interim one; its status."""
+        status, _ = self._head()
+        assert status < 200, status
+        return status
+
+    def request(self, method, path, body=None, headers=(), version="HTTP/1.1"):
+        self.send(self.head(method, path, body, headers, version) + (body or b""))
+        return self.answer(method)
+
+    def head(self, method, path, body=None, headers=(), version="HTTP/1.1"):
+        """The bytes of a request's head."""
+        lines = [f"{method} {path} {version}", f"Host: {self.host}"]
+        names = {name.lower() for name, _ in headers}
+        if body is not None and not names & {"content-length", "transfer-encoding"}:
+            lines.append(f"Content-Length: {len(body)}")
+        lines += [f"{name}: {value}" for name, value in headers]
+        return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")
+
+    def is_closed(self, timeout=None):
+        """True if the peer ends the connection without sending anything more."""
+        if timeout is not None:
+            self.socket.settimeout(timeout)
+        if self.buffer:
+            return False
+        try:
+            return self.socket.recv(1) == b""
+        except ConnectionResetError:
+            return True
+        except socket.timeout:
+            return False
+
+    def is_open(self):
+        """True if the connection still serves requests."""
+        try:
+            return self.request("GET", "/healthz").status == 200
+        except (Closed, BrokenPipeError, ConnectionResetError):
+            return False
+
+
+def chunked(data, size=1000):
+    """The body in chunks of that size, with the last one."""
+    pieces = [data[i:i + size] for i in range(0, len(data), size)]
+    return b"".join(b"%x\r\n%b\r\n" % (len(p), p) for p in pieces) + b"0\r\n\r\n"
+
+
+def form(parts, boundary="a-boundary"):
+    """(content type, body) of a form. parts: (name, file name or None, content type or None, data)"""
+    body = b""
+    for name, file_name, content_type, data in parts:
+        body += f'--{boundary}\r\nContent-Disposition: form-data; name="{name}"'.encode()
+        if file_name is not None:
+            body += f'; filename="{file_name}"'.encode()
+        body += b"\r\n"
+        if content_type is not None:
+            body += f"Content-Type: {content_type}\r\n".encode()
+        body += b"\r\n" + data + b"\r\n"
+    return f"multipart/form-data; boundary={boundary}", body + f"--{boundary}--\r\n".encode()
+
+
+def form_files(*datas):
+    """A form of JPEG files, as a browser sends them."""
+    return form([("file", f"picture{i}.jpg", "image/jpeg", d) for i, d in enumerate(datas)])

@@ -1,0 +1,58 @@
+"""Fixtures: the daemon that most tests share, and daemons of a test's own with other settings. Each is stopped with
+SIGTERM and must exit with 0 and a clean log."""
+
+import sys
+
+import pytest
+
+sys.dont_write_bytecode = True
+
+from darkroom import BINARY, Daemon  # noqa: E402 (after the line above, on purpose)
+
+
+def pytest_report_header(config):
+    import darkroom
+    return (f"darkroomd: {BINARY}, policy {darkroom.POLICY or 'of the configuration'}, "
+            f"slow factor {darkroom.SLOW:g}{', sanitized' if darkroom.IS_SANITIZED else ''}")
+
+
+@pytest.fixture(scope="session")
+def shared_daemon(tmp_path_factory):
+    daemon = Daemon(tmp_path_factory.mktemp("shared"))
+    yield daemon
+    daemon.stop()
+
+
+@pytest.fixture
+def daemon(shared_daemon):
+    """The daemon with the shipped configuration; it must survive the test."""
+    yield shared_daemon
+    assert shared_daemon.is_alive(), shared_daemon.log[-20000:]
+    shared_daemon.assert_no_alarm()
+
+
+@pytest.fixture
+def start(tmp_path):
+    """start(*settings) gives a daemon of the test's own; all are stopped and checked at the test's end."""
+    started = []
+
+    def start_daemon(*settings, **options):
+        store = options.pop("store", tmp_path / f"store{len(started)}")
+        started.append(Daemon(store, *settings, **options))
+        return started[-1]
+
+    yield start_daemon
+    failures = []
+    for daemon in started:
+        try:
+            daemon.stop()
+        except AssertionError as failure:
+            failures.append(str(failure))
+    assert not failures, "\n".join(failures)
+
+
+def pytest_make_parametrize_id(config, val, argname):
+    """Whole files and long lines are no names for tests."""
+    if isinstance(val, (bytes, str)) and len(val) > 40:
+        return f"{argname}-{len(val)}"
+    return None

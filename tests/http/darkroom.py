@@ -1,0 +1,203 @@
+"""A real daemon under test: started on a free port with a store of its own, watched, stopped and asked for its exit
+status. Sanitizer builds report through that status and through standard error, so every stop is also the check for
+leaks and races. Environment: DARKROOMD (binary), DARKROOM_POLICY, DARKROOM_SLOW (factor for all timeouts)."""
+
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import threading
+import time
+
+from client import Client
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BINARY = pathlib.Path(os.environ.get("DARKROOMD", ROOT / "build" / "darkroomd")).resolve()
+CONFIG = ROOT / "conf" / "darkroomd.ini"
+POLICY = os.environ.get("DARKROOM_POLICY", "")
+PER_CONNECTION = POLICY == "thread-per-connection"
+
+_code = BINARY.read_bytes() if BINARY.exists() else b""
+IS_TSAN = b"__tsan_init" in _code
+IS_SANITIZED = IS_TSAN or b"__asan_init" in _code or b"__ubsan_handle" in _code
+SLOW = float(os.environ.get("DARKROOM_SLOW", "10" if IS_SANITIZED else "1"))
+del _code
+
+READY = re.compile(r"ready on (http://(127\.0\.0\.1):(\d+))")
+ALARMS = ("ERROR: AddressSanitizer", "ERROR: LeakSanitizer", "runtime error:", "WARNING: ThreadSanitizer", "Assertion")
+
+
+def slow(seconds):
+    """A time limit for this build."""
+    return seconds * SLOW
+
+
+def millis(ms):
+    """A time of the configuration, for this build."""
+    return f"{int(ms * SLOW)}ms"
+
+
+def load(count, least=1):
+    """How often to do something in a load test, for this build."""
+    return max(least, int(count / max(1.0, SLOW)))
+
+
+def command(*arguments):
+    """The command line that runs the binary. ThreadSanitizer does not bear address space randomization."""
+    return (["setarch", "x86_64", "-R"] if IS_TSAN and os.uname().machine == "x86_64" else []) \
+        + [str(BINARY), *map(str, arguments)]
+
+
+def run(*arguments, timeout=20):
+    """Runs the binary to its end."""
+    done = subprocess.run(command(*arguments), capture_output=True, text=True, timeout=slow(timeout))
+    for alarm in ALARMS:
+        assert alarm not in done.stderr, done.stderr
+    return done
+
+
+def overrides(*settings):
+    """-o for each setting."""
+    return [word for setting in settings for word in ("-o", setting)]
+
+
+class Daemon:
+    def __init__(self, store, *settings, config=CONFIG, listen="127.0.0.1:0", wait=True):
+        self.store = pathlib.Path(store)
+        defaults = [f"server.listen={listen}", f"server.root={self.store}"]
+        if POLICY:
+            defaults.append(f"scheduler.policy={POLICY}")
+        if PER_CONNECTION:
+            defaults.append("scheduler.threads=32")
+        self.stopped = False
+        self.lines = []
+        self.ready = threading.Event()
+        self.url = self.host = self.port = None
+        self.start_time = time.monotonic()
+        self.ready_time = None
+        self.process = subprocess.Popen(command("-c", config, *overrides(*defaults, *settings)),
+                                        stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, cwd="/")
+        self.reader = threading.Thread(target=self._drain, daemon=True)
+        self.reader.start()
+        if wait:
+            self.wait_ready()
+
+    def _drain(self):
+        for line in self.process.stderr:
+            text = line.decode("utf-8", "replace")
+            self.lines.append(text)
+            found = READY.search(text)
+            if found and not self.ready.is_set():
+                self.ready_time = time.monotonic() - self.start_time
+                self.url, self.host, self.port = found[1], found[2], int(found[3])
+                self.ready.set()
+        self.ready.set()
+
+    @property
+    def log(self):
+        return "".join(self.lines)
+
+    @property
+    def pid(self):
+        return self.process.pid
+
+    def wait_ready(self):
+        self.ready.wait(slow(10))
+        if self.url is None:
+            self.process.kill()
+            self.reader.join(5)
+            raise AssertionError(f"no ready line; exit status {self.process.wait()}, log:\n{self.log}")
+
+    def client(self, **options):
+        return Client(self.host, self.port, timeout=options.pop("timeout", slow(20)), **options)
+
+    def get(self, path, **options):
+        """One request on a connection of its own."""
+        with self.client() as c:
+            return c.request("GET", path, **options)
+
+    def upload(self, data, content_type="image/jpeg", headers=()):
+        """POSTs a body on a connection of its own; the answer, whatever it is."""
+        with self.client() as c:
+            return c.request("POST", "/images", data, [("Content-Type", content_type), *headers])
+
+    def image(self, data, headers=()):
+        """Uploads one JPEG that must be accepted; its JSON object."""
+        answer = self.upload(data, headers=headers)
+        assert answer.status == 201, answer
+        (image,) = answer.json()["images"]
+        return image
+
+    def fetch(self, image, variant):
+        """The variant's file."""
+        answer = self.get(image["variants"][variant]["url"] if "variants" in image
+                          else f"{image['url']}/{variant}.jpg")
+        assert answer.status == 200, answer
+        return answer.body
+
+    def is_alive(self):
+        return self.process.poll() is None
+
+    def signal(self, number):
+        self.process.send_signal(number)
+
+    def wait_exit(self, timeout):
+        status = self.process.wait(slow(timeout))
+        self.stopped = True
+        self.reader.join(slow(5))
+        return status
+
+    def assert_no_alarm(self):
+        for alarm in ALARMS:
+            assert alarm not in self.log, self.log[-20000:]
+
+    def stop(self, timeout=15):
+        """Drains it; whatever a sanitizer found fails here."""
+        if self.stopped:
+            self.assert_no_alarm()
+            return
+        self.signal(signal.SIGTERM)
+        try:
+            status = self.wait_exit(timeout)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+            self.stopped = True
+            raise AssertionError(f"did not stop within {slow(timeout)} s after SIGTERM; log:\n{self.log[-4000:]}")
+        self.assert_no_alarm()
+        assert status == 0, f"exit status {status}; log:\n{self.log[-20000:]}"
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+        self.stopped = True
+
+    def cpu_seconds(self):
+        """CPU time of all its threads, by the scheduler's own nanosecond clock."""
+        total = 0
+        for task in pathlib.Path(f"/proc/{self.pid}/task").iterdir():
+            total += int((task / "schedstat").read_text().split()[0])
+        return total / 1e9
+
+    def resident_bytes(self):
+        status = pathlib.Path(f"/proc/{self.pid}/status").read_text()
+        return int(re.search(r"VmRSS:\s+(\d+) kB", status)[1]) * 1024
+
+    def stored(self):
+        """Ids of the images in the store's directory, by its documented layout."""
+        return sorted(p.name for p in self.store.glob("[0-9A-Z][0-9A-Z]/*"))
+
+    def leftovers(self):
+        """What lies where unfinished and removed images are kept for a moment."""
+        return [p for name in (".incoming", ".trash") for p in (self.store / name).glob("*")]
+
+
+def eventually(question, timeout=5.0, step=0.01):
+    """Asks until the answer is true or time is over; the last answer."""
+    end = time.monotonic() + slow(timeout)
+    while True:
+        answer = question()
+        if answer or time.monotonic() > end:
+            return answer
+        time.sleep(step)

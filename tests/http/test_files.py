@@ -1,0 +1,256 @@
+"""What can be had of stored images: files with their headers, ranges and validators, the metadata, removal; the store's
+layout on disk, and what a restart makes of it. Also the small resources: probes and statistics."""
+
+import email.utils
+import json
+import re
+import time
+
+import pytest
+import requests
+
+import pictures
+from darkroom import eventually, slow
+
+SMALL = pictures.photo_jpeg(640, 480, 2)
+JPEG = ("Content-Type", "image/jpeg")
+
+
+@pytest.fixture(scope="module")
+def stored(shared_daemon):
+    """(image object, its medium file)"""
+    image = shared_daemon.image(SMALL)
+    return image, shared_daemon.fetch(image, "medium")
+
+
+def url(stored, variant="medium"):
+    return stored[0]["variants"][variant]["url"]
+
+
+# ---- variants ----
+
+def test_headers_of_a_variant(daemon, stored):
+    answer = daemon.get(url(stored))
+    assert answer.status == 200 and answer["content-type"] == "image/jpeg"
+    assert answer["cache-control"] == "public, max-age=31536000, immutable"
+    assert re.fullmatch(r'"[^"]+"', answer["etag"]), "a strong validator"
+    assert answer["accept-ranges"] == "bytes"
+    assert int(answer["content-length"]) == len(answer.body) == stored[0]["variants"]["medium"]["bytes"]
+    if answer["last-modified"]:
+        assert email.utils.parsedate_to_datetime(answer["last-modified"])
+    tags = {daemon.get(url(stored, v))["etag"] for v in pictures.VARIANTS}
+    assert len(tags) == 3, "validators of different files differ"
+
+
+def test_head_has_the_same_headers(daemon, stored):
+    with daemon.client() as c:
+        for path in (url(stored), stored[0]["url"], "/healthz", "/stats", "/readyz"):
+            got, head = c.request("GET", path), c.request("HEAD", path)
+            assert head.status == 200 and not head.body
+            names = set(got.headers) - {"date"}
+            if path == "/stats":
+                names.discard("content-length")
+            assert {n: head[n] for n in names} == {n: got[n] for n in names}
+            assert int(head["content-length"]) > 0
+        assert c.is_open()
+
+
+def test_if_none_match(daemon, stored):
+    with daemon.client() as c:
+        tag = c.request("GET", url(stored))["etag"]
+        for value in (tag, f'"x", {tag}', f"W/{tag}", "*", f'W/"a",{tag},"b"'):
+            for method in ("GET", "HEAD"):
+                answer = c.request(method, url(stored), headers=[("If-None-Match", value)])
+                assert answer.status == 304 and answer["etag"] == tag, value
+                assert answer["cache-control"] == "public, max-age=31536000, immutable"
+        for value in ('"x"', tag.strip('"'), '""', '"', "", tag[:-2] + '"'):
+            assert c.request("GET", url(stored), headers=[("If-None-Match", value)]).status == 200, value
+        assert c.request("GET", url(stored), headers=[("If-None-Match", tag), ("Range", "bytes=0-0")]).status == 304
+
+
+@pytest.mark.parametrize("value, first, last", [
+    ("bytes=0-0", 0, 0), ("bytes=0-99", 0, 99), ("bytes=100-", 100, None), ("bytes=-1", -1, None), ("bytes=-100", -100, None),
+    ("bytes=5-99999999999", 5, None), ("bytes=-99999999999", 0, None), ("bytes=0-", 0, None), ("BYTES=1-2", 1, 2)])
+def test_ranges(daemon, stored, value, first, last):
+    whole, size = stored[1], len(stored[1])
+    first = first + size if first < 0 else first
+    last = size - 1 if last is None else last
+    with daemon.client() as c:
+        answer = c.request("GET", url(stored), headers=[("Range", value)])
+        assert answer.status == 206, answer
+        assert answer["content-range"] == f"bytes {first}-{last}/{size}"
+        assert answer.body == whole[first:last + 1]
+        assert answer["content-type"] == "image/jpeg" and answer["etag"]
+        assert c.is_open()
+
+
+@pytest.mark.parametrize("value", ["bytes=99999999-", "bytes=-0", "bytes=99999999-100000000",
+                                   "bytes=18446744073709551615-18446744073709551616"])
+def test_unsatisfiable_ranges(daemon, stored, value):
+    with daemon.client() as c:
+        answer = c.request("GET", url(stored), headers=[("Range", value)])
+        assert answer.status == 416 and answer["content-range"] == f"bytes */{len(stored[1])}"
+        assert c.is_open()
+
+
+@pytest.mark.parametrize("value", ["bytes=0-1,5-6", "bytes=5-4", "bytes=", "bytes=-", "bytes=a-b", "bytes", "lines=1-2", "",
+                                   "bytes=1-2x", "bytes=--5", "bytes=0x1-2", "bytes= 1-2,", "bytes=1 - 2,3"])
+def test_ranges_that_are_ignored(daemon, stored, value):
+    answer = daemon.get(url(stored), headers=[("Range", value)])
+    assert answer.status == 200 and answer.body == stored[1] and answer["content-range"] is None
+
+
+def test_if_range(daemon, stored):
+    with daemon.client() as c:
+        tag = c.request("GET", url(stored))["etag"]
+        for value, status in ((tag, 206), ('"other"', 200), (f"W/{tag}", 200), ("Sat, 01 Jan 2000 00:00:00 GMT", 200), ("", 200)):
+            answer = c.request("GET", url(stored), headers=[("Range", "bytes=10-19"), ("If-Range", value)])
+            assert answer.status == status, value
+            assert answer.body == (stored[1][10:20] if status == 206 else stored[1])
+
+
+def test_range_of_a_head(daemon, stored):
+    with daemon.client() as c:
+        answer = c.request("HEAD", url(stored), headers=[("Range", "bytes=0-9")])
+        assert answer.status in (200, 206)
+        assert c.is_open()
+
+
+def test_pieces_make_the_whole(daemon, stored):
+    with daemon.client() as c:
+        step, size = 9973, len(stored[1])
+        pieces = [c.request("GET", url(stored), headers=[("Range", f"bytes={i}-{min(i + step, size) - 1}")]).body
+                  for i in range(0, size, step)]
+        assert b"".join(pieces) == stored[1]
+
+
+# ---- metadata, removal ----
+
+def test_metadata(daemon, stored):
+    answer = daemon.get(stored[0]["url"])
+    assert answer.status == 200 and answer["content-type"] == "application/json"
+    assert answer.json() == stored[0]
+
+
+def test_metadata_keeps_the_file_name(daemon):
+    answer = requests.post(daemon.url + "/images", files={"f": ('sn\u00f8 "1".jpg', SMALL, "image/jpeg")}, timeout=slow(20))
+    (image,) = answer.json()["images"]
+    assert daemon.get(image["url"]).json() == image
+    assert image["filename"].startswith("sn\u00f8 ")
+
+
+def test_delete(daemon):
+    image, other = daemon.image(SMALL), daemon.image(SMALL)
+    with daemon.client() as c:
+        assert c.request("DELETE", image["url"]).status == 204
+        for path in (image["url"], *(v["url"] for v in image["variants"].values())):
+            assert c.request("GET", path).status == 404
+        assert c.request("DELETE", image["url"]).status == 404
+        assert c.request("GET", other["url"]).status == 200
+        assert c.request("GET", other["variants"]["thumb"]["url"]).status == 200
+    assert image["id"] not in daemon.stored() and other["id"] in daemon.stored()
+    assert eventually(lambda: not daemon.leftovers())
+
+
+def test_delete_in_the_making(daemon):
+    answer = daemon.upload(pictures.photo_jpeg(4000, 3000, 1), headers=[("Prefer", "respond-async")])
+    assert answer.status == 202
+    with daemon.client() as c:
+        assert c.request("DELETE", answer["location"]).status == 204
+        assert c.request("GET", answer["location"]).status == 404
+    assert eventually(lambda: not daemon.leftovers())
+    assert answer.json()["images"][0]["id"] not in daemon.stored()
+
+
+# ---- the store on disk ----
+
+def test_layout(start):
+    daemon = start()
+    images = [daemon.image(SMALL) for _ in range(5)]
+    assert daemon.stored() == sorted(i["id"] for i in images)
+    for image in images:
+        directory = daemon.store / image["id"][-2:] / image["id"]
+        assert {p.name for p in directory.iterdir()} == {"image.json", *(f"{v}.jpg" for v in pictures.VARIANTS)}
+        assert json.loads((directory / "image.json").read_text()) == image
+        for name, variant in image["variants"].items():
+            assert (directory / f"{name}.jpg").read_bytes() == daemon.fetch(image, name)
+            assert (directory / f"{name}.jpg").stat().st_size == variant["bytes"]
+    assert eventually(lambda: not daemon.leftovers())
+
+
+def test_failures_leave_nothing(start):
+    daemon = start()
+    for data in (SMALL[:5000], b"text", SMALL[:-2000]):
+        assert daemon.upload(data).status >= 400
+    assert daemon.stored() == [] and not daemon.leftovers()
+
+
+def test_ids_are_in_order_of_time(daemon):
+    ids = []
+    for _ in range(3):
+        ids.append(daemon.image(pictures.photo_jpeg(16, 16))["id"])
+        time.sleep(0.003)
+    assert ids == sorted(ids)
+
+
+def test_restart_keeps_images_and_clears_leftovers(start, tmp_path):
+    store = tmp_path / "store"
+    first = start(store=store)
+    image = first.image(SMALL)
+    files = {v: first.fetch(image, v) for v in pictures.VARIANTS}
+    tag = first.get(image["variants"]["medium"]["url"])["etag"]
+    first.stop()
+    for name in (".incoming", ".trash"):
+        left = store / name / "01HZZZZZZZZZZZZZZZZZZZZZZZ"
+        left.mkdir(parents=True)
+        (left / "medium.jpg").write_bytes(b"unfinished")
+        (store / name / "stray").write_bytes(b"x")
+    second = start(store=store)
+    assert not second.leftovers()
+    assert second.get(image["url"]).json() == image
+    assert {v: second.fetch(image, v) for v in pictures.VARIANTS} == files
+    assert second.get(image["variants"]["medium"]["url"])["etag"] == tag
+    assert second.image(SMALL)["id"] > image["id"]
+
+
+def test_kill_leaves_whole_images_or_none(start, tmp_path):
+    store = tmp_path / "store"
+    first = start(store=store)
+    whole = [first.image(SMALL)["id"] for _ in range(3)]
+    for _ in range(5):
+        answer = first.upload(pictures.photo_jpeg(1600, 1200, 1), headers=[("Prefer", "respond-async")])
+        assert answer.status == 202
+    first.kill()
+    second = start(store=store)
+    assert not second.leftovers() and set(whole) <= set(second.stored())
+    for ident in second.stored():
+        image = second.get(f"/images/{ident}").json()
+        for name, variant in image["variants"].items():
+            assert len(second.fetch(image, name)) == variant["bytes"]
+
+
+def test_store_is_made(start, tmp_path):
+    daemon = start(store=tmp_path / "new-store")
+    assert daemon.store.is_dir()
+    daemon.image(SMALL)
+
+
+# ---- probes, statistics ----
+
+def test_probes(daemon):
+    for path, body in (("/healthz", b"ok\n"), ("/readyz", b"ready\n")):
+        answer = daemon.get(path)
+        assert answer.status == 200 and answer.body == body
+        assert answer["content-type"].startswith("text/plain") and answer["cache-control"] == "no-store"
+
+
+def test_stats(daemon):
+    daemon.image(SMALL)
+    answer = daemon.get("/stats")
+    assert answer.status == 200 and answer["content-type"] == "application/json"
+    assert answer["cache-control"] == "no-store"
+    text = json.dumps(answer.json())
+    for stage in ("accept_read", "http_parse", "form_decode", "jpeg_decode", "scale", "blur", "jpeg_encode", "disk_write",
+                  "stats"):
+        assert f'"{stage}"' in text
+    assert answer.json() != daemon.get("/stats").json(), "it counts"

@@ -1,0 +1,175 @@
+"""Many at once: everything that is accepted comes out as if it had been alone, memory finds its level, and small
+requests do not wait behind pixels. Counts shrink on slow builds."""
+
+import concurrent.futures
+import random
+import threading
+import time
+
+import pytest
+
+import pictures
+from client import form
+from darkroom import IS_SANITIZED, PER_CONNECTION, load, slow
+
+JPEG = ("Content-Type", "image/jpeg")
+
+
+def fetch_all(client, image):
+    """{variant: file} over one connection."""
+    files = {}
+    for name, variant in image["variants"].items():
+        answer = client.request("GET", variant["url"])
+        assert answer.status == 200 and len(answer.body) == variant["bytes"]
+        files[name] = answer.body
+    return files
+
+
+def in_parallel(count, work):
+    """work(0..count-1), each in a thread of its own; the first failure is raised."""
+    with concurrent.futures.ThreadPoolExecutor(count) as pool:
+        return [f.result() for f in [pool.submit(work, i) for i in range(count)]]
+
+
+def sources():
+    """Inputs of many kinds, small enough for many of them."""
+    plain = [pictures.photo_jpeg(w, h, seed) for w, h, seed in ((1000, 750, 1), (640, 480, 2), (333, 777, 3), (120, 90, 4))]
+    return plain + [pictures.photo_jpeg(900, 600, 5, progressive=True), pictures.jpeg(pictures.photo(700, 700, 6).convert("L")),
+                    pictures.jpeg(pictures.photo(500, 400, 7).convert("CMYK")), pictures.jpeg(pictures.photo(801, 601, 8), subsampling=0)]
+
+
+def test_200_concurrent_uploads(daemon):
+    """Every file is the one that a lone upload gives, byte for byte."""
+    inputs = sources()
+    with daemon.client() as c:
+        alone = [fetch_all(c, c.request("POST", "/images", data, [JPEG]).json()["images"][0]) for data in inputs]
+    for data, files in zip(inputs, alone):
+        for name, file in files.items():
+            assert pictures.decode(file).size == pictures.fit(*pictures.decode(data).size, pictures.VARIANTS[name][0])
+    count = load(200, 40)
+    barrier = threading.Barrier(count)
+
+    def upload(i):
+        barrier.wait(slow(30))
+        with daemon.client(timeout=slow(60)) as c:
+            answer = c.request("POST", "/images", inputs[i % len(inputs)], [JPEG])
+            assert answer.status == 201, answer
+            (image,) = answer.json()["images"]
+            return image["id"], i % len(inputs), fetch_all(c, image)
+
+    results = in_parallel(count, upload)
+    assert len({ident for ident, _, _ in results}) == count
+    for _, i, files in results:
+        assert files == alone[i]
+
+
+class Mix:
+    """Uploads of every kind, each with the answer it must get."""
+
+    def __init__(self):
+        self.good = sources()
+        self.bad = [(self.good[0][:20000], 422), (self.good[4][:9000], 422), (b"GIF89a" + b"\0" * 500, 415),
+                    (b"just text", 415), (b"", 400), (self.good[1][:400], 422)]
+
+    def request(self, rng):
+        """(content type, body, status, inputs accepted, statuses of errors)"""
+        kind = rng.random()
+        if kind < 0.55:
+            i = rng.randrange(len(self.good))
+            return "image/jpeg", self.good[i], 201, [i], []
+        if kind < 0.75:
+            data, status = rng.choice(self.bad)
+            return "image/jpeg", data, status, [], []
+        picks = [rng.randrange(len(self.good)) for _ in range(rng.randrange(0, 4))]
+        bad = [rng.choice(self.bad[:4]) for _ in range(rng.randrange(0, 3))]
+        parts = [("f", f"{i}.jpg", "image/jpeg", self.good[i]) for i in picks]
+        parts += [("f", "bad.jpg", "image/jpeg", data) for data, _ in bad] + [("note", None, None, b"text")]
+        content_type, body = form(parts)
+        status = 201 if picks else max([s for _, s in bad], default=400)
+        return content_type, body, status, picks, [s for _, s in bad]
+
+
+def check_mixed(mix, files_of, client, rng):
+    """One upload of the mix; its answer and every file must be right."""
+    kind, body, status, inputs, errors = mix.request(rng)
+    answer = client.request("POST", "/images", body, [("Content-Type", kind)])
+    assert answer.status == status, answer
+    document = answer.json()
+    assert [e["status"] for e in document.get("errors", [])] == errors
+    for i, image in zip(inputs, document.get("images", [])):
+        assert files_of[i] == fetch_all(client, image)
+    assert len(document.get("images", [])) == len(inputs)
+
+
+def test_500_mixed_uploads_twice(start):
+    """Over 16 connections that stay open; the second 500 need no more memory than the first."""
+    daemon = start()
+    mix = Mix()
+    with daemon.client() as c:
+        files_of = [fetch_all(c, c.request("POST", "/images", d, [JPEG]).json()["images"][0]) for d in mix.good]
+    clients = [daemon.client(timeout=slow(60)) for _ in range(16)]
+    resident = []
+    for turn in range(2):
+        def work(i):
+            rng = random.Random(turn * 100 + i)
+            for _ in range(load(500, 64) // 16 + (i < load(500, 64) % 16)):
+                check_mixed(mix, files_of, clients[i], rng)
+        in_parallel(16, work)
+        resident.append(daemon.resident_bytes())
+    assert all(c.is_open() for c in clients)
+    for c in clients:
+        c.close()
+    assert not daemon.leftovers()
+    if not IS_SANITIZED:
+        assert resident[1] < resident[0] * 1.05, f"resident memory grew: {resident}"
+
+
+def test_one_connection_that_stays_busy_for_long(daemon):
+    """Uploads, reads and removals in turn: nothing of one request is left for the next."""
+    inputs, rng = sources(), random.Random(9)
+    with daemon.client() as c:
+        for _ in range(load(60, 10)):
+            data = rng.choice(inputs)
+            image = c.request("POST", "/images", data, [JPEG]).json()["images"][0]
+            assert (image["width"], image["height"]) == pictures.decode(data).size
+            assert c.request("DELETE", image["url"]).status == 204
+
+
+@pytest.mark.skipif(PER_CONNECTION, reason="small requests share the threads of the uploads there")
+def test_small_requests_do_not_wait_behind_pixels(start):
+    """p99 of probes and of a stored file while 12-megapixel uploads keep all cores busy."""
+    daemon = start()
+    image = daemon.image(pictures.photo_jpeg(640, 480, 2))
+    thumb = daemon.fetch(image, "thumb")
+    photos = [pictures.photo_jpeg(4000, 3000, seed) for seed in (1, 2)]
+    over, uploads = threading.Event(), []
+
+    def upload(i):
+        with daemon.client(timeout=slow(60)) as c:
+            while not over.is_set():
+                assert c.request("POST", "/images", photos[i % 2], [JPEG]).status == 201
+                uploads.append(1)
+
+    with concurrent.futures.ThreadPoolExecutor(6) as pool:
+        running = [pool.submit(upload, i) for i in range(6)]
+        try:
+            times = {"/healthz": [], image["variants"]["thumb"]["url"]: [], "/stats": []}
+            time.sleep(slow(0.5))
+            with daemon.client() as c:
+                end = time.monotonic() + slow(4)
+                while time.monotonic() < end:
+                    for path, taken in times.items():
+                        started = time.monotonic()
+                        answer = c.request("GET", path)
+                        taken.append(time.monotonic() - started)
+                        assert answer.status == 200 and (answer.body == thumb or "thumb" not in path)
+                    time.sleep(0.004)
+        finally:
+            over.set()
+        for future in running:
+            future.result()
+    assert len(uploads) >= 6
+    for path, taken in times.items():
+        taken.sort()
+        p99 = taken[int(len(taken) * 0.99)]
+        assert p99 < slow(0.1), f"{path}: p99 {p99 * 1000:.0f} ms, median {taken[len(taken) // 2] * 1000:.1f} ms"

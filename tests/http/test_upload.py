@@ -1,0 +1,412 @@
+"""Every way to hand in a picture, and what comes of it: answers, sizes, pixels and file formats of the variants."""
+
+import json
+import re
+import socket
+import subprocess
+import time
+
+import numpy as np
+import pytest
+import requests
+from PIL import Image
+
+import jpegfile
+import pictures
+from client import form, form_files
+from darkroom import millis, slow
+
+ULID = re.compile(r"[0-7][0-9A-HJKMNP-TV-Z]{25}\Z")
+SMALL = pictures.photo_jpeg(320, 240, 2)
+LARGE = pictures.photo_jpeg(1600, 1200, 1)
+TEXT = b"no picture at all\n"
+
+
+def check_image(image, width, height, file_name=None):
+    """The JSON object of a stored image."""
+    assert ULID.match(image["id"]), image
+    assert image["url"] == f"/images/{image['id']}"
+    assert (image["width"], image["height"]) == (width, height)
+    assert image.get("filename") == file_name
+    assert "status" not in image and "damaged" not in image
+    assert set(image["variants"]) == set(pictures.VARIANTS)
+    for name, (box, _, _) in pictures.VARIANTS.items():
+        variant = image["variants"][name]
+        assert set(variant) == {"url", "width", "height", "bytes"}
+        assert variant["url"] == f"{image['url']}/{name}.jpg"
+        assert (variant["width"], variant["height"]) == pictures.fit(width, height, box)
+
+
+def check_stored(daemon, image):
+    """Every variant can be had, is as long as was said and decodes to the size that was said."""
+    for name, variant in image["variants"].items():
+        data = daemon.fetch(image, name)
+        assert len(data) == variant["bytes"]
+        assert pictures.decode(data).size == (variant["width"], variant["height"])
+
+
+def curl(daemon, *arguments):
+    """(status, headers as text, body) of curl's last answer."""
+    done = subprocess.run(["curl", "-sS", "-i", "--max-time", str(slow(30)), *arguments, daemon.url + "/images"],
+                          capture_output=True, timeout=slow(40))
+    assert done.returncode == 0, done.stderr
+    rest, head = done.stdout, b""
+    while rest.startswith(b"HTTP/1.1") and (not head or head.startswith(b"HTTP/1.1 100")):
+        head, rest = rest.split(b"\r\n\r\n", 1)
+    return int(head.split()[1]), head.decode(), rest
+
+
+# ---- ways to send ----
+
+def test_curl_form_file(daemon, tmp_path):
+    (tmp_path / "a photo.jpg").write_bytes(LARGE)
+    status, head, body = curl(daemon, "-F", f"file=@{tmp_path}/a photo.jpg")
+    assert status == 201
+    (image,) = json.loads(body)["images"]
+    assert "errors" not in json.loads(body)
+    check_image(image, 1600, 1200, "a photo.jpg")
+    assert f"location: {image['url']}" in head.lower().replace(image["url"].lower(), image["url"])
+    check_stored(daemon, image)
+
+
+def test_curl_several_parts(daemon, tmp_path):
+    sizes = [(320, 240), (901, 1200), (64, 48)]
+    arguments = []
+    for i, (width, height) in enumerate(sizes):
+        (tmp_path / f"{i}.jpg").write_bytes(pictures.photo_jpeg(width, height, 3 + i))
+        arguments += ["-F", f"photos[]=@{tmp_path}/{i}.jpg"]
+    status, head, body = curl(daemon, *arguments)
+    assert status == 201 and "location:" not in head.lower()
+    images = json.loads(body)["images"]
+    assert len(images) == 3 and len({i["id"] for i in images}) == 3
+    for i, (image, size) in enumerate(zip(images, sizes)):
+        check_image(image, *size, f"{i}.jpg")
+        check_stored(daemon, image)
+
+
+@pytest.mark.parametrize("content_type", ["image/jpeg", "image/jpg", "application/octet-stream", "IMAGE/JPEG; q=1"])
+def test_curl_raw_body(daemon, tmp_path, content_type):
+    (tmp_path / "x.jpg").write_bytes(SMALL)
+    status, head, body = curl(daemon, "--data-binary", f"@{tmp_path}/x.jpg", "-H", f"Content-Type: {content_type}")
+    assert status == 201
+    check_image(json.loads(body)["images"][0], 320, 240)
+    assert "location: /images/" in head.lower()
+
+
+def test_curl_expects_100_continue(daemon, tmp_path):
+    (tmp_path / "x.jpg").write_bytes(pictures.photo_jpeg(2000, 1500, 1))
+    started = time.monotonic()
+    status, _, body = curl(daemon, "-H", "Expect: 100-continue", "--expect100-timeout", "20",
+                           "-F", f"file=@{tmp_path}/x.jpg")
+    assert status == 201 and time.monotonic() - started < slow(10), "curl had to wait for its own timeout"
+    check_image(json.loads(body)["images"][0], 2000, 1500, "x.jpg")
+
+
+def test_curl_chunked_form(daemon, tmp_path):
+    (tmp_path / "x.jpg").write_bytes(LARGE)
+    status, _, body = curl(daemon, "-H", "Transfer-Encoding: chunked", "-F", f"file=@{tmp_path}/x.jpg")
+    assert status == 201
+    check_image(json.loads(body)["images"][0], 1600, 1200, "x.jpg")
+
+
+def test_requests_raw_and_generator(daemon):
+    url, headers = daemon.url + "/images", {"Content-Type": "image/jpeg"}
+    whole = requests.post(url, data=LARGE, headers=headers, timeout=slow(20))
+    pieces = (LARGE[i:i + 10007] for i in range(0, len(LARGE), 10007))
+    chunked = requests.post(url, data=pieces, headers=headers, timeout=slow(20))
+    assert chunked.request.headers["Transfer-Encoding"] == "chunked"
+    for answer in (whole, chunked):
+        assert answer.status_code == 201
+        check_image(answer.json()["images"][0], 1600, 1200)
+        assert answer.headers["Location"] == answer.json()["images"][0]["url"]
+    one, two = (a.json()["images"][0] for a in (whole, chunked))
+    assert all(daemon.fetch(one, v) == daemon.fetch(two, v) for v in pictures.VARIANTS)
+
+
+def test_requests_form(daemon):
+    answer = requests.post(daemon.url + "/images", timeout=slow(20), data={"title": "holiday"},
+                           files=[("file", ("a.jpg", SMALL, "image/jpeg")), ("file", ("b.jpg", LARGE))])
+    assert answer.status_code == 201
+    first, second = answer.json()["images"]
+    check_image(first, 320, 240, "a.jpg")
+    check_image(second, 1600, 1200, "b.jpg")
+
+
+def test_100_comes_before_the_body_is_sent(daemon):
+    with daemon.client() as c:
+        c.send(c.head("POST", "/images", SMALL, [("Content-Type", "image/jpeg"), ("Expect", "100-Continue")]))
+        assert c.wait_interim() == 100
+        c.socket.settimeout(0.1)
+        with pytest.raises(socket.timeout):
+            c.socket.recv(1)
+        c.socket.settimeout(slow(20))
+        c.send(SMALL)
+        assert c.answer().status == 201
+        assert c.is_open()
+
+
+def test_expectation_with_the_body_at_once(daemon):
+    with daemon.client() as c:
+        assert c.request("POST", "/images", SMALL, [("Content-Type", "image/jpeg"), ("Expect", "100-continue")]) \
+            .status == 201
+        assert c.interim in ([], [100])
+        assert c.is_open()
+
+
+def test_no_100_for_what_is_refused(daemon):
+    with daemon.client() as c:
+        c.send(c.head("POST", "/images", None, [("Content-Type", "image/png"), ("Content-Length", "1000"),
+                                                ("Expect", "100-continue")]))
+        assert c.answer().status == 415
+        assert not c.interim
+
+
+def test_query_strings_are_ignored(daemon):
+    with daemon.client() as c:
+        answer = c.request("POST", "/images?width=3&x=%00", SMALL, [("Content-Type", "image/jpeg")])
+        assert answer.status == 201
+        url = answer.json()["images"][0]["url"]
+        assert c.request("GET", f"{url}?a=b").status == 200
+        assert c.request("GET", f"{url}/thumb.jpg?v=2").status == 200
+
+
+# ---- forms ----
+
+def test_plain_fields_are_ignored(daemon):
+    kind, body = form([("title", None, None, b"x"), ("csrf", None, "text/plain; charset=utf-8", b"y" * 5000),
+                       ("file", "a.jpg", "image/jpeg", SMALL), ("empty", None, None, b"")])
+    answer = daemon.upload(body, kind)
+    assert answer.status == 201 and len(answer.json()["images"]) == 1 and "errors" not in answer.json()
+
+
+def test_part_with_image_type_but_no_file_name(daemon):
+    answer = daemon.upload(*reversed(form([("blob", None, "image/jpeg", SMALL)])))
+    assert answer.status == 201
+    check_image(answer.json()["images"][0], 320, 240)
+
+
+def test_file_without_content_type(daemon):
+    answer = daemon.upload(*reversed(form([("f", "x.jpg", None, SMALL)])))
+    assert answer.status == 201
+    check_image(answer.json()["images"][0], 320, 240, "x.jpg")
+
+
+def test_bad_parts_beside_good_ones(daemon):
+    kind, body = form([("a", "a.jpg", "image/jpeg", SMALL), ("b", "b.txt", "text/plain", TEXT),
+                       ("c", "c.jpg", "image/jpeg", SMALL[:len(SMALL) // 2]), ("d", "d.jpg", "image/jpeg", LARGE)])
+    answer = daemon.upload(body, kind)
+    assert answer.status == 201
+    assert answer["location"] is None
+    document = answer.json()
+    assert [i["filename"] for i in document["images"]] == ["a.jpg", "d.jpg"]
+    for image in document["images"]:
+        check_stored(daemon, image)
+    errors = {e["filename"]: e for e in document["errors"]}
+    assert set(errors) == {"b.txt", "c.jpg"}
+    assert errors["b.txt"]["status"] == 415 and errors["b.txt"]["part"] == "b"
+    assert errors["b.txt"]["type"] == "urn:darkroom:problem:unsupported-media-type"
+    assert errors["c.jpg"]["status"] == 422 and errors["c.jpg"]["part"] == "c"
+    assert errors["c.jpg"]["type"] == "urn:darkroom:problem:damaged-image"
+    assert all(e["title"] and e["detail"] for e in errors.values())
+
+
+def test_one_good_part_has_a_location(daemon):
+    kind, body = form([("b", "b.txt", "text/plain", TEXT), ("a", "a.jpg", "image/jpeg", SMALL)])
+    answer = daemon.upload(body, kind)
+    assert answer.status == 201
+    assert answer["location"] == answer.json()["images"][0]["url"]
+    assert len(answer.json()["errors"]) == 1
+
+
+@pytest.mark.parametrize("parts, status, slug", [
+    ([TEXT], 415, "unsupported-media-type"),
+    ([SMALL[:3000]], 422, "damaged-image"),
+    ([TEXT, SMALL[:3000], TEXT], 422, "damaged-image"),
+    ([b""], 415, "unsupported-media-type"),
+])
+def test_form_without_a_good_part(daemon, parts, status, slug):
+    answer = daemon.upload(*reversed(form_files(*parts)))
+    assert (answer.status, answer.slug) == (status, slug)
+    errors = answer.json()["errors"]
+    assert [e["filename"] for e in errors] == [f"picture{i}.jpg" for i in range(len(parts))]
+    assert max(e["status"] for e in errors) == status
+
+
+def test_file_names_come_back_as_valid_json(daemon):
+    names = ["sm\u00f8rrebr\u00f8d \u2603.jpg", "back\\\\slash.jpg", "tab\there.jpg", "<script>&.jpg", "../../etc/passwd"]
+    parts = [("f", n, "image/jpeg", SMALL) for n in names] + [("q", 'quo\\"te.jpg', "image/jpeg", SMALL)]
+    answer = daemon.upload(*reversed(form(parts)))
+    assert answer.status == 201
+    found = [i["filename"] for i in answer.json()["images"]]
+    assert found[0] == names[0] and found[3] == names[3]
+    assert found[5] == 'quo"te.jpg'
+    kind, body = form([("f", "RAW", "image/jpeg", SMALL)])
+    answer = daemon.upload(body.replace(b"RAW", b"\xff\xfe\xc3(.jpg"), kind)
+    assert answer.status == 201 and answer.json()["images"][0]["filename"].endswith(".jpg")
+
+
+@pytest.mark.parametrize("boundary", ["x", "b" * 70, "'()+_,-./:=?", "----WebKitFormBoundary7MA4YWxkTrZu0gW"])
+def test_boundaries(daemon, boundary):
+    kind, body = form([("f", "a.jpg", "image/jpeg", SMALL)], boundary)
+    quoted = kind.replace(boundary, f'"{boundary}"')
+    tricky = b"preamble\r\n" + body + b"epilogue"
+    assert daemon.upload(body, quoted).status == 201
+    assert daemon.upload(tricky, quoted).status == 201
+
+
+def test_content_that_looks_like_a_boundary(daemon):
+    kind, body = form([("f", "a.jpg", "image/jpeg", SMALL + b"\r\n--a-boundarx\r\n--a-boundar\r\n-\r\n")])
+    assert daemon.upload(body, kind).status == 201
+
+
+# ---- answers ----
+
+def test_server_timing(daemon):
+    answer = daemon.upload(LARGE)
+    entries = dict(re.fullmatch(r"([a-z_]+);dur=(\d+(?:\.\d+)?)", e.strip()).groups()
+                   for e in answer["server-timing"].split(","))
+    assert {"jpeg_decode", "scale", "blur", "jpeg_encode", "queue"} <= set(entries), entries
+    assert all(float(entries[s]) > 0 for s in ("jpeg_decode", "scale", "blur", "jpeg_encode"))
+    assert sum(map(float, entries.values())) < 60000 * slow(1)
+
+
+@pytest.mark.parametrize("prefer", ["respond-async", "wait=10, respond-async", "handling=lenient, RESPOND-ASYNC; foo"])
+def test_async_answer(daemon, prefer):
+    answer = daemon.upload(LARGE, headers=[("Prefer", prefer)])
+    assert answer.status == 202, answer
+    assert answer["preference-applied"] == "respond-async"
+    (image,) = answer.json()["images"]
+    assert image["status"] == "processing" and "variants" not in image
+    assert (image["width"], image["height"]) == (1600, 1200)
+    assert answer["location"] == image["url"] == f"/images/{image['id']}"
+    for name in pictures.VARIANTS:
+        assert pictures.decode(daemon.fetch(image, name)).size == pictures.fit(1600, 1200, pictures.VARIANTS[name][0])
+    check_image(daemon.get(image["url"]).json(), 1600, 1200)
+
+
+@pytest.mark.parametrize("prefer", ["wait=5", "return=minimal", "respond-async-not", '"respond-async"'])
+def test_other_preferences_are_ignored(daemon, prefer):
+    answer = daemon.upload(SMALL, headers=[("Prefer", prefer)])
+    assert answer.status == 201 and answer["preference-applied"] is None
+
+
+def test_async_answer_names_what_cannot_be_decoded(daemon):
+    kind, body = form_files(SMALL, TEXT, LARGE[:20000])
+    answer = daemon.upload(body, kind, [("Prefer", "respond-async")])
+    assert answer.status == 202
+    assert len(answer.json()["images"]) == 1
+    assert sorted(e["status"] for e in answer.json()["errors"]) == [415, 422]
+    assert daemon.upload(LARGE[:20000], headers=[("Prefer", "respond-async")]).status == 422
+
+
+def test_respond_after_decode_by_configuration(start):
+    daemon = start("server.respond_after=decode")
+    answer = daemon.upload(LARGE)
+    assert answer.status == 202 and answer["preference-applied"] is None
+    (image,) = answer.json()["images"]
+    assert image["status"] == "processing"
+    for name in pictures.VARIANTS:
+        pictures.decode(daemon.fetch(image, name))
+    check_image(daemon.get(image["url"]).json(), 1600, 1200)
+
+
+def test_get_of_what_is_in_the_making(start):
+    daemon = start(f"server.wait_timeout={millis(60)}", "variant.medium.operations=scale 6000x6000 inside, blur 40")
+    image = daemon.upload(pictures.photo_jpeg(3000, 2200, 1), headers=[("Prefer", "respond-async")]).json()["images"][0]
+    answer = daemon.get(image["url"])
+    assert answer.status == 202 and answer["retry-after"] == "1"
+    assert {k: answer.json()[k] for k in ("id", "url", "status")} == \
+        {"id": image["id"], "url": image["url"], "status": "processing"}
+    answers = [daemon.get(image["url"] + "/medium.jpg")]
+    while answers[-1].status != 200:
+        assert (answers[-1].status, answers[-1].slug, answers[-1]["retry-after"]) == (503, "not-ready", "1")
+        answers.append(daemon.get(image["url"] + "/medium.jpg"))
+        assert len(answers) < 1000
+    assert len(answers) > 1, "was there at once: nothing was tested"
+    assert pictures.decode(answers[-1].body).size == (3000, 2200)
+
+
+# ---- pixels ----
+
+@pytest.mark.parametrize("width, height", [
+    (1600, 1200), (1200, 1600), (1001, 667), (799, 801), (801, 800), (1333, 4001), (4000, 3000), (803, 17), (800, 800)])
+def test_sizes(daemon, width, height):
+    image = daemon.image(pictures.photo_jpeg(width, height, 4))
+    check_image(image, width, height)
+    check_stored(daemon, image)
+
+
+@pytest.mark.parametrize("width, height", [(1, 1), (2, 3), (100, 50), (160, 160), (159, 7)])
+def test_never_enlarged(daemon, width, height):
+    image = daemon.image(pictures.photo_jpeg(width, height, 4))
+    assert all((v["width"], v["height"]) == (width, height) for v in image["variants"].values())
+    check_stored(daemon, image)
+
+
+@pytest.mark.parametrize("width, height, seed, progressive", [
+    (1600, 1200, 1, False), (4000, 3000, 5, False), (1333, 999, 6, True), (900, 2000, 7, False), (810, 610, 8, False)])
+def test_pixels_match_pillow(daemon, width, height, seed, progressive):
+    """A variant is about as far from Pillow's ideal picture as Pillow's own file at the same quality, and near
+    that file."""
+    source = pictures.photo_jpeg(width, height, seed, progressive=progressive)
+    image = daemon.image(source)
+    for name, least in (("medium", 33), ("thumb", 34)):
+        ideal = pictures.reference(source, name)
+        pillow = pictures.decode(pictures.jpeg(ideal, pictures.VARIANTS[name][1], subsampling=2))
+        ours = pictures.decode(daemon.fetch(image, name))
+        assert pictures.psnr(ours, ideal) > pictures.psnr(pillow, ideal) - 1.2, name
+        assert pictures.psnr(ours, pillow) > least, name
+
+
+@pytest.mark.parametrize("width, height, seed", [(1600, 1200, 1), (700, 900, 9), (60, 45, 10)])
+def test_blur_is_a_gaussian(daemon, width, height, seed):
+    """Within one grey level (rms) of a Gaussian by its definition, after the same encoding."""
+    source = pictures.photo_jpeg(width, height, seed)
+    ours = pictures.decode(daemon.fetch(daemon.image(source), "blurred"))
+    ideal = pictures.reference(source, "blurred")
+    encoded = pictures.decode(pictures.jpeg(ideal, pictures.VARIANTS["blurred"][1], subsampling=2))
+    assert pictures.luma_rms(ours, encoded) < 1.0
+    assert pictures.rms(ours, ideal) < pictures.rms(encoded, ideal) + 1.0
+
+
+def test_flat_picture_stays_flat(daemon):
+    source = pictures.jpeg(Image.new("RGB", (1000, 700), (200, 120, 40)), 95)
+    image = daemon.image(source)
+    for name in pictures.VARIANTS:
+        pixels = np.asarray(pictures.decode(daemon.fetch(image, name)), dtype=int)
+        assert np.abs(pixels - (200, 120, 40)).max() <= 4, name
+
+
+def test_file_format(daemon):
+    image = daemon.image(pictures.jpeg(pictures.photo(1600, 1200, 1), 90, subsampling=0, comment=b"who took it",
+                                       exif=b"Exif\0\0II*\0\x08\0\0\0\0\0\0\0\0\0"))
+    for name, (_, quality, _) in pictures.VARIANTS.items():
+        data = daemon.fetch(image, name)
+        marker, _, _, factors = jpegfile.frame(data)
+        assert marker in (jpegfile.SOF0, jpegfile.SOF1), "not baseline"
+        assert factors == [(2, 2), (1, 1), (1, 1)], "not 4:2:0"
+        markers = {m for m, _, _ in jpegfile.segments(data)}
+        assert not markers & {jpegfile.APP1, jpegfile.APP2, jpegfile.APP14, jpegfile.COM}, "metadata left"
+        assert data.endswith(b"\xff\xd9") and b"who took it" not in data
+        pillow = pictures.decode(pictures.jpeg(Image.new("RGB", (16, 16)), quality)).quantization
+        ours = pictures.decode(data).quantization
+        for table in (0, 1):
+            wanted, got = np.array(pillow[table], float), np.array(ours[table], float)
+            assert np.abs(got - wanted).max() <= 1 + 0.1 * wanted.max(), f"{name}: table {table}"
+
+
+@pytest.mark.parametrize("size", [128, 3144, 200000])
+def test_icc_profile_is_kept(daemon, size):
+    """Byte for byte, also in several chunks. Decoders do not look inside; so the content is arbitrary."""
+    profile = np.random.default_rng(size).bytes(size)
+    image = daemon.image(pictures.jpeg(pictures.photo(900, 600, 3), 90, icc_profile=profile))
+    for name in pictures.VARIANTS:
+        assert jpegfile.icc_profile(daemon.fetch(image, name)) == profile, name
+
+
+def test_metadata_is_stripped(daemon):
+    source = jpegfile.insert_segment(SMALL, jpegfile.APP1, b"http://ns.adobe.com/xap/1.0/\0<x>SECRET</x>")
+    source = jpegfile.insert_segment(source, 0xED, b"Photoshop 3.0\0SECRET")
+    source = jpegfile.insert_segment(source, jpegfile.APP1, jpegfile.exif(1, thumbnail=pictures.photo_jpeg(32, 32) + b"SECRET"))
+    image = daemon.image(source)
+    assert all(b"SECRET" not in daemon.fetch(image, v) for v in pictures.VARIANTS)
