@@ -53,7 +53,7 @@ $B/%.o: %.c $B/flags
 
 $B/llhttp/%.o: /usr/share/llhttp/%.c $B/flags
 	@mkdir -p $(@D)
-	$(call say,CC)$(CC) $(DARKROOM_CPPFLAGS) $(DARKROOM_CFLAGS) -w -c -o $@ $<
+	$(call say,CC)$(CC) $(DARKROOM_CPPFLAGS) -DLLHTTP_STRICT_MODE=1 $(DARKROOM_CFLAGS) -w -c -o $@ $<
 
 # Only the file that prints the version is compiled anew when it changes.
 $B/src/options.o $B/tests/unit/test_options.o: $B/version
