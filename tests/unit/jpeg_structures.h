@@ -52,9 +52,10 @@ static const struct fixture structures[] = {
 	{.name = "CMYK progressive", CMYK, .in = JCS_CMYK, .is_progressive = true},
 };
 
-/* Decodes to planes that serve width x height; NULL: d->fault. */
-/* noinline: the compiler would see that NULL is possible where a test knows better */
-__attribute__((unused, noinline)) static struct picture *decode_to(struct decoder *d, const uint8_t *jpeg, size_t size, int width, int height, unsigned scans, bool stop)
+/* Decodes to planes that serve width x height; NULL: d->fault. Not inlined: the compiler would then see that NULL is
+ * possible where a test knows better. */
+__attribute__((unused, noinline)) static struct picture *
+decode_to(struct decoder *d, const uint8_t *jpeg, size_t size, int width, int height, unsigned scans, bool stop)
 {
 	enum decoder_result result = decoder_open(d, jpeg, size);
 	struct picture *p = NULL;
