@@ -175,6 +175,7 @@ static int add_part(struct upload *u, const char *body, const struct multipart_p
 	if (is_jpeg(data, part->body.length))
 		return upload_add_image(u, data, part->body.length, name, name_length, file_name, file_name_length) ? 0 : -1;
 	no_jpeg(upload_add_bad_part(u, name, name_length, file_name, file_name_length), "part", data, part->body.length);
+	u->bad_part[u->bad_part_count - 1].images_before = u->image_count;
 	return 0;
 }
 

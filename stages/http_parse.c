@@ -116,7 +116,7 @@ static enum conn_state decide(struct server *s, struct conn *c)
 static enum conn_state refuse_for_good(struct conn *c)
 {
 	if (c->has_answered)
-		return CONN_CLOSE;
+		return CONN_LINGER;
 	c->request.head_length = 0;
 	c->closes = true;
 	return CONN_REFUSE;
@@ -151,13 +151,15 @@ static enum conn_state parse_chunks(struct server *s, struct conn *c)
 	c->at = c->begin + c->request.fed;
 	if (progress == REQUEST_BAD)
 		return refuse_for_good(c);
+	c->has_chunks_left = progress == REQUEST_MORE;
+	if (c->problem.status && !c->has_answered)
+		return CONN_REFUSE; /* too large, or no memory */
 	if (progress == REQUEST_MORE) {
 		if (c->phase_bytes <= s->conf->limits.header_bytes + content * (1 + CHUNK_OVERHEAD_MAX))
 			return CONN_READ_CHUNKS;
 		problem_set(&c->problem, 400, "malformed-request", "the chunked body has too much in it that is no content");
 		return refuse_for_good(c);
 	}
-	c->has_chunks_left = false;
 	if (c->is_discarding)
 		return CONN_NEXT;
 	c->read_ns = clock_ns();

@@ -100,8 +100,6 @@ static void written(struct conn *c)
 	if (c->closes) {
 		bool is_complete = c->request.head_length > 0 && !is_body_left(c);
 
-		shutdown(c->fd, SHUT_WR);
-		c->phase_start_ns = clock_ns();
 		if (is_complete) /* what lies there nevertheless must not reset the connection */
 			recv(c->fd, NULL, WRITE_TURN_MAX, MSG_TRUNC | MSG_DONTWAIT);
 		c->state = is_complete ? CONN_CLOSE : CONN_LINGER;

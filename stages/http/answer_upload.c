@@ -63,12 +63,15 @@ static void error_json(struct json *j, const char *part_name, const char *file_n
 
 static void errors_json(struct json *j, const struct upload *u)
 {
+	unsigned bad = 0;
+
 	json_array(j, "errors");
-	for (unsigned i = 0; i < u->image_count; i++)
-		if (is_failed(u, i))
+	for (unsigned i = 0; i <= u->image_count; i++) {
+		for (; bad < u->bad_part_count && u->bad_part[bad].images_before == i; bad++)
+			error_json(j, u->bad_part[bad].part_name, u->bad_part[bad].file_name, &u->bad_part[bad].problem);
+		if (i < u->image_count && is_failed(u, i))
 			error_json(j, u->image[i]->part_name, u->image[i]->file_name, &u->image[i]->problem);
-	for (unsigned i = 0; i < u->bad_part_count; i++)
-		error_json(j, u->bad_part[i].part_name, u->bad_part[i].file_name, &u->bad_part[i].problem);
+	}
 	json_array_end(j);
 }
 

@@ -205,9 +205,7 @@ static bool take_back(struct conn *c)
 	if (c->state == CONN_RESERVED) {
 		if (!budget_cancel(&s->budget, BUDGET_BODY, &c->body_waiter))
 			return false;
-		problem_set(&c->problem, 503, "overloaded",
-		            "other requests used the memory for bodies (half of limits.memory_budget = %llu) for longer than "
-		            "limits.body_timeout", (unsigned long long)s->conf->limits.memory_budget);
+		conn_no_budget(c, c->request.content_length);
 		return true;
 	}
 	assert(c->state == CONN_LOOK_AGAIN);

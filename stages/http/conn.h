@@ -96,6 +96,7 @@ struct conn {
 	uint64_t body_left;     /* bytes of it that were not read, with Content-Length */
 	bool has_chunks_left;   /* likewise, chunked */
 	bool is_discarding;     /* chunks are dropped */
+	bool is_lingering;
 	uint64_t discarded;
 	struct budget_waiter body_waiter;
 	/* the answer */
@@ -175,7 +176,11 @@ enum conn_step answer_write(struct visit *v, struct conn *c);
 /* Gives back the body and its memory. */
 void conn_drop_body(struct conn *c);
 
-/* Takes a piece of a chunked body; request.take_body. 0, or -1 with c->problem set. */
+/* Sets the problem: no memory for a body for so long. */
+void conn_no_budget(struct conn *c, uint64_t bytes);
+
+/* Takes a piece of a chunked body; request.take_body. If it cannot be taken, c->problem is set and the rest is discarded;
+ * -1 when that is too much. */
 int conn_take_chunk(void *conn, const char *data, size_t length);
 
 #endif

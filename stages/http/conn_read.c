@@ -16,6 +16,7 @@
 #include "port.h"
 
 #define READ_TURN_MAX ((size_t)1 << 20) /* bytes of a body that are read before other connections get their turn */
+#define CHUNKED_ROOM_MIN (UINT64_C(64) << 10) /* first allocation for a body of unknown length */
 #define LINGER_SILENCE_NS (2 * NS_PER_S)
 #define LINGER_TOTAL_NS (10 * NS_PER_S)
 
@@ -60,6 +61,18 @@ static bool make_room(struct conn *c)
 		c->begin = 0;
 	}
 	return true;
+}
+
+void conn_no_budget(struct conn *c, uint64_t bytes)
+{
+	uint64_t budget = conf_of(c)->limits.memory_budget;
+
+	problem_set(&c->problem, 503, "overloaded",
+	            "other requests use the memory for bodies (half of limits.memory_budget = %llu), and %llu bytes are needed",
+	            (unsigned long long)budget, (unsigned long long)bytes);
+	c->problem.limit = "limits.memory_budget";
+	c->problem.configured = budget;
+	c->problem.actual = bytes;
 }
 
 static enum conn_step refuse_no_memory(struct conn *c)
@@ -220,53 +233,61 @@ enum conn_step conn_read_chunks(struct visit *v, struct conn *c)
 	return conn_parse(v, c);
 }
 
-int conn_take_chunk(void *conn, const char *data, size_t length)
+/* Room for need bytes, doubled each time; or false with the problem set. */
+static bool grow_body(struct conn *c, uint64_t need)
 {
-	struct conn *c = conn;
 	struct budget *budget = &c->port->server->budget;
 	uint64_t max = conf_of(c)->limits.body_bytes;
-	uint64_t need = (uint64_t)c->body_size + length;
+	uint64_t room = c->body_room ? (uint64_t)c->body_room * 2 : CHUNKED_ROOM_MIN;
 
-	if (c->is_discarding) {
-		c->discarded += length;
-		return c->discarded > CONN_DISCARD_MAX ? -1 : 0;
-	}
 	if (need > max) {
 		problem_set_limit(&c->problem, 413, "body-too-large", "limits.body_bytes", max, need);
-		return -1;
+		return false;
 	}
 	if (need > budget_max(budget)) {
 		problem_set_limit(&c->problem, 413, "memory", "limits.memory_budget", conf_of(c)->limits.memory_budget, need);
-		return -1;
+		return false;
 	}
-	if (need > c->body_room) {
-		uint64_t room = c->body_room ? (uint64_t)c->body_room * 2 : 64u << 10;
+	room = room > max ? max : room;
+	room = room > budget_max(budget) ? budget_max(budget) : room;
+	room = room < need ? need : room;
+	/* While it is copied, both are there, and both are reserved. */
+	if (!budget_try_reserve(budget, BUDGET_BODY, room)) {
+		conn_no_budget(c, room);
+		return false;
+	}
+	uint8_t *body = pool_get((size_t)room);
 
-		room = room > max ? max : room;
-		room = room > budget_max(budget) ? budget_max(budget) : room;
-		room = room < need ? need : room;
-		/* While it is copied, both are there, and both are reserved. */
-		if (!budget_try_reserve(budget, BUDGET_BODY, room)) {
-			problem_set(&c->problem, 503, "overloaded", "other requests use the memory for bodies: half of "
-			            "limits.memory_budget = %llu", (unsigned long long)conf_of(c)->limits.memory_budget);
-			return -1;
-		}
-		uint8_t *body = pool_get((size_t)room);
+	if (!body) {
+		budget_release(budget, BUDGET_BODY, room);
+		problem_set(&c->problem, 503, "overloaded", "no memory");
+		return false;
+	}
+	size_t size = c->body_size;
 
-		if (!body) {
-			budget_release(budget, BUDGET_BODY, room);
-			problem_set(&c->problem, 503, "overloaded", "no memory");
-			return -1;
-		}
-		size_t size = c->body_size;
+	if (size)
+		memcpy(body, c->body, size);
+	conn_drop_body(c);
+	c->body = body;
+	c->body_size = size;
+	c->body_room = (size_t)room;
+	c->body_reserved = room;
+	return true;
+}
 
-		if (size)
-			memcpy(body, c->body, size);
+int conn_take_chunk(void *conn, const char *data, size_t length)
+{
+	struct conn *c = conn;
+	uint64_t need = (uint64_t)c->body_size + length;
+
+	if (!c->is_discarding && need > c->body_room && !grow_body(c, need)) {
+		/* The rest, if it is not too much, is read so that the connection stays. */
+		c->is_discarding = true;
 		conn_drop_body(c);
-		c->body = body;
-		c->body_size = size;
-		c->body_room = (size_t)room;
-		c->body_reserved = room;
+	}
+	if (c->is_discarding) {
+		c->discarded += length;
+		return c->discarded > CONN_DISCARD_MAX ? -1 : 0;
 	}
 	memcpy(c->body + c->body_size, data, length);
 	c->body_size += length;
@@ -308,6 +329,11 @@ enum conn_step conn_linger(struct visit *v, struct conn *c)
 	enum conn_step step;
 
 	(void)v;
+	if (!c->is_lingering) {
+		c->is_lingering = true;
+		c->phase_start_ns = clock_ns();
+		shutdown(c->fd, SHUT_WR);
+	}
 	while (turn < 16 * READ_TURN_MAX) {
 		size_t n = throw_away(c, READ_TURN_MAX, &step);
 

@@ -33,7 +33,9 @@ void loop_free(struct loop *loop)
 
 bool loop_run(struct loop *loop, bool may_block)
 {
-	return event_base_loop(base_of(loop), may_block ? EVLOOP_ONCE : EVLOOP_NONBLOCK) >= 0;
+	/* ONCE in both cases: without it, NONBLOCK does not return as long as anything is readable, and the wake descriptor is
+	 * only read empty by our caller. */
+	return event_base_loop(base_of(loop), may_block ? EVLOOP_ONCE : EVLOOP_ONCE | EVLOOP_NONBLOCK) >= 0;
 }
 
 static void on_ready(evutil_socket_t fd, short what, void *arg)

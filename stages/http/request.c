@@ -43,7 +43,7 @@ static int on_header_value(llhttp_t *parser, const char *at, size_t length)
 {
 	struct request *r = request_of(parser);
 
-	if (r->head_length > 0)
+	if (r->head_length > 0 || length == 0)
 		return 0;
 	/* A line end between pieces of a value, or before the first, is a folded field: RFC 9112 5.2 says 400. */
 	const char *before = r->base + (r->value.length ? r->value.at + r->value.length : r->name.at + r->name.length);
@@ -89,7 +89,7 @@ static int on_header_value_complete(llhttp_t *parser)
 	struct slice name = span_slice(r->name, r->base);
 	struct slice value = slice_trim(span_slice(r->value, r->base));
 
-	if (memchr(name.data, ' ', name.length))
+	if (name.length == 0 || memchr(name.data, ' ', name.length))
 		r->has_bad_name = true;
 	for (unsigned i = 0; i < REQUEST_FIELD_COUNT; i++) {
 		if (slice_is(name, names[i]))
@@ -187,7 +187,7 @@ static enum request_progress check_head(struct request *r, struct problem *probl
 	if (r->has_folded_field)
 		return malformed(problem, "a header field is folded over several lines");
 	if (r->has_bad_name)
-		return malformed(problem, "a header field has a space in its name");
+		return malformed(problem, "a header field has no name, or a space in it");
 	if (r->field_count[REQUEST_HOST] > 1 || (!is_1_0 && r->field_count[REQUEST_HOST] == 0))
 		return malformed(problem, "an HTTP/1.1 request must have exactly one Host header field");
 	if (r->field_count[REQUEST_CONTENT_TYPE] > 1)
@@ -209,10 +209,12 @@ static enum request_progress parse_error(struct request *r, llhttp_errno_t error
 {
 	const char *at = llhttp_get_error_pos(&r->parser);
 
+	/* Two errors in one: no version at all, or one that it does not know. */
+	if (error == HPE_INVALID_VERSION && strcmp(llhttp_get_error_reason(&r->parser), "Invalid HTTP version") == 0)
+		return bad_version(problem);
 	switch (error) {
 	case HPE_USER:
 		return REQUEST_BAD; /* take_body() has set the problem */
-	case HPE_INVALID_VERSION:
 	case HPE_PAUSED_H2_UPGRADE:
 		return bad_version(problem);
 	case HPE_INVALID_TRANSFER_ENCODING:
