@@ -135,6 +135,7 @@ static void the_unsupported_is_named(void **state)
 	f.is_arithmetic = true;
 	jpeg = fixture_make(&f, &size);
 	assert_fault(jpeg, size, DECODER_UNSUPPORTED, "arithmetic");
+	assert_fault(jpeg, 100, DECODER_DAMAGED, "Premature end");
 	free(jpeg);
 	for (int n = 2; n <= 5; n += 3) {
 		f = (struct fixture){.name = "n", .width = W, .height = H, .from = JCS_UNKNOWN, .in = JCS_UNKNOWN,
