@@ -146,22 +146,19 @@ static enum conn_state parse_head(struct server *s, struct conn *c)
 static enum conn_state parse_chunks(struct server *s, struct conn *c)
 {
 	enum request_progress progress = request_feed(&c->request, c->input + c->begin, c->end - c->begin, &c->problem);
-	uint64_t content = c->body_size + c->discarded;
 
 	c->at = c->begin + c->request.fed;
 	if (progress == REQUEST_BAD)
 		return refuse_for_good(c);
 	c->has_chunks_left = progress == REQUEST_MORE;
-	if (c->problem.status && !c->has_answered)
-		return CONN_REFUSE; /* too large, or no memory */
 	if (progress == REQUEST_MORE) {
-		if (c->phase_bytes <= s->conf->limits.header_bytes + content * (1 + CHUNK_OVERHEAD_MAX))
+		if (c->phase_bytes <= s->conf->limits.header_bytes + c->content_bytes * (1 + CHUNK_OVERHEAD_MAX))
 			return CONN_READ_CHUNKS;
 		problem_set(&c->problem, 400, "malformed-request", "the chunked body has too much in it that is no content");
 		return refuse_for_good(c);
 	}
 	if (c->is_discarding)
-		return CONN_NEXT;
+		return c->has_answered ? CONN_NEXT : CONN_REFUSE; /* too large, or no memory */
 	c->read_ns = clock_ns();
 	if (c->body_size > 0)
 		return CONN_BODY_DONE;

@@ -27,7 +27,8 @@ static void refuse_late(struct conn *c, const char *what)
 		c->state = CONN_CLOSE;
 		return;
 	}
-	problem_set(&c->problem, 408, "timeout", "%s", what);
+	if (!c->is_discarding) /* else there is a problem already that waits to be told */
+		problem_set(&c->problem, 408, "timeout", "%s", what);
 	c->closes = true;
 	c->state = CONN_REFUSE;
 }

@@ -97,7 +97,7 @@ struct conn {
 	bool has_chunks_left;   /* likewise, chunked */
 	bool is_discarding;     /* chunks are dropped */
 	bool is_lingering;
-	uint64_t discarded;
+	uint64_t discarded, content_bytes; /* of a chunked body: dropped, and in all */
 	struct budget_waiter body_waiter;
 	/* the answer */
 	struct problem problem;

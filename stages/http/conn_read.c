@@ -281,10 +281,11 @@ int conn_take_chunk(void *conn, const char *data, size_t length)
 	uint64_t need = (uint64_t)c->body_size + length;
 
 	if (!c->is_discarding && need > c->body_room && !grow_body(c, need)) {
-		/* The rest, if it is not too much, is read so that the connection stays. */
+		/* The answer waits until the rest is read, or is too much: only then is it known whether the connection stays. */
 		c->is_discarding = true;
 		conn_drop_body(c);
 	}
+	c->content_bytes += length;
 	if (c->is_discarding) {
 		c->discarded += length;
 		return c->discarded > CONN_DISCARD_MAX ? -1 : 0;
@@ -365,7 +366,7 @@ static void forget_request(struct conn *c)
 		atomic_store_explicit(&c->timing.wait_ns[i], 0, memory_order_relaxed);
 	}
 	c->request_start_ns = c->read_ns = 0;
-	c->body_left = c->discarded = 0;
+	c->body_left = c->discarded = c->content_bytes = 0;
 	c->has_chunks_left = c->is_discarding = c->has_answered = false;
 	c->continue_sent = 0;
 	c->problem.status = 0;

@@ -231,7 +231,6 @@ enum request_progress request_feed(struct request *r, const char *data, size_t l
 {
 	assert(length >= r->fed);
 	r->base = data;
-	problem->status = 0;
 	llhttp_errno_t error = llhttp_execute(&r->parser, data + r->fed, length - r->fed);
 
 	if (error == HPE_OK) {

@@ -55,7 +55,7 @@ struct request {
 	bool expects_other;
 	bool has_folded_field;
 	bool has_bad_name;
-	/* Takes the bytes of a chunked body; non-zero stops the parser: REQUEST_BAD with problem->status 0. */
+	/* Takes the bytes of a chunked body; non-zero stops the parser: REQUEST_BAD, and the problem is as it was. */
 	int (*take_body)(void *arg, const char *data, size_t length);
 	void *take_body_arg;
 };
