@@ -6,6 +6,7 @@ import collections
 import email.utils
 import json
 import re
+import select
 import socket
 import struct
 
@@ -167,6 +168,10 @@ class Client:
             lines.append(f"Content-Length: {len(body)}")
         lines += [f"{name}: {value}" for name, value in headers]
         return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")
+
+    def is_silent(self):
+        """True if nothing has come that was not read yet."""
+        return not self.buffer and not select.select([self.socket], [], [], 0)[0]
 
     def is_closed(self, timeout=None):
         """True if the peer ends the connection without sending anything more."""
