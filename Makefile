@@ -34,6 +34,7 @@ LLHTTP := $(patsubst %,$B/llhttp/%.o,api http llhttp)
 TOOLS  := $(foreach t,load dataset,$(if $(wildcard loadgen/$t.c loadgen/$(t)_main.c),$t))
 PROGRAMS := darkroomd $(TOOLS:%=darkroom-%)
 TESTS  := $(patsubst %.c,$B/%,$(sort $(wildcard tests/unit/test_*.c)))
+SERVER := $B/tests/tools/answer_server
 
 say = $(if $(filter 1,$V),,@printf '  %-5s %s\n' $(1) $@;)
 
@@ -81,7 +82,11 @@ $B/libdarkroom.a: $(filter-out $B/src/main.o,$(OBJ)) $(LLHTTP) $B/objects
 $B/tests/unit/%: $B/tests/unit/%.o $B/libdarkroom.a
 	$(call say,LINK)$(CC) $(DARKROOM_LDFLAGS) -o $@ $^ -lcmocka $(LIBS)
 
-check: $(TESTS)
+# What tests/load checks darkroom-load with.
+$(SERVER): $(SERVER).o
+	$(call say,LINK)$(CC) $(DARKROOM_LDFLAGS) -o $@ $^
+
+check: $(TESTS) $(SERVER)
 	@scripts/check-units $(TESTS)
 asan:  ; @$(MAKE) --no-print-directory SAN=address,undefined check
 tsan:  ; @$(MAKE) --no-print-directory SAN=thread check
@@ -108,4 +113,4 @@ help:
 	 'Variables: CC=gcc|clang (build/clang-* beside gcc'\''s), DEBUG=1 costly assertions, WERROR=1, V=1 show commands,' \
 	 '           OPT="-O2 -g", CPPFLAGS, CFLAGS, LDFLAGS, LDLIBS'
 
--include $(OBJ:.o=.d) $(TESTS:=.d) $(foreach t,$(TOOLS),$(patsubst %.o,%.d,$(call tool_objects,$t)))
+-include $(OBJ:.o=.d) $(TESTS:=.d) $(SERVER:=.d) $(foreach t,$(TOOLS),$(patsubst %.o,%.d,$(call tool_objects,$t)))

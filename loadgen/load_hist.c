@@ -6,9 +6,9 @@
 #include "load_hist.h"
 
 #include <math.h>
-#include <stdbool.h>
 
 #include "../src/check.h"
+#include "../src/telemetry/counter.h"
 
 #define SUB (1U << LOAD_HIST_SUB_BITS)
 #define HALF (SUB / 2)
@@ -35,23 +35,12 @@ static uint64_t slot_top(unsigned slot)
 	return ((uint64_t)(slot - shift * HALF) << shift) + (UINT64_C(1) << shift) - 1;
 }
 
-static uint64_t get(const _Atomic uint64_t *n)
-{
-	return atomic_load_explicit(n, memory_order_relaxed);
-}
-
-/* One writer: no locked instruction is needed. */
-static void add(_Atomic uint64_t *n, uint64_t more)
-{
-	atomic_store_explicit(n, get(n) + more, memory_order_relaxed);
-}
-
 void load_hist_add(struct load_hist *h, uint64_t ns)
 {
-	add(&h->slot[slot_of(ns)], 1);
-	add(&h->count, 1);
-	add(&h->sum_ns, ns);
-	if (ns > get(&h->max_ns))
+	counter_add(&h->slot[slot_of(ns)], 1);
+	counter_add(&h->count, 1);
+	counter_add(&h->sum_ns, ns);
+	if (ns > counter_read(&h->max_ns))
 		atomic_store_explicit(&h->max_ns, ns, memory_order_relaxed);
 }
 
@@ -60,16 +49,16 @@ void load_hist_merge(struct load_hist *to, const struct load_hist *from)
 	uint64_t count = 0;
 
 	for (unsigned i = 0; i < LOAD_HIST_SLOTS; i++) {
-		uint64_t n = get(&from->slot[i]);
+		uint64_t n = counter_read(&from->slot[i]);
 
 		if (n)
-			add(&to->slot[i], n);
+			counter_add(&to->slot[i], n);
 		count += n;
 	}
-	add(&to->count, count); /* not from's: the slots and their sum shall agree even while it is written */
-	add(&to->sum_ns, get(&from->sum_ns));
-	if (get(&from->max_ns) > get(&to->max_ns))
-		atomic_store_explicit(&to->max_ns, get(&from->max_ns), memory_order_relaxed);
+	counter_add(&to->count, count); /* not from's: the slots and their sum shall agree even while it is written */
+	counter_add(&to->sum_ns, counter_read(&from->sum_ns));
+	if (counter_read(&from->max_ns) > counter_read(&to->max_ns))
+		atomic_store_explicit(&to->max_ns, counter_read(&from->max_ns), memory_order_relaxed);
 }
 
 void load_hist_subtract(struct load_hist *from, const struct load_hist *earlier)
@@ -77,7 +66,7 @@ void load_hist_subtract(struct load_hist *from, const struct load_hist *earlier)
 	uint64_t count = 0, max_ns = 0;
 
 	for (unsigned i = 0; i < LOAD_HIST_SLOTS; i++) {
-		uint64_t n = get(&from->slot[i]) - get(&earlier->slot[i]);
+		uint64_t n = counter_read(&from->slot[i]) - counter_read(&earlier->slot[i]);
 
 		atomic_store_explicit(&from->slot[i], n, memory_order_relaxed);
 		count += n;
@@ -85,14 +74,14 @@ void load_hist_subtract(struct load_hist *from, const struct load_hist *earlier)
 			max_ns = slot_top(i);
 	}
 	atomic_store_explicit(&from->count, count, memory_order_relaxed);
-	atomic_store_explicit(&from->sum_ns, get(&from->sum_ns) - get(&earlier->sum_ns), memory_order_relaxed);
-	if (max_ns < get(&from->max_ns))
+	atomic_store_explicit(&from->sum_ns, counter_read(&from->sum_ns) - counter_read(&earlier->sum_ns), memory_order_relaxed);
+	if (max_ns < counter_read(&from->max_ns))
 		atomic_store_explicit(&from->max_ns, max_ns, memory_order_relaxed);
 }
 
 uint64_t load_hist_quantile(const struct load_hist *h, double quantile)
 {
-	uint64_t count = get(&h->count), max_ns = get(&h->max_ns), seen = 0, rank;
+	uint64_t count = counter_read(&h->count), max_ns = counter_read(&h->max_ns), seen = 0, rank;
 
 	assert(quantile >= 0 && quantile <= 1);
 	if (count == 0)
@@ -102,7 +91,7 @@ uint64_t load_hist_quantile(const struct load_hist *h, double quantile)
 	if (rank < 1)
 		rank = 1;
 	for (unsigned i = 0; i < LOAD_HIST_SLOTS - 1; i++) {
-		seen += get(&h->slot[i]);
+		seen += counter_read(&h->slot[i]);
 		if (seen >= rank)
 			return slot_top(i) < max_ns ? slot_top(i) : max_ns;
 	}
@@ -111,7 +100,7 @@ uint64_t load_hist_quantile(const struct load_hist *h, double quantile)
 
 double load_hist_mean(const struct load_hist *h)
 {
-	uint64_t count = get(&h->count);
+	uint64_t count = counter_read(&h->count);
 
-	return count ? (double)get(&h->sum_ns) / (double)count : 0;
+	return count ? (double)counter_read(&h->sum_ns) / (double)count : 0;
 }

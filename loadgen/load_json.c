@@ -220,82 +220,35 @@ bool load_json_uint(const struct load_json *value, uint64_t *n)
 	return true;
 }
 
-/* The number of four hex digits, which are there. */
-static unsigned hex4(const char *p)
-{
-	unsigned n = 0;
-
-	for (int i = 0; i < 4; i++)
-		n = n * 16 + (unsigned)hex_digit(p[i]);
-	return n;
-}
-
-/* The code point of the \u escape whose digits begin at *p; *p moves behind it. Lone surrogates become U+FFFD. */
-static unsigned long code_point(const char **p, const char *end)
-{
-	unsigned long first = hex4(*p), second;
-
-	*p += 4;
-	if (first < 0xD800 || first > 0xDFFF)
-		return first;
-	if (first > 0xDBFF || end - *p < 6 || (*p)[0] != '\\' || (*p)[1] != 'u')
-		return 0xFFFD;
-	second = hex4(*p + 2);
-	if (second < 0xDC00 || second > 0xDFFF)
-		return 0xFFFD;
-	*p += 6;
-	return 0x10000 + ((first - 0xD800) << 10) + (second - 0xDC00);
-}
-
-static size_t put_utf8(char *out, unsigned long c)
-{
-	if (c < 0x80) {
-		out[0] = (char)c;
-		return 1;
-	}
-	if (c < 0x800) {
-		out[0] = (char)(0xC0 | c >> 6);
-		out[1] = (char)(0x80 | (c & 0x3F));
-		return 2;
-	}
-	if (c < 0x10000) {
-		out[0] = (char)(0xE0 | c >> 12);
-		out[1] = (char)(0x80 | (c >> 6 & 0x3F));
-		out[2] = (char)(0x80 | (c & 0x3F));
-		return 3;
-	}
-	out[0] = (char)(0xF0 | c >> 18);
-	out[1] = (char)(0x80 | (c >> 12 & 0x3F));
-	out[2] = (char)(0x80 | (c >> 6 & 0x3F));
-	out[3] = (char)(0x80 | (c & 0x3F));
-	return 4;
-}
-
-bool load_json_string(const struct load_json *value, char *buffer, size_t size)
+/* The character of the escape whose letter is at *p, which moves behind it; 0 if it is not in ASCII. */
+static char unescape(const char **p)
 {
 	static const char letters[] = "bfnrt\"\\/", meanings[] = "\b\f\n\r\t\"\\/";
+	const char *digits = *p + 1;
+
+	if (**p != 'u')
+		return meanings[strchr(letters, *(*p)++) - letters];
+	*p += 5;
+	if (digits[0] != '0' || digits[1] != '0' || digits[2] > '7')
+		return 0;
+	return (char)(hex_digit(digits[2]) * 16 + hex_digit(digits[3]));
+}
+
+bool load_json_ascii(const struct load_json *value, char *buffer, size_t size)
+{
 	const char *p = value->at + 1, *end = value->end - 1;
 	size_t n = 0;
 
 	if (*value->at != '"')
 		return false;
 	while (p < end) {
-		unsigned long c = (unsigned char)*p++;
-		bool is_raw = true;
+		char c = *p++;
 
-		if (size < 5 || n > size - 5) /* the longest code point and the zero */
+		if (c == '\\')
+			c = unescape(&p);
+		if (c == 0 || (unsigned char)c > 0x7F || n + 1 >= size)
 			return false;
-		if (c == '\\') {
-			is_raw = *p != 'u';
-			c = (unsigned char)*p++;
-			c = is_raw ? (unsigned char)meanings[strchr(letters, (int)c) - letters] : code_point(&p, end);
-		}
-		if (c == 0)
-			return false;
-		if (is_raw)
-			buffer[n++] = (char)c;
-		else
-			n += put_utf8(buffer + n, c);
+		buffer[n++] = c;
 	}
 	if (n >= size)
 		return false;

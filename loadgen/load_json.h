@@ -40,7 +40,7 @@ bool load_json_member(const struct load_json *object, const char *name, struct l
 /* A non-negative integer without fraction and exponent, up to 2^53. */
 bool load_json_uint(const struct load_json *value, uint64_t *n);
 
-/* A string, unescaped (beyond ASCII: as UTF-8) and zero-terminated; false if there is not enough room or a U+0000. */
-bool load_json_string(const struct load_json *value, char *buffer, size_t size);
+/* A string, unescaped and zero-terminated; false if it has anything but ASCII, a U+0000, or not enough room. */
+bool load_json_ascii(const struct load_json *value, char *buffer, size_t size);
 
 #endif

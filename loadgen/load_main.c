@@ -251,8 +251,8 @@ static bool is_all_right(const struct session *s)
 {
 	const struct load_stats *stats = s->stats;
 
-	return !s->is_interrupted && load_stats_failed(stats) == 0 && load_counted(&stats->unexpected) == 0 &&
-	       load_counted(&stats->variants_wrong) == 0 && load_counted(&stats->aborted) == 0;
+	return !s->is_interrupted && load_stats_failed(stats) == 0 && counter_read(&stats->unexpected) == 0 &&
+	       counter_read(&stats->variants_wrong) == 0 && counter_read(&stats->aborted) == 0;
 }
 
 /* Returns the exit status. */

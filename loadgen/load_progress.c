@@ -67,10 +67,10 @@ void load_progress_show(struct load_progress *p, uint64_t now_ns)
 	load_hist_subtract(last, p->is_open ? &earlier->latency : &earlier->exchange);
 	fprintf(stderr, "\r\033[K%5.0f s  %" PRIu64, elapsed_s, done);
 	if (p->total > 0)
-		fprintf(stderr, " of %" PRIu64, p->total);
-	fprintf(stderr, "  %.1f/s  p50 %.3g ms  p99 %.3g ms  unexpected %" PRIu64 "  errors %" PRIu64, rate,
-		(double)load_hist_quantile(last, 0.5) / 1e6,
-		(double)load_hist_quantile(last, 0.99) / 1e6, load_counted(&now->unexpected), failed);
+		fprintf(stderr, "/%" PRIu64, p->total);
+	/* short: a line that does not fit the terminal cannot be written over */
+	fprintf(stderr, "  %.1f/s  p50 %.3g p99 %.3g ms  errors %" PRIu64, rate, (double)load_hist_quantile(last, 0.5) / 1e6,
+		(double)load_hist_quantile(last, 0.99) / 1e6, failed + counter_read(&now->unexpected));
 	if (left_s >= 0)
 		fprintf(stderr, "  ETA %d:%02d", (int)left_s / 60, (int)left_s % 60);
 	fflush(stderr);

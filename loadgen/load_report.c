@@ -35,7 +35,7 @@ static double per_second(double n, double seconds)
 
 static uint64_t max_ns(const struct load_hist *h)
 {
-	return load_counted(&h->max_ns);
+	return counter_read(&h->max_ns);
 }
 
 static int finish_output(void)
@@ -102,24 +102,24 @@ static void print_errors(const struct load_report *r)
 
 	printf("statuses          ");
 	for (unsigned i = 0; i < LOAD_STATUS_MAX; i++)
-		if (load_counted(&s->statuses[i]) > 0)
-			printf(" %u: %" PRIu64, i, load_counted(&s->statuses[i]));
-	if (load_counted(&s->unexpected) > 0)
-		printf("   (%" PRIu64 " unexpected)", load_counted(&s->unexpected));
+		if (counter_read(&s->statuses[i]) > 0)
+			printf(" %u: %" PRIu64, i, counter_read(&s->statuses[i]));
+	if (counter_read(&s->unexpected) > 0)
+		printf("   (%" PRIu64 " unexpected)", counter_read(&s->unexpected));
 	printf("%s\nerrors            ", load_stats_answered(s) > 0 ? "" : " none");
 	for (unsigned i = LOAD_OK + 1; i < LOAD_RESULTS; i++)
-		if (load_counted(&s->results[i]) > 0)
-			printf(" %s: %" PRIu64, load_result_name((enum load_result)i), load_counted(&s->results[i]));
+		if (counter_read(&s->results[i]) > 0)
+			printf(" %s: %" PRIu64, load_result_name((enum load_result)i), counter_read(&s->results[i]));
 	printf("%s\n", load_stats_failed(s) > 0 ? "" : " none");
 	if (r->args->verify)
-		printf("variants           %" PRIu64 " right, %" PRIu64 " wrong\n", load_counted(&s->variants),
-		       load_counted(&s->variants_wrong));
+		printf("variants           %" PRIu64 " right, %" PRIu64 " wrong\n", counter_read(&s->variants),
+		       counter_read(&s->variants_wrong));
 	if (s->problem[0])
 		printf("first problem      %s\n", s->problem);
 	if (r->unsent > 0)
 		printf("unsent             %" PRIu64 " requests were due, but found no free connection before the end\n", r->unsent);
 	if (r->is_interrupted)
-		printf("interrupted        %" PRIu64 " requests were under way\n", load_counted(&s->aborted));
+		printf("interrupted        %" PRIu64 " requests were under way\n", counter_read(&s->aborted));
 }
 
 static void print_parties(const struct load_report *r)
@@ -141,7 +141,7 @@ static void print_parties(const struct load_report *r)
 int load_report_text(const struct load_report *r)
 {
 	const struct load_stats *s = r->stats;
-	uint64_t answered = load_stats_answered(s), bytes = load_counted(&s->input_bytes);
+	uint64_t answered = load_stats_answered(s), bytes = counter_read(&s->input_bytes);
 	bool is_open = r->args->schedule.is_open;
 
 	print_head(r);
@@ -175,7 +175,7 @@ int load_report_text(const struct load_report *r)
 static void put_times(struct json *j, const char *name, const struct load_hist *h)
 {
 	json_object(j, name);
-	json_uint(j, "count", load_counted(&h->count));
+	json_uint(j, "count", counter_read(&h->count));
 	json_double(j, "mean", load_hist_mean(h) / 1e6);
 	for (size_t i = 0; i < COUNT_OF(quantiles); i++)
 		json_double(j, quantiles[i].key, (double)load_hist_quantile(h, quantiles[i].quantile) / 1e6);
@@ -209,22 +209,22 @@ static void put_statuses(struct json *j, const struct load_stats *s)
 
 	json_object(j, "statuses");
 	for (unsigned i = 0; i < LOAD_STATUS_MAX; i++) {
-		if (load_counted(&s->statuses[i]) == 0)
+		if (counter_read(&s->statuses[i]) == 0)
 			continue;
 		snprintf(name, sizeof name, "%u", i);
-		json_uint(j, name, load_counted(&s->statuses[i]));
+		json_uint(j, name, counter_read(&s->statuses[i]));
 	}
 	json_object_end(j);
-	json_uint(j, "unexpected", load_counted(&s->unexpected));
+	json_uint(j, "unexpected", counter_read(&s->unexpected));
 	json_object(j, "errors");
 	for (unsigned i = LOAD_OK + 1; i < LOAD_RESULTS; i++)
-		json_uint(j, load_result_name((enum load_result)i), load_counted(&s->results[i]));
+		json_uint(j, load_result_name((enum load_result)i), counter_read(&s->results[i]));
 	json_object_end(j);
 }
 
 static void put_connections(struct json *j, const struct load_report *r)
 {
-	json_uint(j, "connections_opened", load_counted(&r->stats->opened));
+	json_uint(j, "connections_opened", counter_read(&r->stats->opened));
 	if (!r->args->schedule.is_open)
 		json_double(j, "fairness", load_fairness(r->per_connection, r->args->connections));
 	json_array(j, "responses_per_connection");
@@ -251,7 +251,7 @@ static void put_parties(struct json *j, const struct load_report *r)
 static void put_results(struct json *j, const struct load_report *r)
 {
 	const struct load_stats *s = r->stats;
-	uint64_t answered = load_stats_answered(s), bytes = load_counted(&s->input_bytes);
+	uint64_t answered = load_stats_answered(s), bytes = counter_read(&s->input_bytes);
 
 	json_double(j, "makespan_s", r->makespan_s);
 	json_uint(j, "responses", answered);
@@ -264,10 +264,10 @@ static void put_results(struct json *j, const struct load_report *r)
 		put_times(j, "since_due_ms", &s->latency);
 	put_statuses(j, s);
 	json_uint(j, "unsent", r->unsent);
-	json_uint(j, "aborted", load_counted(&s->aborted));
+	json_uint(j, "aborted", counter_read(&s->aborted));
 	if (r->args->verify) {
-		json_uint(j, "variants_right", load_counted(&s->variants));
-		json_uint(j, "variants_wrong", load_counted(&s->variants_wrong));
+		json_uint(j, "variants_right", counter_read(&s->variants));
+		json_uint(j, "variants_wrong", counter_read(&s->variants_wrong));
 	}
 	if (s->problem[0])
 		json_string(j, "first_problem", s->problem);

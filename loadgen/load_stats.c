@@ -17,15 +17,15 @@ void load_stats_merge(struct load_stats *to, const struct load_stats *from)
 	load_hist_merge(&to->exchange, &from->exchange);
 	load_hist_merge(&to->latency, &from->latency);
 	for (unsigned i = 0; i < LOAD_RESULTS; i++)
-		load_count(&to->results[i], load_counted(&from->results[i]));
+		counter_add(&to->results[i], counter_read(&from->results[i]));
 	for (unsigned i = 0; i < LOAD_STATUS_MAX; i++)
-		load_count(&to->statuses[i], load_counted(&from->statuses[i]));
-	load_count(&to->unexpected, load_counted(&from->unexpected));
-	load_count(&to->input_bytes, load_counted(&from->input_bytes));
-	load_count(&to->opened, load_counted(&from->opened));
-	load_count(&to->variants, load_counted(&from->variants));
-	load_count(&to->variants_wrong, load_counted(&from->variants_wrong));
-	load_count(&to->aborted, load_counted(&from->aborted));
+		counter_add(&to->statuses[i], counter_read(&from->statuses[i]));
+	counter_add(&to->unexpected, counter_read(&from->unexpected));
+	counter_add(&to->input_bytes, counter_read(&from->input_bytes));
+	counter_add(&to->opened, counter_read(&from->opened));
+	counter_add(&to->variants, counter_read(&from->variants));
+	counter_add(&to->variants_wrong, counter_read(&from->variants_wrong));
+	counter_add(&to->aborted, counter_read(&from->aborted));
 }
 
 void load_stats_merge_ended(struct load_stats *to, const struct load_stats *from)
@@ -44,7 +44,7 @@ void load_stats_merge_ended(struct load_stats *to, const struct load_stats *from
 
 uint64_t load_stats_answered(const struct load_stats *s)
 {
-	return load_counted(&s->results[LOAD_OK]);
+	return counter_read(&s->results[LOAD_OK]);
 }
 
 uint64_t load_stats_failed(const struct load_stats *s)
@@ -52,7 +52,7 @@ uint64_t load_stats_failed(const struct load_stats *s)
 	uint64_t n = 0;
 
 	for (unsigned i = LOAD_OK + 1; i < LOAD_RESULTS; i++)
-		n += load_counted(&s->results[i]);
+		n += counter_read(&s->results[i]);
 	return n;
 }
 

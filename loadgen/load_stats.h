@@ -11,6 +11,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "../src/telemetry/counter.h"
 #include "load_conn.h"
 #include "load_files.h"
 #include "load_hist.h"
@@ -37,17 +38,6 @@ struct load_stats {
 	double busiest;    /* share of a core, 0..1 */
 	char problem[LOAD_PROBLEM_MAX]; /* the first one, for the report */
 };
-
-/* One writer: no locked instruction is needed. */
-static inline void load_count(_Atomic uint64_t *n, uint64_t more)
-{
-	atomic_store_explicit(n, atomic_load_explicit(n, memory_order_relaxed) + more, memory_order_relaxed);
-}
-
-static inline uint64_t load_counted(const _Atomic uint64_t *n)
-{
-	return atomic_load_explicit(n, memory_order_relaxed);
-}
 
 /* Adds the counters and histograms: to belongs to the caller; from's worker may be running. */
 void load_stats_merge(struct load_stats *to, const struct load_stats *from);

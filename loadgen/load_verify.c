@@ -70,7 +70,7 @@ static bool read_path(const struct load_verify *v, const struct load_json *objec
 	struct load_json url;
 	const char *found;
 
-	if (!load_json_member(object, "url", &url) || !load_json_string(&url, reference, sizeof reference))
+	if (!load_json_member(object, "url", &url) || !load_json_ascii(&url, reference, sizeof reference))
 		return false;
 	found = load_url_path(v->url, reference);
 	return found && (size_t)snprintf(path, size, "%s", found) < size;

@@ -93,15 +93,15 @@ static void exchange(struct load_worker *w, struct load_conn *c, const struct io
 	enlist(&w->active, c, clock_ns() + w->run->args->timeout_ns);
 	settle(w, c, load_conn_begin(c, parts, part_count, capture));
 	if (is_new)
-		load_count(&w->stats.opened, 1);
+		counter_add(&w->stats.opened, 1);
 }
 
 static void end_verifying(struct load_worker *w, struct load_conn *c, enum load_result result)
 {
 	const struct load_verify *v = c->verify;
 
-	load_count(&w->stats.variants, v->right);
-	load_count(&w->stats.variants_wrong, v->wrong);
+	counter_add(&w->stats.variants, v->right);
+	counter_add(&w->stats.variants_wrong, v->wrong);
 	if (v->wrong > 0)
 		load_stats_problem(&w->stats, "%s: %s", w->run->files->list[c->file].name, v->problem);
 	release(w, c, result);
@@ -151,11 +151,11 @@ static void count_response(struct load_worker *w, struct load_conn *c)
 	load_hist_add(&s->exchange, c->done_ns - c->start_ns);
 	if (w->run->schedule->conf.is_open)
 		load_hist_add(&s->latency, c->done_ns - c->ticket.intended_ns);
-	load_count(&s->statuses[c->response.status], 1);
+	counter_add(&s->statuses[c->response.status], 1);
 	if (c->response.status / 100 == 2)
-		load_count(&s->input_bytes, file->size);
+		counter_add(&s->input_bytes, file->size);
 	if (!is_expected(w, c)) {
-		load_count(&s->unexpected, 1);
+		counter_add(&s->unexpected, 1);
 		load_stats_problem(s, "%s: status %d", file->name, c->response.status);
 	}
 	s->last_ns = c->done_ns;
@@ -166,7 +166,7 @@ static void count_upload(struct load_worker *w, struct load_conn *c, enum load_r
 {
 	struct load_stats *s = &w->stats;
 
-	load_count(&s->results[result], 1);
+	counter_add(&s->results[result], 1);
 	if (c->start_ns > 0 && (s->first_ns == 0 || c->start_ns < s->first_ns))
 		s->first_ns = c->start_ns;
 	if (result == LOAD_OK)
@@ -319,7 +319,7 @@ static void loop(struct load_worker *w)
 			struct load_conn *c = events[i].data.ptr;
 
 			if (!c) { /* stop_fd */
-				load_count(&w->stats.aborted, w->busy_count);
+				counter_add(&w->stats.aborted, w->busy_count);
 				return;
 			}
 			settle(w, c, load_conn_event(c, events[i].events));
