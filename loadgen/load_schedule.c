@@ -127,7 +127,7 @@ void load_schedule_start(struct load_schedule *s, uint64_t start_ns)
 static uint64_t next_due(const struct load_schedule *s)
 {
 	const struct load_schedule_conf *conf = &s->conf;
-	double ns = s->next_s * 1e9;
+	double ns = round(s->next_s * 1e9); /* what sums of gaps lose lies far below */
 
 	if (conf->requests_max > 0 && s->taken >= conf->requests_max)
 		return UINT64_MAX;

@@ -1,0 +1,90 @@
+"""What the tests of darkroom-load share: runs of it, the answer server, and files to send. Environment: DARKROOM_LOAD and
+ANSWER_SERVER (binaries), beside those of the daemon's tests."""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+sys.dont_write_bytecode = True
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests" / "http"))
+
+from darkroom import ALARMS, Daemon, slow  # noqa: E402 (after the path is set)
+
+LOAD = pathlib.Path(os.environ.get("DARKROOM_LOAD", ROOT / "build" / "darkroom-load")).resolve()
+SERVER = pathlib.Path(os.environ.get("ANSWER_SERVER", ROOT / "build" / "plain" / "tests" / "tools" / "answer_server")).resolve()
+
+
+def pytest_configure(config):
+    for binary in (LOAD, SERVER):
+        if not binary.exists():
+            pytest.exit(f"{binary} is not there: 'make all check' builds it", returncode=4)
+
+
+class Run:
+    """One run of darkroom-load to its end."""
+
+    def __init__(self, *arguments, timeout=30):
+        done = subprocess.run([LOAD, *map(str, arguments)], stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                              timeout=slow(timeout))
+        self.status, self.output, self.errors = done.returncode, done.stdout, done.stderr
+        for alarm in ALARMS:
+            assert alarm not in self.errors, self.errors
+
+    @property
+    def report(self):
+        assert self.errors == "", self.errors
+        return json.loads(self.output)
+
+
+@pytest.fixture
+def load():
+    """load(*arguments) runs it; load.json(*arguments) gives the exit status and the report."""
+    def run(*arguments, **options):
+        return Run(*arguments, **options)
+
+    def run_json(*arguments, **options):
+        done = Run("--json", *arguments, **options)
+        return done.status, done.report
+
+    run.json = run_json
+    return run
+
+
+@pytest.fixture
+def serve():
+    """serve(*options) starts an answer server and gives its URL; serve.pid is that of the last one."""
+    started = []
+
+    def start(*options):
+        process = subprocess.Popen([SERVER, *map(str, options)], stdout=subprocess.PIPE, text=True)
+        started.append(process)
+        start.pid = process.pid
+        return f"http://127.0.0.1:{int(process.stdout.readline())}/images"
+
+    yield start
+    for process in started:
+        process.terminate()
+        assert process.wait(slow(10)) == 0
+        process.stdout.close()
+
+
+@pytest.fixture
+def files(tmp_path):
+    """Ten files that are no JPEGs, of 1000 to 1009 bytes: the answer server does not look."""
+    folder = tmp_path / "files"
+    folder.mkdir()
+    for i in range(10):
+        (folder / f"{i}.jpg").write_bytes(b"x" * (1000 + i))
+    return folder
+
+
+@pytest.fixture
+def daemon(tmp_path):
+    daemon = Daemon(tmp_path / "store")
+    yield daemon
+    daemon.stop()

@@ -1,0 +1,102 @@
+"""What darkroom-load makes of answers: which are right, which are not, what it counts, and its exit status."""
+
+import signal
+import subprocess
+import time
+
+import pytest
+
+from conftest import LOAD, ROOT
+
+SAMPLES = ROOT / "data" / "sample"
+
+
+@pytest.mark.parametrize("kind, status", [("plain", "201"), ("chunked", "200"), ("until-close", "200"), ("close", "201")])
+def test_answers_of_every_framing(serve, load, files, kind, status):
+    code, report = load.json("-n", 40, serve("-a", kind), files)
+    assert code == 0 and report["ok"]
+    assert report["statuses"] == {status: 40} and report["responses"] == 40
+    assert report["input_bytes"] == 4 * sum(range(1000, 1010))
+    assert report["connections_opened"] == (40 if "close" in kind else 4)
+
+
+@pytest.mark.parametrize("kind, error", [("short", "short"), ("nothing", "reset"), ("garbage", "parse"), ("silent", "timeout")])
+def test_errors_by_kind(serve, load, files, kind, error):
+    code, report = load.json("-n", 8, "--timeout", "100ms", serve("-a", kind), files)
+    assert code == 1 and not report["ok"]
+    assert {name: count for name, count in report["errors"].items() if count} == {error: 8}
+    assert report["responses"] == 0 and error in report["first_problem"]
+
+
+def test_a_server_that_goes_away(load, files, serve):
+    """Connections that it refuses are errors, and the run ends all the same."""
+    url = serve("-d", "50")
+    process = subprocess.Popen([LOAD, "--json", "-c", "2", "-n", "24", url, files], stdout=subprocess.PIPE, text=True)
+    time.sleep(0.3)
+    subprocess.run(["kill", str(serve.pid)], check=True)
+    output, _ = process.communicate(timeout=20)
+    assert process.returncode == 1 and '"connect":0' not in output and '"interrupted":false' in output
+
+
+def test_no_server(load, files):
+    done = load("http://127.0.0.1:1/", files)
+    assert done.status == 1 and "Connection refused" in done.errors and done.output == ""
+
+
+def test_unexpected_statuses(serve, load, files):
+    url = serve("-a", "error")
+    code, report = load.json(url, files)
+    assert code == 1 and report["unexpected"] == 10 and report["statuses"] == {"500": 10} and report["input_bytes"] == 0
+    code, report = load.json("--expect", "2xx,500", url, files)
+    assert code == 0 and report["unexpected"] == 0
+
+
+@pytest.mark.parametrize("kind", ["no-picture", "elsewhere", "no-json"])
+def test_verify_finds_what_is_wrong(serve, load, files, kind):
+    code, report = load.json("--verify", serve("-a", kind), files)
+    assert code == 1 and report["unexpected"] == 0
+    assert report["variants_right"] == 0 and report["variants_wrong"] == 10
+
+
+def test_interruption_ends_with_a_report(serve, files):
+    process = subprocess.Popen([LOAD, "-c", "2", "-d", "60", serve("-d", "100"), files], stdout=subprocess.PIPE,
+                               stderr=subprocess.PIPE, text=True)
+    time.sleep(0.5)
+    process.send_signal(signal.SIGINT)
+    output, errors = process.communicate(timeout=10)
+    assert process.returncode == 1 and errors == ""
+    assert "interrupted        2 requests were under way" in output and "201: " in output
+
+
+# ---- against the daemon ----
+
+
+@pytest.mark.parametrize("options, status", [((), "201"), (("-H", "Prefer: respond-async"), "202"), (("--form",), "201")])
+def test_verify_fetches_every_variant(daemon, load, options, status):
+    code, report = load.json("--verify", "-n", 12, *options, daemon.url, SAMPLES)
+    assert code == 0, report
+    assert report["statuses"] == {status: 12}
+    assert report["variants_right"] == 36 and report["variants_wrong"] == 0
+    assert len(daemon.stored()) == 12
+
+
+def test_broken_files_are_known_by_their_names(daemon, load, tmp_path):
+    lake = (SAMPLES / "lake.jpg").read_bytes()
+    (tmp_path / "a.truncated.jpg").write_bytes(lake[:20000])
+    (tmp_path / "b.notjpeg.jpg").write_bytes(b"GIF89a" + b"x" * 100)
+    (tmp_path / "c.empty.jpg").write_bytes(b"")
+    (tmp_path / "d.jpg").write_bytes(lake)
+    code, report = load.json(daemon.url, tmp_path)
+    assert code == 0 and report["statuses"] == {"201": 1, "400": 1, "415": 1, "422": 1}
+    (tmp_path / "e.jpg").write_bytes(lake[:20000])
+    code, report = load.json(daemon.url, tmp_path)
+    assert code == 1 and report["unexpected"] == 1 and "e.jpg: status 422" in report["first_problem"]
+
+
+def test_cpu_time_and_memory_of_the_server(daemon, load):
+    before = daemon.cpu_seconds()
+    code, report = load.json("-n", 30, daemon.url, SAMPLES)
+    used = daemon.cpu_seconds() - before
+    assert code == 0 and report["server"]["pid"] == daemon.pid
+    assert 0.5 * used < report["server"]["cpu_s"] <= used
+    assert report["server"]["peak_rss_bytes"] >= daemon.resident_bytes() * 0.5

@@ -1,0 +1,169 @@
+"""When darkroom-load sends what, on how many connections, and how it shows it."""
+
+import csv
+import os
+import pty
+import statistics
+import subprocess
+
+import pytest
+
+from conftest import LOAD
+
+
+@pytest.fixture
+def rows(load, tmp_path):
+    """rows(*arguments) runs it and gives the rows of its CSV file, numbers as numbers."""
+    def run(*arguments):
+        path = tmp_path / "rows.csv"
+        done = load("-q", "--csv", path, *arguments)
+        assert (done.status, done.output, done.errors) == (0, "", "")
+        with open(path, newline="") as file:
+            return [{key: float(value) if key in ("intended", "start", "sent", "done") else value
+                     for key, value in row.items()} for row in csv.DictReader(file)]
+    return run
+
+
+def due(found):
+    return sorted(row["intended"] for row in found)
+
+
+# ---- closed loop ----
+
+
+def test_every_file_once_in_a_seeded_order(rows, serve, files):
+    url = serve()
+
+    def names(seed):
+        return [os.path.basename(row["file"]) for row in rows("-c", 1, "--seed", seed, url, files)]
+
+    first = names(1)
+    assert sorted(first) == [f"{i}.jpg" for i in range(10)] and first != sorted(first)
+    assert names(1) == first and names(2) != first
+
+
+def test_rows_are_in_order_and_complete(rows, serve, files):
+    found = rows("-c", 3, "-n", 25, serve("-d", "1,5,20"), files)
+    assert len(found) == 25
+    assert [row["done"] for row in found] == sorted(row["done"] for row in found)
+    for row in found:
+        assert 0 <= row["intended"] <= row["start"] <= row["sent"] < row["done"]
+        assert row["status"] == "201" and row["error"] == "" and row["connection"] in "012"
+        assert int(row["bytes"]) == os.path.getsize(row["file"])
+
+
+def test_a_connection_has_one_request_at_a_time(rows, serve, files):
+    ends = {}
+    for row in sorted(rows("-c", 3, "-n", 60, serve("-d", "1,5,20"), files), key=lambda row: row["start"]):
+        assert row["start"] >= ends.get(row["connection"], 0)
+        ends[row["connection"]] = row["done"]
+
+
+def test_requests_per_connection(load, serve, files):
+    code, report = load.json("-c", 2, "-n", 20, "--requests-per-connection", 3, serve("-d", "5"), files)
+    assert code == 0 and report["connections_opened"] in (7, 8) and sum(report["responses_per_connection"]) == 20
+
+
+def test_think_time(rows, serve, files):
+    starts = [row["start"] for row in rows("-c", 1, "-n", 5, "--think", "50", serve(), files)]
+    assert all(0.05 <= b - a < 0.2 for a, b in zip(starts, starts[1:]))
+
+
+def test_duration(load, serve, files):
+    code, report = load.json("-c", 2, "-d", "300ms", serve("-d", "10"), files)
+    assert code == 0 and 0.25 < report["makespan_s"] < 0.6 and report["responses"] > 10
+
+
+def test_fairness_of_connections(load, serve, files):
+    code, report = load.json("-c", 4, "-n", 40, serve("-d", "20"), files)
+    assert code == 0 and report["fairness"] > 0.9
+    shares = report["responses_per_connection"]
+    assert report["fairness"] == pytest.approx(sum(shares) ** 2 / (4 * sum(share ** 2 for share in shares)))
+
+
+def test_threads_share_the_queue(load, serve, files):
+    code, report = load.json("-t", 3, "-c", 7, "-n", 500, serve("-d", "1,2,3"), files)
+    assert code == 0 and report["responses"] == 500 and sum(report["responses_per_connection"]) == 500
+
+
+# ---- open loop ----
+
+
+def test_a_constant_rate(rows, serve, files):
+    found = rows("--rate", 100, "-n", 50, serve(), files)
+    assert due(found) == pytest.approx([i / 100 for i in range(50)], abs=1e-6)
+    assert statistics.median(row["start"] - row["intended"] for row in found) < 0.002
+
+
+def test_poisson_arrivals(rows, serve, files):
+    """Gaps of mean 1/rate whose deviation equals their mean; the same for the same seed, whatever the threads."""
+    url = serve()
+    moments = due(rows("--rate", 4000, "--poisson", "-n", 2000, url, files))
+    gaps = [b - a for a, b in zip(moments, moments[1:])]
+    assert statistics.mean(gaps) == pytest.approx(1 / 4000, rel=0.1)
+    assert statistics.stdev(gaps) == pytest.approx(1 / 4000, rel=0.1)
+    assert due(rows("--rate", 4000, "--poisson", "-n", 2000, "-t", 2, url, files)) == moments
+    assert due(rows("--rate", 4000, "--poisson", "-n", 2000, "--seed", 2, url, files)) != moments
+
+
+def test_a_spike(rows, serve, files):
+    moments = due(rows("--rate", 100, "--spike", "3:200@0.4s", "-d", "1s", serve(), files))
+    assert sum(t < 0.3999 for t in moments) == 40
+    assert sum(0.3999 <= t < 0.5999 for t in moments) == 60
+    assert sum(t >= 0.5999 for t in moments) == 40
+
+
+def test_a_ramp_ends_the_run(rows, serve, files):
+    """From 0 to 400 per second within a second: after t seconds, 200 t^2 are due."""
+    moments = due(rows("--ramp", "0:400@1s", serve(), files))
+    assert len(moments) == pytest.approx(200, abs=2)
+    assert sum(t < 0.5 for t in moments) == pytest.approx(50, abs=2)
+
+
+def test_what_was_not_sent_is_reported(load, serve, files):
+    """One connection, a fifth of a second each, ten times as many due: the rest is unsent, and no backlog is worked off."""
+    code, report = load.json("--rate", 50, "-c", 1, "-d", "500ms", serve("-d", "200"), files)
+    assert report["responses"] + report["unsent"] == 25 and 2 <= report["responses"] <= 5
+    assert report["makespan_s"] < 2 and code == 0
+
+
+# ---- how it is shown ----
+
+
+def test_silent_when_piped(load, serve, files):
+    done = load("-d", "1200ms", serve("-d", "10"), files)
+    assert done.status == 0 and done.errors == "" and "response time" in done.output and "\033" not in done.output
+
+
+def test_progress_on_a_terminal(serve, files):
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen([LOAD, "-d", "2200ms", serve("-d", "10"), files], stdout=subprocess.PIPE, stderr=theirs)
+    os.close(theirs)
+    shown = b""
+    try:
+        while chunk := os.read(ours, 4096):
+            shown += chunk
+    except OSError:
+        pass  # a terminal's end
+    os.close(ours)
+    assert process.wait(10) == 0
+    process.stdout.close()
+    lines = shown.decode().split("\r\033[K")
+    assert len(lines) == 4 and lines[0] == lines[-1] == "", lines
+    for line in lines[1:-1]:
+        assert all(word in line for word in ("/s  p50 ", " p99 ", " ms  errors 0  ETA 0:0")) and len(line) < 80, line
+
+
+@pytest.mark.parametrize("arguments", [
+    ("--rate", "0"), ("--rate", "ten"), ("-c", "0"), ("-n", "-1"), ("-d", "1x"), ("--spike", "3:1000", "--rate", "1"),
+    ("--spike", "3:1000@20s"), ("--poisson",), ("--ramp", "1:2@0"), ("--rate", "1", "--ramp", "1:2@3"), ("--expect", "99"),
+    ("-H", "no colon"), ("-H", "Name: split\r\nX: y"), ("--rate", "1", "--think", "5"), ("-t", "9"), ("--unknown",)])
+def test_wrong_usage(load, arguments):
+    done = load(*arguments, "http://127.0.0.1:1/", "/nowhere")
+    assert done.status == 2 and done.output == "" and "darkroom-load" in done.errors
+
+
+def test_help(load):
+    done = load("--help")
+    assert done.status == 0 and done.errors == "" and done.output.startswith("usage: darkroom-load")
+    assert load("--version").output.startswith("darkroom-load ")
