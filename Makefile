@@ -65,8 +65,8 @@ $B/llhttp/%.o: /usr/share/llhttp/%.c $B/flags
 	$(call say,CC)$(CC) $(DARKROOM_CPPFLAGS) -DLLHTTP_STRICT_MODE=1 $(DARKROOM_CFLAGS) -w -c -o $@ $<
 
 # Only files that print the version are compiled anew when it changes.
-$B/src/options.o $B/tests/unit/test_options.o $B/loadgen/load_args.o: $B/version
-$B/src/options.o $B/tests/unit/test_options.o $B/loadgen/load_args.o: EXTRA = -DDARKROOM_VERSION='"$(file < $B/version)"'
+$B/src/options.o $B/tests/unit/test_options.o $B/loadgen/load_args.o $B/loadgen/dataset_main.o: $B/version
+$B/src/options.o $B/tests/unit/test_options.o $B/loadgen/load_args.o $B/loadgen/dataset_main.o: EXTRA = -DDARKROOM_VERSION='"$(file < $B/version)"'
 $B/version: FORCE
 	@mkdir -p $B; v=$$(git describe --tags --always --dirty 2>/dev/null); v="$(VERSION)$${v:+ ($$v)}"; \
 	 echo "$$v" | cmp -s - $@ || echo "$$v" > $@

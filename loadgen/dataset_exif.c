@@ -5,7 +5,6 @@
  */
 #include "dataset_exif.h"
 
-#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -16,12 +15,11 @@
 
 enum exif_type { EXIF_ASCII = 2, EXIF_SHORT = 3, EXIF_LONG = 4, EXIF_RATIONAL = 5, EXIF_UNDEFINED = 7 };
 
+/* Room is never short: EXIF_SEGMENT_MAX allows for everything, and the note and the thumbnail are bounded. */
 struct writer {
 	uint8_t *tiff;
 	size_t entry; /* where the next directory entry goes */
 	size_t end;   /* where the next value of more than four bytes goes */
-	size_t limit;
-	bool overflowed;
 };
 
 static void put16(uint8_t *p, uint32_t v)
@@ -36,20 +34,15 @@ static void put32(uint8_t *p, uint32_t v)
 	put16(p + 2, v >> 16);
 }
 
-/* Begins a directory of count entries where values end; its next-directory pointer is 0. Returns where it is. */
-static uint32_t directory(struct writer *w, unsigned count)
+/* Begins a directory of count entries where values end; its next-directory pointer is 0. */
+static void directory(struct writer *w, unsigned count)
 {
-	size_t at = w->end, size = 2 + 12 * (size_t)count + 4;
+	size_t size = 2 + 12 * (size_t)count + 4;
 
-	if (w->limit - w->end < size) {
-		w->overflowed = true;
-		return 0;
-	}
-	memset(w->tiff + at, 0, size);
-	put16(w->tiff + at, count);
-	w->entry = at + 2;
+	memset(w->tiff + w->end, 0, size);
+	put16(w->tiff + w->end, count);
+	w->entry = w->end + 2;
 	w->end += size;
-	return (uint32_t)at;
 }
 
 /* An entry; a value of more than four bytes is put behind the directory. data may be NULL: then number is the value. */
@@ -57,8 +50,6 @@ static void entry(struct writer *w, unsigned tag, enum exif_type type, size_t co
 {
 	uint8_t *e = w->tiff + w->entry;
 
-	if (w->overflowed)
-		return;
 	put16(e, tag);
 	put16(e + 2, type);
 	put32(e + 4, (uint32_t)count);
@@ -67,8 +58,6 @@ static void entry(struct writer *w, unsigned tag, enum exif_type type, size_t co
 		put32(e + 8, number);
 	} else if (size <= 4) {
 		memcpy(e + 8, data, size);
-	} else if (w->limit - w->end <= size) {
-		w->overflowed = true;
 	} else {
 		put32(e + 8, (uint32_t)w->end);
 		memcpy(w->tiff + w->end, data, size);
@@ -100,13 +89,9 @@ static void entry_ratio(struct writer *w, unsigned tag, uint32_t above, uint32_t
 /* What makers write in their notes is nobody else's business; it looks like numbers. */
 static void entry_note(struct writer *w, size_t size, struct dataset_rand *r)
 {
-	uint8_t note[EXIF_SEGMENT_MAX];
+	uint8_t note[EXIF_NOTE_MAX];
 	size_t i;
 
-	if (size > sizeof note) {
-		w->overflowed = true;
-		return;
-	}
 	memcpy(note, "DARKROOM\0\1\0", 12);
 	for (i = 12; i < size; i++)
 		note[i] = i & 1 ? 0 : (uint8_t)rand_range(r, 0, 255);
@@ -118,7 +103,7 @@ static void main_directory(struct writer *w, const struct exif *x, struct datase
 	static const char *const cameras[][2] = { { "LICHTWERK", "Reporter 500" }, { "LICHTWERK", "Pocket S3" },
 		                                  { "Nordfoto", "NF-20 Digital" }, { "Nordfoto", "NF-7 Zoom" },
 		                                  { "Kolibri", "phone 4" },        { "Kolibri", "phone 5c" } };
-	const char *const *camera = cameras[rand_range(r, 0, COUNT_OF(cameras) - 1)];
+	const char *const *camera = cameras[rand_range(r, 0, (int32_t)COUNT_OF(cameras) - 1)];
 	size_t pointer;
 
 	directory(w, 10);
@@ -133,8 +118,7 @@ static void main_directory(struct writer *w, const struct exif *x, struct datase
 	entry_short(w, 0x0213, 2);
 	pointer = w->entry + 8;
 	entry(w, 0x8769, EXIF_LONG, 1, 4, NULL, 0);
-	if (!w->overflowed)
-		put32(w->tiff + pointer, (uint32_t)w->end);
+	put32(w->tiff + pointer, (uint32_t)w->end);
 }
 
 static void camera_directory(struct writer *w, const struct exif *x, struct dataset_rand *r, const char *date)
@@ -144,7 +128,7 @@ static void camera_directory(struct writer *w, const struct exif *x, struct data
 	directory(w, 13);
 	entry_ratio(w, 0x829a, 1, (uint32_t)rand_range(r, 8, 1000));
 	entry_ratio(w, 0x829d, (uint32_t)rand_range(r, 20, 110), 10);
-	entry_short(w, 0x8827, speeds[rand_range(r, 0, COUNT_OF(speeds) - 1)]);
+	entry_short(w, 0x8827, speeds[rand_range(r, 0, (int32_t)COUNT_OF(speeds) - 1)]);
 	entry(w, 0x9000, EXIF_UNDEFINED, 4, 4, "0220", 0);
 	entry_text(w, 0x9003, date);
 	entry_text(w, 0x9004, date);
@@ -169,10 +153,6 @@ static void thumbnail_directory(struct writer *w, const struct exif *x)
 	pointer = w->entry + 8;
 	entry(w, 0x0201, EXIF_LONG, 1, 4, NULL, 0);
 	entry(w, 0x0202, EXIF_LONG, 1, 4, NULL, (uint32_t)x->thumbnail_size);
-	if (w->overflowed || w->limit - w->end < x->thumbnail_size) {
-		w->overflowed = true;
-		return;
-	}
 	put32(w->tiff + pointer, (uint32_t)w->end);
 	memcpy(w->tiff + w->end, x->thumbnail, x->thumbnail_size);
 	w->end += x->thumbnail_size;
@@ -180,23 +160,22 @@ static void thumbnail_directory(struct writer *w, const struct exif *x)
 
 size_t exif_write(const struct exif *x, uint8_t out[EXIF_SEGMENT_MAX])
 {
-	struct writer w = { .tiff = out + TIFF_AT, .end = 8, .limit = EXIF_SEGMENT_MAX - TIFF_AT };
+	struct writer w = { .tiff = out + TIFF_AT, .end = 8 };
 	struct dataset_rand r = rand_stream(x->id, 11);
 	char date[20];
 	size_t size;
 	int day = rand_range(&r, 1, 28), month = rand_range(&r, 1, 12), hour = rand_range(&r, 6, 22), minute = rand_range(&r, 0, 59);
 
-	assert(x->note_size >= EXIF_NOTE_MIN);
+	assert(x->note_size >= EXIF_NOTE_MIN && x->note_size <= EXIF_NOTE_MAX);
+	assert(x->thumbnail_size <= EXIF_THUMBNAIL_MAX);
 	snprintf(date, sizeof date, "2009:%02d:%02d %02d:%02d:%02d", month, day, hour, minute, rand_range(&r, 0, 59));
 	memcpy(w.tiff, "II*\0\10\0\0\0", 8);
 	main_directory(&w, x, &r, date);
 	camera_directory(&w, x, &r, date);
-	if (x->thumbnail_size > 0 && !w.overflowed) {
+	if (x->thumbnail_size > 0) {
 		put32(w.tiff + 8 + 2 + 10 * 12, (uint32_t)w.end); /* the main directory leads to it */
 		thumbnail_directory(&w, x);
 	}
-	if (w.overflowed)
-		return 0;
 	size = TIFF_AT + w.end;
 	memcpy(out, "\xff\xe1", 2);
 	out[2] = (uint8_t)((size - 2) >> 8);

@@ -5,8 +5,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define EXIF_SEGMENT_MAX 65537 /* marker, length field and 65,533 bytes */
-#define EXIF_NOTE_MIN 64       /* bytes of the maker's note */
+#define EXIF_THUMBNAIL_MAX 32768
+#define EXIF_NOTE_MIN 64 /* bytes of the maker's note */
+#define EXIF_NOTE_MAX 16384
+#define EXIF_SEGMENT_MAX (EXIF_THUMBNAIL_MAX + EXIF_NOTE_MAX + 1024)
 
 struct exif {
 	uint64_t id;           /* chooses the camera, the date and the exposure */
@@ -14,10 +16,10 @@ struct exif {
 	int32_t width, height; /* as stored */
 	const uint8_t *thumbnail;
 	size_t thumbnail_size; /* 0: none */
-	size_t note_size;      /* of the maker's note, >= EXIF_NOTE_MIN */
+	size_t note_size;
 };
 
-/* Writes the APP1 segment, marker included. Returns its size, or 0 if it would be larger than EXIF_SEGMENT_MAX, the size of out. */
+/* Writes the APP1 segment, marker included. Returns its size. */
 size_t exif_write(const struct exif *x, uint8_t out[EXIF_SEGMENT_MAX]);
 
 #endif

@@ -1,8 +1,8 @@
 /*
  * dataset_jpeg.c - paints a scene straight into libjpeg's planes, already subsampled.
  *
- * Raw planes spare libjpeg colour conversion and subsampling, and us half the chroma. Upright pictures are
- * painted an MCU row at a time; turned ones go through whole planes. Knows nothing of files. Any thread, with an encoder of its own.
+ * Raw planes spare libjpeg colour conversion and subsampling, and us half the chroma. Knows nothing of files. Any thread, with
+ * an encoder of its own.
  */
 #include "dataset_jpeg.h"
 
@@ -29,14 +29,11 @@ struct encoder {
 	int status;
 	uint8_t *output;
 	size_t output_size;
-	uint8_t *plane[3]; /* for turned pictures, upright */
-	size_t plane_size[3];
 	uint8_t rows[3][ROWS_MAX][SCENE_SIDE_MAX];
 	struct scene_painter painter;
-	struct scene scene;
 };
 
-/* How the components lie: luma pixels per chroma sample, in the stored picture. */
+/* Luma pixels per chroma sample. */
 struct lattice {
 	int components;
 	int32_t across, down;
@@ -142,130 +139,35 @@ struct encoder *encoder_new(void)
 
 void encoder_free(struct encoder *e)
 {
-	unsigned i;
-
 	if (!e)
 		return;
 	jpeg_destroy_compress(&e->jpeg); /* harmless on zeroes */
 	free(e->output);
-	for (i = 0; i < 3; i++)
-		free(e->plane[i]);
 	free(e);
 }
 
-struct scene *encoder_scene(struct encoder *e)
+/* A row of samples is continued to whole blocks. */
+static void extend(uint8_t *row, int32_t count, JDIMENSION blocks)
 {
-	return &e->scene;
+	memset(row + count, row[count - 1], (size_t)blocks * DCTSIZE - (size_t)count);
 }
 
-/* ---- painting ---- */
-
-static bool is_turned(unsigned orientation)
+/* A row of MCUs, from pixel row top on. What lies below the picture repeats its last row. */
+static void paint_rows(struct encoder *e, const struct scene *s, struct lattice l, int32_t detail, int32_t top)
 {
-	return orientation >= 5;
-}
+	int32_t rows = DCTSIZE * l.down, wide = (s->width + l.across - 1) / l.across, y;
 
-/* Paints whole upright planes; chroma is as dense as it will be once turned. */
-static int paint_planes(struct encoder *e, const struct scene *s, const struct jpeg_form *form, int32_t detail)
-{
-	struct lattice l = lattice_of(form->sampling);
-	int32_t across = is_turned(form->orientation) ? l.down : l.across, down = is_turned(form->orientation) ? l.across : l.down;
-	int32_t wide = (form->width + across - 1) / across, high = (form->height + down - 1) / down, y;
-	int i;
-
-	for (i = 0; i < l.components; i++) {
-		size_t size = i ? (size_t)wide * (size_t)high : (size_t)form->width * (size_t)form->height;
-
-		if (e->plane_size[i] < size) {
-			free(e->plane[i]);
-			e->plane[i] = malloc(size);
-			e->plane_size[i] = e->plane[i] ? size : 0;
-			if (!e->plane[i])
-				return -ENOMEM;
-		}
+	for (y = 0; y < rows; y++) {
+		scene_paint_luma(s, &e->painter, top + y < s->height ? top + y : s->height - 1, detail, e->rows[0][y]);
+		extend(e->rows[0][y], s->width, e->jpeg.comp_info[0].width_in_blocks);
 	}
-	for (y = 0; y < form->height; y++)
-		scene_paint_luma(s, &e->painter, y, form->width, detail, e->plane[0] + (ptrdiff_t)y * form->width);
-	for (y = 0; y < high && l.components == 3; y++)
-		scene_paint_chroma(s, &e->painter, y * down, wide, across, detail, e->plane[1] + (ptrdiff_t)y * wide,
-		                   e->plane[2] + (ptrdiff_t)y * wide);
-	return 0;
-}
+	for (y = 0; y < DCTSIZE && l.components == 3; y++) {
+		int32_t at = top + y * l.down < s->height ? top + y * l.down : s->height - 1;
 
-/* Where sample (x, y) of the stored plane is in the upright plane of w by h: the EXIF specification's table of orientations. */
-static size_t upright(unsigned orientation, int32_t x, int32_t y, int32_t w, int32_t h)
-{
-	int32_t column = is_turned(orientation) ? y : x, row = is_turned(orientation) ? x : y;
-
-	if (column >= w)
-		column = w - 1; /* padding to whole MCUs repeats the edge */
-	if (row >= h)
-		row = h - 1;
-	if (orientation == 2 || orientation == 3 || orientation == 6 || orientation == 7)
-		column = w - 1 - column;
-	if (orientation == 3 || orientation == 4 || orientation == 7 || orientation == 8)
-		row = h - 1 - row;
-	return (size_t)row * (size_t)w + (size_t)column;
-}
-
-/* One MCU row of the stored picture, fetched from the upright planes. */
-static void fetch_rows(struct encoder *e, const struct jpeg_form *form, int32_t top, int32_t count)
-{
-	struct lattice l = lattice_of(form->sampling);
-	bool turned = is_turned(form->orientation);
-	int i;
-
-	for (i = 0; i < l.components; i++) {
-		int32_t across = i ? l.across : 1, down = i ? l.down : 1;
-		int32_t upright_across = turned ? down : across, upright_down = turned ? across : down;
-		int32_t w = (form->width + upright_across - 1) / upright_across, h = (form->height + upright_down - 1) / upright_down;
-		int32_t wide = (int32_t)e->jpeg.comp_info[i].width_in_blocks * DCTSIZE, x, y;
-
-		for (y = 0; y < count / down; y++)
-			for (x = 0; x < wide; x++)
-				e->rows[i][y][x] = e->plane[i][upright(form->orientation, x, top / down + y, w, h)];
+		scene_paint_chroma(s, &e->painter, at, wide, l.across, detail, e->rows[1][y], e->rows[2][y]);
+		extend(e->rows[1][y], wide, e->jpeg.comp_info[1].width_in_blocks);
+		extend(e->rows[2][y], wide, e->jpeg.comp_info[2].width_in_blocks);
 	}
-}
-
-static void paint_rows(struct encoder *e, const struct scene *s, const struct jpeg_form *form, int32_t detail, int32_t top,
-                       int32_t count)
-{
-	struct lattice l = lattice_of(form->sampling);
-	int32_t wide = (int32_t)e->jpeg.comp_info[0].width_in_blocks * DCTSIZE, y;
-
-	for (y = 0; y < count; y++)
-		scene_paint_luma(s, &e->painter, top + y, wide, detail, e->rows[0][y]);
-	if (l.components == 1)
-		return;
-	wide = (int32_t)e->jpeg.comp_info[1].width_in_blocks * DCTSIZE;
-	for (y = 0; y < count / l.down; y++)
-		scene_paint_chroma(s, &e->painter, top + y * l.down, wide, l.across, detail, e->rows[1][y], e->rows[2][y]);
-}
-
-/* ---- encoding ---- */
-
-static void set_parameters(struct encoder *e, const struct jpeg_form *form, int32_t width, int32_t height)
-{
-	struct jpeg_compress_struct *jpeg = &e->jpeg;
-	struct lattice l = lattice_of(form->sampling);
-	int i;
-
-	jpeg->image_width = (JDIMENSION)width;
-	jpeg->image_height = (JDIMENSION)height;
-	jpeg->input_components = l.components;
-	jpeg->in_color_space = l.components == 3 ? JCS_YCbCr : JCS_GRAYSCALE;
-	jpeg_set_defaults(jpeg);
-	jpeg_set_quality(jpeg, form->quality, TRUE);
-	jpeg->raw_data_in = TRUE;
-	jpeg->optimize_coding = form->optimised ? TRUE : FALSE;
-	jpeg->write_JFIF_header = form->has_jfif ? TRUE : FALSE;
-	jpeg->restart_in_rows = (int)form->restart_rows;
-	for (i = 0; i < l.components; i++) {
-		jpeg->comp_info[i].h_samp_factor = i ? 1 : l.across;
-		jpeg->comp_info[i].v_samp_factor = i ? 1 : l.down;
-	}
-	if (form->progressive)
-		jpeg_simple_progression(jpeg);
 }
 
 static void write_rows(struct encoder *e, int32_t count)
@@ -281,35 +183,50 @@ static void write_rows(struct encoder *e, int32_t count)
 	jpeg_write_raw_data(&e->jpeg, planes, (JDIMENSION)count);
 }
 
+static void set_parameters(struct encoder *e, const struct jpeg_form *form, struct lattice l, int32_t height)
+{
+	struct jpeg_compress_struct *jpeg = &e->jpeg;
+	int i;
+
+	jpeg->image_width = (JDIMENSION)form->width;
+	jpeg->image_height = (JDIMENSION)height;
+	jpeg->input_components = l.components;
+	jpeg->in_color_space = l.components == 3 ? JCS_YCbCr : JCS_GRAYSCALE;
+	jpeg_set_defaults(jpeg);
+	jpeg_set_quality(jpeg, form->quality, TRUE);
+	jpeg->raw_data_in = TRUE;
+	jpeg->optimize_coding = form->is_optimised ? TRUE : FALSE;
+	jpeg->write_JFIF_header = form->has_jfif ? TRUE : FALSE;
+	jpeg->restart_in_rows = form->has_restarts ? 1 : 0;
+	for (i = 0; i < l.components; i++) {
+		jpeg->comp_info[i].h_samp_factor = i ? 1 : l.across;
+		jpeg->comp_info[i].v_samp_factor = i ? 1 : l.down;
+	}
+	if (form->is_progressive)
+		jpeg_simple_progression(jpeg);
+}
+
 /* Leaves by longjmp if libjpeg fails. */
 static void encode(struct encoder *e, const struct scene *s, const struct jpeg_form *form, int32_t detail, int32_t sample)
 {
-	bool turned = sample == 1 && form->orientation > 1;
-	bool swapped = turned && is_turned(form->orientation);
-	int32_t width = swapped ? form->height : form->width, height = swapped ? form->width : form->height;
-	int32_t mcu = jpeg_mcu_height(form->sampling), first = sample / 2;
-	int32_t count = ((height + mcu - 1) / mcu - first + sample - 1) / sample, i;
+	struct lattice l = lattice_of(form->sampling);
+	int32_t mcu = DCTSIZE * l.down, first = sample / 2, count, i;
 
+	count = ((s->height + mcu - 1) / mcu - first + sample - 1) / sample;
 	assert(count >= 1);
-	set_parameters(e, form, width, sample == 1 ? height : count * mcu);
+	set_parameters(e, form, l, sample == 1 ? s->height : count * mcu);
 	jpeg_start_compress(&e->jpeg, TRUE);
 	for (i = 0; i < count; i++) {
-		if (turned)
-			fetch_rows(e, form, i * mcu, mcu);
-		else
-			paint_rows(e, s, form, detail, (first + i * sample) * mcu, mcu);
+		paint_rows(e, s, l, detail, (first + i * sample) * mcu);
 		write_rows(e, mcu);
 	}
 	jpeg_finish_compress(&e->jpeg);
 }
 
 int encoder_encode(struct encoder *e, const struct scene *s, const struct jpeg_form *form, int32_t detail, int32_t sample,
-                   struct jpeg_stream *stream, uint32_t *share)
+                   struct jpeg_stream *stream, int32_t *sampled)
 {
-	int err = sample == 1 && form->orientation > 1 ? paint_planes(e, s, form, detail) : 0;
-
-	if (err)
-		return err;
+	assert(s->width == form->width && s->height == form->height);
 	e->status = 0;
 	if (setjmp(e->escape)) {
 		jpeg_abort_compress(&e->jpeg);
@@ -318,6 +235,6 @@ int encoder_encode(struct encoder *e, const struct scene *s, const struct jpeg_f
 	encode(e, s, form, detail, sample);
 	stream->data = e->output;
 	stream->size = e->output_size - e->destination.free_in_buffer;
-	*share = sample == 1 ? 65536 : (uint32_t)(((uint64_t)e->jpeg.image_height << 16) / (uint64_t)form->height);
+	*sampled = (int32_t)e->jpeg.image_height;
 	return 0;
 }

@@ -10,8 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct scene;
 struct encoder;
+struct scene;
 
 enum jpeg_sampling {
 	JPEG_420 = 1,
@@ -21,14 +21,13 @@ enum jpeg_sampling {
 };
 
 struct jpeg_form {
-	int32_t width, height; /* as the viewer sees it */
+	int32_t width, height; /* as stored */
 	int quality;
 	enum jpeg_sampling sampling;
-	bool progressive;
-	bool optimised;        /* Huffman tables made for the picture */
+	bool is_progressive;
+	bool is_optimised;     /* Huffman tables made for the picture */
 	bool has_jfif;
-	unsigned restart_rows; /* MCU rows between restart markers; 0: none */
-	unsigned orientation;  /* EXIF's: the stream is stored so that this turns it upright */
+	bool has_restarts;     /* after every row of MCUs */
 };
 
 struct jpeg_stream {
@@ -40,18 +39,14 @@ struct jpeg_stream {
 struct encoder *encoder_new(void);
 void encoder_free(struct encoder *e);
 
-/* A scene composed in this encoder's memory may be used with it until the next one. */
-struct scene *encoder_scene(struct encoder *e);
-
 /*
- * Encodes s, with so much detail (SCENE_DETAIL_ONE is as meant). sample is 1, or n to encode only every n-th MCU row,
- * upright, to learn about how large 1/n of the whole would be; *share gets the share of rows in 1/65536.
- * Returns 0, -ENOMEM, or -EIO if libjpeg refuses, which only a fault of ours makes it do.
+ * Encodes s, which has the form's size, with so much detail (SCENE_DETAIL_ONE is as meant). With a sample of n only every
+ * n-th row of MCUs is painted; *sampled gets the number of pixel rows. Returns 0, -ENOMEM, or -EIO if libjpeg refuses.
  */
 int encoder_encode(struct encoder *e, const struct scene *s, const struct jpeg_form *form, int32_t detail, int32_t sample,
-                   struct jpeg_stream *stream, uint32_t *share);
+                   struct jpeg_stream *stream, int32_t *sampled);
 
-/* The height of an MCU row in pixels. */
+/* The height of a row of MCUs in pixels. */
 int32_t jpeg_mcu_height(enum jpeg_sampling sampling);
 
 #endif

@@ -22,7 +22,18 @@ static const struct quantile {
 	{ 1000, 4404019 },
 };
 
-#define COUNT_WITH_MAXIMUM 1000u /* below, one file of the maximum would weigh too much in the mean */
+#define LONG_SIDE_MAX 6000 /* pixels */
+#define CAMERA_SIZES 16
+
+uint32_t plan_count(const struct plan *plan)
+{
+	uint32_t sum = 0;
+	unsigned i;
+
+	for (i = PLAN_GOOD; i < PLAN_KIND_COUNT; i++)
+		sum += plan->count[i];
+	return sum;
+}
 
 uint32_t plan_bytes(uint32_t i, uint32_t count)
 {
@@ -32,7 +43,7 @@ uint32_t plan_bytes(uint32_t i, uint32_t count)
 	assert(i < count);
 	if (i == 0)
 		return quantiles[0].bytes;
-	if (i == count - 1 && count >= COUNT_WITH_MAXIMUM)
+	if (i == count - 1 && count >= PLAN_MAXIMUM_FROM_COUNT)
 		return quantiles[COUNT_OF(quantiles) - 1].bytes;
 	while ((uint64_t)q[1].permille << 16 < at)
 		q++;
@@ -49,7 +60,7 @@ static const struct aspect {
 enum { ASPECT_4_3, ASPECT_3_2, ASPECT_16_9, ASPECT_SQUARE, ASPECT_5_4 };
 
 /* Long sides of what cameras and phones make, by aspect ratio; the short side follows. */
-static const int32_t camera_sides[][16] = {
+static const int32_t camera_sides[][CAMERA_SIZES] = {
 	[ASPECT_4_3] = { 320, 480, 640, 800, 1024, 1280, 1600, 2048, 2304, 2592, 2816, 3072, 3264, 3648, 4000, 4608 },
 	[ASPECT_3_2] = { 480, 720, 960, 1152, 1536, 1728, 1944, 2256, 2496, 2784, 3072, 3456, 3888, 4272, 4752 },
 	[ASPECT_16_9] = { 640, 848, 1280, 1536, 1920, 2240, 2560, 3072, 3264, 3840, 4096, 4608 },
@@ -78,45 +89,45 @@ static int pick_quality(struct dataset_rand *r, const struct plan_file *f)
 	static const uint8_t site[] = { 75, 75, 75, 75, 80, 80, 80, 85, 85, 85, 90, 90, 92, 70, 65, 60, 95 };
 	static const uint8_t camera[] = { 97, 96, 95, 95, 95, 94, 94, 93, 93, 92, 92, 91, 90, 89, 88, 86, 85 };
 	bool is_exact = rand_chance(r, 650); /* a round number; else a camera's or an optimiser's own choice */
-	int base = f->is_camera ? camera[rand_range(r, 0, COUNT_OF(camera) - 1)] : site[rand_range(r, 0, COUNT_OF(site) - 1)];
+	int base = f->is_camera ? camera[rand_range(r, 0, (int32_t)COUNT_OF(camera) - 1)] : site[rand_range(r, 0, (int32_t)COUNT_OF(site) - 1)];
 
 	if (!is_exact)
 		base += rand_range(r, -4, 4);
 	return base < 60 ? 60 : base > 97 ? 97 : base;
 }
 
-static unsigned pick_orientation(struct dataset_rand *r, const struct plan_file *f)
+static unsigned pick_orientation(struct dataset_rand *r)
 {
 	static const uint8_t turned[] = { 6, 6, 6, 6, 6, 6, 6, 8, 8, 8, 3, 3, 2, 4, 5, 7 }; /* mirrored ones are rare */
 	bool is_turned = rand_chance(r, 220);
-	unsigned which = turned[rand_range(r, 0, COUNT_OF(turned) - 1)];
+	unsigned which = turned[rand_range(r, 0, (int32_t)COUNT_OF(turned) - 1)];
 
-	return f->is_camera && is_turned ? which : 1;
+	return is_turned ? which : 1;
 }
 
 static void plan_form(struct dataset_rand *r, struct plan_file *f)
 {
 	int32_t aspect = rand_range(r, 0, 999), camera_permille = f->bytes < 20000 ? 0 : f->bytes < 250000 ? 250 : 900;
+	unsigned orientation = pick_orientation(r);
 
 	f->is_camera = rand_chance(r, camera_permille);
-	f->is_common_size = rand_chance(r, 650);
+	f->has_camera_size = f->is_camera;
+	f->has_common_size = rand_chance(r, 650);
 	f->aspect = aspect < 560 ? ASPECT_4_3 : aspect < 780 ? ASPECT_3_2 : aspect < 870 ? ASPECT_16_9
 	          : f->is_camera ? ASPECT_4_3 : aspect < 950 ? ASPECT_SQUARE : ASPECT_5_4;
+	f->orientation = f->is_camera ? orientation : 1;
+	f->is_portrait = rand_chance(r, 300) && f->orientation < 5; /* sensors lie; what is turned is stored so */
 	f->form.sampling = pick_sampling(r, f->is_camera);
 	f->form.quality = pick_quality(r, f);
-	f->form.orientation = pick_orientation(r, f);
-	f->is_portrait = rand_chance(r, 300);
-	if (f->form.orientation >= 5)
-		f->is_portrait = rand_chance(r, 900); /* what is turned was held upright */
-	f->form.progressive = rand_chance(r, f->is_camera ? 20 : 110);
-	f->form.optimised = rand_chance(r, 250) || f->form.progressive;
+	f->form.is_progressive = rand_chance(r, f->is_camera ? 20 : 110);
+	f->form.is_optimised = rand_chance(r, 250) || f->form.is_progressive;
 	f->form.has_jfif = !f->is_camera;
-	f->form.restart_rows = rand_chance(r, f->is_camera ? 120 : 10) ? 1 : 0;
+	f->form.has_restarts = rand_chance(r, f->is_camera ? 120 : 10);
 	if (f->bytes < 10000)
-		f->form.optimised = true; /* standard tables alone would be a good part of the file */
+		f->form.is_optimised = true; /* standard tables alone would be a good part of the file */
 	if (f->bytes < 2500) {
-		f->form.progressive = false;
-		f->form.restart_rows = 0;
+		f->form.is_progressive = false;
+		f->form.has_restarts = false;
 	}
 	if (f->bytes < 1200)
 		f->form.sampling = JPEG_GREY;
@@ -124,24 +135,23 @@ static void plan_form(struct dataset_rand *r, struct plan_file *f)
 
 void plan_file(const struct plan *plan, uint32_t index, struct plan_file *file)
 {
-	uint64_t start = rand_mix(plan->seed);
 	struct dataset_rand r;
+	unsigned kind = PLAN_GOOD;
+	uint32_t rank = index;
 
-	assert(index < plan->good_count + plan->broken_count);
-	*file = (struct plan_file){ .id = rand_mix(start + index + 1), .kind = PLAN_GOOD };
+	assert(index < plan_count(plan));
+	while (rank >= plan->count[kind])
+		rank -= plan->count[kind++];
+	*file = (struct plan_file){ .id = rand_mix(rand_mix(plan->seed) + index + 1), .kind = (enum plan_kind)kind };
 	r = rand_stream(file->id, 0);
-	if (index < plan->good_count) {
-		file->bytes = plan_bytes(index, plan->good_count);
-	} else {
-		static const uint8_t kinds[] = { PLAN_TRUNCATED, PLAN_NOTJPEG, PLAN_TRUNCATED, PLAN_EMPTY };
-
-		file->kind = (enum plan_kind)kinds[(index - plan->good_count) % COUNT_OF(kinds)];
-		file->bytes = file->kind == PLAN_EMPTY ? 0 : plan_bytes((uint32_t)rand_range(&r, 5, 74), 100);
-	}
+	if (kind == PLAN_GOOD)
+		file->bytes = plan_bytes(rank, plan->count[PLAN_GOOD]);
+	else if (kind != PLAN_EMPTY)
+		file->bytes = plan_bytes((uint32_t)rand_range(&r, 5, 74), 100); /* none of the smallest or largest */
 	plan_form(&r, file);
-	file->whole_bytes = file->bytes;
-	if (file->kind == PLAN_TRUNCATED) /* half a file is well past its headers */
-		file->bytes = (uint32_t)((uint64_t)file->bytes * (uint32_t)rand_range(&r, 500, 900) / 1000);
+	file->cut_bytes = file->bytes;
+	if (kind == PLAN_TRUNCATED) /* half a file is well past its headers */
+		file->cut_bytes = (uint32_t)((uint64_t)file->bytes * (uint32_t)rand_range(&r, 500, 900) / 1000);
 }
 
 /* The one of a sorted list whose square is nearest, by ratio, to that of side; lists end with 0 or their length. */
@@ -159,27 +169,19 @@ void plan_shape(struct plan_file *file, uint64_t pixels)
 	const struct aspect *a = &aspects[file->aspect];
 	int64_t side = root_floor(pixels * (uint64_t)a->long_side / (uint64_t)a->short_side), other;
 
-	side = side < 8 ? 8 : side > PLAN_LONG_SIDE_MAX ? PLAN_LONG_SIDE_MAX : side;
-	if (file->is_camera)
-		side = nearest(camera_sides[file->aspect], COUNT_OF(camera_sides[0]), side);
-	else if (file->is_common_size && file->bytes >= 2500)
+	side = side < 8 ? 8 : side > LONG_SIDE_MAX ? LONG_SIDE_MAX : side;
+	if (file->has_camera_size && side >= camera_sides[file->aspect][0])
+		side = nearest(camera_sides[file->aspect], CAMERA_SIZES, side);
+	else if (file->has_common_size && file->bytes >= 2500)
 		side = nearest(common_sides, COUNT_OF(common_sides), side);
 	other = side * a->short_side / a->long_side;
 	file->form.width = (int32_t)(file->is_portrait ? other : side);
 	file->form.height = (int32_t)(file->is_portrait ? side : other);
 }
 
-const char *plan_kind_name(enum plan_kind kind)
-{
-	static const char *const names[PLAN_KIND_COUNT] = { "", "good", "truncated", "notjpeg", "empty" };
-
-	return names[kind];
-}
-
 void plan_name(const struct plan_file *file, char name[PLAN_NAME_SIZE])
 {
-	if (file->kind == PLAN_GOOD)
-		snprintf(name, PLAN_NAME_SIZE, "%016" PRIx64 ".jpg", file->id);
-	else
-		snprintf(name, PLAN_NAME_SIZE, "%016" PRIx64 ".%s.jpg", file->id, plan_kind_name(file->kind));
+	static const char *const suffixes[PLAN_KIND_COUNT] = { "", "", ".truncated", ".notjpeg", ".empty" };
+
+	snprintf(name, PLAN_NAME_SIZE, "%016" PRIx64 "%s.jpg", file->id, suffixes[file->kind]);
 }
