@@ -60,6 +60,9 @@ $B/%.o: %.c $B/flags
 	@mkdir -p $(@D)
 	$(call say,CC)$(CC) $(DARKROOM_CPPFLAGS) $(EXTRA) -MMD -MP $(DARKROOM_CFLAGS) -c -o $@ $<
 
+# The loops that paint the dataset are worth vectorising.
+$B/loadgen/dataset_paint.o $B/loadgen/dataset_texture.o: private DARKROOM_CFLAGS += -O3
+
 $B/llhttp/%.o: /usr/share/llhttp/%.c $B/flags
 	@mkdir -p $(@D)
 	$(call say,CC)$(CC) $(DARKROOM_CPPFLAGS) -DLLHTTP_STRICT_MODE=1 $(DARKROOM_CFLAGS) -w -c -o $@ $<
