@@ -2,7 +2,7 @@
  * dataset_jpeg.c - paints a scene straight into libjpeg's planes, already subsampled.
  *
  * Raw planes spare libjpeg colour conversion and subsampling, and us half the chroma. Knows nothing of files. Any thread, with
- * an encoder of its own.
+ * a writer of its own.
  */
 #include "dataset_jpeg.h"
 
@@ -21,7 +21,7 @@
 #define OUTPUT_FIRST (256u << 10)
 #define ROWS_MAX 16 /* of luma in an MCU row */
 
-struct encoder {
+struct jpeg_writer {
 	struct jpeg_compress_struct jpeg;
 	struct jpeg_error_mgr error;
 	struct jpeg_destination_mgr destination;
@@ -63,11 +63,11 @@ int32_t jpeg_mcu_height(enum jpeg_sampling sampling)
 
 static void on_error(j_common_ptr common)
 {
-	struct encoder *e = common->client_data;
+	struct jpeg_writer *w = common->client_data;
 
-	if (!e->status)
-		e->status = common->err->msg_code == JERR_OUT_OF_MEMORY ? -ENOMEM : -EIO;
-	longjmp(e->escape, 1);
+	if (!w->status)
+		w->status = common->err->msg_code == JERR_OUT_OF_MEMORY ? -ENOMEM : -EIO;
+	longjmp(w->escape, 1);
 }
 
 static void on_message(j_common_ptr common)
@@ -77,26 +77,26 @@ static void on_message(j_common_ptr common)
 
 static void on_start(j_compress_ptr jpeg)
 {
-	struct encoder *e = jpeg->client_data;
+	struct jpeg_writer *w = jpeg->client_data;
 
-	e->destination.next_output_byte = e->output;
-	e->destination.free_in_buffer = e->output_size;
+	w->destination.next_output_byte = w->output;
+	w->destination.free_in_buffer = w->output_size;
 }
 
 static boolean on_full(j_compress_ptr jpeg)
 {
-	struct encoder *e = jpeg->client_data;
-	size_t size = e->output_size * 2;
-	uint8_t *bigger = realloc(e->output, size);
+	struct jpeg_writer *w = jpeg->client_data;
+	size_t size = w->output_size * 2;
+	uint8_t *bigger = realloc(w->output, size);
 
 	if (!bigger) {
-		e->status = -ENOMEM;
+		w->status = -ENOMEM;
 		on_error((j_common_ptr)jpeg);
 	}
-	e->destination.next_output_byte = bigger + e->output_size;
-	e->destination.free_in_buffer = size - e->output_size;
-	e->output = bigger;
-	e->output_size = size;
+	w->destination.next_output_byte = bigger + w->output_size;
+	w->destination.free_in_buffer = size - w->output_size;
+	w->output = bigger;
+	w->output_size = size;
 	return TRUE;
 }
 
@@ -105,45 +105,26 @@ static void on_end(j_compress_ptr jpeg)
 	(void)jpeg;
 }
 
-/* Returns 0, or -1 if libjpeg finds no memory or is not the one we were built for. */
-static int create(struct encoder *e)
+struct jpeg_writer *jpeg_writer_new(void)
 {
-	e->jpeg.err = jpeg_std_error(&e->error);
-	e->error.error_exit = on_error;
-	e->error.output_message = on_message;
-	e->jpeg.client_data = e;
-	if (setjmp(e->escape))
-		return -1;
-	jpeg_create_compress(&e->jpeg);
-	e->jpeg.dest = &e->destination;
-	e->destination.init_destination = on_start;
-	e->destination.empty_output_buffer = on_full;
-	e->destination.term_destination = on_end;
-	return 0;
+	struct jpeg_writer *w = calloc(1, sizeof *w);
+
+	if (!w)
+		return NULL;
+	w->output = malloc(OUTPUT_FIRST);
+	w->output_size = OUTPUT_FIRST;
+	if (w->output)
+		return w;
+	free(w);
+	return NULL;
 }
 
-struct encoder *encoder_new(void)
+void jpeg_writer_free(struct jpeg_writer *w)
 {
-	struct encoder *e = calloc(1, sizeof *e);
-
-	if (!e)
-		return NULL;
-	e->output = malloc(OUTPUT_FIRST);
-	e->output_size = OUTPUT_FIRST;
-	if (!e->output || create(e)) {
-		encoder_free(e);
-		return NULL;
-	}
-	return e;
-}
-
-void encoder_free(struct encoder *e)
-{
-	if (!e)
+	if (!w)
 		return;
-	jpeg_destroy_compress(&e->jpeg); /* harmless on zeroes */
-	free(e->output);
-	free(e);
+	free(w->output);
+	free(w);
 }
 
 /* A row of samples is continued to whole blocks. */
@@ -153,24 +134,24 @@ static void extend(uint8_t *row, int32_t count, JDIMENSION blocks)
 }
 
 /* A row of MCUs, from pixel row top on. What lies below the picture repeats its last row. */
-static void paint_rows(struct encoder *e, const struct scene *s, struct lattice l, int32_t detail, int32_t top)
+static void paint_rows(struct jpeg_writer *w, const struct scene *s, struct lattice l, int32_t detail, int32_t top)
 {
 	int32_t rows = DCTSIZE * l.down, wide = (s->width + l.across - 1) / l.across, y;
 
 	for (y = 0; y < rows; y++) {
-		scene_paint_luma(s, &e->painter, top + y < s->height ? top + y : s->height - 1, detail, e->rows[0][y]);
-		extend(e->rows[0][y], s->width, e->jpeg.comp_info[0].width_in_blocks);
+		scene_paint_luma(s, &w->painter, top + y < s->height ? top + y : s->height - 1, detail, w->rows[0][y]);
+		extend(w->rows[0][y], s->width, w->jpeg.comp_info[0].width_in_blocks);
 	}
 	for (y = 0; y < DCTSIZE && l.components == 3; y++) {
 		int32_t at = top + y * l.down < s->height ? top + y * l.down : s->height - 1;
 
-		scene_paint_chroma(s, &e->painter, at, wide, l.across, detail, e->rows[1][y], e->rows[2][y]);
-		extend(e->rows[1][y], wide, e->jpeg.comp_info[1].width_in_blocks);
-		extend(e->rows[2][y], wide, e->jpeg.comp_info[2].width_in_blocks);
+		scene_paint_chroma(s, &w->painter, at, wide, l.across, detail, w->rows[1][y], w->rows[2][y]);
+		extend(w->rows[1][y], wide, w->jpeg.comp_info[1].width_in_blocks);
+		extend(w->rows[2][y], wide, w->jpeg.comp_info[2].width_in_blocks);
 	}
 }
 
-static void write_rows(struct encoder *e, int32_t count)
+static void write_rows(struct jpeg_writer *w, int32_t count)
 {
 	JSAMPROW row[3][ROWS_MAX];
 	JSAMPARRAY planes[3] = { row[0], row[1], row[2] };
@@ -178,14 +159,14 @@ static void write_rows(struct encoder *e, int32_t count)
 
 	for (i = 0; i < 3; i++) {
 		for (y = 0; y < ROWS_MAX; y++)
-			row[i][y] = e->rows[i][y];
+			row[i][y] = w->rows[i][y];
 	}
-	jpeg_write_raw_data(&e->jpeg, planes, (JDIMENSION)count);
+	jpeg_write_raw_data(&w->jpeg, planes, (JDIMENSION)count);
 }
 
-static void set_parameters(struct encoder *e, const struct jpeg_form *form, struct lattice l, int32_t height)
+static void set_parameters(struct jpeg_writer *w, const struct jpeg_form *form, struct lattice l, int32_t height)
 {
-	struct jpeg_compress_struct *jpeg = &e->jpeg;
+	struct jpeg_compress_struct *jpeg = &w->jpeg;
 	int i;
 
 	jpeg->image_width = (JDIMENSION)form->width;
@@ -207,34 +188,41 @@ static void set_parameters(struct encoder *e, const struct jpeg_form *form, stru
 }
 
 /* Leaves by longjmp if libjpeg fails. */
-static void encode(struct encoder *e, const struct scene *s, const struct jpeg_form *form, int32_t detail, int32_t sample)
+static void encode(struct jpeg_writer *w, const struct scene *s, const struct jpeg_form *form, int32_t detail, int32_t sample)
 {
 	struct lattice l = lattice_of(form->sampling);
 	int32_t mcu = DCTSIZE * l.down, first = sample / 2, count, i;
 
 	count = ((s->height + mcu - 1) / mcu - first + sample - 1) / sample;
 	assert(count >= 1);
-	set_parameters(e, form, l, sample == 1 ? s->height : count * mcu);
-	jpeg_start_compress(&e->jpeg, TRUE);
+	jpeg_create_compress(&w->jpeg); /* anew: Huffman tables made for the last picture would stay */
+	w->jpeg.dest = &w->destination;
+	set_parameters(w, form, l, sample == 1 ? s->height : count * mcu);
+	jpeg_start_compress(&w->jpeg, TRUE);
 	for (i = 0; i < count; i++) {
-		paint_rows(e, s, l, detail, (first + i * sample) * mcu);
-		write_rows(e, mcu);
+		paint_rows(w, s, l, detail, (first + i * sample) * mcu);
+		write_rows(w, mcu);
 	}
-	jpeg_finish_compress(&e->jpeg);
+	jpeg_finish_compress(&w->jpeg);
 }
 
-int encoder_encode(struct encoder *e, const struct scene *s, const struct jpeg_form *form, int32_t detail, int32_t sample,
-                   struct jpeg_stream *stream, int32_t *sampled)
+int jpeg_writer_encode(struct jpeg_writer *w, const struct scene *s, const struct jpeg_form *form, int32_t detail, int32_t sample,
+                       struct jpeg_stream *stream, int32_t *sampled)
 {
 	assert(s->width == form->width && s->height == form->height);
-	e->status = 0;
-	if (setjmp(e->escape)) {
-		jpeg_abort_compress(&e->jpeg);
-		return e->status;
-	}
-	encode(e, s, form, detail, sample);
-	stream->data = e->output;
-	stream->size = e->output_size - e->destination.free_in_buffer;
-	*sampled = (int32_t)e->jpeg.image_height;
-	return 0;
+	w->status = 0;
+	w->destination.init_destination = on_start;
+	w->destination.empty_output_buffer = on_full;
+	w->destination.term_destination = on_end;
+	w->jpeg.err = jpeg_std_error(&w->error);
+	w->error.error_exit = on_error;
+	w->error.output_message = on_message;
+	w->jpeg.client_data = w;
+	if (!setjmp(w->escape))
+		encode(w, s, form, detail, sample);
+	*sampled = (int32_t)w->jpeg.image_height;
+	jpeg_destroy_compress(&w->jpeg);
+	stream->data = w->output;
+	stream->size = w->output_size - w->destination.free_in_buffer;
+	return w->status;
 }

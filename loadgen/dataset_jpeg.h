@@ -1,7 +1,7 @@
 /*
  * dataset_jpeg.h - a scene becomes a JPEG stream, whole or as a sample of its rows.
  *
- * One encoder per thread; its buffers and libjpeg's state are kept from picture to picture.
+ * One writer per thread; its buffers are kept from picture to picture.
  */
 #ifndef DARKROOM_DATASET_JPEG_H
 #define DARKROOM_DATASET_JPEG_H
@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct encoder;
+struct jpeg_writer;
 struct scene;
 
 enum jpeg_sampling {
@@ -31,20 +31,20 @@ struct jpeg_form {
 };
 
 struct jpeg_stream {
-	const uint8_t *data; /* the encoder's, until its next use */
+	const uint8_t *data; /* the writer's, until its next use */
 	size_t size;
 };
 
 /* NULL for no memory. */
-struct encoder *encoder_new(void);
-void encoder_free(struct encoder *e);
+struct jpeg_writer *jpeg_writer_new(void);
+void jpeg_writer_free(struct jpeg_writer *w);
 
 /*
  * Encodes s, which has the form's size, with so much detail (SCENE_DETAIL_ONE is as meant). With a sample of n only every
  * n-th row of MCUs is painted; *sampled gets the number of pixel rows. Returns 0, -ENOMEM, or -EIO if libjpeg refuses.
  */
-int encoder_encode(struct encoder *e, const struct scene *s, const struct jpeg_form *form, int32_t detail, int32_t sample,
-                   struct jpeg_stream *stream, int32_t *sampled);
+int jpeg_writer_encode(struct jpeg_writer *w, const struct scene *s, const struct jpeg_form *form, int32_t detail, int32_t sample,
+                       struct jpeg_stream *stream, int32_t *sampled);
 
 /* The height of a row of MCUs in pixels. */
 int32_t jpeg_mcu_height(enum jpeg_sampling sampling);

@@ -30,7 +30,7 @@
 
 struct maker {
 	const struct texture_set *textures;
-	struct encoder *encoder;
+	struct jpeg_writer *writer;
 	struct scene scene;
 	uint8_t exif[EXIF_SEGMENT_MAX];
 	size_t exif_size; /* 0: none */
@@ -44,8 +44,8 @@ struct maker *maker_new(const struct texture_set *textures)
 	if (!m)
 		return NULL;
 	m->textures = textures;
-	m->encoder = encoder_new();
-	if (m->encoder)
+	m->writer = jpeg_writer_new();
+	if (m->writer)
 		return m;
 	free(m);
 	return NULL;
@@ -55,7 +55,7 @@ void maker_free(struct maker *m)
 {
 	if (!m)
 		return;
-	encoder_free(m->encoder);
+	jpeg_writer_free(m->writer);
 	free(m);
 }
 
@@ -81,7 +81,7 @@ static int make_exif(struct maker *m, const struct plan_file *f)
 	int err;
 
 	compose(m, f, form.width, form.height);
-	err = encoder_encode(m->encoder, &m->scene, &form, SCENE_DETAIL_ONE, 1, &stream, &rows);
+	err = jpeg_writer_encode(m->writer, &m->scene, &form, SCENE_DETAIL_ONE, 1, &stream, &rows);
 	if (err)
 		return err;
 	exif.thumbnail = stream.data;
@@ -113,7 +113,7 @@ static int measure(struct maker *m, const struct plan_file *f, int32_t detail, i
 {
 	uint64_t header = header_bytes(&f->form);
 	int32_t rows;
-	int err = encoder_encode(m->encoder, &m->scene, &f->form, detail, sample, stream, &rows);
+	int err = jpeg_writer_encode(m->writer, &m->scene, &f->form, detail, sample, stream, &rows);
 
 	if (err)
 		return err;
