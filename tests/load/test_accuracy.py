@@ -1,14 +1,31 @@
 """What darkroom-load measures is what happened: against a server whose delays are known, every percentile is within
-1 % of what they must be. A busy machine can delay both sides, but not make a wrong measurement right by chance in all
-figures at once; so each test may try three times."""
+1 % of what they must be. Both sides get priority over whatever else the machine does, where that is allowed. Elsewhere a
+busy machine may delay them, but cannot make a wrong measurement right in all figures at once; so each test may try
+three times."""
 
 import functools
 import heapq
 import math
+import os
 import random
+
+import pytest
 
 STALL = 2.0
 KEYS = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p99_9": 0.999, "max": 1.0}
+
+
+@pytest.fixture(autouse=True)
+def undisturbed():
+    """Processes started by the test inherit it."""
+    before = os.sched_getscheduler(0), os.sched_getparam(0)
+    try:
+        os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))
+    except PermissionError:
+        yield
+        return
+    yield
+    os.sched_setscheduler(0, *before)
 
 
 def figures(seconds):
@@ -83,9 +100,9 @@ def test_open_loop(serve, load, files):
 def test_closed_loop_over_a_stall(serve, load, files):
     """Only the requests that were under way when the server stalled: the closed loop does not see more."""
     url = serve("-d", 200, "-s", f"900:{STALL * 1e3:.0f}")
-    status, report = load.json("-c", 40, "-n", 800, url, files)
-    assert status == 0 and report["responses"] == 800
-    expected = figures(simulate(800, 40, 0.2, 0.9, None))
+    status, report = load.json("-c", 40, "-n", 600, url, files)
+    assert status == 0 and report["responses"] == 600
+    expected = figures(simulate(600, 40, 0.2, 0.9, None))
     assert expected["p90"] < 201 and expected["p99"] > STALL * 1e3
     assert_close(report["response_time_ms"], expected)
 
@@ -106,7 +123,7 @@ def test_open_loop_over_a_stall_with_few_connections(serve, load, files):
     """Requests that found no free connection are not sent during the stall; they count from when they were due all the
     same. What is measured from their sending on looks harmless, and shows that this test can tell."""
     url = serve("-d", 200, "-s", f"1005:{STALL * 1e3:.0f}")
-    status, report = load.json("-c", 24, "-n", 400, "--rate", 100, url, files)
-    assert status == 0 and report["responses"] == 400
-    assert_close(report["since_due_ms"], figures(simulate(400, 24, 0.2, 1.005, lambda i: i / 100)))
+    status, report = load.json("-c", 24, "-n", 300, "--rate", 100, url, files)
+    assert status == 0 and report["responses"] == 300
+    assert_close(report["since_due_ms"], figures(simulate(300, 24, 0.2, 1.005, lambda i: i / 100)))
     assert report["response_time_ms"]["p90"] < 220 and report["since_due_ms"]["p50"] > 1000
