@@ -204,7 +204,7 @@ static int search_detail(struct maker *m, const struct plan_file *f, uint32_t wa
 static int fit_detail(struct maker *m, const struct plan_file *f, struct jpeg_stream *stream, uint32_t *size)
 {
 	int32_t detail = SCENE_DETAIL_ONE, sample = sample_of(&f->form);
-	uint32_t wanted = f->bytes, sampled;
+	uint32_t wanted = f->bytes, sampled = 0;
 	int i, err = 0;
 
 	for (i = 0; i < ENCODINGS && !err; i++) {
