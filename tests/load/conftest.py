@@ -1,44 +1,20 @@
-"""What the tests of darkroom-load share: runs of it, the answer server, and files to send. Environment: DARKROOM_LOAD and
-ANSWER_SERVER (binaries), beside those of the daemon's tests."""
+"""Fixtures: darkroom-load, the answer server, the daemon, and files to send."""
 
-import json
-import os
-import pathlib
 import subprocess
 import sys
 
 import pytest
 
 sys.dont_write_bytecode = True
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tests" / "http"))
 
-from darkroom import ALARMS, Daemon, slow  # noqa: E402 (after the path is set)
-
-LOAD = pathlib.Path(os.environ.get("DARKROOM_LOAD", ROOT / "build" / "darkroom-load")).resolve()
-SERVER = pathlib.Path(os.environ.get("ANSWER_SERVER", ROOT / "build" / "plain" / "tests" / "tools" / "answer_server")).resolve()
+from generator import LOAD, SERVER, Run  # noqa: E402 (after the line above, on purpose)
+from darkroom import Daemon, slow  # noqa: E402 (generator knows where it is)
 
 
 def pytest_configure(config):
     for binary in (LOAD, SERVER):
         if not binary.exists():
             pytest.exit(f"{binary} is not there: 'make all check' builds it", returncode=4)
-
-
-class Run:
-    """One run of darkroom-load to its end."""
-
-    def __init__(self, *arguments, timeout=30):
-        done = subprocess.run([LOAD, *map(str, arguments)], stdin=subprocess.DEVNULL, capture_output=True, text=True,
-                              timeout=slow(timeout))
-        self.status, self.output, self.errors = done.returncode, done.stdout, done.stderr
-        for alarm in ALARMS:
-            assert alarm not in self.errors, self.errors
-
-    @property
-    def report(self):
-        assert self.errors == "", self.errors
-        return json.loads(self.output)
 
 
 @pytest.fixture

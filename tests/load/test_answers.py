@@ -1,12 +1,12 @@
 """What darkroom-load makes of answers: which are right, which are not, what it counts, and its exit status."""
 
+import json
+import os
 import signal
-import subprocess
-import time
 
 import pytest
 
-from conftest import LOAD, ROOT
+from generator import ROOT, Watched
 
 SAMPLES = ROOT / "data" / "sample"
 
@@ -28,14 +28,15 @@ def test_errors_by_kind(serve, load, files, kind, error):
     assert report["responses"] == 0 and error in report["first_problem"]
 
 
-def test_a_server_that_goes_away(load, files, serve):
+def test_a_server_that_goes_away(serve, files):
     """Connections that it refuses are errors, and the run ends all the same."""
-    url = serve("-d", "50")
-    process = subprocess.Popen([LOAD, "--json", "-c", "2", "-n", "24", url, files], stdout=subprocess.PIPE, text=True)
-    time.sleep(0.3)
-    subprocess.run(["kill", str(serve.pid)], check=True)
-    output, _ = process.communicate(timeout=20)
-    assert process.returncode == 1 and '"connect":0' not in output and '"interrupted":false' in output
+    run = Watched("--json", "-c", 2, "-n", 60, serve("-d", 50), files)
+    run.wait_for_answers()
+    os.kill(serve.pid, signal.SIGTERM)
+    status, output = run.finish()
+    report = json.loads(output)
+    assert status == 1 and report["errors"]["connect"] > 0 and not report["interrupted"]
+    assert report["responses"] + sum(report["errors"].values()) == 60
 
 
 def test_no_server(load, files):
@@ -59,13 +60,11 @@ def test_verify_finds_what_is_wrong(serve, load, files, kind):
 
 
 def test_interruption_ends_with_a_report(serve, files):
-    process = subprocess.Popen([LOAD, "-c", "2", "-d", "60", serve("-d", "100"), files], stdout=subprocess.PIPE,
-                               stderr=subprocess.PIPE, text=True)
-    time.sleep(0.5)
-    process.send_signal(signal.SIGINT)
-    output, errors = process.communicate(timeout=10)
-    assert process.returncode == 1 and errors == ""
-    assert "interrupted        2 requests were under way" in output and "201: " in output
+    run = Watched("-c", 2, "-d", 60, serve("-d", 100), files)
+    run.wait_for_answers()
+    run.process.send_signal(signal.SIGINT)
+    status, output = run.finish()
+    assert status == 1 and "201: " in output and "interrupted        2 requests were under way" in output
 
 
 # ---- against the daemon ----

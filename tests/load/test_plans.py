@@ -2,13 +2,11 @@
 
 import csv
 import os
-import pty
 import statistics
-import subprocess
 
 import pytest
 
-from conftest import LOAD
+from generator import Watched
 
 
 @pytest.fixture
@@ -136,19 +134,11 @@ def test_silent_when_piped(load, serve, files):
 
 
 def test_progress_on_a_terminal(serve, files):
-    ours, theirs = pty.openpty()
-    process = subprocess.Popen([LOAD, "-d", "2200ms", serve("-d", "10"), files], stdout=subprocess.PIPE, stderr=theirs)
-    os.close(theirs)
-    shown = b""
-    try:
-        while chunk := os.read(ours, 4096):
-            shown += chunk
-    except OSError:
-        pass  # a terminal's end
-    os.close(ours)
-    assert process.wait(10) == 0
-    process.stdout.close()
-    lines = shown.decode().split("\r\033[K")
+    """One line, written over every second and taken away at the end."""
+    run = Watched("-d", "2200ms", serve("-d", "10"), files)
+    status, output = run.finish()
+    lines = run.shown.split("\r\033[K")
+    assert status == 0 and "response time" in output
     assert len(lines) == 4 and lines[0] == lines[-1] == "", lines
     for line in lines[1:-1]:
         assert all(word in line for word in ("/s  p50 ", " p99 ", " ms  errors 0  ETA 0:0")) and len(line) < 80, line

@@ -1,0 +1,66 @@
+"""Runs of darkroom-load, and where the programs are. Environment: DARKROOM_LOAD and ANSWER_SERVER (binaries), beside those
+of the daemon's tests, from which the daemon comes."""
+
+import json
+import os
+import pathlib
+import pty
+import re
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.append(str(ROOT / "tests" / "http"))
+
+from darkroom import ALARMS, slow  # noqa: E402 (after the path is set)
+
+LOAD = pathlib.Path(os.environ.get("DARKROOM_LOAD", ROOT / "build" / "darkroom-load")).resolve()
+SERVER = pathlib.Path(os.environ.get("ANSWER_SERVER", ROOT / "build" / "plain" / "tests" / "tools" / "answer_server")).resolve()
+
+
+class Run:
+    """One run of darkroom-load to its end."""
+
+    def __init__(self, *arguments, timeout=30):
+        done = subprocess.run([LOAD, *map(str, arguments)], stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                              timeout=slow(timeout))
+        self.status, self.output, self.errors = done.returncode, done.stdout, done.stderr
+        for alarm in ALARMS:
+            assert alarm not in self.errors, self.errors
+
+    @property
+    def report(self):
+        assert self.errors == "", self.errors
+        return json.loads(self.output)
+
+
+class Watched:
+    """A run whose standard error is a terminal, on which it shows its progress."""
+
+    def __init__(self, *arguments):
+        self.terminal, theirs = pty.openpty()
+        self.process = subprocess.Popen([LOAD, *map(str, arguments)], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                        stderr=theirs, text=True)
+        os.close(theirs)
+        self.shown = ""
+
+    def _read(self):
+        try:
+            piece = os.read(self.terminal, 4096).decode()
+        except OSError:
+            piece = ""  # a terminal's end
+        self.shown += piece
+        return piece != ""
+
+    def wait_for_answers(self):
+        """It is well under way."""
+        while not re.search(r" s  [1-9]", self.shown):
+            assert self._read(), self.shown
+
+    def finish(self):
+        """Reads to the end; its exit status and its standard output."""
+        while self._read():
+            pass
+        os.close(self.terminal)
+        output, _ = self.process.communicate(timeout=slow(10))
+        return self.process.returncode, output
