@@ -2,7 +2,7 @@
  * answer_server.c - answers every request after a known delay: what a load generator is checked with.
  *
  * One thread, epoll. Takes requests with Content-Length, one at a time per connection; bodies are thrown away in the
- * kernel. Says its port on the first line of standard output; ends on SIGTERM.
+ * kernel. Says its port on the first line of standard output; runs until a signal ends it.
  *
  * usage: answer_server [-d MS,MS,...] [-s START_MS:LENGTH_MS] [-a KIND]
  *
@@ -14,7 +14,6 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -74,13 +73,6 @@ static uint64_t delays_ns[DELAYS_MAX];
 static unsigned delay_count, delays_dealt;
 static uint64_t stall_start_ns, stall_length_ns, first_ns;
 static const struct answer *answer = &answers[0];
-static volatile sig_atomic_t is_over;
-
-static void on_term(int number)
-{
-	(void)number;
-	is_over = 1;
-}
 
 /* The next card; shuffled anew whenever all are dealt. Not random but for its order, and that the same in each run. */
 static uint64_t deal_delay(void)
@@ -274,11 +266,11 @@ static uint64_t stall(uint64_t next_ns)
 	return next_ns;
 }
 
-static void serve(int listener, int epoll)
+_Noreturn static void serve(int listener, int epoll)
 {
 	struct epoll_event events[EVENTS_MAX];
 
-	while (!is_over) {
+	for (;;) {
 		uint64_t next_ns = stall(heap_count > 0 ? clients[heap[0]]->due_ns : UINT64_MAX), now_ns = clock_ns();
 		struct timespec wait = timespec_of(next_ns > now_ns ? next_ns - now_ns : 0);
 		int n = epoll_pwait2(epoll, events, EVENTS_MAX, next_ns == UINT64_MAX ? NULL : &wait, NULL);
@@ -365,7 +357,6 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL);
-	sigaction(SIGTERM, &(struct sigaction){ .sa_handler = on_term }, NULL);
 	listener = event.data.fd = listen_anywhere(&port);
 	if (listener < 0 || epoll < 0 || epoll_ctl(epoll, EPOLL_CTL_ADD, listener, &event) < 0) {
 		perror("answer_server");
@@ -374,5 +365,4 @@ int main(int argc, char **argv)
 	printf("%u\n", (unsigned)port);
 	fflush(stdout);
 	serve(listener, epoll);
-	return 0;
 }
