@@ -156,6 +156,7 @@ static int serve(struct server *s, int signal_fd)
 	graph_stop(s->graph);
 	log_notice("ended, %" PRIu64 " images stored", atomic_load(&s->images_stored));
 	server_fini(s);
+	pool_fini();
 	return EXIT_SUCCESS;
 }
 

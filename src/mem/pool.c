@@ -1,12 +1,16 @@
 /*
- * pool.c - per-thread stacks of free buffers over malloc. Knows nothing of what is in them. Any thread, no lock.
+ * pool.c - free buffers on shelves over malloc: one shelf per thread, without a lock, and a depot for all behind them.
  *
- * Each buffer is preceded by one cache line that holds its class, so that pool_put() needs no size.
+ * Many buffers are taken by one thread and put back by another: bodies go from ports to workers, files from workers to the
+ * disk. A shelf that has enough of a size, or whose thread takes none, passes buffers on to the depot, where the next thread
+ * in need finds them (Bonwick and Adams 2001, section 3, without magazines: a buffer serves for milliseconds, the lock for
+ * nanoseconds). Each buffer is preceded by one cache line that holds its class, so that pool_put() needs no size.
  */
 #include "pool.h"
 
 #include <errno.h>
 #include <malloc.h>
+#include <pthread.h>
 #include <stdalign.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -17,9 +21,12 @@
 #define POOL_MAGIC UINT32_C(0x504f4f4c)
 #define CLASS_FIRST_SHIFT 12 /* the smallest buffer is 4 KiB */
 #define CLASS_COUNT 104      /* quarter octaves: up to 4 KiB << 26 = 256 GiB */
-/* What one thread keeps free: the planes and outputs of a few 12-megapixel images. More only if it is one
- * buffer in use again and again, which malloc serves well enough with the settings below. */
-#define KEEP_BYTES_MAX (UINT64_C(24) << 20)
+/* What a thread keeps: the planes and outputs of a few 12-megapixel images. Less where many threads keep much. */
+#define SHELF_BYTES_MAX (UINT64_C(12) << 20)
+#define SHELF_BYTES_CROWDED (UINT64_C(2) << 20)
+#define ALL_BYTES_CROWDED (UINT64_C(96) << 20)
+#define SHELF_CLASS_MAX 4 /* buffers of one class */
+#define DEPOT_BYTES_MAX (UINT64_C(24) << 20)
 
 struct buffer {
 	alignas(CACHE_LINE) uint32_t magic;
@@ -29,12 +36,17 @@ struct buffer {
 
 static_assert(sizeof(struct buffer) == CACHE_LINE, "data stays aligned");
 
-struct pool {
+struct shelf {
 	struct buffer *top[CLASS_COUNT];
-	uint64_t kept_bytes;
+	unsigned count[CLASS_COUNT];
+	uint64_t bytes;
+	unsigned evict_class; /* where room is made next */
+	bool is_used;         /* the thread takes buffers, too */
 };
 
-static _Thread_local struct pool pool;
+static _Thread_local struct shelf shelf;
+static struct shelf depot; /* under depot_lock */
+static pthread_mutex_t depot_lock = PTHREAD_MUTEX_INITIALIZER;
 static alignas(CACHE_LINE) _Atomic uint64_t all_used_bytes;
 static alignas(CACHE_LINE) _Atomic uint64_t all_kept_bytes;
 
@@ -61,28 +73,107 @@ static void account(_Atomic uint64_t *sum, int64_t bytes)
 	atomic_fetch_add_explicit(sum, (uint64_t)bytes, memory_order_relaxed);
 }
 
+static void shelf_push(struct shelf *s, struct buffer *b)
+{
+	size_t bytes = class_size(b->class);
+
+	b->below = s->top[b->class];
+	s->top[b->class] = b;
+	s->count[b->class]++;
+	s->bytes += bytes;
+	account(&all_kept_bytes, (int64_t)bytes);
+}
+
+/* NULL: there is none. */
+static struct buffer *shelf_pop(struct shelf *s, unsigned class)
+{
+	struct buffer *b = s->top[class];
+	size_t bytes = class_size(class);
+
+	if (!b)
+		return NULL;
+	s->top[class] = b->below;
+	s->count[class]--;
+	s->bytes -= bytes;
+	account(&all_kept_bytes, -(int64_t)bytes);
+	return b;
+}
+
+/* Takes a buffer off, of each class in turn, so that a shelf that is full follows the sizes in use. There must be one. */
+static struct buffer *shelf_evict(struct shelf *s)
+{
+	struct buffer *b;
+
+	assert(s->bytes > 0);
+	do {
+		b = shelf_pop(s, s->evict_class);
+		s->evict_class = (s->evict_class + 1) % CLASS_COUNT;
+	} while (!b);
+	return b;
+}
+
+static void buffer_free(struct buffer *b)
+{
+	b->magic = 0;
+	free(b);
+}
+
+static void depot_put(struct buffer *b)
+{
+	struct buffer *evicted = NULL;
+
+	pthread_mutex_lock(&depot_lock);
+	shelf_push(&depot, b);
+	while (depot.bytes > DEPOT_BYTES_MAX) {
+		struct buffer *next = shelf_evict(&depot);
+
+		next->below = evicted;
+		evicted = next;
+	}
+	pthread_mutex_unlock(&depot_lock);
+	while (evicted) {
+		b = evicted;
+		evicted = b->below;
+		buffer_free(b);
+	}
+}
+
+static struct buffer *depot_get(unsigned class)
+{
+	pthread_mutex_lock(&depot_lock);
+	struct buffer *b = shelf_pop(&depot, class);
+	pthread_mutex_unlock(&depot_lock);
+	return b;
+}
+
+static struct buffer *buffer_new(unsigned class)
+{
+	struct buffer *b = aligned_alloc(CACHE_LINE, sizeof *b + class_size(class) + POOL_SLACK);
+
+	if (!b)
+		return NULL;
+	b->magic = POOL_MAGIC;
+	b->class = class;
+	return b;
+}
+
 void *pool_get_sized(size_t size, size_t *size_got)
 {
 	unsigned class = class_of(size);
 
 	if (class == CLASS_COUNT)
 		return NULL;
-	size_t bytes = class_size(class);
-	struct buffer *b = pool.top[class];
+	struct buffer *b = shelf_pop(&shelf, class);
 
-	if (b) {
-		pool.top[class] = b->below;
-		pool.kept_bytes -= bytes;
-		account(&all_kept_bytes, -(int64_t)bytes);
-	} else {
-		b = aligned_alloc(CACHE_LINE, sizeof *b + bytes + POOL_SLACK);
-		if (!b)
-			return NULL;
-		b->magic = POOL_MAGIC;
-		b->class = class;
-	}
-	account(&all_used_bytes, (int64_t)bytes);
-	*size_got = bytes;
+	if (!b)
+		b = depot_get(class);
+	if (!b)
+		b = buffer_new(class);
+	if (!b)
+		return NULL;
+	shelf.is_used = true;
+	*size_got = class_size(class);
+	account(&all_used_bytes, (int64_t)*size_got);
 	return b + 1;
 }
 
@@ -100,39 +191,43 @@ void pool_put(void *buffer)
 	struct buffer *b = (struct buffer *)buffer - 1;
 
 	assert(b->magic == POOL_MAGIC);
-	size_t bytes = class_size(b->class);
-
-	account(&all_used_bytes, -(int64_t)bytes);
-	if (pool.kept_bytes + bytes > KEEP_BYTES_MAX) {
-		b->magic = 0;
-		free(b);
+	account(&all_used_bytes, -(int64_t)class_size(b->class));
+	if (class_size(b->class) > SHELF_BYTES_MAX) {
+		buffer_free(b);
 		return;
 	}
-	b->below = pool.top[b->class];
-	pool.top[b->class] = b;
-	pool.kept_bytes += bytes;
-	account(&all_kept_bytes, (int64_t)bytes);
+	if (!shelf.is_used || shelf.count[b->class] == SHELF_CLASS_MAX) {
+		depot_put(b);
+		return;
+	}
+	bool is_crowded = atomic_load_explicit(&all_kept_bytes, memory_order_relaxed) > ALL_BYTES_CROWDED;
+	uint64_t max = is_crowded ? SHELF_BYTES_CROWDED : SHELF_BYTES_MAX;
+
+	shelf_push(&shelf, b);
+	while (shelf.bytes > max)
+		depot_put(shelf_evict(&shelf));
 }
 
 void pool_thread_fini(void)
 {
-	for (unsigned i = 0; i < CLASS_COUNT; i++)
-		while (pool.top[i]) {
-			struct buffer *b = pool.top[i];
+	while (shelf.bytes)
+		depot_put(shelf_evict(&shelf));
+	shelf.is_used = false;
+}
 
-			pool.top[i] = b->below;
-			free(b);
-		}
-	account(&all_kept_bytes, -(int64_t)pool.kept_bytes);
-	pool.kept_bytes = 0;
+void pool_fini(void)
+{
+	while (depot.bytes)
+		buffer_free(shelf_evict(&depot));
 }
 
 void pool_setup_malloc(void)
 {
 #ifdef __GLIBC__
 	/* glibc's defaults give memory back to the kernel and fault it in again for every image: 18..20 % of all CPU time
-	 * on small images. Very large pieces still go back: mappings of 64 MiB and more. */
-	mallopt(M_MMAP_THRESHOLD, 64 << 20);
+	 * on small images. Large pieces are mapped each for itself, else they leave heaps full of holes: they are kept by
+	 * shelves and the depot. */
+	mallopt(M_MMAP_THRESHOLD, 256 << 10);
 	mallopt(M_TRIM_THRESHOLD, 128 << 20);
 	mallopt(M_TOP_PAD, 1 << 20);
 #endif

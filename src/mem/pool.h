@@ -1,10 +1,9 @@
 /*
- * pool.h - buffers for pixels and bytes, last in first out, one pool per thread.
+ * pool.h - buffers for pixels and bytes, last in first out per thread.
  *
  * The buffer freed last is handed out first, because it is still in the core's cache (a rotating pool costs
- * 7.5 % on small images). Buffers come in size classes of a quarter octave. A buffer may be
- * put back on another thread than it came from: it then belongs to that thread's pool. What a
- * pool keeps is bounded; the rest goes back to malloc.
+ * 7.5 % on small images). Buffers come in size classes of a quarter octave. A buffer may be put back on another
+ * thread than it came from. What is kept free is bounded; the rest goes back to malloc.
  */
 #ifndef DARKROOM_POOL_H
 #define DARKROOM_POOL_H
@@ -24,8 +23,11 @@ void *pool_get_sized(size_t size, size_t *size_got);
 /* Any thread; takes what pool_get returned, or NULL. */
 void pool_put(void *buffer);
 
-/* Frees all that the calling thread's pool keeps; at the end of a thread. */
+/* What the calling thread keeps is there for all others; at the end of a thread. */
 void pool_thread_fini(void);
+
+/* Frees all that is kept. After pool_thread_fini() of every thread. */
+void pool_fini(void);
 
 /* Sets malloc so that memory is kept rather than given back and faulted in again, which costs a fifth of all
  * CPU on small images (M_MMAP_THRESHOLD, M_TRIM_THRESHOLD, M_TOP_PAD). Once, before any thread starts. */

@@ -184,6 +184,7 @@ static void *encode_and_scale(void *arg)
 	free(e);
 	free(r);
 	pool_thread_fini();
+	pool_fini();
 	return NULL;
 }
 
@@ -230,6 +231,7 @@ static int teardown(void **state)
 	pool_usage(&used, &kept);
 	assert_int_equal(used, 0);
 	pool_thread_fini();
+	pool_fini();
 	return 0;
 }
 

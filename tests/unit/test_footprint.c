@@ -62,6 +62,7 @@ static int64_t run_plan(const uint8_t *jpeg, size_t size, int64_t *bound)
 	int w, h;
 
 	pool_thread_fini();
+	pool_fini();
 	assert_int_equal(decoder_open(&decoder, jpeg, size), DECODER_MORE);
 	f.height = (int)decoder.in.image_width;
 	f.width = (int)decoder.in.image_height;
@@ -96,6 +97,7 @@ static int64_t run_plan(const uint8_t *jpeg, size_t size, int64_t *bound)
 		if (heap_bytes() - before > most)
 			most = heap_bytes() - before;
 		pool_thread_fini();
+		pool_fini();
 	}
 	for (unsigned i = 0; i < plan.step_count; i++) {
 		picture_unref(result[i]);
@@ -173,6 +175,7 @@ static int teardown(void **state)
 	decoder_fini(&decoder);
 	encoder_fini(&encoder);
 	pool_thread_fini();
+	pool_fini();
 	return 0;
 }
 

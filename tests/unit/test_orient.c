@@ -287,6 +287,7 @@ static int teardown(void **state)
 {
 	(void)state;
 	pool_thread_fini();
+	pool_fini();
 	return 0;
 }
 

@@ -360,6 +360,7 @@ static int teardown(void **state)
 	pool_usage(&used, &kept);
 	assert_int_equal(used, 0);
 	pool_thread_fini();
+	pool_fini();
 	return 0;
 }
 

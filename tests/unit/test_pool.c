@@ -1,0 +1,187 @@
+/*
+ * test_pool.c - buffers: what is handed out again, to whom, and how much is kept.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+/* cmocka wants the four above first */
+#include <cmocka.h>
+#include <pthread.h>
+#include <string.h>
+
+#include "../../src/mem/pool.h"
+
+#define MIB ((size_t)1 << 20)
+
+static uint64_t kept(void)
+{
+	uint64_t used_bytes, kept_bytes;
+
+	pool_usage(&used_bytes, &kept_bytes);
+	return kept_bytes;
+}
+
+static uint64_t used(void)
+{
+	uint64_t used_bytes, kept_bytes;
+
+	pool_usage(&used_bytes, &kept_bytes);
+	return used_bytes;
+}
+
+static int forget(void **state)
+{
+	(void)state;
+	pool_thread_fini();
+	pool_fini();
+	assert_int_equal(kept(), 0);
+	assert_int_equal(used(), 0);
+	return 0;
+}
+
+static void buffers_hold_what_was_asked_for(void **state)
+{
+	static const size_t size[] = { 0, 1, 4095, 4096, 4097, 5120, 5121, 65536, 65537, 3 * MIB + 1, 40 * MIB };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof size / sizeof size[0]; i++) {
+		size_t got;
+		char *buffer = pool_get_sized(size[i], &got);
+
+		assert_non_null(buffer);
+		assert_int_equal((uintptr_t)buffer % 64, 0);
+		assert_true(got >= size[i] && (got <= 4096 || got <= size[i] + size[i] / 4));
+		memset(buffer, 1, got + POOL_SLACK); /* the address sanitizer looks on */
+		assert_int_equal(used(), got);
+		pool_put(buffer);
+		assert_int_equal(used(), 0);
+	}
+	assert_null(pool_get(SIZE_MAX));
+	assert_null(pool_get(SIZE_MAX / 2));
+	pool_put(NULL);
+}
+
+static void last_in_first_out(void **state)
+{
+	void *a = pool_get(10000), *b = pool_get(10000), *other = pool_get(100000);
+
+	(void)state;
+	pool_put(a);
+	pool_put(other);
+	pool_put(b);
+	assert_ptr_equal(pool_get(10000), b);
+	assert_ptr_equal(pool_get(10000), a);
+	assert_ptr_equal(pool_get(100000), other);
+	pool_put(a);
+	pool_put(b);
+	pool_put(other);
+}
+
+static void *put_on_thread(void *buffer)
+{
+	pool_put(buffer);
+	return NULL;
+}
+
+static void put_elsewhere(void *buffer)
+{
+	pthread_t thread;
+
+	assert_int_equal(pthread_create(&thread, NULL, put_on_thread, buffer), 0);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+}
+
+/* A thread that takes none, and one that has ended, leave theirs to others. */
+static void buffers_come_back_from_other_threads(void **state)
+{
+	void *a = pool_get(300000);
+
+	(void)state;
+	put_elsewhere(a);
+	assert_ptr_equal(pool_get(300000), a);
+	pool_put(a);
+	pool_thread_fini();
+	assert_ptr_equal(pool_get(300000), a);
+	pool_put(a);
+}
+
+static void what_is_kept_is_bounded(void **state)
+{
+	void *buffer[256];
+
+	(void)state;
+	for (unsigned i = 0; i < 256; i++)
+		assert_non_null(buffer[i] = pool_get(MIB + 4096 * (i % 64)));
+	assert_true(used() >= 256 * MIB);
+	for (unsigned i = 0; i < 256; i++)
+		pool_put(buffer[i]);
+	assert_int_equal(used(), 0);
+	assert_in_range(kept(), 20 * MIB, 64 * MIB);
+
+	uint64_t before = kept();
+
+	pool_put(pool_get(100 * MIB)); /* not kept, and nothing makes room for it */
+	assert_int_equal(kept(), before);
+}
+
+/* A shelf full of one size takes up another. */
+static void sizes_in_use_displace_others(void **state)
+{
+	void *a[64], *b;
+
+	(void)state;
+	for (unsigned i = 0; i < 64; i++)
+		assert_non_null(a[i] = pool_get(MIB));
+	for (unsigned i = 0; i < 64; i++)
+		pool_put(a[i]);
+	b = pool_get(3 * MIB);
+	pool_put(b);
+	assert_ptr_equal(pool_get(3 * MIB), b);
+	pool_put(b);
+}
+
+static void *take_and_put(void *arg)
+{
+	unsigned seed = *(unsigned *)arg;
+	void *held[16] = { NULL };
+
+	for (unsigned i = 0; i < 20000; i++) {
+		unsigned at = (seed = seed * 1664525 + 1013904223) >> 28;
+
+		pool_put(held[at]);
+		held[at] = pool_get(4096 + (seed >> 8) % 500000);
+		*(volatile char *)held[at] = 1;
+	}
+	for (unsigned i = 0; i < 16; i++)
+		pool_put(held[i]);
+	pool_thread_fini();
+	return NULL;
+}
+
+static void many_threads(void **state)
+{
+	pthread_t thread[4];
+	unsigned seed[4] = { 1, 2, 3, 4 };
+
+	(void)state;
+	for (unsigned i = 0; i < 4; i++)
+		assert_int_equal(pthread_create(&thread[i], NULL, take_and_put, &seed[i]), 0);
+	for (unsigned i = 0; i < 4; i++)
+		assert_int_equal(pthread_join(thread[i], NULL), 0);
+	assert_int_equal(used(), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_teardown(buffers_hold_what_was_asked_for, forget),
+		cmocka_unit_test_teardown(last_in_first_out, forget),
+		cmocka_unit_test_teardown(buffers_come_back_from_other_threads, forget),
+		cmocka_unit_test_teardown(what_is_kept_is_bounded, forget),
+		cmocka_unit_test_teardown(sizes_in_use_displace_others, forget),
+		cmocka_unit_test_teardown(many_threads, forget),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
