@@ -553,7 +553,7 @@ def test_cors(start, origin):
 
 
 def test_wait_timeout_is_told(start):
-    daemon = start(f"server.wait_timeout={millis(20)}", "variant.medium.operations=scale 6000x6000 inside, blur 60")
+    daemon = start("server.wait_timeout=20ms", "variant.medium.operations=scale 6000x6000 inside, blur 60")
     answer = daemon.upload(pictures.photo_jpeg(3000, 2200, 1), headers=[("Prefer", "respond-async")])
     assert answer.status == 202
     with daemon.client() as c:
