@@ -1,4 +1,4 @@
-/* test_dataset.c - whole datasets: the same bytes each time, going on after an interruption, files that are what they should be. */
+/* test_dataset.c - whole datasets: the same bytes each time, interruptions, and files that are what they should be. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

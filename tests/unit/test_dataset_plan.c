@@ -168,7 +168,8 @@ static void shape_is_about_as_large_as_asked(void **state)
 
 static void broken_files_follow_the_good_ones(void **state)
 {
-	struct plan plan = { .seed = 3, .count = { [PLAN_GOOD] = 2, [PLAN_TRUNCATED] = 1, [PLAN_NOTJPEG] = 2, [PLAN_EMPTY] = 1 } };
+	struct plan plan = { .seed = 3,
+	                     .count = { [PLAN_GOOD] = 2, [PLAN_TRUNCATED] = 1, [PLAN_NOTJPEG] = 2, [PLAN_EMPTY] = 1 } };
 	static const enum plan_kind kinds[] = { PLAN_GOOD, PLAN_GOOD, PLAN_TRUNCATED, PLAN_NOTJPEG, PLAN_NOTJPEG, PLAN_EMPTY };
 	static const char *const suffixes[] = { ".jpg", ".jpg", ".truncated.jpg", ".notjpeg.jpg", ".notjpeg.jpg", ".empty.jpg" };
 	char name[PLAN_NAME_SIZE];
