@@ -46,7 +46,8 @@ static void directory(struct writer *w, unsigned count)
 }
 
 /* An entry; a value of more than four bytes is put behind the directory. data may be NULL: then number is the value. */
-static void entry(struct writer *w, unsigned tag, enum exif_type type, size_t count, size_t size, const void *data, uint32_t number)
+static void entry(struct writer *w, unsigned tag, enum exif_type type, size_t count, size_t size, const void *data,
+                  uint32_t number)
 {
 	uint8_t *e = w->tiff + w->entry;
 
@@ -164,7 +165,8 @@ size_t exif_write(const struct exif *x, uint8_t out[EXIF_SEGMENT_MAX])
 	struct dataset_rand r = rand_stream(x->id, 11);
 	char date[20];
 	size_t size;
-	int day = rand_range(&r, 1, 28), month = rand_range(&r, 1, 12), hour = rand_range(&r, 6, 22), minute = rand_range(&r, 0, 59);
+	int day = rand_range(&r, 1, 28), month = rand_range(&r, 1, 12);
+	int hour = rand_range(&r, 6, 22), minute = rand_range(&r, 0, 59);
 
 	assert(x->note_size >= EXIF_NOTE_MIN && x->note_size <= EXIF_NOTE_MAX);
 	assert(x->thumbnail_size <= EXIF_THUMBNAIL_MAX);

@@ -206,8 +206,8 @@ static void encode(struct jpeg_writer *w, const struct scene *s, const struct jp
 	jpeg_finish_compress(&w->jpeg);
 }
 
-int jpeg_writer_encode(struct jpeg_writer *w, const struct scene *s, const struct jpeg_form *form, int32_t detail, int32_t sample,
-                       struct jpeg_stream *stream, int32_t *sampled)
+int jpeg_writer_encode(struct jpeg_writer *w, const struct scene *s, const struct jpeg_form *form, int32_t detail,
+                       int32_t sample, struct jpeg_stream *stream, int32_t *sampled)
 {
 	assert(s->width == form->width && s->height == form->height);
 	w->status = 0;

@@ -43,8 +43,8 @@ void jpeg_writer_free(struct jpeg_writer *w);
  * Encodes s, which has the form's size, with so much detail (SCENE_DETAIL_ONE is as meant). With a sample of n only every
  * n-th row of MCUs is painted; *sampled gets the number of pixel rows. Returns 0, -ENOMEM, or -EIO if libjpeg refuses.
  */
-int jpeg_writer_encode(struct jpeg_writer *w, const struct scene *s, const struct jpeg_form *form, int32_t detail, int32_t sample,
-                       struct jpeg_stream *stream, int32_t *sampled);
+int jpeg_writer_encode(struct jpeg_writer *w, const struct scene *s, const struct jpeg_form *form, int32_t detail,
+                       int32_t sample, struct jpeg_stream *stream, int32_t *sampled);
 
 /* The height of a row of MCUs in pixels. */
 int32_t jpeg_mcu_height(enum jpeg_sampling sampling);

@@ -170,7 +170,7 @@ static int32_t clamp_detail(int64_t detail)
 	return (int32_t)(detail < DETAIL_MIN ? DETAIL_MIN : detail > DETAIL_MAX ? DETAIL_MAX : detail);
 }
 
-/* Searches the detail that makes a file of the wanted size; *detail is where to begin, and gets what was last encoded. */
+/* Searches the detail that makes a file of the wanted size. *detail is where to begin, and gets what was last encoded. */
 static int search_detail(struct maker *m, const struct plan_file *f, uint32_t wanted, int32_t sample, int32_t *detail,
                          struct jpeg_stream *stream, uint32_t *size)
 {

@@ -89,7 +89,8 @@ static int pick_quality(struct dataset_rand *r, const struct plan_file *f)
 	static const uint8_t site[] = { 75, 75, 75, 75, 80, 80, 80, 85, 85, 85, 90, 90, 92, 70, 65, 60, 95 };
 	static const uint8_t camera[] = { 97, 96, 95, 95, 95, 94, 94, 93, 93, 92, 92, 91, 90, 89, 88, 86, 85 };
 	bool is_exact = rand_chance(r, 650); /* a round number; else a camera's or an optimiser's own choice */
-	int base = f->is_camera ? camera[rand_range(r, 0, (int32_t)COUNT_OF(camera) - 1)] : site[rand_range(r, 0, (int32_t)COUNT_OF(site) - 1)];
+	int base = f->is_camera ? camera[rand_range(r, 0, (int32_t)COUNT_OF(camera) - 1)]
+	                        : site[rand_range(r, 0, (int32_t)COUNT_OF(site) - 1)];
 
 	if (!is_exact)
 		base += rand_range(r, -4, 4);

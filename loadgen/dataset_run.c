@@ -21,7 +21,7 @@
 #include "dataset_stats.h"
 
 #define TICK_NS (100 * NS_PER_MS)
-#define FILE_COST 16384 /* what making a file costs beside its bytes, in bytes: for the estimate of the time left */
+#define FILE_COST (100u << 10) /* what making a file costs beside its bytes, in bytes: for the estimate of the time left */
 #define BAR_SIZE 24
 
 struct run {
@@ -106,7 +106,8 @@ static void show_progress(const struct run *run, uint64_t cost_total, uint64_t s
 	int filled = (int)(share * BAR_SIZE);
 
 	fprintf(stderr, "\r\033[K[%.*s%*s] %3d %%  %" PRIu32 " of %" PRIu32 " files", filled, "########################",
-	        BAR_SIZE - filled, "", (int)(share * 100), atomic_load_explicit(&run->files_done, memory_order_relaxed), run->count);
+	        BAR_SIZE - filled, "", (int)(share * 100), atomic_load_explicit(&run->files_done, memory_order_relaxed),
+	        run->count);
 	if (made > 0) {
 		int left_s = (int)((double)(cost_total - done) / (double)made * elapsed_s + 0.5);
 
@@ -161,8 +162,8 @@ static int make_all(struct run *run)
 	if (err)
 		fprintf(stderr, "darkroom-dataset: %s: %s\n", run->conf->path, strerror(-err));
 	else if (run->files_done < run->count)
-		fprintf(stderr, "darkroom-dataset: interrupted after %" PRIu32 " of %" PRIu32 " files; the same command goes on from there\n",
-		        run->files_done, run->count);
+		fprintf(stderr, "darkroom-dataset: interrupted after %" PRIu32 " of %" PRIu32
+		        " files; the same command goes on from there\n", run->files_done, run->count);
 	return err || run->files_done < run->count ? -1 : 0;
 }
 
@@ -175,8 +176,8 @@ static int report(const struct run *run, uint64_t start_ns)
 	printf("%s: %" PRIu32 " files made in %.1f s, %" PRIu32 " were there\n", run->conf->path, run->files_made,
 	       (double)(clock_ns() - start_ns) / (double)NS_PER_S, run->files_done - run->files_made);
 	if (run->count > count[PLAN_GOOD])
-		printf("beside the pictures: %" PRIu32 " truncated, %" PRIu32 " not JPEG, %" PRIu32 " empty\n", count[PLAN_TRUNCATED],
-		       count[PLAN_NOTJPEG], count[PLAN_EMPTY]);
+		printf("beside the pictures: %" PRIu32 " truncated, %" PRIu32 " not JPEG, %" PRIu32 " empty\n",
+		       count[PLAN_TRUNCATED], count[PLAN_NOTJPEG], count[PLAN_EMPTY]);
 	is_right = dataset_stats_print(&stats, stdout);
 	if (fflush(stdout) != 0 || ferror(stdout)) {
 		perror("darkroom-dataset: standard output");
@@ -196,9 +197,9 @@ int dataset_run(const struct dataset_run_conf *conf)
 	int err = -1;
 
 	assert(conf->jobs >= 1 && conf->jobs <= RUN_JOBS_MAX);
-	snprintf(line, sizeof line, "darkroom-dataset 1: seed %" PRIu64 ", %" PRIu32 " pictures, %" PRIu32 " truncated, %" PRIu32
-	         " not JPEG, %" PRIu32 " empty", conf->plan.seed, count[PLAN_GOOD], count[PLAN_TRUNCATED], count[PLAN_NOTJPEG],
-	         count[PLAN_EMPTY]);
+	snprintf(line, sizeof line, "darkroom-dataset 1: seed %" PRIu64 ", %" PRIu32 " pictures, %" PRIu32 " truncated, %"
+	         PRIu32 " not JPEG, %" PRIu32 " empty", conf->plan.seed, count[PLAN_GOOD], count[PLAN_TRUNCATED],
+	         count[PLAN_NOTJPEG], count[PLAN_EMPTY]);
 	if (dataset_dir_open(&run.dir, conf->path, line) < 0)
 		return -1;
 	run.sizes = calloc(count[PLAN_GOOD], sizeof *run.sizes);

@@ -28,16 +28,16 @@ static const struct style {
 	int16_t boxy;                /* so many of 1000 leaves */
 	int16_t noise;               /* percent of the usual */
 } styles[] = {
-	/* sky    luma          texture          fine       hills    blurred    sharp       size      boxy noise */
-	{ true,  { 150, 200 }, TEXTURE_ROUGH,  { 8, 24 }, { 1, 3 }, { 0, 0 },  { 0, 40 },  { 12, 90 },   200, 100 }, /* landscape */
-	{ true,  { 140, 200 }, TEXTURE_RIDGED, { 8, 24 }, { 1, 3 }, { 0, 0 },  { 0, 10 },  { 20, 120 },  300, 80 },  /* seaside */
-	{ true,  { 150, 210 }, TEXTURE_LEAVES, { 8, 20 }, { 1, 1 }, { 0, 0 },  { 10, 60 }, { 30, 200 },  950, 100 }, /* street */
-	{ false, { 60, 180 },  TEXTURE_MIXED,  { 0, 4 },  { 0, 1 }, { 4, 24 }, { 4, 14 },  { 80, 330 },  200, 120 }, /* people */
-	{ false, { 50, 150 },  TEXTURE_SOFT,   { 0, 2 },  { 0, 0 }, { 6, 30 }, { 2, 10 },  { 100, 400 }, 0, 100 },   /* flower */
-	{ false, { 110, 200 }, TEXTURE_MIXED,  { 4, 14 }, { 0, 1 }, { 0, 6 },  { 5, 60 },  { 40, 260 },  600, 150 }, /* indoors */
-	{ false, { 60, 160 },  TEXTURE_ROUGH,  { 8, 20 }, { 0, 0 }, { 0, 0 },  { 60, 150 }, { 15, 220 }, 150, 100 }, /* many things */
-	{ false, { 50, 130 },  TEXTURE_LEAVES, { 12, 26 }, { 0, 2 }, { 0, 0 }, { 0, 40 },  { 30, 160 },  100, 100 }, /* thicket */
-	{ true,  { 14, 40 },   TEXTURE_MIXED,  { 2, 8 },  { 0, 2 }, { 6, 40 }, { 4, 40 },  { 5, 60 },    400, 220 }, /* night */
+	/* sky, luma, fine texture and its gain; hills, blurred, sharp; sizes, boxy, noise */
+	{ true, { 150, 200 }, TEXTURE_ROUGH, { 8, 24 }, { 1, 3 }, { 0, 0 }, { 0, 40 }, { 12, 90 }, 200, 100 }, /* landscape */
+	{ true, { 140, 200 }, TEXTURE_RIDGED, { 8, 24 }, { 1, 3 }, { 0, 0 }, { 0, 10 }, { 20, 120 }, 300, 80 }, /* seaside */
+	{ true, { 150, 210 }, TEXTURE_LEAVES, { 8, 20 }, { 1, 1 }, { 0, 0 }, { 10, 60 }, { 30, 200 }, 950, 100 }, /* street */
+	{ false, { 60, 180 }, TEXTURE_MIXED, { 0, 4 }, { 0, 1 }, { 4, 24 }, { 4, 14 }, { 80, 330 }, 200, 120 }, /* people */
+	{ false, { 50, 150 }, TEXTURE_SOFT, { 0, 2 }, { 0, 0 }, { 6, 30 }, { 2, 10 }, { 100, 400 }, 0, 100 }, /* flower */
+	{ false, { 110, 200 }, TEXTURE_MIXED, { 4, 14 }, { 0, 1 }, { 0, 6 }, { 5, 60 }, { 40, 260 }, 600, 150 }, /* indoors */
+	{ false, { 60, 160 }, TEXTURE_ROUGH, { 8, 20 }, { 0, 0 }, { 0, 0 }, { 60, 150 }, { 15, 220 }, 150, 100 }, /* many things */
+	{ false, { 50, 130 }, TEXTURE_LEAVES, { 12, 26 }, { 0, 2 }, { 0, 0 }, { 0, 40 }, { 30, 160 }, 100, 100 }, /* thicket */
+	{ true, { 14, 40 }, TEXTURE_MIXED, { 2, 8 }, { 0, 2 }, { 6, 40 }, { 4, 40 }, { 5, 60 }, 400, 220 }, /* night */
 };
 
 static int32_t pick(struct dataset_rand *r, struct range range)
@@ -67,13 +67,16 @@ static struct texture_tap tap_at(struct dataset_rand *r, enum texture_name name,
 }
 
 /* Of a colour that paint, cloth, skin, stone, wood, grass or water may have. */
-static struct scene_material material_make(const struct scene *s, struct dataset_rand *r, enum texture_name fine, int32_t fine_gain)
+static struct scene_material material_make(const struct scene *s, struct dataset_rand *r, enum texture_name fine,
+                                           int32_t fine_gain)
 {
 	static const int16_t colours[][3] = {
-		{ 70, -8, 60 },   { 60, 40, -12 }, { 170, -45, 12 }, { 190, -2, 2 },  { 40, 2, 0 },   { 110, -18, 20 }, { 95, -25, -15 },
-		{ 130, 12, -14 }, { 150, -30, 36 }, { 120, 0, 0 },    { 165, -16, 20 }, { 80, 10, 18 }, { 215, 2, -1 },   { 100, 20, -16 },
+		{ 70, -8, 60 },   { 60, 40, -12 },   { 170, -45, 12 }, { 190, -2, 2 }, { 40, 2, 0 },
+		{ 110, -18, 20 }, { 95, -25, -15 },  { 130, 12, -14 }, { 150, -30, 36 }, { 120, 0, 0 },
+		{ 165, -16, 20 }, { 80, 10, 18 },    { 215, 2, -1 },   { 100, 20, -16 },
 	};
-	static const enum texture_name coarse[] = { TEXTURE_SOFT, TEXTURE_MIXED, TEXTURE_MIXED, TEXTURE_RIDGED, TEXTURE_LEAVES };
+	static const enum texture_name coarse[] = { TEXTURE_SOFT, TEXTURE_MIXED, TEXTURE_MIXED, TEXTURE_RIDGED,
+	                                            TEXTURE_LEAVES };
 	const int16_t *c = colours[rand_range(r, 0, (int32_t)COUNT_OF(colours) - 1)];
 	int32_t longer = s->width > s->height ? s->width : s->height, spans = rand_range(r, 400, 1000);
 	struct scene_material m = { .fine_gain = fine_gain * 3 / 2 * LEVEL };
@@ -153,7 +156,8 @@ static void pick_direction(struct dataset_rand *r, int32_t *cosine, int32_t *sin
 }
 
 /* At (across, down) as the viewer sees it. */
-static struct scene_leaf *add_leaf(struct scene *s, struct dataset_rand *r, int32_t size, int32_t across, int32_t down, bool is_boxy)
+static struct scene_leaf *add_leaf(struct scene *s, struct dataset_rand *r, int32_t size, int32_t across, int32_t down,
+                                   bool is_boxy)
 {
 	struct scene_leaf *leaf = &s->leaf[s->leaf_count++];
 	int64_t rx = (int64_t)size * shorter_side(s) / 1000 + 1, ry = rx * rand_range(r, 400, 1000) / 1000 + 1;
@@ -202,7 +206,8 @@ static void add_blurred(struct scene *s, struct dataset_rand *r, const struct st
 
 static void add_sharp(struct scene *s, struct dataset_rand *r, const struct style *style)
 {
-	static const enum texture_name skins[] = { TEXTURE_SOFT, TEXTURE_SOFT, TEXTURE_MIXED, TEXTURE_ROUGH, TEXTURE_RIDGED, TEXTURE_LEAVES };
+	static const enum texture_name skins[] = { TEXTURE_SOFT, TEXTURE_SOFT, TEXTURE_MIXED, TEXTURE_ROUGH, TEXTURE_RIDGED,
+	                                           TEXTURE_LEAVES };
 	int32_t size = pick_size(r, style->size), across = rand_range(r, 0, 1000);
 	int32_t down = rand_range(r, style->has_sky ? 350 : 50, 1000), fine = rand_range(r, 1, 16);
 	enum texture_name skin = skins[rand_range(r, 0, (int32_t)COUNT_OF(skins) - 1)];

@@ -45,7 +45,7 @@ static void lattice_double(const int32_t *from, int32_t *to, int n)
 	}
 }
 
-/* Fractal noise into work; each octave has persistence/256 of the amplitude of the one twice as coarse (256: power like 1/f^2). */
+/* Fractal noise into work; each octave has persistence/256 of the amplitude of the one twice as coarse: 256 is 1/f. */
 static void make_fractal(int32_t *work, int32_t *spare, struct dataset_rand *r, int32_t persistence)
 {
 	int32_t amplitude = 1 << 20, n;
@@ -75,7 +75,7 @@ static void make_ridged(int32_t *work, const struct texture_set *set)
 	}
 }
 
-/* Discs whose sizes follow a cubic power law and that hide one another have the statistics of photographs (Lee, Mumford, Huang 2001). */
+/* Discs of power-law sizes that hide one another have the statistics of photographs (Lee, Mumford and Huang 2001). */
 static void make_leaves(int32_t *work, const struct texture_set *set, struct dataset_rand *r)
 {
 	const int16_t *shade = set->texel[TEXTURE_MIXED];
@@ -83,7 +83,8 @@ static void make_leaves(int32_t *work, const struct texture_set *set, struct dat
 
 	memset(work, 0, TEXELS * sizeof *work);
 	for (i = 0; i < LEAVES; i++) {
-		int radius = 3 * LEAF_MAX * LEAF_MAX / (int)root_floor((uint64_t)rand_range(r, 9 * LEAF_MAX * LEAF_MAX, 1 << 24));
+		int root = (int)root_floor((uint64_t)rand_range(r, 9 * LEAF_MAX * LEAF_MAX, 1 << 24));
+		int radius = 3 * LEAF_MAX * LEAF_MAX / root; /* LEAF_MAX down to 3 */
 		int cx = rand_range(r, 0, TEXTURE_MASK), cy = rand_range(r, 0, TEXTURE_MASK);
 		int level = rand_range(r, -1400, 1400), shift = rand_range(r, 0, TEXTURE_MASK), slant = rand_range(r, 0, 3);
 
@@ -179,7 +180,8 @@ static int32_t between(int32_t a, int32_t b, uint32_t share65536)
 void texture_row(const struct texture_set *set, const struct texture_tap *tap, int32_t first, int32_t y, int32_t stride,
                  int32_t count, int16_t *out)
 {
-	uint32_t step = tap->step * (uint32_t)stride, u = tap->x + (uint32_t)first * tap->step, v = tap->y + (uint32_t)y * tap->step;
+	uint32_t step = tap->step * (uint32_t)stride;
+	uint32_t u = tap->x + (uint32_t)first * tap->step, v = tap->y + (uint32_t)y * tap->step;
 	const int16_t *above = set->texel[tap->name] + texel_at(0, (int)(v >> 16));
 	const int16_t *below = set->texel[tap->name] + texel_at(0, (int)(v >> 16) + 1);
 	uint64_t span = ((uint64_t)count * step >> 16) + 2;
