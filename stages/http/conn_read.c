@@ -196,8 +196,12 @@ enum conn_step conn_continue(struct visit *v, struct conn *c)
 
 		if (n < 0 && errno == EINTR)
 			continue;
-		if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
+		if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
+			/* Earlier answers lie there unread: not for ever. */
+			if (c->deadline_ns == UINT64_MAX)
+				conn_phase(c);
 			return CONN_STEP_WRITE;
+		}
 		if (n < 0) {
 			c->state = CONN_CLOSE;
 			return CONN_STEP_AGAIN;
