@@ -171,6 +171,29 @@ static enum request_progress malformed(struct problem *problem, const char *why)
 	return REQUEST_BAD;
 }
 
+/* llhttp knows other protocols whose requests look alike, and their versions (RTSP/1.0, ICE/1.0). */
+static bool is_http(const struct request *r)
+{
+	const char *at = r->base + r->target.at + r->target.length;
+
+	while (*at == ' ')
+		at++;
+	return memcmp(at, "HTTP/", 5) == 0; /* it is there: the whole header is, with at least this name and a line end */
+}
+
+/* RFC 3986 3.2.2 and 3.2.3, each character for itself: the value is not used, but others may have understood it otherwise. */
+static bool is_host(struct slice value)
+{
+	for (size_t i = 0; i < value.length; i++) {
+		char c = value.data[i];
+		bool is_letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+
+		if (!is_letter && (c == '\0' || !strchr("-._~%!$&'()*+,;=:[]", c)))
+			return false;
+	}
+	return true;
+}
+
 /* The header is complete: what the syntax alone does not say. */
 static enum request_progress check_head(struct request *r, struct problem *problem)
 {
@@ -182,7 +205,7 @@ static enum request_progress check_head(struct request *r, struct problem *probl
 	r->has_content_length = p->flags & F_CONTENT_LENGTH;
 	r->content_length = r->has_content_length ? p->content_length : 0;
 	r->is_chunked = p->flags & F_CHUNKED;
-	if (p->http_major != 1 || p->http_minor > 1)
+	if (p->http_major != 1 || p->http_minor > 1 || !is_http(r))
 		return bad_version(problem);
 	if (r->has_folded_field)
 		return malformed(problem, "a header field is folded over several lines");
@@ -190,6 +213,8 @@ static enum request_progress check_head(struct request *r, struct problem *probl
 		return malformed(problem, "a header field has no name, or a space in it");
 	if (r->field_count[REQUEST_HOST] > 1 || (!is_1_0 && r->field_count[REQUEST_HOST] == 0))
 		return malformed(problem, "an HTTP/1.1 request must have exactly one Host header field");
+	if (!is_host(request_value(r, REQUEST_HOST, r->base)))
+		return malformed(problem, "the Host header field has a character that no host and port has");
 	if (r->field_count[REQUEST_CONTENT_TYPE] > 1)
 		return malformed(problem, "the request has several Content-Type header fields");
 	if (is_1_0) {
