@@ -122,6 +122,19 @@ static enum conn_state refuse_for_good(struct conn *c)
 	return CONN_REFUSE;
 }
 
+/* More than limits.header_bytes: it is the target's fault if it fills them alone, or has not even ended there. */
+static enum conn_state refuse_large_head(struct conn *c, uint64_t max, uint64_t actual)
+{
+	const struct request *r = &c->request;
+	bool is_target = r->target.length > max || (r->target.length > 0 && r->parser.http_major == 0);
+
+	if (is_target)
+		refuse_limit(c, 414, "uri-too-long", "limits.header_bytes", max, actual);
+	else
+		refuse_limit(c, 431, "header-too-large", "limits.header_bytes", max, actual);
+	return refuse_for_good(c);
+}
+
 static enum conn_state parse_head(struct server *s, struct conn *c)
 {
 	uint64_t max = s->conf->limits.header_bytes;
@@ -135,11 +148,8 @@ static enum conn_state parse_head(struct server *s, struct conn *c)
 	if (progress == REQUEST_MORE && c->end - c->begin <= max)
 		return CONN_READ_HEAD;
 	atomic_fetch_add_explicit(&s->requests, 1, memory_order_relaxed);
-	if (progress == REQUEST_MORE || (progress == REQUEST_HEAD && c->request.head_length > max)) {
-		refuse_limit(c, 431, "header-too-large", "limits.header_bytes", max,
-		             progress == REQUEST_MORE ? c->end - c->begin : c->request.head_length);
-		return refuse_for_good(c);
-	}
+	if (progress == REQUEST_MORE || (progress == REQUEST_HEAD && c->request.head_length > max))
+		return refuse_large_head(c, max, progress == REQUEST_MORE ? c->end - c->begin : c->request.head_length);
 	return progress == REQUEST_HEAD ? decide(s, c) : refuse_for_good(c);
 }
 

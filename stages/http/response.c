@@ -28,6 +28,7 @@ static const struct {
 	{ 408, "Request Timeout" },
 	{ 411, "Length Required" },
 	{ 413, "Content Too Large" },
+	{ 414, "URI Too Long" },
 	{ 415, "Unsupported Media Type" },
 	{ 416, "Range Not Satisfiable" },
 	{ 417, "Expectation Failed" },
@@ -41,7 +42,7 @@ static const struct {
 	{ 507, "Insufficient Storage" },
 };
 
-const char *response_reason(unsigned status)
+static const char *reason_of(unsigned status)
 {
 	for (size_t i = 0; i < COUNT_OF(reasons); i++) {
 		if (reasons[i].status == status)
@@ -70,7 +71,7 @@ void response_start(struct response *r, unsigned status, size_t body_max)
 	r->status = status;
 	text_init(&r->head, r->buffer, sizeof r->buffer);
 	text_init_growable(&r->body, body_max);
-	text_printf(&r->head, "HTTP/1.1 %u %s\r\nServer: darkroom\r\n", status, response_reason(status));
+	text_printf(&r->head, "HTTP/1.1 %u %s\r\nServer: darkroom\r\n", status, reason_of(status));
 }
 
 void response_file(struct response *r, int fd, uint64_t at, uint64_t length)

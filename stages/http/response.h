@@ -50,7 +50,4 @@ bool response_finish(struct response *r, const char *connection, bool is_head);
  * is writable), -errno. */
 int response_send(struct response *r, int fd, size_t max_bytes, uint64_t *sent);
 
-/* The reason phrase; static. */
-const char *response_reason(unsigned status);
-
 #endif
