@@ -125,6 +125,9 @@ static bool list_add(struct file_list *list, const struct multipart_part *part)
 
 static bool is_file(const struct multipart_part *part, const char *body)
 {
+	/* A browser's file input where nothing was chosen (HTML standard, "constructing the entry list"). */
+	if (part->has_file_name && part->file_name.length == 0 && part->body.length == 0)
+		return false;
 	return part->has_file_name || slice_begins(span_slice(part->type, body), "image/");
 }
 

@@ -180,6 +180,12 @@ def test_plain_fields_are_ignored(daemon):
     assert answer.status == 201 and len(answer.json()["images"]) == 1 and "errors" not in answer.json()
 
 
+def test_file_input_where_nothing_was_chosen(daemon):
+    kind, body = form([("first", "", "application/octet-stream", b""), ("second", "a.jpg", "image/jpeg", SMALL)])
+    answer = daemon.upload(body, kind)
+    assert answer.status == 201 and len(answer.json()["images"]) == 1 and "errors" not in answer.json()
+
+
 def test_part_with_image_type_but_no_file_name(daemon):
     answer = daemon.upload(*reversed(form([("blob", None, "image/jpeg", SMALL)])))
     assert answer.status == 201
