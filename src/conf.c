@@ -66,7 +66,7 @@ static const struct conf_key keys[] = {
 	  .help = "how long a thread without work looks for some before it sleeps" },
 
 	{ KEY(limits, "header_bytes", header_bytes, CONF_TYPE_BYTES), .min = 1024, .max = 1 << 20, .fallback = "16K",
-	  .help = "request line and headers; above: 431" },
+	  .help = "request line and headers; above: 431, or 414 if the target is that long" },
 	{ KEY(limits, "body_bytes", body_bytes, CONF_TYPE_BYTES), .min = 1024, .max = 64 * GIB, .fallback = "256M",
 	  .help = "body of a request; above: 413. At most half of memory_budget" },
 	{ KEY(limits, "parts", parts, CONF_TYPE_NUMBER), .min = 1, .max = 10000, .fallback = "64",
