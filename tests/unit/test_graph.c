@@ -1,6 +1,7 @@
 /*
- * test_graph.c - real workers on a small graph of its own: events are handled exactly once, an exclusive stage is never
- * entered twice at a time, replies reach the instance they are for, and no wake-up is lost.
+ * test_graph.c - real workers on a small graph of its own, under every policy, regime and discipline, and while these are
+ * switched: events are handled exactly once, an exclusive stage is never entered twice at a time, replies reach the
+ * instance they are for, and no wake-up is lost.
  *
  * A lost wake-up shows as a hang: the watchdog then ends the test.
  */
@@ -19,10 +20,12 @@
 
 #include "../../src/conf.h"
 #include "../../src/graph.h"
+#include "../../src/policy/policy.h"
+#include "../../src/schedule.h"
 #include "../../src/text.h"
 
 enum { FIRST = 0, SECOND, THIRD, CALLED, REPLY };
-enum { EVENTS = 256, ROUNDS = 100, PORTS = 3 };
+enum { EVENTS = 128, ROUNDS = 12, PORTS = 3 };
 
 struct item {
 	struct event event;
@@ -129,39 +132,55 @@ const struct graph_row graph_rows[] = {
 };
 const unsigned graph_row_count = COUNT_OF(graph_rows);
 
-static void conf_init(struct conf *conf, const char *policy)
+struct setting {
+	const char *policy;
+	enum schedule_service service;
+	enum conf_discipline discipline;
+};
+
+static void conf_init(struct conf *conf, const struct setting *setting)
 {
 	memset(conf, 0, sizeof *conf);
-	snprintf(conf->scheduler.policy, sizeof conf->scheduler.policy, "%s", policy);
+	snprintf(conf->scheduler.policy, sizeof conf->scheduler.policy, "%s", setting->policy);
 	conf->scheduler.threads = 4;
 	conf->scheduler.spin_us = 5;
+	conf->scheduler.service = setting->service;
+	conf->scheduler.service_events = 3;
+	conf->scheduler.service_time_us = 20;
+	conf->scheduler.cutoff_us = 1;
+	conf->scheduler.discipline = setting->discipline;
+	conf->scheduler.age_ms = 1;
+	conf->scheduler.idle = CONF_IDLE_WAKE;
 	for (unsigned i = 0; i < graph_row_count; i++)
 		conf->stage[i].threads = CONF_AUTO;
+	conf->stage[FIRST].threshold_events = 5;
 	conf->stage[THIRD].threads = 2;
 	conf->stage[REPLY].threads = PORTS;
 }
 
-static void run(const char *policy, unsigned events, unsigned rounds)
+static struct graph *start(const struct setting *setting, struct item *items, unsigned events, unsigned rounds)
 {
 	struct conf conf;
 	struct graph *g;
-	struct item *items = calloc(events, sizeof *items);
 
-	assert_non_null(items);
-	conf_init(&conf, policy);
+	conf_init(&conf, setting);
 	atomic_store(&items_left, events);
-	assert_int_equal(graph_new(&g, &conf, NULL, events), 0);
+	assert_int_equal(graph_new(&g, &conf, NULL, events, events), 0);
 	assert_int_equal(graph_start(g), 0);
-	unsigned instances = graph_stage_instance_count(g, REPLY);
-
 	for (unsigned i = 0; i < events; i++) {
 		event_init(&items[i].event, NULL);
-		items[i].instance = i % instances;
+		items[i].event.size = (uint64_t)i << 8;
+		items[i].instance = i % graph_port_count(g);
 		items[i].rounds_left = rounds;
 		stage_push(graph_stage(g, REPLY), items[i].instance, &items[i].event);
 		if (i % 16 == 0)
 			usleep(200); /* so that workers fall asleep in between */
 	}
+	return g;
+}
+
+static void finish(struct graph *g, struct item *items, unsigned events, unsigned rounds)
+{
 	while (atomic_load(&items_left))
 		usleep(100);
 	graph_stop(g);
@@ -176,18 +195,76 @@ static void run(const char *policy, unsigned events, unsigned rounds)
 	free(items);
 }
 
-static void cohort_handles_each_event_once(void **state)
+static void run(const struct setting *setting, unsigned events, unsigned rounds)
 {
-	(void)state;
-	run("cohort", EVENTS, ROUNDS);
+	struct item *items = calloc(events, sizeof *items);
+
+	assert_non_null(items);
+	finish(start(setting, items, events, rounds), items, events, rounds);
 }
 
-/* One event at a time: every hand-over meets sleeping workers. */
+static void every_setting_handles_each_event_once(void **state)
+{
+	static const enum conf_discipline disciplines[] = { CONF_DISCIPLINE_AUTO, CONF_DISCIPLINE_FCFS, CONF_DISCIPLINE_LCFS,
+		                                            CONF_DISCIPLINE_SRPT };
+
+	(void)state;
+	for (size_t p = 0; policy_at(p); p++)
+		for (unsigned service = 0; service <= SERVICE_CUTOFF; service++)
+			for (size_t d = 0; d < COUNT_OF(disciplines); d++)
+				run(&(struct setting){ policy_at(p)->name, (enum schedule_service)service, disciplines[d] }, EVENTS, ROUNDS);
+}
+
+/* One event at a time, then two: every hand-over meets sleeping workers. */
 static void no_wake_up_is_lost(void **state)
 {
 	(void)state;
-	run("cohort", 1, 5000);
-	run("cohort", 2, 5000);
+	for (size_t p = 0; policy_at(p); p++) {
+		run(&(struct setting){ .policy = policy_at(p)->name }, 1, 1000);
+		run(&(struct setting){ .policy = policy_at(p)->name }, 2, 1000);
+	}
+}
+
+/* Another policy, regime and discipline every few milliseconds, while events go round. */
+static void switching_loses_nothing(void **state)
+{
+	struct item *items = calloc(EVENTS, sizeof *items);
+	struct conf conf;
+	unsigned rounds = 2500;
+
+	(void)state;
+	assert_non_null(items);
+	struct graph *g = start(&(struct setting){ .policy = "cohort" }, items, EVENTS, rounds);
+
+	for (unsigned i = 0; i < 200; i++) {
+		struct setting setting = { .service = (enum schedule_service)(i * 7 % 6),
+			                   .discipline = (enum conf_discipline)(i * 5 % 4) };
+		unsigned p = i * 3;
+
+		while (!policy_at(p))
+			p -= 8;
+		setting.policy = policy_at(p)->name;
+		conf_init(&conf, &setting);
+		conf.scheduler.threads = 1 + i % 6;
+		assert_int_equal(graph_switch(g, &conf), 0);
+		usleep(1000);
+	}
+	finish(g, items, EVENTS, rounds);
+}
+
+static void idle_by_backoff_works_too(void **state)
+{
+	struct item *items = calloc(EVENTS, sizeof *items);
+	struct conf conf;
+
+	(void)state;
+	assert_non_null(items);
+	struct graph *g = start(&(struct setting){ .policy = "cohort" }, items, EVENTS, 20);
+
+	conf_init(&conf, &(struct setting){ .policy = "cohort" });
+	conf.scheduler.idle = CONF_IDLE_BACKOFF;
+	assert_int_equal(graph_switch(g, &conf), 0);
+	finish(g, items, EVENTS, 20);
 }
 
 static void statistics_add_up(void **state)
@@ -199,9 +276,9 @@ static void statistics_add_up(void **state)
 	struct item item = { .rounds_left = 1 };
 
 	(void)state;
-	conf_init(&conf, "cohort");
+	conf_init(&conf, &(struct setting){ .policy = "cohort" });
 	atomic_store(&items_left, 1);
-	assert_int_equal(graph_new(&g, &conf, NULL, 16), 0);
+	assert_int_equal(graph_new(&g, &conf, NULL, 16, 16), 0);
 	assert_int_equal(graph_start(g), 0);
 	event_init(&item.event, NULL);
 	stage_push(graph_stage(g, REPLY), 0, &item.event);
@@ -222,8 +299,10 @@ static void statistics_add_up(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(cohort_handles_each_event_once),
+		cmocka_unit_test(every_setting_handles_each_event_once),
 		cmocka_unit_test(no_wake_up_is_lost),
+		cmocka_unit_test(switching_loses_nothing),
+		cmocka_unit_test(idle_by_backoff_works_too),
 		cmocka_unit_test(statistics_add_up),
 	};
 
