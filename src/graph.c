@@ -170,6 +170,12 @@ int graph_new(struct graph **out, const struct conf *conf, void *app, size_t que
 	return 0;
 }
 
+static void drop_tokens(struct group *grp)
+{
+	while (queue_try_pop(&grp->tokens))
+		continue;
+}
+
 /* The pointer is to const for everybody else. */
 static void free_schedule(const struct schedule *schedule)
 {
@@ -194,8 +200,8 @@ void graph_free(struct graph *g)
 
 		for (unsigned k = 0; k < count; k++)
 			close(g->group[i].workers[k].wake_fd);
-		while (g->group[i].tokens.cells && queue_try_pop(&g->group[i].tokens))
-			continue;
+		if (g->group[i].tokens.cells)
+			drop_tokens(&g->group[i]);
 		queue_fini(&g->group[i].tokens);
 		free(g->group[i].workers);
 	}
@@ -278,6 +284,8 @@ int graph_switch(struct graph *g, const struct conf *conf)
 	if (schedule->policy->mechanism == POLICY_CENTRAL) {
 		give_tokens(g);
 		wake_everybody(g);
+	} else {
+		drop_tokens(&g->group[GRAPH_GROUP_MAIN]);
 	}
 	free_schedule(old);
 	return 0;
