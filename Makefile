@@ -31,6 +31,8 @@ LIBS := -ljpeg -levent_core -lhwloc -liniparser -lm -lpthread $(LDLIBS)
 SRC    := $(sort $(wildcard $(foreach d,src stages,$d/*.c $d/*/*.c $d/*/*/*.c)))
 OBJ    := $(SRC:%.c=$B/%.o)
 LLHTTP := $(patsubst %,$B/llhttp/%.o,api http llhttp)
+TOOLS  := $(foreach t,load dataset,$(if $(wildcard loadgen/$t.c loadgen/$(t)_main.c),$t))
+PROGRAMS := darkroomd $(TOOLS:%=darkroom-%)
 TESTS  := $(patsubst %.c,$B/%,$(sort $(wildcard tests/unit/test_*.c)))
 
 say = $(if $(filter 1,$V),,@printf '  %-5s %s\n' $(1) $@;)
@@ -39,13 +41,19 @@ say = $(if $(filter 1,$V),,@printf '  %-5s %s\n' $(1) $@;)
 .DELETE_ON_ERROR:
 .SECONDARY:
 
-all: $B/darkroomd $(if $(filter build/plain,$B),build/darkroomd)
+all: $(PROGRAMS:%=$B/%) $(if $(filter build/plain,$B),$(PROGRAMS:%=build/%))
 
-build/darkroomd: build/plain/darkroomd
+$(PROGRAMS:%=build/%): build/%: build/plain/%
 	$(call say,COPY)ln -f $< $@
 
 $B/darkroomd: $(OBJ) $(LLHTTP) $B/flags $B/objects
 	$(call say,LINK)$(CC) $(DARKROOM_LDFLAGS) -o $@ $(OBJ) $(LLHTTP) $(LIBS)
+
+# darkroom-NAME is made of loadgen/NAME*.c and what it needs of darkroom's own.
+tool_objects = $(patsubst %.c,$B/%.o,$(sort $(wildcard loadgen/$1*.c)))
+$(foreach t,$(TOOLS),$(eval $B/darkroom-$t: $(call tool_objects,$t)))
+$(TOOLS:%=$B/darkroom-%): $B/libdarkroom.a $B/flags
+	$(call say,LINK)$(CC) $(DARKROOM_LDFLAGS) -Wl,--as-needed -o $@ $(filter %.o,$^) $(filter %.a,$^) $(LIBS)
 
 $B/%.o: %.c $B/flags
 	@mkdir -p $(@D)
@@ -53,11 +61,11 @@ $B/%.o: %.c $B/flags
 
 $B/llhttp/%.o: /usr/share/llhttp/%.c $B/flags
 	@mkdir -p $(@D)
-	$(call say,CC)$(CC) $(DARKROOM_CPPFLAGS) $(DARKROOM_CFLAGS) -w -c -o $@ $<
+	$(call say,CC)$(CC) $(DARKROOM_CPPFLAGS) -DLLHTTP_STRICT_MODE=1 $(DARKROOM_CFLAGS) -w -c -o $@ $<
 
-# Only the file that prints the version is compiled anew when it changes.
-$B/src/options.o $B/tests/unit/test_options.o: $B/version
-$B/src/options.o $B/tests/unit/test_options.o: EXTRA = -DDARKROOM_VERSION='"$(file < $B/version)"'
+# Only files that print the version are compiled anew when it changes.
+$B/src/options.o $B/tests/unit/test_options.o $B/loadgen/load_args.o: $B/version
+$B/src/options.o $B/tests/unit/test_options.o $B/loadgen/load_args.o: EXTRA = -DDARKROOM_VERSION='"$(file < $B/version)"'
 $B/version: FORCE
 	@mkdir -p $B; v=$$(git describe --tags --always --dirty 2>/dev/null); v="$(VERSION)$${v:+ ($$v)}"; \
 	 echo "$$v" | cmp -s - $@ || echo "$$v" > $@
@@ -86,11 +94,11 @@ install: $B/darkroomd
 	 $(INSTALL) -m 644 conf/darkroomd.ini $(DESTDIR)$(SYSCONFDIR)/darkroom/darkroomd.ini
 
 clean:
-	rm -rf build/plain build/debug build/asan build/tsan build/ubsan build/clang-* build/darkroomd
+	rm -rf build/plain build/debug build/asan build/tsan build/ubsan build/clang-* build/darkroom*
 
 help:
 	@printf '%s\n' \
-	 'make                  build build/darkroomd' \
+	 'make                  build build/darkroomd and its tools, build/darkroom-*' \
 	 'make check            build and run the unit tests' \
 	 'make asan|tsan|ubsan  the unit tests under gcc'\''s or clang'\''s sanitizers' \
 	 'make SAN=LIST         build/asan/darkroomd (address,undefined), build/tsan/darkroomd (thread), ...' \
@@ -100,4 +108,4 @@ help:
 	 'Variables: CC=gcc|clang (build/clang-* beside gcc'\''s), DEBUG=1 costly assertions, WERROR=1, V=1 show commands,' \
 	 '           OPT="-O2 -g", CPPFLAGS, CFLAGS, LDFLAGS, LDLIBS'
 
--include $(OBJ:.o=.d) $(TESTS:=.d)
+-include $(OBJ:.o=.d) $(TESTS:=.d) $(foreach t,$(TOOLS),$(patsubst %.o,%.d,$(call tool_objects,$t)))

@@ -105,6 +105,7 @@ struct upload {
 	struct upload_bad_part {
 		char part_name[UPLOAD_FIELD_MAX], file_name[UPLOAD_FIELD_MAX];
 		struct problem problem;
+		unsigned images_before; /* it stood behind so many images: errors are reported in the form's order */
 	} *bad_part;
 };
 

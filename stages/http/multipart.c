@@ -196,7 +196,7 @@ static const char *read_header(struct multipart_part *part, const char *base, st
 /* All headers of a part, each with its line end. A line that begins with a space goes on with the one before. */
 static const char *read_headers(struct multipart_part *part, const char *base, struct slice block)
 {
-	if (memchr(block.data, '\0', block.length))
+	if (block.length && memchr(block.data, '\0', block.length))
 		return "a part has a zero byte in its headers";
 	while (block.length > 0) {
 		size_t end = 0;
@@ -215,7 +215,7 @@ static const char *read_headers(struct multipart_part *part, const char *base, s
 		block.data += end;
 		block.length -= end;
 	}
-	return NULL;
+	return part->name.at ? NULL : "a part has no Content-Disposition header";
 }
 
 static enum step header_step(struct multipart *m, const struct input *in)

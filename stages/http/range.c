@@ -23,7 +23,7 @@ static bool parse_position(struct slice s, uint64_t *value)
 	return true;
 }
 
-enum range_result range_parse(struct slice value, uint64_t size, uint64_t *first, uint64_t *last)
+static enum range_result parse(struct slice value, uint64_t size, uint64_t *first, uint64_t *last)
 {
 	struct slice s = slice_trim(value);
 
@@ -56,4 +56,15 @@ enum range_result range_parse(struct slice value, uint64_t size, uint64_t *first
 	if (*last >= size)
 		*last = size - 1;
 	return RANGE_PART;
+}
+
+enum range_result range_parse(struct slice value, uint64_t size, uint64_t *first, uint64_t *last)
+{
+	enum range_result result = parse(value, size, first, last);
+
+	if (result == RANGE_WHOLE) {
+		*first = 0;
+		*last = size ? size - 1 : 0;
+	}
+	return result;
 }

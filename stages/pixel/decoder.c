@@ -16,6 +16,7 @@
 
 #include "../../src/check.h"
 
+#define PREMATURE_END "Premature end of JPEG file"
 #define SIZE_COUNT 4
 /* A plane reduced to fewer samples than this would be blended with the padding of its blocks. */
 #define REDUCED_SIDE_MIN 16
@@ -94,7 +95,7 @@ static void on_message(j_common_ptr c, int level)
 	if (!is_loss(c->err->msg_code))
 		return;
 	c->err->format_message(c, text);
-	note_loss(d, d->has_ended_early ? "Premature end of JPEG file" : text);
+	note_loss(d, d->has_ended_early ? PREMATURE_END : text);
 }
 
 static void on_output_message(j_common_ptr c)
@@ -141,6 +142,8 @@ static void fault_explain(struct decoder *d)
 			fault_set(d, DECODER_UNSUPPORTED, "a height of 0, to be defined later (DNL), is not supported");
 		break;
 	default:
+		if (d->has_ended_early && d->fault == DECODER_DAMAGED)
+			fault_set(d, DECODER_DAMAGED, PREMATURE_END);
 		break;
 	}
 }
@@ -352,7 +355,7 @@ static void input_row(struct decoder *d)
 
 	if (jpeg_consume_input(&d->in) == JPEG_REACHED_EOI) {
 		if (is_incomplete(d))
-			note_loss(d, d->has_ended_early ? "Premature end of JPEG file" : "a component has no data");
+			note_loss(d, d->has_ended_early ? PREMATURE_END : "a component has no data");
 		jpeg_start_output(&d->in, d->in.input_scan_number);
 		d->state = DECODER_OUTPUT;
 		return;
@@ -423,8 +426,10 @@ void decoder_close(struct decoder *d)
 	picture_unref(d->picture);
 	d->picture = NULL;
 	jpeg_abort_decompress(&d->in);
+#ifdef __GLIBC__
 	if (d->is_large)
 		malloc_trim(0);
+#endif
 	d->is_large = false;
 }
 

@@ -106,7 +106,7 @@ static uint64_t blur_scratch_bytes(int width, int height, double sigma)
 	struct grid gx = grid_of(width, sigma), gy = grid_of(height, sigma);
 	struct plane_shape shape = grid_shape(&gx, &gy);
 	struct filter x, y;
-	uint64_t sample, interpolate;
+	uint64_t bytes;
 
 	if (sigma < GRID_SIGMA_MIN) {
 		x = filter_gauss(width, width, 0, 1, sigma);
@@ -115,23 +115,20 @@ static uint64_t blur_scratch_bytes(int width, int height, double sigma)
 	}
 	x = filter_gauss(width, gx.count, gx.origin, gx.step, gx.sigma);
 	y = filter_gauss(height, gy.count, gy.origin, gy.step, gy.sigma);
-	sample = resample_bytes(&x, &y);
+	bytes = resample_bytes(&x, &y);
 	x = filter_spline(gx.count, width, gx.origin, gx.step);
 	y = filter_spline(gy.count, height, gy.origin, gy.step);
-	interpolate = resample_bytes(&x, &y);
-	return picture_bytes(&shape, 1) + (sample > interpolate ? sample : interpolate);
+	return picture_bytes(&shape, 1) + bytes + resample_bytes(&x, &y);
 }
 
 uint64_t picture_blur_bytes(unsigned plane_count, int width, int height, double sigma)
 {
 	struct plane_shape shape[PLANE_MAX];
-	uint64_t scratch = 0;
+	uint64_t bytes;
 
 	picture_shapes(shape, plane_count, width, height);
-	for (unsigned c = 0; c < plane_count; c++) {
-		uint64_t bytes = blur_scratch_bytes(shape[c].width, shape[c].height, plane_sigma(c, sigma));
-
-		scratch = bytes > scratch ? bytes : scratch;
-	}
-	return picture_bytes(shape, plane_count) + scratch;
+	bytes = picture_bytes(shape, plane_count);
+	for (unsigned c = 0; c < plane_count; c++)
+		bytes += blur_scratch_bytes(shape[c].width, shape[c].height, plane_sigma(c, sigma));
+	return bytes;
 }

@@ -162,11 +162,7 @@ struct picture *picture_scale(const struct resampler *r, struct picture *src, in
 	return dst;
 }
 
-static uint64_t max_u64(uint64_t a, uint64_t b)
-{
-	return a > b ? a : b;
-}
-
+/* Scratch is counted for every plane, because the pool keeps what one plane has used and the next may not want. */
 uint64_t picture_scale_bytes(const struct plane_shape *shape, unsigned plane_count, int color_space, int width, int height,
                              unsigned exif)
 {
@@ -180,12 +176,12 @@ uint64_t picture_scale_bytes(const struct plane_shape *shape, unsigned plane_cou
 		full[c] = to[0];
 	for (unsigned c = 0; c < plane_count; c++) {
 		scale_filters(&shape[c], converts ? &full[c] : &to[c], orient_of(exif), &x, &y);
-		scratch = max_u64(scratch, resample_bytes(&x, &y));
+		scratch += resample_bytes(&x, &y);
 	}
 	bytes = picture_bytes(to, plane_count == 1 ? 1 : 3);
 	if (converts) {
 		scale_filters(&full[0], &to[1], orient_of(ORIENT_UPRIGHT), &x, &y);
-		scratch = max_u64(scratch, resample_bytes(&x, &y));
+		scratch += resample_bytes(&x, &y);
 		bytes += picture_bytes(full, plane_count) + picture_bytes(full, 2);
 	}
 	return bytes + scratch;

@@ -10,6 +10,11 @@ sys.dont_write_bytecode = True
 from darkroom import BINARY, Daemon  # noqa: E402 (after the line above, on purpose)
 
 
+def pytest_configure(config):
+    if not BINARY.exists():
+        pytest.exit(f"{BINARY} is not there: build it first, or name it in DARKROOMD", returncode=4)
+
+
 def pytest_report_header(config):
     import darkroom
     return (f"darkroomd: {BINARY}, policy {darkroom.POLICY or 'of the configuration'}, "

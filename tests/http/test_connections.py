@@ -218,9 +218,10 @@ def test_idle_connection_is_closed_without_a_word(start):
 def test_processing_is_not_idleness(start):
     daemon = start(f"limits.idle_timeout={millis(100)}", f"limits.header_timeout={millis(100)}",
                    f"limits.body_timeout={millis(100)}", "variant.medium.operations=scale 6000x6000 inside, blur 60")
+    source = pictures.photo_jpeg(3000, 2200, 1)
     with daemon.client() as c:
         started = time.monotonic()
-        assert c.request("POST", "/images", pictures.photo_jpeg(3000, 2200, 1), [JPEG]).status == 201
+        assert c.request("POST", "/images", source, [JPEG]).status == 201
         assert time.monotonic() - started > slow(0.1), "too quick to show anything"
 
 

@@ -11,7 +11,7 @@ import pytest
 import jpegfile
 import pictures
 from client import Client, Closed, chunked, form, form_files
-from darkroom import eventually, millis, slow
+from darkroom import IS_SANITIZED, eventually, millis, slow
 
 SMALL = pictures.photo_jpeg(320, 240, 2)
 JPEG = ("Content-Type", "image/jpeg")
@@ -40,7 +40,6 @@ MALFORMED = {
     "TLS hello": b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + b"\xaa" * 64 + b"\r\n\r\n",
     "zeros": b"\0" * 64,
     "SSH": b"SSH-2.0-OpenSSH_9.2p1 Debian\r\n",
-    "bad version": b"GET /healthz HTTP/x.y\r\nHost: x\r\n\r\n",
     "bad protocol": b"GET /healthz HTTQ/1.1\r\nHost: x\r\n\r\n",
     "space in the path": b"GET /heal thz HTTP/1.1\r\nHost: x\r\n\r\n",
     "control in the path": b"GET /heal\x01thz HTTP/1.1\r\nHost: x\r\n\r\n",
@@ -97,11 +96,12 @@ def test_bad_chunks(daemon, body):
 
 
 @pytest.mark.parametrize("data", [SMALL, b""])
-def test_chunk_extensions_and_trailers(daemon, data):
-    body = b"%X;name=value;q=\"a b\"\r\n%b\r\n" % (len(data), data) if data else b""
+@pytest.mark.parametrize("extension", [b"", b";name", b";name=value", b';name="quoted value"'])
+def test_chunk_extensions_and_trailers(daemon, data, extension):
+    body = b"%X%b\r\n%b\r\n" % (len(data), extension, data) if data else b""
     with daemon.client() as c:
         c.send(c.head("POST", "/images", None, [JPEG, ("Transfer-Encoding", "Chunked")])
-               + body + b"000\r\nX-Trailer: 1\r\n\r\n")
+               + body + b"000" + extension + b"\r\nX-Trailer: 1\r\n\r\n")
         assert c.answer().status == (201 if data else 400)
         assert c.is_open()
 
@@ -125,7 +125,8 @@ def test_absolute_form(daemon):
     assert answer.status == 200
 
 
-@pytest.mark.parametrize("version, statuses", [("HTTP/2.0", (505,)), ("HTTP/0.9", (400, 505)), ("HTTP/3.1", (400, 505)),
+@pytest.mark.parametrize("version, statuses", [("HTTP/2.0", (505,)), ("HTTP/0.9", (400, 505)), ("HTTP/3.1", (400, 505)), ("HTTP/x.y", (400, 505)),
+                                              
                                                ("HTTP/1.9", (200, 400, 505))])
 def test_versions(daemon, version, statuses):
     answer, closed = raw(daemon, f"GET /healthz {version}\r\nHost: x\r\n\r\n".encode())
@@ -171,7 +172,6 @@ KIND, BODY = form([("f", "a.jpg", "image/jpeg", SMALL)])
     ("no last boundary", KIND, BODY[:-18]),
     ("last boundary cut", KIND, BODY[:-4]),
     ("part without blank line", KIND, b"--a-boundary\r\nContent-Disposition: form-data; name=f\r\n--a-boundary--\r\n"),
-    ("part without disposition", KIND, BODY.replace(b"Content-Disposition", b"X-Other")),
     ("header without colon", KIND, BODY.replace(b"Content-Disposition:", b"Content-Disposition")),
     ("binary", KIND, bytes(range(256)) * 50),
 ])
@@ -415,29 +415,27 @@ def test_connections(start):
 
 
 def test_body_memory(start):
-    """Bodies under way may not take more than the memory budget; 503, or 413 for one that never can."""
-    daemon = start("limits.memory_budget=32M", "limits.body_bytes=16M")
+    """Bodies under way may not take more than their share of the memory; who has to wait too long for it is told."""
+    daemon = start("limits.memory_budget=32M", "limits.body_bytes=16M", f"limits.body_timeout={millis(500)}",
+                   "limits.body_rate=1")
     length, clients = 14 << 20, [daemon.client() for _ in range(6)]
     for c in clients:
         c.send(c.head("POST", "/images", None, [JPEG, ("Content-Length", str(length))]) + SMALL)
-    answers = []
+    refused = 0
     for c in clients:
-        c.socket.settimeout(slow(1))
+        c.socket.settimeout(slow(1.5))
         try:
-            answers.append(c.answer())
+            answer = c.answer()
+            assert (answer.status, answer.slug, answer["retry-after"]) == (503, "overloaded", "1"), answer
+            assert "limits.memory_budget" in answer.json()["detail"]
+            refused += 1
         except socket.timeout:
             pass
-        c.socket.settimeout(slow(20))
-    assert answers, "84 MB of bodies within 32 MB"
-    for answer in answers:
-        assert answer.status in (503, 413), answer
-        if answer.status == 503:
-            assert answer.slug == "overloaded" and answer["retry-after"] == "1"
-        assert answer.json()["limit"] == "limits.memory_budget"
+    assert refused in (4, 5), "84 MB of bodies within 32 MB"
     for c in clients:
         c.close()
     assert eventually(lambda: daemon.upload(SMALL).status == 201)
-    assert daemon.resident_bytes() < (400 << 20)
+    assert daemon.resident_bytes() < (200 << 20) * (4 if IS_SANITIZED else 1)
 
 
 def test_store_that_fails(start):

@@ -1,0 +1,260 @@
+/*
+ * form_decode.c - makes an upload of a request's body: one image per part of a form that is a file, or the whole body.
+ *
+ * Images are slices of the body, never copies. Parts that are no JPEG are noted here already. Touches neither socket nor
+ * loop, so it may have a queue and threads of its own. STAGE_SHARED, pass-through.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "../src/log.h"
+#include "http/conn.h"
+#include "http/multipart.h"
+#include "http/port.h"
+#include "image.h"
+#include "server.h"
+#include "stages.h"
+
+/* The parts of a form that are files. */
+struct file_list {
+	struct multipart_part *part;
+	unsigned count, room;
+	uint64_t part_count; /* with those that are plain fields */
+};
+
+/* ---- what a body is, if it is no JPEG ------------------------------------------------------------- */
+
+static bool is_jpeg(const uint8_t *data, size_t size)
+{
+	return size >= 3 && data[0] == 0xff && data[1] == 0xd8 && data[2] == 0xff;
+}
+
+/* A name for what the first bytes look like, or NULL: "it is a PNG" helps more than four hexadecimal numbers. */
+static const char *format_name(const uint8_t *data, size_t size)
+{
+	static const struct {
+		size_t at;
+		const char *bytes, *name;
+	} formats[] = {
+		{ 0, "\x89PNG", "PNG" },     { 0, "GIF8", "GIF" },     { 8, "WEBP", "WebP" },       { 4, "ftypheic", "HEIC" },
+		{ 4, "ftypmif1", "HEIF" },   { 4, "ftypavif", "AVIF" }, { 0, "II*", "TIFF or raw" }, { 0, "MM", "TIFF or raw" },
+		{ 0, "BM", "BMP" },          { 0, "%PDF", "PDF" },      { 0, "PK\x03\x04", "ZIP" },  { 0, "\xff\x0a", "JPEG XL" },
+		{ 0, "<svg", "SVG" },        { 0, "<?xml", "XML" },
+	};
+
+	for (size_t i = 0; i < COUNT_OF(formats); i++) {
+		size_t length = strlen(formats[i].bytes);
+
+		if (size >= formats[i].at + length && memcmp(data + formats[i].at, formats[i].bytes, length) == 0)
+			return formats[i].name;
+	}
+	return NULL;
+}
+
+static void no_jpeg(struct problem *p, const char *what, const uint8_t *data, size_t size)
+{
+	static const char slug[] = "unsupported-media-type";
+	const char *name = format_name(data, size);
+
+	if (size == 0)
+		problem_set(p, 415, slug, "the %s is empty; a JPEG is expected", what);
+	else if (name)
+		problem_set(p, 415, slug, "the %s looks like %s; a JPEG is expected", what, name);
+	else if (size >= 3)
+		problem_set(p, 415, slug, "the %s begins with %02x %02x %02x; a JPEG begins with ff d8 ff", what, data[0], data[1],
+		            data[2]);
+	else
+		problem_set(p, 415, slug, "the %s has %zu bytes; a JPEG begins with ff d8 ff", what, size);
+}
+
+/* ---- making the upload ---------------------------------------------------------------------------- */
+
+static int refuse_no_memory(struct conn *c)
+{
+	problem_set(&c->problem, 503, "overloaded", "no memory");
+	return -1;
+}
+
+/* The upload owns the body from now on. */
+static struct upload *make_upload(struct server *s, struct conn *c, unsigned images_max, unsigned bad_parts_max)
+{
+	struct upload *u = upload_new(s, c->body, c->body_reserved, images_max, bad_parts_max);
+
+	if (!u)
+		return NULL;
+	u->client = c->client;
+	u->respond_after_decode = c->request.prefers_async || s->conf->server.respond_after == CONF_RESPOND_DECODE;
+	c->upload = u;
+	c->body = NULL;
+	c->body_reserved = 0;
+	c->body_size = c->body_room = 0;
+	return u;
+}
+
+static int decode_raw(struct server *s, struct conn *c)
+{
+	const uint8_t *body = c->body;
+	size_t size = c->body_size;
+
+	if (!is_jpeg(body, size)) {
+		no_jpeg(&c->problem, "body", body, size);
+		return -1;
+	}
+	struct upload *u = make_upload(s, c, 1, 0);
+
+	if (!u || !upload_add_image(u, body, size, "", 0, "", 0))
+		return refuse_no_memory(c);
+	return 0;
+}
+
+/* One more file. False: no memory. */
+static bool list_add(struct file_list *list, const struct multipart_part *part)
+{
+	if (list->count == list->room) {
+		unsigned room = list->room ? list->room * 2 : 8;
+		struct multipart_part *more = realloc(list->part, room * sizeof *more);
+
+		if (!more)
+			return false;
+		list->part = more;
+		list->room = room;
+	}
+	list->part[list->count++] = *part;
+	return true;
+}
+
+static bool is_file(const struct multipart_part *part, const char *body)
+{
+	return part->has_file_name || slice_begins(span_slice(part->type, body), "image/");
+}
+
+/* 0, or -1 with the problem set. The list is the caller's to free in any case. */
+static int list_files(struct server *s, struct conn *c, struct file_list *list)
+{
+	const char *body = (const char *)c->body;
+	uint64_t max = s->conf->limits.parts;
+	char boundary[BOUNDARY_MAX];
+	const char *error = NULL;
+	size_t length = field_boundary(request_value(&c->request, REQUEST_CONTENT_TYPE, c->input + c->begin), boundary, &error);
+	struct multipart m;
+	struct multipart_part part;
+	enum multipart_result result;
+
+	assert(length > 0); /* http_parse has looked */
+	multipart_init(&m, boundary, length, (size_t)s->conf->limits.header_bytes);
+	while ((result = multipart_next(&m, body, c->body_size, true, &part)) == MULTIPART_PART) {
+		/* Those over the limit are counted, for the message. */
+		if (++list->part_count <= max && is_file(&part, body) && !list_add(list, &part))
+			return refuse_no_memory(c);
+	}
+	if (result == MULTIPART_BAD) {
+		problem_set(&c->problem, 400, "malformed-form", "%s (at byte %zu of the body)", m.error, m.at);
+		return -1;
+	}
+	if (list->part_count > max) {
+		problem_set_limit(&c->problem, 413, "too-many-parts", "limits.parts", max, list->part_count);
+		return -1;
+	}
+	if (list->count == 0) {
+		problem_set(&c->problem, 400, "no-image", "none of the form's %llu parts has a file name or an image type",
+		            (unsigned long long)list->part_count);
+		return -1;
+	}
+	return 0;
+}
+
+/* 0 or -1: no memory. */
+static int add_part(struct upload *u, const char *body, const struct multipart_part *part)
+{
+	const uint8_t *data = (const uint8_t *)body + part->body.at;
+	char name[UPLOAD_FIELD_MAX], file_name[UPLOAD_FIELD_MAX];
+	size_t name_length = multipart_text(span_slice(part->name, body), false, name, sizeof name);
+	size_t file_name_length =
+		multipart_text(span_slice(part->file_name, body), part->is_file_name_extended, file_name, sizeof file_name);
+
+	if (is_jpeg(data, part->body.length))
+		return upload_add_image(u, data, part->body.length, name, name_length, file_name, file_name_length) ? 0 : -1;
+	no_jpeg(upload_add_bad_part(u, name, name_length, file_name, file_name_length), "part", data, part->body.length);
+	u->bad_part[u->bad_part_count - 1].images_before = u->image_count;
+	return 0;
+}
+
+static int decode_form(struct server *s, struct conn *c)
+{
+	struct file_list list = { .part = NULL };
+	const char *body = (const char *)c->body;
+	int err = list_files(s, c, &list);
+
+	if (!err) {
+		struct upload *u = make_upload(s, c, list.count, list.count);
+
+		err = u ? 0 : -1;
+		if (u)
+			u->is_form = true;
+		for (unsigned i = 0; i < list.count && !err; i++)
+			err = add_part(u, body, &list.part[i]);
+		if (err)
+			refuse_no_memory(c);
+	}
+	free(list.part);
+	return err;
+}
+
+/* ---- the stage ------------------------------------------------------------------------------------ */
+
+static void send_back(struct visit *v, struct conn *c, enum conn_state state)
+{
+	c->state = state;
+	visit_send_to(v, STAGE_ACCEPT_READ, c->instance, &c->event);
+}
+
+static void refuse(struct visit *v, struct conn *c)
+{
+	if (c->upload)
+		upload_unref(c->upload);
+	c->upload = NULL;
+	send_back(v, c, CONN_REFUSE);
+}
+
+static void decode(struct visit *v, struct conn *c)
+{
+	struct server *s = visit_app(v);
+	struct slice type = request_value(&c->request, REQUEST_CONTENT_TYPE, c->input + c->begin), params;
+	struct problem problem;
+	int err;
+
+	if (slice_is(field_word(type, &params), "multipart/form-data"))
+		err = decode_form(s, c);
+	else
+		err = decode_raw(s, c);
+	if (err) {
+		refuse(v, c);
+		return;
+	}
+	if (c->upload->image_count == 0) {
+		send_back(v, c, CONN_UPLOADED); /* every part is a bad one */
+		return;
+	}
+	c->state = CONN_UPLOADED;
+	visit_aside(v, &c->event);
+	if (upload_start(v, c->upload, &c->event, c->instance, &problem)) {
+		visit_resume(v, &c->event);
+		c->problem = problem;
+		refuse(v, c);
+	}
+}
+
+static unsigned form_decode_handle(struct visit *v, struct event *const *batch, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++)
+		decode(v, conn_of(batch[i]));
+	return n;
+}
+
+const struct stage_class stage_form_decode = {
+	.name = "form_decode",
+	.kind = STAGE_SHARED,
+	.batch_max = 16,
+	.pass_through = true,
+	.handle = form_decode_handle,
+};

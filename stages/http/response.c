@@ -1,0 +1,163 @@
+/* response.c - builds and writes responses. One writev for header and text, sendfile for files. */
+#include "response.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/sendfile.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "../../src/check.h"
+
+static const struct {
+	unsigned status;
+	const char *reason;
+} reasons[] = {
+	{ 200, "OK" },
+	{ 201, "Created" },
+	{ 202, "Accepted" },
+	{ 204, "No Content" },
+	{ 206, "Partial Content" },
+	{ 304, "Not Modified" },
+	{ 400, "Bad Request" },
+	{ 404, "Not Found" },
+	{ 405, "Method Not Allowed" },
+	{ 408, "Request Timeout" },
+	{ 411, "Length Required" },
+	{ 413, "Content Too Large" },
+	{ 415, "Unsupported Media Type" },
+	{ 416, "Range Not Satisfiable" },
+	{ 417, "Expectation Failed" },
+	{ 422, "Unprocessable Content" },
+	{ 429, "Too Many Requests" },
+	{ 431, "Request Header Fields Too Large" },
+	{ 500, "Internal Server Error" },
+	{ 501, "Not Implemented" },
+	{ 503, "Service Unavailable" },
+	{ 505, "HTTP Version Not Supported" },
+	{ 507, "Insufficient Storage" },
+};
+
+const char *response_reason(unsigned status)
+{
+	for (size_t i = 0; i < COUNT_OF(reasons); i++) {
+		if (reasons[i].status == status)
+			return reasons[i].reason;
+	}
+	return status < 500 ? "Refused" : "Failed";
+}
+
+void response_init(struct response *r)
+{
+	memset(r, 0, sizeof *r);
+	r->file = -1;
+}
+
+void response_reset(struct response *r)
+{
+	text_fini(&r->body);
+	if (r->file >= 0)
+		close(r->file);
+	response_init(r);
+}
+
+void response_start(struct response *r, unsigned status, size_t body_max)
+{
+	response_reset(r);
+	r->status = status;
+	text_init(&r->head, r->buffer, sizeof r->buffer);
+	text_init_growable(&r->body, body_max);
+	text_printf(&r->head, "HTTP/1.1 %u %s\r\nServer: darkroom\r\n", status, response_reason(status));
+}
+
+void response_file(struct response *r, int fd, uint64_t at, uint64_t length)
+{
+	assert(r->file < 0);
+	assert(r->body.length == 0);
+	r->file = fd;
+	r->file_at = (off_t)at;
+	r->file_left = length;
+}
+
+void response_field(struct response *r, const char *format, ...)
+{
+	char line[RESPONSE_HEAD_MAX];
+	va_list args;
+
+	va_start(args, format);
+	int length = vsnprintf(line, sizeof line, format, args);
+	va_end(args);
+	if (length < 0 || (size_t)length >= sizeof line) {
+		r->head.overflowed = true;
+		return;
+	}
+	text_put(&r->head, line, (size_t)length);
+	text_puts(&r->head, "\r\n");
+}
+
+bool response_finish(struct response *r, const char *connection, bool is_head)
+{
+	uint64_t length = r->file >= 0 ? r->file_left : r->body.length;
+
+	/* RFC 9110 8.6: not with 204, and 304 would have to say the length of the 200. */
+	if (r->status != 204 && r->status != 304)
+		text_printf(&r->head, "Content-Length: %llu\r\n", (unsigned long long)length);
+	if (connection)
+		text_printf(&r->head, "Connection: %s\r\n", connection);
+	text_puts(&r->head, "\r\n");
+	if (is_head)
+		r->file_left = 0;
+	r->body_length = is_head ? 0 : r->body.length;
+	return !r->head.overflowed && !r->body.overflowed;
+}
+
+/* Header and text: what is left of them in one call. 1, 0 or -errno. */
+static int send_text(struct response *r, int fd, uint64_t *sent)
+{
+	size_t total = r->head.length + r->body_length;
+
+	while (r->sent < total) {
+		size_t head_sent = r->sent < r->head.length ? r->sent : r->head.length;
+		size_t body_sent = r->sent - head_sent;
+		struct iovec iov[2] = {
+			{ r->head.data + head_sent, r->head.length - head_sent },
+			{ r->body.data ? r->body.data + body_sent : NULL, r->body_length - body_sent },
+		};
+		const struct msghdr message = { .msg_iov = iov, .msg_iovlen = r->body_length ? 2 : 1 };
+		ssize_t n = sendmsg(fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT | (r->file_left ? MSG_MORE : 0));
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return errno == EAGAIN || errno == EWOULDBLOCK ? 0 : -errno;
+		r->sent += (size_t)n;
+		*sent += (uint64_t)n;
+	}
+	return 1;
+}
+
+int response_send(struct response *r, int fd, size_t max_bytes, uint64_t *sent)
+{
+	int result = send_text(r, fd, sent);
+
+	while (result == 1 && r->file_left > 0) {
+		if (max_bytes == 0)
+			return 0;
+		size_t size = r->file_left < max_bytes ? (size_t)r->file_left : max_bytes;
+		ssize_t n = sendfile(fd, r->file, &r->file_at, size);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return errno == EAGAIN || errno == EWOULDBLOCK ? 0 : -errno;
+		if (n == 0)
+			return -EIO; /* the file is shorter than it was: the promised length cannot be kept */
+		r->file_left -= (uint64_t)n;
+		*sent += (uint64_t)n;
+		max_bytes -= (size_t)n;
+	}
+	return result;
+}

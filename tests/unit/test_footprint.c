@@ -1,0 +1,187 @@
+/* test_footprint.c - the memory that an image is said to need, against what it takes. */
+#include <malloc.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "../../src/check.h"
+#include "../../src/conf.h"
+#include "../../src/mem/pool.h"
+#include "../../stages/pixel/encoder.h"
+#include "../../stages/pixel/footprint.h"
+#include "../../stages/pixel/picture.h"
+#include "../../stages/pixel/resample.h"
+#include "../../stages/plan.h"
+#include "../../stages/stages.h"
+#include "jpeg_structures.h"
+
+static struct decoder decoder;
+static struct encoder encoder;
+static struct resampler resampler;
+static struct conf conf;
+static struct plan plan;
+
+static void plan_make(const char *const *operations)
+{
+	unsigned at;
+	char error[256];
+
+	memset(&conf, 0, sizeof(conf));
+	for (; *operations; operations++) {
+		struct conf_variant *v = &conf.variant[conf.variant_count++];
+
+		snprintf(v->name, sizeof(v->name), "v%u", conf.variant_count);
+		snprintf(v->operations, sizeof(v->operations), "%s", *operations);
+	}
+	assert_int_equal(plan_build(&plan, &conf, &at, error, sizeof(error)), 0);
+}
+
+static int64_t heap_bytes(void)
+{
+	struct mallinfo2 m = mallinfo2(); /* zeros under the address sanitizer */
+
+	return (int64_t)(m.uordblks + m.hblkhd);
+}
+
+/* Runs the whole plan and lets go of nothing. Returns the most that the heap grew by. */
+static int64_t run_plan(const uint8_t *jpeg, size_t size, int64_t *bound)
+{
+	const unsigned quality[CONF_VARIANT_MAX] = {80, 80, 80, 80, 80};
+	struct picture *result[PLAN_STEP_MAX] = {NULL}, *root;
+	uint8_t *file[PLAN_STEP_MAX] = {NULL};
+	struct footprint f = {.orientation = 6};
+	enum decoder_result r;
+	int64_t before, most;
+	size_t n;
+	int w, h;
+
+	pool_thread_fini();
+	assert_int_equal(decoder_open(&decoder, jpeg, size), DECODER_MORE);
+	f.height = (int)decoder.in.image_width;
+	f.width = (int)decoder.in.image_height;
+	footprint_root_size(&plan, f.width, f.height, f.orientation, &w, &h);
+	decoder_choose(&decoder, w, h);
+	f.color_space = (int)decoder.in.jpeg_color_space;
+	f.plane_count = decoder_shapes(&decoder, f.shape);
+	f.working_bytes = decoder_working_bytes(&decoder);
+	*bound = (int64_t)footprint_bytes(&f, &plan, quality);
+	before = heap_bytes();
+	r = decoder_start(&decoder, 100, true);
+	while (r == DECODER_MORE)
+		r = decoder_advance(&decoder, 100);
+	assert_int_equal(r, DECODER_DONE);
+	most = heap_bytes() - before;
+	root = decoder_take(&decoder);
+	decoder_close(&decoder);
+	for (unsigned i = 0; i < plan.step_count; i++) {
+		const struct plan_step *s = &plan.step[i];
+		struct picture *in = s->parent == PLAN_ROOT ? root : result[s->parent];
+		bool is_root = s->parent == PLAN_ROOT;
+
+		step_size(&plan, i, f.width, f.height, is_root ? f.width : in->width, is_root ? f.height : in->height, &w, &h);
+		if (s->stage == STAGE_SCALE)
+			result[i] = picture_scale(&resampler, in, w, h, is_root ? f.orientation : 1);
+		else if (s->stage == STAGE_BLUR)
+			result[i] = picture_blur(&resampler, in, s->sigma);
+		else
+			assert_int_equal(encoder_encode(&encoder, 0, in, NULL, 0, &file[i], &n), 0);
+		assert_true(result[i] || file[i]);
+		/* the pool still keeps the step's scratch */
+		if (heap_bytes() - before > most)
+			most = heap_bytes() - before;
+		pool_thread_fini();
+	}
+	for (unsigned i = 0; i < plan.step_count; i++) {
+		picture_unref(result[i]);
+		pool_put(file[i]);
+	}
+	picture_unref(root);
+	return most;
+}
+
+static void memory_is_bounded_as_foretold(void **state)
+{
+	static const char *const plans[][5] = {
+		{"scale 800x800 inside", "scale 160x160 inside", "scale 800x800 inside, blur 8", NULL},
+		{"", "blur 3", "scale 300x300 inside", "scale 50x50 inside, blur 1", NULL},
+		{"scale 7x7 inside", NULL},
+	};
+	static const int sizes[][2] = {{500, 300}, {16, 16}, {2000, 20}, {201, 353}};
+	double worst = 0;
+
+	(void)state;
+	for (size_t n = 0; n < COUNT_OF(structures) * COUNT_OF(sizes); n++) {
+		struct fixture f = structures[n / COUNT_OF(sizes)];
+		uint8_t *jpeg;
+		size_t size;
+
+		if (f.is_raw)
+			continue;
+		f.width = sizes[n % COUNT_OF(sizes)][0];
+		f.height = sizes[n % COUNT_OF(sizes)][1];
+		jpeg = fixture_make(&f, &size);
+		for (size_t p = 0; p < COUNT_OF(plans); p++) {
+			int64_t bound, most;
+
+			plan_make(plans[p]);
+			most = run_plan(jpeg, size, &bound);
+			if (most > bound)
+				fail_msg("%s %dx%d plan %zu: %lld of %lld bytes", f.name, f.width, f.height, p, (long long)most,
+				         (long long)bound);
+			if (most > 1 << 19 && (double)bound / (double)most > worst)
+				worst = (double)bound / (double)most;
+		}
+		free(jpeg);
+	}
+	print_message("the bound is at most %.1f times what was needed\n", worst);
+}
+
+/* Numbers that no test can run: they must neither overflow nor be small. */
+static void bombs_are_expensive(void **state)
+{
+	static const char *const whole[] = {"", NULL};
+	const unsigned quality[CONF_VARIANT_MAX] = {80};
+	struct footprint f = {.plane_count = 4, .color_space = JCS_CMYK, .width = 65500, .height = 65500, .orientation = 5};
+
+	(void)state;
+	plan_make(whole);
+	for (unsigned c = 0; c < 4; c++)
+		picture_shapes(&f.shape[c], 1, 65500, 65500);
+	f.working_bytes = UINT64_C(65500) * 65500 * 8;
+	assert_true(footprint_bytes(&f, &plan, quality) > UINT64_C(65500) * 65500 * 12);
+	assert_true(footprint_bytes(&f, &plan, quality) < UINT64_C(65500) * 65500 * 40);
+}
+
+static int setup(void **state)
+{
+	static const unsigned quality[] = {80};
+
+	(void)state;
+	resampler_init(&resampler);
+	return decoder_init(&decoder) || encoder_init(&encoder, quality, 1);
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	decoder_fini(&decoder);
+	encoder_fini(&encoder);
+	pool_thread_fini();
+	return 0;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(memory_is_bounded_as_foretold),
+		cmocka_unit_test(bombs_are_expensive),
+	};
+
+	return cmocka_run_group_tests(tests, setup, teardown);
+}
