@@ -160,7 +160,7 @@ int graph_new(struct graph **out, const struct conf *conf, void *app, size_t que
 	if (!err)
 		err = schedule_new(g, conf, &schedule);
 	if (!err)
-		g->port_count = schedule->port_count;
+		g->port_count = schedule->listener_count;
 	atomic_init(&g->schedule, schedule);
 	if (err) {
 		graph_free(g);

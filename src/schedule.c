@@ -136,7 +136,8 @@ static unsigned threads_of_group(const struct conf *conf, enum graph_group group
 static void assign_others(struct schedule *s, const struct conf *conf, unsigned cores)
 {
 	/* Reading, parsing and small answers take a few per cent of the image work: one port for four cores is ample. */
-	s->port_count = threads_of_group(conf, GRAPH_GROUP_PORT, (cores + 3) / 4);
+	s->listener_count = threads_of_group(conf, GRAPH_GROUP_PORT, (cores + 3) / 4);
+	s->port_count = s->listener_count;
 	s->disk_count = threads_of_group(conf, GRAPH_GROUP_DISK, cores / 4 > 2 ? cores / 4 : 2);
 	if (s->policy->mechanism != POLICY_INLINE)
 		return;

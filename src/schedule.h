@@ -51,6 +51,7 @@ struct schedule {
 	bool is_bound;             /* workers to cores; pools of SEDA float */
 	bool is_one_connection_each; /* ports: thread-per-connection */
 	unsigned port_count, disk_count;
+	unsigned listener_count;   /* ports of policies other than thread-per-connection: one listener each */
 	bool is_dynamic;           /* SEDA's controllers are on */
 };
 
