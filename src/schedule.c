@@ -12,12 +12,6 @@
 
 #define SEDA_THREADS_DEFAULT 2 /* of a pool whose size is not configured */
 
-static void complain(struct text *errors, const char *message)
-{
-	if (errors)
-		text_printf(errors, "%s\n", message);
-}
-
 static uint64_t own_or_global(uint64_t own, uint64_t global)
 {
 	return own ? own : global;
@@ -92,7 +86,7 @@ static void set_stage(struct schedule *s, const struct conf *conf, unsigned inde
 }
 
 /* SEDA: each stage that has a queue gets a pool of its own. */
-static int assign_pools(struct schedule *s, const struct conf *conf, uint32_t main_stages, struct text *errors)
+static int assign_pools(struct schedule *s, const struct conf *conf, uint32_t main_stages, struct text *error)
 {
 	for (unsigned i = 0; i < graph_row_count; i++) {
 		uint64_t threads = conf->stage[i].threads == CONF_AUTO ? SEDA_THREADS_DEFAULT : conf->stage[i].threads;
@@ -101,7 +95,9 @@ static int assign_pools(struct schedule *s, const struct conf *conf, uint32_t ma
 			continue;
 		for (uint64_t k = 0; k < threads; k++) {
 			if (s->worker_count == CONF_THREADS_MAX) {
-				complain(errors, "scheduler.policy = seda: the pools (stage.NAME.threads) have more threads together than the 64 that there can be");
+				if (error)
+					text_printf(error, "the stages' pools have more than %d threads together: expected less in "
+					                   "stage.NAME.threads", CONF_THREADS_MAX);
 				return -EINVAL;
 			}
 			s->visit_set[s->worker_count++] = UINT32_C(1) << i;
@@ -148,7 +144,7 @@ static void assign_others(struct schedule *s, const struct conf *conf, unsigned 
 		s->port_count = connections > CONF_THREADS_MAX ? CONF_THREADS_MAX : connections;
 }
 
-int schedule_build(struct schedule *s, const struct conf *conf, unsigned cores, struct text *errors)
+int schedule_build(struct schedule *s, const struct conf *conf, unsigned cores, struct text *error)
 {
 	uint32_t main_stages = 0;
 	int err = 0;
@@ -169,7 +165,7 @@ int schedule_build(struct schedule *s, const struct conf *conf, unsigned cores, 
 	s->is_bound = s->policy->mechanism != POLICY_POOL;
 	s->is_dynamic = s->policy->mechanism == POLICY_POOL && conf->scheduler.dynamic == CONF_YES;
 	if (s->policy->mechanism == POLICY_POOL)
-		err = assign_pools(s, conf, main_stages & ~s->pass_through, errors);
+		err = assign_pools(s, conf, main_stages & ~s->pass_through, error);
 	else
 		assign_cores(s, conf, main_stages, cores);
 	assign_others(s, conf, cores);

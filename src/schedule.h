@@ -56,9 +56,9 @@ struct schedule {
 };
 
 /*
- * Fills *s. cores: what the process may use (CPU quota). Returns 0, or -EINVAL with a line for each contradiction in errors (NULL:
- * they are not wanted). A pure function.
+ * Fills *s. cores: what the process may use (CPU quota). Returns 0, or -EINVAL with the contradiction in error (NULL: it is not
+ * wanted). A pure function.
  */
-int schedule_build(struct schedule *s, const struct conf *conf, unsigned cores, struct text *errors);
+int schedule_build(struct schedule *s, const struct conf *conf, unsigned cores, struct text *error);
 
 #endif

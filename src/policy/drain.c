@@ -31,7 +31,7 @@ static unsigned drain_next(void *state, struct policy_in in)
 
 const struct policy_class policy_drain = {
 	.name = "drain",
-	.help = "one thread per core; the last stage that has work, images kept on the core that holds their pixels, smallest first",
+	.help = "one thread per core; the last stage that has work; images stay on their core, the smallest is begun first",
 	.mechanism = POLICY_POLL,
 	.wants_ready = true,
 	.reset = drain_reset,
