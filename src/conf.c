@@ -86,7 +86,7 @@ static const struct conf_key keys[] = {
 	{ KEY(scheduler, "cutoff", cutoff_us, CONF_TYPE_US), .min = 100, .max = 10000000, .fallback = "5ms",
 	  .help = "with service = cutoff: a decode that takes longer is set aside, and goes on at a later visit" },
 	{ KEY(scheduler, "discipline", discipline, CONF_TYPE_CHOICE), .choices = discipline_choices, .fallback = "auto",
-	  .help = "which event is next: fcfs, the oldest; lcfs, the youngest on this thread's own stack, then the oldest; srpt,\n"
+	  .help = "which event is next: fcfs, the oldest; lcfs, mostly the youngest on this thread's own stack; srpt,\n"
 	          "the smallest; auto: for policy drain lcfs, and srpt where images come in, else fcfs" },
 	{ KEY(scheduler, "age", age_ms, CONF_TYPE_MS), .min = 1, .max = MS_PER_HOUR, .fallback = "1s",
 	  .help = "with discipline srpt, what has waited for so long is served first, whatever its size" },

@@ -172,7 +172,7 @@ int graph_new(struct graph **out, const struct conf *conf, void *app, size_t que
 
 static void drop_tokens(struct group *grp)
 {
-	while (queue_try_pop(&grp->tokens))
+	while (central_take(grp))
 		continue;
 }
 
@@ -254,15 +254,15 @@ static void wait_for_adoption(struct graph *g, const struct schedule *schedule)
 	}
 }
 
-/* What was queued before tokens were given out has none; too many do no harm. */
+/* What was queued before tokens were given out has none. */
 static void give_tokens(struct graph *g)
 {
 	for (unsigned i = 0; i < graph_row_count; i++) {
 		struct stage *s = &g->stage[i];
 		size_t waiting = s->group->id == GRAPH_GROUP_MAIN ? stage_queue_length(s->queue) : 0;
 
-		while (waiting-- && queue_try_push(&s->group->tokens, s, 0))
-			continue;
+		while (waiting--)
+			central_give(s);
 	}
 }
 
@@ -281,12 +281,12 @@ int graph_switch(struct graph *g, const struct conf *conf)
 	atomic_store_explicit(&g->schedule, schedule, memory_order_release);
 	wake_everybody(g);
 	wait_for_adoption(g, schedule);
-	if (schedule->policy->mechanism == POLICY_CENTRAL) {
+	if (schedule->policy->mechanism == POLICY_CENTRAL)
 		give_tokens(g);
-		wake_everybody(g);
-	} else {
+	else
 		drop_tokens(&g->group[GRAPH_GROUP_MAIN]);
-	}
+	/* Who pushed by the old schedule may have woken a worker that does not visit the stage by the new one. */
+	wake_everybody(g);
 	free_schedule(old);
 	return 0;
 }

@@ -11,6 +11,10 @@
 /* Inbox events handled before a source looks outside again, so that neither starves the other. */
 #define SOURCE_EVENTS_MAX 64
 
+/* With discipline lcfs the youngest is next, but every so often the oldest: of the queue, then of the stack, and so on. Else
+ * they might wait for as long as there is work. */
+#define OLDEST_EVERY 32
+
 static struct stage_counters *counters(const struct visit *v)
 {
 	return &v->worker->stage[v->stage->index];
@@ -56,16 +60,6 @@ static void end(struct visit *v, unsigned n)
 
 /* ---- from stage to stage -------------------------------------------------------------------------- */
 
-void stage_signal(struct stage *s, unsigned instance, struct worker *waker)
-{
-	/* Acquire: with the release that published it. */
-	const struct schedule *schedule = atomic_load_explicit(&s->graph->schedule, memory_order_acquire);
-
-	if (schedule->policy->mechanism == POLICY_CENTRAL && s->group->id == GRAPH_GROUP_MAIN)
-		queue_push(&s->group->tokens, s, 0);
-	idle_wake(s->group, stage_may_visit(s, schedule, instance), waker);
-}
-
 /* Onto the worker's own stack, if that is where the stage's events go. */
 static bool push_stack(struct worker *w, struct stage *s, struct event *ev)
 {
@@ -85,13 +79,16 @@ static bool push_stack(struct worker *w, struct stage *s, struct event *ev)
 
 static void push_queue(struct stage *s, unsigned instance, struct event *ev, enum event_state from, struct worker *waker)
 {
+	/* Acquire: with the release that published it. */
 	const struct schedule *schedule = atomic_load_explicit(&s->graph->schedule, memory_order_acquire);
 
 	event_change(ev, from, EVENT_QUEUED);
 	assert(s->kind != STAGE_PARTITIONED || instance < s->queue_count);
 	/* Admission bounds the events in being to what the queue holds. */
 	stage_queue_push(stage_queue(s, instance), ev, schedule->stage[s->index].by_size);
-	stage_signal(s, instance, waker);
+	if (group_is_central(s->group, schedule))
+		central_give(s);
+	idle_wake(s->group, stage_may_visit(s, schedule, instance), waker);
 }
 
 void stage_push(struct stage *s, unsigned instance, struct event *ev)
@@ -207,9 +204,20 @@ int visit_wake_fd(const struct visit *v)
 
 /* ---- visiting ------------------------------------------------------------------------------------- */
 
+static struct event *pop_stack(struct worker *w, struct stage *s)
+{
+	struct deque *stack = &w->stack[s->index];
+	unsigned turn = ++w->stack_turns[s->index];
+	struct event *ev = NULL;
+
+	if (turn % OLDEST_EVERY == 0)
+		ev = turn / OLDEST_EVERY % 2 ? stage_queue_pop(stage_queue(s, w->index), worker_schedule(w)->age_ns) : deque_steal(stack);
+	return ev ? ev : deque_pop(stack);
+}
+
 static struct event *pop(struct worker *w, struct stage *s)
 {
-	struct event *ev = rule_of(w, s)->use_stacks ? deque_pop(&w->stack[s->index]) : NULL;
+	struct event *ev = rule_of(w, s)->use_stacks ? pop_stack(w, s) : NULL;
 
 	return ev ? ev : stage_queue_pop(stage_queue(s, w->index), worker_schedule(w)->age_ns);
 }
@@ -339,20 +347,27 @@ static bool is_empty(const struct worker *w, const struct stage *s)
 	return deque_is_empty(&w->stack[s->index]) && stage_queue_is_empty(stage_queue(s, w->index));
 }
 
-/* If the stage is exclusive and taken, goes on; nobody waits. */
-static size_t serve_exclusive(struct worker *w, struct stage *s)
+bool stage_offers_work(const struct stage *s, const struct worker *w)
 {
+	return !is_empty(w, s) && !atomic_load_explicit(&s->is_taken, memory_order_relaxed);
+}
+
+/* If the stage is taken, goes on; nobody waits. is_once: one event, else as the regime says. */
+static size_t serve_exclusive(struct worker *w, struct stage *s, bool is_once)
+{
+	bool untouched;
+
 	/* Acquire: with the release below, so that visits follow each other. */
 	if (atomic_exchange_explicit(&s->is_taken, true, memory_order_acquire))
 		return 0;
-	size_t total = serve(w, s);
+	size_t total = is_once ? serve_batch(w, s, 1, &untouched) : serve(w, s);
 
 	atomic_store_explicit(&s->is_taken, false, memory_order_release);
-	/* Others may have found it taken and gone to sleep, or dropped a token for it (idle_note); the fence orders our
-	 * letting go before our look at the queue, against their S5 before their look at is_taken. */
+	/* Others may have found it taken and gone to sleep (idle_note). The fence orders our letting go before our look at the
+	 * queue, against their S5 before their look at is_taken. */
 	atomic_thread_fence(memory_order_seq_cst);
 	if (!stage_queue_is_empty(stage_queue(s, w->index)))
-		stage_signal(s, w->index, w);
+		idle_wake(s->group, stage_may_visit(s, worker_schedule(w), w->index), w);
 	return total;
 }
 
@@ -362,7 +377,7 @@ bool visit_stage(struct worker *w, struct stage *s)
 	size_t total = 0;
 
 	if (!is_empty(w, s))
-		total = s->kind == STAGE_EXCLUSIVE && !s->class->poll ? serve_exclusive(w, s) : serve(w, s);
+		total = s->kind == STAGE_EXCLUSIVE && !s->class->poll ? serve_exclusive(w, s, false) : serve(w, s);
 	/* A worker with nothing but its source looks outside when it goes idle: one system call, not two. */
 	if (s->class->poll && (total || w->visit_set_count > 1))
 		total += visit_source(w, false);
@@ -370,11 +385,11 @@ bool visit_stage(struct worker *w, struct stage *s)
 	return total > 0;
 }
 
-bool visit_token(struct worker *w, struct stage *s)
+bool visit_once(struct worker *w, struct stage *s)
 {
 	struct stage_counters *c = &w->stage[s->index];
 	bool untouched;
-	size_t total = s->kind == STAGE_EXCLUSIVE ? serve_exclusive(w, s) : serve_batch(w, s, 1, &untouched);
+	size_t total = s->kind == STAGE_EXCLUSIVE ? serve_exclusive(w, s, true) : serve_batch(w, s, 1, &untouched);
 
 	counter_add(total ? &c->visits : &c->visits_empty, 1);
 	return total > 0;

@@ -39,6 +39,7 @@ struct stage {
 	unsigned queue_count;
 	/* anyone, atomic */
 	alignas(CACHE_LINE) _Atomic bool is_taken; /* exclusive: a worker is in it */
+	_Atomic unsigned tokens; /* policy color: that name this stage, see central.c */
 };
 
 /* What a worker measures of a stage over an interval, for policies that ask (rates.c). */
@@ -61,6 +62,7 @@ struct worker {
 	bool is_announced;    /* our bit was set in group->sleepers, and we have not looked at it since */
 	bool was_woken;       /* the bit had been cleared by a waker, who writes wake_fd */
 	bool is_interrupting; /* in a visit that a threshold brought about: no other may interrupt it */
+	unsigned stack_turns[STAGE_COUNT_MAX]; /* events taken while the stage's events went to our stack */
 	uint64_t last_visit_ns[STAGE_COUNT_MAX];
 	struct stage_rates rates[STAGE_COUNT_MAX]; /* by position in the visit set */
 	struct rate_sample sample[STAGE_COUNT_MAX];
@@ -81,7 +83,7 @@ struct group {
 	struct graph *graph;
 	struct stage *source;  /* the stage that looks outside, or NULL */
 	struct worker *workers; /* room for CONF_THREADS_MAX */
-	struct queue tokens;   /* policy color: one for each event that waits, naming its stage */
+	struct queue tokens;   /* policy color: stages, in the order of their turns, see central.c */
 	/* main thread writes, anyone reads */
 	_Atomic unsigned worker_count;
 	/* anyone, atomic: see idle.h; only the owner writes its searcher bit */
@@ -135,6 +137,12 @@ static inline struct stage_queue *stage_queue(const struct stage *s, unsigned in
 	return &s->queue[s->kind == STAGE_PARTITIONED ? instance : 0];
 }
 
+/* Whether the group's workers go by tokens. */
+static inline bool group_is_central(const struct group *g, const struct schedule *schedule)
+{
+	return schedule->policy->mechanism == POLICY_CENTRAL && g->id == GRAPH_GROUP_MAIN;
+}
+
 /* Workers that may visit the stage's queue of that instance. */
 static inline uint64_t stage_may_visit(const struct stage *s, const struct schedule *schedule, unsigned instance)
 {
@@ -143,11 +151,15 @@ static inline uint64_t stage_may_visit(const struct stage *s, const struct sched
 	return s->group->id == GRAPH_GROUP_MAIN ? schedule->stage[s->index].may_visit : UINT64_MAX;
 }
 
+/* visit.c: true if something waits there that the worker could serve now: a moment's view. If an exclusive stage is taken, there
+ * is not: its holder looks at the queue after letting go, and wakes (idle_note). */
+bool stage_offers_work(const struct stage *s, const struct worker *w);
+
 /* visit.c: serves the stage as its regime says; true if it handled an event. */
 bool visit_stage(struct worker *w, struct stage *s);
 
-/* visit.c: policy color: serves one event of the stage named by a token. */
-bool visit_token(struct worker *w, struct stage *s);
+/* visit.c: serves one event of the stage, whatever its regime. */
+bool visit_once(struct worker *w, struct stage *s);
 
 /* visit.c: serves one event from another worker's stack, if there is one. */
 bool visit_stolen(struct worker *w);
@@ -158,8 +170,12 @@ unsigned visit_source(struct worker *w, bool may_block);
 /* visit.c: moves what is on the worker's stacks to the stages' queues. */
 void visit_flush_stacks(struct worker *w);
 
-/* visit.c: tells the group that the stage has something: a token for policy color, and a wake-up. */
-void stage_signal(struct stage *s, unsigned instance, struct worker *waker);
+/* group/central.c: gives the stage a turn; takes the oldest turn, NULL if there is none. Any thread. */
+void central_give(struct stage *s);
+struct stage *central_take(struct group *g);
+
+/* group/central.c: serves one event of the stage whose turn it is; true if it did. */
+bool central_visit(struct worker *w, bool *had_token);
 
 /* group/poll.c: the body of a worker's thread, from its first visit until the group stops. */
 void worker_run(struct worker *w);

@@ -117,20 +117,9 @@ void idle_retract(struct worker *w)
 bool idle_sees_work(const struct worker *w)
 {
 	const struct schedule *schedule = worker_schedule(w);
-	bool is_central = schedule->policy->mechanism == POLICY_CENTRAL && w->group->id == GRAPH_GROUP_MAIN;
 
-	if (is_central && w->visit_set_count && !queue_is_empty(&w->group->tokens))
-		return true;
-	for (unsigned i = 0; i < w->visit_set_count; i++) {
-		const struct stage *s = w->visit_set[i];
-
-		if (!deque_is_empty(&w->stack[s->index]))
+	for (unsigned i = 0; i < w->visit_set_count; i++)
+		if (stage_offers_work(w->visit_set[i], w))
 			return true;
-		if (is_central || stage_queue_is_empty(stage_queue(s, w->index)))
-			continue;
-		/* Relaxed: if it is taken, its holder looks at the queue after letting go, and wakes. */
-		if (s->kind != STAGE_EXCLUSIVE || s->class->poll || !atomic_load_explicit(&s->is_taken, memory_order_relaxed))
-			return true;
-	}
 	return schedule->can_steal && w->visit_set_count && sees_stacks(w);
 }

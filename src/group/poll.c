@@ -126,17 +126,14 @@ static void idle(struct worker *w)
 	}
 }
 
-/* Which stages of the visit set seem to have something. */
+/* Which stages of the visit set seem to have something for us. */
 static uint64_t ready_stages(const struct worker *w)
 {
 	uint64_t ready = 0;
 
-	for (unsigned i = 0; i < w->visit_set_count; i++) {
-		const struct stage *s = w->visit_set[i];
-
-		if (!deque_is_empty(&w->stack[s->index]) || !stage_queue_is_empty(stage_queue(s, w->index)))
+	for (unsigned i = 0; i < w->visit_set_count; i++)
+		if (stage_offers_work(w->visit_set[i], w))
 			ready |= UINT64_C(1) << i;
-	}
 	return ready;
 }
 
@@ -155,15 +152,14 @@ static bool visit_next(struct worker *w, bool found, unsigned *misses)
 	return visit_stage(w, w->visit_set[w->policy->next(w->policy_state, in)]);
 }
 
-/* Policy color: the stage that the oldest token names. */
-static bool visit_central(struct worker *w, unsigned *misses)
+/* Policy color: the stage whose turn it is. */
+static bool visit_by_token(struct worker *w, unsigned *misses)
 {
-	struct stage *s = queue_try_pop(&w->group->tokens);
+	bool had_token, found = central_visit(w, &had_token);
 
-	if (s)
-		return visit_token(w, s);
-	*misses = UINT32_MAX;
-	return false;
+	if (!found && !had_token)
+		*misses = UINT32_MAX;
+	return found;
 }
 
 /* At a switch there is no way back: events are on their way to stages that this worker must be able to run. */
@@ -188,7 +184,7 @@ void worker_run(struct worker *w)
 			schedule = atomic_load_explicit(&w->group->graph->schedule, memory_order_acquire);
 			if (schedule != worker_schedule(w))
 				adopt_or_die(w, schedule);
-			is_central = schedule->policy->mechanism == POLICY_CENTRAL && w->group->id == GRAPH_GROUP_MAIN;
+			is_central = group_is_central(w->group, schedule);
 			/* A wave forward and backward passes every stage within 2 n visits; other policies may take
 			 * longer, and need not be waited for: idle() looks at every queue itself. */
 			round = w->visit_set_count < 2 ? w->visit_set_count : 2 * w->visit_set_count;
@@ -196,7 +192,7 @@ void worker_run(struct worker *w)
 			found = false;
 		}
 		if (w->visit_set_count)
-			found = is_central ? visit_central(w, &misses) : visit_next(w, found, &misses);
+			found = is_central ? visit_by_token(w, &misses) : visit_next(w, found, &misses);
 		if (found)
 			misses = 0;
 		else if (misses < UINT32_MAX)
