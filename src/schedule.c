@@ -144,13 +144,29 @@ static void assign_others(struct schedule *s, const struct conf *conf, unsigned 
 		s->port_count = connections > CONF_THREADS_MAX ? CONF_THREADS_MAX : connections;
 }
 
+/* Threads that take a connection each are ports, and an exclusive source has one port. */
+static int check_source(const struct schedule *s, const struct conf *conf, struct text *error)
+{
+	for (unsigned i = 0; i < graph_row_count && s->policy->mechanism == POLICY_INLINE; i++)
+		if (graph_rows[i].class->poll && kind_of(conf, i) == STAGE_EXCLUSIVE) {
+			if (error)
+				text_printf(error, "each of its threads needs a port, and there is one: expected stage.%s.kind = partitioned",
+				            graph_rows[i].class->name);
+			return -EINVAL;
+		}
+	return 0;
+}
+
 int schedule_build(struct schedule *s, const struct conf *conf, unsigned cores, struct text *error)
 {
 	uint32_t main_stages = 0;
-	int err = 0;
 
 	*s = (struct schedule){ .policy = policy_find(conf->scheduler.policy) };
 	assert(s->policy); /* validated with the configuration */
+	int err = check_source(s, conf, error);
+
+	if (err)
+		return err;
 	for (unsigned i = 0; i < graph_row_count; i++) {
 		if (is_pass_through(s, conf, i))
 			s->pass_through |= UINT32_C(1) << i;

@@ -239,15 +239,14 @@ static void take(struct visit *v, struct event *const *batch, unsigned n)
 	v->begin_ns = v->mark_ns = now;
 }
 
-/* One call of the handler with what there is, up to max events; the number handled, and *untouched put back. */
+/* One call of the handler with what there is, up to max events, at most the stage's batch; the number handled, and *untouched put back. */
 static unsigned serve_batch(struct worker *w, struct stage *s, unsigned max, bool *untouched)
 {
 	struct event *batch[VISIT_BATCH_MAX];
 	struct visit v;
 	unsigned n = 0;
 
-	if (max > s->class->batch_max)
-		max = s->class->batch_max;
+	assert(max <= s->class->batch_max);
 	while (n < max && (batch[n] = pop(w, s)))
 		n++;
 	if (n == 0)
@@ -265,7 +264,7 @@ static unsigned serve_batch(struct worker *w, struct stage *s, unsigned max, boo
 
 static size_t waiting(const struct worker *w, const struct stage *s)
 {
-	return stage_queue_length(stage_queue(s, w->index)) + !deque_is_empty(&w->stack[s->index]);
+	return stage_queue_length(stage_queue(s, w->index)) + deque_length(&w->stack[s->index]);
 }
 
 /* Another stage of the visit set whose threshold is exceeded, or NULL. */
@@ -286,16 +285,16 @@ static struct stage *exceeded(const struct worker *w, const struct stage *curren
 	return NULL;
 }
 
-/* Larus & Parkes 4.1.3: serves the stage that asks for it, then the visit goes on; not nested. */
-static void interrupt(struct worker *w, const struct stage *current)
+/* Larus & Parkes 4.1.3: the stage that asks for being served now; not nested. */
+static struct stage *interrupter(const struct worker *w, const struct stage *current)
 {
-	struct stage *s;
-
 	if (!worker_schedule(w)->has_thresholds || w->is_interrupting)
-		return;
-	s = exceeded(w, current, clock_ns());
-	if (!s)
-		return;
+		return NULL;
+	return exceeded(w, current, clock_ns());
+}
+
+static void interrupt(struct worker *w, struct stage *s)
+{
 	w->is_interrupting = true;
 	visit_stage(w, s);
 	w->is_interrupting = false;
@@ -325,16 +324,23 @@ static size_t serve(struct worker *w, struct stage *s)
 {
 	const struct stage_schedule *rule = rule_of(w, s);
 	uint64_t until = rule->service == SERVICE_TIME_GATED ? clock_ns() + rule->time_ns : UINT64_MAX;
+	/* After each event somebody may want to look at the clock, or at other stages. */
+	unsigned step = until != UINT64_MAX || worker_schedule(w)->has_thresholds ? 1 : s->class->batch_max;
 	size_t total = 0, max = gate(w, s);
 	bool untouched = false;
 
 	while (total < max && !untouched) {
-		unsigned n = serve_batch(w, s, max - total > UINT32_MAX ? UINT32_MAX : (unsigned)(max - total), &untouched);
+		unsigned n = serve_batch(w, s, max - total < step ? (unsigned)(max - total) : step, &untouched);
 
 		if (n == 0)
 			break;
 		total += n;
-		interrupt(w, s);
+		struct stage *other = interrupter(w, s);
+
+		if (other && s->kind == STAGE_EXCLUSIVE)
+			break; /* it is not to be held meanwhile */
+		if (other)
+			interrupt(w, other);
 		if (until != UINT64_MAX && clock_ns() >= until)
 			break;
 	}
@@ -374,10 +380,13 @@ static size_t serve_exclusive(struct worker *w, struct stage *s, bool is_once)
 bool visit_stage(struct worker *w, struct stage *s)
 {
 	struct stage_counters *c = &w->stage[s->index];
+	struct stage *other;
 	size_t total = 0;
 
 	if (!is_empty(w, s))
 		total = s->kind == STAGE_EXCLUSIVE && !s->class->poll ? serve_exclusive(w, s, false) : serve(w, s);
+	if (s->kind == STAGE_EXCLUSIVE && total && (other = interrupter(w, s)))
+		interrupt(w, other);
 	/* A worker with nothing but its source looks outside when it goes idle: one system call, not two. */
 	if (s->class->poll && (total || w->visit_set_count > 1))
 		total += visit_source(w, false);

@@ -56,9 +56,15 @@ struct event *deque_steal(struct deque *d)
 	return ev;
 }
 
-bool deque_is_empty(const struct deque *d)
+size_t deque_length(const struct deque *d)
 {
 	ptrdiff_t top = atomic_load_explicit(&d->top, memory_order_relaxed);
+	ptrdiff_t bottom = atomic_load_explicit(&d->bottom, memory_order_relaxed);
 
-	return top >= atomic_load_explicit(&d->bottom, memory_order_relaxed);
+	return bottom > top ? (size_t)(bottom - top) : 0;
+}
+
+bool deque_is_empty(const struct deque *d)
+{
+	return deque_length(d) == 0;
 }

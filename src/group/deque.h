@@ -37,5 +37,6 @@ struct event *deque_steal(struct deque *d);
 
 /* Any thread, a moment's view. */
 bool deque_is_empty(const struct deque *d);
+size_t deque_length(const struct deque *d);
 
 #endif

@@ -470,6 +470,9 @@ static void contradictions(void **state)
 	       "@:4: stage.accept_read.pass_through = \"yes\": this stage is where events come from: expected no\n");
 	assert_int_equal(load_with(&conf, "stage.accept_read.kind=shared"), -22);
 	assert_int_equal(load_with(&conf, "stage.accept_read.kind=exclusive"), 0);
+	refuse("[scheduler]\npolicy = thread-per-connection\n[stage.accept_read]\nkind = exclusive\n" VARIANT,
+	       "@:2: scheduler.policy = \"thread-per-connection\": each of its threads needs a port, and there is one: expected "
+	       "stage.accept_read.kind = partitioned\n");
 	refuse(VARIANT "[stage.blur]\nkind = partitioned\n",
 	       "@:4: stage.blur.kind = \"partitioned\": expected shared or exclusive: only accept_read has instances\n");
 	assert_int_equal(load_with(&conf, "stage.blur.kind=exclusive"), 0);

@@ -394,7 +394,7 @@ static void start(const struct setting *setting, unsigned events, unsigned round
 		struct item *item = &run.items[i];
 
 		event_init(&item->event, NULL);
-		item->event.size = (uint64_t)i << 8;
+		item->event.size = UINT64_C(1024) << i % 16;
 		item->instance = i % graph_port_count(run.graph);
 		stage_push(graph_stage(run.graph, REPLY), item->instance, depart(item, REPLY));
 		if (i % 16 == 0)
@@ -491,17 +491,21 @@ static void no_wake_up_is_lost(void **state)
 static void nobody_sleeps_beside_work(void **state)
 {
 	(void)state;
-	for (size_t p = 0; policy_at(p); p++) {
-		struct setting setting = { .policy = policy_at(p)->name, .kinds = ALL_SHARED, .spin_us = 5 };
+	static const struct setting settings[] = {
+		{ .kinds = ALL_SHARED }, { .kinds = ALL_SHARED, .service = SERVICE_EXHAUSTIVE }, { .kinds = AS_DECLARED },
+		{ .kinds = AS_DECLARED, .service = SERVICE_EXHAUSTIVE }, { .kinds = ALL_SHARED, .discipline = CONF_DISCIPLINE_SRPT },
+	};
 
-		if (is_inline(&setting))
-			continue; /* the ports' threads do it all, each what has come to it */
-		start(&setting, WORKERS, 150, WORKERS);
-		finish();
-		setting.discipline = CONF_DISCIPLINE_SRPT;
-		start(&setting, WORKERS, 50, WORKERS);
-		finish();
-	}
+	for (size_t p = 0; policy_at(p); p++)
+		for (size_t i = 0; i < COUNT_OF(settings); i++) {
+			struct setting setting = settings[i];
+
+			setting.policy = policy_at(p)->name;
+			if (is_inline(&setting))
+				continue; /* the ports' threads do it all, each what has come to it */
+			start(&setting, WORKERS, 80, WORKERS);
+			finish();
+		}
 }
 
 /* Another policy, regime, discipline and number of threads every millisecond, while events go round. */
