@@ -101,6 +101,18 @@ static void bind(const struct worker *w, const struct schedule *schedule)
 		            is_bound ? "bound to a core" : "let loose", strerror(-err));
 }
 
+/* Nothing is measured yet. */
+static void reset_rates(struct worker *w, const struct schedule *schedule)
+{
+	memset(w->rates, 0, sizeof w->rates);
+	for (unsigned i = 0; i < w->visit_set_count; i++) {
+		enum schedule_service service = schedule->stage[w->visit_set[i]->index].service;
+
+		w->rates[i].is_gated = service != SERVICE_EXHAUSTIVE && service != SERVICE_TIME_GATED;
+	}
+	w->rates_ns = 0;
+}
+
 int worker_adopt(struct worker *w, const struct schedule *schedule)
 {
 	struct graph *g = w->group->graph;
@@ -121,9 +133,8 @@ int worker_adopt(struct worker *w, const struct schedule *schedule)
 	bind(w, schedule);
 	/* Ports and disk threads have one stage each: any order does. */
 	w->policy = w->group->id == GRAPH_GROUP_MAIN && schedule->policy->next ? schedule->policy : &policy_cohort;
-	memset(w->rates, 0, sizeof w->rates);
+	reset_rates(w, schedule);
 	memset(w->last_visit_ns, 0, sizeof w->last_visit_ns);
-	w->rates_ns = 0;
 	if (w->visit_set_count)
 		w->policy->reset(w->policy_state, w->visit_set_count, w->rates);
 	/* Release: with the main thread's acquire, when it waits for all to have adopted. */

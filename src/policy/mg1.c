@@ -30,16 +30,21 @@ double mg1_load(const struct stage_rates *r)
 	return load < LOAD_MIN ? LOAD_MIN : load > LOAD_MAX ? LOAD_MAX : load;
 }
 
-/* Visits of each stage; their sum is slots. */
-static void visit_counts(unsigned *count, unsigned slots, unsigned n, const double *load)
+double mg1_weight(const struct stage_rates *r)
 {
-	double weight[STAGES_MAX], sum = 0;
+	double load = mg1_load(r);
+
+	return sqrt(load * (r->is_gated ? 1 + load : 1 - load));
+}
+
+/* Visits of each stage; their sum is slots. */
+static void visit_counts(unsigned *count, unsigned slots, unsigned n, const double *weight)
+{
+	double sum = 0;
 	unsigned used = 0, most = 0;
 
-	for (unsigned i = 0; i < n; i++) {
-		weight[i] = sqrt(load[i] * (1 - load[i]));
+	for (unsigned i = 0; i < n; i++)
 		sum += weight[i];
-	}
 	for (unsigned i = 0; i < n; i++) {
 		/* A hair more, so that 0.2 * 35 is 7 and not 6. */
 		count[i] = (unsigned)floor(weight[i] / sum * slots + 1e-9);
@@ -59,13 +64,13 @@ static void visit_counts(unsigned *count, unsigned slots, unsigned n, const doub
 	count[most] += slots - used;
 }
 
-void mg1_table(unsigned char *table, unsigned slots, unsigned n, const double *load)
+void mg1_table(unsigned char *table, unsigned slots, unsigned n, const double *weight)
 {
 	unsigned count[STAGES_MAX];
 	unsigned k = 0;
 
 	assert(n > 0 && n <= STAGES_MAX && n <= slots && slots <= MG1_TABLE_MAX);
-	visit_counts(count, slots, n, load);
+	visit_counts(count, slots, n, weight);
 	for (unsigned stage = 0; stage < n; stage++)
 		for (unsigned i = 0; i < count[stage]; i++, k++) {
 			/* The slot of point k is its rank among all points frac(k / phi) on the unit circle. */
@@ -80,11 +85,11 @@ void mg1_table(unsigned char *table, unsigned slots, unsigned n, const double *l
 
 static void rebuild(struct mg1 *m)
 {
-	double load[STAGES_MAX];
+	double weight[STAGES_MAX];
 
 	for (unsigned i = 0; i < m->n; i++)
-		load[i] = mg1_load(&m->rates[i]);
-	mg1_table(m->table, MG1_TABLE_MAX, m->n, load);
+		weight[i] = mg1_weight(&m->rates[i]);
+	mg1_table(m->table, MG1_TABLE_MAX, m->n, weight);
 	m->at = 0;
 }
 

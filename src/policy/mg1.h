@@ -8,14 +8,17 @@ struct stage_rates;
 
 #define MG1_TABLE_MAX 144 /* a Fibonacci number, as golden-ratio placement wants */
 
-/* The load of a stage: arrival / service rate, per core, within [0.005, 0.99]. */
+/* The load of a stage, rho: arrival / service rate, per core, within [0.005, 0.99]. */
 double mg1_load(const struct stage_rates *r);
 
+/* What its visits are in proportion to: sqrt(rho (1 - rho)) with exhaustive service, sqrt(rho (1 + rho)) with gated service
+ * (Boxma, Levy & Weststrate 1993). */
+double mg1_weight(const struct stage_rates *r);
+
 /*
- * Fills table[slots] with stage numbers: stage i gets floor(f_i * slots) visits, at least one, with
- * f_i = sqrt(rho_i (1 - rho_i)) / sum (Boxma, Levy & Weststrate 1993, exhaustive service), spread by the golden ratio;
- * what is left over goes to the most frequent stage. n <= slots <= MG1_TABLE_MAX.
+ * Fills table[slots] with stage numbers: stage i gets floor(weight_i / sum * slots) visits, at least one, spread by the golden
+ * ratio; what is left over goes to the most frequent stage. n <= slots <= MG1_TABLE_MAX.
  */
-void mg1_table(unsigned char *table, unsigned slots, unsigned n, const double *load);
+void mg1_table(unsigned char *table, unsigned slots, unsigned n, const double *weight);
 
 #endif

@@ -32,6 +32,7 @@ struct stage_rates {
 	double arrival_per_s;
 	double service_per_s; /* events that one core handles per second of its time */
 	unsigned cores;       /* that serve the stage, >= 1 */
+	bool is_gated;        /* what comes in during a visit waits for the next one */
 };
 
 struct policy_class {

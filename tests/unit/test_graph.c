@@ -313,15 +313,12 @@ const unsigned graph_row_count = COUNT_OF(graph_rows);
 
 /* ---- runs ----------------------------------------------------------------------------------------- */
 
-static bool is_inline(const struct setting *setting)
-{
-	return policy_find(setting->policy)->mechanism == POLICY_INLINE;
-}
-
 /* A source that is exclusive has one port, and threads that each take a connection need one each. */
 static enum stage_kind kind_of(const struct setting *setting, unsigned stage)
 {
-	if (setting->kinds == AS_DECLARED || (stage == REPLY && (setting->kinds == ALL_SHARED || is_inline(setting))))
+	bool is_inline = policy_find(setting->policy)->mechanism == POLICY_INLINE;
+
+	if (setting->kinds == AS_DECLARED || (stage == REPLY && (setting->kinds == ALL_SHARED || is_inline)))
 		return graph_rows[stage].class->kind;
 	return setting->kinds == ALL_SHARED ? STAGE_SHARED : STAGE_EXCLUSIVE;
 }
@@ -501,7 +498,7 @@ static void nobody_sleeps_beside_work(void **state)
 			struct setting setting = settings[i];
 
 			setting.policy = policy_at(p)->name;
-			if (is_inline(&setting))
+			if (policy_find(setting.policy)->mechanism == POLICY_INLINE)
 				continue; /* the ports' threads do it all, each what has come to it */
 			start(&setting, WORKERS, 80, WORKERS);
 			finish();
