@@ -1,6 +1,6 @@
 /*
- * test_steps.c - a worker's steps on one thread: exclusive stages, tokens, and every policy over random arrivals, so that a failure
- * can be repeated from its seed.
+ * test_steps.c - a worker's steps on one thread: exclusive stages, waking, tokens, and every policy over random arrivals, so that
+ * a failure can be repeated from its seed.
  */
 #include "../../src/group/poll.c" /* for a single step */
 #include "../../src/queue.c"      /* for a cell that is only half filled */
@@ -62,6 +62,89 @@ static void nobody_waits_for_an_exclusive_stage(void **state)
 		assert_true(items[0].has_ended && items[1].has_ended);
 		end_test();
 	}
+}
+
+/* ---- waking: the steps of idle_note that only matter in rare orders of things --------------------------------- */
+
+static bool is_asleep(unsigned index)
+{
+	return atomic_load(&graph->group[GRAPH_GROUP_MAIN].sleepers) >> index & 1;
+}
+
+/* Another event comes while worker 0 is in the stage; worker 1, still searching then, finds it taken and goes to sleep. */
+static void push_beside_a_searcher(struct visit *v, unsigned stage_index, unsigned number)
+{
+	(void)v;
+	(void)stage_index;
+	idle_search(worker(1));
+	push(C, number + 1);
+	idle_announce(worker(1));
+	assert_false(idle_sees_work(worker(1)));
+	assert_true(is_asleep(1));
+}
+
+static void who_leaves_an_exclusive_stage_wakes_for_what_is_left(void **state)
+{
+	struct conf conf;
+
+	(void)state;
+	conf_init(&conf, "drain");
+	conf.scheduler.threads = 2;
+	conf.stage[C].kind = STAGE_EXCLUSIVE;
+	begin_test(&conf);
+	during.call = push_beside_a_searcher;
+	during.left = 1;
+	push(C, 0);
+	assert_true(visit_stage(worker(0), stage(C))); /* one event */
+	assert_false(is_asleep(1));
+	assert_true(idle_sees_work(worker(1)));
+	assert_true(visit_stage(worker(1), stage(C)));
+	end_test();
+}
+
+/* S3: two events come, and the searcher that kept their pusher from waking anybody passes it on. */
+static void who_finds_work_wakes_for_more(void **state)
+{
+	(void)state;
+	for (unsigned is_stack = 0; is_stack < 2; is_stack++) {
+		struct conf conf;
+
+		conf_init(&conf, is_stack ? "drain" : "cohort");
+		conf.scheduler.threads = 3;
+		conf.scheduler.service = SERVICE_EXHAUSTIVE;
+		begin_test(&conf);
+		push_range(A, 0, 2);
+		idle_announce(worker(2));
+		idle_search(worker(1));
+		assert_true(visit_stage(worker(0), stage(A)));
+		assert_true(is_asleep(2));
+		assert_true(idle_sees_work(worker(1)));
+		idle_found(worker(1));
+		assert_false(is_asleep(2));
+		while (visit_stage(worker(0), stage(B)) || visit_stage(worker(0), stage(C)))
+			continue;
+		end_test();
+	}
+}
+
+/* Nobody is woken who may not visit the stage, and only one who may. */
+static void wakes_are_for_those_who_may_visit(void **state)
+{
+	struct conf conf;
+
+	(void)state;
+	conf_init(&conf, "seda"); /* two workers for each stage */
+	begin_test(&conf);
+	for (unsigned i = 0; i < 6; i++)
+		idle_announce(worker(i));
+	push(B, 0);
+	assert_true(is_asleep(0) && is_asleep(1) && is_asleep(4) && is_asleep(5));
+	assert_true(is_asleep(2) != is_asleep(3));
+	push(B, 1);
+	assert_false(is_asleep(2) || is_asleep(3));
+	while (visit_stage(worker(2), stage(B)) || visit_stage(worker(4), stage(C)))
+		continue;
+	end_test();
 }
 
 /* ---- tokens --------------------------------------------------------------------------------------- */
@@ -238,6 +321,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(drain_keeps_what_it_has_and_begins_the_smallest),
 		cmocka_unit_test(nobody_waits_for_an_exclusive_stage),
+		cmocka_unit_test(who_leaves_an_exclusive_stage_wakes_for_what_is_left),
+		cmocka_unit_test(who_finds_work_wakes_for_more),
+		cmocka_unit_test(wakes_are_for_those_who_may_visit),
 		cmocka_unit_test(a_token_that_comes_too_early_does_not_lose_its_event),
 		cmocka_unit_test(tokens_go_by_turns),
 		cmocka_unit_test(events_without_tokens_are_found),
