@@ -25,6 +25,8 @@
 
 enum conf_respond_after { CONF_RESPOND_STORE = 1, CONF_RESPOND_DECODE };
 enum conf_damaged { CONF_DAMAGED_REJECT = 1, CONF_DAMAGED_ACCEPT };
+enum conf_idle { CONF_IDLE_WAKE = 1, CONF_IDLE_BACKOFF };
+enum conf_discipline { CONF_DISCIPLINE_AUTO = 0, CONF_DISCIPLINE_FCFS, CONF_DISCIPLINE_LCFS, CONF_DISCIPLINE_SRPT };
 enum conf_tristate { CONF_DEFAULT = 0, CONF_NO, CONF_YES };
 
 struct conf_variant {
@@ -34,9 +36,13 @@ struct conf_variant {
 };
 
 struct conf_stage {
-	uint64_t threads;     /* CONF_AUTO; only stages with threads of their own: accept_read, disk_write */
-	uint64_t kind;        /* enum stage_kind, 0: the class's own */
+	uint64_t threads;      /* CONF_AUTO; accept_read, disk_write, and with policy seda every stage with a queue */
+	uint64_t threads_max;  /* seda: how far its controller may let the pool grow */
+	uint64_t kind;         /* enum stage_kind, 0: the class's own */
 	uint64_t pass_through; /* enum conf_tristate */
+	uint64_t service;      /* enum schedule_service, 0: as [scheduler] says */
+	uint64_t discipline;   /* enum conf_discipline, 0: as [scheduler] says */
+	uint64_t threshold_events, threshold_interval_us; /* 0: none */
 };
 
 struct conf {
@@ -54,6 +60,14 @@ struct conf {
 		char policy[CONF_NAME_MAX];
 		uint64_t threads; /* CONF_AUTO: one per core that the process may use */
 		uint64_t spin_us;
+		uint64_t service;        /* enum schedule_service, 0: as suits the policy */
+		uint64_t service_events; /* n-gated */
+		uint64_t service_time_us; /* time-gated */
+		uint64_t cutoff_us;
+		uint64_t discipline;     /* enum conf_discipline */
+		uint64_t age_ms;         /* srpt: nothing waits longer while others are served */
+		uint64_t idle;           /* enum conf_idle */
+		uint64_t dynamic;        /* enum conf_tristate: seda's controllers */
 	} scheduler;
 	struct {
 		uint64_t header_bytes, body_bytes, parts;

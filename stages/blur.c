@@ -26,7 +26,7 @@ static unsigned blur_handle(struct visit *v, struct event *const *batch, unsigne
 {
 	unsigned i;
 
-	for (i = 0; i < n && !visit_should_stop(v); i++)
+	for (i = 0; i < n; i++)
 		blur_step(v, visit_scratch(v), step_of(batch[i]));
 	return i;
 }

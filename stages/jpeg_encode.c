@@ -39,7 +39,7 @@ static unsigned encode_handle(struct visit *v, struct event *const *batch, unsig
 {
 	unsigned i;
 
-	for (i = 0; i < n && !visit_should_stop(v); i++)
+	for (i = 0; i < n; i++)
 		encode_step(v, visit_scratch(v), step_of(batch[i]));
 	return i;
 }

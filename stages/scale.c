@@ -37,7 +37,7 @@ static unsigned scale_handle(struct visit *v, struct event *const *batch, unsign
 {
 	unsigned i;
 
-	for (i = 0; i < n && !visit_should_stop(v); i++)
+	for (i = 0; i < n; i++)
 		scale_step(v, visit_scratch(v), step_of(batch[i]));
 	return i;
 }

@@ -27,10 +27,8 @@ struct server {
 	struct store store;
 	struct budget budget;     /* locked inside */
 	struct registry registry; /* locked inside: images in the making, by id; images per client */
-	int listen_fd[CONF_THREADS_MAX]; /* one SO_REUSEPORT listener per instance of accept_read, or with
-	                                  * is_listener_shared one, the first, for all; owned by server */
+	int listen_fd[CONF_THREADS_MAX]; /* one SO_REUSEPORT listener per port; owned by server */
 	unsigned listen_count;
-	bool is_listener_shared;  /* thread-per-connection: an instance takes one connection at a time */
 	char url[CONF_TEXT_MAX]; /* of the first listener, with the port that it got */
 	uint64_t start_ns;
 	/* atomic, any thread */
