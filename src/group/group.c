@@ -81,6 +81,8 @@ static uint32_t visit_bits(const struct worker *w, const struct schedule *schedu
 
 	if (w->group->id == GRAPH_GROUP_MAIN)
 		return w->index < schedule->worker_count ? schedule->visit_set[w->index] : 0;
+	if (w->group->id == GRAPH_GROUP_DISK && w->index >= schedule->disk_count)
+		return 0;
 	for (unsigned i = 0; i < graph_row_count; i++)
 		if (w->group->graph->stage[i].group == w->group)
 			bits |= UINT32_C(1) << i;

@@ -140,7 +140,7 @@ static inline uint64_t stage_may_visit(const struct stage *s, const struct sched
 {
 	if (s->kind == STAGE_PARTITIONED)
 		return UINT64_C(1) << instance;
-	return s->group->id == GRAPH_GROUP_MAIN ? schedule->stage[s->index].may_visit : UINT64_MAX;
+	return s->class->poll ? UINT64_MAX : schedule->stage[s->index].may_visit;
 }
 
 /* visit.c: serves the stage as its regime says; true if it handled an event. */
