@@ -27,13 +27,17 @@
 static const struct conf_choice respond_choices[] = { { "store", CONF_RESPOND_STORE }, { "decode", CONF_RESPOND_DECODE }, { 0 } };
 static const struct conf_choice damaged_choices[] = { { "reject", CONF_DAMAGED_REJECT }, { "accept", CONF_DAMAGED_ACCEPT }, { 0 } };
 static const struct conf_choice yes_no[] = { { "yes", CONF_YES }, { "no", CONF_NO }, { 0 } };
+static const struct conf_choice yes_no_auto[] = { { "auto", CONF_DEFAULT }, { "yes", CONF_YES }, { "no", CONF_NO }, { 0 } };
 static const struct conf_choice kind_choices[] = {
-	{ "shared", STAGE_SHARED }, { "exclusive", STAGE_EXCLUSIVE }, { "partitioned", STAGE_PARTITIONED }, { 0 }
+	{ "auto", 0 }, { "shared", STAGE_SHARED }, { "exclusive", STAGE_EXCLUSIVE }, { "partitioned", STAGE_PARTITIONED }, { 0 }
 };
-static const struct conf_choice service_choices[] = { { "exhaustive", SERVICE_EXHAUSTIVE }, { "gated", SERVICE_GATED },
-	{ "n-gated", SERVICE_N_GATED }, { "time-gated", SERVICE_TIME_GATED }, { "cutoff", SERVICE_CUTOFF }, { 0 } };
+static const struct conf_choice service_choices[] = {
+	{ "auto", 0 }, { "exhaustive", SERVICE_EXHAUSTIVE }, { "gated", SERVICE_GATED }, { "n-gated", SERVICE_N_GATED },
+	{ "time-gated", SERVICE_TIME_GATED }, { "cutoff", SERVICE_CUTOFF }, { 0 }
+};
 static const struct conf_choice discipline_choices[] = {
-	{ "fcfs", CONF_DISCIPLINE_FCFS }, { "lcfs", CONF_DISCIPLINE_LCFS }, { "srpt", CONF_DISCIPLINE_SRPT }, { 0 }
+	{ "auto", CONF_DISCIPLINE_AUTO }, { "fcfs", CONF_DISCIPLINE_FCFS }, { "lcfs", CONF_DISCIPLINE_LCFS },
+	{ "srpt", CONF_DISCIPLINE_SRPT }, { 0 }
 };
 static const struct conf_choice idle_choices[] = { { "wake", CONF_IDLE_WAKE }, { "backoff", CONF_IDLE_BACKOFF }, { 0 } };
 static const struct conf_choice level_choices[] = {
@@ -70,24 +74,24 @@ static const struct conf_key keys[] = {
 	  .help = "messages above this level are not written" },
 
 	{ KEY(scheduler, "policy", policy, CONF_TYPE_POLICY), .min = 1, .fallback = "cohort", .is_live = true,
-	  .help = "which stage a thread serves next" },
+	  .help = "how threads and stages come together:" },
 	{ KEY(scheduler, "threads", threads, CONF_TYPE_AUTO), .min = 1, .max = CONF_THREADS_MAX, .fallback = "auto", .is_live = true,
 	  .help = "threads that work on images; auto: one for each core that the process may use, by affinity and CPU quota" },
 	{ KEY(scheduler, "spin", spin_us, CONF_TYPE_US), .max = 10000, .fallback = "50us", .is_live = true,
 	  .help = "how long a thread without work looks for some before it sleeps" },
-	{ KEY(scheduler, "service", service, CONF_TYPE_CHOICE), .choices = service_choices, .fallback = "", .is_live = true,
+	{ KEY(scheduler, "service", service, CONF_TYPE_CHOICE), .choices = service_choices, .fallback = "auto", .is_live = true,
 	  .help = "how long a visit to a stage lasts: exhaustive, until nothing waits; gated, what waited at its start; n-gated,\n"
 	          "at most service_events of that; time-gated, for service_time; cutoff, as gated, but work that takes longer\n"
-	          "than cutoff is set aside. Nothing: n-gated with one event for policy drain, else exhaustive" },
+	          "than cutoff is set aside; auto: n-gated with one event for policy drain, else exhaustive" },
 	{ KEY(scheduler, "service_events", service_events, CONF_TYPE_NUMBER), .min = 1, .max = 1000000, .fallback = "16", .is_live = true,
 	  .help = "events of a visit with service = n-gated" },
 	{ KEY(scheduler, "service_time", service_time_us, CONF_TYPE_US), .min = 1, .max = 10000000, .fallback = "5ms", .is_live = true,
 	  .help = "length of a visit with service = time-gated; the event in hand is finished" },
 	{ KEY(scheduler, "cutoff", cutoff_us, CONF_TYPE_US), .min = 100, .max = 10000000, .fallback = "5ms", .is_live = true,
 	  .help = "with service = cutoff: a decode that takes longer is set aside, and goes on at a later visit" },
-	{ KEY(scheduler, "discipline", discipline, CONF_TYPE_CHOICE), .choices = discipline_choices, .fallback = "", .is_live = true,
-	  .help = "which event is next: fcfs, the oldest; lcfs, the youngest on this thread's own stack, then the oldest; srpt,\n"
-	          "the smallest. Nothing: as suits the policy" },
+	{ KEY(scheduler, "discipline", discipline, CONF_TYPE_CHOICE), .choices = discipline_choices, .fallback = "auto", .is_live = true,
+	  .help = "which event is next: fcfs, the oldest; lcfs, mostly the youngest on this thread's own stack; srpt,\n"
+	          "the smallest; auto: for policy drain lcfs, and srpt where images come in, else fcfs" },
 	{ KEY(scheduler, "age", age_ms, CONF_TYPE_MS), .min = 1, .max = MS_PER_HOUR, .fallback = "1s", .is_live = true,
 	  .help = "with discipline srpt, what has waited for so long is served first, whatever its size" },
 	{ KEY(scheduler, "idle", idle, CONF_TYPE_CHOICE), .choices = idle_choices, .fallback = "wake", .is_live = true,
@@ -133,15 +137,16 @@ static const struct conf_key keys[] = {
 	  .help = "threads of its own: of accept_read, disk_write, and with policy seda of every stage that has a queue" },
 	{ .section = "stage", OF(conf_stage, threads_max, CONF_TYPE_NUMBER), .min = 1, .max = CONF_THREADS_MAX, .fallback = "20", .is_live = true,
 	  .help = "with policy seda and dynamic = yes: how many threads the stage's pool may come to have" },
-	{ .section = "stage", OF(conf_stage, kind, CONF_TYPE_CHOICE), .choices = kind_choices, .fallback = "",
-	  .help = "how many threads may serve it: any number, one at a time, or each an instance of its own (accept_read)" },
-	{ .section = "stage", OF(conf_stage, pass_through, CONF_TYPE_CHOICE), .choices = yes_no, .fallback = "", .is_live = true,
-	  .help = "whether its handler is called directly, without a queue" },
+	{ .section = "stage", OF(conf_stage, kind, CONF_TYPE_CHOICE), .choices = kind_choices, .fallback = "auto",
+	  .help = "how many threads may serve it: any number, one at a time, or each an instance of its own (accept_read);\n"
+	          "auto: as its code says" },
+	{ .section = "stage", OF(conf_stage, pass_through, CONF_TYPE_CHOICE), .choices = yes_no_auto, .fallback = "auto", .is_live = true,
+	  .help = "whether its handler is called directly, without a queue; auto: as its code says" },
 
-	{ .section = "stage", OF(conf_stage, service, CONF_TYPE_CHOICE), .choices = service_choices, .fallback = "", .is_live = true,
-	  .help = "as scheduler.service, for this stage" },
-	{ .section = "stage", OF(conf_stage, discipline, CONF_TYPE_CHOICE), .choices = discipline_choices, .fallback = "", .is_live = true,
-	  .help = "as scheduler.discipline, for this stage" },
+	{ .section = "stage", OF(conf_stage, service, CONF_TYPE_CHOICE), .choices = service_choices, .fallback = "auto", .is_live = true,
+	  .help = "as scheduler.service, for this stage; auto: as that says" },
+	{ .section = "stage", OF(conf_stage, discipline, CONF_TYPE_CHOICE), .choices = discipline_choices, .fallback = "auto", .is_live = true,
+	  .help = "as scheduler.discipline, for this stage; auto: as that says" },
 	{ .section = "stage", OF(conf_stage, threshold_events, CONF_TYPE_NUMBER), .max = 1000000, .fallback = "0", .is_live = true,
 	  .help = "with more events waiting, a visit to another stage is interrupted for this one; 0: never" },
 	{ .section = "stage", .name = "threshold_interval", .type = CONF_TYPE_US, .offset = offsetof(struct conf_stage, threshold_interval_us),
@@ -384,8 +389,8 @@ static void check_stage(struct load *l, unsigned index)
 		if (stage->kind == STAGE_PARTITIONED)
 			report(l, kind, "expected shared or exclusive: only accept_read has instances");
 		if (stage->kind == STAGE_EXCLUSIVE && stage->pass_through == CONF_YES)
-			report(l, kind ? kind : pass, "pass_through = yes lets any thread call it at any time: expected kind "
-			                              "= shared, or pass_through = no");
+			report(l, kind ? kind : pass, "pass_through = yes lets any thread call it at any time: expected shared, or "
+			                              "pass_through = no");
 	}
 }
 

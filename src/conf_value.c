@@ -96,7 +96,8 @@ void conf_value_print(const struct conf_key *key, const void *base, struct text 
 	}
 	while (choice->name && choice->value != value)
 		choice++;
-	text_puts(to, choice->name ? choice->name : ""); /* zero: nothing was given */
+	assert(choice->name);
+	text_puts(to, choice->name);
 }
 
 static void describe_range(const struct conf_key *key, const char *what, const char *example, struct text *to)
@@ -153,8 +154,6 @@ void conf_value_describe(const struct conf_key *key, struct text *to)
 		break;
 	case CONF_TYPE_CHOICE:
 		describe_choices(key->choices, to);
-		if (key->fallback && !*key->fallback)
-			text_puts(to, "; or nothing");
 		break;
 	}
 }
@@ -198,10 +197,6 @@ static bool parse_scaled(const struct conf_key *key, const char *value, uint64_t
 
 static bool parse_choice(const struct conf_key *key, const char *value, uint64_t *out)
 {
-	if (!*value && key->fallback && !*key->fallback) {
-		*out = 0; /* as if it were not given */
-		return true;
-	}
 	for (const struct conf_choice *c = key->choices; c->name; c++)
 		if (strcasecmp(value, c->name) == 0) {
 			*out = c->value;

@@ -312,12 +312,6 @@ static size_t gate(const struct worker *w, const struct stage *s)
 	return n ? n : 1;
 }
 
-/* Another schedule is there: a visit that new events keep alive must not put it off. */
-static bool is_outdated(const struct worker *w)
-{
-	return atomic_load_explicit(&w->group->graph->schedule, memory_order_relaxed) != worker_schedule(w);
-}
-
 /* Serves what waits, as far as the regime goes; the number of events handled. */
 static size_t serve(struct worker *w, struct stage *s)
 {
@@ -333,8 +327,10 @@ static size_t serve(struct worker *w, struct stage *s)
 			break;
 		total += n;
 		interrupt(w, s);
-		if ((until != UINT64_MAX && clock_ns() >= until) || is_outdated(w))
+		if (until != UINT64_MAX && clock_ns() >= until)
 			break;
+		if (worker_is_outdated(w))
+			break; /* a visit that goes on as long as there is work must not put it off */
 	}
 	w->last_visit_ns[s->index] = worker_schedule(w)->has_thresholds ? clock_ns() : 0;
 	return total;

@@ -124,6 +124,13 @@ static inline const struct schedule *worker_schedule(const struct worker *w)
 	return atomic_load_explicit(&w->schedule, memory_order_relaxed);
 }
 
+/* There is another one to adopt. Owner's thread. */
+static inline bool worker_is_outdated(const struct worker *w)
+{
+	/* Relaxed: an answer that comes late is as good. */
+	return atomic_load_explicit(&w->group->graph->schedule, memory_order_relaxed) != worker_schedule(w);
+}
+
 static inline unsigned group_worker_count(const struct group *g)
 {
 	/* Acquire: with the main thread's release when a worker is complete. */

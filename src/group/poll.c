@@ -85,8 +85,7 @@ static unsigned block(struct worker *w, int timeout_ms)
 /* Something other than an event asks for attention. */
 static bool is_called(const struct worker *w)
 {
-	return is_stopping(w) ||
-	       atomic_load_explicit(&w->group->graph->schedule, memory_order_relaxed) != worker_schedule(w);
+	return is_stopping(w) || worker_is_outdated(w);
 }
 
 /* idle = backoff, for comparison: sleeps for twice as long each time nothing is found (Gordon 2010, 2.4.2). Nobody

@@ -152,11 +152,11 @@ def test_everything_live_switched_under_load(site):
     """Regimes, disciplines, threads, thresholds and direct calls, in any order."""
     rng = random.Random(5)
     choices = {"scheduler.policy": POLICIES, "scheduler.threads": ["1", "2", "3", "6", "auto"],
-               "scheduler.service": ["exhaustive", "gated", "n-gated", "time-gated", "cutoff", ""],
-               "scheduler.discipline": ["fcfs", "lcfs", "srpt", ""], "scheduler.idle": ["wake", "backoff"],
+               "scheduler.service": ["exhaustive", "gated", "n-gated", "time-gated", "cutoff", "auto"],
+               "scheduler.discipline": ["fcfs", "lcfs", "srpt", "auto"], "scheduler.idle": ["wake", "backoff"],
                "stage.disk_write.threads": ["1", "2", "4"], "stage.jpeg_decode.threads": ["1", "3"],
                "stage.jpeg_encode.threshold_events": ["0", "2"], "stage.scale.pass_through": ["yes", "no"],
-               "stage.blur.service": ["gated", ""]}
+               "stage.blur.service": ["gated", "auto"]}
     with Load(site.daemon) as load:
         end = time.monotonic() + SECONDS
         while time.monotonic() < end:
