@@ -104,23 +104,22 @@ static void on_hangup(struct reload *reload)
 	text_fini(&said);
 }
 
-/* Serves commands and reloads for up to timeout_ms (-1: for ever), until SIGTERM or SIGINT; its number, or 0. */
+/* Waits for up to timeout_ms (-1: for ever) and serves what comes; the number of SIGTERM or SIGINT, or 0. */
 static int wait_for_end(struct ear *ear, int timeout_ms)
 {
 	struct pollfd p[] = { { .fd = ear->signal_fd, .events = POLLIN }, { .fd = ear->ctl.fd, .events = POLLIN } };
 	struct signalfd_siginfo info;
 
-	for (;;) {
-		if (poll(p, COUNT_OF(p), timeout_ms) <= 0)
-			return 0;
-		if (p[1].revents)
-			ctl_socket_serve(&ear->ctl, &ear->reload);
-		if (!p[0].revents || read(ear->signal_fd, &info, sizeof info) != sizeof info)
-			continue;
-		if (info.ssi_signo != SIGHUP)
-			return (int)info.ssi_signo;
-		on_hangup(&ear->reload);
-	}
+	if (poll(p, COUNT_OF(p), timeout_ms) <= 0)
+		return 0;
+	if (p[1].revents)
+		ctl_socket_serve(&ear->ctl, &ear->reload);
+	if (!p[0].revents || read(ear->signal_fd, &info, sizeof info) != sizeof info)
+		return 0;
+	if (info.ssi_signo != SIGHUP)
+		return (int)info.ssi_signo;
+	on_hangup(&ear->reload);
+	return 0;
 }
 
 /* ---- drain ---------------------------------------------------------------------------------------- */
@@ -170,8 +169,11 @@ static int serve(struct server *s, struct ear *ear)
 	atomic_store(&s->is_ready, true);
 	log_notice("darkroomd %s ready on %s (policy %s, store %s)", darkroom_version, s->url, s->conf->scheduler.policy,
 	           s->conf->server.root);
-	int signal_number = wait_for_end(ear, -1);
+	int signal_number;
 
+	do
+		signal_number = wait_for_end(ear, -1);
+	while (!signal_number);
 	if (!drain(s, ear, signal_number)) {
 		log_error("drain_timeout is over: %" PRIu64 " images and %" PRIu64 " connections are given up",
 		          atomic_load(&s->images_in_flight), atomic_load(&s->connections));

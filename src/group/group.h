@@ -124,11 +124,12 @@ static inline const struct schedule *worker_schedule(const struct worker *w)
 	return atomic_load_explicit(&w->schedule, memory_order_relaxed);
 }
 
-/* There is another one to adopt. Owner's thread. */
-static inline bool worker_is_outdated(const struct worker *w)
+/* Something other than an event asks for attention: a stop, or another schedule. Owner's thread. */
+static inline bool worker_is_called(const struct worker *w)
 {
-	/* Relaxed: an answer that comes late is as good. */
-	return atomic_load_explicit(&w->group->graph->schedule, memory_order_relaxed) != worker_schedule(w);
+	/* Relaxed: whoever changes either wakes us afterwards, and the schedule is loaded again before it is adopted. */
+	return atomic_load_explicit(&w->group->is_stopping, memory_order_relaxed) ||
+	       atomic_load_explicit(&w->group->graph->schedule, memory_order_relaxed) != worker_schedule(w);
 }
 
 static inline unsigned group_worker_count(const struct group *g)
@@ -147,7 +148,7 @@ static inline uint64_t stage_may_visit(const struct stage *s, const struct sched
 {
 	if (s->kind == STAGE_PARTITIONED)
 		return UINT64_C(1) << instance;
-	return s->class->poll ? UINT64_MAX : schedule->stage[s->index].may_visit;
+	return s->group->id == GRAPH_GROUP_PORT ? UINT64_MAX : schedule->stage[s->index].may_visit;
 }
 
 /* visit.c: serves the stage as its regime says; true if it handled an event. */
