@@ -281,12 +281,12 @@ int graph_switch(struct graph *g, const struct conf *conf)
 	atomic_store_explicit(&g->schedule, schedule, memory_order_release);
 	wake_everybody(g);
 	wait_for_adoption(g, schedule);
-	if (schedule->policy->mechanism == POLICY_CENTRAL)
+	if (schedule->policy->mechanism == POLICY_CENTRAL) {
 		give_tokens(g);
-	else
+		wake_everybody(g);
+	} else {
 		drop_tokens(&g->group[GRAPH_GROUP_MAIN]);
-	/* Until it had adopted, a worker that queued something may have woken one that no longer serves it. */
-	wake_everybody(g);
+	}
 	free_schedule(old);
 	return 0;
 }

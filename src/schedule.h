@@ -35,7 +35,7 @@ struct stage_schedule {
 	bool by_size;        /* srpt: the shared queue serves the smallest first */
 	uint64_t threshold_events;      /* 0: none. More than this waiting interrupts a visit to another stage */
 	uint64_t threshold_interval_ns; /* 0: none. So does not having been visited for so long */
-	uint64_t may_visit;  /* bit i: worker i of the stage's group; not for sources */
+	uint64_t may_visit;  /* bit i: worker i of the main group; for stages of that group only */
 };
 
 struct schedule {
