@@ -15,6 +15,7 @@
 #include "conf_value.h"
 #include "graph.h"
 #include "log.h"
+#include "nearest.h"
 #include "policy/policy.h"
 #include "schedule.h"
 #include "text.h"
@@ -64,35 +65,38 @@ static const struct conf_key keys[] = {
 	  .help = "origin of the pages that may use this server from a browser (CORS); nothing: none but its own" },
 	{ KEY(server, "wait_timeout", wait_timeout_ms, CONF_TYPE_MS), .max = MS_PER_HOUR, .fallback = "10s",
 	  .help = "how long GET of a variant, or DELETE, waits for an image in the making before it is answered 503" },
-	{ KEY(server, "drain_timeout", drain_timeout_ms, CONF_TYPE_MS), .max = MS_PER_HOUR, .fallback = "30s",
+	{ KEY(server, "drain_timeout", drain_timeout_ms, CONF_TYPE_MS), .max = MS_PER_HOUR, .fallback = "30s", .is_live = true,
 	  .help = "how long work in flight may take to finish after SIGTERM" },
-	{ KEY(server, "log_level", log_level, CONF_TYPE_CHOICE), .choices = level_choices, .fallback = "info",
+	{ KEY(server, "control", control, CONF_TYPE_SOCKET), .fallback = "auto",
+	  .help = "Unix socket for darkroomd ctl, for root and the daemon's own user only; auto: control.sock in the root;\n"
+	          "nothing: none" },
+	{ KEY(server, "log_level", log_level, CONF_TYPE_CHOICE), .choices = level_choices, .fallback = "info", .is_live = true,
 	  .help = "messages above this level are not written" },
 
-	{ KEY(scheduler, "policy", policy, CONF_TYPE_POLICY), .min = 1, .fallback = "cohort",
+	{ KEY(scheduler, "policy", policy, CONF_TYPE_POLICY), .min = 1, .fallback = "cohort", .is_live = true,
 	  .help = "how threads and stages come together:" },
-	{ KEY(scheduler, "threads", threads, CONF_TYPE_AUTO), .min = 1, .max = CONF_THREADS_MAX, .fallback = "auto",
+	{ KEY(scheduler, "threads", threads, CONF_TYPE_AUTO), .min = 1, .max = CONF_THREADS_MAX, .fallback = "auto", .is_live = true,
 	  .help = "threads that work on images; auto: one for each core that the process may use, by affinity and CPU quota" },
-	{ KEY(scheduler, "spin", spin_us, CONF_TYPE_US), .max = 10000, .fallback = "50us",
+	{ KEY(scheduler, "spin", spin_us, CONF_TYPE_US), .max = 10000, .fallback = "50us", .is_live = true,
 	  .help = "how long a thread without work looks for some before it sleeps" },
-	{ KEY(scheduler, "service", service, CONF_TYPE_CHOICE), .choices = service_choices, .fallback = "auto",
+	{ KEY(scheduler, "service", service, CONF_TYPE_CHOICE), .choices = service_choices, .fallback = "auto", .is_live = true,
 	  .help = "how long a visit to a stage lasts: exhaustive, until nothing waits; gated, what waited at its start; n-gated,\n"
 	          "at most service_events of that; time-gated, for service_time; cutoff, as gated, but work that takes longer\n"
 	          "than cutoff is set aside; auto: n-gated with one event for policy drain, else exhaustive" },
-	{ KEY(scheduler, "service_events", service_events, CONF_TYPE_NUMBER), .min = 1, .max = 1000000, .fallback = "16",
+	{ KEY(scheduler, "service_events", service_events, CONF_TYPE_NUMBER), .min = 1, .max = 1000000, .fallback = "16", .is_live = true,
 	  .help = "events of a visit with service = n-gated" },
-	{ KEY(scheduler, "service_time", service_time_us, CONF_TYPE_US), .min = 1, .max = 10000000, .fallback = "5ms",
+	{ KEY(scheduler, "service_time", service_time_us, CONF_TYPE_US), .min = 1, .max = 10000000, .fallback = "5ms", .is_live = true,
 	  .help = "length of a visit with service = time-gated; the event in hand is finished" },
-	{ KEY(scheduler, "cutoff", cutoff_us, CONF_TYPE_US), .min = 100, .max = 10000000, .fallback = "5ms",
+	{ KEY(scheduler, "cutoff", cutoff_us, CONF_TYPE_US), .min = 100, .max = 10000000, .fallback = "5ms", .is_live = true,
 	  .help = "with service = cutoff: a decode that takes longer is set aside, and goes on at a later visit" },
-	{ KEY(scheduler, "discipline", discipline, CONF_TYPE_CHOICE), .choices = discipline_choices, .fallback = "auto",
+	{ KEY(scheduler, "discipline", discipline, CONF_TYPE_CHOICE), .choices = discipline_choices, .fallback = "auto", .is_live = true,
 	  .help = "which event is next: fcfs, the oldest; lcfs, mostly the youngest on this thread's own stack; srpt,\n"
 	          "the smallest; auto: for policy drain lcfs, and srpt where images come in, else fcfs" },
-	{ KEY(scheduler, "age", age_ms, CONF_TYPE_MS), .min = 1, .max = MS_PER_HOUR, .fallback = "1s",
+	{ KEY(scheduler, "age", age_ms, CONF_TYPE_MS), .min = 1, .max = MS_PER_HOUR, .fallback = "1s", .is_live = true,
 	  .help = "with discipline srpt, what has waited for so long is served first, whatever its size" },
-	{ KEY(scheduler, "idle", idle, CONF_TYPE_CHOICE), .choices = idle_choices, .fallback = "wake",
+	{ KEY(scheduler, "idle", idle, CONF_TYPE_CHOICE), .choices = idle_choices, .fallback = "wake", .is_live = true,
 	  .help = "how threads without work sleep: wake, until there is some; backoff, for 1, 2, 4, ... 64 ms (for comparison)" },
-	{ KEY(scheduler, "dynamic", dynamic, CONF_TYPE_CHOICE), .choices = yes_no, .fallback = "no",
+	{ KEY(scheduler, "dynamic", dynamic, CONF_TYPE_CHOICE), .choices = yes_no, .fallback = "no", .is_live = true,
 	  .help = "policy seda: whether controllers change sizes of pools and batches while running" },
 
 	{ KEY(limits, "header_bytes", header_bytes, CONF_TYPE_BYTES), .min = 1024, .max = 1 << 20, .fallback = "16K",
@@ -129,24 +133,24 @@ static const struct conf_key keys[] = {
 	  .help = "memory for bodies, decoders, planes and results of all requests together; requests wait for it, and one\n"
 	          "that needs more than its share is answered 413" },
 
-	{ .section = "stage", OF(conf_stage, threads, CONF_TYPE_AUTO), .min = 1, .max = CONF_THREADS_MAX, .fallback = "auto",
+	{ .section = "stage", OF(conf_stage, threads, CONF_TYPE_AUTO), .min = 1, .max = CONF_THREADS_MAX, .fallback = "auto", .is_live = true,
 	  .help = "threads of its own: of accept_read, disk_write, and with policy seda of every stage that has a queue" },
-	{ .section = "stage", OF(conf_stage, threads_max, CONF_TYPE_NUMBER), .min = 1, .max = CONF_THREADS_MAX, .fallback = "20",
+	{ .section = "stage", OF(conf_stage, threads_max, CONF_TYPE_NUMBER), .min = 1, .max = CONF_THREADS_MAX, .fallback = "20", .is_live = true,
 	  .help = "with policy seda and dynamic = yes: how many threads the stage's pool may come to have" },
 	{ .section = "stage", OF(conf_stage, kind, CONF_TYPE_CHOICE), .choices = kind_choices, .fallback = "auto",
 	  .help = "how many threads may serve it: any number, one at a time, or each an instance of its own (accept_read);\n"
 	          "auto: as its code says" },
-	{ .section = "stage", OF(conf_stage, pass_through, CONF_TYPE_CHOICE), .choices = yes_no_auto, .fallback = "auto",
+	{ .section = "stage", OF(conf_stage, pass_through, CONF_TYPE_CHOICE), .choices = yes_no_auto, .fallback = "auto", .is_live = true,
 	  .help = "whether its handler is called directly, without a queue; auto: as its code says" },
 
-	{ .section = "stage", OF(conf_stage, service, CONF_TYPE_CHOICE), .choices = service_choices, .fallback = "auto",
+	{ .section = "stage", OF(conf_stage, service, CONF_TYPE_CHOICE), .choices = service_choices, .fallback = "auto", .is_live = true,
 	  .help = "as scheduler.service, for this stage; auto: as that says" },
-	{ .section = "stage", OF(conf_stage, discipline, CONF_TYPE_CHOICE), .choices = discipline_choices, .fallback = "auto",
+	{ .section = "stage", OF(conf_stage, discipline, CONF_TYPE_CHOICE), .choices = discipline_choices, .fallback = "auto", .is_live = true,
 	  .help = "as scheduler.discipline, for this stage; auto: as that says" },
-	{ .section = "stage", OF(conf_stage, threshold_events, CONF_TYPE_NUMBER), .max = 1000000, .fallback = "0",
+	{ .section = "stage", OF(conf_stage, threshold_events, CONF_TYPE_NUMBER), .max = 1000000, .fallback = "0", .is_live = true,
 	  .help = "with more events waiting, a visit to another stage is interrupted for this one; 0: never" },
 	{ .section = "stage", .name = "threshold_interval", .type = CONF_TYPE_US, .offset = offsetof(struct conf_stage, threshold_interval_us),
-	  .size = sizeof ((struct conf_stage *)NULL)->threshold_interval_us, .max = 60000000, .fallback = "0",
+	  .size = sizeof ((struct conf_stage *)NULL)->threshold_interval_us, .max = 60000000, .fallback = "0", .is_live = true,
 	  .help = "likewise if events wait and it has not been visited for so long; 0: never" },
 
 	{ .section = "variant", OF(conf_variant, operations, CONF_TYPE_TEXT), .min = 1,
@@ -155,6 +159,11 @@ static const struct conf_key keys[] = {
 	  .help = "of the JPEG" },
 };
 /* clang-format on */
+
+const struct conf_key *conf_key_at(size_t index)
+{
+	return index < COUNT_OF(keys) ? &keys[index] : NULL;
+}
 
 static const struct conf_variant reference_variants[] = {
 	{ .name = "medium", .operations = "scale 800x800 inside", .quality = 82 },
@@ -174,6 +183,11 @@ struct load {
 static const char *const plain_sections[] = { "server", "scheduler", "limits" };
 static const char stage_prefix[] = "stage.", variant_prefix[] = "variant.";
 
+const char *conf_section_at(size_t index)
+{
+	return index < COUNT_OF(plain_sections) ? plain_sections[index] : NULL;
+}
+
 static bool has_prefix(const char *s, const char *prefix)
 {
 	return strncmp(s, prefix, strlen(prefix)) == 0;
@@ -191,47 +205,6 @@ static const struct conf_key *find_key(const char *class, const char *name)
 		if (strcmp(keys[i].section, class) == 0 && strcmp(keys[i].name, name) == 0)
 			return &keys[i];
 	return NULL;
-}
-
-/* Edit distance (Levenshtein), for names; long ones are nothing like ours. */
-static unsigned distance(const char *a, const char *b)
-{
-	unsigned row[CONF_NAME_MAX + 1];
-	size_t n = strlen(a), m = strlen(b);
-
-	if (n > CONF_NAME_MAX || m > CONF_NAME_MAX)
-		return UINT32_MAX;
-	for (unsigned i = 0; i <= m; i++)
-		row[i] = i;
-	for (unsigned i = 1; i <= n; i++) {
-		unsigned diagonal = row[0];
-
-		row[0] = i;
-		for (unsigned k = 1; k <= m; k++) {
-			unsigned replaced = diagonal + (a[i - 1] != b[k - 1]);
-
-			diagonal = row[k];
-			if (diagonal + 1 < replaced)
-				replaced = diagonal + 1;
-			row[k] = row[k - 1] + 1 < replaced ? row[k - 1] + 1 : replaced;
-		}
-	}
-	return row[m];
-}
-
-struct nearest {
-	const char *wanted, *best;
-	unsigned distance;
-};
-
-static void nearest_offer(struct nearest *n, const char *name)
-{
-	unsigned d = distance(n->wanted, name);
-
-	if (d <= 1 + strlen(n->wanted) / 4 && (!n->best || d < n->distance)) {
-		n->best = name;
-		n->distance = d;
-	}
 }
 
 /* ---- messages ---- */
@@ -416,8 +389,8 @@ static void check_stage(struct load *l, unsigned index)
 		if (stage->kind == STAGE_PARTITIONED)
 			report(l, kind, "expected shared or exclusive: only accept_read has instances");
 		if (stage->kind == STAGE_EXCLUSIVE && stage->pass_through == CONF_YES)
-			report(l, kind, "pass_through = yes lets any thread call it at any time: expected shared, or "
-			                "pass_through = no");
+			report(l, kind ? kind : pass, "pass_through = yes lets any thread call it at any time: expected shared, or "
+			                              "pass_through = no");
 	}
 }
 
@@ -517,6 +490,23 @@ out:
 	return err;
 }
 
+int conf_change(struct conf *conf, const char *setting, struct text *errors)
+{
+	struct conf changed = *conf;
+	struct conf_source source;
+	struct load load = { .conf = &changed, .source = &source, .errors = errors };
+	int err = conf_source_read_one(&source, setting, errors);
+
+	for (size_t i = 0; i < source.count; i++)
+		apply_setting(&load, &source.setting[i]);
+	check_contradictions(&load, !err);
+	conf_source_fini(&source);
+	if (err || load.has_failed)
+		return err ? err : -EINVAL;
+	*conf = changed;
+	return 0;
+}
+
 void conf_where(const char *path, const char *const *overrides, size_t override_count, const char *section,
                 const char *key, char *out, size_t size)
 {
@@ -547,7 +537,7 @@ static void print_help(FILE *to, const struct conf_key *key)
 		fprintf(to, ";   %-21s  %s\n", policy_at(i)->name, policy_at(i)->help);
 	text_init(&t, expected, sizeof expected);
 	conf_value_describe(key, &t);
-	fprintf(to, "; (%s)\n", expected);
+	fprintf(to, "; (%s)%s\n", expected, key->is_live ? " live" : "");
 }
 
 static void print_section(FILE *to, const char *class, const char *section, const char *lead)
@@ -564,7 +554,8 @@ static void print_section(FILE *to, const char *class, const char *section, cons
 void conf_print_keys(FILE *to)
 {
 	fprintf(to, "; Every key of darkroomd's configuration with its default. Sizes take K, M and G, durations us, ms, s, m\n"
-	            "; and h. From the command line: -o SECTION.KEY=VALUE\n");
+	            "; and h. From the command line: -o SECTION.KEY=VALUE. What is \"live\" can change while the daemon runs: edit\n"
+	            "; the file and send SIGHUP, or darkroomd ctl set SECTION.KEY VALUE.\n");
 	for (size_t i = 0; i < COUNT_OF(plain_sections); i++)
 		print_section(to, plain_sections[i], plain_sections[i], "");
 	fprintf(to, "\n; Stages, in the order of the pipeline:");

@@ -129,12 +129,20 @@ static unsigned threads_of_group(const struct conf *conf, enum graph_group group
 	return 0;
 }
 
+static uint64_t first_bits(unsigned count)
+{
+	return count < 64 ? (UINT64_C(1) << count) - 1 : UINT64_MAX;
+}
+
 static void assign_others(struct schedule *s, const struct conf *conf, unsigned cores)
 {
 	/* Reading, parsing and small answers take a few per cent of the image work: one port for four cores is ample. */
 	s->listener_count = threads_of_group(conf, GRAPH_GROUP_PORT, (cores + 3) / 4);
 	s->port_count = s->listener_count;
 	s->disk_count = threads_of_group(conf, GRAPH_GROUP_DISK, cores / 4 > 2 ? cores / 4 : 2);
+	for (unsigned i = 0; i < graph_row_count; i++)
+		if (graph_rows[i].group == GRAPH_GROUP_DISK)
+			s->stage[i].may_visit = first_bits(s->disk_count);
 	if (s->policy->mechanism != POLICY_INLINE)
 		return;
 	unsigned connections = conf->scheduler.threads == CONF_AUTO ? cores : (unsigned)conf->scheduler.threads;

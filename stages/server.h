@@ -21,7 +21,7 @@ struct graph;
 struct text;
 
 struct server {
-	const struct conf *conf;
+	const struct conf *conf; /* as at the start; what has changed of it since is in src/reload.h */
 	struct graph *graph;
 	struct plan plan;
 	struct store store;

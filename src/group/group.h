@@ -126,6 +126,14 @@ static inline const struct schedule *worker_schedule(const struct worker *w)
 	return atomic_load_explicit(&w->schedule, memory_order_relaxed);
 }
 
+/* Something other than an event asks for attention: a stop, or another schedule. Owner's thread. */
+static inline bool worker_is_called(const struct worker *w)
+{
+	/* Relaxed: whoever changes either wakes us afterwards, and the schedule is loaded again before it is adopted. */
+	return atomic_load_explicit(&w->group->is_stopping, memory_order_relaxed) ||
+	       atomic_load_explicit(&w->group->graph->schedule, memory_order_relaxed) != worker_schedule(w);
+}
+
 static inline unsigned group_worker_count(const struct group *g)
 {
 	/* Acquire: with the main thread's release when a worker is complete. */
@@ -148,7 +156,7 @@ static inline uint64_t stage_may_visit(const struct stage *s, const struct sched
 {
 	if (s->kind == STAGE_PARTITIONED)
 		return UINT64_C(1) << instance;
-	return s->group->id == GRAPH_GROUP_MAIN ? schedule->stage[s->index].may_visit : UINT64_MAX;
+	return s->group->id == GRAPH_GROUP_PORT ? UINT64_MAX : schedule->stage[s->index].may_visit;
 }
 
 /* visit.c: true if something waits there that the worker could serve now: a moment's view. If an exclusive stage is taken, there

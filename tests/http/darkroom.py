@@ -63,11 +63,11 @@ def overrides(*settings):
 
 
 class Daemon:
-    def __init__(self, store, *settings, config=CONFIG, listen="127.0.0.1:0", wait=True):
+    def __init__(self, store, *settings, config=CONFIG, listen="127.0.0.1:0", policy=POLICY, wait=True):
         self.store = pathlib.Path(store)
         defaults = [f"server.listen={listen}", f"server.root={self.store}"]
-        if POLICY:
-            defaults.append(f"scheduler.policy={POLICY}")
+        if policy:
+            defaults.append(f"scheduler.policy={policy}")
         if PER_CONNECTION:
             defaults.append("scheduler.threads=32")
         self.stopped = False
