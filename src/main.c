@@ -146,8 +146,11 @@ static int serve(struct server *s, int signal_fd)
 	atomic_store(&s->is_ready, true);
 	log_notice("darkroomd %s ready on %s (policy %s, store %s)", darkroom_version, s->url, s->conf->scheduler.policy,
 	           s->conf->server.root);
-	int signal_number = wait_for_end(signal_fd, -1);
+	int signal_number;
 
+	do
+		signal_number = wait_for_end(signal_fd, graph_tick(s->graph));
+	while (!signal_number);
 	if (!drain(s, signal_fd, signal_number)) {
 		log_error("drain_timeout is over: %" PRIu64 " images and %" PRIu64 " connections are given up",
 		          atomic_load(&s->images_in_flight), atomic_load(&s->connections));

@@ -312,7 +312,7 @@ static size_t gate(const struct worker *w, const struct stage *s)
 	return n ? n : 1;
 }
 
-/* Serves what waits, as far as the regime goes; the number of events handled. */
+/* Serves what waits, as far as the regime goes, or until there is another; the number of events handled. */
 static size_t serve(struct worker *w, struct stage *s)
 {
 	const struct stage_schedule *rule = rule_of(w, s);
@@ -327,7 +327,7 @@ static size_t serve(struct worker *w, struct stage *s)
 			break;
 		total += n;
 		interrupt(w, s);
-		if (until != UINT64_MAX && clock_ns() >= until)
+		if (worker_is_called(w) || (until != UINT64_MAX && clock_ns() >= until))
 			break;
 	}
 	w->last_visit_ns[s->index] = worker_schedule(w)->has_thresholds ? clock_ns() : 0;

@@ -81,9 +81,12 @@ static uint32_t visit_bits(const struct worker *w, const struct schedule *schedu
 
 	if (w->group->id == GRAPH_GROUP_MAIN)
 		return w->index < schedule->worker_count ? schedule->visit_set[w->index] : 0;
-	for (unsigned i = 0; i < graph_row_count; i++)
-		if (w->group->graph->stage[i].group == w->group)
+	for (unsigned i = 0; i < graph_row_count; i++) {
+		const struct stage *s = &w->group->graph->stage[i];
+
+		if (s->group == w->group && stage_may_visit(s, schedule, w->index) >> w->index & 1)
 			bits |= UINT32_C(1) << i;
+	}
 	return bits;
 }
 

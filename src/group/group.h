@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "../conf.h"
+#include "../control/control.h"
 #include "../graph.h"
 #include "../policy/policy.h"
 #include "../queue.h"
@@ -97,9 +98,11 @@ struct graph {
 	unsigned port_count;   /* instances of the source that the first schedule had: they have listeners */
 	struct stage stage[STAGE_COUNT_MAX];
 	struct group group[GRAPH_GROUP_COUNT];
-	/* main thread writes, anyone reads: pairs release and acquire. The one before is freed when all workers have
-	 * adopted this one. */
+	/* main thread writes, anyone reads: pairs release and acquire */
 	alignas(CACHE_LINE) _Atomic(const struct schedule *) schedule;
+	/* main thread only */
+	const struct schedule *retired; /* the one before, as long as a worker may go by it; else NULL */
+	struct control control;
 	/* start-up of workers */
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
@@ -124,6 +127,14 @@ static inline const struct schedule *worker_schedule(const struct worker *w)
 	return atomic_load_explicit(&w->schedule, memory_order_relaxed);
 }
 
+/* Something other than an event asks for attention: a stop, or another schedule. Owner's thread. */
+static inline bool worker_is_called(const struct worker *w)
+{
+	/* Relaxed: whoever changes either wakes us afterwards, and the schedule is loaded again before it is adopted. */
+	return atomic_load_explicit(&w->group->is_stopping, memory_order_relaxed) ||
+	       atomic_load_explicit(&w->group->graph->schedule, memory_order_relaxed) != worker_schedule(w);
+}
+
 static inline unsigned group_worker_count(const struct group *g)
 {
 	/* Acquire: with the main thread's release when a worker is complete. */
@@ -140,7 +151,7 @@ static inline uint64_t stage_may_visit(const struct stage *s, const struct sched
 {
 	if (s->kind == STAGE_PARTITIONED)
 		return UINT64_C(1) << instance;
-	return s->group->id == GRAPH_GROUP_MAIN ? schedule->stage[s->index].may_visit : UINT64_MAX;
+	return s->group->id == GRAPH_GROUP_PORT ? UINT64_MAX : schedule->stage[s->index].may_visit;
 }
 
 /* visit.c: serves the stage as its regime says; true if it handled an event. */

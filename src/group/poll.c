@@ -82,18 +82,11 @@ static unsigned block(struct worker *w, int timeout_ms)
 	return served;
 }
 
-/* Something other than an event asks for attention. */
-static bool is_called(const struct worker *w)
-{
-	return is_stopping(w) ||
-	       atomic_load_explicit(&w->group->graph->schedule, memory_order_relaxed) != worker_schedule(w);
-}
-
 /* idle = backoff, for comparison: sleeps for twice as long each time nothing is found (Gordon 2010, 2.4.2). Nobody
  * wakes it but a stop or a new schedule. */
 static void idle_backoff(struct worker *w)
 {
-	for (int ms = 1; !is_called(w) && !idle_sees_work(w); ms = ms < BACKOFF_MS_MAX ? 2 * ms : ms)
+	for (int ms = 1; !worker_is_called(w) && !idle_sees_work(w); ms = ms < BACKOFF_MS_MAX ? 2 * ms : ms)
 		block(w, ms);
 }
 
@@ -106,14 +99,14 @@ static void idle(struct worker *w)
 		idle_backoff(w);
 		return;
 	}
-	while (!is_called(w)) {
+	while (!worker_is_called(w)) {
 		idle_search(w);
 		if (search(w)) {
 			idle_found(w);
 			return;
 		}
 		idle_announce(w);
-		if (is_called(w) || idle_sees_work(w)) {
+		if (worker_is_called(w) || idle_sees_work(w)) {
 			counter_add(&w->counters.raced, 1);
 			idle_retract(w);
 			continue;
