@@ -1,10 +1,15 @@
-/* batch_size.c - see batch_size.h. Welsh 2002, 5.4.2 gives factor, margin and maximum, but not what a sudden drop is. */
+/*
+ * batch_size.c - see batch_size.h. Factor, margin and maximum are those of Welsh 2002, 5.4.2, which does not give the others:
+ * they keep a stage like the one of its figure 32 above 90 % of its best with noise of up to 10 % in the samples, and let a
+ * stage to which the batch does not matter come down to 1. Less smoothing or a return before the best makes the batch drift.
+ */
 #include "batch_size.h"
 
 #define FACTOR 1.2
 #define MARGIN 0.1        /* of the best throughput that may be lost */
+#define NEAR_BEST 0.98    /* of the best throughput: then growing is over */
 #define SUDDEN_DROP 0.5   /* less than this part of the average, from one sample to the next */
-#define NEWEST_WEIGHT 0.7 /* of the moving average */
+#define NEWEST_WEIGHT 0.3 /* of the moving average */
 
 void batch_size_init(struct batch_size *b)
 {
@@ -55,6 +60,12 @@ unsigned batch_size_next(struct batch_size *b, double events_per_s)
 		return b->events;
 	}
 	remember(b, events_per_s);
-	b->events = b->events_per_s < (1 - MARGIN) * best_of(b) ? larger(b->events) : smaller(b->events);
+	double best = best_of(b);
+
+	if (b->events_per_s < (1 - MARGIN) * best)
+		b->is_growing = true;
+	else if (b->events_per_s >= NEAR_BEST * best)
+		b->is_growing = false;
+	b->events = b->is_growing ? larger(b->events) : smaller(b->events);
 	return b->events;
 }

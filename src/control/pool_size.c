@@ -38,19 +38,30 @@ static unsigned step_back(struct pool_size *p, uint64_t random)
 	return threads;
 }
 
-unsigned pool_size_next(struct pool_size *p, const struct pool_sample *sample)
+/* Whether the pool handles less than it once did. Only for a second through which the queue was long: else it may be the
+ * demand that is less, nor would the threads that a step back takes away come back. */
+static bool is_thrashing(struct pool_size *p, const struct pool_sample *sample)
 {
 	p->events_per_s = p->events_per_s > 0 ? NEWEST_WEIGHT * sample->events_per_s + (1 - NEWEST_WEIGHT) * p->events_per_s
 	                                      : sample->events_per_s;
 	if (p->events_per_s > p->best_events_per_s * (1 + MARGIN))
 		note_best(p, sample->threads);
-	/* With a short queue it is the demand that has fallen; nor would threads that a step takes away come back. */
-	if (sample->queued > QUEUED_MAX) {
-		p->idle_samples = 0;
-		if (p->events_per_s < p->best_events_per_s * (1 - MARGIN))
-			return step_back(p, sample->random);
-		return within(p, sample->threads + 1);
+	return p->events_per_s < p->best_events_per_s * (1 - MARGIN);
+}
+
+unsigned pool_size_next(struct pool_size *p, const struct pool_sample *sample)
+{
+	bool was_long = p->is_long;
+
+	assert(sample->threads >= 1);
+	p->is_long = sample->queued > QUEUED_MAX;
+	if (!p->is_long) {
+		p->events_per_s = 0;
+		p->idle_samples = sample->idle ? p->idle_samples + 1 : 0;
+		return within(p, p->idle_samples >= IDLE_SAMPLES ? sample->threads - 1 : sample->threads);
 	}
-	p->idle_samples = sample->idle ? p->idle_samples + 1 : 0;
-	return within(p, p->idle_samples >= IDLE_SAMPLES ? sample->threads - 1 : sample->threads);
+	p->idle_samples = 0;
+	if (was_long && is_thrashing(p, sample))
+		return step_back(p, sample->random);
+	return within(p, sample->threads + 1);
 }

@@ -9,13 +9,15 @@
 #ifndef DARKROOM_POOL_SIZE_H
 #define DARKROOM_POOL_SIZE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct pool_size {
 	/* fixed after init */
 	unsigned min, max;
 	/* from sample to sample */
-	double events_per_s;      /* smoothed */
+	bool is_long;             /* the queue */
+	double events_per_s;      /* smoothed, since the queue is long; 0: nothing yet */
 	double best_events_per_s; /* since the last step back */
 	unsigned best_threads;    /* that the pool had then */
 	unsigned idle_samples;    /* in a row with a thread to spare */

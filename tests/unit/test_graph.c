@@ -18,8 +18,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "../../src/clock.h"
 #include "../../src/conf.h"
 #include "../../src/graph.h"
+#include "../../src/group/group.h"
 #include "../../src/policy/policy.h"
 #include "../../src/schedule.h"
 #include "../../src/text.h"
@@ -151,8 +153,10 @@ static void conf_init(struct conf *conf, const struct setting *setting)
 	conf->scheduler.discipline = setting->discipline;
 	conf->scheduler.age_ms = 1;
 	conf->scheduler.idle = CONF_IDLE_WAKE;
-	for (unsigned i = 0; i < graph_row_count; i++)
+	for (unsigned i = 0; i < graph_row_count; i++) {
 		conf->stage[i].threads = CONF_AUTO;
+		conf->stage[i].threads_max = 6;
+	}
 	conf->stage[FIRST].threshold_events = 5;
 	conf->stage[THIRD].threads = 2;
 	conf->stage[REPLY].threads = PORTS;
@@ -267,6 +271,52 @@ static void idle_by_backoff_works_too(void **state)
 	finish(g, items, EVENTS, 20);
 }
 
+/* Every pool gets another size and every visit another length whenever the controllers may look. */
+static void force_sizes(struct control *c, unsigned turn)
+{
+	for (unsigned i = 0; i < graph_row_count; i++) {
+		c->stage[i].pool.min = c->stage[i].pool.max = 1 + (turn * 5 + i * 3) % 9;
+		c->stage[i].batch.events = 1 + (turn + i) % 20;
+	}
+}
+
+/* SEDA's controllers, in fast motion: a second lasts a millisecond. */
+static void controllers_lose_nothing(void **state)
+{
+	struct item *items = calloc(8 * EVENTS, sizeof *items);
+	struct conf conf;
+	unsigned rounds = 300, changes = 0, most = 0;
+
+	(void)state;
+	assert_non_null(items);
+	struct graph *g = start(&(struct setting){ .policy = "cohort" }, items, 8 * EVENTS, rounds);
+
+	assert_int_equal(graph_tick(g), -1); /* no such thing under other policies */
+	conf_init(&conf, &(struct setting){ .policy = "seda" });
+	conf.scheduler.dynamic = CONF_YES;
+	assert_int_equal(graph_switch(g, &conf), 0);
+	assert_in_range(graph_tick(g), 1, 1001);
+	while (atomic_load(&items_left)) {
+		const struct schedule *schedule;
+
+		g->control.sampled_ns -= NS_PER_S;
+		if (!g->retired)
+			force_sizes(&g->control, changes++);
+		assert_in_range(graph_tick(g), 1, 1001);
+		schedule = atomic_load(&g->schedule);
+		for (unsigned i = FIRST; i <= THIRD; i++)
+			if (most < (unsigned)__builtin_popcountll(schedule->stage[i].may_visit))
+				most = (unsigned)__builtin_popcountll(schedule->stage[i].may_visit);
+		assert_int_equal(__builtin_popcountll(schedule->stage[SECOND].may_visit), 2); /* exclusive: it has no use for more */
+		usleep(1000);
+	}
+	assert_int_equal(most, 9);
+	/* Back to what is configured, whatever is on its way. */
+	assert_int_equal(graph_switch(g, &conf), 0);
+	assert_int_equal(__builtin_popcountll(atomic_load(&g->schedule)->stage[FIRST].may_visit), 2);
+	finish(g, items, 8 * EVENTS, rounds);
+}
+
 static void statistics_add_up(void **state)
 {
 	struct conf conf;
@@ -291,7 +341,7 @@ static void statistics_add_up(void **state)
 	graph_stats_json(g, &j);
 	json_object_end(&j);
 	assert_non_null(strstr(t.data, "\"name\":\"reply\",\"kind\":\"partitioned\",\"group\":\"port\",\"pass_through\":false,"
-	                               "\"queued\":0,\"events\":1,"));
+	                               "\"threads\":3,\"queued\":0,\"events\":1,"));
 	text_fini(&t);
 	graph_free(g);
 }
@@ -303,6 +353,7 @@ int main(void)
 		cmocka_unit_test(no_wake_up_is_lost),
 		cmocka_unit_test(switching_loses_nothing),
 		cmocka_unit_test(idle_by_backoff_works_too),
+		cmocka_unit_test(controllers_lose_nothing),
 		cmocka_unit_test(statistics_add_up),
 	};
 
