@@ -19,6 +19,7 @@
 #include "text.h"
 
 #define ADOPTION_POLL_NS 200000 /* between looks whether all workers have adopted a schedule */
+#define ADOPTION_TICK_MS 10     /* the same, if nobody waits for it */
 
 int graph_stage_index(const char *name)
 {
@@ -206,6 +207,7 @@ void graph_free(struct graph *g)
 		free(g->group[i].workers);
 	}
 	free_schedule(atomic_load_explicit(&g->schedule, memory_order_relaxed));
+	free_schedule(g->retired);
 	topology_free(g->topology);
 	pthread_cond_destroy(&g->changed);
 	pthread_mutex_destroy(&g->lock);
@@ -240,18 +242,45 @@ static void wake_everybody(struct graph *g)
 		idle_wake_all(&g->group[i]);
 }
 
-/* A worker in the middle of a long piece of work adopts after it. */
-static void wait_for_adoption(struct graph *g, const struct schedule *schedule)
+/* Nothing is retired: there are never more than two that workers may go by. */
+static void publish(struct graph *g, const struct schedule *schedule)
 {
-	const struct timespec pause = { .tv_nsec = ADOPTION_POLL_NS };
+	assert(!g->retired);
+	g->retired = atomic_load_explicit(&g->schedule, memory_order_relaxed);
+	atomic_store_explicit(&g->schedule, schedule, memory_order_release);
+	wake_everybody(g);
+}
+
+/* A worker in the middle of a long piece of work adopts after it. */
+static bool is_adopted(const struct graph *g)
+{
+	const struct schedule *schedule = atomic_load_explicit(&g->schedule, memory_order_relaxed);
 
 	for (unsigned i = 1; i < GRAPH_GROUP_COUNT; i++) {
 		unsigned count = group_worker_count(&g->group[i]);
 
 		for (unsigned k = 0; k < count; k++)
-			while (atomic_load_explicit(&g->group[i].workers[k].schedule, memory_order_acquire) != schedule)
-				nanosleep(&pause, NULL);
+			if (atomic_load_explicit(&g->group[i].workers[k].schedule, memory_order_acquire) != schedule)
+				return false;
 	}
+	return true;
+}
+
+static void wait_for_adoption(const struct graph *g)
+{
+	const struct timespec pause = { .tv_nsec = ADOPTION_POLL_NS };
+
+	while (!is_adopted(g))
+		nanosleep(&pause, NULL);
+}
+
+/* When all have adopted. Whoever pushed by the old schedule may have woken a worker that does not visit the stage by the new
+ * one: all look once more. */
+static void retire(struct graph *g)
+{
+	wake_everybody(g);
+	free_schedule(g->retired);
+	g->retired = NULL;
 }
 
 /* What was queued before tokens were given out has none. */
@@ -268,27 +297,71 @@ static void give_tokens(struct graph *g)
 
 int graph_switch(struct graph *g, const struct conf *conf)
 {
-	const struct schedule *old = atomic_load_explicit(&g->schedule, memory_order_relaxed);
 	struct schedule *schedule;
 	int err = schedule_new(g, conf, &schedule);
 
-	if (!err)
-		err = add_workers_for(g, schedule);
+	if (err)
+		return err;
+	err = add_workers_for(g, schedule);
 	if (err) {
 		free(schedule);
 		return err;
 	}
-	atomic_store_explicit(&g->schedule, schedule, memory_order_release);
-	wake_everybody(g);
-	wait_for_adoption(g, schedule);
+	if (g->retired) { /* the controllers have changed something just now */
+		wait_for_adoption(g);
+		retire(g);
+	}
+	publish(g, schedule);
+	wait_for_adoption(g);
 	if (schedule->policy->mechanism == POLICY_CENTRAL)
 		give_tokens(g);
 	else
 		drop_tokens(&g->group[GRAPH_GROUP_MAIN]);
-	/* Who pushed by the old schedule may have woken a worker that does not visit the stage by the new one. */
-	wake_everybody(g);
-	free_schedule(old);
+	retire(g);
+	control_start(&g->control, g, schedule, clock_ns());
 	return 0;
+}
+
+/* Lets the controllers look, and goes by what they want. */
+static int control(struct graph *g, uint64_t now_ns)
+{
+	const struct schedule *old = atomic_load_explicit(&g->schedule, memory_order_relaxed);
+	struct schedule *schedule = malloc(sizeof *schedule);
+	bool has_changed;
+	int err = 0;
+
+	if (!schedule)
+		return -ENOMEM;
+	has_changed = control_step(&g->control, g, old, schedule, now_ns);
+	if (has_changed)
+		err = add_workers_for(g, schedule);
+	if (has_changed && !err)
+		publish(g, schedule);
+	else
+		free(schedule);
+	return err;
+}
+
+int graph_tick(struct graph *g)
+{
+	if (!control_is_on(&g->control))
+		return -1;
+	if (g->retired) {
+		if (!is_adopted(g))
+			return ADOPTION_TICK_MS;
+		retire(g);
+	}
+	uint64_t now_ns = clock_ns(), due_ns = control_due_ns(&g->control);
+
+	if (now_ns < due_ns)
+		return (int)((due_ns - now_ns) / NS_PER_MS) + 1;
+	int err = control(g, now_ns);
+
+	if (!err)
+		return ADOPTION_TICK_MS;
+	log_error("the controllers of policy seda stop, and all sizes stay as they are: %s", strerror(-err));
+	control_stop(&g->control);
+	return -1;
 }
 
 /* ---- starting and stopping ------------------------------------------------------------------------ */
@@ -300,6 +373,8 @@ int graph_start(struct graph *g)
 
 	if (err)
 		graph_stop(g);
+	else
+		control_start(&g->control, g, schedule, clock_ns());
 	return err;
 }
 
@@ -324,6 +399,7 @@ void graph_stats_json(struct graph *g, struct json *j)
 
 	json_object(j, "scheduler");
 	json_string(j, "policy", schedule->policy->name);
+	json_bool(j, "dynamic", schedule->is_dynamic);
 	json_array(j, "policies");
 	for (size_t i = 0; policy_at(i); i++)
 		json_string(j, NULL, policy_at(i)->name);

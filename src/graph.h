@@ -51,6 +51,12 @@ int graph_new(struct graph **out, const struct conf *conf, void *app, size_t que
  */
 int graph_switch(struct graph *g, const struct conf *conf);
 
+/*
+ * Gives SEDA's controllers their turn, if it is time: they may publish a schedule with other sizes of pools and batches.
+ * Returns in how many ms to call again, or -1: not before the next graph_switch. Never waits for workers. Main thread.
+ */
+int graph_tick(struct graph *g);
+
 /* Starts all workers and returns when every worker_init is through. 0 or -errno, reason logged (workers
  * already started are stopped). Main thread. */
 int graph_start(struct graph *g);

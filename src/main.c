@@ -172,7 +172,7 @@ static int serve(struct server *s, struct ear *ear)
 	int signal_number;
 
 	do
-		signal_number = wait_for_end(ear, -1);
+		signal_number = wait_for_end(ear, graph_tick(s->graph));
 	while (!signal_number);
 	if (!drain(s, ear, signal_number)) {
 		log_error("drain_timeout is over: %" PRIu64 " images and %" PRIu64 " connections are given up",

@@ -7,6 +7,7 @@
 
 #include "check.h"
 #include "clock.h"
+#include "control/batch_size.h"
 #include "graph.h"
 #include "text.h"
 
@@ -129,20 +130,12 @@ static unsigned threads_of_group(const struct conf *conf, enum graph_group group
 	return 0;
 }
 
-static uint64_t first_bits(unsigned count)
-{
-	return count < 64 ? (UINT64_C(1) << count) - 1 : UINT64_MAX;
-}
-
 static void assign_others(struct schedule *s, const struct conf *conf, unsigned cores)
 {
 	/* Reading, parsing and small answers take a few per cent of the image work: one port for four cores is ample. */
 	s->listener_count = threads_of_group(conf, GRAPH_GROUP_PORT, (cores + 3) / 4);
 	s->port_count = s->listener_count;
 	s->disk_count = threads_of_group(conf, GRAPH_GROUP_DISK, cores / 4 > 2 ? cores / 4 : 2);
-	for (unsigned i = 0; i < graph_row_count; i++)
-		if (graph_rows[i].group == GRAPH_GROUP_DISK)
-			s->stage[i].may_visit = first_bits(s->disk_count);
 	if (s->policy->mechanism != POLICY_INLINE)
 		return;
 	unsigned connections = conf->scheduler.threads == CONF_AUTO ? cores : (unsigned)conf->scheduler.threads;
@@ -163,6 +156,101 @@ static int check_source(const struct schedule *s, const struct conf *conf, struc
 			return -EINVAL;
 		}
 	return 0;
+}
+
+/* ---- pools ---------------------------------------------------------------------------------------- */
+
+static bool is_disk(unsigned index)
+{
+	return graph_rows[index].group == GRAPH_GROUP_DISK;
+}
+
+/* Workers of the stage's group that have something to visit. */
+static uint64_t taken_workers(const struct schedule *s, unsigned index)
+{
+	uint64_t taken = 0;
+
+	for (unsigned i = 0; i < graph_row_count; i++)
+		if (is_disk(i) == is_disk(index))
+			taken |= s->stage[i].may_visit;
+	return taken;
+}
+
+static void add_to_pool(struct schedule *s, unsigned index, unsigned worker)
+{
+	unsigned *count = is_disk(index) ? &s->disk_count : &s->worker_count;
+
+	s->stage[index].may_visit |= UINT64_C(1) << worker;
+	if (!is_disk(index))
+		s->visit_set[worker] = UINT32_C(1) << index;
+	if (*count <= worker)
+		*count = worker + 1;
+}
+
+static void remove_from_pool(struct schedule *s, unsigned index, unsigned worker)
+{
+	s->stage[index].may_visit &= ~(UINT64_C(1) << worker);
+	if (!is_disk(index))
+		s->visit_set[worker] = 0;
+}
+
+unsigned schedule_resize_pool(struct schedule *s, unsigned index, unsigned threads)
+{
+	const uint64_t *may_visit = &s->stage[index].may_visit;
+	unsigned count = (unsigned)__builtin_popcountll(*may_visit);
+
+	for (uint64_t taken; count < threads && ~(taken = taken_workers(s, index)); count++)
+		add_to_pool(s, index, (unsigned)__builtin_ctzll(~taken));
+	/* Of sleeping workers the lowest is woken: the highest has the least to do. */
+	for (; count > threads; count--)
+		remove_from_pool(s, index, 63 - (unsigned)__builtin_clzll(*may_visit));
+	return count;
+}
+
+static_assert(CONF_THREADS_MAX == 64, "one bit each in a word");
+
+/* What SEDA's controllers may do to a stage's pool, and to what a visit takes of it. */
+static int set_control(struct schedule *s, const struct conf *conf, unsigned index, struct text *error)
+{
+	const struct conf_stage *own = &conf->stage[index];
+	struct stage_schedule *to = &s->stage[index];
+	unsigned max = (unsigned)own->threads_max;
+
+	if (graph_rows[index].class->poll || s->pass_through >> index & 1)
+		return 0;
+	if (own->threads != CONF_AUTO && own->threads > max) {
+		if (error)
+			text_printf(error, "stage.%s.threads = %u is more than its threads_max = %u: expected at most that with dynamic = yes",
+			            graph_rows[index].class->name, (unsigned)own->threads, max);
+		return -EINVAL;
+	}
+	/* One thread at a time: more would find the stage taken. */
+	if (kind_of(conf, index) != STAGE_EXCLUSIVE) {
+		unsigned threads = (unsigned)__builtin_popcountll(to->may_visit);
+
+		to->threads_min = threads > max ? schedule_resize_pool(s, index, max) : threads;
+		to->threads_max = max;
+	}
+	if (!own_or_global(own->service, conf->scheduler.service)) {
+		to->service = SERVICE_N_GATED;
+		to->events_max = BATCH_SIZE_MAX;
+		to->is_batch_controlled = true;
+	}
+	return 0;
+}
+
+/* ---- the whole ------------------------------------------------------------------------------------ */
+
+/* The other way round: from workers' visit sets to stages' workers. */
+static void set_may_visit(struct schedule *s)
+{
+	for (unsigned i = 0; i < graph_row_count; i++) {
+		unsigned count = is_disk(i) ? s->disk_count : s->worker_count;
+
+		for (unsigned w = 0; w < count; w++)
+			if (is_disk(i) || s->visit_set[w] >> i & 1)
+				s->stage[i].may_visit |= UINT64_C(1) << w;
+	}
 }
 
 int schedule_build(struct schedule *s, const struct conf *conf, unsigned cores, struct text *error)
@@ -193,9 +281,8 @@ int schedule_build(struct schedule *s, const struct conf *conf, unsigned cores, 
 	else
 		assign_cores(s, conf, main_stages, cores);
 	assign_others(s, conf, cores);
-	for (unsigned w = 0; w < s->worker_count; w++)
-		for (unsigned i = 0; i < graph_row_count; i++)
-			if (s->visit_set[w] >> i & 1)
-				s->stage[i].may_visit |= UINT64_C(1) << w;
+	set_may_visit(s);
+	for (unsigned i = 0; i < graph_row_count && s->is_dynamic && !err; i++)
+		err = set_control(s, conf, i, error);
 	return err;
 }

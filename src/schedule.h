@@ -35,7 +35,10 @@ struct stage_schedule {
 	bool by_size;        /* srpt: the shared queue serves the smallest first */
 	uint64_t threshold_events;      /* 0: none. More than this waiting interrupts a visit to another stage */
 	uint64_t threshold_interval_ns; /* 0: none. So does not having been visited for so long */
-	uint64_t may_visit;  /* bit i: worker i of the main group; for stages of that group only */
+	uint64_t may_visit;  /* bit i: worker i of the stage's group; not for the group of ports */
+	/* for SEDA's controllers */
+	unsigned threads_min, threads_max; /* of the pool; 0: its size stays as it is */
+	bool is_batch_controlled;          /* events_max is theirs */
 };
 
 struct schedule {
@@ -60,5 +63,9 @@ struct schedule {
  * wanted). A pure function.
  */
 int schedule_build(struct schedule *s, const struct conf *conf, unsigned cores, struct text *error);
+
+/* Gives the stage's pool so many threads, or as many as there can be, by taking up free workers or letting some go; the
+ * number that it has then. For schedules that are not published yet. */
+unsigned schedule_resize_pool(struct schedule *s, unsigned index, unsigned threads);
 
 #endif

@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "../conf.h"
+#include "../control/control.h"
 #include "../graph.h"
 #include "../policy/policy.h"
 #include "../queue.h"
@@ -99,9 +100,11 @@ struct graph {
 	unsigned port_count;   /* instances of the source that the first schedule had: they have listeners */
 	struct stage stage[STAGE_COUNT_MAX];
 	struct group group[GRAPH_GROUP_COUNT];
-	/* main thread writes, anyone reads: pairs release and acquire. The one before is freed when all workers have
-	 * adopted this one. */
+	/* main thread writes, anyone reads: pairs release and acquire */
 	alignas(CACHE_LINE) _Atomic(const struct schedule *) schedule;
+	/* main thread only */
+	const struct schedule *retired; /* the one before, as long as a worker may go by it; else NULL */
+	struct control control;
 	/* start-up of workers */
 	pthread_mutex_t lock;
 	pthread_cond_t changed;

@@ -42,6 +42,14 @@ void stats_group_json(struct json *j, const struct group *grp)
 	json_object_end(j);
 }
 
+/* That serve the stage's queue, or its instances; 0: it is called directly. */
+static unsigned thread_count(const struct stage *s, const struct schedule *schedule)
+{
+	if (schedule->pass_through >> s->index & 1)
+		return 0;
+	return s->class->poll ? schedule->port_count : (unsigned)__builtin_popcountll(schedule->stage[s->index].may_visit);
+}
+
 void stats_stage_json(struct json *j, const struct stage *s, const struct schedule *schedule)
 {
 	static const char *const kind[STAGE_KIND_COUNT] = { [STAGE_SHARED] = "shared", [STAGE_EXCLUSIVE] = "exclusive",
@@ -70,6 +78,9 @@ void stats_stage_json(struct json *j, const struct stage *s, const struct schedu
 	json_string(j, "kind", kind[s->kind]);
 	json_string(j, "group", s->group->name);
 	json_bool(j, "pass_through", schedule->pass_through >> s->index & 1);
+	json_uint(j, "threads", thread_count(s, schedule));
+	if (schedule->stage[s->index].service == SERVICE_N_GATED && !s->class->poll)
+		json_uint(j, "batch", schedule->stage[s->index].events_max);
 	json_uint(j, "queued", queued);
 	STAGE_COUNTERS(JSON_MEMBER)
 	durations_json(j, "service", &service);

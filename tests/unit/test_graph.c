@@ -23,7 +23,11 @@
 #include <unistd.h>
 
 #include "../../src/clock.h"
+#include "../../src/conf.h"
+#include "../../src/graph.h"
 #include "../../src/group/group.h"
+#include "../../src/policy/policy.h"
+#include "../../src/schedule.h"
 #include "../../src/text.h"
 
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
@@ -339,6 +343,7 @@ static void conf_init(struct conf *conf, const struct setting *setting)
 	for (unsigned i = 0; i < graph_row_count; i++) {
 		conf->stage[i].threads = CONF_AUTO;
 		conf->stage[i].kind = kind_of(setting, i);
+		conf->stage[i].threads_max = 6;
 	}
 	conf->stage[FIRST].threshold_events = 5;
 	conf->stage[THIRD].threshold_interval_us = 200;
@@ -562,6 +567,54 @@ static void idle_by_backoff_works_too(void **state)
 	finish();
 }
 
+/* Every pool gets another size and every visit another length whenever the controllers may look. */
+static void force_sizes(struct control *c, unsigned turn)
+{
+	for (unsigned i = 0; i < graph_row_count; i++) {
+		c->stage[i].pool.min = c->stage[i].pool.max = turn % 2 ? 1 + (turn + i) % 8 : 9;
+		c->stage[i].batch.events = 1 + (turn + i) % 20;
+	}
+}
+
+/* SEDA's controllers, in fast motion: a second lasts a millisecond. */
+static void controllers_lose_nothing(void **state)
+{
+	struct setting setting = { .policy = "cohort", .is_switched = true };
+	struct conf conf;
+	unsigned changes = 0, most = 0;
+
+	(void)state;
+	start(&setting, EVENTS_MAX, 3000, 0);
+	struct graph *g = run.graph;
+
+	assert_int_equal(graph_tick(g), -1); /* no such thing under other policies */
+	setting.policy = "seda";
+	conf_init(&conf, &setting);
+	conf.scheduler.dynamic = CONF_YES;
+	describe(&setting);
+	assert_int_equal(graph_switch(g, &conf), 0);
+	assert_in_range(graph_tick(g), 1, 1001);
+	while (atomic_load(&run.behind)) {
+		const struct schedule *schedule;
+
+		g->control.sampled_ns -= NS_PER_S;
+		if (!g->retired)
+			force_sizes(&g->control, changes++);
+		assert_in_range(graph_tick(g), 1, 1001);
+		schedule = atomic_load(&g->schedule);
+		for (unsigned i = FIRST; i <= THIRD; i++)
+			if (most < (unsigned)__builtin_popcountll(schedule->stage[i].may_visit))
+				most = (unsigned)__builtin_popcountll(schedule->stage[i].may_visit);
+		assert_int_equal(__builtin_popcountll(schedule->stage[SECOND].may_visit), 2); /* exclusive: it has no use for more */
+		usleep(1000);
+	}
+	assert_int_equal(most, 9);
+	/* Back to what is configured, whatever is on its way. */
+	assert_int_equal(graph_switch(g, &conf), 0);
+	assert_int_equal(__builtin_popcountll(atomic_load(&g->schedule)->stage[FIRST].may_visit), 2);
+	finish();
+}
+
 static void statistics_add_up(void **state)
 {
 	struct text t;
@@ -577,7 +630,7 @@ static void statistics_add_up(void **state)
 	graph_stats_json(run.graph, &j);
 	json_object_end(&j);
 	assert_non_null(strstr(t.data, "\"name\":\"reply\",\"kind\":\"partitioned\",\"group\":\"port\",\"pass_through\":false,"
-	                               "\"queued\":0,\"events\":1,"));
+	                               "\"threads\":3,\"queued\":0,\"events\":1,"));
 	text_fini(&t);
 	graph_free(run.graph);
 }
@@ -591,6 +644,7 @@ int main(void)
 		cmocka_unit_test(switching_loses_nothing),
 		cmocka_unit_test(switching_wakes_everybody),
 		cmocka_unit_test(idle_by_backoff_works_too),
+		cmocka_unit_test(controllers_lose_nothing),
 		cmocka_unit_test(statistics_add_up),
 	};
 
