@@ -26,6 +26,7 @@
 #include "registry.h"
 #include "store.h"
 
+struct decoder;
 struct json;
 struct picture;
 struct server;
@@ -65,7 +66,8 @@ struct image {
 	uint8_t *icc;           /* malloc'd profile or NULL */
 	size_t icc_size;
 	struct budget_waiter budget_waiter;
-	uint64_t reserved_bytes; /* of BUDGET_IMAGE */
+	uint64_t reserved_bytes; /* of BUDGET_IMAGE; pays for the decoder as well */
+	struct decoder *decoder; /* its own since its decode was first set aside, until it is through; else NULL */
 	struct disk_job store_job;
 
 	struct problem problem;         /* the first that happened; its writer is who claimed it first */

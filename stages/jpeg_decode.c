@@ -2,9 +2,11 @@
  * jpeg_decode.c - takes an image from its JPEG to planes no larger than its variants need.
  *
  * Before the first row is decoded, the image reserves all the memory that it can need until it is stored; if that is
- * not there, it waits, and comes back with the reservation made. Knows libjpeg through its decoder only, and nothing of
- * HTTP but statuses. Any worker, STAGE_SHARED.
+ * not there, it waits, and comes back with the reservation made. A decode that takes longer than the stage's cutoff is set
+ * aside between rows: its decoder goes with the image, and any worker goes on with both. Knows libjpeg through its decoder
+ * only, and nothing of HTTP but statuses. Any worker, STAGE_SHARED.
  */
+#include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -19,14 +21,18 @@
 #include "server.h"
 #include "stages.h"
 
-/* This worker's: what the file at hand says. */
+/* Rows of MCUs between two looks at the clock hold this many pixels along their width, or are one: a tenth of the default
+ * cutoff, and a look costs nothing beside them. */
+#define LOOK_WIDTH 2048
+
+/* This worker's. */
 struct decode {
-	struct decoder decoder;
-	struct metadata metadata;
+	struct decoder *decoder;  /* for images that begin here; never NULL */
+	struct metadata metadata; /* of the file that begins */
 	unsigned quality[CONF_VARIANT_MAX];
 };
 
-enum verdict { GO_ON = 0, HAS_PROBLEM, WAITS };
+enum verdict { GO_ON = 0, HAS_PROBLEM, GONE };
 
 static unsigned scans_max(const struct conf *conf)
 {
@@ -82,42 +88,43 @@ static enum verdict check_limits(const struct decoder *d, const struct conf *con
 static enum verdict read_header(struct decode *d, struct image *image, struct problem *p)
 {
 	const struct conf *conf = image->server->conf;
+	struct decoder *decoder = d->decoder;
 	int width, height;
 
 	if (image->source_size < 3 || memcmp(image->source, "\xff\xd8\xff", 3) != 0) {
 		problem_set(p, 415, "unsupported-media-type", "not a JPEG: it does not begin with FF D8 FF");
 		return HAS_PROBLEM;
 	}
-	if (decoder_open(&d->decoder, image->source, image->source_size) == DECODER_FAILED) {
-		problem_of_fault(p, &d->decoder, conf);
+	if (decoder_open(decoder, image->source, image->source_size) == DECODER_FAILED) {
+		problem_of_fault(p, decoder, conf);
 		return HAS_PROBLEM;
 	}
-	if (check_limits(&d->decoder, conf, p))
+	if (check_limits(decoder, conf, p))
 		return HAS_PROBLEM;
 	metadata_read(&d->metadata, image->source, image->source_size);
 	image->orientation = d->metadata.orientation;
-	width = (int)d->decoder.in.image_width;
-	height = (int)d->decoder.in.image_height;
+	width = (int)decoder->in.image_width;
+	height = (int)decoder->in.image_height;
 	orient_size(image->orientation, &width, &height);
 	image->width = (uint32_t)width;
 	image->height = (uint32_t)height;
 	footprint_root_size(&image->server->plan, width, height, image->orientation, &width, &height);
-	decoder_choose(&d->decoder, width, height);
+	decoder_choose(decoder, width, height);
 	return GO_ON;
 }
 
 static uint64_t bytes_needed(const struct decode *d, const struct image *image)
 {
 	struct footprint f = {
-		.color_space = (int)d->decoder.in.jpeg_color_space,
-		.working_bytes = decoder_working_bytes(&d->decoder),
+		.color_space = (int)d->decoder->in.jpeg_color_space,
+		.working_bytes = decoder_working_bytes(d->decoder),
 		.width = (int)image->width,
 		.height = (int)image->height,
 		.orientation = image->orientation,
 		.icc_bytes = d->metadata.icc_bytes,
 	};
 
-	f.plane_count = decoder_shapes(&d->decoder, f.shape);
+	f.plane_count = decoder_shapes(d->decoder, f.shape);
 	return footprint_bytes(&f, &image->server->plan, d->quality);
 }
 
@@ -132,7 +139,7 @@ static void problem_of_memory(struct problem *p, const struct server *server, ui
 	         (unsigned long long)need, (unsigned long long)all, (unsigned long long)max);
 }
 
-/* On WAITS neither the image nor its event are ours any more. */
+/* On GONE neither the image nor its event are ours any more. */
 static enum verdict reserve(struct visit *v, const struct decode *d, struct image *image, struct problem *p)
 {
 	struct server *server = image->server;
@@ -148,7 +155,7 @@ static enum verdict reserve(struct visit *v, const struct decode *d, struct imag
 	image->budget_waiter.instance = 0;
 	visit_aside(v, &image->event);
 	if (!budget_reserve(&server->budget, BUDGET_IMAGE, need, &image->budget_waiter))
-		return WAITS;
+		return GONE;
 	visit_resume(v, &image->event);
 	return GO_ON;
 }
@@ -156,7 +163,7 @@ static enum verdict reserve(struct visit *v, const struct decode *d, struct imag
 /* The profile goes with the pixels only if they are still in its colour space when they are encoded. */
 static int keep_profile(const struct decode *d, struct image *image)
 {
-	switch (d->decoder.in.jpeg_color_space) {
+	switch (d->decoder->in.jpeg_color_space) {
 	case JCS_GRAYSCALE:
 		return metadata_copy_icc(&d->metadata, ICC_GRAY, &image->icc, &image->icc_size);
 	case JCS_YCbCr:
@@ -167,41 +174,117 @@ static int keep_profile(const struct decode *d, struct image *image)
 	}
 }
 
-static enum verdict decode(struct decode *d, struct image *image, struct picture **picture, struct problem *p)
+/* After the reservation: all that is still to be done with the metadata, and the decoder's memory. */
+static enum verdict begin(const struct decode *d, struct image *image, struct problem *p)
 {
 	const struct conf *conf = image->server->conf;
-	enum decoder_result result =
-		decoder_start(&d->decoder, scans_max(conf), conf->server.damaged == CONF_DAMAGED_REJECT);
+	bool stop_on_loss = conf->server.damaged == CONF_DAMAGED_REJECT;
 
-	while (result == DECODER_MORE)
-		result = decoder_advance(&d->decoder, UINT_MAX);
-	if (result == DECODER_FAILED) {
-		problem_of_fault(p, &d->decoder, conf);
-		return HAS_PROBLEM;
-	}
 	if (keep_profile(d, image)) {
 		problem_set(p, 503, "overloaded", "no memory for the image's ICC profile");
 		return HAS_PROBLEM;
 	}
-	image->is_damaged = d->decoder.has_lost;
-	*picture = decoder_take(&d->decoder);
+	if (decoder_start(d->decoder, scans_max(conf), stop_on_loss) == DECODER_FAILED) {
+		problem_of_fault(p, d->decoder, conf);
+		return HAS_PROBLEM;
+	}
 	return GO_ON;
+}
+
+/* ---- setting aside -------------------------------------------------------------------------------- */
+
+static struct decoder *take_decoder(struct server *server)
+{
+	struct decoder *decoder = spares_take(&server->decoders);
+
+	return decoder ? decoder : decoder_new();
+}
+
+static void give_decoder(struct server *server, struct decoder *decoder)
+{
+	if (!spares_give(&server->decoders, decoder))
+		decoder_free(decoder);
+}
+
+/* The worker's decoder becomes the image's, and the worker gets another. False: no memory for one. */
+static bool part_with_decoder(struct decode *d, struct image *image)
+{
+	struct decoder *another = take_decoder(image->server);
+
+	if (!another)
+		return false;
+	image->decoder = d->decoder;
+	d->decoder = another;
+	return true;
+}
+
+/* True: the image is in the queue again, and perhaps with another worker already. False: it is to be finished first. */
+static bool set_aside(struct visit *v, struct decode *d, struct image *image)
+{
+	if (!image->decoder && !part_with_decoder(d, image))
+		return false;
+	image->event.size = decoder_bytes_left(image->decoder);
+	visit_yield(v, &image->event);
+	return true;
+}
+
+/* ---- decoding ------------------------------------------------------------------------------------- */
+
+static struct decoder *decoder_of(const struct decode *d, const struct image *image)
+{
+	return image->decoder ? image->decoder : d->decoder;
+}
+
+static enum verdict decode(struct visit *v, struct decode *d, struct image *image, struct picture **picture, struct problem *p)
+{
+	struct decoder *decoder = decoder_of(d, image);
+	unsigned rows = 1 + LOOK_WIDTH / decoder->in.image_width;
+	enum decoder_result result;
+
+	while ((result = decoder_advance(decoder, rows)) == DECODER_MORE)
+		if (visit_should_yield(v) && set_aside(v, d, image))
+			return GONE;
+	if (result == DECODER_FAILED) {
+		problem_of_fault(p, decoder, image->server->conf);
+		return HAS_PROBLEM;
+	}
+	image->is_damaged = decoder->has_lost;
+	*picture = decoder_take(decoder);
+	return GO_ON;
+}
+
+/* Its decoder, whoever's it is, is free for another file. */
+static void decode_end(const struct decode *d, struct image *image)
+{
+	decoder_close(decoder_of(d, image));
+	if (image->decoder)
+		give_decoder(image->server, image->decoder);
+	image->decoder = NULL;
 }
 
 static void decode_image(struct visit *v, struct decode *d, struct image *image)
 {
 	struct picture *picture = NULL;
 	struct problem problem = {0};
-	enum verdict verdict = read_header(d, image, &problem);
+	enum verdict verdict = GO_ON;
 
-	if (!verdict && !image->reserved_bytes)
-		verdict = reserve(v, d, image, &problem);
+	if (!image->decoder) {
+		verdict = read_header(d, image, &problem);
+		if (!verdict && !image->reserved_bytes)
+			verdict = reserve(v, d, image, &problem);
+		if (!verdict)
+			verdict = begin(d, image, &problem);
+	}
 	if (!verdict)
-		verdict = decode(d, image, &picture, &problem);
-	decoder_close(&d->decoder);
+		verdict = decode(v, d, image, &picture, &problem);
+	if (verdict == GONE) {
+		decoder_close(d->decoder); /* if it has read the header of an image that waits for memory */
+		return;
+	}
+	decode_end(d, image);
 	if (verdict == GO_ON)
 		image_decoded(v, image, picture);
-	else if (verdict == HAS_PROBLEM)
+	else
 		image_decode_failed(v, image, &problem);
 }
 
@@ -219,15 +302,20 @@ static int decode_worker_init(struct visit *v, void *scratch)
 
 	for (unsigned i = 0; i < server->conf->variant_count; i++)
 		d->quality[i] = (unsigned)server->conf->variant[i].quality;
-	return decoder_init(&d->decoder);
+	d->decoder = decoder_new();
+	return d->decoder ? 0 : -ENOMEM;
 }
 
 static void decode_worker_fini(struct visit *v, void *scratch)
 {
+	struct server *server = visit_app(v);
 	struct decode *d = scratch;
+	struct decoder *spare;
 
-	(void)v;
-	decoder_fini(&d->decoder);
+	decoder_free(d->decoder);
+	/* Nothing is in flight any more: the last worker to end leaves none. */
+	while ((spare = spares_take(&server->decoders)))
+		decoder_free(spare);
 }
 
 const struct stage_class stage_jpeg_decode = {
