@@ -67,7 +67,7 @@ struct image {
 	size_t icc_size;
 	struct budget_waiter budget_waiter;
 	uint64_t reserved_bytes; /* of BUDGET_IMAGE; pays for the decoder as well */
-	struct decoder *decoder; /* its own since its decode was first set aside, until it is through; else NULL */
+	struct decoder *decoder; /* while it is decoded, also while it waits to go on; else NULL */
 	struct disk_job store_job;
 
 	struct problem problem;         /* the first that happened; its writer is who claimed it first */

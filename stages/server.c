@@ -158,7 +158,6 @@ int server_init(struct server *s, const struct conf *conf, const struct plan *pl
 	if (err)
 		goto fail_store;
 	budget_init(&s->budget, conf->limits.memory_budget);
-	spares_init(&s->decoders);
 	err = graph_new(&s->graph, conf, s, event_count_max(s), (size_t)conf->limits.connections * 2 + 64);
 	if (err)
 		goto fail_registry;
@@ -170,7 +169,6 @@ int server_init(struct server *s, const struct conf *conf, const struct plan *pl
 fail_graph:
 	graph_free(s->graph);
 fail_registry:
-	spares_fini(&s->decoders);
 	budget_fini(&s->budget);
 	registry_fini(&s->registry);
 fail_store:
@@ -183,7 +181,6 @@ void server_fini(struct server *s)
 	for (unsigned i = 0; i < s->listen_count; i++)
 		close(s->listen_fd[i]);
 	graph_free(s->graph);
-	spares_fini(&s->decoders);
 	budget_fini(&s->budget);
 	registry_fini(&s->registry);
 	store_close(&s->store);

@@ -13,7 +13,6 @@
 
 #include "../src/conf.h"
 #include "../src/mem/budget.h"
-#include "../src/mem/spares.h"
 #include "plan.h"
 #include "registry.h"
 #include "store.h"
@@ -27,7 +26,6 @@ struct server {
 	struct plan plan;
 	struct store store;
 	struct budget budget;     /* locked inside */
-	struct spares decoders;   /* locked inside; jpeg_decode's */
 	struct registry registry; /* locked inside: images in the making, by id; images per client */
 	int listen_fd[CONF_THREADS_MAX]; /* one SO_REUSEPORT listener per port; owned by server */
 	unsigned listen_count;

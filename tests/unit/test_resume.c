@@ -12,7 +12,7 @@
 
 #include "../../src/check.h"
 #include "../../src/mem/pool.h"
-#include "../../src/mem/spares.h"
+#include "../../src/queue.h"
 #include "../../stages/pixel/picture.h"
 #include "jpeg_structures.h"
 
@@ -223,22 +223,22 @@ static void what_is_given_up_leaves_nothing(void **state)
 
 #define THREADS 3
 
-/* Threads that take works from each other through spares, as workers do through queues. */
-static struct spares hand_over;
+/* Threads that take works from each other, as workers do. */
+static struct queue hand_over;
 static _Atomic unsigned works_left;
 
 static void *go_on(void *arg)
 {
 	(void)arg;
 	while (atomic_load_explicit(&works_left, memory_order_relaxed) > 0) {
-		struct work *w = spares_take(&hand_over);
+		struct work *w = queue_try_pop(&hand_over);
 
 		if (!w)
 			continue;
 		if (w->result == DECODER_MORE)
 			w->result = decoder_advance(w->decoder, 1);
 		if (w->result == DECODER_MORE)
-			spares_give(&hand_over, w);
+			queue_push(&hand_over, w, 0);
 		else
 			atomic_fetch_sub_explicit(&works_left, 1, memory_order_release);
 	}
@@ -254,14 +254,13 @@ static void any_thread_may_go_on(void **state)
 	pthread_t thread[THREADS];
 
 	(void)state;
-	assert_true(COUNT_OF(structures) <= SPARES_MAX);
-	spares_init(&hand_over);
+	assert_int_equal(queue_init(&hand_over, COUNT_OF(structures)), 0);
 	atomic_store(&works_left, COUNT_OF(structures));
 	for (size_t i = 0; i < COUNT_OF(structures); i++) {
 		jpeg[i] = fixture_make(&structures[i], &size[i]);
 		work_open(&work[i], decoder_new(), jpeg[i], size[i], true);
 		assert_int_equal(work[i].result, DECODER_MORE);
-		assert_true(spares_give(&hand_over, &work[i]));
+		queue_push(&hand_over, &work[i], 0);
 	}
 	for (int t = 0; t < THREADS; t++)
 		assert_int_equal(pthread_create(&thread[t], NULL, go_on, NULL), 0);
@@ -276,26 +275,7 @@ static void any_thread_may_go_on(void **state)
 		decoder_free(work[i].decoder);
 		free(jpeg[i]);
 	}
-	spares_fini(&hand_over);
-}
-
-/* ---- spares --------------------------------------------------------------------------------------- */
-
-static void spares_are_bounded(void **state)
-{
-	static int item[SPARES_MAX + 1];
-	struct spares s;
-
-	(void)state;
-	spares_init(&s);
-	assert_null(spares_take(&s));
-	for (int i = 0; i < SPARES_MAX; i++)
-		assert_true(spares_give(&s, &item[i]));
-	assert_false(spares_give(&s, &item[SPARES_MAX]));
-	for (int i = SPARES_MAX; i-- > 0;)
-		assert_ptr_equal(spares_take(&s), &item[i]);
-	assert_null(spares_take(&s));
-	spares_fini(&s);
+	queue_fini(&hand_over);
 }
 
 static int setup(void **state)
@@ -322,7 +302,6 @@ int main(void)
 		cmocka_unit_test(many_at_once_do_not_mix),
 		cmocka_unit_test(what_is_given_up_leaves_nothing),
 		cmocka_unit_test(any_thread_may_go_on),
-		cmocka_unit_test(spares_are_bounded),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);
