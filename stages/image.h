@@ -27,6 +27,7 @@
 #include "store.h"
 
 struct decoder;
+struct encoder;
 struct json;
 struct picture;
 struct server;
@@ -34,6 +35,7 @@ struct visit;
 
 #define IMAGE_MAGIC UINT32_C(0x494d4147)
 #define UPLOAD_MAGIC UINT32_C(0x55504c44)
+#define LOOK_WIDTH 2048
 #define UPLOAD_FIELD_MAX 128 /* bytes kept of a part's name and file name, with the zero */
 
 struct step {
@@ -41,6 +43,7 @@ struct step {
 	struct image *image;
 	unsigned index;          /* in the plan */
 	struct picture *input;   /* a reference, while the step is on its way or handled */
+	struct encoder *encoder; /* while its file is made, also while it waits to go on; else NULL */
 };
 
 struct image_variant {
@@ -141,6 +144,13 @@ void upload_unref(struct upload *u);
 struct image *image_of(struct event *ev); /* checks the magic */
 struct step *step_of(struct event *ev);
 const struct plan_step *step_plan(const struct step *s);
+
+/* How many rows (of MCUs) of that width to do between two looks at the clock: few enough that the default cutoff is kept to
+ * a tenth, and enough for a look to cost nothing beside them. */
+static inline unsigned look_rows(uint32_t width)
+{
+	return 1 + LOOK_WIDTH / width;
+}
 
 /* From jpeg_decode. The picture is owned (one reference). Lets the source go, tells a response that waits for decoding,
  * and sends the root's steps on their way. The image's event is taken care of. */

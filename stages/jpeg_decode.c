@@ -23,10 +23,6 @@
 #include "server.h"
 #include "stages.h"
 
-/* Rows of MCUs between two looks at the clock hold this many pixels along their width, or are one: a tenth of the default
- * cutoff, and a look costs nothing beside them. */
-#define LOOK_WIDTH 2048
-
 /* This worker's. */
 struct decode {
 	struct metadata metadata; /* of the file at hand, while it begins */
@@ -212,7 +208,7 @@ static enum verdict begin(struct visit *v, struct decode *d, struct image *image
 static enum verdict go_on(struct visit *v, struct image *image, struct problem *p)
 {
 	struct decoder *decoder = image->decoder;
-	unsigned rows = 1 + LOOK_WIDTH / decoder->in.image_width;
+	unsigned rows = look_rows(decoder->in.image_width);
 	enum decoder_result result;
 
 	while ((result = decoder_advance(decoder, rows)) == DECODER_MORE)

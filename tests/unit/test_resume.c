@@ -13,6 +13,7 @@
 #include "../../src/check.h"
 #include "../../src/mem/pool.h"
 #include "../../src/queue.h"
+#include "../../stages/pixel/encoder.h"
 #include "../../stages/pixel/picture.h"
 #include "jpeg_structures.h"
 
@@ -278,6 +279,84 @@ static void any_thread_may_go_on(void **state)
 	queue_fini(&hand_over);
 }
 
+/* ---- files in the making -------------------------------------------------------------------------- */
+
+static void *encode_a_row(void *arg)
+{
+	struct encoder **e = arg;
+
+	if (encoder_advance(*e, 1) <= 0)
+		abort();
+	pool_thread_fini();
+	return NULL;
+}
+
+static void encode_in_pieces(const struct picture *p, const uint8_t *icc, size_t icc_size)
+{
+	struct encoder *e = encoder_new(90, p, icc, icc_size);
+	unsigned left = (unsigned)p->height;
+	uint8_t *whole, *data;
+	size_t whole_size, size;
+	pthread_t thread;
+	int more;
+
+	assert_int_equal(encoder_encode(90, p, icc, icc_size, &whole, &whole_size), 0);
+	assert_non_null(e);
+	assert_int_equal(encoder_lines_left(e), left);
+	/* its first rows elsewhere */
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(pthread_create(&thread, NULL, encode_a_row, &e), 0);
+		pthread_join(thread, NULL);
+	}
+	while ((more = encoder_advance(e, 1)) > 0) {
+		assert_true(encoder_lines_left(e) < left);
+		left = encoder_lines_left(e);
+	}
+	assert_int_equal(more, 0);
+	assert_int_equal(encoder_lines_left(e), 0);
+	encoder_take(e, &data, &size);
+	encoder_free(e);
+	assert_int_equal(size, whole_size);
+	assert_memory_equal(data, whole, size);
+	pool_put(data);
+	pool_put(whole);
+}
+
+static void give_up_encoding(const struct picture *p)
+{
+	int more = 1;
+
+	for (unsigned rows = 0; more > 0; rows++) {
+		struct encoder *e = encoder_new(90, p, NULL, 0);
+
+		assert_non_null(e);
+		more = encoder_advance(e, rows);
+		encoder_free(e);
+	}
+	assert_int_equal(more, 0);
+}
+
+static void files_are_made_in_pieces(void **state)
+{
+	static const uint8_t icc[3000] = {1, 2, 3};
+	static const size_t which[] = {0, 22}; /* 4:2:0 and grey */
+
+	(void)state;
+	for (size_t i = 0; i < COUNT_OF(which); i++) {
+		size_t size;
+		uint8_t *jpeg = fixture_make(&structures[which[i]], &size);
+		struct work w = decode_at_once(decoder, jpeg, size, true);
+
+		assert_int_equal(w.result, DECODER_DONE);
+		encode_in_pieces(w.picture, NULL, 0);
+		encode_in_pieces(w.picture, icc, sizeof(icc));
+		give_up_encoding(w.picture);
+		picture_unref(w.picture);
+		decoder_close(decoder);
+		free(jpeg);
+	}
+}
+
 static int setup(void **state)
 {
 	(void)state;
@@ -288,9 +367,13 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
+	uint64_t used, kept;
+
 	(void)state;
 	decoder_free(decoder);
 	decoder_free(other);
+	pool_usage(&used, &kept);
+	assert_int_equal(used, 0);
 	pool_thread_fini();
 	return 0;
 }
@@ -302,6 +385,7 @@ int main(void)
 		cmocka_unit_test(many_at_once_do_not_mix),
 		cmocka_unit_test(what_is_given_up_leaves_nothing),
 		cmocka_unit_test(any_thread_may_go_on),
+		cmocka_unit_test(files_are_made_in_pieces),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);
