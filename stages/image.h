@@ -30,6 +30,7 @@ struct decoder;
 struct encoder;
 struct json;
 struct picture;
+struct picture_job;
 struct server;
 struct visit;
 
@@ -43,7 +44,9 @@ struct step {
 	struct image *image;
 	unsigned index;          /* in the plan */
 	struct picture *input;   /* a reference, while the step is on its way or handled */
-	struct encoder *encoder; /* while its file is made, also while it waits to go on; else NULL */
+	/* while its picture or its file is made, also while it waits to go on; else NULL */
+	struct picture_job *job;
+	struct encoder *encoder;
 };
 
 struct image_variant {
@@ -145,7 +148,7 @@ struct image *image_of(struct event *ev); /* checks the magic */
 struct step *step_of(struct event *ev);
 const struct plan_step *step_plan(const struct step *s);
 
-/* How many rows (of MCUs) of that width to do between two looks at the clock: few enough that the default cutoff is kept to
+/* How many rows (of MCUs, or tiles) of that width to do between two looks at the clock: few enough that the default cutoff is kept to
  * a tenth, and enough for a look to cost nothing beside them. */
 static inline unsigned look_rows(uint32_t width)
 {

@@ -14,8 +14,7 @@
 #include "../../src/mem/pool.h"
 #include "../../stages/pixel/encoder.h"
 #include "../../stages/pixel/metadata.h"
-#include "../../stages/pixel/picture.h"
-#include "../../stages/pixel/resample.h"
+#include "../../stages/pixel/picture_job.h"
 #include "jpeg_structures.h"
 
 static struct decoder decoder;

@@ -14,8 +14,7 @@
 #include "../../src/mem/pool.h"
 #include "../../stages/pixel/decoder.h"
 #include "../../stages/pixel/encoder.h"
-#include "../../stages/pixel/picture.h"
-#include "../../stages/pixel/resample.h"
+#include "../../stages/pixel/picture_job.h"
 #include "jpeg_fixture.h"
 
 /* We stand in for the pool, and have no memory from the request with the number fail_at on. */

@@ -14,7 +14,7 @@
 #include "../../src/mem/pool.h"
 #include "../../src/queue.h"
 #include "../../stages/pixel/encoder.h"
-#include "../../stages/pixel/picture.h"
+#include "../../stages/pixel/picture_job.h"
 #include "jpeg_structures.h"
 
 #define SCANS_MAX 100
@@ -357,9 +357,100 @@ static void files_are_made_in_pieces(void **state)
 	}
 }
 
+/* ---- pictures in the making ----------------------------------------------------------------------- */
+
+static struct resampler resampler;
+
+static void *make_a_tile(void *arg)
+{
+	struct picture_job **job = arg;
+	struct resampler *own = malloc(sizeof(*own));
+
+	resampler_init(own);
+	picture_job_advance(*job, own, 1);
+	free(own);
+	pool_thread_fini();
+	return NULL;
+}
+
+/* In turn here and on another thread. Owns the job. */
+static struct picture *make_in_pieces(struct picture_job *job)
+{
+	uint64_t left = picture_job_samples_left(job);
+	struct picture *p;
+	pthread_t thread;
+	int more;
+
+	while ((more = picture_job_advance(job, &resampler, 1)) > 0) {
+		assert_true(picture_job_samples_left(job) < left);
+		left = picture_job_samples_left(job);
+		assert_int_equal(pthread_create(&thread, NULL, make_a_tile, &job), 0);
+		pthread_join(thread, NULL);
+	}
+	assert_int_equal(more, 0);
+	assert_int_equal(picture_job_samples_left(job), 0);
+	p = picture_job_take(job);
+	picture_job_free(job);
+	return p;
+}
+
+static void check_pictures(struct picture *src)
+{
+	static const double sigma[] = {.8, 5};
+
+	for (unsigned exif = 1; exif <= 8; exif++) {
+		struct picture *p = picture_scale(&resampler, src, 70, 50, exif);
+		struct picture *q = make_in_pieces(picture_scale_begin(src, 70, 50, exif));
+
+		assert_true(is_same_picture(p, q));
+		for (size_t i = 0; exif == 1 && i < COUNT_OF(sigma); i++) {
+			struct picture *b = picture_blur(&resampler, p, sigma[i]);
+			struct picture *c = make_in_pieces(picture_blur_begin(p, sigma[i]));
+
+			assert_true(is_same_picture(b, c));
+			picture_unref(b);
+			picture_unref(c);
+		}
+		picture_unref(p);
+		picture_unref(q);
+	}
+}
+
+static void give_up_picture(struct picture *src)
+{
+	int more = 1;
+
+	for (unsigned tiles = 0; more > 0; tiles++) {
+		struct picture_job *job = picture_scale_begin(src, 70, 50, 6);
+
+		assert_non_null(job);
+		more = picture_job_advance(job, &resampler, tiles);
+		picture_job_free(job);
+	}
+	assert_int_equal(more, 0);
+}
+
+static void pictures_are_made_in_pieces(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < COUNT_OF(structures); i++) {
+		size_t size;
+		uint8_t *jpeg = fixture_make(&structures[i], &size);
+		struct work w = decode_at_once(decoder, jpeg, size, true);
+
+		assert_int_equal(w.result, DECODER_DONE);
+		check_pictures(w.picture);
+		give_up_picture(w.picture);
+		picture_unref(w.picture);
+		decoder_close(decoder);
+		free(jpeg);
+	}
+}
+
 static int setup(void **state)
 {
 	(void)state;
+	resampler_init(&resampler);
 	decoder = decoder_new();
 	other = decoder_new();
 	return !decoder || !other;
@@ -386,6 +477,7 @@ int main(void)
 		cmocka_unit_test(what_is_given_up_leaves_nothing),
 		cmocka_unit_test(any_thread_may_go_on),
 		cmocka_unit_test(files_are_made_in_pieces),
+		cmocka_unit_test(pictures_are_made_in_pieces),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);
