@@ -80,8 +80,7 @@ static const struct conf_key keys[] = {
 	{ KEY(scheduler, "service_time", service_time_us, CONF_TYPE_US), .min = 1, .max = 10000000, .fallback = "5ms",
 	  .help = "length of a visit with service = time-gated; the event in hand is finished" },
 	{ KEY(scheduler, "cutoff", cutoff_us, CONF_TYPE_US), .min = 100, .max = 10000000, .fallback = "5ms",
-	  .help = "with service = cutoff: work on a picture (decode, scale, blur, encode) that takes longer is set aside between rows,\n"
-	          "and goes on at a later visit" },
+	  .help = "with service = cutoff: a decode that takes longer is set aside, and goes on at a later visit" },
 	{ KEY(scheduler, "discipline", discipline, CONF_TYPE_CHOICE), .choices = discipline_choices, .fallback = "",
 	  .help = "which event is next: fcfs, the oldest; lcfs, the youngest on this thread's own stack, then the oldest; srpt,\n"
 	          "the smallest. Nothing: as suits the policy" },
