@@ -44,7 +44,7 @@ static void assert_balance(const struct visit *v)
 
 static void begin(struct visit *v, struct worker *w, struct stage *s, uint64_t now)
 {
-	*v = (struct visit){ .worker = w, .stage = s, .begin_ns = now, .mark_ns = now };
+	*v = (struct visit){ .worker = w, .stage = s, .mark_ns = now };
 }
 
 /* Closes the books of one call that handled n events (or pieces of a source). */
@@ -184,7 +184,7 @@ bool visit_should_yield(const struct visit *v)
 {
 	uint64_t cutoff_ns = rule_of(v->worker, v->stage)->cutoff_ns;
 
-	return cutoff_ns && !v->is_direct && clock_ns() - v->begin_ns >= cutoff_ns;
+	return cutoff_ns && !v->is_direct && clock_ns() - v->mark_ns >= cutoff_ns;
 }
 
 bool visit_is_inline(const struct visit *v)
@@ -236,7 +236,7 @@ static void take(struct visit *v, struct event *const *batch, unsigned n)
 		if (ev->timing)
 			atomic_fetch_add_explicit(&ev->timing->wait_ns[v->stage->index], waited, memory_order_relaxed);
 	}
-	v->begin_ns = v->mark_ns = now;
+	v->mark_ns = now;
 }
 
 /* One call of the handler with what there is, up to max events, at most the stage's batch; the number handled, and *untouched put back. */

@@ -116,8 +116,7 @@ struct graph {
 struct visit {
 	struct worker *worker;
 	struct stage *stage;
-	uint64_t begin_ns;     /* of the handler's call */
-	uint64_t mark_ns;      /* service is charged up to here */
+	uint64_t mark_ns;      /* service is charged up to here: the event in hand has been served since */
 	uint64_t service_ns;   /* of this call, without nested ones */
 	bool is_direct;        /* called by visit_send(), not from a queue */
 	unsigned handled, resumed, sent, aside;
