@@ -239,7 +239,8 @@ static void take(struct visit *v, struct event *const *batch, unsigned n)
 	v->mark_ns = now;
 }
 
-/* One call of the handler with what there is, up to max events, at most the stage's batch; the number handled, and *untouched put back. */
+/* One call of the handler with what there is, up to max events, at most the stage's batch; the number handled. What it leaves
+ * untouched is put back. */
 static unsigned serve_batch(struct worker *w, struct stage *s, unsigned max, bool *untouched)
 {
 	struct event *batch[VISIT_BATCH_MAX];

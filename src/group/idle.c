@@ -31,7 +31,7 @@ static void wake_one(struct group *g, uint64_t may_visit, struct worker *waker)
 		uint64_t bit = candidates & (~candidates + 1);
 
 		candidates &= ~bit;
-		/* Acquire: with the release below, for the worker may be younger than we are, and we read its wake_fd. */
+		/* Acquire: with S4, for the worker's descriptor; it may be newer than our thread. */
 		if (atomic_fetch_and_explicit(&g->sleepers, ~bit, memory_order_acquire) & bit) {
 			write_wake(&g->workers[__builtin_ctzll(bit)]);
 			if (waker)
@@ -100,6 +100,7 @@ void idle_announce(struct worker *w)
 {
 	struct group *g = w->group;
 
+	/* Release: with P4. */
 	atomic_fetch_or_explicit(&g->sleepers, bit_of(w), memory_order_release);
 	atomic_fetch_and_explicit(&g->searchers, ~bit_of(w), memory_order_relaxed);
 	w->is_announced = true;
