@@ -126,7 +126,7 @@ bool idle_sees_work(const struct worker *w)
 
 		if (!deque_is_empty(&w->stack[s->index]))
 			return true;
-		if (is_central || stage_queue_is_empty(stage_queue(s, w->index)))
+		if (stage_queue_is_empty(stage_queue(s, w->index)))
 			continue;
 		/* Relaxed: if it is taken, its holder looks at the queue after letting go, and wakes. */
 		if (s->kind != STAGE_EXCLUSIVE || s->class->poll || !atomic_load_explicit(&s->is_taken, memory_order_relaxed))

@@ -148,7 +148,9 @@ static bool visit_next(struct worker *w, bool found, unsigned *misses)
 	return visit_stage(w, w->visit_set[w->policy->next(w->policy_state, in)]);
 }
 
-/* Policy color: the stage that the oldest token names. */
+/* Policy color: the stage that the oldest token names. A token may be taken in vain while a push in front of its event is
+ * not complete, or, among classes by size, while events come and go: what then waits without one is served when there are no
+ * others. */
 static bool visit_central(struct worker *w, unsigned *misses)
 {
 	struct stage *s = queue_try_pop(&w->group->tokens);
@@ -156,6 +158,9 @@ static bool visit_central(struct worker *w, unsigned *misses)
 	if (s)
 		return visit_token(w, s);
 	*misses = UINT32_MAX;
+	for (uint64_t ready = ready_stages(w); ready; ready &= ready - 1)
+		if (visit_token(w, w->visit_set[__builtin_ctzll(ready)]))
+			return true;
 	return false;
 }
 

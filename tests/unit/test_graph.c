@@ -283,25 +283,25 @@ static void force_sizes(struct control *c, unsigned turn)
 /* SEDA's controllers, in fast motion: a second lasts a millisecond. */
 static void controllers_lose_nothing(void **state)
 {
-	struct item *items = calloc(8 * EVENTS, sizeof *items);
+	struct item *items = calloc(EVENTS, sizeof *items);
 	struct conf conf;
-	unsigned rounds = 300, changes = 0, most = 0;
+	unsigned rounds = 1000, turns = 0, most = 0;
 
 	(void)state;
 	assert_non_null(items);
-	struct graph *g = start(&(struct setting){ .policy = "cohort" }, items, 8 * EVENTS, rounds);
+	struct graph *g = start(&(struct setting){ .policy = "cohort" }, items, EVENTS, rounds);
 
 	assert_int_equal(graph_tick(g), -1); /* no such thing under other policies */
 	conf_init(&conf, &(struct setting){ .policy = "seda" });
 	conf.scheduler.dynamic = CONF_YES;
 	assert_int_equal(graph_switch(g, &conf), 0);
 	assert_in_range(graph_tick(g), 1, 1001);
-	while (atomic_load(&items_left)) {
+	while (atomic_load(&items_left) || turns < 20) {
 		const struct schedule *schedule;
 
 		g->control.sampled_ns -= NS_PER_S;
 		if (!g->retired)
-			force_sizes(&g->control, changes++);
+			force_sizes(&g->control, turns++);
 		assert_in_range(graph_tick(g), 1, 1001);
 		schedule = atomic_load(&g->schedule);
 		for (unsigned i = FIRST; i <= THIRD; i++)
@@ -314,7 +314,7 @@ static void controllers_lose_nothing(void **state)
 	/* Back to what is configured, whatever is on its way. */
 	assert_int_equal(graph_switch(g, &conf), 0);
 	assert_int_equal(__builtin_popcountll(atomic_load(&g->schedule)->stage[FIRST].may_visit), 2);
-	finish(g, items, 8 * EVENTS, rounds);
+	finish(g, items, EVENTS, rounds);
 }
 
 static void statistics_add_up(void **state)
