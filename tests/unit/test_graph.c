@@ -357,6 +357,6 @@ int main(void)
 		cmocka_unit_test(statistics_add_up),
 	};
 
-	alarm(120); /* the watchdog: generous, for sanitizers on a busy machine */
+	alarm(300); /* the watchdog: generous, for sanitizers on a busy machine */
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
