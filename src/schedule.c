@@ -82,7 +82,9 @@ static void set_stage(struct schedule *s, const struct conf *conf, unsigned inde
 		to->use_stacks = false;
 	to->threshold_events = own->threshold_events;
 	to->threshold_interval_ns = own->threshold_interval_us * 1000;
-	if (to->threshold_events || to->threshold_interval_ns)
+	/* For policies that visit: a visit brought about by a threshold would leave the tokens of policy color behind, more and
+	 * more; and a pool has no other stage to visit. */
+	if (s->policy->mechanism == POLICY_POLL && (to->threshold_events || to->threshold_interval_ns))
 		s->has_thresholds = true;
 }
 

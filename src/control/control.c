@@ -72,7 +72,7 @@ static bool resize_pool(struct control_stage *cs, const struct stage *s, struct 
 
 	if (threads == in->threads)
 		return false;
-	log_debug("stage %s: %u threads instead of %u (%" PRIu64 " events wait, %.1f/s handled, %u threads idle)",
+	log_debug("stage %s: a pool of %u threads instead of %u (%" PRIu64 " events wait, %.1f/s handled, %u threads idle)",
 	          s->class->name, threads, in->threads, in->queued, in->events_per_s, in->idle);
 	return true;
 }
