@@ -12,6 +12,7 @@
 int stage_queue_init(struct stage_queue *q, size_t capacity)
 {
 	q->capacity = capacity;
+	atomic_init(&q->waiting, 0);
 	atomic_init(&q->classes, NULL);
 	return queue_init(&q->fifo, capacity);
 }
@@ -65,6 +66,7 @@ void stage_queue_push(struct stage_queue *q, struct event *ev, bool by_size)
 {
 	struct queue *classes = by_size ? classes_of(q) : NULL;
 
+	atomic_fetch_add_explicit(&q->waiting, 1, memory_order_relaxed);
 	queue_push(classes ? &classes[stage_queue_class(ev->size)] : &q->fifo, ev, ev->queued_ns);
 }
 
@@ -97,6 +99,8 @@ struct event *stage_queue_pop(struct stage_queue *q, uint64_t age_ns)
 	/* Another worker may take it first: then choose again; the loop ends when there is nothing. */
 	while (!ev && classes && (chosen = choose(classes, age_ns)))
 		ev = queue_try_pop(chosen);
+	if (ev)
+		atomic_fetch_sub_explicit(&q->waiting, 1, memory_order_relaxed);
 	return ev;
 }
 
@@ -114,10 +118,5 @@ bool stage_queue_is_empty(const struct stage_queue *q)
 
 size_t stage_queue_length(const struct stage_queue *q)
 {
-	const struct queue *classes = classes_of(q);
-	size_t n = queue_length(&q->fifo);
-
-	for (unsigned i = 0; classes && i < STAGE_QUEUE_CLASSES; i++)
-		n += queue_length(&classes[i]);
-	return n;
+	return atomic_load_explicit(&q->waiting, memory_order_relaxed);
 }

@@ -20,6 +20,7 @@ struct event;
 struct stage_queue {
 	struct queue fifo;
 	size_t capacity;
+	_Atomic size_t waiting;          /* pushed or about to be, and not popped */
 	_Atomic(struct queue *) classes; /* STAGE_QUEUE_CLASSES of them, made when first wanted; never unmade while
 	                                  * anybody may look */
 };
@@ -36,7 +37,11 @@ void stage_queue_push(struct stage_queue *q, struct event *ev, bool by_size);
 /* The event to serve next, or NULL. Takes from both fifo and classes, so that a change of discipline loses nothing. */
 struct event *stage_queue_pop(struct stage_queue *q, uint64_t age_ns);
 
+/* False if there is something to pop. */
 bool stage_queue_is_empty(const struct stage_queue *q);
+
+/* Counts from before a push until after the pop: who knows of an event that has been pushed, and reads 0, knows that it
+ * was popped, even if a push that is interrupted half-way hides events for the moment. */
 size_t stage_queue_length(const struct stage_queue *q);
 
 /* The class of a size in bytes: 0 for up to 4 KiB, then one for each octave. */

@@ -373,8 +373,14 @@ bool visit_stage(struct worker *w, struct stage *s)
 bool visit_token(struct worker *w, struct stage *s)
 {
 	struct stage_counters *c = &w->stage[s->index];
-	bool untouched;
+	bool untouched = false;
 	size_t total = s->kind == STAGE_EXCLUSIVE ? serve_exclusive(w, s) : serve_batch(w, s, 1, &untouched);
+
+	/* A push that is interrupted half-way hides what others have queued behind it: then their tokens are still needed
+	 * (tests/model/tokens.pml). An exclusive stage is looked at after every visit anyway. Nobody is woken: that
+	 * push does when it goes on, and whom it wakes passes the baton. */
+	if (!total && !untouched && s->kind != STAGE_EXCLUSIVE && stage_queue_length(stage_queue(s, w->index)))
+		queue_push(&w->group->tokens, s, 0);
 
 	counter_add(total ? &c->visits : &c->visits_empty, 1);
 	return total > 0;
