@@ -281,12 +281,12 @@ int graph_switch(struct graph *g, const struct conf *conf)
 	atomic_store_explicit(&g->schedule, schedule, memory_order_release);
 	wake_everybody(g);
 	wait_for_adoption(g, schedule);
-	if (schedule->policy->mechanism == POLICY_CENTRAL) {
+	if (schedule->policy->mechanism == POLICY_CENTRAL)
 		give_tokens(g);
-		wake_everybody(g);
-	} else {
+	else
 		drop_tokens(&g->group[GRAPH_GROUP_MAIN]);
-	}
+	/* A worker that had not adopted yet may have woken one who visits the stage by the old schedule only. */
+	wake_everybody(g);
 	free_schedule(old);
 	return 0;
 }
