@@ -77,8 +77,9 @@ static void set_stage(struct schedule *s, const struct conf *conf, unsigned inde
 	to->time_ns = conf->scheduler.service_time_us * 1000;
 	to->cutoff_ns = to->service == SERVICE_CUTOFF ? conf->scheduler.cutoff_us * 1000 : 0;
 	set_discipline(to, own_or_global(own->discipline, conf->scheduler.discipline), is_drain, is_first);
-	/* An exclusive stage may not be visited for long by the core that holds the stack: Gordon 2010, A.1. */
-	if (kind_of(conf, index) == STAGE_EXCLUSIVE)
+	/* An exclusive stage may not be visited for long by the core that holds the stack: Gordon 2010, A.1. Workers that wait
+	 * for one central queue do not look at stacks. */
+	if (kind_of(conf, index) == STAGE_EXCLUSIVE || s->policy->mechanism == POLICY_CENTRAL)
 		to->use_stacks = false;
 	to->threshold_events = own->threshold_events;
 	to->threshold_interval_ns = own->threshold_interval_us * 1000;

@@ -364,13 +364,15 @@ static size_t serve_exclusive(struct worker *w, struct stage *s, bool is_once)
 {
 	bool untouched;
 
-	/* Acquire: with the release below, so that visits follow each other. */
-	if (atomic_exchange_explicit(&s->is_taken, true, memory_order_acquire))
+	/* Acquire: with the release below, so that visits follow each other. Release: if it is taken, with the acquire below. */
+	if (atomic_exchange_explicit(&s->is_taken, true, memory_order_acq_rel))
 		return 0;
 	size_t total = is_once ? serve_batch(w, s, 1, &untouched) : serve(w, s);
 
-	atomic_store_explicit(&s->is_taken, false, memory_order_release);
-	/* Others may have found it taken and gone to sleep (idle_note). The fence orders our letting go before our look at the
+	/* Others may have come, found it taken and gone on. We take over from the last of them, so
+	 * that below we see every event that they knew of. */
+	atomic_exchange_explicit(&s->is_taken, false, memory_order_acq_rel);
+	/* Others may only have looked, and gone to sleep (idle_note): the fence orders our letting go before our look at the
 	 * queue, against their S5 before their look at is_taken. */
 	atomic_thread_fence(memory_order_seq_cst);
 	if (!stage_queue_is_empty(stage_queue(s, w->index)))
