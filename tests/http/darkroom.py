@@ -68,7 +68,7 @@ class Daemon:
         defaults = [f"server.listen={listen}", f"server.root={self.store}"]
         if policy:
             defaults.append(f"scheduler.policy={policy}")
-        if PER_CONNECTION:
+        if policy == "thread-per-connection":
             defaults.append("scheduler.threads=32")
         self.stopped = False
         self.lines = []
