@@ -110,7 +110,7 @@ def test_every_key_is_validated(tmp_path, index, section, key, bad):
     ("[limits]\n\n\nparts = many\n", 4, "many"), ("[limits]\npixels = 10X\n", 2, "10X"),
     ("[limits]\nheader_timeout = 10\n[limits]\nbody_timeout = ten\n", 4, "ten"),
     ("[scheduler]\npolicy = best\n", 2, "best"), ("[stage.blur]\nkind = own\n", 2, "own"),
-    ("[stage.nonsense]\nkind = shared\n", (1, 2), "nonsense"), ("[stage.blur]\nthreads = 65\n", 2, "threads"),
+    ("[stage.nonsense]\nkind = shared\n", (1, 2), "nonsense"), ("[stage.blur]\nthreads = 65\n", 2, "65"),
     ("[variant.a]\noperations = scale 1x1 inside\nquality = 0\n", 3, "quality"),
     ("[variant.a]\noperations = turn 90\nquality = 80\n", 2, "turn"),
     ("[variant.a]\noperations = scale axb inside\nquality = 80\n", 2, "axb"),
