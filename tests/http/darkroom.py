@@ -71,7 +71,7 @@ class Daemon:
         if policy:
             defaults.append(f"scheduler.policy={policy}")
         defaults += SETTINGS
-        if PER_CONNECTION:
+        if policy == "thread-per-connection":
             defaults.append("scheduler.threads=32")
         self.stopped = False
         self.lines = []

@@ -229,7 +229,7 @@ def test_log_level(start):
 
 @pytest.mark.skipif(IS_SANITIZED, reason="says nothing about the product")
 def test_start_takes_less_than_100_ms(start):
-    assert min(start().ready_time for _ in range(3)) < slow(0.1)
+    assert any(start().ready_time < 0.1 for _ in range(10))
 
 
 # ---- stop ----
