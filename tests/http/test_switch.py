@@ -24,6 +24,7 @@ SIZES = [SMALL, pictures.photo_jpeg(1000, 750, 1), pictures.photo_jpeg(640, 480,
 POLICIES = re.search(r"Policies: *(.*)", run("--help").stdout)[1].split(", ")
 # Two threads with a connection each would let the load's other connections wait for ever.
 FIRST = "cohort" if PER_CONNECTION else POLICY or "cohort"
+OTHER = "dbr" if FIRST == "srpt" else "srpt"
 SECONDS = float(os.environ.get("DARKROOM_SWITCH_S", "5"))
 EVERY = 0.2
 
@@ -182,7 +183,7 @@ def test_reload_changes_the_policy(site):
 
 def test_reload_of_a_wrong_file_changes_nothing(site):
     before = site.policy()
-    site.write("srpt", ("wait_timeout = 10s", "wait_timeout = ten"), ("[limits]", "[limitz]"))
+    site.write(OTHER, ("wait_timeout = 10s", "wait_timeout = ten"), ("[limits]", "[limitz]"))
     said = site.reload()
     lines = site.path.read_text().splitlines()
     for text in ("wait_timeout = ten", "[limitz]"):
@@ -192,14 +193,14 @@ def test_reload_of_a_wrong_file_changes_nothing(site):
     site.path.unlink()
     assert str(site.path) in site.reload()
     assert site.policy() == before
-    site.write("srpt")
+    site.write(OTHER)
     site.reload()
-    assert site.policy() == "srpt"
+    assert site.policy() == OTHER
 
 
 def test_reload_of_a_variant_that_cannot_be(site):
-    site.write("srpt", ("operations = scale 160x160 inside", "operations = turn 90"))
-    assert "turn" in site.reload() and site.policy() != "srpt"
+    site.write(OTHER, ("operations = scale 160x160 inside", "operations = turn 90"))
+    assert "turn" in site.reload() and site.policy() == FIRST
 
 
 def test_reload_names_what_needs_a_restart(site):
@@ -317,7 +318,7 @@ import socket, sys
 s = socket.socket(socket.AF_UNIX)
 try:
     s.connect(sys.argv[1])
-    s.sendall(b"policy srpt\\n")
+    s.sendall(b"policy " + sys.argv[2].encode() + b"\\n")
 except OSError as error:
     print(type(error).__name__)
 print(s.recv(1000).decode() if s.getpeername() else "")
@@ -334,13 +335,13 @@ def test_socket_refuses_strangers(start, tmp_path):
     path = socket_of(site.daemon)
 
     def stranger():
-        done = subprocess.run([sys.executable, "-c", STRANGER, path], user=65534, group=65534, extra_groups=[],
+        done = subprocess.run([sys.executable, "-c", STRANGER, path, OTHER], user=65534, group=65534, extra_groups=[],
                               capture_output=True, text=True, timeout=20)
         return done.stdout
     assert stranger().startswith("PermissionError")
     path.chmod(0o666)
     assert "only root and the daemon's own user" in stranger()
-    assert "came to the control socket" in site.daemon.log and site.policy() != "srpt"
+    assert "came to the control socket" in site.daemon.log and site.policy() == FIRST
 
 
 def test_socket_of_a_dead_daemon_is_replaced(start, tmp_path):
