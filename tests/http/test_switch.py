@@ -10,6 +10,7 @@ import socket
 import stat
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 
@@ -328,12 +329,12 @@ print(s.recv(1000).decode() if s.getpeername() else "")
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can be somebody else")
 def test_socket_refuses_strangers(start, tmp_path):
     """By the path's mode, and, where that has been opened, by who they are."""
-    for directory in (tmp_path, *tmp_path.parents):
-        if directory.owner() == "root" and str(directory).startswith("/tmp/"):
-            directory.chmod(0o755)
-    site = Site(start, tmp_path)
-    path = socket_of(site.daemon)
+    with tempfile.TemporaryDirectory() as directory:  # pytest's own are closed to strangers
+        os.chmod(directory, 0o755)
+        refuse_strangers(Site(start, tmp_path, f"server.control={directory}/socket"), pathlib.Path(directory, "socket"))
 
+
+def refuse_strangers(site, path):
     def stranger():
         done = subprocess.run([sys.executable, "-c", STRANGER, path, OTHER], user=65534, group=65534, extra_groups=[],
                               capture_output=True, text=True, timeout=20)
