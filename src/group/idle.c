@@ -31,7 +31,8 @@ static void wake_one(struct group *g, uint64_t may_visit, struct worker *waker)
 		uint64_t bit = candidates & (~candidates + 1);
 
 		candidates &= ~bit;
-		if (atomic_fetch_and_explicit(&g->sleepers, ~bit, memory_order_relaxed) & bit) {
+		/* Acquire: with the sleeper's release; it may have been started only now, by another thread. */
+		if (atomic_fetch_and_explicit(&g->sleepers, ~bit, memory_order_acquire) & bit) {
 			write_wake(&g->workers[__builtin_ctzll(bit)]);
 			if (waker)
 				counter_add(&waker->counters.wakes_sent, 1);
@@ -99,7 +100,8 @@ void idle_announce(struct worker *w)
 {
 	struct group *g = w->group;
 
-	atomic_fetch_or_explicit(&g->sleepers, bit_of(w), memory_order_relaxed);
+	/* Release: with the waker's acquire, so that it finds us complete. The protocol itself needs the fence only. */
+	atomic_fetch_or_explicit(&g->sleepers, bit_of(w), memory_order_release);
 	atomic_fetch_and_explicit(&g->searchers, ~bit_of(w), memory_order_relaxed);
 	w->is_announced = true;
 	atomic_thread_fence(memory_order_seq_cst); /* S5, with P2 */
