@@ -15,7 +15,9 @@
 #include "conf_value.h"
 #include "graph.h"
 #include "log.h"
+#include "nearest.h"
 #include "policy/policy.h"
+#include "schedule.h"
 #include "text.h"
 
 #define MS_PER_HOUR 3600000
@@ -25,9 +27,19 @@
 static const struct conf_choice respond_choices[] = { { "store", CONF_RESPOND_STORE }, { "decode", CONF_RESPOND_DECODE }, { 0 } };
 static const struct conf_choice damaged_choices[] = { { "reject", CONF_DAMAGED_REJECT }, { "accept", CONF_DAMAGED_ACCEPT }, { 0 } };
 static const struct conf_choice yes_no[] = { { "yes", CONF_YES }, { "no", CONF_NO }, { 0 } };
+static const struct conf_choice yes_no_auto[] = { { "auto", CONF_DEFAULT }, { "yes", CONF_YES }, { "no", CONF_NO }, { 0 } };
 static const struct conf_choice kind_choices[] = {
-	{ "shared", STAGE_SHARED }, { "exclusive", STAGE_EXCLUSIVE }, { "partitioned", STAGE_PARTITIONED }, { 0 }
+	{ "auto", 0 }, { "shared", STAGE_SHARED }, { "exclusive", STAGE_EXCLUSIVE }, { "partitioned", STAGE_PARTITIONED }, { 0 }
 };
+static const struct conf_choice service_choices[] = {
+	{ "auto", 0 }, { "exhaustive", SERVICE_EXHAUSTIVE }, { "gated", SERVICE_GATED }, { "n-gated", SERVICE_N_GATED },
+	{ "time-gated", SERVICE_TIME_GATED }, { "cutoff", SERVICE_CUTOFF }, { 0 }
+};
+static const struct conf_choice discipline_choices[] = {
+	{ "auto", CONF_DISCIPLINE_AUTO }, { "fcfs", CONF_DISCIPLINE_FCFS }, { "lcfs", CONF_DISCIPLINE_LCFS },
+	{ "srpt", CONF_DISCIPLINE_SRPT }, { 0 }
+};
+static const struct conf_choice idle_choices[] = { { "wake", CONF_IDLE_WAKE }, { "backoff", CONF_IDLE_BACKOFF }, { 0 } };
 static const struct conf_choice level_choices[] = {
 	{ "error", LOG_LEVEL_ERROR }, { "warning", LOG_LEVEL_WARNING }, { "notice", LOG_LEVEL_NOTICE },
 	{ "info", LOG_LEVEL_INFO },   { "debug", LOG_LEVEL_DEBUG },     { 0 }
@@ -53,17 +65,39 @@ static const struct conf_key keys[] = {
 	  .help = "origin of the pages that may use this server from a browser (CORS); nothing: none but its own" },
 	{ KEY(server, "wait_timeout", wait_timeout_ms, CONF_TYPE_MS), .max = MS_PER_HOUR, .fallback = "10s",
 	  .help = "how long GET of a variant, or DELETE, waits for an image in the making before it is answered 503" },
-	{ KEY(server, "drain_timeout", drain_timeout_ms, CONF_TYPE_MS), .max = MS_PER_HOUR, .fallback = "30s",
+	{ KEY(server, "drain_timeout", drain_timeout_ms, CONF_TYPE_MS), .max = MS_PER_HOUR, .fallback = "30s", .is_live = true,
 	  .help = "how long work in flight may take to finish after SIGTERM" },
-	{ KEY(server, "log_level", log_level, CONF_TYPE_CHOICE), .choices = level_choices, .fallback = "info",
+	{ KEY(server, "control", control, CONF_TYPE_SOCKET), .fallback = "auto",
+	  .help = "Unix socket for darkroomd ctl, for root and the daemon's own user only; auto: control.sock in the root;\n"
+	          "nothing: none" },
+	{ KEY(server, "log_level", log_level, CONF_TYPE_CHOICE), .choices = level_choices, .fallback = "info", .is_live = true,
 	  .help = "messages above this level are not written" },
 
-	{ KEY(scheduler, "policy", policy, CONF_TYPE_POLICY), .min = 1, .fallback = "cohort",
-	  .help = "which stage a thread serves next" },
-	{ KEY(scheduler, "threads", threads, CONF_TYPE_AUTO), .min = 1, .max = CONF_THREADS_MAX, .fallback = "auto",
+	{ KEY(scheduler, "policy", policy, CONF_TYPE_POLICY), .min = 1, .fallback = "cohort", .is_live = true,
+	  .help = "how threads and stages come together:" },
+	{ KEY(scheduler, "threads", threads, CONF_TYPE_AUTO), .min = 1, .max = CONF_THREADS_MAX, .fallback = "auto", .is_live = true,
 	  .help = "threads that work on images; auto: one for each core that the process may use, by affinity and CPU quota" },
-	{ KEY(scheduler, "spin", spin_us, CONF_TYPE_US), .max = 10000, .fallback = "50us",
+	{ KEY(scheduler, "spin", spin_us, CONF_TYPE_US), .max = 10000, .fallback = "50us", .is_live = true,
 	  .help = "how long a thread without work looks for some before it sleeps" },
+	{ KEY(scheduler, "service", service, CONF_TYPE_CHOICE), .choices = service_choices, .fallback = "auto", .is_live = true,
+	  .help = "how long a visit to a stage lasts: exhaustive, until nothing waits; gated, what waited at its start; n-gated,\n"
+	          "at most service_events of that; time-gated, for service_time; cutoff, as gated, but work that takes longer\n"
+	          "than cutoff is set aside; auto: n-gated with one event for policy drain, else exhaustive" },
+	{ KEY(scheduler, "service_events", service_events, CONF_TYPE_NUMBER), .min = 1, .max = 1000000, .fallback = "16", .is_live = true,
+	  .help = "events of a visit with service = n-gated" },
+	{ KEY(scheduler, "service_time", service_time_us, CONF_TYPE_US), .min = 1, .max = 10000000, .fallback = "5ms", .is_live = true,
+	  .help = "length of a visit with service = time-gated; the event in hand is finished" },
+	{ KEY(scheduler, "cutoff", cutoff_us, CONF_TYPE_US), .min = 100, .max = 10000000, .fallback = "5ms", .is_live = true,
+	  .help = "with service = cutoff: a decode that takes longer is set aside, and goes on at a later visit" },
+	{ KEY(scheduler, "discipline", discipline, CONF_TYPE_CHOICE), .choices = discipline_choices, .fallback = "auto", .is_live = true,
+	  .help = "which event is next: fcfs, the oldest; lcfs, mostly the youngest on this thread's own stack; srpt,\n"
+	          "the smallest; auto: for policy drain lcfs, and srpt where images come in, else fcfs" },
+	{ KEY(scheduler, "age", age_ms, CONF_TYPE_MS), .min = 1, .max = MS_PER_HOUR, .fallback = "1s", .is_live = true,
+	  .help = "with discipline srpt, what has waited for so long is served first, whatever its size" },
+	{ KEY(scheduler, "idle", idle, CONF_TYPE_CHOICE), .choices = idle_choices, .fallback = "wake", .is_live = true,
+	  .help = "how threads without work sleep: wake, until there is some; backoff, for 1, 2, 4, ... 64 ms (for comparison)" },
+	{ KEY(scheduler, "dynamic", dynamic, CONF_TYPE_CHOICE), .choices = yes_no, .fallback = "no", .is_live = true,
+	  .help = "policy seda: whether controllers change sizes of pools and batches while running" },
 
 	{ KEY(limits, "header_bytes", header_bytes, CONF_TYPE_BYTES), .min = 1024, .max = 1 << 20, .fallback = "16K",
 	  .help = "request line and headers; above: 431, or 414 if the target is that long" },
@@ -99,12 +133,25 @@ static const struct conf_key keys[] = {
 	  .help = "memory for bodies, decoders, planes and results of all requests together; requests wait for it, and one\n"
 	          "that needs more than its share is answered 413" },
 
-	{ .section = "stage", OF(conf_stage, threads, CONF_TYPE_AUTO), .min = 1, .max = CONF_THREADS_MAX, .fallback = "auto",
-	  .help = "threads of its own; only accept_read and disk_write have them" },
-	{ .section = "stage", OF(conf_stage, kind, CONF_TYPE_CHOICE), .choices = kind_choices, .fallback = "",
-	  .help = "how many threads may serve it: any number, one at a time, or each an instance of its own (accept_read)" },
-	{ .section = "stage", OF(conf_stage, pass_through, CONF_TYPE_CHOICE), .choices = yes_no, .fallback = "",
-	  .help = "whether its handler is called directly, without a queue" },
+	{ .section = "stage", OF(conf_stage, threads, CONF_TYPE_AUTO), .min = 1, .max = CONF_THREADS_MAX, .fallback = "auto", .is_live = true,
+	  .help = "threads of its own: of accept_read, disk_write, and with policy seda of every stage that has a queue" },
+	{ .section = "stage", OF(conf_stage, threads_max, CONF_TYPE_NUMBER), .min = 1, .max = CONF_THREADS_MAX, .fallback = "20", .is_live = true,
+	  .help = "with policy seda and dynamic = yes: how many threads the stage's pool may come to have" },
+	{ .section = "stage", OF(conf_stage, kind, CONF_TYPE_CHOICE), .choices = kind_choices, .fallback = "auto",
+	  .help = "how many threads may serve it: any number, one at a time, or each an instance of its own (accept_read);\n"
+	          "auto: as its code says" },
+	{ .section = "stage", OF(conf_stage, pass_through, CONF_TYPE_CHOICE), .choices = yes_no_auto, .fallback = "auto", .is_live = true,
+	  .help = "whether its handler is called directly, without a queue; auto: as its code says" },
+
+	{ .section = "stage", OF(conf_stage, service, CONF_TYPE_CHOICE), .choices = service_choices, .fallback = "auto", .is_live = true,
+	  .help = "as scheduler.service, for this stage; auto: as that says" },
+	{ .section = "stage", OF(conf_stage, discipline, CONF_TYPE_CHOICE), .choices = discipline_choices, .fallback = "auto", .is_live = true,
+	  .help = "as scheduler.discipline, for this stage; auto: as that says" },
+	{ .section = "stage", OF(conf_stage, threshold_events, CONF_TYPE_NUMBER), .max = 1000000, .fallback = "0", .is_live = true,
+	  .help = "with more events waiting, a visit to another stage is interrupted for this one; 0: never" },
+	{ .section = "stage", .name = "threshold_interval", .type = CONF_TYPE_US, .offset = offsetof(struct conf_stage, threshold_interval_us),
+	  .size = sizeof ((struct conf_stage *)NULL)->threshold_interval_us, .max = 60000000, .fallback = "0", .is_live = true,
+	  .help = "likewise if events wait and it has not been visited for so long; 0: never" },
 
 	{ .section = "variant", OF(conf_variant, operations, CONF_TYPE_TEXT), .min = 1,
 	  .help = "scale WIDTHxHEIGHT inside: fits inside, never enlarged; blur SIGMA: Gaussian; in this order, with commas" },
@@ -112,6 +159,11 @@ static const struct conf_key keys[] = {
 	  .help = "of the JPEG" },
 };
 /* clang-format on */
+
+const struct conf_key *conf_key_at(size_t index)
+{
+	return index < COUNT_OF(keys) ? &keys[index] : NULL;
+}
 
 static const struct conf_variant reference_variants[] = {
 	{ .name = "medium", .operations = "scale 800x800 inside", .quality = 82 },
@@ -131,6 +183,11 @@ struct load {
 static const char *const plain_sections[] = { "server", "scheduler", "limits" };
 static const char stage_prefix[] = "stage.", variant_prefix[] = "variant.";
 
+const char *conf_section_at(size_t index)
+{
+	return index < COUNT_OF(plain_sections) ? plain_sections[index] : NULL;
+}
+
 static bool has_prefix(const char *s, const char *prefix)
 {
 	return strncmp(s, prefix, strlen(prefix)) == 0;
@@ -148,47 +205,6 @@ static const struct conf_key *find_key(const char *class, const char *name)
 		if (strcmp(keys[i].section, class) == 0 && strcmp(keys[i].name, name) == 0)
 			return &keys[i];
 	return NULL;
-}
-
-/* Edit distance (Levenshtein), for names; long ones are nothing like ours. */
-static unsigned distance(const char *a, const char *b)
-{
-	unsigned row[CONF_NAME_MAX + 1];
-	size_t n = strlen(a), m = strlen(b);
-
-	if (n > CONF_NAME_MAX || m > CONF_NAME_MAX)
-		return UINT32_MAX;
-	for (unsigned i = 0; i <= m; i++)
-		row[i] = i;
-	for (unsigned i = 1; i <= n; i++) {
-		unsigned diagonal = row[0];
-
-		row[0] = i;
-		for (unsigned k = 1; k <= m; k++) {
-			unsigned replaced = diagonal + (a[i - 1] != b[k - 1]);
-
-			diagonal = row[k];
-			if (diagonal + 1 < replaced)
-				replaced = diagonal + 1;
-			row[k] = row[k - 1] + 1 < replaced ? row[k - 1] + 1 : replaced;
-		}
-	}
-	return row[m];
-}
-
-struct nearest {
-	const char *wanted, *best;
-	unsigned distance;
-};
-
-static void nearest_offer(struct nearest *n, const char *name)
-{
-	unsigned d = distance(n->wanted, name);
-
-	if (d <= 1 + strlen(n->wanted) / 4 && (!n->best || d < n->distance)) {
-		n->best = name;
-		n->distance = d;
-	}
 }
 
 /* ---- messages ---- */
@@ -275,8 +291,6 @@ static void set_defaults(const char *class, void *base)
 
 		if (strcmp(keys[i].section, class) != 0 || !keys[i].fallback)
 			continue;
-		if (keys[i].type == CONF_TYPE_CHOICE && !*keys[i].fallback)
-			continue; /* zero: as the stage's class says */
 		int err = conf_value_parse(&keys[i], keys[i].fallback, base, expected, sizeof expected);
 		assert(!err); /* a default that its own row refuses */
 	}
@@ -356,30 +370,16 @@ static void apply_setting(struct load *l, const struct conf_setting *at)
 
 /* ---- contradictions ---- */
 
-/* The first stage of a group with threads of its own carries their number. */
-static bool carries_threads(unsigned index)
-{
-	for (unsigned i = 0; i < index; i++)
-		if (graph_rows[i].group == graph_rows[index].group)
-			return false;
-	return graph_rows[index].group != GRAPH_GROUP_MAIN;
-}
-
 static void check_stage(struct load *l, unsigned index)
 {
 	const struct stage_class *class = graph_rows[index].class;
 	const struct conf_stage *stage = &l->conf->stage[index];
-	const struct policy_class *policy = policy_find(l->conf->scheduler.policy);
-	const struct conf_setting *threads, *kind, *pass;
+	const struct conf_setting *kind, *pass;
 	char section[sizeof stage_prefix + 64];
 
 	snprintf(section, sizeof section, "%s%s", stage_prefix, class->name);
-	threads = conf_source_find(l->source, section, "threads");
 	kind = conf_source_find(l->source, section, "kind");
 	pass = conf_source_find(l->source, section, "pass_through");
-	if (threads && !carries_threads(index))
-		report(l, threads, "this stage has no threads of its own: expected scheduler.threads, or stage.accept_read or "
-		                   "stage.disk_write");
 	if (class->poll) {
 		if (stage->pass_through == CONF_YES)
 			report(l, pass, "this stage is where events come from: expected no");
@@ -389,12 +389,8 @@ static void check_stage(struct load *l, unsigned index)
 		if (stage->kind == STAGE_PARTITIONED)
 			report(l, kind, "expected shared or exclusive: only accept_read has instances");
 		if (stage->kind == STAGE_EXCLUSIVE && stage->pass_through == CONF_YES)
-			report(l, kind, "pass_through = yes lets any thread call it at any time: expected shared, or "
-			                "pass_through = no");
-		else if (stage->kind == STAGE_EXCLUSIVE && policy && policy->is_inline)
-			report(l, kind, "with this scheduler.policy every thread calls it at any time: expected shared");
-		else if (stage->kind == STAGE_EXCLUSIVE && class->pass_through && stage->pass_through == CONF_DEFAULT)
-			report(l, kind, "this stage is passed through by default: expected pass_through = no beside it");
+			report(l, kind ? kind : pass, "pass_through = yes lets any thread call it at any time: expected shared, or "
+			                              "pass_through = no");
 	}
 }
 
@@ -432,6 +428,18 @@ static void check_limits(struct load *l)
 	report(l, body ? body : budget, message.data);
 }
 
+/* One core: more would only matter where the machine's own number is asked for. */
+static void check_schedule(struct load *l)
+{
+	struct schedule ignored;
+	struct text message;
+	char data[256];
+
+	text_init(&message, data, sizeof data);
+	if (schedule_build(&ignored, l->conf, 1, &message))
+		report(l, conf_source_find(l->source, "scheduler", "policy"), message.data);
+}
+
 /* Values that were refused are still at their defaults: what would follow from those is left unsaid. */
 static void check_contradictions(struct load *l, bool is_syntax_good)
 {
@@ -443,6 +451,7 @@ static void check_contradictions(struct load *l, bool is_syntax_good)
 	if (!is_good)
 		return;
 	check_limits(l);
+	check_schedule(l);
 	if (l->conf->variant_count == 0) {
 		text_printf(l->errors, "%s: no variant: expected at least one section [variant.NAME]\n", l->source->path);
 		l->has_failed = true;
@@ -481,6 +490,23 @@ out:
 	return err;
 }
 
+int conf_change(struct conf *conf, const char *setting, struct text *errors)
+{
+	struct conf changed = *conf;
+	struct conf_source source;
+	struct load load = { .conf = &changed, .source = &source, .errors = errors };
+	int err = conf_source_read_one(&source, setting, errors);
+
+	for (size_t i = 0; i < source.count; i++)
+		apply_setting(&load, &source.setting[i]);
+	check_contradictions(&load, !err);
+	conf_source_fini(&source);
+	if (err || load.has_failed)
+		return err ? err : -EINVAL;
+	*conf = changed;
+	return 0;
+}
+
 void conf_where(const char *path, const char *const *overrides, size_t override_count, const char *section,
                 const char *key, char *out, size_t size)
 {
@@ -507,9 +533,11 @@ static void print_help(FILE *to, const struct conf_key *key)
 		fprintf(to, "; %.*s\n", (int)length, line);
 		line = line[length] ? line + length + 1 : NULL;
 	}
+	for (size_t i = 0; key->type == CONF_TYPE_POLICY && policy_at(i); i++)
+		fprintf(to, ";   %-21s  %s\n", policy_at(i)->name, policy_at(i)->help);
 	text_init(&t, expected, sizeof expected);
 	conf_value_describe(key, &t);
-	fprintf(to, "; (%s)\n", expected);
+	fprintf(to, "; (%s)%s\n", expected, key->is_live ? " live" : "");
 }
 
 static void print_section(FILE *to, const char *class, const char *section, const char *lead)
@@ -526,13 +554,14 @@ static void print_section(FILE *to, const char *class, const char *section, cons
 void conf_print_keys(FILE *to)
 {
 	fprintf(to, "; Every key of darkroomd's configuration with its default. Sizes take K, M and G, durations us, ms, s, m\n"
-	            "; and h. From the command line: -o SECTION.KEY=VALUE\n");
+	            "; and h. From the command line: -o SECTION.KEY=VALUE. What is \"live\" can change while the daemon runs: edit\n"
+	            "; the file and send SIGHUP, or darkroomd ctl set SECTION.KEY VALUE.\n");
 	for (size_t i = 0; i < COUNT_OF(plain_sections); i++)
 		print_section(to, plain_sections[i], plain_sections[i], "");
 	fprintf(to, "\n; Stages, in the order of the pipeline:");
 	for (unsigned i = 0; i < graph_row_count; i++)
 		fprintf(to, " %s", graph_rows[i].class->name);
-	fprintf(to, "\n; Without kind and pass_through a stage is what its code says.");
+	fprintf(to, "\n; Each may have a section.");
 	print_section(to, "stage", "stage.NAME", ";");
 	fprintf(to, "\n; What is made of every image: GET /images/ID/NAME.jpg. At least one and at most %d; these three if no file\n"
 	            "; is given.", CONF_VARIANT_MAX);

@@ -20,11 +20,14 @@
 #define CONF_VARIANT_MAX 16
 #define CONF_NAME_MAX 32    /* bytes of a variant's name, with the zero */
 #define CONF_TEXT_MAX 256   /* bytes of any other text value, with the zero */
+#define CONF_SOCKET_MAX 108 /* bytes of a socket's path, with the zero: unix(7) */
 #define CONF_THREADS_MAX 64 /* workers of one group: one bit each in a word */
 #define CONF_AUTO UINT64_MAX /* "auto" of keys that offer it */
 
 enum conf_respond_after { CONF_RESPOND_STORE = 1, CONF_RESPOND_DECODE };
 enum conf_damaged { CONF_DAMAGED_REJECT = 1, CONF_DAMAGED_ACCEPT };
+enum conf_idle { CONF_IDLE_WAKE = 1, CONF_IDLE_BACKOFF };
+enum conf_discipline { CONF_DISCIPLINE_AUTO = 0, CONF_DISCIPLINE_FCFS, CONF_DISCIPLINE_LCFS, CONF_DISCIPLINE_SRPT };
 enum conf_tristate { CONF_DEFAULT = 0, CONF_NO, CONF_YES };
 
 struct conf_variant {
@@ -34,9 +37,13 @@ struct conf_variant {
 };
 
 struct conf_stage {
-	uint64_t threads;     /* CONF_AUTO; only stages with threads of their own: accept_read, disk_write */
-	uint64_t kind;        /* enum stage_kind, 0: the class's own */
+	uint64_t threads;      /* CONF_AUTO; accept_read, disk_write, and with policy seda every stage with a queue */
+	uint64_t threads_max;  /* seda: how far its controller may let the pool grow */
+	uint64_t kind;         /* enum stage_kind, 0: the class's own */
 	uint64_t pass_through; /* enum conf_tristate */
+	uint64_t service;      /* enum schedule_service, 0: as [scheduler] says */
+	uint64_t discipline;   /* enum conf_discipline, 0: as [scheduler] says */
+	uint64_t threshold_events, threshold_interval_us; /* 0: none */
 };
 
 struct conf {
@@ -48,12 +55,21 @@ struct conf {
 		char allow_origin[CONF_TEXT_MAX]; /* "": no CORS headers */
 		uint64_t wait_timeout_ms;
 		uint64_t drain_timeout_ms;
+		char control[CONF_SOCKET_MAX]; /* "auto", an absolute path, or "" for none */
 		uint64_t log_level; /* enum log_level */
 	} server;
 	struct {
 		char policy[CONF_NAME_MAX];
 		uint64_t threads; /* CONF_AUTO: one per core that the process may use */
 		uint64_t spin_us;
+		uint64_t service;        /* enum schedule_service, 0: as suits the policy */
+		uint64_t service_events; /* n-gated */
+		uint64_t service_time_us; /* time-gated */
+		uint64_t cutoff_us;
+		uint64_t discipline;     /* enum conf_discipline */
+		uint64_t age_ms;         /* srpt: nothing waits longer while others are served */
+		uint64_t idle;           /* enum conf_idle */
+		uint64_t dynamic;        /* enum conf_tristate: seda's controllers */
 	} scheduler;
 	struct {
 		uint64_t header_bytes, body_bytes, parts;
@@ -68,11 +84,6 @@ struct conf {
 	unsigned variant_count;
 };
 
-/* One -o SECTION.KEY=VALUE; variant.NAME.KEY and stage.NAME.KEY as well. */
-struct conf_override {
-	const char *text;
-};
-
 /*
  * Reads path (NULL: defaults alone, with the three reference variants), applies the overrides, validates
  * all. On success fills *conf and returns 0. Else returns -EINVAL (or -errno of the file) with every problem
@@ -81,6 +92,21 @@ struct conf_override {
 struct text;
 int conf_load(struct conf *conf, const char *path, const char *const *overrides, size_t override_count,
               struct text *errors);
+
+/*
+ * Changes one key of a valid configuration: setting is SECTION.KEY=VALUE, as after -o. 0, or -EINVAL with what is wrong in
+ * errors, and *conf as it was. Main thread.
+ */
+int conf_change(struct conf *conf, const char *setting, struct text *errors);
+
+/*
+ * Takes over from next whatever can change while the daemon runs. Both are valid. The names of other keys that differ are
+ * appended to others, a line each. Returns the number of keys that were taken over. Any thread.
+ */
+unsigned conf_take_live(struct conf *conf, const struct conf *next, struct text *others);
+
+/* Appends the policy and every other live key that is not at its default, on one line. Main thread. */
+void conf_print_live(const struct conf *conf, struct text *to);
 
 /* "FILE:LINE" of a key, "-o TEXT" or "default", for messages of those who check values further (the
  * planner checks operations). Writes into out. */

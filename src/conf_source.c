@@ -119,7 +119,7 @@ void conf_source_where(const struct conf_source *s, const struct conf_setting *s
 	if (!setting)
 		text_puts(to, "default");
 	else if (setting->override)
-		text_printf(to, "-o %.200s", setting->override);
+		text_printf(to, "%s%.200s", s->override_lead, setting->override);
 	else
 		text_printf(to, "%s:%u", s->path, setting->line);
 }
@@ -471,13 +471,13 @@ static int add_override(struct conf_source *s, const char *text, struct text *er
 	for (end = equals; dot && end > dot && isspace((unsigned char)end[-1]);)
 		end--;
 	if (!dot || !is_name(start, (size_t)(dot - start)) || !is_name(dot + 1, (size_t)(end - dot - 1))) {
-		text_puts(errors, "-o ");
+		text_puts(errors, s->override_lead);
 		conf_quote(errors, text);
 		text_puts(errors, ": expected SECTION.KEY=VALUE\n");
 		return -EINVAL;
 	}
 	if (has_capitals_in_variant(start, (size_t)(dot - start))) {
-		text_printf(errors, "-o %s: expected a variant's name in lower case: it becomes part of URLs\n", text);
+		text_printf(errors, "%s%s: expected a variant's name in lower case: it becomes part of URLs\n", s->override_lead, text);
 		return -EINVAL;
 	}
 	value = skip_space(equals + 1);
@@ -508,7 +508,7 @@ int conf_source_read(struct conf_source *s, const char *path, const char *const 
 {
 	int err = 0;
 
-	*s = (struct conf_source){ .path = path };
+	*s = (struct conf_source){ .path = path, .override_lead = "-o " };
 	if (path) {
 		err = read_ini(s, errors);
 		if (err && err != -EINVAL)
@@ -525,4 +525,10 @@ int conf_source_read(struct conf_source *s, const char *path, const char *const 
 			err = e;
 	}
 	return err;
+}
+
+int conf_source_read_one(struct conf_source *s, const char *setting, struct text *errors)
+{
+	*s = (struct conf_source){ .override_lead = "" };
+	return add_override(s, setting, errors);
 }

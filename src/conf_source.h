@@ -21,6 +21,7 @@ struct conf_setting {
 
 struct conf_source {
 	const char *path; /* borrowed; may be NULL */
+	const char *override_lead; /* stands before an override in messages */
 	struct conf_setting *setting;
 	size_t count, capacity;
 };
@@ -33,6 +34,9 @@ struct conf_source {
  */
 int conf_source_read(struct conf_source *s, const char *path, const char *const *overrides, size_t override_count,
                      struct text *errors);
+
+/* The same for one override alone, which did not come from the command line. */
+int conf_source_read_one(struct conf_source *s, const char *setting, struct text *errors);
 void conf_source_fini(struct conf_source *s);
 
 /* The setting, or with key NULL the section's head; NULL if there is none. */

@@ -55,7 +55,7 @@ static uint64_t base_of(enum conf_type type)
 
 static bool is_text(enum conf_type type)
 {
-	return type <= CONF_TYPE_POLICY;
+	return type <= CONF_TYPE_SOCKET;
 }
 
 /* ---- back to text ---- */
@@ -77,6 +77,27 @@ void conf_value_format(const struct conf_key *key, uint64_t value, struct text *
 	while (in_base % unit->factor != 0)
 		unit++;
 	text_printf(to, "%" PRIu64 "%s", in_base / unit->factor, unit->name);
+}
+
+void conf_value_print(const struct conf_key *key, const void *base, struct text *to)
+{
+	const char *field = (const char *)base + key->offset;
+	const struct conf_choice *choice = key->choices;
+	uint64_t value;
+
+	if (is_text(key->type)) {
+		text_puts(to, field);
+		return;
+	}
+	memcpy(&value, field, sizeof value);
+	if (key->type != CONF_TYPE_CHOICE) {
+		conf_value_format(key, value, to);
+		return;
+	}
+	while (choice->name && choice->value != value)
+		choice++;
+	assert(choice->name);
+	text_puts(to, choice->name);
 }
 
 static void describe_range(const struct conf_key *key, const char *what, const char *example, struct text *to)
@@ -111,6 +132,9 @@ void conf_value_describe(const struct conf_key *key, struct text *to)
 	case CONF_TYPE_POLICY:
 		policy_list(policies, sizeof policies);
 		text_printf(to, "one of %s", policies);
+		break;
+	case CONF_TYPE_SOCKET:
+		text_printf(to, "auto, an absolute path of at most %zu bytes, or nothing", key->size - 1);
 		break;
 	case CONF_TYPE_NUMBER:
 		describe_range(key, "a whole number", "", to);
@@ -253,6 +277,8 @@ static bool is_text_good(const struct conf_key *key, const char *value)
 		return is_origin(value);
 	case CONF_TYPE_POLICY:
 		return policy_is_known(value);
+	case CONF_TYPE_SOCKET:
+		return !*value || *value == '/' || strcmp(value, "auto") == 0;
 	default:
 		return true;
 	}
@@ -284,4 +310,18 @@ int conf_value_parse(const struct conf_key *key, const char *value, void *base, 
 		memcpy(field, &n, sizeof n);
 	}
 	return 0;
+}
+
+/* ---- kept values ---- */
+
+bool conf_value_equals(const struct conf_key *key, const void *base, const void *other)
+{
+	const char *a = (const char *)base + key->offset, *b = (const char *)other + key->offset;
+
+	return is_text(key->type) ? strcmp(a, b) == 0 : memcmp(a, b, key->size) == 0;
+}
+
+void conf_value_copy(const struct conf_key *key, void *base, const void *from)
+{
+	memcpy((char *)base + key->offset, (const char *)from + key->offset, key->size);
 }

@@ -7,6 +7,7 @@
 #ifndef DARKROOM_CONF_VALUE_H
 #define DARKROOM_CONF_VALUE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -18,6 +19,7 @@ enum conf_type {
 	CONF_TYPE_LISTEN, /* HOST:PORT or [HOST]:PORT */
 	CONF_TYPE_ORIGIN, /* "*" or SCHEME://HOST[:PORT] */
 	CONF_TYPE_POLICY, /* one that src/policy/ knows */
+	CONF_TYPE_SOCKET, /* "auto", an absolute path, or nothing */
 	/* kept as uint64_t */
 	CONF_TYPE_NUMBER,
 	CONF_TYPE_BYTES,  /* K M G are powers of 1024 */
@@ -42,6 +44,7 @@ struct conf_key {
 	uint64_t min, max;    /* of numbers, in the unit they are kept in */
 	const struct conf_choice *choices;
 	const char *fallback; /* the default, as one would write it; NULL: the key must be given */
+	bool is_live;         /* takes effect while the daemon runs */
 	const char *help;     /* one or a few lines, no full stop at the end */
 };
 
@@ -51,10 +54,23 @@ struct conf_key {
  */
 int conf_value_parse(const struct conf_key *key, const char *value, void *base, char *expected, size_t expected_size);
 
+/* Whether the key's field is the same in both, and making it so. */
+bool conf_value_equals(const struct conf_key *key, const void *base, const void *other);
+void conf_value_copy(const struct conf_key *key, void *base, const void *from);
+
 /* Appends what may stand there: "a duration from 10ms to 1h", "store or decode". */
 void conf_value_describe(const struct conf_key *key, struct text *to);
 
+/* Appends the value of the key's field in base as one would write it. */
+void conf_value_print(const struct conf_key *key, const void *base, struct text *to);
+
 /* Appends the number as one would write it in the key's unit. Numbers only. */
 void conf_value_format(const struct conf_key *key, uint64_t value, struct text *to);
+
+/* The rows of the table in conf.c, in its order; NULL after the last. */
+const struct conf_key *conf_key_at(size_t index);
+
+/* Sections that there is one of: not those of stages and variants. NULL after the last. */
+const char *conf_section_at(size_t index);
 
 #endif

@@ -15,6 +15,7 @@ void event_init(struct event *ev, struct timing *timing)
 	ev->magic = EVENT_MAGIC;
 	atomic_store_explicit(&ev->state, EVENT_ASIDE, memory_order_relaxed);
 	ev->queued_ns = 0;
+	ev->size = 0;
 	ev->next = NULL;
 	ev->timing = timing;
 }

@@ -36,6 +36,8 @@ struct event {
 	uint32_t magic;
 	_Atomic uint32_t state; /* enum event_state; atomic so that a broken owner is caught, not undefined */
 	uint64_t queued_ns;     /* when it was queued, for the waiting time */
+	uint64_t size;          /* how much work it brings to its next stage, for discipline srpt; set by the sender in bytes,
+	                         * or in samples where pictures are made: comparable among the events of one stage */
 	struct event *next;     /* for its owner's private lists */
 	struct timing *timing;  /* borrowed; NULL if nobody asks */
 };

@@ -1,42 +1,25 @@
 /*
- * graph.c - builds stages, queues, groups and workers from the declared table and the configuration, and starts and stops
- * the workers. Knows no stage by name.
+ * graph.c - builds stages, queues and groups from the declared table, starts and stops the workers, and switches schedules.
+ * Knows no stage by name. Main thread.
  */
 #include "graph.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "clock.h"
 #include "conf.h"
 #include "group/group.h"
 #include "group/idle.h"
 #include "layout/topology.h"
 #include "log.h"
-#include "mem/pool.h"
 #include "telemetry/stats_json.h"
 #include "text.h"
 
-/* Worker threads run libjpeg and our kernels, nested through every pass-through stage: 2 MiB is ample. */
-#define WORKER_STACK_BYTES (2u << 20)
-
-struct graph {
-	const struct conf *conf;
-	void *app;
-	size_t queue_capacity;
-	struct topology *topology;
-	const struct policy_class *policy;
-	struct stage stage[STAGE_COUNT_MAX];
-	struct group group[GRAPH_GROUP_COUNT];
-	/* start-up: workers report when they are initialised */
-	pthread_mutex_t lock;
-	pthread_cond_t changed;
-	unsigned reported;
-	int start_error; /* the first worker_init that failed */
-	bool may_run;
-};
+#define ADOPTION_POLL_NS 200000 /* between looks whether all workers have adopted a schedule */
+#define ADOPTION_TICK_MS 10     /* the same, if nobody waits for it */
 
 int graph_stage_index(const char *name)
 {
@@ -52,142 +35,112 @@ struct stage *graph_stage(struct graph *g, unsigned index)
 	return &g->stage[index];
 }
 
-void *graph_app(const struct graph *g)
+unsigned graph_port_count(const struct graph *g)
 {
-	return g->app;
-}
-
-unsigned graph_stage_instance_count(const struct graph *g, unsigned index)
-{
-	return g->stage[index].group->worker_count;
+	return g->port_count;
 }
 
 /* ---- making --------------------------------------------------------------------------------------- */
 
-/* Which group's workers serve the stage: with an inline policy the ports' threads serve all. */
-static struct group *group_of_row(struct graph *g, const struct graph_row *row)
+/* Stages between ports and images have their queues served by the main group, if they have any. */
+static enum graph_group group_of(const struct graph_row *row)
 {
-	return &g->group[g->policy->is_inline ? GRAPH_GROUP_PORT : row->group];
+	return row->group == GRAPH_GROUP_PORT && !row->class->poll ? GRAPH_GROUP_MAIN : row->group;
 }
 
-static void stage_setup(struct graph *g, unsigned index)
+static int stage_setup(struct graph *g, unsigned index, const struct conf *conf, size_t queue_capacity, size_t inbox_capacity)
 {
 	const struct graph_row *row = &graph_rows[index];
-	const struct conf_stage *conf = &g->conf->stage[index];
 	struct stage *s = &g->stage[index];
-	bool is_inline = g->policy->is_inline && !row->class->poll;
+	int err = 0;
 
 	s->class = row->class;
 	s->graph = g;
 	s->index = index;
-	s->kind = conf->kind ? (enum stage_kind)conf->kind : row->class->kind;
-	s->is_pass_through = is_inline || (conf->pass_through == CONF_DEFAULT ? row->class->pass_through
-	                                                                      : conf->pass_through == CONF_YES);
-	s->group = group_of_row(g, row);
+	s->kind = conf->stage[index].kind ? (enum stage_kind)conf->stage[index].kind : row->class->kind;
+	s->group = &g->group[group_of(row)];
+	if (row->class->poll)
+		s->group->source = s;
 	for (unsigned i = 0; i < COUNT_OF(row->targets) && row->targets[i]; i++) {
 		int to = graph_stage_index(row->targets[i]);
 
 		assert(to >= 0);
 		s->targets |= UINT32_C(1) << to;
 	}
+	bool is_partitioned = s->kind == STAGE_PARTITIONED;
+
+	s->queue_count = is_partitioned ? CONF_THREADS_MAX : 1;
+	s->queue = aligned_alloc(CACHE_LINE, s->queue_count * sizeof *s->queue);
+	if (!s->queue)
+		return -ENOMEM;
+	memset(s->queue, 0, s->queue_count * sizeof *s->queue);
+	for (unsigned i = 0; i < s->queue_count && is_partitioned; i++)
+		s->queue[i].capacity = inbox_capacity; /* made with its worker */
+	if (!is_partitioned)
+		err = stage_queue_init(s->queue, queue_capacity);
+	return err;
 }
 
-static unsigned thread_count(const struct graph *g, enum graph_group id)
-{
-	unsigned cores = topology_cpu_quota(g->topology);
-	uint64_t asked = CONF_AUTO;
-	unsigned n = cores;
-
-	/* The first stage of a group with threads of its own carries their number. */
-	for (unsigned i = 0; i < graph_row_count && id != GRAPH_GROUP_MAIN && asked == CONF_AUTO; i++)
-		if (graph_rows[i].group == id)
-			asked = g->conf->stage[i].threads;
-	if (id == GRAPH_GROUP_MAIN || (g->policy->is_inline && g->conf->scheduler.threads != CONF_AUTO))
-		asked = g->conf->scheduler.threads;
-	/* Reading, parsing and small answers take a few per cent of the image work: one port for four cores is ample. */
-	if (id == GRAPH_GROUP_PORT && !g->policy->is_inline)
-		n = (cores + 3) / 4;
-	else if (id == GRAPH_GROUP_DISK)
-		n = cores / 4 > 2 ? cores / 4 : 2;
-	if (asked != CONF_AUTO)
-		n = (unsigned)asked;
-	return n > CONF_THREADS_MAX ? CONF_THREADS_MAX : n;
-}
-
-static int worker_setup(struct group *grp, unsigned index, bool is_bound)
-{
-	struct worker *w = &grp->workers[index];
-
-	memset(w, 0, sizeof *w);
-	w->group = grp;
-	w->index = index;
-	w->core = is_bound ? (int)(index % topology_core_count(grp->graph->topology)) : -1;
-	w->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (w->wake_fd < 0) {
-		int err = -errno;
-
-		log_error("eventfd: %s", strerror(errno));
-		return err;
-	}
-	grp->worker_count = index + 1;
-	return 0;
-}
-
-static int group_setup(struct graph *g, enum graph_group id)
+static int group_setup(struct graph *g, enum graph_group id, size_t queue_capacity)
 {
 	static const char *const name[GRAPH_GROUP_COUNT] = { [GRAPH_GROUP_PORT] = "port", [GRAPH_GROUP_MAIN] = "main",
 		                                             [GRAPH_GROUP_DISK] = "disk" };
 	struct group *grp = &g->group[id];
 
+	grp->id = id;
 	grp->name = name[id];
 	grp->graph = g;
-	/* Ports and disk threads have one stage or few: they walk them in the wavefront's order. */
-	grp->policy = id == GRAPH_GROUP_MAIN ? g->policy : &policy_cohort;
-	grp->spin_ns = id == GRAPH_GROUP_MAIN ? g->conf->scheduler.spin_us * 1000 : 0;
-	for (unsigned i = 0; i < graph_row_count; i++) {
-		struct stage *s = &g->stage[i];
-
-		if (s->group != grp || (s->is_pass_through && !s->class->returns_later))
-			continue;
-		grp->visit_set[grp->visit_set_count++] = s;
-		if (s->class->poll)
-			grp->source = s;
-	}
-	if (grp->visit_set_count == 0)
-		return 0;
-	unsigned count = thread_count(g, id);
-
-	grp->workers = aligned_alloc(CACHE_LINE, count * sizeof *grp->workers);
+	grp->workers = aligned_alloc(CACHE_LINE, CONF_THREADS_MAX * sizeof *grp->workers);
 	if (!grp->workers)
 		return -ENOMEM;
-	for (unsigned i = 0; i < count; i++) {
-		int err = worker_setup(grp, i, id == GRAPH_GROUP_MAIN);
-
-		if (err)
-			return err;
-	}
-	return 0;
+	/* A token for every event of every stage, and as many again after a switch. */
+	return id == GRAPH_GROUP_MAIN ? queue_init(&grp->tokens, 2 * queue_capacity * graph_row_count) : 0;
 }
 
-static int stage_queues(struct graph *g, struct stage *s)
+/* ---- schedules ------------------------------------------------------------------------------------ */
+
+/* Makes what the schedule needs of queues before anybody goes by it. */
+static int prepare_queues(struct graph *g, const struct schedule *schedule)
 {
-	if (s->is_pass_through && !s->class->returns_later)
-		return 0;
-	s->queue_count = s->kind == STAGE_PARTITIONED ? s->group->worker_count : 1;
-	s->queue = aligned_alloc(CACHE_LINE, s->queue_count * sizeof *s->queue);
-	if (!s->queue)
-		return -ENOMEM;
-	memset(s->queue, 0, s->queue_count * sizeof *s->queue);
-	for (unsigned i = 0; i < s->queue_count; i++) {
-		int err = queue_init(&s->queue[i], g->queue_capacity);
+	int err = 0;
 
-		if (err)
-			return err;
+	for (unsigned i = 0; i < graph_row_count && !err; i++)
+		if (schedule->stage[i].by_size && g->stage[i].kind != STAGE_PARTITIONED)
+			err = stage_queue_make_classes(g->stage[i].queue);
+	return err;
+}
+
+static int add_workers(struct group *grp, unsigned count)
+{
+	int err = 0;
+
+	while (!err && group_worker_count(grp) < count)
+		err = group_add_worker(grp);
+	return err;
+}
+
+/* Makes the schedule of a configuration. After the first, the number of ports that stay open is given. */
+static int schedule_new(struct graph *g, const struct conf *conf, struct schedule **out)
+{
+	struct schedule *schedule = malloc(sizeof *schedule);
+	int err;
+
+	if (!schedule)
+		return -ENOMEM;
+	err = schedule_build(schedule, conf, topology_cpu_quota(g->topology), NULL);
+	if (!err && g->port_count && !schedule->is_one_connection_each)
+		schedule->port_count = g->port_count;
+	if (!err)
+		err = prepare_queues(g, schedule);
+	if (err) {
+		free(schedule);
+		return err;
 	}
+	*out = schedule;
 	return 0;
 }
 
-int graph_new(struct graph **out, const struct conf *conf, void *app, size_t queue_capacity)
+int graph_new(struct graph **out, const struct conf *conf, void *app, size_t queue_capacity, size_t inbox_capacity)
 {
 	struct graph *g = aligned_alloc(CACHE_LINE, (sizeof *g + CACHE_LINE - 1) / CACHE_LINE * CACHE_LINE);
 	int err;
@@ -195,20 +148,21 @@ int graph_new(struct graph **out, const struct conf *conf, void *app, size_t que
 	if (!g)
 		return -ENOMEM;
 	memset(g, 0, sizeof *g);
-	g->conf = conf;
 	g->app = app;
-	g->queue_capacity = queue_capacity;
-	g->policy = policy_find(conf->scheduler.policy);
-	assert(g->policy); /* validated with the configuration */
 	pthread_mutex_init(&g->lock, NULL);
 	pthread_cond_init(&g->changed, NULL);
 	err = topology_new(&g->topology);
-	for (unsigned i = 0; i < graph_row_count && !err; i++)
-		stage_setup(g, i);
 	for (unsigned i = 1; i < GRAPH_GROUP_COUNT && !err; i++)
-		err = group_setup(g, (enum graph_group)i);
+		err = group_setup(g, (enum graph_group)i, queue_capacity);
 	for (unsigned i = 0; i < graph_row_count && !err; i++)
-		err = stage_queues(g, &g->stage[i]);
+		err = stage_setup(g, i, conf, queue_capacity, inbox_capacity);
+	struct schedule *schedule = NULL;
+
+	if (!err)
+		err = schedule_new(g, conf, &schedule);
+	if (!err)
+		g->port_count = schedule->listener_count;
+	atomic_init(&g->schedule, schedule);
 	if (err) {
 		graph_free(g);
 		return err;
@@ -217,204 +171,247 @@ int graph_new(struct graph **out, const struct conf *conf, void *app, size_t que
 	return 0;
 }
 
+static void drop_tokens(struct group *grp)
+{
+	while (central_take(grp))
+		continue;
+}
+
+/* The pointer is to const for everybody else. */
+static void free_schedule(const struct schedule *schedule)
+{
+	free((void *)(uintptr_t)schedule);
+}
+
+static void queues_free(struct stage *s)
+{
+	for (unsigned i = 0; s->queue && i < s->queue_count; i++)
+		stage_queue_fini(&s->queue[i]);
+	free(s->queue);
+}
+
 void graph_free(struct graph *g)
 {
 	if (!g)
 		return;
-	for (unsigned i = 0; i < graph_row_count; i++) {
-		for (unsigned k = 0; g->stage[i].queue && k < g->stage[i].queue_count; k++)
-			queue_fini(&g->stage[i].queue[k]);
-		free(g->stage[i].queue);
-	}
+	for (unsigned i = 0; i < graph_row_count; i++)
+		queues_free(&g->stage[i]);
 	for (unsigned i = 1; i < GRAPH_GROUP_COUNT; i++) {
-		for (unsigned k = 0; k < g->group[i].worker_count; k++)
+		unsigned count = group_worker_count(&g->group[i]);
+
+		for (unsigned k = 0; k < count; k++)
 			close(g->group[i].workers[k].wake_fd);
+		if (g->group[i].tokens.cells)
+			drop_tokens(&g->group[i]);
+		queue_fini(&g->group[i].tokens);
 		free(g->group[i].workers);
 	}
+	free_schedule(atomic_load_explicit(&g->schedule, memory_order_relaxed));
+	free_schedule(g->retired);
 	topology_free(g->topology);
 	pthread_cond_destroy(&g->changed);
 	pthread_mutex_destroy(&g->lock);
 	free(g);
 }
 
-/* ---- a worker's thread ---------------------------------------------------------------------------- */
-
-/* The stages whose handlers this group's workers may run: its visit set, and what that reaches by direct calls. */
-static uint32_t reachable(const struct graph *g, const struct group *grp)
+/* Starts the threads that the schedule has work for. Those of an earlier schedule that it has none for sleep. */
+static int add_workers_for(struct graph *g, const struct schedule *schedule)
 {
-	uint32_t set = 0, before;
-
-	for (unsigned i = 0; i < grp->visit_set_count; i++)
-		set |= UINT32_C(1) << grp->visit_set[i]->index;
-	do {
-		before = set;
-		for (unsigned i = 0; i < graph_row_count; i++)
-			for (unsigned k = 0; k < graph_row_count; k++)
-				if (set >> i & 1 && g->stage[i].targets >> k & 1 && g->stage[k].is_pass_through)
-					set |= UINT32_C(1) << k;
-	} while (set != before);
-	return set;
-}
-
-static int worker_init_stages(struct worker *w)
-{
-	struct graph *g = w->group->graph;
-	uint32_t set = reachable(g, w->group);
+	const unsigned count[GRAPH_GROUP_COUNT] = { [GRAPH_GROUP_PORT] = schedule->port_count,
+		                                    [GRAPH_GROUP_MAIN] = schedule->worker_count,
+		                                    [GRAPH_GROUP_DISK] = schedule->disk_count };
+	unsigned total = 0;
 	int err = 0;
 
-	for (unsigned i = 0; i < graph_row_count && !err; i++) {
-		struct visit v = { .worker = w, .stage = &g->stage[i] };
-		const struct stage_class *class = g->stage[i].class;
-		size_t size = (class->scratch_size + CACHE_LINE - 1) / CACHE_LINE * CACHE_LINE;
-
-		if (!(set >> i & 1))
-			continue;
-		if (size) {
-			w->scratch[i] = aligned_alloc(CACHE_LINE, size);
-			if (!w->scratch[i])
-				return -ENOMEM;
-			memset(w->scratch[i], 0, size);
-		}
-		if (class->worker_init)
-			err = class->worker_init(&v, w->scratch[i]);
-		if (err)
-			log_error("stage %s cannot start on worker %s/%u: %s", class->name, w->group->name, w->index,
-			          strerror(-err));
-		else
-			w->initialised |= 1u << i;
-	}
+	for (unsigned i = 1; i < GRAPH_GROUP_COUNT && !err; i++)
+		err = add_workers(&g->group[i], count[i]);
+	for (unsigned i = 1; i < GRAPH_GROUP_COUNT; i++)
+		total += group_worker_count(&g->group[i]);
+	pthread_mutex_lock(&g->lock);
+	while (g->reported < total)
+		pthread_cond_wait(&g->changed, &g->lock);
+	if (!err)
+		err = g->start_error;
+	pthread_mutex_unlock(&g->lock);
 	return err;
 }
 
-static void worker_fini_stages(struct worker *w)
+static void wake_everybody(struct graph *g)
 {
-	struct graph *g = w->group->graph;
+	for (unsigned i = 1; i < GRAPH_GROUP_COUNT; i++)
+		idle_wake_all(&g->group[i]);
+}
 
+/* Nothing is retired: there are never more than two that workers may go by. */
+static void publish(struct graph *g, const struct schedule *schedule)
+{
+	assert(!g->retired);
+	g->retired = atomic_load_explicit(&g->schedule, memory_order_relaxed);
+	atomic_store_explicit(&g->schedule, schedule, memory_order_release);
+	wake_everybody(g);
+}
+
+/* A worker in the middle of a long piece of work adopts after it. */
+static bool is_adopted(const struct graph *g)
+{
+	const struct schedule *schedule = atomic_load_explicit(&g->schedule, memory_order_relaxed);
+
+	for (unsigned i = 1; i < GRAPH_GROUP_COUNT; i++) {
+		unsigned count = group_worker_count(&g->group[i]);
+
+		for (unsigned k = 0; k < count; k++)
+			if (atomic_load_explicit(&g->group[i].workers[k].schedule, memory_order_acquire) != schedule)
+				return false;
+	}
+	return true;
+}
+
+static void wait_for_adoption(const struct graph *g)
+{
+	const struct timespec pause = { .tv_nsec = ADOPTION_POLL_NS };
+
+	while (!is_adopted(g))
+		nanosleep(&pause, NULL);
+}
+
+/* When all have adopted. Whoever pushed by the old schedule may have woken a worker that does not visit the stage by the new
+ * one: all look once more. */
+static void retire(struct graph *g)
+{
+	wake_everybody(g);
+	free_schedule(g->retired);
+	g->retired = NULL;
+}
+
+/* What was queued before tokens were given out has none. */
+static void give_tokens(struct graph *g)
+{
 	for (unsigned i = 0; i < graph_row_count; i++) {
-		struct visit v = { .worker = w, .stage = &g->stage[i] };
+		struct stage *s = &g->stage[i];
+		size_t waiting = s->group->id == GRAPH_GROUP_MAIN ? stage_queue_length(s->queue) : 0;
 
-		if (w->initialised >> i & 1 && v.stage->class->worker_fini)
-			v.stage->class->worker_fini(&v, w->scratch[i]);
-		free(w->scratch[i]);
-		w->scratch[i] = NULL;
+		while (waiting--)
+			central_give(s);
 	}
 }
 
-/* Tells graph_start() how the initialisation went; waits until all workers have; true if all went well. */
-static bool report_and_wait(struct graph *g, int err)
+int graph_switch(struct graph *g, const struct conf *conf)
 {
-	bool ok;
+	struct schedule *schedule;
+	int err = schedule_new(g, conf, &schedule);
 
-	pthread_mutex_lock(&g->lock);
-	g->reported++;
-	if (err && !g->start_error)
-		g->start_error = err;
-	pthread_cond_broadcast(&g->changed);
-	while (!g->may_run && !g->start_error)
-		pthread_cond_wait(&g->changed, &g->lock);
-	ok = !g->start_error;
-	pthread_mutex_unlock(&g->lock);
-	return ok;
+	if (err)
+		return err;
+	err = add_workers_for(g, schedule);
+	if (err) {
+		free(schedule);
+		return err;
+	}
+	if (g->retired) { /* the controllers have changed something just now */
+		wait_for_adoption(g);
+		retire(g);
+	}
+	publish(g, schedule);
+	wait_for_adoption(g);
+	if (schedule->policy->mechanism == POLICY_CENTRAL)
+		give_tokens(g);
+	else
+		drop_tokens(&g->group[GRAPH_GROUP_MAIN]);
+	retire(g);
+	control_start(&g->control, g, schedule, clock_ns());
+	return 0;
 }
 
-static void *worker_thread(void *arg)
+/* Lets the controllers look, and goes by what they want. */
+static int control(struct graph *g, uint64_t now_ns)
 {
-	struct worker *w = arg;
-	struct graph *g = w->group->graph;
-	char name[16];
+	const struct schedule *old = atomic_load_explicit(&g->schedule, memory_order_relaxed);
+	struct schedule *schedule = malloc(sizeof *schedule);
+	bool has_changed;
+	int err = 0;
 
-	snprintf(name, sizeof name, "%s/%u", w->group->name, w->index);
-	pthread_setname_np(pthread_self(), name);
-	if (w->core >= 0) {
-		int err = topology_bind(g->topology, (unsigned)w->core);
+	if (!schedule)
+		return -ENOMEM;
+	has_changed = control_step(&g->control, g, old, schedule, now_ns);
+	if (has_changed)
+		err = add_workers_for(g, schedule);
+	if (has_changed && !err)
+		publish(g, schedule);
+	else
+		free(schedule);
+	return err;
+}
 
-		if (err)
-			log_warning("worker %s cannot be bound to core %d (%s): it runs on any", name, w->core, strerror(-err));
+int graph_tick(struct graph *g)
+{
+	if (!control_is_on(&g->control))
+		return -1;
+	if (g->retired) {
+		if (!is_adopted(g))
+			return ADOPTION_TICK_MS;
+		retire(g);
 	}
-	if (report_and_wait(g, worker_init_stages(w)))
-		worker_run(w);
-	worker_fini_stages(w);
-	pool_thread_fini();
-	return NULL;
+	uint64_t now_ns = clock_ns(), due_ns = control_due_ns(&g->control);
+
+	if (now_ns < due_ns)
+		return (int)((due_ns - now_ns) / NS_PER_MS) + 1;
+	int err = control(g, now_ns);
+
+	if (!err)
+		return ADOPTION_TICK_MS;
+	log_error("the controllers of policy seda stop, and all sizes stay as they are: %s", strerror(-err));
+	control_stop(&g->control);
+	return -1;
 }
 
 /* ---- starting and stopping ------------------------------------------------------------------------ */
 
-static int create_threads(struct graph *g, unsigned *created)
-{
-	pthread_attr_t attr;
-	int err = pthread_attr_init(&attr);
-
-	if (err)
-		return -err;
-	pthread_attr_setstacksize(&attr, WORKER_STACK_BYTES);
-	for (unsigned i = 1; i < GRAPH_GROUP_COUNT && !err; i++)
-		for (unsigned k = 0; k < g->group[i].worker_count && !err; k++) {
-			struct worker *w = &g->group[i].workers[k];
-
-			err = -pthread_create(&w->thread, &attr, worker_thread, w);
-			if (err)
-				log_error("cannot start worker %s/%u: %s", w->group->name, k, strerror(-err));
-			else
-				(*created)++;
-		}
-	pthread_attr_destroy(&attr);
-	return err;
-}
-
-static void join_threads(struct graph *g, unsigned created)
-{
-	for (unsigned i = 1; i < GRAPH_GROUP_COUNT; i++)
-		for (unsigned k = 0; k < g->group[i].worker_count && created; k++, created--)
-			pthread_join(g->group[i].workers[k].thread, NULL);
-}
-
 int graph_start(struct graph *g)
 {
-	unsigned created = 0;
-	int err = create_threads(g, &created);
+	const struct schedule *schedule = atomic_load_explicit(&g->schedule, memory_order_relaxed);
+	int err = add_workers_for(g, schedule);
 
-	pthread_mutex_lock(&g->lock);
-	if (err && !g->start_error)
-		g->start_error = err;
-	pthread_cond_broadcast(&g->changed);
-	while (g->reported < created && !g->start_error)
-		pthread_cond_wait(&g->changed, &g->lock);
-	err = g->start_error;
-	g->may_run = !err;
-	pthread_cond_broadcast(&g->changed);
-	pthread_mutex_unlock(&g->lock);
 	if (err)
-		join_threads(g, created);
+		graph_stop(g);
+	else
+		control_start(&g->control, g, schedule, clock_ns());
 	return err;
 }
 
 void graph_stop(struct graph *g)
 {
-	unsigned count = 0;
-
-	for (unsigned i = 1; i < GRAPH_GROUP_COUNT; i++) {
+	for (unsigned i = 1; i < GRAPH_GROUP_COUNT; i++)
 		atomic_store_explicit(&g->group[i].is_stopping, true, memory_order_relaxed);
-		idle_wake_all(&g->group[i]);
-		count += g->group[i].worker_count;
+	wake_everybody(g);
+	for (unsigned i = 1; i < GRAPH_GROUP_COUNT; i++) {
+		unsigned count = group_worker_count(&g->group[i]);
+
+		for (unsigned k = 0; k < count; k++)
+			pthread_join(g->group[i].workers[k].thread, NULL);
 	}
-	join_threads(g, count);
 }
 
 /* ---- statistics ----------------------------------------------------------------------------------- */
 
 void graph_stats_json(struct graph *g, struct json *j)
 {
+	const struct schedule *schedule = atomic_load_explicit(&g->schedule, memory_order_acquire);
+
 	json_object(j, "scheduler");
-	json_string(j, "policy", g->policy->name);
+	json_string(j, "policy", schedule->policy->name);
+	json_bool(j, "dynamic", schedule->is_dynamic);
+	json_array(j, "policies");
+	for (size_t i = 0; policy_at(i); i++)
+		json_string(j, NULL, policy_at(i)->name);
+	json_array_end(j);
 	json_array(j, "groups");
 	for (unsigned i = 1; i < GRAPH_GROUP_COUNT; i++)
-		if (g->group[i].worker_count)
+		if (group_worker_count(&g->group[i]))
 			stats_group_json(j, &g->group[i]);
 	json_array_end(j);
 	json_object_end(j);
 	json_array(j, "stages");
 	for (unsigned i = 0; i < graph_row_count; i++)
-		stats_stage_json(j, &g->stage[i], g->group, GRAPH_GROUP_COUNT);
+		stats_stage_json(j, &g->stage[i], schedule);
 	json_array_end(j);
 }

@@ -38,11 +38,24 @@ extern const unsigned graph_row_count; /* <= STAGE_COUNT_MAX */
 int graph_stage_index(const char *name);
 
 /*
- * Makes stages, queues, groups and workers as the configuration says; threads are not started yet.
- * queue_capacity: events that can exist at once, so that no push is ever refused. conf and app are
- * borrowed and must outlive the graph. Returns 0 or -errno, the reason logged. Main thread.
+ * Makes stages, queues and groups as the configuration says; threads are not started yet. queue_capacity: events that can
+ * wait for one stage at once, so that no push is ever refused; inbox_capacity: the same for one instance of a partitioned
+ * stage. app is borrowed. Returns 0 or -errno, the reason logged. Main thread.
  */
-int graph_new(struct graph **out, const struct conf *conf, void *app, size_t queue_capacity);
+int graph_new(struct graph **out, const struct conf *conf, void *app, size_t queue_capacity, size_t inbox_capacity);
+
+/*
+ * Takes up policy, threads, regimes and disciplines of another configuration while work goes on: every worker adopts them
+ * between two visits; returns when all have. What cannot change so (kinds of stages, number of ports) stays as it was.
+ * 0 or -errno: then nothing has changed. Main thread.
+ */
+int graph_switch(struct graph *g, const struct conf *conf);
+
+/*
+ * Gives SEDA's controllers their turn, if it is time: they may publish a schedule with other sizes of pools and batches.
+ * Returns in how many ms to call again, or -1: not before the next graph_switch. Never waits for workers. Main thread.
+ */
+int graph_tick(struct graph *g);
 
 /* Starts all workers and returns when every worker_init is through. 0 or -errno, reason logged (workers
  * already started are stopped). Main thread. */
@@ -54,13 +67,10 @@ void graph_stop(struct graph *g);
 /* All queues must be empty. NULL is ignored. */
 void graph_free(struct graph *g);
 
-/* The app given to graph_new(). */
-void *graph_app(const struct graph *g);
-
 struct stage *graph_stage(struct graph *g, unsigned index);
 
-/* Instances of a partitioned stage: the workers of its group. */
-unsigned graph_stage_instance_count(const struct graph *g, unsigned index);
+/* Instances of the source that the graph is made with. Under an inline policy there may come to be more. */
+unsigned graph_port_count(const struct graph *g);
 
 /* Appends the members "scheduler" and "stages" of /stats to an open JSON object. Any thread. */
 void graph_stats_json(struct graph *g, struct json *j);

@@ -1,5 +1,5 @@
 /*
- * main.c - the table of contents: options, configuration, server, workers, signals, drain, end.
+ * main.c - the table of contents: options, configuration, server, workers, signals and commands, drain, end.
  *
  * The only file of src/ that knows the program's own context (stages/server.h), because it makes it. Exit status: 0 ended as
  * asked, 1 failed, 2 wrong usage, 78 wrong configuration (EX_CONFIG of sysexits.h).
@@ -21,47 +21,60 @@
 #include "../stages/stages.h"
 #include "clock.h"
 #include "conf.h"
+#include "ctl.h"
+#include "ctl_socket.h"
 #include "graph.h"
 #include "log.h"
 #include "mem/pool.h"
 #include "options.h"
+#include "reload.h"
 #include "text.h"
 
 #define DRAIN_POLL_MS 5 /* how often a drain looks whether it is over */
 
 /* ---- configuration -------------------------------------------------------------------------------- */
 
-static void print_plan_error(const struct options *o, const struct conf *conf, unsigned variant, const char *error)
+static void add_plan_error(const struct options *o, const struct conf *conf, unsigned variant, const char *error,
+                           struct text *errors)
 {
 	char section[CONF_NAME_MAX + 16], where[CONF_TEXT_MAX * 2];
 
 	snprintf(section, sizeof section, "variant.%s", conf->variant[variant].name);
 	conf_where(o->config_path, o->overrides, o->override_count, section, "operations", where, sizeof where);
-	fprintf(stderr, "%s: %s\n", where, error);
+	text_printf(errors, "%s: %s\n", where, error);
 }
 
-/* Reads and checks the configuration and what follows from it; 0 or -errno, the problems printed. */
-static int configure(const struct options *o, struct conf *conf, struct plan *plan)
+/* Reads and checks the configuration and what follows from it; 0 or -errno, every problem a line of errors. */
+static int configure(const struct options *o, struct conf *conf, struct plan *plan, struct text *errors)
 {
-	struct text errors;
 	char plan_error[CONF_TEXT_MAX * 2];
 	unsigned variant;
-	int err;
+	int err = conf_load(conf, o->config_path, o->overrides, o->override_count, errors);
 
-	text_init_growable(&errors, 64 << 10);
-	err = conf_load(conf, o->config_path, o->overrides, o->override_count, &errors);
-	if (errors.length)
-		fputs(errors.data, stderr);
-	text_fini(&errors);
 	if (err)
 		return err;
 	err = plan_build(plan, conf, &variant, plan_error, sizeof plan_error);
 	if (err)
-		print_plan_error(o, conf, variant, plan_error);
+		add_plan_error(o, conf, variant, plan_error, errors);
 	return err;
 }
 
-/* ---- signals -------------------------------------------------------------------------------------- */
+/* The same at a reload: what the plan would be is of no use, for variants do not change while the daemon runs. */
+static int configure_again(const struct options *o, struct conf *conf, struct text *errors)
+{
+	struct plan ignored;
+
+	return configure(o, conf, &ignored, errors);
+}
+
+/* ---- signals and commands ------------------------------------------------------------------------- */
+
+/* What the main thread listens to while the others work. */
+struct ear {
+	int signal_fd;
+	struct ctl_socket ctl;
+	struct reload reload;
+};
 
 /* SIGTERM, SIGINT and SIGHUP come through a descriptor; no thread is ever interrupted by them. */
 static int signals_open(void)
@@ -81,37 +94,49 @@ static int signals_open(void)
 	return fd;
 }
 
-/* Waits up to timeout_ms (-1: for ever) for SIGTERM or SIGINT; its number, or 0. */
-static int wait_for_end(int signal_fd, int timeout_ms)
+static void on_hangup(struct reload *reload)
 {
-	struct pollfd p = { .fd = signal_fd, .events = POLLIN };
+	struct text said;
+
+	log_notice("SIGHUP: reading the configuration again");
+	text_init_growable(&said, 1); /* the log has it all */
+	reload_file(reload, &said);
+	text_fini(&said);
+}
+
+/* Waits for up to timeout_ms (-1: for ever) and serves what comes; the number of SIGTERM or SIGINT, or 0. */
+static int wait_for_end(struct ear *ear, int timeout_ms)
+{
+	struct pollfd p[] = { { .fd = ear->signal_fd, .events = POLLIN }, { .fd = ear->ctl.fd, .events = POLLIN } };
 	struct signalfd_siginfo info;
 
-	for (;;) {
-		if (poll(&p, 1, timeout_ms) <= 0)
-			return 0;
-		if (read(signal_fd, &info, sizeof info) != sizeof info)
-			continue;
-		if (info.ssi_signo != SIGHUP)
-			return (int)info.ssi_signo;
-		log_notice("SIGHUP: a changed configuration takes effect at the next start");
-	}
+	if (poll(p, COUNT_OF(p), timeout_ms) <= 0)
+		return 0;
+	if (p[1].revents)
+		ctl_socket_serve(&ear->ctl, &ear->reload);
+	if (!p[0].revents || read(ear->signal_fd, &info, sizeof info) != sizeof info)
+		return 0;
+	if (info.ssi_signo != SIGHUP)
+		return (int)info.ssi_signo;
+	on_hangup(&ear->reload);
+	return 0;
 }
 
 /* ---- drain ---------------------------------------------------------------------------------------- */
 
 /* Stops accepting and waits for what is in flight. True if all of it was finished in time. */
-static bool drain(struct server *s, int signal_fd, int signal_number)
+static bool drain(struct server *s, struct ear *ear, int signal_number)
 {
-	uint64_t until = clock_ns() + s->conf->server.drain_timeout_ms * NS_PER_MS;
+	uint64_t until = clock_ns() + ear->reload.conf.server.drain_timeout_ms * NS_PER_MS;
 
 	log_notice("%s: draining, %" PRIu64 " images in flight, %" PRIu64 " connections", strsignal(signal_number),
 	           atomic_load(&s->images_in_flight), atomic_load(&s->connections));
 	atomic_store(&s->is_draining, true);
 	stage_wake_all(graph_stage(s->graph, STAGE_ACCEPT_READ));
 	while (atomic_load(&s->images_in_flight) || atomic_load(&s->connections)) {
-		if (wait_for_end(signal_fd, DRAIN_POLL_MS)) {
+		if (wait_for_end(ear, DRAIN_POLL_MS)) {
 			log_warning("second signal: ending at once");
+			ctl_socket_close(&ear->ctl);
 			_exit(1);
 		}
 		if (clock_ns() > until)
@@ -137,53 +162,73 @@ static void raise_descriptor_limit(const struct conf *conf)
 }
 
 /* Serves until a signal ends it. The exit status. */
-static int serve(struct server *s, int signal_fd)
+static int serve(struct server *s, struct ear *ear)
 {
-	if (graph_start(s->graph)) {
-		server_fini(s);
+	if (graph_start(s->graph))
 		return EXIT_FAILURE;
-	}
 	atomic_store(&s->is_ready, true);
 	log_notice("darkroomd %s ready on %s (policy %s, store %s)", darkroom_version, s->url, s->conf->scheduler.policy,
 	           s->conf->server.root);
-	int signal_number = wait_for_end(signal_fd, -1);
+	int signal_number;
 
-	if (!drain(s, signal_fd, signal_number)) {
+	do
+		signal_number = wait_for_end(ear, graph_tick(s->graph));
+	while (!signal_number);
+	if (!drain(s, ear, signal_number)) {
 		log_error("drain_timeout is over: %" PRIu64 " images and %" PRIu64 " connections are given up",
 		          atomic_load(&s->images_in_flight), atomic_load(&s->connections));
+		ctl_socket_close(&ear->ctl);
 		_exit(EXIT_FAILURE);
 	}
 	graph_stop(s->graph);
 	log_notice("ended, %" PRIu64 " images stored", atomic_load(&s->images_stored));
-	server_fini(s);
-	pool_fini();
 	return EXIT_SUCCESS;
+}
+
+/* Makes everything, serves, and takes it apart again. The exit status. */
+static int run_daemon(const struct options *o, const struct conf *conf, const struct plan *plan)
+{
+	static struct server server;
+	static struct ear ear;
+	int status = EXIT_FAILURE;
+
+	reload_log_level(o, conf);
+	pool_setup_malloc();
+	raise_descriptor_limit(conf);
+	ear.signal_fd = signals_open();
+	if (ear.signal_fd < 0)
+		return EXIT_FAILURE;
+	if (server_init(&server, conf, plan) == 0) {
+		ear.reload = (struct reload){ .options = o, .load = configure_again, .graph = server.graph, .conf = *conf };
+		if (ctl_socket_open(&ear.ctl, conf) == 0)
+			status = serve(&server, &ear);
+		ctl_socket_close(&ear.ctl);
+		server_fini(&server);
+		pool_fini();
+	}
+	close(ear.signal_fd);
+	return status;
 }
 
 static int run(const struct options *o)
 {
 	static struct conf conf;
 	static struct plan plan;
-	static struct server server;
+	struct text errors;
 
-	if (configure(o, &conf, &plan))
+	text_init_growable(&errors, 64 << 10);
+	int err = configure(o, &conf, &plan, &errors);
+
+	fputs(errors.data, stderr);
+	text_fini(&errors);
+	if (err)
 		return EX_CONFIG;
 	if (o->check_only) {
 		if (!o->quiet)
 			fprintf(stderr, "%s: the configuration is valid\n", o->config_path ? o->config_path : "built-in values");
 		return EXIT_SUCCESS;
 	}
-	log_set_level(o->quiet ? LOG_LEVEL_WARNING : (enum log_level)conf.server.log_level);
-	pool_setup_malloc();
-	raise_descriptor_limit(&conf);
-	int signal_fd = signals_open();
-
-	if (signal_fd < 0)
-		return EXIT_FAILURE;
-	int status = server_init(&server, &conf, &plan) ? EXIT_FAILURE : serve(&server, signal_fd);
-
-	close(signal_fd);
-	return status;
+	return o->command ? ctl_run(&conf, o->command, o->command_length) : run_daemon(o, &conf, &plan);
 }
 
 int main(int argc, char **argv)

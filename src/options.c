@@ -6,10 +6,13 @@
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "check.h"
 #include "conf.h"
+#include "ctl.h"
 #include "policy/policy.h"
+#include "text.h"
 
 #define EXIT_USAGE 2
 
@@ -28,6 +31,7 @@ static const struct option long_options[] = {
 
 static const char help_text[] =
 	"usage: darkroomd [-t] [-q] [-c FILE] [-o SECTION.KEY=VALUE]...\n"
+	"       darkroomd [-c FILE] [-o SECTION.KEY=VALUE]... ctl COMMAND\n"
 	"       darkroomd --keys | --help | --version\n"
 	"\n"
 	"An HTTP daemon that turns every uploaded JPEG into scaled, blurred and re-encoded variants and stores them.\n"
@@ -48,15 +52,20 @@ static const char help_text[] =
 	"\n"
 	"Requests:  POST /images   GET, DELETE /images/ID   GET /images/ID/VARIANT.jpg   GET /healthz, /readyz, /stats\n"
 	"Signals:   TERM, INT  finish what is in flight and end; a second one ends at once\n"
+	"           HUP        read the configuration again; what is live in --keys changes at once, a wrong file changes nothing\n"
 	"Exit:      0  ended as asked     1  failed at run time\n"
 	"           2  wrong usage        78 wrong configuration\n";
 
 static void print_help(void)
 {
-	char policies[256];
+	char policies[256], commands[1024];
+	struct text t;
 
 	policy_list(policies, sizeof policies);
-	printf("%s\nPolicies:  %s\n", help_text, policies);
+	text_init(&t, commands, sizeof commands);
+	ctl_print_commands(&t);
+	printf("%s\nPolicies:  %s\n\n", help_text, policies);
+	printf("Commands of ctl, to the running daemon that the configuration describes (server.control):\n%s", commands);
 }
 
 static int usage(void)
@@ -104,6 +113,24 @@ static int take_option(struct options *o, int option)
 	}
 }
 
+/* What is no option: nothing, or ctl with a command. Returns -1 to go on, else the exit status. */
+static int take_words(struct options *o, char *const *words, size_t count)
+{
+	if (count == 0)
+		return -1;
+	if (strcmp(words[0], "ctl") != 0) {
+		fprintf(stderr, "darkroomd: unexpected argument '%s'\n", words[0]);
+		return usage();
+	}
+	if (count == 1) {
+		fputs("darkroomd: ctl what? Expected a command\n", stderr);
+		return usage();
+	}
+	o->command = words + 1;
+	o->command_length = count - 1;
+	return -1;
+}
+
 int options_parse(struct options *o, int argc, char **argv)
 {
 	int option, status = -1;
@@ -117,11 +144,7 @@ int options_parse(struct options *o, int argc, char **argv)
 	optind = 0; /* start anew, even after an earlier call */
 	while (status < 0 && (option = getopt_long(argc, argv, "c:o:tqKhV", long_options, NULL)) != -1)
 		status = take_option(o, option);
-	if (status < 0 && optind < argc) {
-		fprintf(stderr, "darkroomd: unexpected argument '%s'\n", argv[optind]);
-		status = usage();
-	}
-	return status;
+	return status < 0 ? take_words(o, argv + optind, (size_t)(argc - optind)) : status;
 }
 
 void options_fini(struct options *o)

@@ -13,6 +13,8 @@ struct options {
 	const char *config_path;      /* -c; NULL: built-in values */
 	const char **overrides;       /* -o, in order, for conf_load(); the texts are argv's */
 	size_t override_count;
+	char *const *command;         /* ctl: the words after it, argv's own; NULL: the daemon itself */
+	size_t command_length;
 	bool check_only; /* -t: check the configuration and end */
 	bool quiet;      /* -q: -t says nothing if all is well; else only warnings and errors are logged */
 };

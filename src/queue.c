@@ -1,4 +1,4 @@
-/* queue.c - the bounded event queue. Knows nothing of stages or of sleeping. Any thread. */
+/* queue.c - the bounded queue. Knows nothing of events, stages or sleeping. Any thread. */
 #include "queue.h"
 
 #include <errno.h>
@@ -6,15 +6,15 @@
 #include <stdlib.h>
 
 #include "clock.h"
-#include "event.h"
 
 #define PUSH_NS_MAX (10 * NS_PER_S)
 
-/* 16 bytes, four cells to a cache line: neighbours share a line, but a padded queue of some thousand
- * cells would not stay in the first cache levels, and hand-offs are rare beside the work they bring. */
+/* Not padded: neighbours share a cache line, but a padded queue of some thousand cells would not stay in the first cache
+ * levels, and hand-overs are rare beside the work they bring. */
 struct queue_cell {
 	_Atomic size_t sequence; /* == position: free for that push; == position + 1: full for that pop */
-	struct event *event;
+	_Atomic uint64_t stamp;  /* atomic: read by those who only look */
+	void *item;
 };
 
 int queue_init(struct queue *q, size_t capacity)
@@ -41,7 +41,7 @@ void queue_fini(struct queue *q)
 	q->cells = NULL;
 }
 
-bool queue_try_push(struct queue *q, struct event *ev)
+bool queue_try_push(struct queue *q, void *item, uint64_t stamp)
 {
 	size_t at = atomic_load_explicit(&q->tail, memory_order_relaxed);
 
@@ -55,8 +55,9 @@ bool queue_try_push(struct queue *q, struct event *ev)
 			if (!atomic_compare_exchange_weak_explicit(&q->tail, &at, at + 1, memory_order_relaxed,
 			                                           memory_order_relaxed))
 				continue;
-			cell->event = ev;
-			/* Release: publishes the event and all that its owner wrote, to the pop's acquire. */
+			cell->item = item;
+			atomic_store_explicit(&cell->stamp, stamp, memory_order_relaxed);
+			/* Release: publishes the item and all that its owner wrote, to the pop's acquire. */
 			atomic_store_explicit(&cell->sequence, at + 1, memory_order_release);
 			return true;
 		}
@@ -66,12 +67,12 @@ bool queue_try_push(struct queue *q, struct event *ev)
 	}
 }
 
-void queue_push(struct queue *q, struct event *ev)
+void queue_push(struct queue *q, void *item, uint64_t stamp)
 {
 	const struct timespec pause = { .tv_nsec = 20000 };
 	uint64_t since = 0;
 
-	while (!queue_try_push(q, ev)) {
+	while (!queue_try_push(q, item, stamp)) {
 		if (!since)
 			since = clock_ns();
 		assert(clock_ns() - since < PUSH_NS_MAX);
@@ -79,7 +80,7 @@ void queue_push(struct queue *q, struct event *ev)
 	}
 }
 
-struct event *queue_try_pop(struct queue *q)
+void *queue_try_pop(struct queue *q)
 {
 	size_t at = atomic_load_explicit(&q->head, memory_order_relaxed);
 
@@ -93,10 +94,10 @@ struct event *queue_try_pop(struct queue *q)
 			if (!atomic_compare_exchange_weak_explicit(&q->head, &at, at + 1, memory_order_relaxed,
 			                                           memory_order_relaxed))
 				continue;
-			struct event *ev = cell->event;
+			void *item = cell->item;
 			/* Release: our read of the cell is over before the next push into it. */
 			atomic_store_explicit(&cell->sequence, at + q->mask + 1, memory_order_release);
-			return ev;
+			return item;
 		}
 		if (turn < 0)
 			return NULL;
@@ -117,6 +118,18 @@ bool queue_is_empty(const struct queue *q)
 			return turn < 0;
 		at = atomic_load_explicit(&q->head, memory_order_relaxed); /* others have popped meanwhile */
 	}
+}
+
+uint64_t queue_head_stamp(const struct queue *q)
+{
+	size_t at = atomic_load_explicit(&q->head, memory_order_relaxed);
+	const struct queue_cell *cell = &q->cells[at & q->mask];
+
+	if (atomic_load_explicit(&cell->sequence, memory_order_acquire) != at + 1)
+		return UINT64_MAX;
+	/* It may be popped, and the cell filled anew, while we look: then the stamp is a younger one, and all that
+	 * follows is a choice that was as good a moment ago. */
+	return atomic_load_explicit(&cell->stamp, memory_order_relaxed);
 }
 
 size_t queue_length(const struct queue *q)

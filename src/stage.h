@@ -31,7 +31,6 @@ struct stage_class {
 	enum stage_kind kind; /* unless [stage.NAME] kind says otherwise */
 	unsigned batch_max;   /* events per call, 1..VISIT_BATCH_MAX */
 	bool pass_through;    /* unless [stage.NAME] pass_through says otherwise */
-	bool returns_later;   /* events set aside here come back through stage_push(): keeps its queue even if pass-through */
 	size_t scratch_size;  /* zeroed, cache-line aligned, one per worker that may run the handler: reused
 	                       * contexts. For a partitioned stage it is the instance. */
 
@@ -56,7 +55,18 @@ struct stage_class {
 void *visit_scratch(struct visit *v);         /* this worker's scratch of the stage, or the instance */
 void *visit_app(struct visit *v);             /* what graph_new() was given: the program's own context */
 unsigned visit_instance(const struct visit *v); /* index of the worker among those of the stage, from 0 */
-bool visit_should_stop(const struct visit *v); /* return soon, with what is handled so far */
+
+/* True when the event in hand has taken longer than the stage's cutoff: a handler that can go on later does so by
+ * visit_yield(). Costs a look at the clock if a cutoff is set. */
+bool visit_should_yield(const struct visit *v);
+
+/* The event, half done, goes back to this stage's queue and comes again at a later visit; owns it. */
+void visit_yield(struct visit *v, struct event *ev);
+
+/* For sources. Inline: this thread runs all stages itself, so take one connection at a time. Retired: take nothing new
+ * from outside, only finish what is in hand. Both may change between calls of poll(). */
+bool visit_is_inline(const struct visit *v);
+bool visit_is_retired(const struct visit *v);
 
 /* A descriptor that is readable while somebody wants this worker awake. Sources watch it in poll();
  * the group reads it empty. Valid from worker_init to worker_fini. */

@@ -1,21 +1,28 @@
 /*
- * visit.c - one worker serving one stage: takes events from the queue, calls the handler, counts and times, and
- * checks that every event has left the handler exactly once. Also the only way from stage to stage.
+ * visit.c - one worker serving one stage: takes events, calls the handler, counts and times, and checks that every event
+ * has left the handler exactly once. Also the only way from stage to stage.
  */
 #include <string.h>
 
 #include "clock.h"
-#include "graph.h"
 #include "group/group.h"
 #include "group/idle.h"
-#include "stage.h"
 
 /* Inbox events handled before a source looks outside again, so that neither starves the other. */
 #define SOURCE_EVENTS_MAX 64
 
+/* With discipline lcfs the youngest is next, but every so often the oldest: of the queue, then of the stack, and so on. Else
+ * they might wait for as long as there is work. */
+#define OLDEST_EVERY 32
+
 static struct stage_counters *counters(const struct visit *v)
 {
 	return &v->worker->stage[v->stage->index];
+}
+
+static const struct stage_schedule *rule_of(const struct worker *w, const struct stage *s)
+{
+	return &worker_schedule(w)->stage[s->index];
 }
 
 /* Charges the time since the mark to the stage and to the request. */
@@ -53,19 +60,41 @@ static void end(struct visit *v, unsigned n)
 
 /* ---- from stage to stage -------------------------------------------------------------------------- */
 
-static void queue_event(struct stage *s, unsigned instance, struct event *ev, enum event_state from, struct worker *waker)
+/* Onto the worker's own stack, if that is where the stage's events go. */
+static bool push_stack(struct worker *w, struct stage *s, struct event *ev)
 {
+	const struct schedule *schedule = worker_schedule(w);
+
+	if (!schedule->stage[s->index].use_stacks || s->group != w->group || !(schedule->visit_set[w->index] >> s->index & 1))
+		return false;
+	event_change(ev, EVENT_HANDLED, EVENT_QUEUED);
+	if (!deque_try_push(&w->stack[s->index], ev)) {
+		event_change(ev, EVENT_QUEUED, EVENT_HANDLED);
+		return false;
+	}
+	if (schedule->can_steal)
+		idle_wake(s->group, stage_may_visit(s, schedule, 0) & ~(UINT64_C(1) << w->index), w);
+	return true;
+}
+
+static void push_queue(struct stage *s, unsigned instance, struct event *ev, enum event_state from, struct worker *waker)
+{
+	/* Acquire: with the release that published it. */
+	const struct schedule *schedule = atomic_load_explicit(&s->graph->schedule, memory_order_acquire);
+
 	event_change(ev, from, EVENT_QUEUED);
 	assert(s->kind != STAGE_PARTITIONED || instance < s->queue_count);
 	/* Admission bounds the events in being to what the queue holds. */
-	queue_push(stage_queue(s, instance), ev);
-	idle_wake(s->group, stage_may_visit(s, instance), waker);
+	stage_queue_push(stage_queue(s, instance), ev, schedule->stage[s->index].by_size);
+	if (group_is_central(s->group, schedule))
+		central_give(s);
+	idle_wake(s->group, stage_may_visit(s, schedule, instance), waker);
 }
 
 void stage_push(struct stage *s, unsigned instance, struct event *ev)
 {
 	ev->queued_ns = clock_ns();
-	queue_event(s, instance, ev, EVENT_ASIDE, NULL);
+	push_queue(s, instance, ev, EVENT_ASIDE, NULL);
 }
 
 void stage_wake_all(struct stage *s)
@@ -86,7 +115,8 @@ void visit_send_to(struct visit *v, unsigned index, unsigned instance, struct ev
 	charge(v, ev->timing);
 	v->sent++;
 	ev->queued_ns = v->mark_ns;
-	queue_event(s, instance, ev, EVENT_HANDLED, v->worker);
+	if (s->kind == STAGE_PARTITIONED || !push_stack(v->worker, s, ev))
+		push_queue(s, instance, ev, EVENT_HANDLED, v->worker);
 }
 
 void visit_send(struct visit *v, unsigned index, struct event *ev)
@@ -94,7 +124,7 @@ void visit_send(struct visit *v, unsigned index, struct event *ev)
 	struct stage *s = target(v, index);
 	struct visit inner;
 
-	if (!s->is_pass_through) {
+	if (!(worker_schedule(v->worker)->pass_through >> index & 1)) {
 		assert(s->kind != STAGE_PARTITIONED || s->group == v->worker->group);
 		visit_send_to(v, index, v->worker->index, ev);
 		return;
@@ -103,6 +133,7 @@ void visit_send(struct visit *v, unsigned index, struct event *ev)
 	v->sent++;
 	begin(&inner, v->worker, s, v->mark_ns);
 	inner.handled = 1;
+	inner.is_direct = true;
 	counter_add(&counters(&inner)->calls, 1);
 	unsigned handled = s->class->handle(&inner, &ev, 1);
 	assert(handled == 1);
@@ -123,6 +154,15 @@ void visit_resume(struct visit *v, struct event *ev)
 	v->resumed++;
 }
 
+void visit_yield(struct visit *v, struct event *ev)
+{
+	charge(v, ev->timing);
+	v->sent++;
+	ev->queued_ns = v->mark_ns;
+	/* Not the stack: it would be next again. */
+	push_queue(v->stage, v->worker->index, ev, EVENT_HANDLED, v->worker);
+}
+
 /* ---- what a handler may ask ----------------------------------------------------------------------- */
 
 void *visit_scratch(struct visit *v)
@@ -132,7 +172,7 @@ void *visit_scratch(struct visit *v)
 
 void *visit_app(struct visit *v)
 {
-	return graph_app(v->stage->graph);
+	return v->stage->graph->app;
 }
 
 unsigned visit_instance(const struct visit *v)
@@ -140,9 +180,21 @@ unsigned visit_instance(const struct visit *v)
 	return v->worker->index;
 }
 
-bool visit_should_stop(const struct visit *v)
+bool visit_should_yield(const struct visit *v)
 {
-	return atomic_load_explicit(&v->worker->group->is_stopping, memory_order_relaxed);
+	uint64_t cutoff_ns = rule_of(v->worker, v->stage)->cutoff_ns;
+
+	return cutoff_ns && !v->is_direct && clock_ns() - v->mark_ns >= cutoff_ns;
+}
+
+bool visit_is_inline(const struct visit *v)
+{
+	return worker_schedule(v->worker)->is_one_connection_each;
+}
+
+bool visit_is_retired(const struct visit *v)
+{
+	return v->worker->index >= worker_schedule(v->worker)->port_count;
 }
 
 int visit_wake_fd(const struct visit *v)
@@ -152,14 +204,27 @@ int visit_wake_fd(const struct visit *v)
 
 /* ---- visiting ------------------------------------------------------------------------------------- */
 
-static unsigned pop_batch(struct visit *v, struct queue *q, struct event **batch, unsigned max)
+static struct event *pop_stack(struct worker *w, struct stage *s)
 {
-	unsigned n = 0;
+	struct deque *stack = &w->stack[s->index];
+	unsigned turn = ++w->stack_turns[s->index];
+	struct event *ev = NULL;
 
-	while (n < max && (batch[n] = queue_try_pop(q)))
-		n++;
-	if (n == 0)
-		return 0;
+	if (turn % OLDEST_EVERY == 0)
+		ev = turn / OLDEST_EVERY % 2 ? stage_queue_pop(stage_queue(s, w->index), worker_schedule(w)->age_ns) : deque_steal(stack);
+	return ev ? ev : deque_pop(stack);
+}
+
+static struct event *pop(struct worker *w, struct stage *s)
+{
+	struct event *ev = rule_of(w, s)->use_stacks ? pop_stack(w, s) : NULL;
+
+	return ev ? ev : stage_queue_pop(stage_queue(s, w->index), worker_schedule(w)->age_ns);
+}
+
+/* Notes that these events are in the handler's hands, and how long they have waited. */
+static void take(struct visit *v, struct event *const *batch, unsigned n)
+{
 	uint64_t now = clock_ns();
 
 	for (unsigned i = 0; i < n; i++) {
@@ -172,66 +237,226 @@ static unsigned pop_batch(struct visit *v, struct queue *q, struct event **batch
 			atomic_fetch_add_explicit(&ev->timing->wait_ns[v->stage->index], waited, memory_order_relaxed);
 	}
 	v->mark_ns = now;
-	return n;
 }
 
-/* Events that the handler left untouched, because it was asked to stop, wait for the next visit. */
-static void put_back(struct visit *v, struct event **batch, unsigned n)
+/* One call of the handler with what there is, up to max events, at most the stage's batch; the number handled. What it leaves
+ * untouched is put back. */
+static unsigned serve_batch(struct worker *w, struct stage *s, unsigned max, bool *untouched)
 {
-	for (unsigned i = 0; i < n; i++)
-		queue_event(v->stage, v->worker->index, batch[i], EVENT_HANDLED, v->worker);
-}
-
-/* Serves what is queued; the number of events handled. */
-static unsigned serve(struct worker *w, struct stage *s)
-{
-	struct queue *q = stage_queue(s, w->index);
-	unsigned total = 0, max = s->class->poll ? SOURCE_EVENTS_MAX : UINT32_MAX;
 	struct event *batch[VISIT_BATCH_MAX];
+	struct visit v;
+	unsigned n = 0;
 
-	while (total < max) {
-		struct visit v;
+	assert(max <= s->class->batch_max);
+	while (n < max && (batch[n] = pop(w, s)))
+		n++;
+	if (n == 0)
+		return 0;
+	begin(&v, w, s, 0);
+	take(&v, batch, n);
+	v.handled = s->class->handle(&v, batch, n);
+	assert(v.handled <= n);
+	end(&v, v.handled);
+	*untouched = v.handled < n;
+	for (unsigned i = v.handled; i < n; i++)
+		push_queue(s, w->index, batch[i], EVENT_HANDLED, w);
+	return v.handled;
+}
 
-		begin(&v, w, s, 0);
-		unsigned n = pop_batch(&v, q, batch, s->class->batch_max);
+static size_t waiting(const struct worker *w, const struct stage *s)
+{
+	return stage_queue_length(stage_queue(s, w->index)) + deque_length(&w->stack[s->index]);
+}
+
+/* Another stage of the visit set whose threshold is exceeded, or NULL. */
+static struct stage *exceeded(const struct worker *w, const struct stage *current, uint64_t now)
+{
+	for (unsigned i = 0; i < w->visit_set_count; i++) {
+		struct stage *s = w->visit_set[i];
+		const struct stage_schedule *rule = rule_of(w, s);
+
+		if (s == current || !(rule->threshold_events || rule->threshold_interval_ns))
+			continue;
+		size_t n = waiting(w, s);
+
+		if ((rule->threshold_events && n > rule->threshold_events) ||
+		    (rule->threshold_interval_ns && n && now - w->last_visit_ns[s->index] > rule->threshold_interval_ns))
+			return s;
+	}
+	return NULL;
+}
+
+/* Larus & Parkes 4.1.3: the stage that asks for being served now; not nested. */
+static struct stage *interrupter(const struct worker *w, const struct stage *current)
+{
+	if (!worker_schedule(w)->has_thresholds || w->is_interrupting)
+		return NULL;
+	return exceeded(w, current, clock_ns());
+}
+
+static void interrupt(struct worker *w, struct stage *s)
+{
+	w->is_interrupting = true;
+	visit_stage(w, s);
+	w->is_interrupting = false;
+}
+
+/* How many events the visit may serve, by its regime. */
+static size_t gate(const struct worker *w, const struct stage *s)
+{
+	const struct stage_schedule *rule = rule_of(w, s);
+	size_t n;
+
+	if (s->class->poll)
+		return SOURCE_EVENTS_MAX;
+	if (rule->service == SERVICE_EXHAUSTIVE || rule->service == SERVICE_TIME_GATED)
+		return SIZE_MAX;
+	if (rule->service == SERVICE_N_GATED && rule->events_max == 1)
+		return 1;
+	/* What is set aside at its cutoff comes back behind the gate. */
+	n = waiting(w, s);
+	if (rule->service == SERVICE_N_GATED && n > rule->events_max)
+		n = rule->events_max;
+	return n ? n : 1;
+}
+
+/* Serves what waits, as far as the regime goes, or until there is another; the number of events handled. */
+static size_t serve(struct worker *w, struct stage *s)
+{
+	const struct stage_schedule *rule = rule_of(w, s);
+	uint64_t until = rule->service == SERVICE_TIME_GATED ? clock_ns() + rule->time_ns : UINT64_MAX;
+	/* After each event somebody may want to look at the clock, or at other stages. */
+	unsigned step = until != UINT64_MAX || worker_schedule(w)->has_thresholds ? 1 : s->class->batch_max;
+	size_t total = 0, max = gate(w, s);
+	bool untouched = false;
+
+	while (total < max && !untouched) {
+		unsigned n = serve_batch(w, s, max - total < step ? (unsigned)(max - total) : step, &untouched);
+
 		if (n == 0)
 			break;
-		v.handled = s->class->handle(&v, batch, n);
-		assert(v.handled <= n);
-		total += v.handled;
-		end(&v, v.handled);
-		if (v.handled < n) {
-			put_back(&v, batch + v.handled, n - v.handled);
+		total += n;
+		struct stage *other = interrupter(w, s);
+
+		if (other && s->kind == STAGE_EXCLUSIVE)
+			break; /* it is not to be held meanwhile */
+		if (other)
+			interrupt(w, other);
+		if (worker_is_called(w) || (until != UINT64_MAX && clock_ns() >= until))
 			break;
-		}
 	}
+	w->last_visit_ns[s->index] = worker_schedule(w)->has_thresholds ? clock_ns() : 0;
+	return total;
+}
+
+static bool is_empty(const struct worker *w, const struct stage *s)
+{
+	return deque_is_empty(&w->stack[s->index]) && stage_queue_is_empty(stage_queue(s, w->index));
+}
+
+bool stage_offers_work(const struct stage *s, const struct worker *w)
+{
+	return !is_empty(w, s) && !atomic_load_explicit(&s->is_taken, memory_order_relaxed);
+}
+
+/* If the stage is taken, goes on; nobody waits. is_once: one event, else as the regime says. */
+static size_t serve_exclusive(struct worker *w, struct stage *s, bool is_once)
+{
+	bool untouched;
+
+	/* Acquire: with the release below, so that visits follow each other. Release: if it is taken, with the acquire below. */
+	if (atomic_exchange_explicit(&s->is_taken, true, memory_order_acq_rel))
+		return 0;
+	size_t total = is_once ? serve_batch(w, s, 1, &untouched) : serve(w, s);
+
+	/* Others may have come, found it taken and gone on. We take over from the last of them, so
+	 * that below we see every event that they knew of. */
+	atomic_exchange_explicit(&s->is_taken, false, memory_order_acq_rel);
+	/* Others may only have looked, and gone to sleep (idle_note): the fence orders our letting go before our look at the
+	 * queue, against their S5 before their look at is_taken. */
+	atomic_thread_fence(memory_order_seq_cst);
+	if (!stage_queue_is_empty(stage_queue(s, w->index)))
+		idle_wake(s->group, stage_may_visit(s, worker_schedule(w), w->index), w);
 	return total;
 }
 
 bool visit_stage(struct worker *w, struct stage *s)
 {
 	struct stage_counters *c = &w->stage[s->index];
-	unsigned total = 0;
+	struct stage *other;
+	size_t total = 0;
 
-	if (!queue_is_empty(stage_queue(s, w->index))) {
-		if (s->kind != STAGE_EXCLUSIVE) {
-			total = serve(w, s);
-		} else if (!atomic_exchange_explicit(&s->is_taken, true, memory_order_acquire)) {
-			/* Acquire: with the release below, so that visits follow each other. */
-			total = serve(w, s);
-			atomic_store_explicit(&s->is_taken, false, memory_order_release);
-			/* Others may have found it taken and gone to sleep (idle_note); the fence orders our letting go
-			 * before our look at the queue, against their S5 before their look at is_taken. */
-			atomic_thread_fence(memory_order_seq_cst);
-			if (!queue_is_empty(stage_queue(s, w->index)))
-				idle_wake(s->group, stage_may_visit(s, w->index) & ~(UINT64_C(1) << w->index), w);
-		}
-	}
+	if (!is_empty(w, s))
+		total = s->kind == STAGE_EXCLUSIVE && !s->class->poll ? serve_exclusive(w, s, false) : serve(w, s);
+	if (s->kind == STAGE_EXCLUSIVE && total && (other = interrupter(w, s)))
+		interrupt(w, other);
 	/* A worker with nothing but its source looks outside when it goes idle: one system call, not two. */
-	if (s->class->poll && (total || w->group->visit_set_count > 1))
+	if (s->class->poll && (total || w->visit_set_count > 1))
 		total += visit_source(w, false);
 	counter_add(total ? &c->visits : &c->visits_empty, 1);
 	return total > 0;
+}
+
+bool visit_once(struct worker *w, struct stage *s)
+{
+	struct stage_counters *c = &w->stage[s->index];
+	bool untouched;
+	size_t total = s->kind == STAGE_EXCLUSIVE ? serve_exclusive(w, s, true) : serve_batch(w, s, 1, &untouched);
+
+	counter_add(total ? &c->visits : &c->visits_empty, 1);
+	return total > 0;
+}
+
+/* An event from the stack of the first worker, after ourselves, that has one; the last stages first. */
+static struct event *steal(struct worker *w, struct stage **from)
+{
+	struct group *g = w->group;
+	unsigned count = group_worker_count(g);
+
+	for (unsigned k = 1; k < count; k++) {
+		struct worker *victim = &g->workers[(w->index + k) % count];
+
+		for (unsigned i = w->visit_set_count; i-- > 0;) {
+			struct event *ev = deque_steal(&victim->stack[w->visit_set[i]->index]);
+
+			*from = w->visit_set[i];
+			if (ev)
+				return ev;
+		}
+	}
+	return NULL;
+}
+
+bool visit_stolen(struct worker *w)
+{
+	struct stage *s;
+	struct visit v;
+	struct event *ev = steal(w, &s);
+
+	if (!ev)
+		return false;
+	begin(&v, w, s, 0);
+	take(&v, &ev, 1);
+	v.handled = s->class->handle(&v, &ev, 1);
+	assert(v.handled == 1);
+	end(&v, 1);
+	counter_add(&w->stage[s->index].visits, 1);
+	counter_add(&w->counters.stolen, 1);
+	return true;
+}
+
+void visit_flush_stacks(struct worker *w)
+{
+	struct graph *g = w->group->graph;
+
+	for (unsigned i = 0; i < graph_row_count; i++) {
+		struct event *ev;
+
+		while ((ev = deque_pop(&w->stack[i]))) {
+			event_change(ev, EVENT_QUEUED, EVENT_HANDLED);
+			push_queue(&g->stage[i], w->index, ev, EVENT_HANDLED, w);
+		}
+	}
 }
 
 /* ---- sources -------------------------------------------------------------------------------------- */

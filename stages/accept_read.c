@@ -25,9 +25,12 @@
 
 /* ---- accepting ------------------------------------------------------------------------------------ */
 
-static int listen_fd(const struct port *p)
+/* True of a listener that this port takes connections from now. */
+static bool does_listen(const struct port *p, unsigned i)
 {
-	return p->server->listen_fd[p->server->is_listener_shared ? 0 : p->instance];
+	if (p->mode == PORT_OWN || p->is_draining)
+		return i == p->instance || p->mode != PORT_OWN;
+	return p->mode == PORT_ONE_EACH && !p->conns;
 }
 
 static void client_of(struct client_key *key, const struct sockaddr_storage *address)
@@ -43,29 +46,44 @@ static void client_of(struct client_key *key, const struct sockaddr_storage *add
 	}
 }
 
-/* No watch can be set, or no connection accepted: tries again after a moment, so that the loop never spins. */
-static void pause_listener(struct port *p, const char *why)
+static void stop_listening(struct port *p)
 {
-	loop_watch_off(&p->listener);
+	for (unsigned i = 0; i < p->server->listen_count; i++)
+		loop_watch_off(&p->listener[i].watch);
+}
+
+/* No watch can be set, or no connection accepted: tries again after a moment, so that the loop never spins. */
+static void pause_listening(struct port *p, const char *why)
+{
+	stop_listening(p);
 	if (!p->is_out_of_files)
 		log_warning("no new connections can be accepted for the moment: %s", why);
-	p->is_out_of_files = true;
+	p->is_out_of_files = p->is_paused = true;
 	if (loop_timer_set(&p->pause, ACCEPT_PAUSE_NS))
 		log_error("port %u accepts no more connections: no memory for a timer", p->instance);
 }
 
-static void listen_again(struct port *p)
+/* Watches those listeners that the port takes connections from, and no others. */
+static void update_listening(struct port *p)
 {
-	/* With a shared listener, a thread serves one connection at a time. */
-	if (p->is_draining || (p->server->is_listener_shared && p->conns))
+	if (p->is_paused || p->is_draining)
 		return;
-	if (loop_watch_on(&p->listener))
-		pause_listener(p, strerror(ENOMEM));
+	for (unsigned i = 0; i < p->server->listen_count; i++) {
+		if (!does_listen(p, i)) {
+			loop_watch_off(&p->listener[i].watch);
+		} else if (loop_watch_on(&p->listener[i].watch)) {
+			pause_listening(p, strerror(ENOMEM));
+			return;
+		}
+	}
 }
 
 static void on_pause_over(void *arg)
 {
-	listen_again(arg);
+	struct port *p = arg;
+
+	p->is_paused = false;
+	update_listening(p);
 }
 
 /* Over limits.connections: the client is told, and the connection is in nobody's count. Owns fd. */
@@ -113,11 +131,11 @@ static void welcome(struct port *p, int fd, const struct sockaddr_storage *addre
 }
 
 /* Accepts one connection: false if there is none, or none can be had. */
-static bool accept_one(struct port *p)
+static bool accept_one(struct port *p, int listen_fd)
 {
 	struct sockaddr_storage address = { .ss_family = AF_UNSPEC };
 	socklen_t length = sizeof address;
-	int fd = accept4(listen_fd(p), (struct sockaddr *)&address, &length, SOCK_NONBLOCK | SOCK_CLOEXEC);
+	int fd = accept4(listen_fd, (struct sockaddr *)&address, &length, SOCK_NONBLOCK | SOCK_CLOEXEC);
 
 	if (fd >= 0) {
 		visit_enter(p->visit);
@@ -134,24 +152,21 @@ static bool accept_one(struct port *p)
 	case EAGAIN:
 		return false; /* another thread was faster */
 	case EINVAL:
-		loop_watch_off(&p->listener); /* it was shut down: the server drains */
+		stop_listening(p); /* it was shut down: the server drains */
 		return false;
 	default:
-		pause_listener(p, strerror(errno));
+		pause_listening(p, strerror(errno));
 		return false;
 	}
 }
 
 static void on_listener(void *arg)
 {
-	struct port *p = arg;
+	struct port_listener *l = arg;
+	struct port *p = l->port;
 
-	for (int i = 0; i < ACCEPT_TURN_MAX && accept_one(p); i++) {
-		if (p->server->is_listener_shared && p->conns) {
-			loop_watch_off(&p->listener);
-			return;
-		}
-	}
+	for (int i = 0; i < ACCEPT_TURN_MAX && l->watch.is_on && accept_one(p, l->fd); i++)
+		update_listening(p);
 }
 
 /* ---- what connections ask of their port ----------------------------------------------------------- */
@@ -164,8 +179,7 @@ void port_conn_ended(struct port *p, bool was_counted)
 	} else {
 		p->rejected_count--;
 	}
-	if (p->server->is_listener_shared)
-		listen_again(p);
+	update_listening(p);
 }
 
 const char *port_date(struct port *p)
@@ -190,12 +204,16 @@ static void drain(struct port *p)
 	struct conn *next;
 
 	p->is_draining = true;
-	/* Who has come before now is served. */
-	while (!(p->server->is_listener_shared && p->conns) && accept_one(p))
-		continue;
-	loop_watch_off(&p->listener);
-	/* Else the kernel would go on to accept on our behalf. */
-	shutdown(listen_fd(p), SHUT_RDWR);
+	stop_listening(p);
+	for (unsigned i = 0; i < p->server->listen_count; i++) {
+		if (!does_listen(p, i))
+			continue;
+		/* Who has come before now is served. */
+		while (accept_one(p, p->listener[i].fd))
+			continue;
+		/* Else the kernel would go on to accept on our behalf. */
+		shutdown(p->listener[i].fd, SHUT_RDWR);
+	}
 	for (struct conn *c = p->conns; c; c = next) {
 		next = c->next;
 		visit_enter(p->visit);
@@ -221,33 +239,47 @@ static void accept_read_fini(struct visit *v, void *scratch)
 	p->is_draining = true;
 	while (p->conns)
 		conn_abandon(p->conns);
-	loop_watch_fini(&p->listener);
+	for (unsigned i = 0; i < p->server->listen_count; i++)
+		loop_watch_fini(&p->listener[i].watch);
 	loop_watch_fini(&p->wake);
 	loop_timer_fini(&p->pause);
 	loop_free(p->loop);
 	p->loop = NULL;
 }
 
+static int init_listeners(struct port *p)
+{
+	const int one = 1;
+	int err = 0;
+
+	for (unsigned i = 0; i < p->server->listen_count && !err; i++) {
+		struct port_listener *l = &p->listener[i];
+
+		l->port = p;
+		l->fd = p->server->listen_fd[i];
+		/* Accepted sockets inherit it: answers are written at once, so nothing is gained by waiting for more. */
+		if (setsockopt(l->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one))
+			log_warning("TCP_NODELAY cannot be set: %s", strerror(errno));
+		err = loop_watch_init(&l->watch, p->loop, l->fd, false, on_listener, l);
+	}
+	return err;
+}
+
 static int accept_read_init(struct visit *v, void *scratch)
 {
 	struct port *p = scratch;
-	const int one = 1;
 	int err;
 
 	p->server = visit_app(v);
 	p->instance = visit_instance(v);
+	p->mode = PORT_RETIRED; /* until the first poll() */
 	p->loop = loop_new();
 	if (!p->loop) {
 		log_error("port %u: the event loop cannot be made", p->instance);
 		return -ENOMEM;
 	}
-	/* Accepted sockets inherit it: answers are written at once, so nothing is gained by waiting for more. */
-	if (setsockopt(listen_fd(p), IPPROTO_TCP, TCP_NODELAY, &one, sizeof one))
-		log_warning("TCP_NODELAY cannot be set: %s", strerror(errno));
-	if ((err = loop_watch_init(&p->wake, p->loop, visit_wake_fd(v), false, on_wake, p)) ||
-	    (err = loop_watch_init(&p->listener, p->loop, listen_fd(p), false, on_listener, p)) ||
-	    (err = loop_timer_init(&p->pause, p->loop, on_pause_over, p)) || (err = loop_watch_on(&p->wake)) ||
-	    (err = loop_watch_on(&p->listener))) {
+	if ((err = loop_watch_init(&p->wake, p->loop, visit_wake_fd(v), false, on_wake, p)) || (err = init_listeners(p)) ||
+	    (err = loop_timer_init(&p->pause, p->loop, on_pause_over, p)) || (err = loop_watch_on(&p->wake))) {
 		log_error("port %u: %s", p->instance, strerror(-err));
 		accept_read_fini(v, scratch);
 		return err;
@@ -259,8 +291,14 @@ static unsigned accept_read_poll(struct visit *v, bool may_block)
 {
 	struct port *p = visit_scratch(v);
 
+	enum port_mode mode = visit_is_retired(v) ? PORT_RETIRED : visit_is_inline(v) ? PORT_ONE_EACH : PORT_OWN;
+
 	p->visit = v;
 	p->served = 0;
+	if (mode != p->mode) {
+		p->mode = mode;
+		update_listening(p);
+	}
 	/* Acquire: with main's store; then stage_wake_all() has made the wake descriptor readable. */
 	if (!p->is_draining && atomic_load_explicit(&p->server->is_draining, memory_order_acquire))
 		drain(p);
@@ -286,7 +324,6 @@ const struct stage_class stage_accept_read = {
 	.name = "accept_read",
 	.kind = STAGE_PARTITIONED,
 	.batch_max = 32,
-	.returns_later = true,
 	.scratch_size = sizeof(struct port),
 	.worker_init = accept_read_init,
 	.worker_fini = accept_read_fini,

@@ -5,28 +5,22 @@
  */
 #include "../src/stage.h"
 #include "image.h"
-#include "pixel/picture.h"
-#include "pixel/resample.h"
+#include "picture_step.h"
+#include "pixel/picture_job.h"
 #include "stages.h"
 
 static void blur_step(struct visit *v, const struct resampler *r, struct step *s)
 {
-	struct picture *result = picture_blur(r, s->input, step_plan(s)->sigma);
-	struct problem problem;
-
-	if (result) {
-		step_done(v, s, result);
-		return;
-	}
-	problem_set(&problem, 503, "overloaded", "no memory for a picture of %d x %d", s->input->width, s->input->height);
-	step_failed(v, s, &problem);
+	if (!s->job)
+		s->job = picture_blur_begin(s->input, step_plan(s)->sigma);
+	picture_step(v, r, s);
 }
 
 static unsigned blur_handle(struct visit *v, struct event *const *batch, unsigned n)
 {
 	unsigned i;
 
-	for (i = 0; i < n && !visit_should_stop(v); i++)
+	for (i = 0; i < n; i++)
 		blur_step(v, visit_scratch(v), step_of(batch[i]));
 	return i;
 }

@@ -191,6 +191,12 @@ static void remove_image(struct visit *v, struct conn *c)
 	visit_send(v, STAGE_DISK_WRITE, &job->event);
 }
 
+static void send_body(struct visit *v, struct conn *c)
+{
+	c->event.size = c->body_size;
+	visit_send(v, STAGE_FORM_DECODE, &c->event);
+}
+
 static void parse(struct visit *v, struct conn *c)
 {
 	struct server *s = visit_app(v);
@@ -200,7 +206,7 @@ static void parse(struct visit *v, struct conn *c)
 	else if (c->state == CONN_READ_CHUNKS)
 		c->state = parse_chunks(s, c);
 	if (c->state == CONN_BODY_DONE)
-		visit_send(v, STAGE_FORM_DECODE, &c->event);
+		send_body(v, c);
 	else if (c->state == CONN_REMOVE)
 		remove_image(v, c);
 	else

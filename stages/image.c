@@ -69,6 +69,7 @@ struct image *upload_add_image(struct upload *u, const uint8_t *source, size_t s
 	image->upload = u;
 	image->source = source;
 	image->source_size = source_size;
+	image->event.size = source_size;
 	atomic_flag_clear(&image->problem_claimed);
 	copy_field(image->part_name, part_name, part_name_length);
 	copy_field(image->file_name, file_name, file_name_length);
@@ -97,7 +98,7 @@ struct problem *upload_add_bad_part(struct upload *u, const char *part_name, siz
 
 static void image_free(struct image *image)
 {
-	assert(!image->source && !image->waiters);
+	assert(!image->source && !image->waiters && !image->decoder);
 	event_fini(&image->event);
 	event_fini(&image->store_job.event);
 	for (unsigned i = 0; i < image->server->plan.step_count; i++)
@@ -237,6 +238,7 @@ static void source_done(struct visit *v, struct image *image, bool failed)
 	struct upload *u = image->upload;
 
 	image->source = NULL;
+	image->event.size = 0; /* what is left for its own event, to be counted, is the same for all */
 	for (unsigned i = 0; i < u->image_count; i++)
 		if (u->image[i] == image)
 			u->decode_failed[i] = failed;
@@ -259,10 +261,20 @@ static void send_children(struct visit *v, struct image *image, int parent, stru
 
 		picture_ref(picture);
 		s->input = picture;
+		s->event.size = (uint64_t)picture->width * (uint64_t)picture->height;
 		visit_resume(v, &s->event);
 		visit_send(v, plan->step[i].stage, &s->event);
 	}
 	picture_unref(picture);
+}
+
+static uint64_t variants_size(const struct image *image)
+{
+	uint64_t size = 0;
+
+	for (unsigned i = 0; i < image->server->plan.variant_count; i++)
+		size += image->variant[i].size;
+	return size;
 }
 
 /* n steps of the image have ended; after the last one the image goes on. */
@@ -275,6 +287,7 @@ static void image_steps_end(struct visit *v, struct image *image, unsigned n)
 		visit_resume(v, &image->event);
 		visit_send(v, STAGE_STATS, &image->event);
 	} else {
+		image->store_job.event.size = variants_size(image);
 		visit_resume(v, &image->store_job.event);
 		visit_send(v, STAGE_DISK_WRITE, &image->store_job.event);
 	}

@@ -26,13 +26,17 @@
 #include "registry.h"
 #include "store.h"
 
+struct decoder;
+struct encoder;
 struct json;
 struct picture;
+struct picture_job;
 struct server;
 struct visit;
 
 #define IMAGE_MAGIC UINT32_C(0x494d4147)
 #define UPLOAD_MAGIC UINT32_C(0x55504c44)
+#define LOOK_WIDTH 2048
 #define UPLOAD_FIELD_MAX 128 /* bytes kept of a part's name and file name, with the zero */
 
 struct step {
@@ -40,6 +44,9 @@ struct step {
 	struct image *image;
 	unsigned index;          /* in the plan */
 	struct picture *input;   /* a reference, while the step is on its way or handled */
+	/* while its picture or its file is made, also while it waits to go on; else NULL */
+	struct picture_job *job;
+	struct encoder *encoder;
 };
 
 struct image_variant {
@@ -65,7 +72,8 @@ struct image {
 	uint8_t *icc;           /* malloc'd profile or NULL */
 	size_t icc_size;
 	struct budget_waiter budget_waiter;
-	uint64_t reserved_bytes; /* of BUDGET_IMAGE */
+	uint64_t reserved_bytes; /* of BUDGET_IMAGE; pays for the decoder as well */
+	struct decoder *decoder; /* while it is decoded, also while it waits to go on; else NULL */
 	struct disk_job store_job;
 
 	struct problem problem;         /* the first that happened; its writer is who claimed it first */
@@ -139,6 +147,13 @@ void upload_unref(struct upload *u);
 struct image *image_of(struct event *ev); /* checks the magic */
 struct step *step_of(struct event *ev);
 const struct plan_step *step_plan(const struct step *s);
+
+/* How many rows (of MCUs, or tiles) of that width to do between two looks at the clock: few enough that the default cutoff is kept to
+ * a tenth, and enough for a look to cost nothing beside them. */
+static inline unsigned look_rows(uint32_t width)
+{
+	return 1 + LOOK_WIDTH / width;
+}
 
 /* From jpeg_decode. The picture is owned (one reference). Lets the source go, tells a response that waits for decoding,
  * and sends the root's steps on their way. The image's event is taken care of. */

@@ -2,8 +2,12 @@
  * jpeg_decode.c - takes an image from its JPEG to planes no larger than its variants need.
  *
  * Before the first row is decoded, the image reserves all the memory that it can need until it is stored; if that is
- * not there, it waits, and comes back with the reservation made. Knows libjpeg through its decoder only, and nothing of
- * HTTP but statuses. Any worker, STAGE_SHARED.
+ * not there, it waits, and comes back with the reservation made. A decode that takes longer than the stage's cutoff is set
+ * aside between rows: its decoder goes with the image, and any worker goes on with both. Knows libjpeg through its decoder
+ * only, and nothing of HTTP but statuses. Any worker, STAGE_SHARED.
+ *
+ * A decoder is made for each image and freed with its last row: that takes a quarter of a microsecond, and what it needs for
+ * the file at hand libjpeg allocates anew in any case.
  */
 #include <limits.h>
 #include <stdio.h>
@@ -19,14 +23,13 @@
 #include "server.h"
 #include "stages.h"
 
-/* This worker's: what the file at hand says. */
+/* This worker's. */
 struct decode {
-	struct decoder decoder;
-	struct metadata metadata;
+	struct metadata metadata; /* of the file at hand, while it begins */
 	unsigned quality[CONF_VARIANT_MAX];
 };
 
-enum verdict { GO_ON = 0, HAS_PROBLEM, WAITS };
+enum verdict { GO_ON = 0, HAS_PROBLEM, GONE };
 
 static unsigned scans_max(const struct conf *conf)
 {
@@ -82,42 +85,43 @@ static enum verdict check_limits(const struct decoder *d, const struct conf *con
 static enum verdict read_header(struct decode *d, struct image *image, struct problem *p)
 {
 	const struct conf *conf = image->server->conf;
+	struct decoder *decoder = image->decoder;
 	int width, height;
 
 	if (image->source_size < 3 || memcmp(image->source, "\xff\xd8\xff", 3) != 0) {
 		problem_set(p, 415, "unsupported-media-type", "not a JPEG: it does not begin with FF D8 FF");
 		return HAS_PROBLEM;
 	}
-	if (decoder_open(&d->decoder, image->source, image->source_size) == DECODER_FAILED) {
-		problem_of_fault(p, &d->decoder, conf);
+	if (decoder_open(decoder, image->source, image->source_size) == DECODER_FAILED) {
+		problem_of_fault(p, decoder, conf);
 		return HAS_PROBLEM;
 	}
-	if (check_limits(&d->decoder, conf, p))
+	if (check_limits(decoder, conf, p))
 		return HAS_PROBLEM;
 	metadata_read(&d->metadata, image->source, image->source_size);
 	image->orientation = d->metadata.orientation;
-	width = (int)d->decoder.in.image_width;
-	height = (int)d->decoder.in.image_height;
+	width = (int)decoder->in.image_width;
+	height = (int)decoder->in.image_height;
 	orient_size(image->orientation, &width, &height);
 	image->width = (uint32_t)width;
 	image->height = (uint32_t)height;
 	footprint_root_size(&image->server->plan, width, height, image->orientation, &width, &height);
-	decoder_choose(&d->decoder, width, height);
+	decoder_choose(decoder, width, height);
 	return GO_ON;
 }
 
 static uint64_t bytes_needed(const struct decode *d, const struct image *image)
 {
 	struct footprint f = {
-		.color_space = (int)d->decoder.in.jpeg_color_space,
-		.working_bytes = decoder_working_bytes(&d->decoder),
+		.color_space = (int)image->decoder->in.jpeg_color_space,
+		.working_bytes = decoder_working_bytes(image->decoder),
 		.width = (int)image->width,
 		.height = (int)image->height,
 		.orientation = image->orientation,
 		.icc_bytes = d->metadata.icc_bytes,
 	};
 
-	f.plane_count = decoder_shapes(&d->decoder, f.shape);
+	f.plane_count = decoder_shapes(image->decoder, f.shape);
 	return footprint_bytes(&f, &image->server->plan, d->quality);
 }
 
@@ -132,10 +136,11 @@ static void problem_of_memory(struct problem *p, const struct server *server, ui
 	         (unsigned long long)need, (unsigned long long)all, (unsigned long long)max);
 }
 
-/* On WAITS neither the image nor its event are ours any more. */
+/* On GONE neither the image nor its event are ours any more, and it has no decoder: it has no memory for one yet. */
 static enum verdict reserve(struct visit *v, const struct decode *d, struct image *image, struct problem *p)
 {
 	struct server *server = image->server;
+	struct decoder *decoder = image->decoder;
 	uint64_t need = bytes_needed(d, image);
 
 	if (need > budget_max(&server->budget)) {
@@ -146,17 +151,21 @@ static enum verdict reserve(struct visit *v, const struct decode *d, struct imag
 	image->budget_waiter.event = &image->event;
 	image->budget_waiter.stage = graph_stage(server->graph, STAGE_JPEG_DECODE);
 	image->budget_waiter.instance = 0;
+	image->decoder = NULL;
 	visit_aside(v, &image->event);
-	if (!budget_reserve(&server->budget, BUDGET_IMAGE, need, &image->budget_waiter))
-		return WAITS;
+	if (!budget_reserve(&server->budget, BUDGET_IMAGE, need, &image->budget_waiter)) {
+		decoder_free(decoder);
+		return GONE;
+	}
 	visit_resume(v, &image->event);
+	image->decoder = decoder;
 	return GO_ON;
 }
 
 /* The profile goes with the pixels only if they are still in its colour space when they are encoded. */
 static int keep_profile(const struct decode *d, struct image *image)
 {
-	switch (d->decoder.in.jpeg_color_space) {
+	switch (image->decoder->in.jpeg_color_space) {
 	case JCS_GRAYSCALE:
 		return metadata_copy_icc(&d->metadata, ICC_GRAY, &image->icc, &image->icc_size);
 	case JCS_YCbCr:
@@ -167,24 +176,52 @@ static int keep_profile(const struct decode *d, struct image *image)
 	}
 }
 
-static enum verdict decode(struct decode *d, struct image *image, struct picture **picture, struct problem *p)
+/* All that is to be done before the first row. */
+static enum verdict begin(struct visit *v, struct decode *d, struct image *image, struct problem *p)
 {
 	const struct conf *conf = image->server->conf;
-	enum decoder_result result =
-		decoder_start(&d->decoder, scans_max(conf), conf->server.damaged == CONF_DAMAGED_REJECT);
+	bool stop_on_loss = conf->server.damaged == CONF_DAMAGED_REJECT;
+	enum verdict verdict;
 
-	while (result == DECODER_MORE)
-		result = decoder_advance(&d->decoder, UINT_MAX);
-	if (result == DECODER_FAILED) {
-		problem_of_fault(p, &d->decoder, conf);
+	image->decoder = decoder_new();
+	if (!image->decoder) {
+		problem_set(p, 503, "overloaded", "no memory to decode the image");
 		return HAS_PROBLEM;
 	}
+	verdict = read_header(d, image, p);
+	if (!verdict && !image->reserved_bytes)
+		verdict = reserve(v, d, image, p);
+	if (verdict)
+		return verdict;
 	if (keep_profile(d, image)) {
 		problem_set(p, 503, "overloaded", "no memory for the image's ICC profile");
 		return HAS_PROBLEM;
 	}
-	image->is_damaged = d->decoder.has_lost;
-	*picture = decoder_take(&d->decoder);
+	if (decoder_start(image->decoder, scans_max(conf), stop_on_loss) == DECODER_FAILED) {
+		problem_of_fault(p, image->decoder, conf);
+		return HAS_PROBLEM;
+	}
+	return GO_ON;
+}
+
+/* Decodes until it is through, or its time is over: then image and event are the queue's, with what is left to do. */
+static enum verdict go_on(struct visit *v, struct image *image, struct problem *p)
+{
+	struct decoder *decoder = image->decoder;
+	unsigned rows = look_rows(decoder->in.image_width);
+	enum decoder_result result;
+
+	while ((result = decoder_advance(decoder, rows)) == DECODER_MORE)
+		if (visit_should_yield(v)) {
+			image->event.size = decoder_bytes_left(decoder);
+			visit_yield(v, &image->event);
+			return GONE;
+		}
+	if (result == DECODER_FAILED) {
+		problem_of_fault(p, decoder, image->server->conf);
+		return HAS_PROBLEM;
+	}
+	image->is_damaged = decoder->has_lost;
 	return GO_ON;
 }
 
@@ -192,16 +229,19 @@ static void decode_image(struct visit *v, struct decode *d, struct image *image)
 {
 	struct picture *picture = NULL;
 	struct problem problem = {0};
-	enum verdict verdict = read_header(d, image, &problem);
+	enum verdict verdict = image->decoder ? GO_ON : begin(v, d, image, &problem);
 
-	if (!verdict && !image->reserved_bytes)
-		verdict = reserve(v, d, image, &problem);
 	if (!verdict)
-		verdict = decode(d, image, &picture, &problem);
-	decoder_close(&d->decoder);
+		verdict = go_on(v, image, &problem);
+	if (verdict == GONE)
+		return;
 	if (verdict == GO_ON)
+		picture = decoder_take(image->decoder);
+	decoder_free(image->decoder);
+	image->decoder = NULL;
+	if (picture)
 		image_decoded(v, image, picture);
-	else if (verdict == HAS_PROBLEM)
+	else
 		image_decode_failed(v, image, &problem);
 }
 
@@ -219,15 +259,7 @@ static int decode_worker_init(struct visit *v, void *scratch)
 
 	for (unsigned i = 0; i < server->conf->variant_count; i++)
 		d->quality[i] = (unsigned)server->conf->variant[i].quality;
-	return decoder_init(&d->decoder);
-}
-
-static void decode_worker_fini(struct visit *v, void *scratch)
-{
-	struct decode *d = scratch;
-
-	(void)v;
-	decoder_fini(&d->decoder);
+	return 0;
 }
 
 const struct stage_class stage_jpeg_decode = {
@@ -236,6 +268,5 @@ const struct stage_class stage_jpeg_decode = {
 	.batch_max = 1,
 	.scratch_size = sizeof(struct decode),
 	.worker_init = decode_worker_init,
-	.worker_fini = decode_worker_fini,
 	.handle = decode_handle,
 };

@@ -1,8 +1,8 @@
 /*
  * jpeg_encode.c - makes one variant's file out of its picture.
  *
- * The file carries the image's ICC profile and no other metadata. Knows nothing of HTTP or disks. Any worker,
- * STAGE_SHARED.
+ * The file carries the image's ICC profile and no other metadata. What takes longer than the stage's cutoff is set aside
+ * between rows, and its encoder with it. Knows nothing of HTTP or disks. Any worker, STAGE_SHARED.
  */
 #include <errno.h>
 
@@ -13,17 +13,41 @@
 #include "server.h"
 #include "stages.h"
 
-static_assert(ENCODER_QUALITY_MAX >= CONF_VARIANT_MAX, "an encoder for each variant");
+/* Encodes until the file is ready, or its time is over: then the step is the queue's, and 1 is returned. Else 0 or -errno. */
+static int advance(struct visit *v, struct step *s)
+{
+	uint32_t width = (uint32_t)s->input->width;
+	unsigned rows = look_rows(width);
+	int more;
 
-static void encode_step(struct visit *v, struct encoder *e, struct step *s)
+	while ((more = encoder_advance(s->encoder, rows)) > 0)
+		if (visit_should_yield(v)) {
+			s->event.size = (uint64_t)encoder_lines_left(s->encoder) * width;
+			visit_yield(v, &s->event);
+			return 1;
+		}
+	return more;
+}
+
+static void encode_step(struct visit *v, struct step *s)
 {
 	const struct image *image = s->image;
+	const struct conf_variant *variant = &image->server->conf->variant[step_plan(s)->variant];
 	uint32_t width = (uint32_t)s->input->width, height = (uint32_t)s->input->height;
 	struct problem problem;
-	uint8_t *data;
-	size_t size;
-	int err = encoder_encode(e, step_plan(s)->variant, s->input, image->icc, image->icc_size, &data, &size);
+	uint8_t *data = NULL;
+	size_t size = 0;
+	int err;
 
+	if (!s->encoder)
+		s->encoder = encoder_new((unsigned)variant->quality, s->input, image->icc, image->icc_size);
+	err = s->encoder ? advance(v, s) : -ENOMEM;
+	if (err > 0)
+		return;
+	if (!err)
+		encoder_take(s->encoder, &data, &size);
+	encoder_free(s->encoder);
+	s->encoder = NULL;
 	if (!err) {
 		step_encoded(v, s, data, size, width, height);
 		return;
@@ -37,35 +61,14 @@ static void encode_step(struct visit *v, struct encoder *e, struct step *s)
 
 static unsigned encode_handle(struct visit *v, struct event *const *batch, unsigned n)
 {
-	unsigned i;
-
-	for (i = 0; i < n && !visit_should_stop(v); i++)
-		encode_step(v, visit_scratch(v), step_of(batch[i]));
-	return i;
-}
-
-static int encode_worker_init(struct visit *v, void *scratch)
-{
-	const struct server *server = visit_app(v);
-	unsigned quality[CONF_VARIANT_MAX];
-
-	for (unsigned i = 0; i < server->conf->variant_count; i++)
-		quality[i] = (unsigned)server->conf->variant[i].quality;
-	return encoder_init(scratch, quality, server->conf->variant_count);
-}
-
-static void encode_worker_fini(struct visit *v, void *scratch)
-{
-	(void)v;
-	encoder_fini(scratch);
+	for (unsigned i = 0; i < n; i++)
+		encode_step(v, step_of(batch[i]));
+	return n;
 }
 
 const struct stage_class stage_jpeg_encode = {
 	.name = "jpeg_encode",
 	.kind = STAGE_SHARED,
 	.batch_max = 16,
-	.scratch_size = sizeof(struct encoder),
-	.worker_init = encode_worker_init,
-	.worker_fini = encode_worker_fini,
 	.handle = encode_handle,
 };

@@ -7,37 +7,36 @@
  */
 #include "../src/stage.h"
 #include "image.h"
+#include "picture_step.h"
 #include "pixel/footprint.h"
 #include "pixel/orient.h"
-#include "pixel/picture.h"
-#include "pixel/resample.h"
+#include "pixel/picture_job.h"
 #include "server.h"
 #include "stages.h"
 
-static void scale_step(struct visit *v, const struct resampler *r, struct step *s)
+static struct picture_job *begin(const struct step *s)
 {
 	const struct image *image = s->image;
 	bool is_root = step_plan(s)->parent == PLAN_ROOT;
 	int image_width = (int)image->width, image_height = (int)image->height, width, height;
-	struct picture *result;
-	struct problem problem;
 
 	step_size(&image->server->plan, s->index, image_width, image_height, is_root ? image_width : s->input->width,
 	          is_root ? image_height : s->input->height, &width, &height);
-	result = picture_scale(r, s->input, width, height, is_root ? image->orientation : ORIENT_UPRIGHT);
-	if (result) {
-		step_done(v, s, result);
-		return;
-	}
-	problem_set(&problem, 503, "overloaded", "no memory for a picture of %d x %d", width, height);
-	step_failed(v, s, &problem);
+	return picture_scale_begin(s->input, width, height, is_root ? image->orientation : ORIENT_UPRIGHT);
+}
+
+static void scale_step(struct visit *v, const struct resampler *r, struct step *s)
+{
+	if (!s->job)
+		s->job = begin(s);
+	picture_step(v, r, s);
 }
 
 static unsigned scale_handle(struct visit *v, struct event *const *batch, unsigned n)
 {
 	unsigned i;
 
-	for (i = 0; i < n && !visit_should_stop(v); i++)
+	for (i = 0; i < n; i++)
 		scale_step(v, visit_scratch(v), step_of(batch[i]));
 	return i;
 }

@@ -113,7 +113,7 @@ static int listen_all(struct server *s)
 		return -EADDRNOTAVAIL;
 	}
 	memcpy(&address, found->ai_addr, found->ai_addrlen);
-	unsigned count = s->is_listener_shared ? 1 : graph_stage_instance_count(s->graph, STAGE_ACCEPT_READ);
+	unsigned count = graph_port_count(s->graph);
 	int err = open_listeners(s, &address, found->ai_addrlen, found->ai_family, count);
 
 	freeaddrinfo(found);
@@ -149,7 +149,6 @@ int server_init(struct server *s, const struct conf *conf, const struct plan *pl
 	s->conf = conf;
 	s->plan = *plan;
 	s->start_ns = clock_ns();
-	s->is_listener_shared = policy_find(conf->scheduler.policy)->is_inline;
 	err = store_open(&s->store, conf->server.root, &cleared);
 	if (err)
 		return err;
@@ -159,7 +158,7 @@ int server_init(struct server *s, const struct conf *conf, const struct plan *pl
 	if (err)
 		goto fail_store;
 	budget_init(&s->budget, conf->limits.memory_budget);
-	err = graph_new(&s->graph, conf, s, event_count_max(s));
+	err = graph_new(&s->graph, conf, s, event_count_max(s), (size_t)conf->limits.connections * 2 + 64);
 	if (err)
 		goto fail_registry;
 	err = listen_all(s);

@@ -21,16 +21,14 @@ struct graph;
 struct text;
 
 struct server {
-	const struct conf *conf;
+	const struct conf *conf; /* as at the start; what has changed of it since is in src/reload.h */
 	struct graph *graph;
 	struct plan plan;
 	struct store store;
 	struct budget budget;     /* locked inside */
 	struct registry registry; /* locked inside: images in the making, by id; images per client */
-	int listen_fd[CONF_THREADS_MAX]; /* one SO_REUSEPORT listener per instance of accept_read, or with
-	                                  * is_listener_shared one, the first, for all; owned by server */
+	int listen_fd[CONF_THREADS_MAX]; /* one SO_REUSEPORT listener per port; owned by server */
 	unsigned listen_count;
-	bool is_listener_shared;  /* thread-per-connection: an instance takes one connection at a time */
 	char url[CONF_TEXT_MAX]; /* of the first listener, with the port that it got */
 	uint64_t start_ns;
 	/* atomic, any thread */

@@ -1,8 +1,8 @@
 /*
  * group.h - stage groups: a set of stages, and the threads that visit them.
  *
- * Private to the framework (graph.c, visit.c, group/). A worker's thread walks its group's visit set in the order of the
- * policy, and sleeps only by the protocol of idle.h.
+ * Private to the framework (graph.c, visit.c, group/). A worker's thread walks its visit set in the order of the policy, and
+ * sleeps only by the protocol of idle.h. What it visits, and how, is in the schedule that it has adopted last.
  */
 #ifndef DARKROOM_GROUP_H
 #define DARKROOM_GROUP_H
@@ -14,13 +14,18 @@
 #include <stdint.h>
 
 #include "../conf.h"
+#include "../control/control.h"
+#include "../graph.h"
 #include "../policy/policy.h"
 #include "../queue.h"
+#include "../schedule.h"
 #include "../stage.h"
+#include "../stage_queue.h"
 #include "../telemetry/counter.h"
+#include "deque.h"
 
-struct graph;
 struct group;
+struct topology;
 
 struct stage {
 	/* fixed after start */
@@ -28,81 +33,170 @@ struct stage {
 	struct graph *graph;
 	unsigned index;       /* in the graph */
 	enum stage_kind kind;
-	bool is_pass_through; /* visit_send() calls it; it may have a queue all the same, see returns_later */
 	uint32_t targets;     /* bit i: may send to stage i */
-	struct group *group;
-	struct queue *queue;  /* one, or if partitioned one per worker of the group; none if never queued */
+	struct group *group;  /* whose workers visit it */
+	struct stage_queue *queue; /* one, or if partitioned one for each worker that the group may ever have, in use from
+	                            * the worker's start on */
 	unsigned queue_count;
 	/* anyone, atomic */
 	alignas(CACHE_LINE) _Atomic bool is_taken; /* exclusive: a worker is in it */
+	_Atomic unsigned tokens; /* policy color: that name this stage, see central.c */
+};
+
+/* What a worker measures of a stage over an interval, for policies that ask (rates.c). */
+struct rate_sample {
+	uint64_t handled, service_ns, arrived;
 };
 
 struct worker {
 	/* fixed after start */
 	struct group *group;
 	unsigned index;       /* in the group */
-	int core;             /* bound to it, or -1 */
 	int wake_fd;          /* eventfd: readable while somebody wants this worker awake */
 	pthread_t thread;
-	void *scratch[STAGE_COUNT_MAX];
 	/* owner only */
+	struct stage *visit_set[STAGE_COUNT_MAX]; /* pipeline order */
+	unsigned visit_set_count;
+	const struct policy_class *policy; /* with a visit order */
+	void *scratch[STAGE_COUNT_MAX];
+	uint32_t initialised; /* stages whose worker_init is through */
 	bool is_announced;    /* our bit was set in group->sleepers, and we have not looked at it since */
 	bool was_woken;       /* the bit had been cleared by a waker, who writes wake_fd */
-	unsigned initialised; /* stages whose worker_init is through, for undoing */
-	char policy_state[POLICY_STATE_MAX] __attribute__((aligned(16)));
+	bool is_interrupting; /* in a visit that a threshold brought about: no other may interrupt it */
+	unsigned stack_turns[STAGE_COUNT_MAX]; /* events taken while the stage's events went to our stack */
+	uint64_t last_visit_ns[STAGE_COUNT_MAX];
+	struct stage_rates rates[STAGE_COUNT_MAX]; /* by position in the visit set */
+	struct rate_sample sample[STAGE_COUNT_MAX];
+	uint64_t rates_ns;    /* when they were taken */
+	alignas(16) char policy_state[POLICY_STATE_MAX];
 	/* owner writes, anyone reads */
-	alignas(CACHE_LINE) struct worker_counters counters;
+	alignas(CACHE_LINE) _Atomic(const struct schedule *) schedule; /* adopted: what it says is done */
+	struct worker_counters counters;
 	struct stage_counters stage[STAGE_COUNT_MAX];
+	/* the owner pushes and pops, others may steal */
+	struct deque stack[STAGE_COUNT_MAX];
 };
 
 struct group {
 	/* fixed after start */
+	enum graph_group id;
 	const char *name;
 	struct graph *graph;
-	const struct policy_class *policy;
-	struct stage *visit_set[STAGE_COUNT_MAX]; /* pipeline order */
-	unsigned visit_set_count;
-	struct stage *source;  /* the stage in the visit set that looks outside, or NULL */
-	uint64_t spin_ns;
-	struct worker *workers;
-	unsigned worker_count; /* <= CONF_THREADS_MAX */
+	struct stage *source;  /* the stage that looks outside, or NULL */
+	struct worker *workers; /* room for CONF_THREADS_MAX */
+	struct queue tokens;   /* policy color: stages, in the order of their turns, see central.c */
+	/* main thread writes, anyone reads */
+	_Atomic unsigned worker_count;
 	/* anyone, atomic: see idle.h; only the owner writes its searcher bit */
 	alignas(CACHE_LINE) _Atomic uint64_t searchers;
 	alignas(CACHE_LINE) _Atomic uint64_t sleepers;
 	alignas(CACHE_LINE) _Atomic bool is_stopping;
 };
 
+struct graph {
+	/* fixed after start */
+	void *app;
+	struct topology *topology;
+	unsigned port_count;   /* instances of the source that the first schedule had: they have listeners */
+	struct stage stage[STAGE_COUNT_MAX];
+	struct group group[GRAPH_GROUP_COUNT];
+	/* main thread writes, anyone reads: pairs release and acquire */
+	alignas(CACHE_LINE) _Atomic(const struct schedule *) schedule;
+	/* main thread only */
+	const struct schedule *retired; /* the one before, as long as a worker may go by it; else NULL */
+	struct control control;
+	/* start-up of workers */
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	unsigned reported;     /* workers whose first adoption is through, well or not */
+	int start_error;       /* the first that went wrong */
+};
+
 /* One call of a handler, or of a source's poll(), on one worker; nested for pass-through targets. */
 struct visit {
 	struct worker *worker;
 	struct stage *stage;
-	uint64_t mark_ns;      /* service is charged up to here */
+	uint64_t mark_ns;      /* service is charged up to here: the event in hand has been served since */
 	uint64_t service_ns;   /* of this call, without nested ones */
+	bool is_direct;        /* called by visit_send(), not from a queue */
 	unsigned handled, resumed, sent, aside;
 };
 
-/* Workers that may visit the stage's queue of that instance. */
-static inline uint64_t stage_may_visit(const struct stage *s, unsigned instance)
+/* The schedule that the worker goes by. Owner's thread. */
+static inline const struct schedule *worker_schedule(const struct worker *w)
 {
-	unsigned n = s->group->worker_count;
-
-	if (s->kind == STAGE_PARTITIONED)
-		return UINT64_C(1) << instance;
-	return n == 64 ? UINT64_MAX : (UINT64_C(1) << n) - 1;
+	return atomic_load_explicit(&w->schedule, memory_order_relaxed);
 }
 
-static inline struct queue *stage_queue(const struct stage *s, unsigned instance)
+/* Something other than an event asks for attention: a stop, or another schedule. Owner's thread. */
+static inline bool worker_is_called(const struct worker *w)
+{
+	/* Relaxed: whoever changes either wakes us afterwards, and the schedule is loaded again before it is adopted. */
+	return atomic_load_explicit(&w->group->is_stopping, memory_order_relaxed) ||
+	       atomic_load_explicit(&w->group->graph->schedule, memory_order_relaxed) != worker_schedule(w);
+}
+
+static inline unsigned group_worker_count(const struct group *g)
+{
+	/* Acquire: with the main thread's release when a worker is complete. */
+	return atomic_load_explicit(&g->worker_count, memory_order_acquire);
+}
+
+static inline struct stage_queue *stage_queue(const struct stage *s, unsigned instance)
 {
 	return &s->queue[s->kind == STAGE_PARTITIONED ? instance : 0];
 }
 
-/* visit.c: serves the stage until its queue is empty (exhaustive service); true if it handled an event. */
+/* Whether the group's workers go by tokens. */
+static inline bool group_is_central(const struct group *g, const struct schedule *schedule)
+{
+	return schedule->policy->mechanism == POLICY_CENTRAL && g->id == GRAPH_GROUP_MAIN;
+}
+
+/* Workers that may visit the stage's queue of that instance. */
+static inline uint64_t stage_may_visit(const struct stage *s, const struct schedule *schedule, unsigned instance)
+{
+	if (s->kind == STAGE_PARTITIONED)
+		return UINT64_C(1) << instance;
+	return s->group->id == GRAPH_GROUP_PORT ? UINT64_MAX : schedule->stage[s->index].may_visit;
+}
+
+/* visit.c: true if something waits there that the worker could serve now: a moment's view. If an exclusive stage is taken, there
+ * is not: its holder looks at the queue after letting go, and wakes (idle_note). */
+bool stage_offers_work(const struct stage *s, const struct worker *w);
+
+/* visit.c: serves the stage as its regime says; true if it handled an event. */
 bool visit_stage(struct worker *w, struct stage *s);
+
+/* visit.c: serves one event of the stage, whatever its regime. */
+bool visit_once(struct worker *w, struct stage *s);
+
+/* visit.c: serves one event from another worker's stack, if there is one. */
+bool visit_stolen(struct worker *w);
 
 /* visit.c: lets the worker's source look outside; the number of pieces served. */
 unsigned visit_source(struct worker *w, bool may_block);
 
+/* visit.c: moves what is on the worker's stacks to the stages' queues. */
+void visit_flush_stacks(struct worker *w);
+
+/* group/central.c: gives the stage a turn; takes the oldest turn, NULL if there is none. Any thread. */
+void central_give(struct stage *s);
+struct stage *central_take(struct group *g);
+
+/* group/central.c: serves one event of the stage whose turn it is; true if it did. */
+bool central_visit(struct worker *w, bool *had_token);
+
 /* group/poll.c: the body of a worker's thread, from its first visit until the group stops. */
 void worker_run(struct worker *w);
+
+/* group/rates.c: takes the rates of the visit set anew if the interval is over. */
+void rates_refresh(struct worker *w, uint64_t now_ns);
+
+/* group/group.c: makes one more worker and starts its thread. 0 or -errno, logged. Main thread. */
+int group_add_worker(struct group *g);
+
+/* group/group.c: goes by the schedule from now on. Owner's thread. 0 or -errno (a stage could not be initialised). */
+int worker_adopt(struct worker *w, const struct schedule *schedule);
 
 #endif

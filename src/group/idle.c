@@ -31,7 +31,8 @@ static void wake_one(struct group *g, uint64_t may_visit, struct worker *waker)
 		uint64_t bit = candidates & (~candidates + 1);
 
 		candidates &= ~bit;
-		if (atomic_fetch_and_explicit(&g->sleepers, ~bit, memory_order_relaxed) & bit) {
+		/* Acquire: with S4, for the worker's descriptor; it may be newer than our thread. */
+		if (atomic_fetch_and_explicit(&g->sleepers, ~bit, memory_order_acquire) & bit) {
 			write_wake(&g->workers[__builtin_ctzll(bit)]);
 			if (waker)
 				counter_add(&waker->counters.wakes_sent, 1);
@@ -49,7 +50,9 @@ void idle_wake(struct group *g, uint64_t may_visit, struct worker *waker)
 void idle_wake_all(struct group *g)
 {
 	atomic_thread_fence(memory_order_seq_cst); /* as P2: what has changed is seen at S6, or the sleeper here */
-	for (unsigned i = 0; i < g->worker_count; i++) {
+	unsigned count = group_worker_count(g);
+
+	for (unsigned i = 0; i < count; i++) {
 		atomic_fetch_and_explicit(&g->sleepers, ~bit_of(&g->workers[i]), memory_order_relaxed);
 		write_wake(&g->workers[i]);
 	}
@@ -60,26 +63,45 @@ void idle_search(struct worker *w)
 	atomic_fetch_or_explicit(&w->group->searchers, bit_of(w), memory_order_relaxed);
 }
 
+/* Whether a stack that others may steal from has something. */
+static bool sees_stacks(const struct worker *w)
+{
+	const struct group *g = w->group;
+	unsigned count = group_worker_count(g);
+
+	for (unsigned k = 0; k < count; k++)
+		for (unsigned i = 0; i < w->visit_set_count; i++)
+			if (!deque_is_empty(&g->workers[k].stack[w->visit_set[i]->index]))
+				return true;
+	return false;
+}
+
 void idle_found(struct worker *w)
 {
 	struct group *g = w->group;
+	const struct schedule *schedule = worker_schedule(w);
+	uint64_t all = 0;
 
 	atomic_fetch_and_explicit(&g->searchers, ~bit_of(w), memory_order_relaxed);
 	atomic_thread_fence(memory_order_seq_cst); /* S3, with P2: an event whose pusher saw our bit is seen below */
-	for (unsigned i = 0; i < g->visit_set_count; i++) {
-		const struct stage *s = g->visit_set[i];
-		uint64_t others = stage_may_visit(s, w->index) & ~bit_of(w);
+	for (unsigned i = 0; i < w->visit_set_count; i++) {
+		const struct stage *s = w->visit_set[i];
+		uint64_t others = stage_may_visit(s, schedule, w->index) & ~bit_of(w);
 
-		if (s->queue && others && !queue_is_empty(stage_queue(s, w->index)))
+		all |= others;
+		if (others && !stage_queue_is_empty(stage_queue(s, w->index)))
 			wake_one(g, others, w);
 	}
+	if (schedule->can_steal && all && sees_stacks(w))
+		wake_one(g, all, w);
 }
 
 void idle_announce(struct worker *w)
 {
 	struct group *g = w->group;
 
-	atomic_fetch_or_explicit(&g->sleepers, bit_of(w), memory_order_relaxed);
+	/* Release: with P4. */
+	atomic_fetch_or_explicit(&g->sleepers, bit_of(w), memory_order_release);
 	atomic_fetch_and_explicit(&g->searchers, ~bit_of(w), memory_order_relaxed);
 	w->is_announced = true;
 	atomic_thread_fence(memory_order_seq_cst); /* S5, with P2 */
@@ -96,16 +118,10 @@ void idle_retract(struct worker *w)
 
 bool idle_sees_work(const struct worker *w)
 {
-	const struct group *g = w->group;
+	const struct schedule *schedule = worker_schedule(w);
 
-	for (unsigned i = 0; i < g->visit_set_count; i++) {
-		const struct stage *s = g->visit_set[i];
-
-		if (queue_is_empty(stage_queue(s, w->index)))
-			continue;
-		/* Relaxed: if it is taken, its holder looks at the queue after letting go, and wakes. */
-		if (s->kind != STAGE_EXCLUSIVE || !atomic_load_explicit(&s->is_taken, memory_order_relaxed))
+	for (unsigned i = 0; i < w->visit_set_count; i++)
+		if (stage_offers_work(w->visit_set[i], w))
 			return true;
-	}
-	return false;
+	return schedule->can_steal && w->visit_set_count && sees_stacks(w);
 }

@@ -22,7 +22,7 @@
  * see the sleeper's bit, or see it cleared: by another waker, who writes the eventfd, or by its owner, who is
  * awake and has an S3 or S5 to come. A searcher seen at P3 has that fence to come too, and looks again after it. An eventfd
  * stays readable until it is read, so a write between S6 and S7 ends S7 at once. The fences order only the
- * flags: the event's data is published by the queue's own release and acquire.
+ * flags: the event's data is published by the queue's own release and acquire, and a worker's eventfd by S4 to P4.
  *
  * Only the owner writes its searcher bit. A waker that set it would leave a stale bit behind if the sleeper had cancelled at
  * S6 and begun a long piece of work, and that bit would suppress wakes while others sleep. The baton in S3 keeps a

@@ -1,9 +1,10 @@
 /*
  * poll.c - a worker's thread: asks the policy for the next stage, visits it, and sleeps when a whole round has
- * found nothing. Serves all three groups: cores, ports and disk threads differ in visit set and binding only.
+ * found nothing. Serves all groups: cores, pools, ports and disk threads differ in visit set and binding only.
  */
 #include <errno.h>
 #include <poll.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -11,6 +12,9 @@
 #include "../log.h"
 #include "group.h"
 #include "idle.h"
+
+#define BACKOFF_MS_MAX 64
+#define RATES_TURNS 64 /* visits between looks at the clock for the rates' sake */
 
 static bool is_stopping(const struct worker *w)
 {
@@ -28,7 +32,8 @@ static inline void cpu_relax(void)
 /* S2: true if work was seen before the time to spin was over. */
 static bool search(struct worker *w)
 {
-	uint64_t spin_ns = w->group->spin_ns;
+	/* Ports and disk threads wait for the world outside: it takes longer than any spinning. */
+	uint64_t spin_ns = w->group->id == GRAPH_GROUP_MAIN ? worker_schedule(w)->spin_ns : 0;
 	uint64_t until = spin_ns ? clock_ns() + spin_ns : 0;
 
 	counter_add(&w->counters.spins, 1);
@@ -51,7 +56,7 @@ static void read_wake_fd(struct worker *w)
 }
 
 /* S7. With a source, the outside world wakes us as well; what it brings is served within. */
-static unsigned block(struct worker *w)
+static unsigned block(struct worker *w, int timeout_ms)
 {
 	uint64_t since = clock_ns();
 	unsigned served = 0;
@@ -63,7 +68,7 @@ static unsigned block(struct worker *w)
 	} else {
 		struct pollfd p = { .fd = w->wake_fd, .events = POLLIN };
 
-		while (poll(&p, 1, -1) < 0 && errno == EINTR)
+		while (poll(&p, 1, timeout_ms) < 0 && errno == EINTR)
 			continue;
 	}
 	idle_retract(w);
@@ -77,42 +82,116 @@ static unsigned block(struct worker *w)
 	return served;
 }
 
-/* Returns when there may be something to visit. */
+/* idle = backoff, for comparison: sleeps for twice as long each time nothing is found (Gordon 2010, 2.4.2). Nobody
+ * wakes it but a stop or a new schedule. */
+static void idle_backoff(struct worker *w)
+{
+	for (int ms = 1; !worker_is_called(w) && !idle_sees_work(w); ms = ms < BACKOFF_MS_MAX ? 2 * ms : ms)
+		block(w, ms);
+}
+
+/* Returns when there may be something to visit, or the worker is called. */
 static void idle(struct worker *w)
 {
 	bool was_blocked = false;
 
-	while (!is_stopping(w)) {
+	if (worker_schedule(w)->is_backoff && !w->group->source) {
+		idle_backoff(w);
+		return;
+	}
+	while (!worker_is_called(w)) {
 		idle_search(w);
 		if (search(w)) {
 			idle_found(w);
 			return;
 		}
 		idle_announce(w);
-		if (is_stopping(w) || idle_sees_work(w)) {
+		if (worker_is_called(w) || idle_sees_work(w)) {
 			counter_add(&w->counters.raced, 1);
 			idle_retract(w);
 			continue;
 		}
 		if (was_blocked)
 			counter_add(&w->counters.wakes_spurious, 1);
-		was_blocked = block(w) == 0;
+		was_blocked = block(w, -1) == 0;
+		if (!was_blocked)
+			return;
 	}
+}
+
+/* Which stages of the visit set seem to have something for us. */
+static uint64_t ready_stages(const struct worker *w)
+{
+	uint64_t ready = 0;
+
+	for (unsigned i = 0; i < w->visit_set_count; i++)
+		if (stage_offers_work(w->visit_set[i], w))
+			ready |= UINT64_C(1) << i;
+	return ready;
+}
+
+/* One visit, in the policy's order; *misses is set beyond any round if it is known that there is nothing. */
+static bool visit_next(struct worker *w, bool found, unsigned *misses)
+{
+	struct policy_in in = { .found = found };
+
+	if (w->policy->wants_ready) {
+		in.ready = ready_stages(w);
+		if (!in.ready) {
+			*misses = UINT32_MAX;
+			return visit_stolen(w);
+		}
+	}
+	return visit_stage(w, w->visit_set[w->policy->next(w->policy_state, in)]);
+}
+
+/* Policy color: the stage whose turn it is. */
+static bool visit_by_token(struct worker *w, unsigned *misses)
+{
+	bool had_token, found = central_visit(w, &had_token);
+
+	if (!found && !had_token)
+		*misses = UINT32_MAX;
+	return found;
+}
+
+/* At a switch there is no way back: events are on their way to stages that this worker must be able to run. */
+static void adopt_or_die(struct worker *w, const struct schedule *schedule)
+{
+	int err = worker_adopt(w, schedule);
+
+	if (!err)
+		return;
+	log_error("worker %s/%u cannot take up the new schedule: %s", w->group->name, w->index, strerror(-err));
+	abort();
 }
 
 void worker_run(struct worker *w)
 {
-	struct group *g = w->group;
-	/* A wave forward and backward passes every stage within 2 n visits; other policies may take longer, and need not
-	 * be waited for: idle() looks at every queue itself. */
-	unsigned misses = 0, round = g->visit_set_count == 1 ? 1 : 2 * g->visit_set_count;
-
-	g->policy->reset(w->policy_state, g->visit_set_count);
-	bool found = false;
+	const struct schedule *schedule = NULL;
+	unsigned misses = 0, round = 0, turns = 0;
+	bool found = false, is_central = false;
 
 	while (!is_stopping(w)) {
-		found = visit_stage(w, g->visit_set[g->policy->next(w->policy_state, found)]);
-		misses = found ? 0 : misses + 1;
+		if (schedule != atomic_load_explicit(&w->group->graph->schedule, memory_order_acquire)) {
+			schedule = atomic_load_explicit(&w->group->graph->schedule, memory_order_acquire);
+			if (schedule != worker_schedule(w))
+				adopt_or_die(w, schedule);
+			is_central = group_is_central(w->group, schedule);
+			/* A wave forward and backward passes every stage within 2 n visits; other policies may take
+			 * longer, and need not be waited for: idle() looks at every queue itself. */
+			round = w->visit_set_count < 2 ? w->visit_set_count : 2 * w->visit_set_count;
+			misses = 0;
+			found = false;
+		}
+		if (w->visit_set_count)
+			found = is_central ? visit_by_token(w, &misses) : visit_next(w, found, &misses);
+		if (found)
+			misses = 0;
+		else if (misses < UINT32_MAX)
+			misses++;
+		if (++turns % RATES_TURNS == 0)
+			rates_refresh(w, clock_ns());
 		if (misses >= round) {
 			idle(w);
 			misses = 0;

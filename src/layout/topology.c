@@ -116,3 +116,10 @@ int topology_bind(const struct topology *t, unsigned core)
 		return errno ? -errno : -EIO;
 	return 0;
 }
+
+int topology_unbind(const struct topology *t)
+{
+	if (hwloc_set_cpubind(t->hwloc, hwloc_topology_get_allowed_cpuset(t->hwloc), HWLOC_CPUBIND_THREAD))
+		return errno ? -errno : -EIO;
+	return 0;
+}

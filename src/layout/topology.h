@@ -20,4 +20,7 @@ unsigned topology_cpu_quota(const struct topology *t);
 /* Binds the calling thread to a core, 0 .. core_count - 1. 0 or -errno. */
 int topology_bind(const struct topology *t, unsigned core);
 
+/* Lets the calling thread run on all cores of the allowed set. 0 or -errno. */
+int topology_unbind(const struct topology *t);
+
 #endif

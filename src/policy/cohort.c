@@ -14,20 +14,21 @@ struct cohort {
 
 static_assert(sizeof(struct cohort) <= POLICY_STATE_MAX, "a worker keeps the state");
 
-static void cohort_reset(void *state, unsigned n)
+static void cohort_reset(void *state, unsigned n, const struct stage_rates *rates)
 {
 	struct cohort *c = state;
 
+	(void)rates;
 	assert(n > 0);
 	c->n = n;
 	c->at = 2 * n - 1;
 }
 
-static unsigned cohort_next(void *state, bool found)
+static unsigned cohort_next(void *state, struct policy_in in)
 {
 	struct cohort *c = state;
 
-	(void)found;
+	(void)in;
 	c->at = (c->at + 1) % (2 * c->n);
 	return c->at < c->n ? c->at : 2 * c->n - 1 - c->at;
 }
@@ -35,6 +36,7 @@ static unsigned cohort_next(void *state, bool found)
 const struct policy_class policy_cohort = {
 	.name = "cohort",
 	.help = "one thread per core; a wave forward and backward over the stages",
+	.mechanism = POLICY_POLL,
 	.reset = cohort_reset,
 	.next = cohort_next,
 };

@@ -6,18 +6,34 @@
 #include "../check.h"
 #include "../text.h"
 
-/* No visit order of its own: a thread serves one connection at a time from its first byte to its last answer, and
- * calls every stage directly (Gordon 2010, 4.2.3). The few queues left are walked as cohort does. */
+/* These three have no visit order: their threads wait for events, not stages for threads. */
+static const struct policy_class policy_color = {
+	.name = "color",
+	.help = "one thread per core, all waiting on one central queue of stages and events",
+	.mechanism = POLICY_CENTRAL,
+};
+
+static const struct policy_class policy_seda = {
+	.name = "seda",
+	.help = "a pool of threads for each stage, of fixed or controlled size",
+	.mechanism = POLICY_POOL,
+};
+
 static const struct policy_class policy_thread_per_connection = {
 	.name = "thread-per-connection",
 	.help = "a pool of threads, each serving one connection at a time through all stages",
-	.is_inline = true,
+	.mechanism = POLICY_INLINE,
 };
 
 static const struct policy_class *const policies[] = {
-	&policy_cohort,
-	&policy_thread_per_connection,
+	&policy_drain, &policy_cohort, &policy_mg1,  &policy_srpt,
+	&policy_dbr,   &policy_color,  &policy_seda, &policy_thread_per_connection,
 };
+
+const struct policy_class *policy_at(size_t index)
+{
+	return index < COUNT_OF(policies) ? policies[index] : NULL;
+}
 
 const struct policy_class *policy_find(const char *name)
 {

@@ -30,22 +30,27 @@ void stats_group_json(struct json *j, const struct group *grp)
 	struct { WORKER_COUNTERS(SUM_MEMBER) } sum = { 0 };
 
 #define SUM_WORKER(name, help) sum.name += counter_read(&grp->workers[i].counters.name);
-	for (unsigned i = 0; i < grp->worker_count; i++) {
+	unsigned count = group_worker_count(grp);
+
+	for (unsigned i = 0; i < count; i++) {
 		WORKER_COUNTERS(SUM_WORKER)
 	}
 	json_object(j, NULL);
 	json_string(j, "name", grp->name);
-	json_uint(j, "threads", grp->worker_count);
-	json_string(j, "order", grp->policy->name);
-	json_array(j, "stages");
-	for (unsigned i = 0; i < grp->visit_set_count; i++)
-		json_string(j, NULL, grp->visit_set[i]->class->name);
-	json_array_end(j);
+	json_uint(j, "threads", count);
 	WORKER_COUNTERS(JSON_MEMBER)
 	json_object_end(j);
 }
 
-void stats_stage_json(struct json *j, const struct stage *s, const struct group *groups, unsigned group_count)
+/* That serve the stage's queue, or its instances; 0: it is called directly. */
+static unsigned thread_count(const struct stage *s, const struct schedule *schedule)
+{
+	if (schedule->pass_through >> s->index & 1)
+		return 0;
+	return s->class->poll ? schedule->port_count : (unsigned)__builtin_popcountll(schedule->stage[s->index].may_visit);
+}
+
+void stats_stage_json(struct json *j, const struct stage *s, const struct schedule *schedule)
 {
 	static const char *const kind[STAGE_KIND_COUNT] = { [STAGE_SHARED] = "shared", [STAGE_EXCLUSIVE] = "exclusive",
 		                                            [STAGE_PARTITIONED] = "partitioned" };
@@ -54,21 +59,28 @@ void stats_stage_json(struct json *j, const struct stage *s, const struct group 
 	uint64_t queued = 0;
 
 #define SUM_STAGE(name, help) sum.name += counter_read(&c->name);
-	for (unsigned i = 0; i < group_count; i++)
-		for (unsigned k = 0; k < groups[i].worker_count; k++) {
-			const struct stage_counters *c = &groups[i].workers[k].stage[s->index];
+	for (unsigned i = 1; i < GRAPH_GROUP_COUNT; i++) {
+		const struct group *grp = &s->graph->group[i];
+		unsigned count = group_worker_count(grp);
+
+		for (unsigned k = 0; k < count; k++) {
+			const struct stage_counters *c = &grp->workers[k].stage[s->index];
 
 			STAGE_COUNTERS(SUM_STAGE)
 			histogram_collect(&service, &c->service);
 			histogram_collect(&wait, &c->wait);
 		}
+	}
 	for (unsigned i = 0; i < s->queue_count; i++)
-		queued += queue_length(&s->queue[i]);
+		queued += stage_queue_length(&s->queue[i]);
 	json_object(j, NULL);
 	json_string(j, "name", s->class->name);
 	json_string(j, "kind", kind[s->kind]);
 	json_string(j, "group", s->group->name);
-	json_bool(j, "pass_through", s->is_pass_through);
+	json_bool(j, "pass_through", schedule->pass_through >> s->index & 1);
+	json_uint(j, "threads", thread_count(s, schedule));
+	if (schedule->stage[s->index].service == SERVICE_N_GATED && !s->class->poll)
+		json_uint(j, "batch", schedule->stage[s->index].events_max);
 	json_uint(j, "queued", queued);
 	STAGE_COUNTERS(JSON_MEMBER)
 	durations_json(j, "service", &service);

@@ -4,12 +4,13 @@
 
 struct group;
 struct json;
+struct schedule;
 struct stage;
 
 /* Threads, bindings and idle counters of a group. */
 void stats_group_json(struct json *j, const struct group *grp);
 
 /* Counters, queue length, service and waiting times of a stage, summed over all workers of all groups. */
-void stats_stage_json(struct json *j, const struct stage *s, const struct group *groups, unsigned group_count);
+void stats_stage_json(struct json *j, const struct stage *s, const struct schedule *schedule);
 
 #endif

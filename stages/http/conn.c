@@ -287,6 +287,7 @@ void conn_phase(struct conn *c)
 
 enum conn_step conn_parse(struct visit *v, struct conn *c)
 {
+	c->event.size = 0; /* headers take no time to speak of, whatever their size */
 	visit_send(v, STAGE_HTTP_PARSE, &c->event);
 	return CONN_STEP_GONE;
 }

@@ -1,5 +1,5 @@
 /*
- * port.h - one instance of accept_read: a thread's event loop, its listener and its connections.
+ * port.h - one instance of accept_read: a thread's event loop, its listeners and its connections.
  *
  * Touched by its own thread only. Private to stages/accept_read.c and stages/http/.
  */
@@ -10,11 +10,25 @@
 #include <stddef.h>
 #include <time.h>
 
+#include "../../src/conf.h"
 #include "loop.h"
 
 struct conn;
 struct server;
 struct visit;
+
+/* Which listeners a port takes connections from; policies and thread counts may change it at any time. */
+enum port_mode {
+	PORT_OWN,      /* its own: the kernel spreads connections over the ports */
+	PORT_ONE_EACH, /* thread-per-connection: from all, but only while it has no connection */
+	PORT_RETIRED   /* none */
+};
+
+struct port_listener {
+	struct port *port;
+	int fd; /* the server's */
+	struct loop_watch watch;
+};
 
 struct port {
 	struct server *server;
@@ -23,8 +37,10 @@ struct port {
 	struct visit *visit;     /* while the loop runs */
 	unsigned served;         /* pieces of work since poll() began */
 	struct loop_watch wake;
-	struct loop_watch listener;
-	struct loop_timer pause; /* the listener rests until it fires */
+	struct port_listener listener[CONF_THREADS_MAX]; /* of server->listen_count */
+	enum port_mode mode;
+	struct loop_timer pause; /* nothing is accepted until it fires */
+	bool is_paused;
 	bool is_out_of_files;    /* said so in the log */
 	bool is_draining;
 	struct conn *conns;      /* all, doubly linked */
@@ -34,7 +50,7 @@ struct port {
 	char date[32];
 };
 
-/* accept_read.c: one connection less; with a shared listener the port may accept again. */
+/* accept_read.c: one connection less; the port may accept again. */
 void port_conn_ended(struct port *p, bool was_counted);
 
 /* accept_read.c: the value of a Date header field. */

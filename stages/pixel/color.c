@@ -53,9 +53,9 @@ static inline struct rgb pixel_rgb(const struct picture *src, const uint8_t *con
 	return rgb_of_inks(v.r, v.g, v.b, k);
 }
 
-void color_to_ycc(const struct picture *src, struct plane *y, struct plane *cb, struct plane *cr)
+void color_to_ycc(const struct picture *src, int first, int count, struct plane *y, struct plane *cb, struct plane *cr)
 {
-	for (int line = 0; line < src->height; line++) {
+	for (int line = first; line < first + count; line++) {
 		uint8_t *to_y = y->data + line * y->stride;
 		uint8_t *to_cb = cb->data + line * cb->stride, *to_cr = cr->data + line * cr->stride;
 		const uint8_t *row[PLANE_MAX] = {NULL};

@@ -9,7 +9,8 @@
 struct picture;
 struct plane;
 
-/* src: 3 planes RGB, or 4 planes CMYK or YCCK, all of the size of y, cb and cr, which are written. */
-void color_to_ycc(const struct picture *src, struct plane *y, struct plane *cb, struct plane *cr);
+/* src: 3 planes RGB, or 4 planes CMYK or YCCK, all of the size of y, cb and cr, of which count lines from first on are
+ * written. */
+void color_to_ycc(const struct picture *src, int first, int count, struct plane *y, struct plane *cb, struct plane *cr);
 
 #endif

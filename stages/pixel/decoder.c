@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <malloc.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <jerror.h>
@@ -409,6 +410,11 @@ enum decoder_result decoder_advance(struct decoder *d, unsigned rows)
 	return d->state == DECODER_FINISHED ? DECODER_DONE : DECODER_MORE;
 }
 
+uint64_t decoder_bytes_left(const struct decoder *d)
+{
+	return d->in.src->bytes_in_buffer;
+}
+
 struct picture *decoder_take(struct decoder *d)
 {
 	struct picture *p = d->picture;
@@ -457,4 +463,21 @@ void decoder_fini(struct decoder *d)
 {
 	decoder_close(d);
 	jpeg_destroy_decompress(&d->in);
+}
+
+struct decoder *decoder_new(void)
+{
+	struct decoder *d = malloc(sizeof(*d));
+
+	if (d && decoder_init(d)) {
+		free(d);
+		return NULL;
+	}
+	return d;
+}
+
+void decoder_free(struct decoder *d)
+{
+	decoder_fini(d);
+	free(d);
 }

@@ -8,7 +8,8 @@
  *	decoder_take()     the picture is the caller's
  *	decoder_close()    from any state; the decoder can be opened again
  *
- * One libjpeg object, reused. A decoder belongs to one thread at a time. What goes wrong with a file is in fault.
+ * One libjpeg object, reused. A decoder belongs to one thread at a time, and between two steps it may go to another: then
+ * through something that orders memory, as a queue does. What goes wrong with a file is in fault.
  */
 #ifndef DARKROOM_DECODER_H
 #define DARKROOM_DECODER_H
@@ -63,6 +64,10 @@ struct decoder {
 int decoder_init(struct decoder *d);
 void decoder_fini(struct decoder *d);
 
+/* The same in memory of its own. NULL: no memory. */
+struct decoder *decoder_new(void);
+void decoder_free(struct decoder *d);
+
 /* Reads the header of jpeg[size], which must stay until decoder_close(), and rejects what is unsupported. */
 enum decoder_result decoder_open(struct decoder *d, const uint8_t *jpeg, size_t size);
 
@@ -84,6 +89,10 @@ enum decoder_result decoder_start(struct decoder *d, unsigned scans_max, bool st
 
 /* Decodes up to so many rows of MCUs. */
 enum decoder_result decoder_advance(struct decoder *d, unsigned rows);
+
+/* Bytes of the file that are still to be read, which is how much work is left: what follows the last of them, the pass from
+ * coefficients to samples, takes a tenth of the time at most. After decoder_open(). */
+uint64_t decoder_bytes_left(const struct decoder *d);
 
 /* After DECODER_DONE. Padded; one reference, the caller's. */
 struct picture *decoder_take(struct decoder *d);

@@ -4,6 +4,8 @@
 #include "encoder.h"
 
 #include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <jerror.h>
@@ -32,11 +34,18 @@ static void on_message(j_common_ptr c, int level)
 	(void)level;
 }
 
+/* Photographs take a tenth of a byte per sample at usual qualities: few files will have to grow. */
+static size_t size_first(const struct encoder *e)
+{
+	return FILE_BYTES_MIN + e->icc_size + e->icc_size / 16 + (size_t)e->picture->width * (size_t)e->picture->height / 8;
+}
+
 static void file_start(j_compress_ptr c)
 {
-	struct encoder_file *f = &((struct encoder *)c->client_data)->file;
+	struct encoder *e = c->client_data;
+	struct encoder_file *f = &e->file;
 
-	f->data = pool_get_sized(f->size_first, &f->size);
+	f->data = pool_get_sized(size_first(e), &f->size);
 	if (!f->data)
 		ERREXIT1(c, JERR_OUT_OF_MEMORY, 0);
 	f->mgr.next_output_byte = f->data;
@@ -69,54 +78,83 @@ static void file_end(j_compress_ptr c)
 
 /* ---- encoding ------------------------------------------------------------------------------------- */
 
-static void write_rows(struct jpeg_compress_struct *out, const struct picture *p)
+static void start(struct encoder *e)
+{
+	struct jpeg_compress_struct *out = &e->out;
+
+	out->image_width = (JDIMENSION)e->picture->width;
+	out->image_height = (JDIMENSION)e->picture->height;
+	jpeg_start_compress(out, TRUE);
+	if (e->icc_size)
+		jpeg_write_icc_profile(out, e->icc, (unsigned)e->icc_size);
+	e->is_started = true;
+}
+
+/* One row of MCUs. Below the picture its last line is repeated. */
+static void write_row(struct jpeg_compress_struct *out, const struct picture *p)
 {
 	int mcu_rows = p->plane_count == 1 ? MCU_ROWS_GREY : MCU_ROWS_COLOR;
 	JSAMPROW rows[3][MCU_ROWS_COLOR];
 	JSAMPARRAY planes[3] = {rows[0], rows[1], rows[2]};
 
-	while (out->next_scanline < out->image_height) {
-		for (unsigned c = 0; c < p->plane_count; c++) {
-			const struct plane *q = &p->plane[c];
-			int high = c ? MCU_ROWS_COLOR / 2 : mcu_rows;
-			int first = (int)out->next_scanline / mcu_rows * high;
+	for (unsigned c = 0; c < p->plane_count; c++) {
+		const struct plane *q = &p->plane[c];
+		int high = c ? MCU_ROWS_COLOR / 2 : mcu_rows;
+		int first = (int)out->next_scanline / mcu_rows * high;
 
-			for (int i = 0; i < high; i++) {
-				int row = first + i < q->height ? first + i : q->height - 1;
+		for (int i = 0; i < high; i++) {
+			int row = first + i < q->height ? first + i : q->height - 1;
 
-				rows[c][i] = q->data + row * q->stride;
-			}
+			rows[c][i] = q->data + row * q->stride;
 		}
-		jpeg_write_raw_data(out, planes, (JDIMENSION)mcu_rows);
 	}
+	jpeg_write_raw_data(out, planes, (JDIMENSION)mcu_rows);
 }
 
-int encoder_encode(struct encoder *e, unsigned index, const struct picture *p, const uint8_t *icc, size_t icc_size,
-                   uint8_t **data, size_t *size)
+static int advance(struct encoder *e, unsigned rows)
 {
-	struct jpeg_compress_struct *out = &e->out[index][p->plane_count == 3];
+	if (!e->is_started)
+		start(e);
+	for (; rows > 0 && e->out.next_scanline < e->out.image_height; rows--)
+		write_row(&e->out, e->picture);
+	if (e->out.next_scanline < e->out.image_height)
+		return 1;
+	jpeg_finish_compress(&e->out);
+	return 0;
+}
 
-	assert(index < e->quality_count && (p->plane_count == 1 || p->plane_count == 3));
-	e->file.data = NULL;
-	/* Photographs take a tenth of a byte per sample at usual qualities: few will have to grow. */
-	e->file.size_first = FILE_BYTES_MIN + icc_size + icc_size / 16 + (size_t)p->width * (size_t)p->height / 8;
-	if (setjmp(e->errors.failed)) {
-		int message = e->errors.mgr.msg_code;
+int encoder_advance(struct encoder *e, unsigned rows)
+{
+	if (setjmp(e->errors.failed))
+		return e->errors.mgr.msg_code == JERR_OUT_OF_MEMORY ? -ENOMEM : -EINVAL;
+	return advance(e, rows);
+}
 
-		jpeg_abort_compress(out);
-		pool_put(e->file.data);
-		return message == JERR_OUT_OF_MEMORY ? -ENOMEM : -EINVAL;
-	}
-	out->image_width = (JDIMENSION)p->width;
-	out->image_height = (JDIMENSION)p->height;
-	jpeg_start_compress(out, TRUE);
-	if (icc_size)
-		jpeg_write_icc_profile(out, icc, (unsigned)icc_size);
-	write_rows(out, p);
-	jpeg_finish_compress(out);
+unsigned encoder_lines_left(const struct encoder *e)
+{
+	unsigned height = (unsigned)e->picture->height;
+
+	/* libjpeg counts whole rows of MCUs */
+	return e->out.next_scanline < height ? height - e->out.next_scanline : 0;
+}
+
+void encoder_take(struct encoder *e, uint8_t **data, size_t *size)
+{
+	assert(e->file.data);
 	*data = e->file.data;
 	*size = e->file.size;
-	return 0;
+	e->file.data = NULL;
+}
+
+int encoder_encode(unsigned quality, const struct picture *p, const uint8_t *icc, size_t icc_size, uint8_t **data, size_t *size)
+{
+	struct encoder *e = encoder_new(quality, p, icc, icc_size);
+	int err = e ? encoder_advance(e, UINT_MAX) : -ENOMEM;
+
+	if (!err)
+		encoder_take(e, data, size);
+	encoder_free(e);
+	return err;
 }
 
 uint64_t encoder_bytes(unsigned quality, unsigned plane_count, int width, int height, size_t icc_size)
@@ -131,8 +169,18 @@ uint64_t encoder_bytes(unsigned quality, unsigned plane_count, int width, int he
 
 /* ---- life ----------------------------------------------------------------------------------------- */
 
-static void compress_setup(struct encoder *e, struct jpeg_compress_struct *out, unsigned quality, int is_color)
+static void setup(struct encoder *e, unsigned quality)
 {
+	struct jpeg_compress_struct *out = &e->out;
+	bool is_color = e->picture->plane_count == 3;
+
+	out->err = jpeg_std_error(&e->errors.mgr);
+	out->client_data = e;
+	e->errors.mgr.error_exit = on_error;
+	e->errors.mgr.emit_message = on_message;
+	e->file.mgr.init_destination = file_start;
+	e->file.mgr.empty_output_buffer = file_grow;
+	e->file.mgr.term_destination = file_end;
 	jpeg_create_compress(out);
 	out->dest = &e->file.mgr;
 	out->input_components = is_color ? 3 : 1;
@@ -143,36 +191,36 @@ static void compress_setup(struct encoder *e, struct jpeg_compress_struct *out, 
 	out->dct_method = JDCT_ISLOW;
 }
 
-int encoder_init(struct encoder *e, const unsigned *quality, unsigned quality_count)
+static bool try_setup(struct encoder *e, unsigned quality)
 {
-	assert(quality_count <= ENCODER_QUALITY_MAX);
-	memset(e, 0, sizeof(*e));
-	jpeg_std_error(&e->errors.mgr);
-	e->errors.mgr.error_exit = on_error;
-	e->errors.mgr.emit_message = on_message;
-	e->file.mgr.init_destination = file_start;
-	e->file.mgr.empty_output_buffer = file_grow;
-	e->file.mgr.term_destination = file_end;
-	e->quality_count = quality_count;
-	if (setjmp(e->errors.failed)) {
-		encoder_fini(e);
-		return -ENOMEM;
-	}
-	for (unsigned i = 0; i < quality_count; i++)
-		for (int is_color = 0; is_color < 2; is_color++) {
-			struct jpeg_compress_struct *out = &e->out[i][is_color];
-
-			out->err = &e->errors.mgr;
-			out->client_data = e;
-			compress_setup(e, out, quality[i], is_color);
-		}
-	return 0;
+	if (setjmp(e->errors.failed))
+		return false;
+	setup(e, quality);
+	return true;
 }
 
-void encoder_fini(struct encoder *e)
+struct encoder *encoder_new(unsigned quality, const struct picture *p, const uint8_t *icc, size_t icc_size)
 {
-	for (unsigned i = 0; i < e->quality_count; i++)
-		for (int is_color = 0; is_color < 2; is_color++)
-			jpeg_destroy_compress(&e->out[i][is_color]);
-	e->quality_count = 0;
+	struct encoder *e = calloc(1, sizeof(*e));
+
+	assert(p->plane_count == 1 || p->plane_count == 3);
+	if (!e)
+		return NULL;
+	e->picture = p;
+	e->icc = icc;
+	e->icc_size = icc_size;
+	if (!try_setup(e, quality)) {
+		encoder_free(e);
+		return NULL;
+	}
+	return e;
+}
+
+void encoder_free(struct encoder *e)
+{
+	if (!e)
+		return;
+	jpeg_destroy_compress(&e->out);
+	pool_put(e->file.data);
+	free(e);
 }

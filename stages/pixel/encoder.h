@@ -1,14 +1,20 @@
 /*
- * encoder.h - planes to JPEG files.
+ * encoder.h - planes to a JPEG file, in steps, each of which may be the last for a while.
  *
- * Baseline with the standard Huffman tables, 4:2:0 or grey. One libjpeg object for each quality and each of colour and
- * grey, set up once: reconfiguring one costs time, and switching its table options off again corrupts files. An encoder
- * belongs to one thread.
+ *	encoder_new()      for one picture
+ *	encoder_advance()  encodes some rows; again while it says that there is more
+ *	encoder_take()     the file is the caller's
+ *	encoder_free()     at any time
+ *
+ * Baseline with the standard Huffman tables, 4:2:0 or grey. One libjpeg object for each file: making one takes 1 us, while
+ * reconfiguring one for other parameters costs time too, and switching its table options off again corrupts files. An
+ * encoder belongs to one thread at a time, and between two steps it may go to another.
  */
 #ifndef DARKROOM_ENCODER_H
 #define DARKROOM_ENCODER_H
 
 #include <setjmp.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -17,9 +23,8 @@
 
 struct picture;
 
-#define ENCODER_QUALITY_MAX 16
-
 struct encoder {
+	struct jpeg_compress_struct out;
 	struct encoder_errors {
 		struct jpeg_error_mgr mgr;
 		jmp_buf failed;
@@ -27,22 +32,33 @@ struct encoder {
 	struct encoder_file {
 		struct jpeg_destination_mgr mgr;
 		uint8_t *data; /* pool memory */
-		size_t size, size_first;
+		size_t size;
 	} file;
-	unsigned quality_count;
-	struct jpeg_compress_struct out[ENCODER_QUALITY_MAX][2]; /* [1]: colour */
+	const struct picture *picture; /* borrowed, as is the profile */
+	const uint8_t *icc;
+	size_t icc_size;
+	bool is_started;
 };
 
-/* One entry per quality (1..100). 0 or -ENOMEM. */
-int encoder_init(struct encoder *e, const unsigned *quality, unsigned quality_count);
-void encoder_fini(struct encoder *e);
-
 /*
- * Encodes the picture (grey or 4:2:0, padded, only read) with the quality of this index, and with the ICC profile if
- * there is one. 0, and *data of *size bytes is the caller's, pool memory; or -ENOMEM, or -EINVAL if libjpeg refuses.
+ * For a picture (grey or 4:2:0, padded, only read), at a quality of 1..100, with an ICC profile if icc_size is not 0.
+ * Picture and profile must stay until encoder_free(). NULL: no memory.
  */
-int encoder_encode(struct encoder *e, unsigned index, const struct picture *p, const uint8_t *icc, size_t icc_size,
-                   uint8_t **data, size_t *size);
+struct encoder *encoder_new(unsigned quality, const struct picture *p, const uint8_t *icc, size_t icc_size);
+void encoder_free(struct encoder *e);
+
+/* Encodes up to so many rows of MCUs. 1: there is more to do; 0: the file is ready; -ENOMEM, or -EINVAL if libjpeg refuses: then
+ * it can only be freed. */
+int encoder_advance(struct encoder *e, unsigned rows);
+
+/* Lines of the picture that are still to be encoded. */
+unsigned encoder_lines_left(const struct encoder *e);
+
+/* After 0: *data of *size bytes is the caller's, pool memory. */
+void encoder_take(struct encoder *e, uint8_t **data, size_t *size);
+
+/* All of it at one go. 0 and the file, or -ENOMEM or -EINVAL. */
+int encoder_encode(unsigned quality, const struct picture *p, const uint8_t *icc, size_t icc_size, uint8_t **data, size_t *size);
 
 /* What a file of this picture is expected to take at most while it is made. Random noise at quality 100 fits. */
 uint64_t encoder_bytes(unsigned quality, unsigned plane_count, int width, int height, size_t icc_size);

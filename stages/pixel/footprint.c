@@ -12,7 +12,7 @@
 #include "../stages.h"
 #include "encoder.h"
 #include "orient.h"
-#include "resample.h"
+#include "picture_job.h"
 
 /* The pool rounds up to classes of a quarter octave, and its smallest buffer has a page. */
 #define POOL_BYTES_MIN 4096

@@ -5,17 +5,14 @@
  * of its own: mirroring is in the weights, transposing in the way out of the resampler. Colour spaces other than grey
  * and YCbCr are converted at the small size.
  */
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include <jpeglib.h>
 
-#include "color.h"
 #include "orient.h"
-#include "picture.h"
-#include "resample.h"
+#include "picture_job.h"
 
 static bool is_same(double a, double b)
 {
@@ -59,67 +56,55 @@ static bool is_same_shape(const struct plane_shape *a, const struct plane_shape 
 	       is_same(a->real_height, b->real_height);
 }
 
-static int scale_plane(const struct resampler *r, const struct plane *src, struct orient orient, struct plane *dst)
+/* A pass that scales src to the shape of dst. */
+static void add_pass(struct picture_job *job, const struct plane *src, struct orient orient, struct plane *dst)
 {
+	struct pass *pass = &job->pass[job->pass_count++];
 	struct plane_shape from = shape_of(src), to = shape_of(dst);
-	struct filter x, y;
 
-	if (is_upright(orient) && is_same_shape(&from, &to)) {
-		for (int line = 0; line < src->height; line++)
-			memcpy(dst->data + line * dst->stride, src->data + line * src->stride, (size_t)src->width);
-		return 0;
-	}
-	scale_filters(&from, &to, orient, &x, &y);
-	return resample_plane(r, src, &x, &y, orient.transpose, dst);
+	*pass = (struct pass){.kind = PASS_COPY, .src = src, .dst = dst};
+	if (is_upright(orient) && is_same_shape(&from, &to))
+		return;
+	pass->kind = PASS_RESAMPLE;
+	pass->transpose = orient.transpose;
+	scale_filters(&from, &to, orient, &pass->x, &pass->y);
 }
 
-static int scale_planes(const struct resampler *r, const struct picture *src, struct orient orient, struct picture *dst)
+static void add_passes(struct picture_job *job, const struct picture *src, struct orient orient, struct picture *dst)
 {
-	int err = 0;
-
-	for (unsigned c = 0; c < dst->plane_count && !err; c++)
-		err = scale_plane(r, &src->plane[c], orient, &dst->plane[c]);
-	return err;
+	for (unsigned c = 0; c < dst->plane_count; c++)
+		add_pass(job, &src->plane[c], orient, &dst->plane[c]);
 }
 
-/* full: RGB, CMYK or YCCK, of dst's size. Its chroma is made at full size and then halved. */
-static int convert(const struct resampler *r, const struct picture *full, struct picture *dst)
-{
-	const struct orient upright = {false, false, false};
-	struct plane_shape shape[2];
-	struct picture *chroma;
-	int err;
-
-	picture_shapes(&shape[0], 1, dst->width, dst->height);
-	shape[1] = shape[0];
-	chroma = picture_new(shape, 2, JCS_UNKNOWN);
-	if (!chroma)
-		return -ENOMEM;
-	color_to_ycc(full, &dst->plane[0], &chroma->plane[0], &chroma->plane[1]);
-	err = scale_plane(r, &chroma->plane[0], upright, &dst->plane[1]);
-	if (!err)
-		err = scale_plane(r, &chroma->plane[1], upright, &dst->plane[2]);
-	picture_unref(chroma);
-	return err;
-}
-
-static int scale_and_convert(const struct resampler *r, const struct picture *src, struct orient orient, struct picture *dst)
+/* Between RGB, CMYK or YCCK and the result: the same at the result's size, and its chroma before it is halved. */
+static bool make_between(struct picture_job *job, const struct picture *src)
 {
 	struct plane_shape shape[PLANE_MAX];
-	struct picture *full;
-	int err;
+	struct picture *full, *chroma;
 
-	for (unsigned c = 0; c < src->plane_count; c++)
-		picture_shapes(&shape[c], 1, dst->width, dst->height);
-	full = picture_new(shape, src->plane_count, src->color_space);
-	if (!full)
-		return -ENOMEM;
+	for (unsigned c = 0; c < PLANE_MAX; c++)
+		picture_shapes(&shape[c], 1, job->result->width, job->result->height);
+	full = job->between[0] = picture_new(shape, src->plane_count, src->color_space);
+	chroma = job->between[1] = picture_new(shape, 2, JCS_UNKNOWN);
+	if (!full || !chroma)
+		return false;
 	full->is_inverted = src->is_inverted;
-	err = scale_planes(r, src, orient, full);
-	if (!err)
-		err = convert(r, full, dst);
-	picture_unref(full);
-	return err;
+	return true;
+}
+
+static bool add_conversion(struct picture_job *job, const struct picture *src, struct orient orient)
+{
+	const struct orient upright = {false, false, false};
+	struct picture *dst = job->result;
+
+	if (!make_between(job, src))
+		return false;
+	add_passes(job, src, orient, job->between[0]);
+	job->pass[job->pass_count++] =
+		(struct pass){.kind = PASS_CONVERT, .src = &job->between[0]->plane[0], .dst = &dst->plane[0]};
+	for (unsigned c = 1; c < dst->plane_count; c++)
+		add_pass(job, &job->between[1]->plane[c - 1], upright, &dst->plane[c]);
+	return true;
 }
 
 static bool is_ready(const struct picture *src, const struct plane_shape *shape, struct orient orient)
@@ -134,32 +119,42 @@ static bool is_ready(const struct picture *src, const struct plane_shape *shape,
 	return is_ready;
 }
 
-struct picture *picture_scale(const struct resampler *r, struct picture *src, int width, int height, unsigned exif)
+/* The result's planes and the passes that make them. False: no memory. */
+static bool plan_passes(struct picture_job *job, const struct picture *src, const struct plane_shape *shape, struct orient orient)
 {
 	unsigned plane_count = src->plane_count == 1 ? 1 : 3;
+
+	job->result = picture_new(shape, plane_count, plane_count == 1 ? JCS_GRAYSCALE : JCS_YCbCr);
+	if (!job->result)
+		return false;
+	if (!is_ready_space(src->color_space))
+		return add_conversion(job, src, orient);
+	add_passes(job, src, orient, job->result);
+	return true;
+}
+
+struct picture_job *picture_scale_begin(struct picture *src, int width, int height, unsigned exif)
+{
+	struct picture_job *job = picture_job_new();
 	struct orient orient = orient_of(exif);
 	struct plane_shape shape[PLANE_MAX];
-	struct picture *dst;
-	int err;
 
+	if (!job)
+		return NULL;
 	picture_shapes(shape, PLANE_MAX, width, height);
 	if (is_ready(src, shape, orient)) {
 		picture_ref(src);
-		return src;
-	}
-	dst = picture_new(shape, plane_count, plane_count == 1 ? JCS_GRAYSCALE : JCS_YCbCr);
-	if (!dst)
-		return NULL;
-	if (is_ready_space(src->color_space))
-		err = scale_planes(r, src, orient, dst);
-	else
-		err = scale_and_convert(r, src, orient, dst);
-	if (err) {
-		picture_unref(dst);
+		job->result = src;
+	} else if (!plan_passes(job, src, shape, orient)) {
+		picture_job_free(job);
 		return NULL;
 	}
-	picture_pad(dst);
-	return dst;
+	return job;
+}
+
+struct picture *picture_scale(const struct resampler *r, struct picture *src, int width, int height, unsigned exif)
+{
+	return picture_job_finish(picture_scale_begin(src, width, height, exif), r);
 }
 
 /* Scratch is counted for every plane, because the pool keeps what one plane has used and the next may not want. */

@@ -17,12 +17,6 @@
 /* Rows of the scratch must not fall into one set of the cache either. */
 #define PITCH_ODD 32
 
-struct scratch {
-	uint8_t *weights_x, *weights_y;
-	int16_t *rows, *tile;
-	uint8_t *columns;
-};
-
 void resampler_init(struct resampler *r)
 {
 	r->kernel = kernel_at(0);
@@ -46,17 +40,6 @@ uint64_t resample_bytes(const struct filter *x, const struct filter *y)
 	return weights_bytes(x) + weights_bytes(y) + 2 * rows_pitch(x) * KERNEL_TILE * sizeof(int16_t) + columns;
 }
 
-static void scratch_divide(struct scratch *s, uint8_t *memory, const struct filter *x, const struct filter *y)
-{
-	uint64_t rows = rows_pitch(x) * KERNEL_TILE;
-
-	s->weights_x = memory;
-	s->weights_y = s->weights_x + weights_bytes(x);
-	s->rows = (int16_t *)(void *)(s->weights_y + weights_bytes(y));
-	s->tile = s->rows + rows;
-	s->columns = (uint8_t *)(s->tile + rows);
-}
-
 /* The tile holds columns of the picture as rows: they are copied out as they are. */
 static void transpose_tile(const uint8_t *columns, int width, int row_count, uint8_t *dst, ptrdiff_t stride)
 {
@@ -64,13 +47,10 @@ static void transpose_tile(const uint8_t *columns, int width, int row_count, uin
 		memcpy(dst + x * stride, columns + x * KERNEL_TILE, (size_t)row_count);
 }
 
-int resample_plane(const struct resampler *r, const struct plane *src, const struct filter *x, const struct filter *y,
-                   bool transpose, struct plane *dst)
+int resampling_begin(struct resampling *g, const struct resampler *r, const struct plane *src, const struct filter *x,
+                     const struct filter *y, bool transpose, struct plane *dst)
 {
-	const struct kernel *kernel = r->kernel;
-	ptrdiff_t pitch = (ptrdiff_t)rows_pitch(x);
-	struct weights wx, wy;
-	struct scratch s;
+	uint64_t rows = rows_pitch(x) * KERNEL_TILE;
 	uint8_t *memory = pool_get((size_t)resample_bytes(x, y));
 
 	if (!memory)
@@ -78,22 +58,38 @@ int resample_plane(const struct resampler *r, const struct plane *src, const str
 	assert(x->in == src->width && y->in == src->height);
 	assert(x->out == (transpose ? dst->height : dst->width));
 	assert(y->out == (transpose ? dst->width : dst->height));
-	scratch_divide(&s, memory, x, y);
-	weights_make(&wx, x, &r->curves, s.weights_x);
-	weights_make(&wy, y, &r->curves, s.weights_y);
-	for (int top = 0; top < wy.out; top += KERNEL_TILE) {
-		int n = wy.out - top < KERNEL_TILE ? wy.out - top : KERNEL_TILE;
-
-		for (int i = 0; i < n; i++)
-			kernel->vertical(src->data + wy.first[top + i] * src->stride, src->stride, src->width,
-			                 wy.w + (ptrdiff_t)(top + i) * wy.taps, wy.taps, s.rows + i * pitch);
-		kernel->into_tile(s.rows, pitch, src->width, n, s.tile);
-		kernel->horizontal(s.tile, &wx, s.columns);
-		if (transpose)
-			transpose_tile(s.columns, wx.out, n, dst->data + top, dst->stride);
-		else
-			kernel->out_of_tile(s.columns, wx.out, n, dst->data + top * dst->stride, dst->stride);
-	}
-	pool_put(memory);
+	*g = (struct resampling){.kernel = r->kernel, .src = src, .dst = dst, .transpose = transpose, .memory = memory};
+	weights_make(&g->x, x, &r->curves, memory);
+	memory += weights_bytes(x);
+	weights_make(&g->y, y, &r->curves, memory);
+	memory += weights_bytes(y);
+	g->rows = (int16_t *)(void *)memory;
+	g->tile = g->rows + rows;
+	g->columns = (uint8_t *)(g->tile + rows);
 	return 0;
+}
+
+void resampling_tile(const struct resampling *g, int top)
+{
+	const struct kernel *kernel = g->kernel;
+	const struct plane *src = g->src;
+	struct plane *dst = g->dst;
+	ptrdiff_t pitch = (g->tile - g->rows) / KERNEL_TILE;
+	int n = g->y.out - top < KERNEL_TILE ? g->y.out - top : KERNEL_TILE;
+
+	for (int i = 0; i < n; i++)
+		kernel->vertical(src->data + g->y.first[top + i] * src->stride, src->stride, src->width,
+		                 g->y.w + (ptrdiff_t)(top + i) * g->y.taps, g->y.taps, g->rows + i * pitch);
+	kernel->into_tile(g->rows, pitch, src->width, n, g->tile);
+	kernel->horizontal(g->tile, &g->x, g->columns);
+	if (g->transpose)
+		transpose_tile(g->columns, g->x.out, n, dst->data + top, dst->stride);
+	else
+		kernel->out_of_tile(g->columns, g->x.out, n, dst->data + top * dst->stride, dst->stride);
+}
+
+void resampling_end(struct resampling *g)
+{
+	pool_put(g->memory);
+	g->memory = NULL;
 }

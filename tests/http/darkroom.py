@@ -1,6 +1,7 @@
 """A real daemon under test: started on a free port with a store of its own, watched, stopped and asked for its exit
 status. Sanitizer builds report through that status and through standard error, so every stop is also the check for
-leaks and races. Environment: DARKROOMD (binary), DARKROOM_POLICY, DARKROOM_SLOW (factor for all timeouts)."""
+leaks and races. Environment: DARKROOMD (binary), DARKROOM_POLICY, DARKROOM_SETTINGS (more settings, SECTION.KEY=VALUE, with
+spaces between them), DARKROOM_SLOW (factor for all timeouts)."""
 
 import os
 import pathlib
@@ -16,6 +17,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 BINARY = pathlib.Path(os.environ.get("DARKROOMD", ROOT / "build" / "darkroomd")).resolve()
 CONFIG = ROOT / "conf" / "darkroomd.ini"
 POLICY = os.environ.get("DARKROOM_POLICY", "")
+SETTINGS = os.environ.get("DARKROOM_SETTINGS", "").split()
 PER_CONNECTION = POLICY == "thread-per-connection"
 
 _code = BINARY.read_bytes() if BINARY.exists() else b""
@@ -63,12 +65,13 @@ def overrides(*settings):
 
 
 class Daemon:
-    def __init__(self, store, *settings, config=CONFIG, listen="127.0.0.1:0", wait=True):
+    def __init__(self, store, *settings, config=CONFIG, listen="127.0.0.1:0", policy=POLICY, wait=True):
         self.store = pathlib.Path(store)
         defaults = [f"server.listen={listen}", f"server.root={self.store}"]
-        if POLICY:
-            defaults.append(f"scheduler.policy={POLICY}")
-        if PER_CONNECTION:
+        if policy:
+            defaults.append(f"scheduler.policy={policy}")
+        defaults += SETTINGS
+        if policy == "thread-per-connection":
             defaults.append("scheduler.threads=32")
         self.stopped = False
         self.lines = []

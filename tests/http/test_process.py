@@ -110,7 +110,7 @@ def test_every_key_is_validated(tmp_path, index, section, key, bad):
     ("[limits]\n\n\nparts = many\n", 4, "many"), ("[limits]\npixels = 10X\n", 2, "10X"),
     ("[limits]\nheader_timeout = 10\n[limits]\nbody_timeout = ten\n", 4, "ten"),
     ("[scheduler]\npolicy = best\n", 2, "best"), ("[stage.blur]\nkind = own\n", 2, "own"),
-    ("[stage.nonsense]\nkind = shared\n", (1, 2), "nonsense"), ("[stage.blur]\nthreads = 2\n", 2, "threads"),
+    ("[stage.nonsense]\nkind = shared\n", (1, 2), "nonsense"), ("[stage.blur]\nthreads = 65\n", 2, "65"),
     ("[variant.a]\noperations = scale 1x1 inside\nquality = 0\n", 3, "quality"),
     ("[variant.a]\noperations = turn 90\nquality = 80\n", 2, "turn"),
     ("[variant.a]\noperations = scale axb inside\nquality = 80\n", 2, "axb"),
@@ -229,7 +229,7 @@ def test_log_level(start):
 
 @pytest.mark.skipif(IS_SANITIZED, reason="says nothing about the product")
 def test_start_takes_less_than_100_ms(start):
-    assert min(start().ready_time for _ in range(3)) < slow(0.1)
+    assert any(start().ready_time < 0.1 for _ in range(10))
 
 
 # ---- stop ----

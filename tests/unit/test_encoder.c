@@ -14,12 +14,10 @@
 #include "../../src/mem/pool.h"
 #include "../../stages/pixel/encoder.h"
 #include "../../stages/pixel/metadata.h"
-#include "../../stages/pixel/picture.h"
-#include "../../stages/pixel/resample.h"
+#include "../../stages/pixel/picture_job.h"
 #include "jpeg_structures.h"
 
 static struct decoder decoder;
-static struct encoder encoder;
 
 static struct picture *drawn(int width, int height, unsigned plane_count)
 {
@@ -45,7 +43,7 @@ static void check_round_trip(int width, int height, unsigned plane_count)
 	size_t size;
 	double sum = 0;
 
-	assert_int_equal(encoder_encode(&encoder, 0, p, NULL, 0, &data, &size), 0);
+	assert_int_equal(encoder_encode(100, p, NULL, 0, &data, &size), 0);
 	assert_true(size <= encoder_bytes(100, plane_count, width, height, 0));
 	back = decode_to(&decoder, data, size, width, height, 1, true);
 	if (!back)
@@ -94,7 +92,7 @@ static void noise_grows_the_file(void **state)
 			p->plane[c].data[i] = seed >> 31 ? 255 : 0; /* nothing is worse to encode */
 		}
 	for (unsigned q = 0; q < 2; q++) {
-		assert_int_equal(encoder_encode(&encoder, q, p, NULL, 0, &data, &size), 0);
+		assert_int_equal(encoder_encode(q ? 75 : 100, p, NULL, 0, &data, &size), 0);
 		print_message("noise: %.2f bytes per sample\n", (double)size / (640 * 480 * 1.5));
 		if (q == 0)
 			assert_true(size <= encoder_bytes(100, 3, 640, 480, 0));
@@ -136,7 +134,7 @@ static void profiles_go_through_if_they_fit(void **state)
 		assert_int_equal(metadata_copy_icc(&m, ICC_RGB, &kept, &kept_size), 0);
 		assert_int_equal(kept_size, n);
 		assert_memory_equal(kept, icc, n);
-		assert_int_equal(encoder_encode(&encoder, 1, p, kept, kept_size, &data, &data_size), 0);
+		assert_int_equal(encoder_encode(75, p, kept, kept_size, &data, &data_size), 0);
 		free(kept);
 		metadata_read(&m, data, data_size);
 		assert_int_equal(metadata_copy_icc(&m, ICC_RGB, &kept, &kept_size), 0);
@@ -169,19 +167,15 @@ struct job {
 static void *encode_and_scale(void *arg)
 {
 	struct job *job = arg;
-	static const unsigned quality[] = {80};
-	struct encoder *e = malloc(sizeof(*e));
 	struct resampler *r = malloc(sizeof(*r));
 
 	resampler_init(r);
-	if (encoder_init(e, quality, 1) || encoder_encode(e, 0, job->picture, NULL, 0, &job->data, &job->size))
+	if (encoder_encode(80, job->picture, NULL, 0, &job->data, &job->size))
 		abort();
 	for (unsigned exif = 1; exif <= 8; exif++)
 		picture_unref(picture_scale(r, job->picture, 50, 50, exif));
 	picture_unref(picture_blur(r, job->picture, 5));
 	picture_unref(job->picture);
-	encoder_fini(e);
-	free(e);
 	free(r);
 	pool_thread_fini();
 	pool_fini();
@@ -215,10 +209,9 @@ static void pictures_are_shared_by_threads(void **state)
 
 static int setup(void **state)
 {
-	static const unsigned quality[] = {100, 75};
 
 	(void)state;
-	return decoder_init(&decoder) || encoder_init(&encoder, quality, 2);
+	return decoder_init(&decoder);
 }
 
 static int teardown(void **state)
@@ -227,7 +220,6 @@ static int teardown(void **state)
 
 	(void)state;
 	decoder_fini(&decoder);
-	encoder_fini(&encoder);
 	pool_usage(&used, &kept);
 	assert_int_equal(used, 0);
 	pool_thread_fini();

@@ -15,14 +15,12 @@
 #include "../../src/mem/pool.h"
 #include "../../stages/pixel/encoder.h"
 #include "../../stages/pixel/footprint.h"
-#include "../../stages/pixel/picture.h"
-#include "../../stages/pixel/resample.h"
+#include "../../stages/pixel/picture_job.h"
 #include "../../stages/plan.h"
 #include "../../stages/stages.h"
 #include "jpeg_structures.h"
 
 static struct decoder decoder;
-static struct encoder encoder;
 static struct resampler resampler;
 static struct conf conf;
 static struct plan plan;
@@ -91,7 +89,7 @@ static int64_t run_plan(const uint8_t *jpeg, size_t size, int64_t *bound)
 		else if (s->stage == STAGE_BLUR)
 			result[i] = picture_blur(&resampler, in, s->sigma);
 		else
-			assert_int_equal(encoder_encode(&encoder, 0, in, NULL, 0, &file[i], &n), 0);
+			assert_int_equal(encoder_encode(80, in, NULL, 0, &file[i], &n), 0);
 		assert_true(result[i] || file[i]);
 		/* the pool still keeps the step's scratch */
 		if (heap_bytes() - before > most)
@@ -162,18 +160,16 @@ static void bombs_are_expensive(void **state)
 
 static int setup(void **state)
 {
-	static const unsigned quality[] = {80};
 
 	(void)state;
 	resampler_init(&resampler);
-	return decoder_init(&decoder) || encoder_init(&encoder, quality, 1);
+	return decoder_init(&decoder);
 }
 
 static int teardown(void **state)
 {
 	(void)state;
 	decoder_fini(&decoder);
-	encoder_fini(&encoder);
 	pool_thread_fini();
 	pool_fini();
 	return 0;

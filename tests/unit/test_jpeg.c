@@ -14,12 +14,10 @@
 #include "../../src/mem/pool.h"
 #include "../../stages/pixel/encoder.h"
 #include "../../stages/pixel/metadata.h"
-#include "../../stages/pixel/picture.h"
-#include "../../stages/pixel/resample.h"
+#include "../../stages/pixel/picture_job.h"
 #include "jpeg_structures.h"
 
 static struct decoder decoder;
-static struct encoder encoder;
 static struct resampler resampler;
 
 /* Brightness of the fixture's pixel when it is shown. */
@@ -326,7 +324,7 @@ static void run_everything(const uint8_t *jpeg, size_t size, bool stop)
 	size_fit(root->width, root->height, 40, 40, &w, &h);
 	p = picture_scale(&resampler, root, w, h, m.orientation);
 	blurred = picture_blur(&resampler, p, 2.5);
-	assert_int_equal(encoder_encode(&encoder, 0, blurred, NULL, 0, &data, &n), 0);
+	assert_int_equal(encoder_encode(100, blurred, NULL, 0, &data, &n), 0);
 	pool_put(data);
 	picture_unref(blurred);
 	picture_unref(p);
@@ -381,11 +379,10 @@ static void mutated_files_do_no_harm(void **state)
 
 static int setup(void **state)
 {
-	static const unsigned quality[] = {100, 75};
 
 	(void)state;
 	resampler_init(&resampler);
-	return decoder_init(&decoder) || encoder_init(&encoder, quality, 2);
+	return decoder_init(&decoder);
 }
 
 static int teardown(void **state)
@@ -394,7 +391,6 @@ static int teardown(void **state)
 
 	(void)state;
 	decoder_fini(&decoder);
-	encoder_fini(&encoder);
 	pool_usage(&used, &kept);
 	assert_int_equal(used, 0);
 	pool_thread_fini();

@@ -15,8 +15,7 @@
 #include "../../stages/pixel/decoder.h"
 #include "../../stages/pixel/metadata.h"
 #include "../../stages/pixel/orient.h"
-#include "../../stages/pixel/picture.h"
-#include "../../stages/pixel/resample.h"
+#include "../../stages/pixel/picture_job.h"
 #include "jpeg_fixture.h"
 
 static struct resampler resampler;

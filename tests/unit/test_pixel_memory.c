@@ -14,8 +14,7 @@
 #include "../../src/mem/pool.h"
 #include "../../stages/pixel/decoder.h"
 #include "../../stages/pixel/encoder.h"
-#include "../../stages/pixel/picture.h"
-#include "../../stages/pixel/resample.h"
+#include "../../stages/pixel/picture_job.h"
 #include "jpeg_fixture.h"
 
 /* We stand in for the pool, and have no memory from the request with the number fail_at on. */
@@ -44,7 +43,6 @@ void pool_put(void *buffer)
 }
 
 static struct decoder decoder;
-static struct encoder encoder;
 static struct resampler resampler;
 
 static struct picture *decode_all(const uint8_t *jpeg, size_t size)
@@ -78,7 +76,7 @@ static bool run(const uint8_t *jpeg, size_t size)
 	if (p)
 		blurred = picture_blur(&resampler, p, 6);
 	if (blurred)
-		err = encoder_encode(&encoder, 0, p, NULL, 0, &data, &n);
+		err = encoder_encode(100, p, NULL, 0, &data, &n);
 	if (err)
 		assert_int_equal(err, -ENOMEM);
 	else
@@ -98,12 +96,10 @@ static void every_request_may_fail(void **state)
 		{.name = "CMYK", .width = 200, .height = 120, .from = JCS_CMYK, .in = JCS_CMYK, .components = 4},
 		{.name = "grey", .width = 200, .height = 120, .from = JCS_GRAYSCALE, .in = JCS_GRAYSCALE, .components = 1},
 	};
-	static const unsigned quality[] = {100};
 
 	(void)state;
 	resampler_init(&resampler);
 	assert_int_equal(decoder_init(&decoder), 0);
-	assert_int_equal(encoder_init(&encoder, quality, 1), 0);
 	for (size_t i = 0; i < COUNT_OF(f); i++) {
 		size_t size;
 		uint8_t *jpeg = fixture_make(&f[i], &size);
@@ -114,7 +110,6 @@ static void every_request_may_fail(void **state)
 		free(jpeg);
 	}
 	decoder_fini(&decoder);
-	encoder_fini(&encoder);
 }
 
 int main(void)

@@ -25,19 +25,21 @@ static void keeps_order_and_bound(void **state)
 		assert_true(queue_is_empty(&q));
 		assert_null(queue_try_pop(&q));
 		for (int i = 0; i < 8; i++) {
-			assert_true(queue_try_push(&q, &ev[i]));
+			assert_true(queue_try_push(&q, &ev[i], 100u + (unsigned)i));
 			assert_false(queue_is_empty(&q));
 			assert_int_equal(queue_length(&q), i + 1);
 		}
-		assert_false(queue_try_push(&q, &ev[0]));
-		for (int i = 0; i < 8; i++)
+		assert_false(queue_try_push(&q, &ev[0], 0));
+		for (int i = 0; i < 8; i++) {
+			assert_int_equal(queue_head_stamp(&q), 100 + i);
 			assert_ptr_equal(queue_try_pop(&q), &ev[i]);
+		}
+		assert_true(queue_head_stamp(&q) == UINT64_MAX);
 	}
 	queue_fini(&q);
 }
 
 struct numbered {
-	struct event event;
 	unsigned producer, number;
 	_Atomic unsigned taken;
 };
@@ -55,7 +57,7 @@ static void *produce(void *arg)
 
 		n->producer = me;
 		n->number = i;
-		while (!queue_try_push(&shared, &n->event))
+		while (!queue_try_push(&shared, n, 0))
 			sched_yield();
 	}
 	return NULL;
@@ -69,13 +71,12 @@ static void *consume(void *arg)
 
 	(void)arg;
 	while (atomic_load(&left)) {
-		struct event *ev = queue_try_pop(&shared);
+		struct numbered *n = queue_try_pop(&shared);
 
-		if (!ev) {
+		if (!n) {
 			sched_yield();
 			continue;
 		}
-		struct numbered *n = (struct numbered *)(void *)ev;
 
 		atomic_fetch_add(&n->taken, 1);
 		atomic_fetch_sub(&left, 1);

@@ -14,8 +14,7 @@
 #include "../../src/check.h"
 #include "../../src/mem/pool.h"
 #include "../../stages/pixel/kernel.h"
-#include "../../stages/pixel/picture.h"
-#include "../../stages/pixel/resample.h"
+#include "../../stages/pixel/picture_job.h"
 
 static const double pi = 3.14159265358979323846;
 static struct resampler resampler;

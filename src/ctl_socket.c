@@ -1,0 +1,257 @@
+/* ctl_socket.c - the control socket: opening, peers, lines, answers. What commands do is ctl_command.c's matter. */
+#include "ctl_socket.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "check.h"
+#include "log.h"
+#include "reload.h"
+#include "text.h"
+
+#define BACKLOG 16
+#define ACCEPT_PAUSE_MS 50 /* when the system has no descriptor left */
+#define LISTENER UINT32_MAX
+
+/* ---- opening -------------------------------------------------------------------------------------- */
+
+static struct sockaddr_un address_of(const char *path)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+
+	memcpy(address.sun_path, path, strlen(path) + 1);
+	return address;
+}
+
+/* 0 if nobody listens at the path and it can be bound; -EADDRINUSE if a daemon does, -EEXIST if it is something else. */
+static int clear_path(const char *path)
+{
+	const struct sockaddr_un address = address_of(path);
+	struct stat st;
+
+	if (lstat(path, &st))
+		return errno == ENOENT ? 0 : -errno;
+	if (!S_ISSOCK(st.st_mode))
+		return -EEXIST;
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+	if (fd < 0)
+		return -errno;
+	/* EAGAIN: it listens, and has a queue. */
+	int err = connect(fd, (const struct sockaddr *)&address, sizeof address) == 0 || errno == EAGAIN ? -EADDRINUSE : -errno;
+
+	close(fd);
+	if (err != -ECONNREFUSED)
+		return err;
+	return unlink(path) ? -errno : 0;
+}
+
+static int listen_at(struct ctl_socket *s)
+{
+	const struct sockaddr_un address = address_of(s->path);
+	struct stat st;
+
+	s->listen_fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (s->listen_fd < 0)
+		return -errno;
+	/* The path gets the mode that the socket has when it is bound: there is no moment when others may use it. */
+	if (fchmod(s->listen_fd, 0600) || bind(s->listen_fd, (const struct sockaddr *)&address, sizeof address))
+		return -errno;
+	if (listen(s->listen_fd, BACKLOG) || lstat(s->path, &st)) {
+		int err = -errno;
+
+		unlink(s->path);
+		return err;
+	}
+	s->device = st.st_dev;
+	s->inode = st.st_ino;
+	return 0;
+}
+
+static int watch(struct ctl_socket *s, int fd, uint32_t who)
+{
+	struct epoll_event event = { .events = EPOLLIN, .data.u32 = who };
+
+	return epoll_ctl(s->fd, EPOLL_CTL_ADD, fd, &event) ? -errno : 0;
+}
+
+static const char *reason(int err)
+{
+	return err == -EADDRINUSE     ? "another daemon listens there"
+	       : err == -EEXIST       ? "it is there already, and is no socket"
+	       : err == -ENAMETOOLONG ? "longer than the path of a socket may be"
+	                              : strerror(-err);
+}
+
+int ctl_socket_open(struct ctl_socket *s, const struct conf *conf)
+{
+	bool is_wanted = strcmp(conf->server.control, "auto") != 0;
+
+	*s = (struct ctl_socket){ .fd = -1, .listen_fd = -1 };
+	for (unsigned i = 0; i < CTL_CLIENTS; i++)
+		s->client[i].fd = -1;
+	int err = ctl_path(conf, s->path);
+
+	if (!err && !*s->path)
+		return 0;
+	if (!err)
+		err = clear_path(s->path);
+	if (!err)
+		err = listen_at(s);
+	if (!err)
+		err = (s->fd = epoll_create1(EPOLL_CLOEXEC)) < 0 ? -errno : watch(s, s->listen_fd, LISTENER);
+	if (!err)
+		return 0;
+	log_write(is_wanted ? LOG_LEVEL_ERROR : LOG_LEVEL_WARNING, "no control socket at %s: %s", s->path, reason(err));
+	ctl_socket_close(s);
+	return is_wanted ? err : 0;
+}
+
+/* ---- clients -------------------------------------------------------------------------------------- */
+
+static void client_close(struct ctl_client *c)
+{
+	if (c->fd >= 0)
+		close(c->fd);
+	c->fd = -1;
+}
+
+/* An answer is shorter than a socket's buffer; what does not fit is lost, for nobody waits for a client. */
+static void answer(const struct ctl_client *c, enum ctl_status status, const struct text *message)
+{
+	struct text t;
+
+	text_init_growable(&t, CTL_ANSWER_MAX + 8);
+	text_printf(&t, "%d\n", (int)status);
+	text_put(&t, message->data, message->length);
+	if (send(c->fd, t.data, t.length, MSG_DONTWAIT | MSG_NOSIGNAL) != (ssize_t)t.length)
+		log_info("a client of the control socket did not take its answer");
+	text_fini(&t);
+}
+
+static void refuse(const struct ctl_client *c, const char *why)
+{
+	char data[256];
+	struct text message;
+
+	text_init(&message, data, sizeof data);
+	text_printf(&message, "%s\n", why);
+	answer(c, CTL_REFUSED, &message);
+}
+
+/* Reads on; carries out the command if its line is complete. The client is closed when it has its answer. */
+static void client_read(struct ctl_client *c, struct reload *r)
+{
+	ssize_t n = recv(c->fd, c->line + c->length, sizeof c->line - c->length, MSG_DONTWAIT);
+	struct text message;
+
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	if (n <= 0) {
+		client_close(c);
+		return;
+	}
+	c->length += (size_t)n;
+	char *end = memchr(c->line, '\n', c->length);
+
+	if (!end && c->length < sizeof c->line)
+		return;
+	if (end) {
+		*end = '\0';
+		log_info("control socket: %s", c->line);
+		text_init_growable(&message, CTL_ANSWER_MAX);
+		enum ctl_status status = ctl_command(r, c->line, &message);
+
+		answer(c, status, &message);
+		text_fini(&message);
+	} else {
+		refuse(c, "the command is too long");
+	}
+	client_close(c);
+}
+
+/* A free place, or that of the one whose turn it is to go. */
+static struct ctl_client *find_place(struct ctl_socket *s)
+{
+	for (unsigned i = 0; i < CTL_CLIENTS; i++)
+		if (s->client[i].fd < 0)
+			return &s->client[i];
+	struct ctl_client *c = &s->client[s->next];
+
+	s->next = (s->next + 1) % CTL_CLIENTS;
+	client_close(c);
+	return c;
+}
+
+/* The path's mode says the same; but a directory may have been given away, or root's socket passed on. */
+static bool is_allowed(int fd)
+{
+	struct ucred peer;
+	socklen_t length = sizeof peer;
+
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &length))
+		return false;
+	return peer.uid == 0 || peer.uid == geteuid();
+}
+
+static void client_accept(struct ctl_socket *s)
+{
+	int fd = accept4(s->listen_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+
+	if (fd < 0) {
+		if (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED)
+			return;
+		log_warning("the control socket cannot accept: %s", strerror(errno));
+		poll(NULL, 0, ACCEPT_PAUSE_MS); /* else it would be readable again at once */
+		return;
+	}
+	struct ctl_client *c = find_place(s);
+
+	c->fd = fd;
+	c->length = 0;
+	if (!is_allowed(fd)) {
+		log_warning("somebody else than root and the daemon's own user came to the control socket");
+		refuse(c, "only root and the daemon's own user may do this");
+		client_close(c);
+	} else if (watch(s, fd, (uint32_t)(c - s->client))) {
+		client_close(c);
+	}
+}
+
+/* ---- serving -------------------------------------------------------------------------------------- */
+
+void ctl_socket_serve(struct ctl_socket *s, struct reload *r)
+{
+	struct epoll_event event;
+
+	/* One at a time: a client may be closed, and its place taken, by what is done for another. */
+	if (epoll_wait(s->fd, &event, 1, 0) != 1)
+		return;
+	if (event.data.u32 == LISTENER)
+		client_accept(s);
+	else
+		client_read(&s->client[event.data.u32], r);
+}
+
+void ctl_socket_close(struct ctl_socket *s)
+{
+	struct stat st;
+
+	for (unsigned i = 0; i < CTL_CLIENTS; i++)
+		client_close(&s->client[i]);
+	/* Removed only if it is ours still. */
+	if (s->inode && lstat(s->path, &st) == 0 && st.st_dev == s->device && st.st_ino == s->inode)
+		unlink(s->path);
+	if (s->listen_fd >= 0)
+		close(s->listen_fd);
+	if (s->fd >= 0)
+		close(s->fd);
+	s->fd = s->listen_fd = -1;
+	s->inode = 0;
+}

@@ -1,0 +1,124 @@
+/* reload.c - from a configuration that was asked for to the one in force. Main thread. */
+#include "reload.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include "graph.h"
+#include "log.h"
+#include "options.h"
+#include "text.h"
+
+#define SAID_MAX ((size_t)64 << 10)
+
+static void say(struct text *said, enum log_level level, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+/* One line, to the log and to whoever asked. */
+static void say(struct text *said, enum log_level level, const char *format, ...)
+{
+	char line[2048];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(line, sizeof line, format, args);
+	va_end(args);
+	log_write(level, "%s", line);
+	text_printf(said, "%s\n", line);
+}
+
+/* Says every line of the text, with something behind it. */
+static void say_lines(struct text *said, enum log_level level, const char *lines, const char *end)
+{
+	while (*lines) {
+		size_t length = strcspn(lines, "\n");
+
+		say(said, level, "%.*s%s", (int)length, lines, end);
+		lines += length + (lines[length] == '\n');
+	}
+}
+
+void reload_log_level(const struct options *options, const struct conf *conf)
+{
+	log_set_level(options->quiet ? LOG_LEVEL_WARNING : (enum log_level)conf->server.log_level);
+}
+
+void reload_print(const struct reload *r, struct text *to)
+{
+	text_puts(to, "in force: ");
+	conf_print_live(&r->conf, to);
+}
+
+static void say_in_force(const struct reload *r, struct text *said)
+{
+	struct text line;
+
+	text_init_growable(&line, SAID_MAX);
+	reload_print(r, &line);
+	say(said, LOG_LEVEL_NOTICE, "%s", line.data);
+	text_fini(&line);
+}
+
+/* Goes by next as far as that is possible; names of keys that need a restart are appended to others. */
+static int apply(struct reload *r, const struct conf *next, struct text *others, struct text *said)
+{
+	struct conf changed = r->conf;
+	unsigned taken = conf_take_live(&changed, next, others);
+	int err = taken ? graph_switch(r->graph, &changed) : 0;
+
+	if (err) {
+		say(said, LOG_LEVEL_ERROR, "the change cannot be made, all stays as it was: %s", strerror(-err));
+		return err;
+	}
+	r->conf = changed;
+	reload_log_level(r->options, &r->conf);
+	return 0;
+}
+
+int reload_file(struct reload *r, struct text *said)
+{
+	struct text errors, others;
+	struct conf next;
+
+	text_init_growable(&errors, SAID_MAX);
+	text_init_growable(&others, SAID_MAX);
+	int err = r->load(r->options, &next, &errors);
+
+	if (err) {
+		say_lines(said, LOG_LEVEL_ERROR, errors.data, "");
+		say(said, LOG_LEVEL_ERROR, "the configuration is wrong, all stays as it was");
+	} else {
+		err = apply(r, &next, &others, said);
+	}
+	if (!err) {
+		say_lines(said, LOG_LEVEL_WARNING, others.data, " needs a restart: it stays as it was");
+		say_in_force(r, said);
+	}
+	text_fini(&others);
+	text_fini(&errors);
+	return err;
+}
+
+int reload_set(struct reload *r, const char *setting, struct text *said)
+{
+	struct conf next = r->conf;
+	struct text errors, others;
+
+	text_init_growable(&errors, SAID_MAX);
+	text_init_growable(&others, SAID_MAX);
+	int err = conf_change(&next, setting, &errors);
+
+	if (err)
+		say_lines(said, LOG_LEVEL_WARNING, errors.data, "");
+	else
+		err = apply(r, &next, &others, said);
+	if (!err && others.length) {
+		say_lines(said, LOG_LEVEL_WARNING, others.data, " needs a restart: set it in the configuration file");
+		err = -ENOTSUP;
+	}
+	if (!err)
+		say_in_force(r, said);
+	text_fini(&others);
+	text_fini(&errors);
+	return err;
+}

@@ -1,0 +1,41 @@
+/*
+ * reload.h - another configuration, taken up while the daemon serves.
+ *
+ * The struct conf that the daemon was started with is never written again, so that any thread may read it; of its live keys
+ * it tells only how they were at the start. What is in force of those is here, and with the main thread alone: it hands them
+ * to the graph, which passes them on to the workers. Main thread.
+ */
+#ifndef DARKROOM_RELOAD_H
+#define DARKROOM_RELOAD_H
+
+#include "conf.h"
+
+struct graph;
+struct options;
+struct text;
+
+struct reload {
+	const struct options *options; /* borrowed */
+	/* Reads the configuration anew and checks all of it; 0, or -errno with every problem as a line of errors. */
+	int (*load)(const struct options *options, struct conf *conf, struct text *errors);
+	struct graph *graph; /* borrowed */
+	struct conf conf;    /* in force */
+};
+
+/*
+ * Reads the file again, with the overrides of the command line on top, and goes by it as far as that needs no restart; what
+ * has been set by reload_set() is forgotten. All of it is logged, and appended to said as lines. 0, or -errno: then the
+ * configuration in force is the one of before.
+ */
+int reload_file(struct reload *r, struct text *said);
+
+/* Changes one key: setting is SECTION.KEY=VALUE. As above; -ENOTSUP if that key needs a restart. */
+int reload_set(struct reload *r, const char *setting, struct text *said);
+
+/* Appends what is in force, as one line without an end. */
+void reload_print(const struct reload *r, struct text *to);
+
+/* Sets the level that the configuration asks for, or -q. */
+void reload_log_level(const struct options *options, const struct conf *conf);
+
+#endif

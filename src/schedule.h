@@ -1,0 +1,71 @@
+/*
+ * schedule.h - who serves what, and how: made from the configuration as a whole, never changed once it is published.
+ *
+ * Every worker looks at the schedule of its graph between visits and adopts a new one there; that is how policy, threads,
+ * regimes and disciplines change while the daemon runs. Knows no thread and no queue.
+ */
+#ifndef DARKROOM_SCHEDULE_H
+#define DARKROOM_SCHEDULE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "conf.h"
+#include "event.h"
+#include "policy/policy.h"
+
+struct text;
+
+/* How long a visit lasts (Gordon 2010, table 3.1 and 2.4.2). */
+enum schedule_service {
+	SERVICE_EXHAUSTIVE = 1, /* until there is nothing left */
+	SERVICE_GATED,          /* what was there when it began (D-gated) */
+	SERVICE_N_GATED,        /* of that, at most n (T-gated(n)) */
+	SERVICE_TIME_GATED,     /* until its time is over */
+	SERVICE_CUTOFF          /* exhaustive, but an event that takes longer than its cutoff is set aside for a later visit
+	                         * (C-gated) */
+};
+
+struct stage_schedule {
+	enum schedule_service service;
+	unsigned events_max; /* n-gated */
+	uint64_t time_ns;    /* time-gated */
+	uint64_t cutoff_ns;  /* cutoff, else 0 */
+	bool use_stacks;     /* lcfs: events of the group's own workers go to their stacks */
+	bool by_size;        /* srpt: the shared queue serves the smallest first */
+	uint64_t threshold_events;      /* 0: none. More than this waiting interrupts a visit to another stage */
+	uint64_t threshold_interval_ns; /* 0: none. So does not having been visited for so long */
+	uint64_t may_visit;  /* bit i: worker i of the stage's group; not for the group of ports */
+	/* for SEDA's controllers */
+	unsigned threads_min, threads_max; /* of the pool; 0: its size stays as it is */
+	bool is_batch_controlled;          /* events_max is theirs */
+};
+
+struct schedule {
+	const struct policy_class *policy;
+	struct stage_schedule stage[STAGE_COUNT_MAX];
+	uint32_t pass_through;     /* bit i: stage i is called directly */
+	bool has_thresholds;
+	bool can_steal;            /* idle workers take from others' stacks */
+	bool is_backoff;           /* idle = backoff: sleeping by the clock instead of by the protocol of idle.h */
+	uint64_t spin_ns, age_ns;
+	unsigned worker_count;     /* of the main group that have stages to visit */
+	uint32_t visit_set[CONF_THREADS_MAX]; /* bit i: worker visits stage i */
+	bool is_bound;             /* workers to cores; pools of SEDA float */
+	bool is_one_connection_each; /* ports: thread-per-connection */
+	unsigned port_count, disk_count;
+	unsigned listener_count;   /* ports of policies other than thread-per-connection: one listener each */
+	bool is_dynamic;           /* SEDA's controllers are on */
+};
+
+/*
+ * Fills *s. cores: what the process may use (CPU quota). Returns 0, or -EINVAL with the contradiction in error (NULL: it is not
+ * wanted). A pure function.
+ */
+int schedule_build(struct schedule *s, const struct conf *conf, unsigned cores, struct text *error);
+
+/* Gives the stage's pool so many threads, or as many as there can be, by taking up free workers or letting some go; the
+ * number that it has then. For schedules that are not published yet. */
+unsigned schedule_resize_pool(struct schedule *s, unsigned index, unsigned threads);
+
+#endif

@@ -1,0 +1,89 @@
+/*
+ * picture_job.h - a picture out of another, pass by pass, in steps, each of which may be the last for a while.
+ *
+ *	picture_scale_begin(), picture_blur_begin()
+ *	picture_job_advance()  makes some lines; again while it says that there is more
+ *	picture_job_take()     the picture is the caller's
+ *	picture_job_free()     at any time
+ *
+ * A job belongs to one thread at a time, and between two steps it may go to another.
+ */
+#ifndef DARKROOM_PICTURE_JOB_H
+#define DARKROOM_PICTURE_JOB_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "picture.h"
+#include "resample.h"
+
+#define PASS_MAX 8 /* four planes, their conversion, and two of chroma */
+
+enum pass_kind {
+	PASS_RESAMPLE = 1,
+	PASS_COPY,   /* to a plane of the same size */
+	PASS_CONVERT /* between[0], of a rare colour space, to dst and the two planes of between[1] */
+};
+
+/* One plane out of another; a later one may read what an earlier one has made. */
+struct pass {
+	enum pass_kind kind;
+	const struct plane *src;
+	struct plane *dst;
+	struct filter x, y;
+	bool transpose;
+};
+
+struct picture_job {
+	struct picture *result;
+	struct picture *between[PLANE_MAX]; /* what passes make for later ones */
+	struct pass pass[PASS_MAX];
+	unsigned pass_count;
+	/* how far it is */
+	unsigned pass_at;
+	int line;                     /* of the pass at hand */
+	struct resampling resampling; /* of the pass at hand; without memory until it has begun */
+};
+
+/*
+ * The picture at width x height (as seen), turned upright from its EXIF orientation, grey or YCbCr 4:2:0 whatever it
+ * was, padded for the encoder; the same picture if there is nothing to do. src is borrowed until the job is freed.
+ * NULL: no memory.
+ */
+struct picture_job *picture_scale_begin(struct picture *src, int width, int height, unsigned exif);
+
+/* A new picture: src (grey or 4:2:0) blurred by a Gaussian of sigma pixels, edges continued, padded. As above. */
+struct picture_job *picture_blur_begin(const struct picture *src, double sigma);
+
+/* Makes up to so many tiles of 32 lines; r is the calling thread's. 1: there is more to do; 0: it is through; -ENOMEM. */
+int picture_job_advance(struct picture_job *job, const struct resampler *r, unsigned tiles);
+
+/* Samples of planes that are still to be read. */
+uint64_t picture_job_samples_left(const struct picture_job *job);
+
+/* After 0: one reference, the caller's. */
+struct picture *picture_job_take(struct picture_job *job);
+
+/* NULL is ignored. */
+void picture_job_free(struct picture_job *job);
+
+/* Each at one go. One reference; NULL: no memory. */
+struct picture *picture_scale(const struct resampler *r, struct picture *src, int width, int height, unsigned exif);
+struct picture *picture_blur(const struct resampler *r, const struct picture *src, double sigma);
+
+/* ---- bounds on the pool memory that those two take, results included ---- */
+
+/* color_space and shape are those of src. */
+uint64_t picture_scale_bytes(const struct plane_shape *shape, unsigned plane_count, int color_space, int width, int height,
+                             unsigned exif);
+uint64_t picture_blur_bytes(unsigned plane_count, int width, int height, double sigma);
+
+/* ---- for picture_scale.c and picture_blur.c ---- */
+
+/* Without result and passes. NULL: no memory. */
+struct picture_job *picture_job_new(void);
+
+/* All steps at once, then frees the job. NULL: no memory, or there was none for the job. */
+struct picture *picture_job_finish(struct picture_job *job, const struct resampler *r);
+
+#endif

@@ -1,0 +1,90 @@
+"""Work that is set aside whenever it has taken a little while, and goes on later on whichever thread comes first, makes
+the same files as work that is done at one go."""
+
+import concurrent.futures
+
+import pytest
+
+import pictures
+from client import form
+from darkroom import PER_CONNECTION, ROOT, slow
+
+JPEG = ("Content-Type", "image/jpeg")
+CUTOFF = ("scheduler.service=cutoff", "scheduler.cutoff=100us")
+# Two variants keep the size: their pictures and files are as large as what is uploaded.
+WHOLE = (
+    "variant.whole.operations=blur 3", "variant.whole.quality=90",
+    "variant.same.operations=scale 65000x65000 inside", "variant.same.quality=85")
+
+
+def inputs():
+    """The sample pictures, larger ones of every kind, and some that are damaged."""
+    found = [p.read_bytes() for p in sorted((ROOT / "data" / "sample").glob("*.jpg"))]
+    assert found
+    photo = pictures.photo(1200, 900, 5)
+    found += [pictures.jpeg(photo, 92), pictures.jpeg(photo, 92, progressive=True), pictures.jpeg(photo, 92, subsampling=0),
+              pictures.jpeg(photo.convert("L")), pictures.jpeg(photo.convert("CMYK")),
+              pictures.jpeg(photo, 90, restart_marker_rows=1), pictures.photo_jpeg(40, 30)]
+    return found, [found[-7][:-20000], found[-6][:-20000], found[-2][:len(found[-2]) // 2]]
+
+
+def service(daemon, name):
+    """How the stage's service went: {"events": ..., ...}."""
+    (stage,) = [s for s in daemon.get("/stats").json()["stages"] if s["name"] == name]
+    return stage
+
+
+def results(daemon, good, bad):
+    """Every variant of every good file, byte for byte, and every complaint; all uploaded at a time, and then in one form."""
+    def upload(data):
+        with daemon.client(timeout=slow(60)) as c:
+            return c.request("POST", "/images", data, [JPEG])
+
+    def files(image):
+        with daemon.client(timeout=slow(60)) as c:
+            return {name: c.request("GET", v["url"]).body for name, v in image["variants"].items()}
+
+    with concurrent.futures.ThreadPoolExecutor(len(good) + len(bad)) as pool:
+        answers = list(pool.map(upload, good + bad))
+    made = []
+    for answer in answers[:len(good)]:
+        assert answer.status == 201, answer
+        made.append(files(answer.json()["images"][0]))
+    refused = [(a.status, a.slug, a.json()["detail"]) for a in answers[len(good):]]
+    kind, body = form([("f", f"{i}.jpg", "image/jpeg", data) for i, data in enumerate(good + bad)])
+    answer = daemon.upload(body, kind)
+    assert answer.status == 201, answer
+    assert [files(image) for image in answer.json()["images"]] == made
+    assert [(e["status"], e["detail"]) for e in answer.json()["errors"]] == [(s, d) for s, _, d in refused]
+    return made, refused
+
+
+@pytest.mark.parametrize("discipline", ["fcfs", "lcfs", "srpt"])
+def test_set_aside_and_resumed(start, discipline):
+    good, bad = inputs()
+    plain, cut = start(*WHOLE), start(*WHOLE, *CUTOFF, f"scheduler.discipline={discipline}")
+    made, refused = results(plain, good, bad)
+    assert all(status == 422 for status, _, _ in refused)
+    assert results(cut, good, bad) == (made, refused)
+    if not PER_CONNECTION:
+        for stage in ("jpeg_decode", "scale", "blur", "jpeg_encode"):
+            pieces, whole = service(cut, stage)["events"], service(plain, stage)["events"]
+            assert pieces > 1.5 * whole, f"{stage}: hardly anything was set aside"
+
+
+def test_memory_is_given_back(start):
+    """Of images that were set aside, finished or damaged; and the daemon ends with nothing left (the sanitizers look)."""
+    daemon = start(*CUTOFF)
+    good, bad = inputs()
+    results(daemon, good, bad)
+    memory = daemon.get("/stats").json()["memory"]
+    assert (memory["reserved_image_bytes"], memory["reserved_body_bytes"]) == (0, 0)
+
+
+def test_a_client_that_goes_away_meanwhile(start):
+    daemon = start(*CUTOFF)
+    photo = pictures.photo_jpeg(2000, 1500)
+    for _ in range(4):
+        with daemon.client() as c:
+            c.send(c.head("POST", "/images", photo, [JPEG]) + photo)
+    daemon.image(pictures.photo_jpeg(320, 240))

@@ -1,0 +1,357 @@
+/*
+ * idle.pml - the protocol by which workers sleep and are woken (idle_note in src/group/idle.h), and the hand-over of an
+ * exclusive stage (src/visit.c), as a model for spin. tests/model/check runs it; who changes one changes the other.
+ *
+ * Claim: once nothing moves any more, no worker is asleep beside an event that it may handle. A handler may go on for
+ * ever here ("a long decode"), so that it is not enough if somebody else would come by and take the event later.
+ *
+ * Memory. Spin is sequentially consistent, so each processor has a store buffer (`pending`): what it writes goes there, it
+ * sees its own writes, all others see them when `memory` has flushed them, which may be any time later. A
+ * fence waits until the own buffer is empty. Two machines:
+ *
+ *   default  what the language promises of the orders in the source, and ARM does: a relaxed read-modify-write whose result
+ *            nobody waits for goes to the buffer like a store; entries leave it in any order, except that those of one word stay in
+ *            order and a release waits for all before it.
+ *   -DX86    x86-TSO: first in, first out, and every read-modify-write has a lock prefix, which is a fence. There S3
+ *            and S5 need no fence of their own; P2 and the one after letting go, which follow a plain store, do.
+ *
+ * Not modelled: loads overtaken by later loads. The argument in idle_note does not need their order.
+ *
+ * Mutants, each of which must be rejected: NO_P2, NO_S3, NO_S5 (that fence is missing), NO_S6 (no second look), NO_BATON,
+ * WAKER_SETS_SEARCHER, NO_LET_GO_FENCE, NO_LET_GO_LOOK.
+ */
+#ifndef WORKERS
+#define WORKERS 2
+#endif
+#ifndef PRODUCERS
+#define PRODUCERS 2
+#endif
+#ifndef EVENTS_FIRST
+#define EVENTS_FIRST 1
+#endif
+#ifndef EVENTS_LAST
+#define EVENTS_LAST 1
+#endif
+#define CPUS (WORKERS + PRODUCERS)
+#define FIRST 0  /* stage: shared; handling its event sends one to LAST, so a worker is a producer, too */
+#define LAST 1   /* stage: exclusive */
+#define me _pid     /* workers first, then producers */
+#define BIT(w) (1 << (w))
+#ifdef BOTH_EXCLUSIVE
+#define IS_EXCLUSIVE(s) true
+#else
+#define IS_EXCLUSIVE(s) ((s) == LAST)
+#endif
+#define ALL ((1 << WORKERS) - 1) /* stage_may_visit() of both stages */
+
+/* struct group, struct stage, struct worker */
+byte searchers, sleepers;
+byte queued[2];          /* events that can be popped */
+bool is_taken[2];        /* exclusive: a worker is in it */
+byte wake_fd;            /* bit of each worker: its eventfd is readable */
+byte asleep;             /* not in the program: workers in S7 */
+
+/* ---- memory --------------------------------------------------------------------------------------- */
+
+#define DEPTH 3
+byte pending[CPUS * DEPTH]; /* oldest first; 0: none */
+#define SET_SEARCHER 1
+#define CLEAR_SEARCHER 2
+#define SET_SLEEPER 3
+#define PUSH 4   /* + stage. Release, in queue_try_push() */
+#define LET_GO 6 /* + stage. Release, in serve_exclusive() */
+
+#define AT(p, k) pending[(p) * DEPTH + (k)]
+#define HAS(p, e) (AT(p, 0) == (e) || AT(p, 1) == (e) || AT(p, 2) == (e))
+#define IS_DRAINED(p) (AT(p, 0) == 0)
+#define IS_SEARCHER(e) ((e) == SET_SEARCHER || (e) == CLEAR_SEARCHER)
+#define IS_OF_ONE_WORD(e, f) ((e) == (f) || (IS_SEARCHER(e) && IS_SEARCHER(f)))
+
+#ifdef X86
+#define MAY_PASS(p, k) ((k) == 0)
+#define MAY_MODIFY(p, e) IS_DRAINED(p)
+#else
+#define MAY_PASS(p, k) ((k) == 0 || (AT(p, k) < PUSH && !IS_OF_ONE_WORD(AT(p, 0), AT(p, k)) && \
+                                     ((k) == 1 || !IS_OF_ONE_WORD(AT(p, 1), AT(p, k)))))
+#define MAY_MODIFY(p, e) (!HAS(p, e))
+#endif
+
+inline apply(p, e)
+{
+	if
+	:: (e) == SET_SEARCHER -> searchers = searchers | BIT(p)
+	:: (e) == CLEAR_SEARCHER -> searchers = searchers & ~BIT(p)
+	:: (e) == SET_SLEEPER -> sleepers = sleepers | BIT(p)
+	:: (e) == PUSH + FIRST || (e) == PUSH + LAST -> queued[(e) - PUSH]++
+	:: (e) == LET_GO + FIRST || (e) == LET_GO + LAST -> is_taken[(e) - LET_GO] = false
+	fi
+}
+
+#define FLUSH(p, k) \
+	:: d_step { \
+		AT(p, k) && MAY_PASS(p, k) -> \
+		apply(p, AT(p, k)); \
+		if \
+		:: (k) < 1 -> AT(p, 0) = AT(p, 1) \
+		:: else \
+		fi; \
+		if \
+		:: (k) < 2 -> AT(p, 1) = AT(p, 2) \
+		:: else \
+		fi; \
+		AT(p, 2) = 0 \
+	}
+#define FLUSH_ALL(p) FLUSH(p, 0) FLUSH(p, 1) FLUSH(p, 2)
+
+/* A store, or a read-modify-write whose result is not wanted. A full buffer waits. */
+inline store(e)
+{
+	d_step {
+		AT(me, 2) == 0 ->
+		if
+		:: AT(me, 0) == 0 -> AT(me, 0) = e
+		:: AT(me, 0) && AT(me, 1) == 0 -> AT(me, 1) = e
+		:: else -> AT(me, 2) = e
+		fi
+	}
+}
+
+inline modify(e)
+{
+#ifdef X86
+	d_step { IS_DRAINED(me) -> apply(me, e) }
+#else
+	store(e)
+#endif
+}
+
+#define FENCE IS_DRAINED(me)
+
+/* A write with a fence behind it. Nothing is read in between, so waiting in the buffer would be the same as coming later. */
+inline write_and_fence(e)
+{
+	d_step { IS_DRAINED(me) -> apply(me, e) }
+}
+
+/* What processor p reads: its own pending writes come first. Others' bits are never in its buffer. */
+#define SEARCHER_FORWARDED(p) \
+	(IS_SEARCHER(AT(p, 2)) -> AT(p, 2) : (IS_SEARCHER(AT(p, 1)) -> AT(p, 1) : AT(p, 0)))
+#define SEES_SEARCHERS(p) \
+	(SEARCHER_FORWARDED(p) == SET_SEARCHER -> searchers | BIT(p) : \
+	 (SEARCHER_FORWARDED(p) == CLEAR_SEARCHER -> searchers & ~BIT(p) : searchers))
+#define SEES_SLEEPERS(p) (HAS(p, SET_SLEEPER) -> sleepers | BIT(p) : sleepers)
+#define SEES_EVENT(p, s) (queued[s] > 0 || HAS(p, PUSH + (s)))
+#define SEES_TAKEN(p, s) (is_taken[s] && !HAS(p, LET_GO + (s)))
+
+/* ---- waking: idle.c ------------------------------------------------------------------------------- */
+
+/* wake_one(): P3, P4 */
+inline wake_one(may_visit)
+{
+	if
+	:: SEES_SEARCHERS(me) & (may_visit) /* P3 */
+	:: else ->
+		candidates = SEES_SLEEPERS(me) & (may_visit);
+		do
+		:: candidates == 0 -> break
+		:: else ->
+			d_step { /* P4, atomic_fetch_and */
+				MAY_MODIFY(me, SET_SLEEPER) ->
+				woken = candidates & -candidates;
+				candidates = candidates & ~woken;
+				woken = woken & sleepers;
+				sleepers = sleepers & ~woken
+			};
+			if
+			:: woken ->
+#ifdef WAKER_SETS_SEARCHER
+				searchers = searchers | woken;
+#endif
+				d_step { wake_fd = wake_fd | woken; woken = 0; candidates = 0 } /* write_wake() */
+			:: else
+			fi
+		od
+	fi
+}
+
+/* stage_queue_push() and idle_wake(), as in push_queue(): P1, P2 */
+inline push(s)
+{
+#ifdef NO_P2
+	store(PUSH + s);
+#else
+	write_and_fence(PUSH + s);
+#endif
+	wake_one(ALL)
+}
+
+/* ---- working: visit.c ----------------------------------------------------------------------------- */
+
+/* serve_batch(), of one event. Its handler returns, or goes on for ever. */
+inline serve_one(s)
+{
+	atomic {
+		queued[s] > 0 && MAY_MODIFY(me, PUSH + (s)) ->
+		queued[s]--;
+		if
+		:: skip
+		:: goto end_long
+		fi
+	};
+	if
+	:: s == FIRST -> push(LAST)
+	:: else
+	fi
+}
+
+/* serve_exclusive(). The regime may end the visit after any event. One who finds the stage taken goes on; nobody waits. */
+inline serve_exclusive(s)
+{
+	d_step { !is_taken[s] && MAY_MODIFY(me, LET_GO + (s)) -> is_taken[s] = true };
+	do
+	:: serve_one(s)
+	:: break
+	od;
+#ifdef NO_LET_GO_FENCE
+	store(LET_GO + s);
+#else
+	write_and_fence(LET_GO + s);
+#endif
+#ifndef NO_LET_GO_LOOK
+	if
+	:: SEES_EVENT(me, s) -> wake_one(ALL) /* stage_signal() */
+	:: else
+	fi
+#endif
+}
+
+/* ---- sleeping: poll.c and idle.c ------------------------------------------------------------------ */
+
+/* idle_sees_work(), for one queue */
+inline look(s)
+{
+	if
+	:: !found && SEES_EVENT(me, s) ->
+		if
+		:: IS_EXCLUSIVE(s) && SEES_TAKEN(me, s)
+		:: else -> found = true
+		fi
+	:: else
+	fi
+}
+
+/* idle_found(), for one queue */
+inline pass_baton(s)
+{
+	if
+	:: SEES_EVENT(me, s) -> wake_one(ALL & ~BIT(me))
+	:: else
+	fi
+}
+
+/* idle_retract() */
+inline retract()
+{
+	d_step { MAY_MODIFY(me, SET_SLEEPER) -> sleepers = sleepers & ~BIT(me) }
+}
+
+active [WORKERS] proctype worker()
+{
+	byte candidates, woken;
+	bool found;
+
+	/* worker_run(). A policy may visit in any order. When it goes idle does not matter either: S2 and S6 look for
+	 * themselves. */
+visits:
+	if
+#ifdef BOTH_EXCLUSIVE
+	:: serve_exclusive(FIRST); goto visits
+#else
+	:: serve_one(FIRST); goto visits
+#endif
+	:: serve_exclusive(LAST); goto visits
+	:: goto idle
+	fi;
+
+	/* idle() */
+idle:
+	modify(SET_SEARCHER); /* S1, idle_search() */
+	look(FIRST);          /* S2, search(). To look again after a while is the same as to look later. */
+	look(LAST);
+	if
+	:: found ->           /* S3, idle_found() */
+		found = false;
+#ifdef NO_S3
+		modify(CLEAR_SEARCHER);
+#else
+		write_and_fence(CLEAR_SEARCHER);
+#endif
+#ifndef NO_BATON
+		pass_baton(FIRST);
+		pass_baton(LAST);
+#endif
+		goto visits
+	:: else
+	fi;
+	modify(SET_SLEEPER);  /* S4, idle_announce() */
+	modify(CLEAR_SEARCHER);
+#ifndef NO_S5
+	FENCE;                /* S5 */
+#endif
+#ifndef NO_S6
+	look(FIRST);          /* S6 */
+	look(LAST);
+	if
+	:: found -> found = false; retract(); goto idle
+	:: else
+	fi;
+#endif
+	asleep = asleep | BIT(me);
+end_sleep:
+	d_step { wake_fd & BIT(me) -> asleep = asleep & ~BIT(me) }; /* S7, block() */
+	retract();
+	wake_fd = wake_fd & ~BIT(me); /* read_wake_fd() */
+	goto idle;
+
+end_long:
+	false
+}
+
+active [PRODUCERS] proctype producer() /* somebody outside of the group, such as a port: stage_push(), visit_send() */
+{
+	byte candidates, woken, left = (me == WORKERS -> EVENTS_LAST : EVENTS_FIRST);
+
+	do
+	:: left ->
+		left--;
+		if
+		:: me == WORKERS -> push(LAST)
+		:: else -> push(FIRST)
+		fi
+	:: else -> break
+	od
+}
+
+active proctype memory()
+{
+end:
+	do
+	FLUSH_ALL(0) FLUSH_ALL(1) FLUSH_ALL(2)
+#if CPUS > 3
+	FLUSH_ALL(3)
+#endif
+#if CPUS > 4
+	FLUSH_ALL(4)
+#endif
+	od
+}
+
+#define WORK_IS_LEFT ((queued[FIRST] && !is_taken[FIRST]) || (queued[LAST] && !is_taken[LAST]))
+
+active proctype observer()
+{
+	d_step {
+		timeout -> /* nothing else can move */
+		assert(!(asleep && WORK_IS_LEFT))
+	}
+}
