@@ -176,3 +176,17 @@ def test_small_requests_do_not_wait_behind_pixels(start):
         taken.sort()
         p99 = taken[int(len(taken) * 0.99)]
         assert p99 < slow(0.1), f"{path}: p99 {p99 * 1000:.0f} ms, median {taken[len(taken) // 2] * 1000:.1f} ms"
+
+
+def test_images_wait_for_memory(start):
+    """Each needs more than a third of the budget: they take turns, whichever thread comes to wait."""
+    daemon = start("limits.memory_budget=64M", "limits.body_bytes=16M")
+    source = pictures.photo_jpeg(2600, 2000, 1, progressive=True)
+
+    def upload(_):
+        with daemon.client(timeout=slow(60)) as c:
+            return c.request("POST", "/images", source, [JPEG]).status
+    for _ in range(load(5, 1)):
+        assert in_parallel(8, upload) == [201] * 8
+    memory = daemon.get("/stats").json()["memory"]
+    assert memory["waited"] > 0 and memory["reserved_image_bytes"] == memory["reserved_body_bytes"] == 0
