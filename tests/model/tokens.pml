@@ -1,6 +1,6 @@
 /*
- * tokens.pml - policy color (src/visit.c: stage_signal(), visit_token(), serve_exclusive()) as a model for spin: whoever queues
- * an event puts a token for its stage into one central queue, and workers wait for tokens only. tests/model/check
+ * tokens.pml - policy color (src/visit.c: stage_signal(), visit_token(), serve_exclusive()) as a model for spin: whoever
+ * queues an event puts a token for its stage into one central queue, and workers wait for tokens only. tests/model/check
  * runs it; idle.pml has the sleeping itself, which is taken for granted here.
  *
  * Claim: once nothing moves any more, no worker waits for a token beside an event that it may handle. A handler may go on
