@@ -27,7 +27,10 @@
  * Only the owner writes its searcher bit. A waker that set it would leave a stale bit behind if the sleeper had cancelled at
  * S6 and begun a long piece of work, and that bit would suppress wakes while others sleep. The baton in S3 keeps a
  * second worker from sleeping beside a second event. A late eventfd write is a spurious wake: harmless, and counted.
- * A failed attempt on an exclusive stage counts as nothing found: its holder wakes for it after letting go.
+ * A failed attempt on an exclusive stage counts as nothing found: its holder wakes for it after letting go. A worker with a
+ * source has its queues to itself: a wake-up that it spends on work from outside is passed on to nobody.
+ *
+ * tests/model/idle.pml is this as a model, with store buffers, and tests/model/check verifies it: change both together.
  */
 #ifndef DARKROOM_IDLE_H
 #define DARKROOM_IDLE_H

@@ -9,13 +9,17 @@
  * sees its own writes, all others see them when `memory` has flushed them, which may be any time later. A
  * fence waits until the own buffer is empty. Two machines:
  *
- *   default  what the language promises of the orders in the source, and ARM does: a relaxed read-modify-write whose result
- *            nobody waits for goes to the buffer like a store; entries leave it in any order, except that those of one word stay in
- *            order and a release waits for all before it.
- *   -DX86    x86-TSO: first in, first out, and every read-modify-write has a lock prefix, which is a fence. There S3
- *            and S5 need no fence of their own; P2 and the one after letting go, which follow a plain store, do.
+ *   default  what the language promises of the orders in the source, and ARM does: a read-modify-write whose result
+ *            nobody waits for goes to the buffer like a store; entries leave it in any order, except that those of one word
+ *            stay in order, and a release waits for all before it.
+ *   -DX86    x86-TSO: first in, first out, and every read-modify-write has a lock prefix, which is a fence. There only P2,
+ *            which follows a plain store, needs a fence of its own.
  *
  * Not modelled: loads overtaken by later loads. The argument in idle_note does not need their order.
+ *
+ * -DEXCLUSIVE=n  the last n of the two stages are exclusive, the others shared; all workers visit both
+ * -DFORWARD      handling an event of FIRST sends one to LAST, so that workers are producers, too
+ * -DOUTSIDE=n    the workers have a source: n pieces of work come from outside and end a worker's sleep
  *
  * Mutants, each of which must be rejected: NO_P2, NO_S3, NO_S5 (that fence is missing), NO_S6 (no second look), NO_BATON,
  * WAKER_SETS_SEARCHER, NO_LET_GO_FENCE, NO_LET_GO_LOOK.
@@ -26,22 +30,18 @@
 #ifndef PRODUCERS
 #define PRODUCERS 2
 #endif
-#ifndef EVENTS_FIRST
-#define EVENTS_FIRST 1
+#ifndef EVENTS
+#define EVENTS 1 /* of each producer */
 #endif
-#ifndef EVENTS_LAST
-#define EVENTS_LAST 1
+#ifndef EXCLUSIVE
+#define EXCLUSIVE 1
 #endif
 #define CPUS (WORKERS + PRODUCERS)
-#define FIRST 0  /* stage: shared; handling its event sends one to LAST, so a worker is a producer, too */
-#define LAST 1   /* stage: exclusive */
-#define me _pid     /* workers first, then producers */
+#define me _pid  /* workers first, then producers */
 #define BIT(w) (1 << (w))
-#ifdef BOTH_EXCLUSIVE
-#define IS_EXCLUSIVE(s) true
-#else
-#define IS_EXCLUSIVE(s) ((s) == LAST)
-#endif
+#define FIRST 0  /* stages */
+#define LAST 1
+#define IS_EXCLUSIVE(s) ((s) + EXCLUSIVE > 1)
 #define ALL ((1 << WORKERS) - 1) /* stage_may_visit() of both stages */
 
 /* struct group, struct stage, struct worker */
@@ -50,6 +50,9 @@ byte queued[2];          /* events that can be popped */
 bool is_taken[2];        /* exclusive: a worker is in it */
 byte wake_fd;            /* bit of each worker: its eventfd is readable */
 byte asleep;             /* not in the program: workers in S7 */
+#ifdef OUTSIDE
+byte outside = OUTSIDE;  /* pieces of work that have not come yet */
+#endif
 
 /* ---- memory --------------------------------------------------------------------------------------- */
 
@@ -198,10 +201,12 @@ inline serve_one(s)
 		:: goto end_long
 		fi
 	};
+#ifdef FORWARD
 	if
 	:: s == FIRST -> push(LAST)
 	:: else
 	fi
+#endif
 }
 
 /* serve_exclusive(). The regime may end the visit after any event. One who finds the stage taken goes on; nobody waits. */
@@ -213,7 +218,7 @@ inline serve_exclusive(s)
 	:: break
 	od;
 #ifdef NO_LET_GO_FENCE
-	store(LET_GO + s);
+	modify(LET_GO + s);
 #else
 	write_and_fence(LET_GO + s);
 #endif
@@ -249,10 +254,14 @@ inline pass_baton(s)
 	fi
 }
 
-/* idle_retract() */
+/* idle_retract(): found is w->was_woken for a moment */
 inline retract()
 {
-	d_step { MAY_MODIFY(me, SET_SLEEPER) -> sleepers = sleepers & ~BIT(me) }
+	d_step {
+		MAY_MODIFY(me, SET_SLEEPER) ->
+		found = !(sleepers & BIT(me));
+		sleepers = sleepers & ~BIT(me)
+	}
 }
 
 active [WORKERS] proctype worker()
@@ -264,12 +273,16 @@ active [WORKERS] proctype worker()
 	 * themselves. */
 visits:
 	if
-#ifdef BOTH_EXCLUSIVE
-	:: serve_exclusive(FIRST); goto visits
-#else
+#if EXCLUSIVE < 2
 	:: serve_one(FIRST); goto visits
+#else
+	:: serve_exclusive(FIRST); goto visits
 #endif
+#if EXCLUSIVE < 1
+	:: serve_one(LAST); goto visits
+#else
 	:: serve_exclusive(LAST); goto visits
+#endif
 	:: goto idle
 	fi;
 
@@ -302,16 +315,29 @@ idle:
 	look(FIRST);          /* S6 */
 	look(LAST);
 	if
-	:: found -> found = false; retract(); goto idle
+	:: found -> retract(); found = false; goto idle
 	:: else
 	fi;
 #endif
-	asleep = asleep | BIT(me);
+	asleep = asleep | BIT(me); /* S7, block() */
 end_sleep:
-	d_step { wake_fd & BIT(me) -> asleep = asleep & ~BIT(me) }; /* S7, block() */
-	retract();
-	wake_fd = wake_fd & ~BIT(me); /* read_wake_fd() */
-	goto idle;
+	if
+	:: d_step { wake_fd & BIT(me) -> asleep = asleep & ~BIT(me) };
+		retract();
+		found = false;
+		wake_fd = wake_fd & ~BIT(me); /* read_wake_fd() */
+		goto idle
+#ifdef OUTSIDE
+	:: d_step { outside -> outside--; asleep = asleep & ~BIT(me) };
+		retract(); /* visit_enter(); then the connection's work, which may take its time */
+		if
+		:: goto end_long
+		:: found -> found = false; wake_fd = wake_fd & ~BIT(me)
+		:: else
+		fi;
+		goto visits
+#endif
+	fi;
 
 end_long:
 	false
@@ -319,14 +345,14 @@ end_long:
 
 active [PRODUCERS] proctype producer() /* somebody outside of the group, such as a port: stage_push(), visit_send() */
 {
-	byte candidates, woken, left = (me == WORKERS -> EVENTS_LAST : EVENTS_FIRST);
+	byte candidates, woken, left = EVENTS;
 
 	do
 	:: left ->
 		left--;
 		if
-		:: me == WORKERS -> push(LAST)
-		:: else -> push(FIRST)
+		:: push(FIRST)
+		:: PRODUCERS == 1 || me > WORKERS -> push(LAST) /* else all would be tried twice */
 		fi
 	:: else -> break
 	od
@@ -350,8 +376,6 @@ end:
 
 active proctype observer()
 {
-	d_step {
-		timeout -> /* nothing else can move */
-		assert(!(asleep && WORK_IS_LEFT))
-	}
+	timeout -> /* nothing else can move */
+	assert(!(asleep && WORK_IS_LEFT))
 }
