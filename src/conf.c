@@ -73,7 +73,7 @@ static const struct conf_key keys[] = {
 	{ KEY(server, "log_level", log_level, CONF_TYPE_CHOICE), .choices = level_choices, .fallback = "info", .is_live = true,
 	  .help = "messages above this level are not written" },
 
-	{ KEY(scheduler, "policy", policy, CONF_TYPE_POLICY), .min = 1, .fallback = "cohort", .is_live = true,
+	{ KEY(scheduler, "policy", policy, CONF_TYPE_POLICY), .min = 1, .fallback = "drain", .is_live = true,
 	  .help = "how threads and stages come together:" },
 	{ KEY(scheduler, "threads", threads, CONF_TYPE_AUTO), .min = 1, .max = CONF_THREADS_MAX, .fallback = "auto", .is_live = true,
 	  .help = "threads that work on images; auto: one for each core that the process may use, by affinity and CPU quota" },
@@ -91,7 +91,7 @@ static const struct conf_key keys[] = {
 	  .help = "with service = cutoff: a decode that takes longer is set aside, and goes on at a later visit" },
 	{ KEY(scheduler, "discipline", discipline, CONF_TYPE_CHOICE), .choices = discipline_choices, .fallback = "auto", .is_live = true,
 	  .help = "which event is next: fcfs, the oldest; lcfs, mostly the youngest on this thread's own stack; srpt,\n"
-	          "the smallest; auto: for policy drain lcfs, and srpt where images come in, else fcfs" },
+	          "the smallest; auto: for policy drain lcfs behind the first stage, else fcfs" },
 	{ KEY(scheduler, "age", age_ms, CONF_TYPE_MS), .min = 1, .max = MS_PER_HOUR, .fallback = "1s", .is_live = true,
 	  .help = "with discipline srpt, what has waited for so long is served first, whatever its size" },
 	{ KEY(scheduler, "idle", idle, CONF_TYPE_CHOICE), .choices = idle_choices, .fallback = "wake", .is_live = true,

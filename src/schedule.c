@@ -48,9 +48,8 @@ static void set_discipline(struct stage_schedule *to, uint64_t discipline, bool 
 		break;
 	case CONF_DISCIPLINE_FCFS:
 		break;
-	default: /* drain: an image stays on its core; the smallest is begun first */
+	default: /* drain: an image that was begun stays on its core; they are begun in order, which keeps the tail short */
 		to->use_stacks = is_drain && !is_first;
-		to->by_size = is_drain;
 	}
 }
 

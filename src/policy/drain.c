@@ -31,7 +31,7 @@ static unsigned drain_next(void *state, struct policy_in in)
 
 const struct policy_class policy_drain = {
 	.name = "drain",
-	.help = "one thread per core; the last stage that has work; images stay on their core, the smallest is begun first",
+	.help = "one thread per core; the last stage that has work; an image stays on its core",
 	.mechanism = POLICY_POLL,
 	.wants_ready = true,
 	.reset = drain_reset,

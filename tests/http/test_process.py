@@ -410,7 +410,7 @@ def test_threads_do_not_grow(start):
 def test_policy_is_the_one_asked_for(start):
     daemon = start()
     stats = json.dumps(daemon.get("/stats").json())
-    assert f'"{POLICY or "cohort"}"' in stats
+    assert f'"{POLICY or "drain"}"' in stats
 
 
 def test_runs_in_the_foreground_without_a_terminal(start):

@@ -24,7 +24,7 @@ SMALL = pictures.photo_jpeg(320, 240, 2)
 SIZES = [SMALL, pictures.photo_jpeg(1000, 750, 1), pictures.photo_jpeg(640, 480, 3, progressive=True)]
 POLICIES = re.search(r"Policies: *(.*)", run("--help").stdout)[1].split(", ")
 # Two threads with a connection each would let the load's other connections wait for ever.
-FIRST = "cohort" if PER_CONNECTION else POLICY or "cohort"
+FIRST = "cohort" if PER_CONNECTION else POLICY or "drain"
 OTHER = "dbr" if FIRST == "srpt" else "srpt"
 SECONDS = float(os.environ.get("DARKROOM_SWITCH_S", "5"))
 EVERY = 0.2

@@ -140,7 +140,7 @@ static void defaults_are_those_documented(void **state)
 	assert_int_equal(conf.server.wait_timeout_ms, 10000);
 	assert_int_equal(conf.server.drain_timeout_ms, 30000);
 	assert_int_equal(conf.server.log_level, LOG_LEVEL_INFO);
-	assert_string_equal(conf.scheduler.policy, "cohort");
+	assert_string_equal(conf.scheduler.policy, "drain");
 	assert_true(conf.scheduler.threads == CONF_AUTO);
 	assert_int_equal(conf.scheduler.spin_us, 50);
 	assert_int_equal(conf.scheduler.service, 0);

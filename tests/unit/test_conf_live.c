@@ -146,7 +146,7 @@ static void what_is_in_force_is_said_in_one_line(void **state)
 {
 	(void)state;
 	conf_print_live(&conf, &said);
-	assert_string_equal(said.data, "policy cohort");
+	assert_string_equal(said.data, "policy drain");
 	hear_anew();
 	change(&conf, "scheduler.policy=seda");
 	change(&conf, "scheduler.service=n-gated");

@@ -365,8 +365,7 @@ static void describe(const struct setting *setting)
 /* Which stages are exclusive, and where order is promised: one server at a time, and the oldest first. */
 static void set_expectations(const struct setting *setting)
 {
-	bool is_by_size = setting->discipline == CONF_DISCIPLINE_SRPT ||
-	                  (setting->discipline == CONF_DISCIPLINE_AUTO && policy_find(setting->policy)->wants_ready);
+	bool is_by_size = setting->discipline == CONF_DISCIPLINE_SRPT;
 
 	for (unsigned i = 0; i < STAGES; i++) {
 		run.is_exclusive[i] = kind_of(setting, i) == STAGE_EXCLUSIVE;
