@@ -126,7 +126,8 @@ static const struct conf_key keys[] = {
 	{ KEY(limits, "body_timeout", body_timeout_ms, CONF_TYPE_MS), .min = 10, .max = MS_PER_HOUR, .fallback = "30s",
 	  .help = "time for a body, whatever its rate; later it must keep up body_rate, or: 408" },
 	{ KEY(limits, "body_rate", body_rate, CONF_TYPE_BYTES), .max = GIB, .fallback = "1K",
-	  .help = "bytes per second, on average, of a body that takes longer than body_timeout; 0: any" },
+	  .help = "bytes per second, on average, of a body that takes longer than body_timeout; 0: none may. While others\n"
+	          "wait for memory, a body must besides come within 4 times body_timeout as a whole" },
 	{ KEY(limits, "idle_timeout", idle_timeout_ms, CONF_TYPE_MS), .min = 10, .max = 24 * MS_PER_HOUR, .fallback = "60s",
 	  .help = "a connection without a request is closed after this" },
 	{ KEY(limits, "memory_budget", memory_budget, CONF_TYPE_BYTES), .min = 16 << 20, .max = 4096 * GIB, .fallback = "1G",

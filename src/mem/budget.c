@@ -101,6 +101,14 @@ static void queue_granted(struct budget_waiter *list)
 	}
 }
 
+bool budget_has_waiters(struct budget *b, enum budget_share share)
+{
+	pthread_mutex_lock(&b->lock);
+	bool has = b->head[share] != NULL;
+	pthread_mutex_unlock(&b->lock);
+	return has;
+}
+
 bool budget_cancel(struct budget *b, enum budget_share share, struct budget_waiter *w)
 {
 	struct budget_waiter **at;

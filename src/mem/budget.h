@@ -54,6 +54,9 @@ bool budget_reserve(struct budget *b, enum budget_share share, uint64_t bytes, s
 /* As budget_reserve without waiting: false means not now. */
 bool budget_try_reserve(struct budget *b, enum budget_share share, uint64_t bytes);
 
+/* Any thread. Whether somebody stands in line. */
+bool budget_has_waiters(struct budget *b, enum budget_share share);
+
 /* Any thread. Takes a waiter out of the line: true if it was there, and its event is the caller's again. */
 bool budget_cancel(struct budget *b, enum budget_share share, struct budget_waiter *w);
 

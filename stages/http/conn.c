@@ -19,6 +19,8 @@
 #include "../stages.h"
 #include "port.h"
 
+#define CONTENDED_TIMEOUTS 4
+
 /* ---- what the timer does -------------------------------------------------------------------------- */
 
 static void refuse_late(struct conn *c, const char *what)
@@ -42,19 +44,35 @@ static void late_head(struct conn *c)
 		refuse_late(c, "the request's header was not complete within limits.header_timeout");
 }
 
-/* The phase may go on as long as it keeps up limits.body_rate on average. */
+/* Bytes per second that the phase must keep up. Memory that others wait for is not held by a trickle: then the whole body must
+ * come within CONTENDED_TIMEOUTS times limits.body_timeout. */
+static uint64_t rate_needed(struct conn *c)
+{
+	struct server *s = c->port->server;
+	uint64_t rate = s->conf->limits.body_rate;
+
+	if (c->body_reserved == 0 || !budget_has_waiters(&s->budget, BUDGET_BODY))
+		return rate;
+	uint64_t fair = c->body_reserved / (CONTENDED_TIMEOUTS * s->conf->limits.body_timeout_ms) * 1000;
+
+	return fair > rate ? fair : rate;
+}
+
+/* The phase may go on as long as it is quick enough on average; looked at again after limits.body_timeout at the latest. */
 static bool keeps_up(struct conn *c)
 {
-	uint64_t rate = c->port->server->conf->limits.body_rate;
+	uint64_t rate = rate_needed(c), now = clock_ns();
 
 	if (rate == 0 || c->phase_bytes == 0)
 		return false;
 	uint64_t seconds = c->phase_bytes / rate, rest = c->phase_bytes % rate;
 	uint64_t paid_ns = (seconds < UINT32_MAX ? seconds : UINT32_MAX) * NS_PER_S + rest * NS_PER_S / rate;
 
-	if (c->phase_start_ns + paid_ns <= clock_ns())
+	uint64_t end = c->phase_start_ns + paid_ns, next = now + c->port->server->conf->limits.body_timeout_ms * NS_PER_MS;
+
+	if (end <= now)
 		return false;
-	conn_deadline(c, c->phase_start_ns + paid_ns);
+	conn_deadline(c, end < next ? end : next);
 	return true;
 }
 
