@@ -18,8 +18,8 @@
  * The mutants are wrong without these liberties, too. In push_queue() the token comes after the event; the claim does not
  * need this either.
  *
- * Memory is sequentially consistent here, and there are no searchers: idle.pml has the store buffers, and shows that the
- * fences and the searchers' bits do what is taken for granted here.
+ * Memory is sequentially consistent here, and there are no searchers: idle.pml has store buffers and searchers, though no
+ * cells, and shows that the fences and the searchers' bits do what is taken for granted here.
  *
  * -DEXCLUSIVE: FIRST is exclusive, else shared. LAST is shared.
  *
