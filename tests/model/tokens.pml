@@ -1,138 +1,191 @@
 /*
- * tokens.pml - policy color (src/visit.c: stage_signal(), visit_token(), serve_exclusive()) as a model for spin: whoever
- * queues an event puts a token for its stage into one central queue, and workers wait for tokens only. tests/model/check
- * runs it; idle.pml has the sleeping itself, which is taken for granted here.
+ * tokens.pml - policy color (src/group/central.c) as a model for spin: a token is a turn and no more, and may come too early,
+ * too late or never. With it, the visits (visit_once(), serve_exclusive() and push_queue() in src/visit.c) and sleeping
+ * (src/group/idle.c). tests/model/check runs it; who changes one changes the other.
  *
- * Claim: once nothing moves any more, no worker waits for a token beside an event that it may handle. A handler may go on
- * for ever.
+ * Claim: once nothing moves any more, no worker is idle beside an event that it may handle: neither asleep, nor busy going
+ * from idle() to a visit that finds nothing and back. A handler may go on for ever.
  *
- * The queue is the one of src/queue.c: a push claims a cell, then fills it. While the oldest cell is claimed but not
- * filled, nothing can be popped, not even what younger pushes have filled. Stores go through store buffers, first in, first
- * out: all of them are releases.
+ * The queues are those of src/queue.c: a push claims a cell, then fills it. While the oldest cell is claimed but not
+ * filled, nothing can be popped, not even what younger pushes have filled, and their wake-ups and tokens are spent in vain.
  *
- * -DEXCLUSIVE: the stage is exclusive, else shared.
+ * Wider than the program, so that nothing depends on it:
+ *   - A token may be lost at any time, not only when it does not fit; and not be seen at any time, not only when it stands
+ *     behind one whose cell is claimed but not filled. Tokens are taken in any order.
+ *   - Whoever has served an event may give its stage another token or not, whatever struct stage's count of them says. So the
+ *     claim does not need this token. It is there for the order: an event whose own token is lost would have to wait until no
+ *     stage has any.
+ * The mutants are wrong without these liberties, too. In push_queue() the token comes after the event; the claim does not
+ * need this either.
  *
- * Mutants, each of which must be rejected: DROPS_TOKEN (when nothing can be popped), NO_LET_GO_LOOK.
+ * Memory is sequentially consistent here, and there are no searchers: idle.pml has store buffers and searchers, though no
+ * cells, and shows that the fences and the searchers' bits do what is taken for granted here.
+ *
+ * -DEXCLUSIVE: FIRST is exclusive, else shared. LAST is shared.
+ *
+ * Mutants, each of which must be rejected: NO_FIND_WORK (a worker without a token goes idle without a look at the stages),
+ * NO_BATON, NO_LET_GO_LOOK.
  */
 #define WORKERS 2
-#define PRODUCERS 3
-#define CPUS (WORKERS + PRODUCERS)
-#define me _pid /* workers first, then producers */
+#define PRODUCERS 3 /* two push to FIRST, so that one event may stand behind the other, and one to LAST */
+#define me _pid     /* workers first, then producers */
+#define BIT(w) (1 << (w))
+#define FIRST 0     /* stages, in the order of the visit set */
+#define LAST 1
 
-byte tail, head;         /* struct queue */
-bool is_filled[PRODUCERS];
-byte waiting;            /* struct stage_queue: pushed or being pushed, and not popped */
-byte tokens;             /* struct group */
-bool is_taken;           /* struct stage */
-byte idle;               /* not in the program: workers that wait for a token */
+/* struct stage_queue; two cells each */
+byte tail[2], head[2];
+bool is_filled[4];
 
-/* ---- memory --------------------------------------------------------------------------------------- */
+byte tokens[2];          /* struct group: those in the queue, of each stage */
+bool is_taken;           /* struct stage: a worker is in FIRST */
+byte sleepers;           /* struct group */
+byte idle;               /* not in the program: workers between central_visit() in vain and the next visit */
 
-#define DEPTH 2
-byte pending[CPUS * DEPTH]; /* oldest first; 0: none */
-#define TOKEN 1
-#define FILL 2              /* + cell */
+#define CELL(s, at) is_filled[2 * (s) + (at)]
+#define CAN_POP(s) (head[s] < 2 && CELL(s, head[s])) /* !stage_queue_is_empty() */
+#define OFFERS_WORK(s) (CAN_POP(s) && !((s) == FIRST && is_taken)) /* stage_offers_work() */
 
-#define AT(p, k) pending[(p) * DEPTH + (k)]
-#define FENCE (AT(me, 0) == 0) /* and what every read-modify-write waits for */
-
-#define FLUSH(p) \
-	:: d_step { \
-		AT(p, 0) -> \
-		if \
-		:: AT(p, 0) == TOKEN -> tokens++ \
-		:: else -> is_filled[AT(p, 0) - FILL] = true \
-		fi; \
-		AT(p, 0) = AT(p, 1); \
-		AT(p, 1) = 0 \
-	}
-
-inline store(e)
+/* idle_wake(), wake_one(): any sleeper but who calls, who is none. A bit cleared before its owner sleeps ends that sleep
+ * at once. */
+inline wake()
 {
-	d_step {
-		AT(me, 1) == 0 ->
-		if
-		:: AT(me, 0) -> AT(me, 1) = e
-		:: else -> AT(me, 0) = e
-		fi
-	}
+	d_step { sleepers = sleepers & (sleepers - (sleepers > 0)) }
 }
 
-#define CAN_POP (head < PRODUCERS && is_filled[head]) /* !queue_is_empty() */
+/* central_give() */
+inline give(s)
+{
+	if
+	:: tokens[s]++
+	:: skip /* lost */
+	fi
+}
 
-/* ---- visit.c -------------------------------------------------------------------------------------- */
+/* central_take(), and find_work(), which looks at the last stage first */
+inline find_stage()
+{
+	if
+	:: atomic { tokens[FIRST] -> tokens[FIRST]--; s = FIRST }
+	:: atomic { tokens[LAST] -> tokens[LAST]--; s = LAST }
+	:: skip;
+#ifndef NO_FIND_WORK
+		if
+		:: OFFERS_WORK(LAST) -> s = LAST
+		:: else ->
+			if
+			:: OFFERS_WORK(FIRST) -> s = FIRST
+			:: else -> goto go_idle
+			fi
+		fi
+#else
+		goto go_idle
+#endif
+	fi
+}
 
-/* serve_batch(), of one event: sets found. */
+/* What find_stage() would find. */
+#ifndef NO_FIND_WORK
+#define HAS_STAGE (tokens[FIRST] || tokens[LAST] || OFFERS_WORK(FIRST) || OFFERS_WORK(LAST))
+#else
+#define HAS_STAGE (tokens[FIRST] || tokens[LAST])
+#endif
+
+/* serve_batch(), of one event: sets found. Its handler returns, or goes on for ever. */
 inline serve_one()
 {
 	atomic {
 		if
-		:: CAN_POP -> /* a read-modify-write, so it waits for the buffer */
-			FENCE;
+		:: CAN_POP(s) ->
+			head[s]++;
 			if
-			:: CAN_POP -> head++; found = true
-			:: else
+			:: found = true
+			:: goto end_long
 			fi
 		:: else
 		fi
-	};
+	}
+}
+
+/* serve_exclusive(), of one event: nobody waits. */
+inline serve_exclusive()
+{
 	if
-	:: found ->
-		atomic {
-			FENCE -> waiting--;
-			if
-			:: skip
-			:: goto end_long
-			fi
-		}
-	:: else
+	:: d_step { !is_taken -> is_taken = true };
+		serve_one();
+		is_taken = false;
+#ifndef NO_LET_GO_LOOK
+		if
+		:: CAN_POP(s) -> wake()
+		:: else
+		fi
+#endif
+	:: is_taken
 	fi
 }
 
 active [WORKERS] proctype worker()
 {
+	byte s;
 	bool found;
 
-wait:
-	idle++;
-end_wait:
-	/* queue_try_pop() of the tokens */
-	d_step { tokens && FENCE -> tokens--; idle-- };
-
-	/* visit_token() */
+	/* worker_run(), central_visit() */
+visits:
+	find_stage();
 #ifdef EXCLUSIVE
 	if
-	:: d_step { FENCE && !is_taken -> is_taken = true }; /* serve_exclusive(), atomic_exchange */
-		do
-		:: serve_one();
-			if
-			:: found -> found = false
-			:: else -> break
-			fi
-		:: break /* the regime may end the visit at any time */
-		od;
-		atomic { FENCE -> is_taken = false }; /* atomic_exchange */
-#ifndef NO_LET_GO_LOOK
-		if
-		:: CAN_POP -> store(TOKEN)
-		:: else
-		fi
-#endif
-	:: FENCE && is_taken /* the token is dropped: whoever is within looks at the queue after letting go */
+	:: s == FIRST -> serve_exclusive()
+	:: else -> serve_one()
 	fi;
 #else
 	serve_one();
-	if
-	:: found -> found = false
-#ifndef DROPS_TOKEN
-	:: !found && waiting -> store(TOKEN)
-	:: !found && !waiting
-#else
-	:: else
 #endif
+	if
+	:: found -> found = false;
+		give(s);
+		goto visits
+	:: else ->
+		if
+		:: goto visits /* misses < round */
+		:: goto go_idle
+		fi
+	fi;
+
+	/* idle() */
+go_idle:
+	atomic { s = 0; idle = idle | BIT(me) };
+announce:
+	sleepers = sleepers | BIT(me); /* idle_announce() */
+	if                             /* idle_sees_work() */
+	:: OFFERS_WORK(FIRST) -> goto sees_work
+	:: else
+	fi;
+	if
+	:: OFFERS_WORK(LAST) -> goto sees_work
+	:: else
+	fi;
+end_sleep:                             /* block() */
+	!(sleepers & BIT(me)) -> goto announce;
+
+sees_work:
+	sleepers = sleepers & ~BIT(me); /* idle_retract() */
+#ifndef NO_BATON
+	if                              /* idle_found() */
+	:: CAN_POP(FIRST) -> wake()
+	:: else
+	fi;
+	if
+	:: CAN_POP(LAST) -> wake()
+	:: else
 	fi;
 #endif
-	goto wait;
+	/* Back to the visits. If work is offered, and central_visit() does not see it, the program comes here again and again:
+	 * the model waits. */
+end_busy:
+	if
+	:: atomic { HAS_STAGE -> idle = idle & ~BIT(me); goto visits }
+	:: !OFFERS_WORK(FIRST) && !OFFERS_WORK(LAST) -> goto announce
+	fi;
 
 end_long:
 	false
@@ -140,24 +193,16 @@ end_long:
 
 active [PRODUCERS] proctype producer() /* push_queue() */
 {
-	byte at;
+	byte s = (me < WORKERS + 2 -> FIRST : LAST), at;
 
-	d_step { FENCE -> waiting++ };        /* stage_queue_push() */
-	d_step { FENCE -> at = tail; tail++ }; /* queue_try_push() */
-	store(FILL + at);
-	store(TOKEN)                          /* stage_signal() */
-}
-
-active proctype memory()
-{
-end:
-	do
-	FLUSH(0) FLUSH(1) FLUSH(2) FLUSH(3) FLUSH(4)
-	od
+	d_step { at = tail[s]; tail[s]++ }; /* queue_try_push() */
+	CELL(s, at) = true;
+	give(s);
+	wake()
 }
 
 active proctype observer()
 {
 	timeout -> /* nothing else can move */
-	assert(!(idle && CAN_POP && !is_taken))
+	assert(!(idle && (OFFERS_WORK(FIRST) || OFFERS_WORK(LAST))))
 }
