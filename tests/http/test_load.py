@@ -180,7 +180,7 @@ def test_small_requests_do_not_wait_behind_pixels(start):
 
 def test_images_wait_for_memory(start):
     """Each needs more than a third of the budget: they take turns, whichever thread comes to wait."""
-    daemon = start("limits.memory_budget=64M", "limits.body_bytes=16M")
+    daemon = start("limits.memory_budget=64M", "limits.body_bytes=16M", *([] if PER_CONNECTION else ["scheduler.threads=4"]))
     source = pictures.photo_jpeg(2600, 2000, 1, progressive=True)
 
     def upload(_):
