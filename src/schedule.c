@@ -94,7 +94,7 @@ static int assign_pools(struct schedule *s, const struct conf *conf, uint32_t ma
 	for (unsigned i = 0; i < graph_row_count; i++) {
 		uint64_t threads = conf->stage[i].threads == CONF_AUTO ? SEDA_THREADS_DEFAULT : conf->stage[i].threads;
 
-		if (!(main_stages >> i & 1))
+		if (!((main_stages & ~s->pass_through) >> i & 1))
 			continue;
 		for (uint64_t k = 0; k < threads; k++) {
 			if (s->worker_count == CONF_THREADS_MAX) {
@@ -106,6 +106,10 @@ static int assign_pools(struct schedule *s, const struct conf *conf, uint32_t ma
 			s->visit_set[s->worker_count++] = UINT32_C(1) << i;
 		}
 	}
+	/* What was queued for a stage before it became pass-through is left to the first thread. */
+	if (s->worker_count == 0)
+		s->worker_count = 1;
+	s->visit_set[0] |= main_stages & s->pass_through;
 	return 0;
 }
 
@@ -279,7 +283,7 @@ int schedule_build(struct schedule *s, const struct conf *conf, unsigned cores, 
 	s->is_bound = s->policy->mechanism != POLICY_POOL;
 	s->is_dynamic = s->policy->mechanism == POLICY_POOL && conf->scheduler.dynamic == CONF_YES;
 	if (s->policy->mechanism == POLICY_POOL)
-		err = assign_pools(s, conf, main_stages & ~s->pass_through, error);
+		err = assign_pools(s, conf, main_stages, error);
 	else
 		assign_cores(s, conf, main_stages, cores);
 	assign_others(s, conf, cores);

@@ -30,6 +30,7 @@ static const struct {
 	{ "not-ready", "The image is not ready yet" },
 	{ "overloaded", "The server is busy" },
 	{ "range-not-satisfiable", "The range lies outside of the file" },
+	{ "starting", "The server is starting" },
 	{ "storage-failed", "The image could not be stored" },
 	{ "storage-full", "The image could not be stored: no space" },
 	{ "timeout", "The request came too slowly" },

@@ -190,13 +190,11 @@ static enum conn_step store_failed(struct conn *c, int err)
 
 /* ---- small answers -------------------------------------------------------------------------------- */
 
-static enum conn_step answer_text(struct conn *c, unsigned status, const char *text)
+static enum conn_step answer_text(struct conn *c, const char *text)
 {
-	answer_start(c, status, 64);
+	answer_start(c, 200, 64);
 	response_field(&c->response, "Content-Type: text/plain");
 	response_field(&c->response, "Cache-Control: no-store");
-	if (status == 503)
-		response_field(&c->response, "Retry-After: 1");
 	text_puts(&c->response.body, text);
 	return answer_finish(c);
 }
@@ -204,11 +202,13 @@ static enum conn_step answer_text(struct conn *c, unsigned status, const char *t
 static enum conn_step answer_ready(struct conn *c)
 {
 	if (is_draining(c))
-		return answer_text(c, 503, "draining\n");
-	/* Relaxed: the flag alone. */
-	if (!atomic_load_explicit(&c->port->server->is_ready, memory_order_relaxed))
-		return answer_text(c, 503, "starting\n");
-	return answer_text(c, 200, "ready\n");
+		problem_set(&c->problem, 503, "draining", "requests that have begun are finished");
+	else if (!atomic_load_explicit(&c->port->server->is_ready, memory_order_relaxed)) /* the flag alone */
+		problem_set(&c->problem, 503, "starting", "not all threads are there yet");
+	else
+		return answer_text(c, "ready\n");
+	c->state = CONN_REFUSE;
+	return CONN_STEP_AGAIN;
 }
 
 static enum conn_step answer_stats(struct conn *c)
@@ -415,7 +415,7 @@ enum conn_step answer_request(struct visit *v, struct conn *c)
 	case ROUTE_VARIANT:
 		return answer_image(v, c);
 	case ROUTE_HEALTHZ:
-		return answer_text(c, 200, "ok\n");
+		return answer_text(c, "ok\n");
 	case ROUTE_READYZ:
 		return answer_ready(c);
 	default:

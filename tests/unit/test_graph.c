@@ -526,6 +526,7 @@ static void switching_loses_nothing(void **state)
 		setting.policy = policy_at(p)->name;
 		conf_init(&conf, &setting);
 		conf.scheduler.threads = 1 + i % 6;
+		conf.stage[THIRD].pass_through = i % 3 == 0 ? CONF_YES : CONF_NO;
 		describe(&setting);
 		assert_int_equal(graph_switch(run.graph, &conf), 0);
 		usleep(1000);
