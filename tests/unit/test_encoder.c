@@ -178,7 +178,6 @@ static void *encode_and_scale(void *arg)
 	picture_unref(job->picture);
 	free(r);
 	pool_thread_fini();
-	pool_fini();
 	return NULL;
 }
 
