@@ -12,6 +12,7 @@
 
 #include "../../src/check.h"
 #include "../../src/mem/pool.h"
+#include "pool_fixture.h"
 #include "../../stages/pixel/encoder.h"
 #include "../../stages/pixel/metadata.h"
 #include "../../stages/pixel/picture_job.h"
@@ -208,21 +209,15 @@ static void pictures_are_shared_by_threads(void **state)
 
 static int setup(void **state)
 {
-
 	(void)state;
 	return decoder_init(&decoder);
 }
 
 static int teardown(void **state)
 {
-	uint64_t used, kept;
-
 	(void)state;
 	decoder_fini(&decoder);
-	pool_usage(&used, &kept);
-	assert_int_equal(used, 0);
-	pool_thread_fini();
-	pool_fini();
+	pool_forget();
 	return 0;
 }
 

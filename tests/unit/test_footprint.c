@@ -13,6 +13,7 @@
 #include "../../src/check.h"
 #include "../../src/conf.h"
 #include "../../src/mem/pool.h"
+#include "pool_fixture.h"
 #include "../../stages/pixel/encoder.h"
 #include "../../stages/pixel/footprint.h"
 #include "../../stages/pixel/picture_job.h"
@@ -170,8 +171,7 @@ static int teardown(void **state)
 {
 	(void)state;
 	decoder_fini(&decoder);
-	pool_thread_fini();
-	pool_fini();
+	pool_forget();
 	return 0;
 }
 

@@ -12,6 +12,7 @@
 #include "../../src/check.h"
 #include "../../src/clock.h"
 #include "../../src/mem/pool.h"
+#include "pool_fixture.h"
 #include "../../stages/pixel/encoder.h"
 #include "../../stages/pixel/metadata.h"
 #include "../../stages/pixel/picture_job.h"
@@ -379,7 +380,6 @@ static void mutated_files_do_no_harm(void **state)
 
 static int setup(void **state)
 {
-
 	(void)state;
 	resampler_init(&resampler);
 	return decoder_init(&decoder);
@@ -387,14 +387,9 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	uint64_t used, kept;
-
 	(void)state;
 	decoder_fini(&decoder);
-	pool_usage(&used, &kept);
-	assert_int_equal(used, 0);
-	pool_thread_fini();
-	pool_fini();
+	pool_forget();
 	return 0;
 }
 

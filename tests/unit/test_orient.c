@@ -12,6 +12,7 @@
 
 #include "../../src/check.h"
 #include "../../src/mem/pool.h"
+#include "pool_fixture.h"
 #include "../../stages/pixel/decoder.h"
 #include "../../stages/pixel/metadata.h"
 #include "../../stages/pixel/orient.h"
@@ -285,8 +286,7 @@ static int setup(void **state)
 static int teardown(void **state)
 {
 	(void)state;
-	pool_thread_fini();
-	pool_fini();
+	pool_forget();
 	return 0;
 }
 

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "../../src/mem/pool.h"
+#include "pool_fixture.h"
 
 #define MIB ((size_t)1 << 20)
 
@@ -33,10 +34,7 @@ static uint64_t used(void)
 static int forget(void **state)
 {
 	(void)state;
-	pool_thread_fini();
-	pool_fini();
-	assert_int_equal(kept(), 0);
-	assert_int_equal(used(), 0);
+	pool_forget();
 	return 0;
 }
 

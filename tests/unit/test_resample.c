@@ -13,6 +13,7 @@
 
 #include "../../src/check.h"
 #include "../../src/mem/pool.h"
+#include "pool_fixture.h"
 #include "../../stages/pixel/kernel.h"
 #include "../../stages/pixel/picture_job.h"
 
@@ -353,13 +354,8 @@ static void fitting(void **state)
 
 static int teardown(void **state)
 {
-	uint64_t used, kept;
-
 	(void)state;
-	pool_usage(&used, &kept);
-	assert_int_equal(used, 0);
-	pool_thread_fini();
-	pool_fini();
+	pool_forget();
 	return 0;
 }
 

@@ -12,6 +12,7 @@
 
 #include "../../src/check.h"
 #include "../../src/mem/pool.h"
+#include "pool_fixture.h"
 #include "../../src/queue.h"
 #include "../../stages/pixel/encoder.h"
 #include "../../stages/pixel/picture_job.h"
@@ -458,14 +459,10 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	uint64_t used, kept;
-
 	(void)state;
 	decoder_free(decoder);
 	decoder_free(other);
-	pool_usage(&used, &kept);
-	assert_int_equal(used, 0);
-	pool_thread_fini();
+	pool_forget();
 	return 0;
 }
 
