@@ -28,9 +28,9 @@
 /* True of a listener that this port takes connections from now. */
 static bool does_listen(const struct port *p, unsigned i)
 {
-	if (p->mode == PORT_OWN || p->is_draining)
-		return i == p->instance || p->mode != PORT_OWN;
-	return p->mode == PORT_ONE_EACH && !p->conns;
+	if (p->mode == PORT_OWN)
+		return i == p->instance;
+	return p->is_draining || (p->mode == PORT_ONE_EACH && !p->conns);
 }
 
 static void client_of(struct client_key *key, const struct sockaddr_storage *address)
