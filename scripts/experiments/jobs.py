@@ -3,7 +3,6 @@ kind, its name, its workload (connections) and its round."""
 
 import collections
 import pathlib
-import resource
 import shutil
 import subprocess
 import tempfile
@@ -92,13 +91,12 @@ def _measure_baseline(options, bench, number):
         for path in _sample(options.files, options.baseline):
             (sample / path.name).symlink_to(path.resolve())
         files = sorted(sample.iterdir())
-        before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
+        before, start = run.children_cpu_s(), time.monotonic()
         done = subprocess.run([ROOT / "scripts" / "experiments" / "imagemagick.sh", work / "out", *files], capture_output=True,
                               text=True)
-        seconds, after = time.monotonic() - start, resource.getrusage(resource.RUSAGE_CHILDREN)
+        seconds, cpu = time.monotonic() - start, run.children_cpu_s() - before
         if done.returncode != 0:
             raise run.Failed(f"imagemagick.sh: {done.stderr}")
-        cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
         with bench.daemon(ROOT / "conf" / "drain.ini") as daemon:
             report, rows = bench.load(daemon, "-c", 1, "--seed", number + 1, files=sample)
         ours = run.summary(report, rows, bench.server_cores())

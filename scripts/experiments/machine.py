@@ -34,6 +34,13 @@ def load_average():
     return os.getloadavg()[0]
 
 
+def busy_s():
+    """CPU seconds that this machine has spent since its start, and what its host has kept from it (steal)."""
+    first = pathlib.Path("/proc/stat").read_text().splitlines()[0].split()[1:9]
+    user, nice, system, _idle, _iowait, irq, softirq, steal = (int(ticks) / os.sysconf("SC_CLK_TCK") for ticks in first)
+    return user + nice + system + irq + softirq + steal
+
+
 def describe():
     """Stands in front of the raw results."""
     memory = _field("/proc/meminfo", "MemTotal").split()[0]

@@ -1,9 +1,13 @@
 """The report: tables, plots and verdicts in one Markdown document."""
 
+import statistics
+
 import claims
 import machine
 import plots
 import tables
+
+MUCH = 5  # per cent of the CPUs, taken by other programs
 
 
 def write(results, directory, command):
@@ -14,6 +18,10 @@ def write(results, directory, command):
             "each every configuration once, in rotated order, with a fresh daemon and an empty store; every file once, in closed "
             "loop. Server and generator are on the same machine. Medians, in parentheses the range over the rounds; "
             "raw results: raw.jsonl.\n"]
+    others = [run["others_cpu_use"] for run in results.of("policies")]
+    if others:
+        text.append(f"Other programs took {statistics.median(others):.1f} % of the CPUs (median of the runs; at most "
+                    f"{max(others):.1f} %){'; **that is much: repeat it on a quiet machine**' if statistics.median(others) > MUCH else ''}.\n")
     for workload in results.workloads():
         text.append(f"## {workload} connections\n\nThroughput, like the paper's table 4.4 (its column: relative to its best).\n\n"
                     f"{tables.throughput(results, workload)}\n\nWhat clients see, like table 4.5.\n\n"

@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import re
+import resource
 import shutil
 import signal
 import subprocess
@@ -12,7 +13,7 @@ import tempfile
 import time
 import urllib.request
 
-from machine import ROOT, cores
+from machine import ROOT, busy_s, cores
 
 READY = re.compile(r"ready on (http://\S+)")
 START_TIMEOUT, STOP_TIMEOUT = 20, 60
@@ -88,19 +89,28 @@ class Bench:
         return Daemon(config, self.work, self.options + tuple(options), preload, self.cpus)
 
     def load(self, daemon, *arguments, files=None):
-        """A run of the generator. Returns its report and one row per request."""
+        """A run of the generator. Returns its report, with the CPU time that others took meanwhile, and one row per request."""
         rows = daemon.directory / "requests.csv"
         command = [ROOT / "build" / "darkroom-load", "--json", "--quiet", "--csv", rows, "--server-pid",
                    daemon.process.pid, *arguments, daemon.url + "/images", files or self.files]
+        before = busy_s() - children_cpu_s()
         bind = (lambda: os.sched_setaffinity(0, self.load_cpus)) if self.load_cpus else None
         done = subprocess.run([str(part) for part in command], capture_output=True, text=True, preexec_fn=bind)
         if done.returncode != 0:
             raise Failed(f"darkroom-load ended with status {done.returncode}: {done.stderr}{done.stdout[:2000]}")
+        report = json.loads(done.stdout)
+        report["others_cpu_s"] = busy_s() - children_cpu_s() - before - report["server"]["cpu_s"]
         with rows.open(newline="") as file:
-            return json.loads(done.stdout), list(csv.DictReader(file))
+            return report, list(csv.DictReader(file))
 
     def server_cores(self):
         return len(self.cpus) or cores()
+
+
+def children_cpu_s():
+    """Of those that have ended."""
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
 
 
 def preload_path(library):
@@ -143,6 +153,7 @@ def summary(report, rows, server_cores):
         "processed": per_interval(rows, "done", interval),
         "fairness": report["fairness"],
         "images": images,
+        "others_cpu_use": max(0, 100 * report["others_cpu_s"] / report["makespan_s"] / cores()),
         "generator_cpu_s": report["generator"]["cpu_s"],
     }
 

@@ -9,7 +9,7 @@ from results import Results
 
 RUN = {"makespan_s": 10.0, "responses_per_s": 100.0, "input_bytes_per_s": 40e6, "p50_ms": 10.0, "p90_ms": 50.0, "p99_ms": 90.0,
        "cpu_ms_per_image": 7.0, "cpu_use": 95.0, "peak_rss_bytes": 9e7, "max_net_mbps": 400.0, "interval_s": 1,
-       "processed": [4e7] * 10, "connections": 16}
+       "processed": [4e7] * 10, "connections": 16, "others_cpu_use": 0.0}
 POLICIES = {"drain": "drain", "cohort": "cohort", "cohort-stacks": "cohort", "mg1": "mg1", "srpt": "srpt", "seda": "seda",
             "seda-malloc": "seda", "thread-per-connection": "thread-per-connection"}
 NOISE = (1.0, 1.01, 0.99, 1.005, 0.995)
