@@ -92,15 +92,15 @@ void counters_print_reason(const struct counters_offer *o, enum counters_id id, 
 /* Writes one line to the log: what is counted, and what is missing and why. */
 void counters_log(const struct counters_offer *o);
 
-/* Opens the calling thread's counters, unless they are open, or have failed since they were closed. 0, or -errno with none of them
- * open: then nothing is counted here. Owner's thread, as all below that take a struct counters_thread. */
+/* Opens the calling thread's counters, unless they are open, or have failed since they were closed. 0, or -errno with none of
+ * them open: then nothing is counted here. Owner's thread, as all below that take a struct counters_thread. */
 int counters_open(struct counters_thread *t, const struct counters_offer *o);
 
 /* Closes them, if they are open. */
 void counters_close(struct counters_thread *t);
 
-/* Reads them, and adds what they have counted since the last look to the total; NULL: to nobody's. They must be on. Should reading fail,
- * they are closed, with a warning. */
+/* Reads them, and adds what they have counted since the last look to the total; NULL: to nobody's. They must be on. Should
+ * reading fail, they are closed, with a warning. */
 void counters_read(struct counters_thread *t, struct counters_total *to);
 
 /* The same if they are on. This is all that counting costs where it is not wanted. */
