@@ -98,6 +98,8 @@ static const struct conf_key keys[] = {
 	  .help = "how threads without work sleep: wake, until there is some; backoff, for 1, 2, 4, ... 64 ms (for comparison)" },
 	{ KEY(scheduler, "dynamic", dynamic, CONF_TYPE_CHOICE), .choices = yes_no, .fallback = "no", .is_live = true,
 	  .help = "policy seda: whether controllers change sizes of pools and batches while running" },
+	{ KEY(scheduler, "counters", counters, CONF_TYPE_CHOICE), .choices = yes_no, .fallback = "no", .is_live = true,
+	  .help = "whether processor and kernel count cycles, cache misses, page faults and the like for each stage" },
 
 	{ KEY(limits, "header_bytes", header_bytes, CONF_TYPE_BYTES), .min = 1024, .max = 1 << 20, .fallback = "16K",
 	  .help = "request line and headers; above: 431, or 414 if the target is that long" },

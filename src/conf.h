@@ -70,6 +70,7 @@ struct conf {
 		uint64_t age_ms;         /* srpt: nothing waits longer while others are served */
 		uint64_t idle;           /* enum conf_idle */
 		uint64_t dynamic;        /* enum conf_tristate: seda's controllers */
+		uint64_t counters;       /* enum conf_tristate */
 	} scheduler;
 	struct {
 		uint64_t header_bytes, body_bytes, parts;

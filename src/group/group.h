@@ -15,6 +15,7 @@
 
 #include "../conf.h"
 #include "../control/control.h"
+#include "../counters.h"
 #include "../graph.h"
 #include "../policy/policy.h"
 #include "../queue.h"
@@ -73,6 +74,8 @@ struct worker {
 	alignas(CACHE_LINE) _Atomic(const struct schedule *) schedule; /* adopted: what it says is done */
 	struct worker_counters counters;
 	struct stage_counters stage[STAGE_COUNT_MAX];
+	struct counters_thread counting;
+	struct counters_total counted[STAGE_COUNT_MAX];
 	/* the owner pushes and pops, others may steal */
 	struct deque stack[STAGE_COUNT_MAX];
 };
