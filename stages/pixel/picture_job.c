@@ -22,6 +22,22 @@ static void copy_lines(const struct pass *pass, int first, int count)
 		       (size_t)pass->src->width);
 }
 
+static inline uint8_t clamp(int v)
+{
+	return (uint8_t)(v < 0 ? 0 : v > 255 ? 255 : v);
+}
+
+static void sharpen_lines(const struct pass *pass, int amount, int first, int count)
+{
+	for (int line = first; line < first + count; line++) {
+		const uint8_t *src = pass->src->data + line * pass->src->stride;
+		uint8_t *dst = pass->dst->data + line * pass->dst->stride;
+
+		for (int x = 0; x < pass->src->width; x++)
+			dst[x] = clamp(src[x] + ((amount * (src[x] - dst[x]) + 128) >> 8));
+	}
+}
+
 static int resample_tile(struct picture_job *job, const struct resampler *r, const struct pass *pass)
 {
 	struct resampling *g = &job->resampling;
@@ -42,6 +58,8 @@ static int make_tile(struct picture_job *job, const struct resampler *r)
 		err = resample_tile(job, r, pass);
 	else if (pass->kind == PASS_COPY)
 		copy_lines(pass, job->line, n);
+	else if (pass->kind == PASS_SHARPEN)
+		sharpen_lines(pass, job->amount, job->line, n);
 	else
 		color_to_ycc(job->between[0], job->line, n, pass->dst, &job->between[1]->plane[0], &job->between[1]->plane[1]);
 	job->line += n;

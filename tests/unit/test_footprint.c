@@ -16,6 +16,7 @@
 #include "pool_fixture.h"
 #include "../../stages/pixel/encoder.h"
 #include "../../stages/pixel/footprint.h"
+#include "../../stages/pixel/geometry.h"
 #include "../../stages/pixel/picture_job.h"
 #include "../../stages/plan.h"
 #include "../../stages/stages.h"
@@ -37,6 +38,7 @@ static void plan_make(const char *const *operations)
 
 		snprintf(v->name, sizeof(v->name), "v%u", conf.variant_count);
 		snprintf(v->operations, sizeof(v->operations), "%s", *operations);
+		v->quality = 80;
 	}
 	assert_int_equal(plan_build(&plan, &conf, &at, error, sizeof(error)), 0);
 }
@@ -51,26 +53,25 @@ static int64_t heap_bytes(void)
 /* Runs the whole plan and lets go of nothing. Returns the most that the heap grew by. */
 static int64_t run_plan(const uint8_t *jpeg, size_t size, int64_t *bound)
 {
-	const unsigned quality[CONF_VARIANT_MAX] = {80, 80, 80, 80, 80};
 	struct picture *result[PLAN_STEP_MAX] = {NULL}, *root;
 	uint8_t *file[PLAN_STEP_MAX] = {NULL};
 	struct footprint f = {.orientation = 6};
 	enum decoder_result r;
 	int64_t before, most;
+	struct footprint_need need;
 	size_t n;
-	int w, h;
 
 	pool_thread_fini();
 	pool_fini();
 	assert_int_equal(decoder_open(&decoder, jpeg, size), DECODER_MORE);
 	f.height = (int)decoder.in.image_width;
 	f.width = (int)decoder.in.image_height;
-	footprint_root_size(&plan, f.width, f.height, f.orientation, &w, &h);
-	decoder_choose(&decoder, w, h);
+	footprint_root_need(&plan, f.width, f.height, f.orientation, &need);
+	decoder_choose(&decoder, need.width, need.height, need.chroma_width, need.chroma_height);
 	f.color_space = (int)decoder.in.jpeg_color_space;
 	f.plane_count = decoder_shapes(&decoder, f.shape);
 	f.working_bytes = decoder_working_bytes(&decoder);
-	*bound = (int64_t)footprint_bytes(&f, &plan, quality);
+	*bound = (int64_t)footprint_bytes(&f, &plan);
 	before = heap_bytes();
 	r = decoder_start(&decoder, 100, true);
 	while (r == DECODER_MORE)
@@ -82,15 +83,19 @@ static int64_t run_plan(const uint8_t *jpeg, size_t size, int64_t *bound)
 	for (unsigned i = 0; i < plan.step_count; i++) {
 		const struct plan_step *s = &plan.step[i];
 		struct picture *in = s->parent == PLAN_ROOT ? root : result[s->parent];
-		bool is_root = s->parent == PLAN_ROOT;
+		struct geometry g;
+		struct scaling to;
 
-		step_size(&plan, i, f.width, f.height, is_root ? f.width : in->width, is_root ? f.height : in->height, &w, &h);
+		geometry_of_step(&g, &plan, i, f.width, f.height);
+		geometry_scaling(&to, s, &g, f.orientation);
 		if (s->stage == STAGE_SCALE)
-			result[i] = picture_scale(&resampler, in, w, h, is_root ? f.orientation : 1);
+			result[i] = picture_job_finish(picture_scale_begin(in, &to), &resampler);
+		else if (s->stage == STAGE_BLUR && s->amount > 0)
+			result[i] = picture_job_finish(picture_sharpen_begin(in, s->chroma, s->sigma, s->amount), &resampler);
 		else if (s->stage == STAGE_BLUR)
-			result[i] = picture_blur(&resampler, in, s->sigma);
+			result[i] = picture_job_finish(picture_blur_begin(in, s->chroma, s->sigma), &resampler);
 		else
-			assert_int_equal(encoder_encode(80, in, NULL, 0, &file[i], &n), 0);
+			assert_int_equal(encoder_encode(&s->encoding, in, NULL, 0, &file[i], &n), 0);
 		assert_true(result[i] || file[i]);
 		/* the pool still keeps the step's scratch */
 		if (heap_bytes() - before > most)
@@ -147,16 +152,15 @@ static void memory_is_bounded_as_foretold(void **state)
 static void bombs_are_expensive(void **state)
 {
 	static const char *const whole[] = {"", NULL};
-	const unsigned quality[CONF_VARIANT_MAX] = {80};
 	struct footprint f = {.plane_count = 4, .color_space = JCS_CMYK, .width = 65500, .height = 65500, .orientation = 5};
 
 	(void)state;
 	plan_make(whole);
 	for (unsigned c = 0; c < 4; c++)
-		picture_shapes(&f.shape[c], 1, 65500, 65500);
+		picture_shapes(&f.shape[c], CHROMA_NONE, 65500, 65500);
 	f.working_bytes = UINT64_C(65500) * 65500 * 8;
-	assert_true(footprint_bytes(&f, &plan, quality) > UINT64_C(65500) * 65500 * 12);
-	assert_true(footprint_bytes(&f, &plan, quality) < UINT64_C(65500) * 65500 * 40);
+	assert_true(footprint_bytes(&f, &plan) > UINT64_C(65500) * 65500 * 12);
+	assert_true(footprint_bytes(&f, &plan) < UINT64_C(65500) * 65500 * 40);
 }
 
 static int setup(void **state)

@@ -51,7 +51,7 @@ static struct picture *decode_all(const uint8_t *jpeg, size_t size)
 	struct picture *p = NULL;
 
 	assert_int_equal(result, DECODER_MORE);
-	decoder_choose(&decoder, 200, 100);
+	decoder_choose(&decoder, 200, 100, 100, 50);
 	result = decoder_start(&decoder, 100, true);
 	while (result == DECODER_MORE)
 		result = decoder_advance(&decoder, 1);
@@ -76,7 +76,7 @@ static bool run(const uint8_t *jpeg, size_t size)
 	if (p)
 		blurred = picture_blur(&resampler, p, 6);
 	if (blurred)
-		err = encoder_encode(100, p, NULL, 0, &data, &n);
+		err = encoder_encode(&(struct encoding){.quality = 100}, p, NULL, 0, &data, &n);
 	if (err)
 		assert_int_equal(err, -ENOMEM);
 	else

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "../../src/conf.h"
-#include "../../stages/pixel/footprint.h"
+#include "../../stages/pixel/geometry.h"
 #include "../../stages/plan.h"
 #include "../../stages/stages.h"
 
@@ -142,7 +142,7 @@ static void errors_say_what_was_expected(void **state)
 	static const struct {
 		const char *operations, *says;
 	} wrong[] = {
-		{"scal 8x8 inside", "variant.v: operations: 'scal' is not an operation; expected scale WIDTHxHEIGHT inside or blur SIGMA"},
+		{"scal 8x8 inside", "variant.v: operations: 'scal' is not an operation; expected scale, blur, sharpen, grayscale or rotate"},
 		{"scale", "'' is not a size for scale"},
 		{"scale 800 inside", "'800' is not a size for scale; expected WIDTHxHEIGHT, each 1..65500"},
 		{"scale 0x9 inside", "'0x9' is not a size"},
@@ -151,8 +151,8 @@ static void errors_say_what_was_expected(void **state)
 		{"scale 99999999999999999999x9 inside", "is not a size"},
 		{"scale 8x8x8 inside", "is not a size"},
 		{"scale -8x8 inside", "is not a size"},
-		{"scale 8x8", "expected 'inside'"},
-		{"scale 8x8 outside", "followed by 'outside'; expected 'inside'"},
+		{"scale 8x8", "expected 'inside', 'cover' or 'exact'"},
+		{"scale 8x8 outside", "followed by 'outside'; expected 'inside', 'cover' or 'exact'"},
 		{"scale 8x8 inside blur 8", "expected a comma"},
 		{"scale 8x8 inside,", "missing after the last comma"},
 		{",", "'' is not an operation"},
@@ -231,7 +231,7 @@ static void any_text(void **state)
 
 static void sizes_are_those_from_the_whole_image(void **state)
 {
-	int width, height;
+	struct geometry g;
 
 	(void)state;
 	add("medium", "scale 800x800 inside");
@@ -240,18 +240,17 @@ static void sizes_are_those_from_the_whole_image(void **state)
 	assert_int_equal(build(), 0);
 	for (int w = 1; w < 5000; w += 37)
 		for (int h = 1; h < 5000; h += 41) {
-			int mw, mh, tw, th;
+			int width, height;
 
-			size_fit(w, h, 800, 800, &mw, &mh);
-			size_fit(w, h, 160, 160, &tw, &th);
-			step_size(&plan, 1, w, h, mw, mh, &width, &height);
-			assert_int_equal(width, tw);
-			assert_int_equal(height, th);
+			size_fit(w, h, 160, 160, &width, &height);
+			geometry_of_step(&g, &plan, 1, w, h);
+			assert_int_equal(g.width, width);
+			assert_int_equal(g.height, height);
 		}
 	/* a later scale never enlarges what an earlier one has made small */
-	step_size(&plan, (unsigned)plan.step[file_of(2)].parent, 1000, 500, 100, 50, &width, &height);
-	assert_int_equal(width, 100);
-	assert_int_equal(height, 50);
+	geometry_of_step(&g, &plan, (unsigned)file_of(2), 1000, 500);
+	assert_int_equal(g.width, 100);
+	assert_int_equal(g.height, 50);
 }
 
 int main(void)

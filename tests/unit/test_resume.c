@@ -34,7 +34,7 @@ static void work_open(struct work *w, struct decoder *d, const uint8_t *jpeg, si
 	w->result = decoder_open(d, jpeg, size);
 	if (w->result == DECODER_FAILED)
 		return;
-	decoder_choose(d, W, H);
+	decoder_choose(d, W, H, (W + 1) / 2, (H + 1) / 2);
 	w->result = decoder_start(d, SCANS_MAX, stop);
 }
 
@@ -294,14 +294,14 @@ static void *encode_a_row(void *arg)
 
 static void encode_in_pieces(const struct picture *p, const uint8_t *icc, size_t icc_size)
 {
-	struct encoder *e = encoder_new(90, p, icc, icc_size);
+	struct encoder *e = encoder_new(&(struct encoding){.quality = 90}, p, icc, icc_size);
 	unsigned left = (unsigned)p->height;
 	uint8_t *whole, *data;
 	size_t whole_size, size;
 	pthread_t thread;
 	int more;
 
-	assert_int_equal(encoder_encode(90, p, icc, icc_size, &whole, &whole_size), 0);
+	assert_int_equal(encoder_encode(&(struct encoding){.quality = 90}, p, icc, icc_size, &whole, &whole_size), 0);
 	assert_non_null(e);
 	assert_int_equal(encoder_lines_left(e), left);
 	/* its first rows elsewhere */
@@ -328,7 +328,7 @@ static void give_up_encoding(const struct picture *p)
 	int more = 1;
 
 	for (unsigned rows = 0; more > 0; rows++) {
-		struct encoder *e = encoder_new(90, p, NULL, 0);
+		struct encoder *e = encoder_new(&(struct encoding){.quality = 90}, p, NULL, 0);
 
 		assert_non_null(e);
 		more = encoder_advance(e, rows);
@@ -401,12 +401,12 @@ static void check_pictures(struct picture *src)
 
 	for (unsigned exif = 1; exif <= 8; exif++) {
 		struct picture *p = picture_scale(&resampler, src, 70, 50, exif);
-		struct picture *q = make_in_pieces(picture_scale_begin(src, 70, 50, exif));
+		struct picture *q = make_in_pieces(picture_scale_begin(src, &(struct scaling){exif, 70, 50, 1, 1, CHROMA_420}));
 
 		assert_true(is_same_picture(p, q));
 		for (size_t i = 0; exif == 1 && i < COUNT_OF(sigma); i++) {
 			struct picture *b = picture_blur(&resampler, p, sigma[i]);
-			struct picture *c = make_in_pieces(picture_blur_begin(p, sigma[i]));
+			struct picture *c = make_in_pieces(picture_blur_begin(p, CHROMA_420, sigma[i]));
 
 			assert_true(is_same_picture(b, c));
 			picture_unref(b);
@@ -422,7 +422,7 @@ static void give_up_picture(struct picture *src)
 	int more = 1;
 
 	for (unsigned tiles = 0; more > 0; tiles++) {
-		struct picture_job *job = picture_scale_begin(src, 70, 50, 6);
+		struct picture_job *job = picture_scale_begin(src, &(struct scaling){6, 70, 50, 1, 1, CHROMA_420});
 
 		assert_non_null(job);
 		more = picture_job_advance(job, &resampler, tiles);
