@@ -341,12 +341,13 @@ static int plan_add(struct plan *plan, int parent, const struct operation *op, e
 	return (int)plan->step_count++;
 }
 
-/* The step that does the same to the same parent, or a new one, or -1. */
+/* The step that does the same to the same parent, the last and so the one with the least chroma if there are several; or a new
+ * one, or -1. */
 static int plan_find_or_add(struct plan *plan, int parent, const struct operation *op, enum chroma chroma)
 {
-	for (unsigned i = 0; i < plan->step_count; i++)
-		if (is_same(&plan->step[i], parent, op, chroma))
-			return (int)i;
+	for (unsigned i = plan->step_count; i > 0; i--)
+		if (is_same(&plan->step[i - 1], parent, op, chroma))
+			return (int)i - 1;
 	return plan_add(plan, parent, op, chroma);
 }
 

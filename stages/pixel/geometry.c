@@ -66,17 +66,35 @@ static void fit_inside(struct geometry *g, const struct plan_step *step, const s
 	g->height = min_int(h, parent->height);
 }
 
+/* Has the parent been cut to the step's proportions already? */
+static bool is_cut_alike(const struct plan_step *step, const struct geometry *parent)
+{
+	return parent->cut_width && (uint64_t)parent->cut_width * step->height == (uint64_t)parent->cut_height * step->width;
+}
+
 /* The box if there are pixels for it, else one of its proportions; then of the whole as much as has these proportions. */
 static void cover(struct geometry *g, const struct plan_step *step, const struct geometry *parent)
 {
+	bool is_alike = is_cut_alike(step, parent);
 	double across, down;
 
+	if (!is_alike) {
+		g->uncut_width = parent->width;
+		g->uncut_height = parent->height;
+	}
 	g->width = (int)step->width;
 	g->height = (int)step->height;
-	if (!step->may_enlarge)
-		size_fit(g->width, g->height, (uint32_t)parent->width, (uint32_t)parent->height, &g->width, &g->height);
+	g->cut_width = step->width;
+	g->cut_height = step->height;
+	if (!step->may_enlarge) {
+		size_fit(g->width, g->height, (uint32_t)g->uncut_width, (uint32_t)g->uncut_height, &g->width, &g->height);
+		g->width = min_int(g->width, parent->width);
+		g->height = min_int(g->height, parent->height);
+	}
 	across = (double)g->width * parent->whole_height;
 	down = (double)g->height * parent->whole_width;
+	if (is_alike) /* else what has been rounded of a thin picture's width would be cut off its height */
+		return;
 	if (across < down)
 		g->shown_width = across / down;
 	else
@@ -95,7 +113,9 @@ static void make_exact(struct geometry *g, const struct plan_step *step, const s
 
 void geometry_root(struct geometry *g, int width, int height)
 {
-	*g = (struct geometry){width, height, width, height, 1, 1};
+	*g = (struct geometry){
+		.width = width, .height = height, .whole_width = width, .whole_height = height, .shown_width = 1, .shown_height = 1,
+	};
 }
 
 void geometry_next(struct geometry *g, const struct plan_step *step, const struct geometry *parent)
@@ -107,9 +127,11 @@ void geometry_next(struct geometry *g, const struct plan_step *step, const struc
 	if (step->rotation == 90 || step->rotation == 270) {
 		swap_int(&g->width, &g->height);
 		swap_int(&g->whole_width, &g->whole_height);
+		g->cut_width = g->cut_height = 0;
 	}
 	if (!step->width)
 		return;
+	g->cut_width = g->cut_height = 0;
 	if (step->fit == PLAN_INSIDE) {
 		fit_inside(g, step, parent);
 		return;

@@ -17,6 +17,10 @@ struct geometry {
 	/* What later boxes are fitted to: the image as it is seen, until a step changes its proportions. So a picture made by
 	 * way of another has the size that it would have had without. */
 	int whole_width, whole_height;
+	/* The box of the last step if that was a cover, else 0, and the picture that it has cut: for one of the same proportions
+	 * to fit its box to that. */
+	uint32_t cut_width, cut_height;
+	int uncut_width, uncut_height;
 	/* The part of the parent's picture that this one shows, 0..1, in the axes of the parent's; from its middle. */
 	double shown_width, shown_height;
 };

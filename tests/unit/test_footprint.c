@@ -27,18 +27,25 @@ static struct resampler resampler;
 static struct conf conf;
 static struct plan plan;
 
-static void plan_make(const char *const *operations)
+/* A kind other than 0: enlarging, with full chroma, optimised, or all of that and progressive. */
+static void plan_make(const char *const *operations, size_t kind)
 {
 	unsigned at;
 	char error[256];
 
 	memset(&conf, 0, sizeof(conf));
+	conf.limits.width = conf.limits.height = 1000;
+	conf.limits.pixels = 1000000;
 	for (; *operations; operations++) {
 		struct conf_variant *v = &conf.variant[conf.variant_count++];
 
 		snprintf(v->name, sizeof(v->name), "v%u", conf.variant_count);
 		snprintf(v->operations, sizeof(v->operations), "%s", *operations);
 		v->quality = 80;
+		v->enlarge = kind == 1 || kind == 4 ? CONF_YES : CONF_NO;
+		v->chroma = kind == 2 || kind == 4 ? CONF_CHROMA_444 : CONF_CHROMA_420;
+		v->optimize = kind == 3 ? CONF_YES : CONF_NO;
+		v->progressive = kind == 4 ? CONF_YES : CONF_NO;
 	}
 	assert_int_equal(plan_build(&plan, &conf, &at, error, sizeof(error)), 0);
 }
@@ -117,6 +124,8 @@ static void memory_is_bounded_as_foretold(void **state)
 		{"scale 800x800 inside", "scale 160x160 inside", "scale 800x800 inside, blur 8", NULL},
 		{"", "blur 3", "scale 300x300 inside", "scale 50x50 inside, blur 1", NULL},
 		{"scale 7x7 inside", NULL},
+		{"scale 300x100 cover", "scale 100x300 exact, rotate 90", "sharpen 2 5, rotate 180", "grayscale, blur 3", NULL},
+		{"scale 900x900 inside, sharpen 1, grayscale", "scale 64x64 cover", NULL},
 	};
 	static const int sizes[][2] = {{500, 300}, {16, 16}, {2000, 20}, {201, 353}};
 	double worst = 0;
@@ -135,7 +144,7 @@ static void memory_is_bounded_as_foretold(void **state)
 		for (size_t p = 0; p < COUNT_OF(plans); p++) {
 			int64_t bound, most;
 
-			plan_make(plans[p]);
+			plan_make(plans[p], n % 5);
 			most = run_plan(jpeg, size, &bound);
 			if (most > bound)
 				fail_msg("%s %dx%d plan %zu: %lld of %lld bytes", f.name, f.width, f.height, p, (long long)most,
@@ -155,7 +164,7 @@ static void bombs_are_expensive(void **state)
 	struct footprint f = {.plane_count = 4, .color_space = JCS_CMYK, .width = 65500, .height = 65500, .orientation = 5};
 
 	(void)state;
-	plan_make(whole);
+	plan_make(whole, 0);
 	for (unsigned c = 0; c < 4; c++)
 		picture_shapes(&f.shape[c], CHROMA_NONE, 65500, 65500);
 	f.working_bytes = UINT64_C(65500) * 65500 * 8;
