@@ -174,10 +174,9 @@ static const struct conf_key keys[] = {
 	  .help = "colours at half the resolution in both directions (4:2:0), or at full resolution (4:4:4): larger files, sharper\n"
 	          "edges between colours, as of text and drawings" },
 	{ .section = "variant", OF(conf_variant, progressive, CONF_TYPE_CHOICE), .choices = yes_no, .fallback = "no",
-	  .help = "a progressive JPEG, which shows all of the picture early; smaller by some percent, eight times the work" },
+	  .help = "a progressive JPEG, which shows all of the picture early; smaller by about 5 %, seven times the work" },
 	{ .section = "variant", OF(conf_variant, optimize, CONF_TYPE_CHOICE), .choices = yes_no, .fallback = "no",
-	  .help = "Huffman tables made for the file (progressive ones always have them): smaller by 2 to 14 %, twice to three times\n"
-	          "the work" },
+	  .help = "Huffman tables made for the file (progressive ones always have them): smaller by 2 to 14 %, three times the work" },
 };
 /* clang-format on */
 
