@@ -180,10 +180,15 @@ static int advance(struct encoder *e, unsigned rows)
 	return 0;
 }
 
+static bool is_no_memory(int message)
+{
+	return message == JERR_OUT_OF_MEMORY || message == JERR_NO_BACKING_STORE;
+}
+
 int encoder_advance(struct encoder *e, unsigned rows)
 {
 	if (setjmp(e->errors.failed))
-		return e->errors.mgr.msg_code == JERR_OUT_OF_MEMORY || e->errors.mgr.msg_code == JERR_NO_BACKING_STORE ? -ENOMEM : -EINVAL;
+		return is_no_memory(e->errors.mgr.msg_code) ? -ENOMEM : -EINVAL;
 	return advance(e, rows);
 }
 
@@ -231,7 +236,8 @@ static bool keeps_coefficients(const struct encoding *how)
 /* Two bytes for each sample of whole MCUs; rows are aligned and pointed to, and libjpeg asks malloc for many rows at once. */
 static uint64_t coefficient_bytes(enum chroma chroma, int width, int height)
 {
-	uint64_t side = chroma == CHROMA_420 ? 16 : 8, wide = round_up((uint64_t)width, side), high = round_up((uint64_t)height, side);
+	uint64_t side = chroma == CHROMA_420 ? 16 : 8;
+	uint64_t wide = round_up((uint64_t)width, side), high = round_up((uint64_t)height, side);
 	uint64_t samples = wide * high * (chroma == CHROMA_444 ? 6 : chroma == CHROMA_420 ? 3 : 2) / 2;
 
 	return samples * sizeof(JCOEF) + chroma_planes(chroma) * (high / DCTSIZE * 16 + 4096);

@@ -46,7 +46,8 @@ static struct view view_of(const struct scaling *to)
 /* Neither turned nor cut. */
 static bool is_whole(const struct view *v)
 {
-	return !v->orient.mirror_x && !v->orient.mirror_y && !v->orient.transpose && is_same(v->shown_x, 1) && is_same(v->shown_y, 1);
+	return !v->orient.mirror_x && !v->orient.mirror_y && !v->orient.transpose && is_same(v->shown_x, 1) &&
+	       is_same(v->shown_y, 1);
 }
 
 /* The two filters that take a plane of one shape to that of another, which is upright. */
