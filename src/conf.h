@@ -29,11 +29,15 @@ enum conf_damaged { CONF_DAMAGED_REJECT = 1, CONF_DAMAGED_ACCEPT };
 enum conf_idle { CONF_IDLE_WAKE = 1, CONF_IDLE_BACKOFF };
 enum conf_discipline { CONF_DISCIPLINE_AUTO = 0, CONF_DISCIPLINE_FCFS, CONF_DISCIPLINE_LCFS, CONF_DISCIPLINE_SRPT };
 enum conf_tristate { CONF_DEFAULT = 0, CONF_NO, CONF_YES };
+enum conf_chroma { CONF_CHROMA_420 = 1, CONF_CHROMA_444 };
 
 struct conf_variant {
 	char name[CONF_NAME_MAX]; /* [a-z0-9_-]+ */
 	char operations[CONF_TEXT_MAX];
+	uint64_t enlarge; /* enum conf_tristate */
 	uint64_t quality; /* 1..100 */
+	uint64_t chroma;  /* enum conf_chroma */
+	uint64_t progressive, optimize; /* enum conf_tristate */
 };
 
 struct conf_stage {
