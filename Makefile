@@ -35,10 +35,11 @@ TOOLS  := $(foreach t,load dataset,$(if $(wildcard loadgen/$t.c loadgen/$(t)_mai
 PROGRAMS := darkroomd $(TOOLS:%=darkroom-%)
 TESTS  := $(patsubst %.c,$B/%,$(sort $(wildcard tests/unit/test_*.c)))
 SERVER := $B/tests/tools/answer_server
+LIMIT  := $B/tests/bench/limit
 
 say = $(if $(filter 1,$V),,@printf '  %-5s %s\n' $(1) $@;)
 
-.PHONY: all check asan tsan ubsan install clean help FORCE
+.PHONY: all check bench asan tsan ubsan install clean help FORCE
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -89,6 +90,13 @@ $B/tests/unit/%: $B/tests/unit/%.o $B/libdarkroom.a
 $(SERVER): $(SERVER).o
 	$(call say,LINK)$(CC) $(DARKROOM_LDFLAGS) -o $@ $^
 
+# What the daemon's work costs without a daemon.
+$(LIMIT): $(LIMIT).o $B/loadgen/load_files.o $B/loadgen/load_schedule.o $B/libdarkroom.a
+	$(call say,LINK)$(CC) $(DARKROOM_LDFLAGS) -o $@ $^ $(LIBS)
+
+bench: all $(LIMIT)
+	@tests/bench/bench $(BENCH)
+
 check: $(TESTS) $(SERVER)
 	@scripts/check-units $(TESTS)
 asan:  ; @$(MAKE) --no-print-directory SAN=address,undefined check
@@ -116,4 +124,4 @@ help:
 	 'Variables: CC=gcc|clang (build/clang-* beside gcc'\''s), DEBUG=1 costly assertions, WERROR=1, V=1 show commands,' \
 	 '           OPT="-O2 -g", CPPFLAGS, CFLAGS, LDFLAGS, LDLIBS'
 
--include $(OBJ:.o=.d) $(TESTS:=.d) $(SERVER:=.d) $(foreach t,$(TOOLS),$(patsubst %.o,%.d,$(call tool_objects,$t)))
+-include $(OBJ:.o=.d) $(TESTS:=.d) $(SERVER:=.d) $(LIMIT:=.d) $(foreach t,$(TOOLS),$(patsubst %.o,%.d,$(call tool_objects,$t)))

@@ -1,0 +1,238 @@
+/*
+ * limit.c - what the daemon's work costs without a daemon: decodes, scales, blurs and encodes files from memory to memory with
+ * the same code, and nothing around it. The daemon's cost over this is sockets, HTTP, scheduling and storage.
+ *
+ * usage: limit CONFIGURATION THREADS REPEAT PATH...     prints one JSON object: of REPEAT passes after one that is not timed
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "../../loadgen/load_files.h"
+#include "../../src/clock.h"
+#include "../../src/conf.h"
+#include "../../src/mem/pool.h"
+#include "../../src/text.h"
+#include "../../stages/pixel/decoder.h"
+#include "../../stages/pixel/encoder.h"
+#include "../../stages/pixel/footprint.h"
+#include "../../stages/pixel/geometry.h"
+#include "../../stages/pixel/metadata.h"
+#include "../../stages/pixel/orient.h"
+#include "../../stages/pixel/picture_job.h"
+#include "../../stages/plan.h"
+#include "../../stages/stages.h"
+
+#define ROWS_AT_ONCE 1024
+
+struct limit {
+	struct plan plan;
+	struct load_files files;
+	uint64_t total;         /* files to do, with repeats */
+	_Atomic uint64_t next;
+	_Atomic uint64_t bytes; /* of the variants */
+	_Atomic uint64_t failed;
+};
+
+/* One image on its way. */
+struct work {
+	struct limit *limit;
+	struct resampler resampler;
+	struct metadata metadata;
+	int width, height; /* as it is seen */
+};
+
+static struct picture *decode(struct work *w, const uint8_t *jpeg, size_t size)
+{
+	struct decoder *d = decoder_new();
+	struct footprint_need need;
+	enum decoder_result result;
+	struct picture *picture = NULL;
+
+	if (!d)
+		return NULL;
+	if (decoder_open(d, jpeg, size) != DECODER_FAILED) {
+		metadata_read(&w->metadata, jpeg, size);
+		w->width = (int)d->in.image_width;
+		w->height = (int)d->in.image_height;
+		orient_size(w->metadata.orientation, &w->width, &w->height);
+		footprint_root_need(&w->limit->plan, w->width, w->height, w->metadata.orientation, &need);
+		decoder_choose(d, need.width, need.height, need.chroma_width, need.chroma_height);
+		result = decoder_start(d, 1000, false);
+		while (result != DECODER_FAILED && (result = decoder_advance(d, ROWS_AT_ONCE)) == DECODER_MORE)
+			continue;
+		if (result == DECODER_DONE)
+			picture = decoder_take(d);
+	}
+	decoder_free(d);
+	return picture;
+}
+
+/* Files carry the profile in the daemon; here they have none. True if it worked. */
+static bool encode(struct work *w, const struct plan_step *step, const struct picture *picture)
+{
+	uint8_t *data;
+	size_t size;
+
+	if (encoder_encode(&step->encoding, picture, NULL, 0, &data, &size))
+		return false;
+	atomic_fetch_add_explicit(&w->limit->bytes, size, memory_order_relaxed);
+	pool_put(data);
+	return true;
+}
+
+static struct picture *make(struct work *w, unsigned index, struct picture *input)
+{
+	const struct plan_step *step = &w->limit->plan.step[index];
+	struct picture_job *job;
+	struct geometry g;
+	struct scaling to;
+
+	if (step->stage == STAGE_SCALE) {
+		geometry_of_step(&g, &w->limit->plan, index, w->width, w->height);
+		geometry_scaling(&to, step, &g, w->metadata.orientation);
+		job = picture_scale_begin(input, &to);
+	} else {
+		job = step->amount > 0 ? picture_sharpen_begin(input, step->chroma, step->sigma, step->amount) :
+		                         picture_blur_begin(input, step->chroma, step->sigma);
+	}
+	return picture_job_finish(job, &w->resampler);
+}
+
+/* All steps that are made of this picture, each to its end before the next. True if they worked. */
+static bool follow(struct work *w, int parent, struct picture *input)
+{
+	const struct plan *plan = &w->limit->plan;
+	bool is_good = true;
+
+	for (unsigned i = 0; i < plan->step_count && is_good; i++) {
+		if (plan->step[i].parent != parent)
+			continue;
+		if (plan->step[i].stage == STAGE_JPEG_ENCODE) {
+			is_good = encode(w, &plan->step[i], input);
+			continue;
+		}
+		struct picture *picture = make(w, i, input);
+
+		is_good = picture && follow(w, (int)i, picture);
+		picture_unref(picture);
+	}
+	return is_good;
+}
+
+static void *work_run(void *arg)
+{
+	struct limit *limit = arg;
+	struct work *w = calloc(1, sizeof *w);
+	uint64_t i;
+
+	if (!w) {
+		atomic_fetch_add(&limit->failed, 1);
+		return NULL;
+	}
+	w->limit = limit;
+	resampler_init(&w->resampler);
+	while ((i = atomic_fetch_add_explicit(&limit->next, 1, memory_order_relaxed)) < limit->total) {
+		const struct load_file *file = &limit->files.list[limit->files.order[i % limit->files.count]];
+		const struct iovec *jpeg = &file->parts[1];
+		struct picture *picture = decode(w, jpeg->iov_base, jpeg->iov_len);
+
+		if (!picture || !follow(w, PLAN_ROOT, picture))
+			atomic_fetch_add_explicit(&limit->failed, 1, memory_order_relaxed);
+		picture_unref(picture);
+	}
+	free(w);
+	pool_thread_fini();
+	return NULL;
+}
+
+/* Every file that often, on so many threads. 0 or -errno. */
+static int pass(struct limit *limit, unsigned threads, uint64_t repeat)
+{
+	pthread_t thread[CONF_THREADS_MAX];
+	unsigned started = 0;
+	int err = 0;
+
+	limit->total = repeat * limit->files.count;
+	atomic_store(&limit->next, 0);
+	atomic_store(&limit->bytes, 0);
+	while (started < threads && !err) {
+		err = -pthread_create(&thread[started], NULL, work_run, limit);
+		started += !err;
+	}
+	while (started > 0)
+		pthread_join(thread[--started], NULL);
+	return err;
+}
+
+static double cpu_s(const struct rusage *u)
+{
+	return (double)(u->ru_utime.tv_sec + u->ru_stime.tv_sec) + 1e-6 * (double)(u->ru_utime.tv_usec + u->ru_stime.tv_usec);
+}
+
+static int measure(struct limit *limit, unsigned threads, uint64_t repeat)
+{
+	struct rusage before, after;
+	int err = pass(limit, threads, 1);
+
+	getrusage(RUSAGE_SELF, &before);
+	uint64_t start_ns = clock_ns();
+
+	if (!err)
+		err = pass(limit, threads, repeat);
+	double seconds = 1e-9 * (double)(clock_ns() - start_ns);
+
+	getrusage(RUSAGE_SELF, &after);
+	if (err || atomic_load(&limit->failed)) {
+		fprintf(stderr, "limit: %s\n", err ? strerror(-err) : "a file could not be decoded");
+		return EXIT_FAILURE;
+	}
+	printf("{\"images\":%" PRIu64 ",\"seconds\":%.6f,\"cpu_s\":%.6f,\"page_faults\":%ld,\"context_switches\":%ld,"
+	       "\"output_bytes\":%" PRIu64 ",\"threads\":%u}\n",
+	       limit->total, seconds, cpu_s(&after) - cpu_s(&before), after.ru_minflt - before.ru_minflt,
+	       after.ru_nvcsw + after.ru_nivcsw - before.ru_nvcsw - before.ru_nivcsw, atomic_load(&limit->bytes), threads);
+	return EXIT_SUCCESS;
+}
+
+/* 0, or -errno after saying what is wrong. */
+static int configure(struct plan *plan, const char *path)
+{
+	static struct conf conf;
+	char data[4096], plan_error[CONF_TEXT_MAX * 2] = "";
+	struct text errors;
+	unsigned variant;
+
+	text_init(&errors, data, sizeof data);
+	int err = conf_load(&conf, path, NULL, 0, &errors);
+
+	if (!err)
+		err = plan_build(plan, &conf, &variant, plan_error, sizeof plan_error);
+	if (err)
+		fprintf(stderr, "limit: %s%s\n", data, plan_error);
+	return err;
+}
+
+int main(int argc, char **argv)
+{
+	static struct limit limit;
+	const struct load_request_conf request = { .path = "/", .authority = "localhost", .seed = 1 };
+	unsigned threads = argc > 4 ? (unsigned)strtoul(argv[2], NULL, 10) : 0;
+	uint64_t repeat = argc > 4 ? strtoull(argv[3], NULL, 10) : 0;
+	int status = EXIT_FAILURE;
+
+	if (threads < 1 || threads > CONF_THREADS_MAX || repeat < 1) {
+		fprintf(stderr, "usage: limit CONFIGURATION THREADS REPEAT PATH...\n");
+		return 2;
+	}
+	pool_setup_malloc();
+	if (!configure(&limit.plan, argv[1]) && !load_files_read(&limit.files, argv + 4, (size_t)argc - 4, &request))
+		status = measure(&limit, threads, repeat);
+	load_files_fini(&limit.files);
+	pool_fini();
+	return status;
+}
