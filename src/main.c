@@ -82,6 +82,7 @@ static int signals_open(void)
 	sigset_t set;
 
 	signal(SIGPIPE, SIG_IGN); /* a client that has gone is an error of write(2) */
+	signal(SIGXFSZ, SIG_IGN); /* so is a file that may not grow any more (ulimit -f) */
 	sigemptyset(&set);
 	sigaddset(&set, SIGTERM);
 	sigaddset(&set, SIGINT);

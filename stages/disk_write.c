@@ -1,8 +1,9 @@
 /*
  * disk_write.c - puts finished images into the store, and takes removed ones out.
  *
- * The only stage whose handler may block; its group's threads are there for that. Knows nothing of pixels or HTTP.
- * STAGE_SHARED.
+ * The only stage whose handler may block; its group's threads are there for that. All that waits when a thread comes, up to
+ * DISK_BATCH_MAX, is one commit (group commit): so an image waits for one flush that others have begun, and for its own, and
+ * the slower the disk, the more share one. Knows nothing of pixels or HTTP. STAGE_SHARED.
  */
 #include "disk_write.h"
 
@@ -17,12 +18,24 @@
 #include "stages.h"
 
 #define METADATA_BYTES_MAX (16u << 10) /* image.json of 16 variants takes a quarter of it */
+#define DISK_BATCH_MAX 16
+#define FILE_COUNT_MAX (CONF_VARIANT_MAX + 1)
+
+/* What a commit is made of; one per worker. Handlers that send may be called again for what they have sent, so it is used
+ * only until the first event is sent. */
+struct disk_scratch {
+	char name[CONF_VARIANT_MAX][CONF_NAME_MAX + 5]; /* ".jpg" */
+	struct store_item item[DISK_BATCH_MAX];
+	struct store_file file[DISK_BATCH_MAX][FILE_COUNT_MAX];
+	char metadata[DISK_BATCH_MAX][METADATA_BYTES_MAX];
+};
 
 /* Status and slug for a failure of the store, and a message for the operator. */
-static void store_problem(struct problem *p, const char *id, int err)
+static void store_problem(struct server *s, struct problem *p, const char *id, int err)
 {
 	bool is_full = err == -ENOSPC || err == -EDQUOT;
 
+	atomic_fetch_add_explicit(is_full ? &s->store_full : &s->store_failed, 1, memory_order_relaxed);
 	log_error("image %s cannot be stored: %s", id, strerror(-err));
 	if (is_full)
 		problem_set(p, 507, "storage-full", "%s", strerror(-err));
@@ -30,46 +43,67 @@ static void store_problem(struct problem *p, const char *id, int err)
 		problem_set(p, 500, "storage-failed", "%s", strerror(-err));
 }
 
-static int put(struct server *s, const struct image *image, struct text *metadata)
+static struct disk_job *disk_job_of(struct event *ev)
 {
-	struct store_file file[CONF_VARIANT_MAX + 1];
-	char name[CONF_VARIANT_MAX][CONF_NAME_MAX + 5]; /* ".jpg" */
+	return CONTAINER_OF(ev, struct disk_job, event);
+}
+
+/* The files of a finished image. 0 or -ENOMEM. */
+static int list_files(struct server *s, struct disk_scratch *d, unsigned index, const struct image *image)
+{
+	struct store_file *file = d->file[index];
 	unsigned n = s->plan.variant_count;
+	struct text metadata;
 	struct json j;
 
-	json_init(&j, metadata);
+	text_init(&metadata, d->metadata[index], sizeof d->metadata[index]);
+	json_init(&j, &metadata);
 	json_object(&j, NULL);
 	image_json(&j, image, true);
 	json_object_end(&j);
-	text_puts(metadata, "\n");
-	if (metadata->overflowed)
+	text_puts(&metadata, "\n");
+	if (metadata.overflowed)
 		return -ENOMEM;
-	for (unsigned i = 0; i < n; i++) {
-		snprintf(name[i], sizeof name[i], "%s.jpg", s->conf->variant[i].name);
-		file[i] = (struct store_file){ name[i], image->variant[i].data, image->variant[i].size };
-	}
-	file[n] = (struct store_file){ "image.json", metadata->data, metadata->length };
-	return store_put(&s->store, image->id, file, n + 1);
+	for (unsigned i = 0; i < n; i++)
+		file[i] = (struct store_file){ d->name[i], image->variant[i].data, image->variant[i].size };
+	file[n] = (struct store_file){ "image.json", metadata.data, metadata.length };
+	d->item[index] = (struct store_item){ .id = image->id, .file = file, .file_count = n + 1 };
+	return 0;
 }
 
-static void store_image(struct visit *v, struct disk_job *job)
+/* The image's event goes on to stats, with its problem if it has one. */
+static void stored(struct visit *v, struct disk_job *job, int err)
 {
 	struct image *image = job->image;
-	char buffer[METADATA_BYTES_MAX];
-	struct text metadata;
-
-	text_init(&metadata, buffer, sizeof buffer);
-	int err = put(visit_app(v), image, &metadata);
 
 	if (err) {
 		struct problem problem;
 
-		store_problem(&problem, image->id, err);
+		store_problem(visit_app(v), &problem, image->id, err);
 		image_set_problem(image, &problem);
 	}
 	visit_aside(v, &job->event);
 	visit_resume(v, &image->event);
 	visit_send(v, STAGE_STATS, &image->event);
+}
+
+/* One commit of all jobs that store; their results, in their order, go to err[]. */
+static void commit(struct visit *v, struct event *const *batch, unsigned n, int err[DISK_BATCH_MAX])
+{
+	struct server *s = visit_app(v);
+	struct disk_scratch *d = visit_scratch(v);
+	unsigned index[DISK_BATCH_MAX], count = 0;
+
+	for (unsigned i = 0; i < n; i++) {
+		const struct disk_job *job = disk_job_of(batch[i]);
+
+		err[i] = job->work == DISK_REMOVE ? 0 : list_files(s, d, count, job->image);
+		if (job->work != DISK_REMOVE && !err[i])
+			index[count++] = i;
+	}
+	store_put(&s->store, d->item, count);
+	for (unsigned k = 0; k < count; k++)
+		err[index[k]] = d->item[k].err;
 }
 
 static void remove_image(struct visit *v, struct disk_job *job)
@@ -88,20 +122,36 @@ static void remove_image(struct visit *v, struct disk_job *job)
 
 static unsigned disk_write_handle(struct visit *v, struct event *const *batch, unsigned n)
 {
-	for (unsigned i = 0; i < n; i++) {
-		struct disk_job *job = CONTAINER_OF(batch[i], struct disk_job, event);
+	int err[DISK_BATCH_MAX];
 
-		if (job->work == DISK_STORE)
-			store_image(v, job);
-		else
+	assert(n <= DISK_BATCH_MAX);
+	commit(v, batch, n, err);
+	for (unsigned i = 0; i < n; i++) {
+		struct disk_job *job = disk_job_of(batch[i]);
+
+		if (job->work == DISK_REMOVE)
 			remove_image(v, job);
+		else
+			stored(v, job, err[i]);
 	}
 	return n;
+}
+
+static int disk_write_init(struct visit *v, void *scratch)
+{
+	const struct server *s = visit_app(v);
+	struct disk_scratch *d = scratch;
+
+	for (unsigned i = 0; i < s->plan.variant_count; i++)
+		snprintf(d->name[i], sizeof d->name[i], "%s.jpg", s->conf->variant[i].name);
+	return 0;
 }
 
 const struct stage_class stage_disk_write = {
 	.name = "disk_write",
 	.kind = STAGE_SHARED,
-	.batch_max = 1,
+	.batch_max = DISK_BATCH_MAX,
+	.scratch_size = sizeof(struct disk_scratch),
+	.worker_init = disk_write_init,
 	.handle = disk_write_handle,
 };

@@ -149,9 +149,10 @@ int server_init(struct server *s, const struct conf *conf, const struct plan *pl
 	s->conf = conf;
 	s->plan = *plan;
 	s->start_ns = clock_ns();
-	err = store_open(&s->store, conf->server.root, &cleared);
+	err = store_open(&s->store, conf->server.root, conf->server.durability == CONF_DURABILITY_POWER, &cleared);
 	if (err)
 		return err;
+	s->leftovers_cleared = cleared;
 	if (cleared)
 		log_notice("cleared %u unfinished or removed images left in %s", cleared, conf->server.root);
 	err = registry_init(&s->registry, (size_t)conf->limits.images_in_flight);
@@ -210,6 +211,18 @@ static void memory_json(struct server *s, struct json *j)
 	json_object_end(j);
 }
 
+static void store_json(struct server *s, struct json *j)
+{
+	json_object(j, "store");
+	json_uint(j, "flushes", read_total(&s->store.flushes));
+	json_object(j, "failures");
+	json_uint(j, "full", read_total(&s->store_full));
+	json_uint(j, "other", read_total(&s->store_failed));
+	json_object_end(j);
+	json_uint(j, "leftovers_cleared", s->leftovers_cleared);
+	json_object_end(j);
+}
+
 static void http_json(struct server *s, struct json *j)
 {
 	json_object(j, "http");
@@ -242,6 +255,7 @@ void server_stats_json(struct server *s, struct text *to)
 	json_uint(&j, "input_bytes_stored", read_total(&s->input_bytes_stored));
 	json_uint(&j, "output_bytes_stored", read_total(&s->output_bytes_stored));
 	json_object_end(&j);
+	store_json(s, &j);
 	http_json(s, &j);
 	memory_json(s, &j);
 	graph_stats_json(s->graph, &j);

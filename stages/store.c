@@ -2,6 +2,13 @@
  * store.c - directories, files and one rename. Knows nothing of requests. Any thread; calls may block.
  *
  * Names are unique (ULIDs), so that no two images ever share a path, not even a temporary one.
+ *
+ * flush_note: what is to survive a loss of power is written, flushed, renamed, and flushed again: so a name never stands for
+ * files that are not there, and an answer never for a name that is not. syncfs(2) flushes a whole batch at once, files and
+ * directories. fdatasync(2) of each file and fsync(2) of each directory, with writing begun early, takes five flushes of the
+ * disk's cache for each image (ext4, four files) where syncfs takes two for each batch; on a virtual disk whose flushes cost
+ * next to nothing, 8 images a batch, an image took 0.34 ms and 0.27 ms. It needs no descriptor to be kept, either. Its price
+ * is that other programs' data of the same file system is flushed as well.
  */
 #include "store.h"
 
@@ -130,11 +137,11 @@ static int open_directory(int at, const char *name)
 	return fd < 0 ? -errno : fd;
 }
 
-int store_open(struct store *s, const char *root, unsigned *cleared)
+int store_open(struct store *s, const char *root, bool survives_power, unsigned *cleared)
 {
 	int err = 0;
 
-	*s = (struct store){ .root_fd = -1, .incoming_fd = -1, .trash_fd = -1 };
+	*s = (struct store){ .root_fd = -1, .incoming_fd = -1, .trash_fd = -1, .survives_power = survives_power };
 	*cleared = 0;
 	s->root_fd = open_directory(AT_FDCWD, root);
 	if (s->root_fd < 0) {
@@ -174,7 +181,17 @@ void store_close(struct store *s)
 
 /* ---- writing -------------------------------------------------------------------------------------- */
 
-static int write_file(int at, const struct store_file *file)
+/* Takes the file's room at once, in one piece. Only for files that are flushed, which it makes cheaper; else it costs half as
+ * much as all the rest. */
+static int allocate(int fd, size_t size)
+{
+	while (size && fallocate(fd, 0, 0, (off_t)size))
+		if (errno != EINTR)
+			return errno == EOPNOTSUPP || errno == ENOSYS ? 0 : -errno;
+	return 0;
+}
+
+static int write_file(int at, const struct store_file *file, bool is_flushed)
 {
 	const char *data = file->data;
 	size_t left = file->size;
@@ -183,6 +200,8 @@ static int write_file(int at, const struct store_file *file)
 
 	if (fd < 0)
 		return -errno;
+	if (is_flushed)
+		err = allocate(fd, left);
 	while (left && !err) {
 		ssize_t n = write(fd, data, left);
 
@@ -216,28 +235,48 @@ static int publish(struct store *s, const char *id)
 	return renameat(s->incoming_fd, id, s->root_fd, to) ? -errno : 0;
 }
 
-int store_put(struct store *s, const char *id, const struct store_file *files, unsigned count)
+/* All files, into the incoming directory. */
+static int write_item(struct store *s, const struct store_item *item)
 {
 	int err = 0;
 
-	if (mkdirat(s->incoming_fd, id, 0777))
+	if (mkdirat(s->incoming_fd, item->id, 0777))
 		return -errno;
-	int fd = openat(s->incoming_fd, id, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int fd = openat(s->incoming_fd, item->id, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
 	if (fd < 0)
-		err = -errno;
-	for (unsigned i = 0; i < count && !err; i++)
-		err = write_file(fd, &files[i]);
-	if (fd >= 0)
-		close(fd);
-	if (!err)
-		err = publish(s, id);
-	if (err)
-		remove_directory(s->incoming_fd, id);
+		return -errno;
+	for (unsigned i = 0; i < item->file_count && !err; i++)
+		err = write_file(fd, &item->file[i], s->survives_power);
+	close(fd);
 	return err;
 }
 
-int store_remove(struct store *s, const char *id)
+/* flush_note. 0 or -errno. */
+static int flush(struct store *s)
+{
+	if (!s->survives_power)
+		return 0;
+	atomic_fetch_add_explicit(&s->flushes, 1, memory_order_relaxed);
+	return syncfs(s->root_fd) ? -errno : 0;
+}
+
+/* One flush for all items that are well, which are not if it fails. */
+static void flush_items(struct store *s, struct store_item *items, unsigned count)
+{
+	unsigned good = 0;
+
+	for (unsigned i = 0; i < count; i++)
+		good += !items[i].err;
+	int err = good ? flush(s) : 0;
+
+	for (unsigned i = 0; i < count && err; i++)
+		if (!items[i].err)
+			items[i].err = err;
+}
+
+/* Out of sight by one rename, and then away. */
+static int discard(struct store *s, const char *id)
 {
 	char from[PATH_SIZE], to[PATH_SIZE];
 	uint64_t serial = atomic_fetch_add_explicit(&s->trash_serial, 1, memory_order_relaxed);
@@ -252,6 +291,34 @@ int store_remove(struct store *s, const char *id)
 	if (err)
 		log_warning("image %s is removed, but its files stay in " TRASH " until the next start: %s", id, strerror(-err));
 	return 0;
+}
+
+void store_put(struct store *s, struct store_item *items, unsigned count)
+{
+	for (unsigned i = 0; i < count; i++) {
+		items[i].is_published = false;
+		items[i].err = write_item(s, &items[i]);
+	}
+	flush_items(s, items, count);
+	for (unsigned i = 0; i < count; i++) {
+		if (items[i].err)
+			continue;
+		items[i].err = publish(s, items[i].id);
+		items[i].is_published = !items[i].err;
+	}
+	flush_items(s, items, count);
+	for (unsigned i = 0; i < count; i++)
+		if (items[i].err && items[i].is_published)
+			discard(s, items[i].id);
+		else if (items[i].err)
+			remove_directory(s->incoming_fd, items[i].id);
+}
+
+int store_remove(struct store *s, const char *id)
+{
+	int err = discard(s, id);
+
+	return err ? err : flush(s);
 }
 
 /* ---- reading -------------------------------------------------------------------------------------- */

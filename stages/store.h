@@ -16,12 +16,14 @@
 
 struct store {
 	int root_fd, incoming_fd, trash_fd;
+	bool survives_power; /* what is acknowledged is on the disk, not only with the kernel */
 	_Atomic uint64_t trash_serial;
+	_Atomic uint64_t flushes; /* of the file system, so far */
 };
 
 /* Creates what is missing of root (not its parents), locks it against a second daemon, clears leftovers of a crash,
  * whose number goes to *cleared. 0 or -errno, the reason logged. Main thread. */
-int store_open(struct store *s, const char *root, unsigned *cleared);
+int store_open(struct store *s, const char *root, bool survives_power, unsigned *cleared);
 void store_close(struct store *s);
 
 /* A new id: 48 bits of milliseconds, 80 random bits (github.com/ulid/spec), zero-terminated. Any thread. */
@@ -36,10 +38,19 @@ struct store_file {
 	size_t size;
 };
 
-/* Writes all files and publishes them under id by one rename. 0 or -errno; on error nothing is left behind. */
-int store_put(struct store *s, const char *id, const struct store_file *files, unsigned count);
+struct store_item {
+	const char *id;
+	const struct store_file *file;
+	unsigned file_count;
+	int err; /* set by store_put(): 0 or -errno; then nothing of it is left behind */
+	bool is_published; /* store_put()'s own */
+};
 
-/* 0, -ENOENT or -errno. The image is invisible from the rename on. */
+/* Writes the items' files and publishes each item under its id by one rename. Items fail each for itself, unless the disk
+ * cannot be flushed. If they are to survive a loss of power, they share two flushes, see the note in store.c. */
+void store_put(struct store *s, struct store_item *items, unsigned count);
+
+/* 0, -ENOENT or -errno. The image is invisible from the rename on, and as durably as it was there. */
 int store_remove(struct store *s, const char *id);
 
 /* ---- short: from accept_read's threads, too ---- */

@@ -73,7 +73,7 @@ def keys():
 
 def test_shipped_configuration_is_complete():
     listed = {(s, k) for _, s, k in keys()} | {(s, m[1]) for s, m in commented()}
-    wanted = {"server": "listen root respond_after damaged allow_origin wait_timeout drain_timeout log_level",
+    wanted = {"server": "listen root respond_after durability damaged allow_origin wait_timeout drain_timeout log_level",
               "scheduler": "policy threads spin",
               "limits": "header_bytes body_bytes parts pixels pixels_progressive scans width height connections "
                         "images_in_flight images_per_client header_timeout body_timeout body_rate idle_timeout memory_budget",
