@@ -65,6 +65,8 @@ static const struct conf_key keys[] = {
 	{ KEY(server, "durability", durability, CONF_TYPE_CHOICE), .choices = durability_choices, .fallback = "process",
 	  .help = "what an upload that was answered 201 survives: none or process, the daemon's crash; power, a loss of power,\n"
 	          "too: all images that wait to be stored share a flush of the file system" },
+	{ KEY(server, "keep_originals", keep_originals, CONF_TYPE_CHOICE), .choices = yes_no, .fallback = "no",
+	  .help = "whether the uploaded file is stored beside its variants, as original.jpg; it is never served" },
 	{ KEY(server, "damaged", damaged, CONF_TYPE_CHOICE), .choices = damaged_choices, .fallback = "reject",
 	  .help = "JPEGs that have lost pixel data: reject with 422, or accept and report \"damaged\": true" },
 	{ KEY(server, "allow_origin", allow_origin, CONF_TYPE_ORIGIN), .fallback = "",
@@ -417,6 +419,14 @@ static void check_variants(struct load *l)
 	}
 }
 
+/* A variant's name is that of its file. */
+static void check_originals(struct load *l)
+{
+	if (l->conf->server.keep_originals == CONF_YES && find_variant(l->conf, "original"))
+		report(l, conf_source_find(l->source, "variant.original", NULL),
+		       "with server.keep_originals = yes, original.jpg is the uploaded file: expected another name");
+}
+
 static void check_limits(struct load *l)
 {
 	const struct conf_setting *body = conf_source_find(l->source, "limits", "body_bytes");
@@ -457,6 +467,7 @@ static void check_contradictions(struct load *l, bool is_syntax_good)
 	check_variants(l);
 	if (!is_good)
 		return;
+	check_originals(l);
 	check_limits(l);
 	check_schedule(l);
 	if (l->conf->variant_count == 0) {

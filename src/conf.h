@@ -53,6 +53,7 @@ struct conf {
 		char root[CONF_TEXT_MAX];
 		uint64_t respond_after; /* enum conf_respond_after */
 		uint64_t durability;    /* enum conf_durability */
+		uint64_t keep_originals; /* enum conf_tristate */
 		uint64_t damaged;       /* enum conf_damaged */
 		char allow_origin[CONF_TEXT_MAX]; /* "": no CORS headers */
 		uint64_t wait_timeout_ms;

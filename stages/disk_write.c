@@ -19,7 +19,7 @@
 
 #define METADATA_BYTES_MAX (16u << 10) /* image.json of 16 variants takes a quarter of it */
 #define DISK_BATCH_MAX 16
-#define FILE_COUNT_MAX (CONF_VARIANT_MAX + 1)
+#define FILE_COUNT_MAX (CONF_VARIANT_MAX + 2) /* the variants, image.json, the original */
 
 /* What a commit is made of; one per worker. Handlers that send may be called again for what they have sent, so it is used
  * only until the first event is sent. */
@@ -67,6 +67,8 @@ static int list_files(struct server *s, struct disk_scratch *d, unsigned index, 
 	for (unsigned i = 0; i < n; i++)
 		file[i] = (struct store_file){ d->name[i], image->variant[i].data, image->variant[i].size };
 	file[n] = (struct store_file){ "image.json", metadata.data, metadata.length };
+	if (s->conf->server.keep_originals == CONF_YES)
+		file[++n] = (struct store_file){ STORE_ORIGINAL, image->source, image->source_size };
 	d->item[index] = (struct store_item){ .id = image->id, .file = file, .file_count = n + 1 };
 	return 0;
 }

@@ -108,7 +108,7 @@ static void image_free(struct image *image)
 	free(image);
 }
 
-/* The body is freed as soon as no image needs it, which may be long before the last variant is stored. */
+/* Of images that are not stored as they came, the body is freed long before the last variant is stored. */
 static void body_free(struct upload *u)
 {
 	pool_put(u->body);
@@ -232,18 +232,35 @@ void image_set_problem(struct image *image, const struct problem *problem)
 	atomic_store_explicit(&image->has_failed, true, memory_order_release);
 }
 
-/* The decoder is through with the source, whether it could make sense of it or not. */
-static void source_done(struct visit *v, struct image *image, bool failed)
+/* Whether the uploaded file itself is to be stored. */
+static bool is_source_stored(const struct image *image)
+{
+	return image->server->conf->server.keep_originals == CONF_YES;
+}
+
+void image_source_done(struct image *image)
 {
 	struct upload *u = image->upload;
 
+	if (!image->source)
+		return;
 	image->source = NULL;
+	/* Acquire and release: the last one frees what all others have read. */
+	if (atomic_fetch_sub_explicit(&u->body_refs, 1, memory_order_acq_rel) == 1)
+		body_free(u);
+}
+
+/* The decoder is through with the source, whether it could make sense of it or not. */
+static void decoder_done(struct visit *v, struct image *image, bool failed)
+{
+	struct upload *u = image->upload;
+
+	if (failed || !is_source_stored(image))
+		image_source_done(image);
 	image->event.size = 0; /* what is left for its own event, to be counted, is the same for all */
 	for (unsigned i = 0; i < u->image_count; i++)
 		if (u->image[i] == image)
 			u->decode_failed[i] = failed;
-	if (atomic_fetch_sub_explicit(&u->body_refs, 1, memory_order_acq_rel) == 1)
-		body_free(u);
 	if (u->respond_after_decode)
 		upload_image_done(v, u);
 }
@@ -298,7 +315,7 @@ void image_decoded(struct visit *v, struct image *image, struct picture *root)
 	visit_aside(v, &image->event);
 	/* One more for ourselves: the steps may all be through before this returns. */
 	atomic_store_explicit(&image->steps_left, image->server->plan.step_count + 1, memory_order_relaxed);
-	source_done(v, image, false);
+	decoder_done(v, image, false);
 	send_children(v, image, PLAN_ROOT, root);
 	image_steps_end(v, image, 1);
 }
@@ -306,7 +323,7 @@ void image_decoded(struct visit *v, struct image *image, struct picture *root)
 void image_decode_failed(struct visit *v, struct image *image, const struct problem *problem)
 {
 	image_set_problem(image, problem);
-	source_done(v, image, true);
+	decoder_done(v, image, true);
 	visit_send(v, STAGE_STATS, &image->event);
 }
 
@@ -386,6 +403,7 @@ void image_end(struct visit *v, struct image *image)
 		pool_put(image->variant[i].data);
 		image->variant[i].data = NULL;
 	}
+	image_source_done(image);
 	visit_aside(v, &image->event);
 	send_waiters(v, registry_remove(&s->registry, image));
 	if (u->is_client_counted)

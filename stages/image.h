@@ -64,7 +64,7 @@ struct image {
 	char part_name[UPLOAD_FIELD_MAX], file_name[UPLOAD_FIELD_MAX]; /* of the form's part; "" for a raw body */
 
 	/* set by jpeg_decode */
-	const uint8_t *source; /* slice of the upload's body; NULL once decoded */
+	const uint8_t *source; /* slice of the upload's body; NULL once nobody needs it: image_source_done() */
 	size_t source_size;
 	_Atomic uint32_t width, height; /* after orientation; atomic for whoever asks while it is in the making */
 	unsigned orientation;   /* EXIF, 1..8 */
@@ -173,6 +173,9 @@ void step_failed(struct visit *v, struct step *s, const struct problem *problem)
 
 /* From disk_write: could not be stored. The event is still the caller's. */
 void image_set_problem(struct image *image, const struct problem *problem);
+
+/* The file as it was uploaded is not needed any more: lets go of it, and the last of an upload's images of their body. */
+void image_source_done(struct image *image);
 
 /* From stats, as the last act on an image: frees what only processing needed, gives back its memory and its place, tells
  * whoever waits. The image's event is taken care of; the image lives on with its upload. */

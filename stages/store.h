@@ -32,6 +32,8 @@ bool ulid_is_valid(const char *text, size_t length);
 
 /* ---- may block; disk_write calls them ---- */
 
+#define STORE_ORIGINAL "original.jpg" /* as uploaded; no variant may have its name */
+
 struct store_file {
 	const char *name; /* "medium.jpg" */
 	const void *data;
