@@ -63,8 +63,9 @@ static const struct conf_key keys[] = {
 	  .help = "when an upload is answered: 201 when all variants are stored, or 202 when all images are decoded;\n"
 	          "a client asks for the latter by Prefer: respond-async" },
 	{ KEY(server, "durability", durability, CONF_TYPE_CHOICE), .choices = durability_choices, .fallback = "process",
-	  .help = "what an upload that was answered 201 survives: none or process, the daemon's crash; power, a loss of power,\n"
-	          "too: all images that wait to be stored share a flush of the file system" },
+	  .help = "what an upload that was answered 201 survives: none and process, the daemon's crash; power, a loss of power,\n"
+	          "too: all images that wait to be stored share a flush of the file system. With process and power one that was\n"
+	          "answered 202 survives the same: its file is spooled first, and made again after a crash" },
 	{ KEY(server, "keep_originals", keep_originals, CONF_TYPE_CHOICE), .choices = yes_no, .fallback = "no",
 	  .help = "whether the uploaded file is stored beside its variants, as original.jpg; it is never served" },
 	{ KEY(server, "damaged", damaged, CONF_TYPE_CHOICE), .choices = damaged_choices, .fallback = "reject",

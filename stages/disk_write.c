@@ -15,6 +15,7 @@
 #include "../src/text.h"
 #include "image.h"
 #include "server.h"
+#include "spool.h"
 #include "stages.h"
 
 #define METADATA_BYTES_MAX (16u << 10) /* image.json of 16 variants takes a quarter of it */
@@ -69,8 +70,42 @@ static int list_files(struct server *s, struct disk_scratch *d, unsigned index, 
 	file[n] = (struct store_file){ "image.json", metadata.data, metadata.length };
 	if (s->conf->server.keep_originals == CONF_YES)
 		file[++n] = (struct store_file){ STORE_ORIGINAL, image->source, image->source_size };
-	d->item[index] = (struct store_item){ .id = image->id, .file = file, .file_count = n + 1 };
+	d->item[index] = (struct store_item){ .place = STORE_IMAGES, .id = image->id, .file = file, .file_count = n + 1 };
 	return 0;
+}
+
+static void list_spooled(struct disk_scratch *d, unsigned index, const struct image *image)
+{
+	struct store_file *file = d->file[index];
+
+	file[0] = (struct store_file){ STORE_ORIGINAL, image->source, image->source_size };
+	file[1] = (struct store_file){ SPOOL_NOTE, d->metadata[index], spool_note(d->metadata[index], image->file_name) };
+	d->item[index] = (struct store_item){ .place = STORE_SPOOL, .id = image->id, .file = file, .file_count = 2 };
+}
+
+/* What is spooled of a stored image is not needed any more; unless it has gone: then the image was removed before it was made
+ * again. If the daemon ends before this, recovery finds both. */
+static void unspool(struct server *s, const struct image *image)
+{
+	int err = store_remove(&s->store, STORE_SPOOL, image->id);
+
+	if (err == -ENOENT) {
+		store_remove(&s->store, STORE_IMAGES, image->id);
+		err = store_flush(&s->store);
+	}
+	if (err)
+		log_warning("image %s is stored or removed, but not out of the spool: %s", image->id, strerror(-err));
+}
+
+static void spooled(struct visit *v, struct disk_job *job, int err)
+{
+	struct image *image = job->image;
+	struct problem problem;
+
+	if (err)
+		store_problem(visit_app(v), &problem, image->id, err);
+	visit_aside(v, &job->event);
+	image_spooled(v, image, err ? &problem : NULL);
 }
 
 /* The image's event goes on to stats, with its problem if it has one. */
@@ -83,6 +118,8 @@ static void stored(struct visit *v, struct disk_job *job, int err)
 
 		store_problem(visit_app(v), &problem, image->id, err);
 		image_set_problem(image, &problem);
+	} else if (image->is_spooled) {
+		unspool(visit_app(v), image);
 	}
 	visit_aside(v, &job->event);
 	visit_resume(v, &image->event);
@@ -99,13 +136,31 @@ static void commit(struct visit *v, struct event *const *batch, unsigned n, int 
 	for (unsigned i = 0; i < n; i++) {
 		const struct disk_job *job = disk_job_of(batch[i]);
 
-		err[i] = job->work == DISK_REMOVE ? 0 : list_files(s, d, count, job->image);
-		if (job->work != DISK_REMOVE && !err[i])
+		err[i] = 0;
+		if (job->work == DISK_REMOVE)
+			continue;
+		if (job->work == DISK_SPOOL)
+			list_spooled(d, count, job->image);
+		else
+			err[i] = list_files(s, d, count, job->image);
+		if (!err[i])
 			index[count++] = i;
 	}
 	store_put(&s->store, d->item, count);
 	for (unsigned k = 0; k < count; k++)
 		err[index[k]] = d->item[k].err;
+}
+
+/* An image that is in the spool is there to be made again, or was stored and not taken out yet. */
+static int remove_both(struct store *s, const char *id)
+{
+	int spooled = store_remove(s, STORE_SPOOL, id), stored = store_remove(s, STORE_IMAGES, id);
+
+	if (spooled && spooled != -ENOENT)
+		return spooled;
+	if (stored && (stored != -ENOENT || spooled == -ENOENT))
+		return stored;
+	return store_flush(s);
 }
 
 static void remove_image(struct visit *v, struct disk_job *job)
@@ -114,7 +169,7 @@ static void remove_image(struct visit *v, struct disk_job *job)
 	struct event *reply = job->reply;
 	unsigned instance = job->reply_instance;
 
-	job->result = store_remove(&s->store, job->id);
+	job->result = remove_both(&s->store, job->id);
 	if (job->result && job->result != -ENOENT)
 		log_error("image %s cannot be removed: %s", job->id, strerror(-job->result));
 	visit_aside(v, &job->event); /* before the reply: its owner may use the job again, or free it */
@@ -133,6 +188,8 @@ static unsigned disk_write_handle(struct visit *v, struct event *const *batch, u
 
 		if (job->work == DISK_REMOVE)
 			remove_image(v, job);
+		else if (job->work == DISK_SPOOL)
+			spooled(v, job, err[i]);
 		else
 			stored(v, job, err[i]);
 	}

@@ -97,6 +97,13 @@ static void url_of(const struct sockaddr_storage *address, char *url, size_t siz
 		snprintf(url, size, "http://%s%s%s:%s", is_v6 ? "[" : "", host, is_v6 ? "]" : "", port);
 }
 
+static void close_listeners(struct server *s)
+{
+	for (unsigned i = 0; i < s->listen_count; i++)
+		close(s->listen_fd[i]);
+	s->listen_count = 0;
+}
+
 static int listen_all(struct server *s)
 {
 	char host[CONF_TEXT_MAX], port[CONF_TEXT_MAX];
@@ -119,9 +126,7 @@ static int listen_all(struct server *s)
 	freeaddrinfo(found);
 	if (err) {
 		log_error("server.listen = %s: %s", s->conf->server.listen, strerror(-err));
-		for (unsigned i = 0; i < s->listen_count; i++)
-			close(s->listen_fd[i]);
-		s->listen_count = 0;
+		close_listeners(s);
 		return err;
 	}
 	socklen_t length = sizeof address;
@@ -165,8 +170,13 @@ int server_init(struct server *s, const struct conf *conf, const struct plan *pl
 	err = listen_all(s);
 	if (err)
 		goto fail_graph;
+	err = recovery_init(&s->recovery, s);
+	if (err)
+		goto fail_listeners;
 	return 0;
 
+fail_listeners:
+	close_listeners(s);
 fail_graph:
 	graph_free(s->graph);
 fail_registry:
@@ -179,8 +189,8 @@ fail_store:
 
 void server_fini(struct server *s)
 {
-	for (unsigned i = 0; i < s->listen_count; i++)
-		close(s->listen_fd[i]);
+	recovery_fini(&s->recovery);
+	close_listeners(s);
 	graph_free(s->graph);
 	budget_fini(&s->budget);
 	registry_fini(&s->registry);
@@ -220,6 +230,9 @@ static void store_json(struct server *s, struct json *j)
 	json_uint(j, "other", read_total(&s->store_failed));
 	json_object_end(j);
 	json_uint(j, "leftovers_cleared", s->leftovers_cleared);
+	json_uint(j, "recovering", read_total(&s->recovery.waiting));
+	json_uint(j, "recovered", read_total(&s->recovery.recovered));
+	json_uint(j, "quarantined", read_total(&s->recovery.quarantined));
 	json_object_end(j);
 }
 

@@ -14,6 +14,7 @@
 #include "../src/conf.h"
 #include "../src/mem/budget.h"
 #include "plan.h"
+#include "recovery.h"
 #include "registry.h"
 #include "store.h"
 
@@ -26,6 +27,7 @@ struct server {
 	struct plan plan;
 	struct store store;
 	struct budget budget;     /* locked inside */
+	struct recovery recovery; /* locked inside */
 	struct registry registry; /* locked inside: images in the making, by id; images per client */
 	int listen_fd[CONF_THREADS_MAX]; /* one SO_REUSEPORT listener per port; owned by server */
 	unsigned listen_count;

@@ -28,6 +28,8 @@
 
 #define INCOMING ".incoming"
 #define TRASH ".trash"
+#define SPOOL ".spool"
+#define QUARANTINE ".quarantine"
 #define SHARD_LENGTH 2 /* last characters of the id: random, so that images spread over 1024 directories */
 #define PATH_SIZE 96
 
@@ -137,11 +139,30 @@ static int open_directory(int at, const char *name)
 	return fd < 0 ? -errno : fd;
 }
 
+/* 0 or -errno. */
+static int open_directories(struct store *s)
+{
+	const struct {
+		int *fd;
+		const char *name;
+	} directory[] = {
+		{ &s->incoming_fd, INCOMING }, { &s->trash_fd, TRASH }, { &s->spool_fd, SPOOL }, { &s->quarantine_fd, QUARANTINE },
+	};
+
+	for (size_t i = 0; i < COUNT_OF(directory); i++) {
+		*directory[i].fd = open_directory(s->root_fd, directory[i].name);
+		if (*directory[i].fd < 0)
+			return *directory[i].fd;
+	}
+	return 0;
+}
+
 int store_open(struct store *s, const char *root, bool survives_power, unsigned *cleared)
 {
 	int err = 0;
 
-	*s = (struct store){ .root_fd = -1, .incoming_fd = -1, .trash_fd = -1, .survives_power = survives_power };
+	*s = (struct store){ .root_fd = -1, .incoming_fd = -1, .trash_fd = -1, .spool_fd = -1, .quarantine_fd = -1,
+	                    .survives_power = survives_power };
 	*cleared = 0;
 	s->root_fd = open_directory(AT_FDCWD, root);
 	if (s->root_fd < 0) {
@@ -153,9 +174,7 @@ int store_open(struct store *s, const char *root, bool survives_power, unsigned 
 		log_error("server.root = %s: %s", root, errno == EWOULDBLOCK ? "another darkroomd uses it" : strerror(errno));
 		goto fail;
 	}
-	s->incoming_fd = open_directory(s->root_fd, INCOMING);
-	s->trash_fd = open_directory(s->root_fd, TRASH);
-	err = s->incoming_fd < 0 ? s->incoming_fd : s->trash_fd < 0 ? s->trash_fd : 0;
+	err = open_directories(s);
 	if (!err)
 		err = clear_leftovers(s->incoming_fd, cleared);
 	if (!err)
@@ -164,7 +183,7 @@ int store_open(struct store *s, const char *root, bool survives_power, unsigned 
 		err = -errno;
 	if (!err)
 		return 0;
-	log_error("server.root = %s: cannot prepare " INCOMING " and " TRASH ": %s", root, strerror(-err));
+	log_error("server.root = %s: cannot be prepared: %s", root, strerror(-err));
 fail:
 	store_close(s);
 	return err;
@@ -172,7 +191,7 @@ fail:
 
 void store_close(struct store *s)
 {
-	const int fd[] = { s->trash_fd, s->incoming_fd, s->root_fd };
+	const int fd[] = { s->quarantine_fd, s->spool_fd, s->trash_fd, s->incoming_fd, s->root_fd };
 
 	for (size_t i = 0; i < COUNT_OF(fd); i++)
 		if (fd[i] >= 0)
@@ -220,10 +239,13 @@ static int write_file(int at, const struct store_file *file, bool is_flushed)
 }
 
 /* The rename; the shard's directory is made when it is first needed. */
-static int publish(struct store *s, const char *id)
+static int publish(struct store *s, const struct store_item *item)
 {
+	const char *id = item->id;
 	char to[PATH_SIZE], shard[PATH_SIZE];
 
+	if (item->place == STORE_SPOOL)
+		return renameat(s->incoming_fd, id, s->spool_fd, id) ? -errno : 0;
 	image_path(to, id, NULL);
 	if (renameat(s->incoming_fd, id, s->root_fd, to) == 0)
 		return 0;
@@ -252,8 +274,8 @@ static int write_item(struct store *s, const struct store_item *item)
 	return err;
 }
 
-/* flush_note. 0 or -errno. */
-static int flush(struct store *s)
+/* flush_note */
+int store_flush(struct store *s)
 {
 	if (!s->survives_power)
 		return 0;
@@ -268,22 +290,24 @@ static void flush_items(struct store *s, struct store_item *items, unsigned coun
 
 	for (unsigned i = 0; i < count; i++)
 		good += !items[i].err;
-	int err = good ? flush(s) : 0;
+	int err = good ? store_flush(s) : 0;
 
 	for (unsigned i = 0; i < count && err; i++)
 		if (!items[i].err)
 			items[i].err = err;
 }
 
-/* Out of sight by one rename, and then away. */
-static int discard(struct store *s, const char *id)
+int store_remove(struct store *s, enum store_place place, const char *id)
 {
 	char from[PATH_SIZE], to[PATH_SIZE];
 	uint64_t serial = atomic_fetch_add_explicit(&s->trash_serial, 1, memory_order_relaxed);
 
-	image_path(from, id, NULL);
+	if (place == STORE_SPOOL)
+		snprintf(from, sizeof from, "%s", id);
+	else
+		image_path(from, id, NULL);
 	snprintf(to, sizeof to, "%s.%llu", id, (unsigned long long)serial);
-	if (renameat(s->root_fd, from, s->trash_fd, to))
+	if (renameat(place == STORE_SPOOL ? s->spool_fd : s->root_fd, from, s->trash_fd, to))
 		return -errno;
 	int err = remove_directory(s->trash_fd, to);
 
@@ -303,22 +327,15 @@ void store_put(struct store *s, struct store_item *items, unsigned count)
 	for (unsigned i = 0; i < count; i++) {
 		if (items[i].err)
 			continue;
-		items[i].err = publish(s, items[i].id);
+		items[i].err = publish(s, &items[i]);
 		items[i].is_published = !items[i].err;
 	}
 	flush_items(s, items, count);
 	for (unsigned i = 0; i < count; i++)
 		if (items[i].err && items[i].is_published)
-			discard(s, items[i].id);
+			store_remove(s, items[i].place, items[i].id);
 		else if (items[i].err)
 			remove_directory(s->incoming_fd, items[i].id);
-}
-
-int store_remove(struct store *s, const char *id)
-{
-	int err = discard(s, id);
-
-	return err ? err : flush(s);
 }
 
 /* ---- reading -------------------------------------------------------------------------------------- */
@@ -339,4 +356,9 @@ int store_open_file(struct store *s, const char *id, const char *name, uint64_t 
 	}
 	*size = (uint64_t)st.st_size;
 	return fd;
+}
+
+bool store_is_spooled(struct store *s, const char *id)
+{
+	return faccessat(s->spool_fd, id, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
 }

@@ -2,7 +2,8 @@
  * store.h - finished images on disk: <root>/<last 2 characters of id>/<id>/{image.json,<variant>.jpg}.
  *
  * An image is written into <root>/.incoming/<id>/ and becomes visible by one rename. A removed image is first
- * renamed into <root>/.trash/. Both are emptied at start. Ids are ULIDs.
+ * renamed into <root>/.trash/. Both are emptied at start. Originals that are spooled (spool.h) are in <root>/.spool/<id>/.
+ * Ids are ULIDs.
  */
 #ifndef DARKROOM_STORE_H
 #define DARKROOM_STORE_H
@@ -15,7 +16,7 @@
 #define ULID_LENGTH 26
 
 struct store {
-	int root_fd, incoming_fd, trash_fd;
+	int root_fd, incoming_fd, trash_fd, spool_fd, quarantine_fd;
 	bool survives_power; /* what is acknowledged is on the disk, not only with the kernel */
 	_Atomic uint64_t trash_serial;
 	_Atomic uint64_t flushes; /* of the file system, so far */
@@ -40,7 +41,13 @@ struct store_file {
 	size_t size;
 };
 
+enum store_place {
+	STORE_IMAGES = 1,
+	STORE_SPOOL
+};
+
 struct store_item {
+	enum store_place place;
 	const char *id;
 	const struct store_file *file;
 	unsigned file_count;
@@ -52,12 +59,18 @@ struct store_item {
  * cannot be flushed. If they are to survive a loss of power, they share two flushes, see the note in store.c. */
 void store_put(struct store *s, struct store_item *items, unsigned count);
 
-/* 0, -ENOENT or -errno. The image is invisible from the rename on, and as durably as it was there. */
-int store_remove(struct store *s, const char *id);
+/* 0, -ENOENT or -errno. The image is invisible from the rename on; store_flush() makes that as durable as it was there. */
+int store_remove(struct store *s, enum store_place place, const char *id);
+
+/* If it is to survive a loss of power, all that was done so far does. 0 or -errno. */
+int store_flush(struct store *s);
 
 /* ---- short: from accept_read's threads, too ---- */
 
 /* Opens a file of a finished image for reading; name as in store_file. A descriptor, *size set, or -errno (-ENOENT). */
 int store_open_file(struct store *s, const char *id, const char *name, uint64_t *size);
+
+/* Whether the image's original is spooled: then the image is stored by now, or will be. */
+bool store_is_spooled(struct store *s, const char *id);
 
 #endif

@@ -47,7 +47,7 @@ static struct store *open_store(struct store *s, unsigned cleared_expected)
 
 static int put(struct store *s, const char *id, const struct store_file *files, unsigned count)
 {
-	struct store_item item = { .id = id, .file = files, .file_count = count };
+	struct store_item item = { .place = STORE_IMAGES, .id = id, .file = files, .file_count = count };
 
 	store_put(s, &item, 1);
 	return item.err;
@@ -104,8 +104,8 @@ static void an_image_appears_whole_and_goes_whole(void **state)
 	assert_string_equal(data, "aaa");
 	close(fd);
 	assert_int_equal(store_open_file(&s, id, "b.jpg", &size), -ENOENT);
-	assert_int_equal(store_remove(&s, id), 0);
-	assert_int_equal(store_remove(&s, id), -ENOENT);
+	assert_int_equal(store_remove(&s, STORE_IMAGES, id), 0);
+	assert_int_equal(store_remove(&s, STORE_IMAGES, id), -ENOENT);
 	assert_int_equal(store_open_file(&s, id, "a.jpg", &size), -ENOENT);
 	store_close(&s);
 }
@@ -177,7 +177,7 @@ static void a_batch_shares_its_flushes(void **state)
 	assert_int_equal(store_open(&s, root, true, &cleared), 0);
 	for (unsigned i = 0; i < 3; i++) {
 		ulid_new(id[i]);
-		items[i] = (struct store_item){ .id = id[i], .file = i == 1 ? &bad : &good, .file_count = 1 };
+		items[i] = (struct store_item){ .place = STORE_IMAGES, .id = id[i], .file = i == 1 ? &bad : &good, .file_count = 1 };
 	}
 	store_put(&s, items, 3);
 	assert_int_equal(s.flushes, 2);
@@ -188,7 +188,8 @@ static void a_batch_shares_its_flushes(void **state)
 	}
 	store_put(&s, &items[1], 1);
 	assert_int_equal(s.flushes, 2); /* nothing to flush */
-	assert_int_equal(store_remove(&s, id[0]), 0);
+	assert_int_equal(store_remove(&s, STORE_IMAGES, id[0]), 0);
+	assert_int_equal(store_flush(&s), 0);
 	assert_int_equal(s.flushes, 3);
 	store_close(&s);
 }
