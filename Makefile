@@ -35,6 +35,7 @@ TOOLS  := $(foreach t,load dataset,$(if $(wildcard loadgen/$t.c loadgen/$(t)_mai
 PROGRAMS := darkroomd $(TOOLS:%=darkroom-%)
 TESTS  := $(patsubst %.c,$B/%,$(sort $(wildcard tests/unit/test_*.c)))
 SERVER := $B/tests/tools/answer_server
+RECORDER := $B/tests/tools/power_recorder.so
 
 say = $(if $(filter 1,$V),,@printf '  %-5s %s\n' $(1) $@;)
 
@@ -42,7 +43,7 @@ say = $(if $(filter 1,$V),,@printf '  %-5s %s\n' $(1) $@;)
 .DELETE_ON_ERROR:
 .SECONDARY:
 
-all: $(PROGRAMS:%=$B/%) $(if $(filter build/plain,$B),$(PROGRAMS:%=build/%))
+all: $(PROGRAMS:%=$B/%) $(if $(filter build/plain,$B),$(PROGRAMS:%=build/%) $(RECORDER))
 
 $(PROGRAMS:%=build/%): build/%: build/plain/%
 	$(call say,COPY)ln -f $< $@
@@ -89,6 +90,11 @@ $B/tests/unit/%: $B/tests/unit/%.o $B/libdarkroom.a
 $(SERVER): $(SERVER).o
 	$(call say,LINK)$(CC) $(DARKROOM_LDFLAGS) -o $@ $^
 
+# What tests/http records file operations with.
+$(RECORDER): tests/tools/power_recorder.c $B/flags
+	@mkdir -p $(@D)
+	$(call say,CC)$(CC) $(DARKROOM_CPPFLAGS) -MMD -MP $(DARKROOM_CFLAGS) -fPIC $(DARKROOM_LDFLAGS) -shared -o $@ $<
+
 check: $(TESTS) $(SERVER)
 	@scripts/check-units $(TESTS)
 asan:  ; @$(MAKE) --no-print-directory SAN=address,undefined check
@@ -116,4 +122,4 @@ help:
 	 'Variables: CC=gcc|clang (build/clang-* beside gcc'\''s), DEBUG=1 costly assertions, WERROR=1, V=1 show commands,' \
 	 '           OPT="-O2 -g", CPPFLAGS, CFLAGS, LDFLAGS, LDLIBS'
 
--include $(OBJ:.o=.d) $(TESTS:=.d) $(SERVER:=.d) $(foreach t,$(TOOLS),$(patsubst %.o,%.d,$(call tool_objects,$t)))
+-include $(OBJ:.o=.d) $(TESTS:=.d) $(SERVER:=.d) $(RECORDER:.so=.d) $(foreach t,$(TOOLS),$(patsubst %.o,%.d,$(call tool_objects,$t)))

@@ -87,12 +87,10 @@ static void list_spooled(struct disk_scratch *d, unsigned index, const struct im
  * again. If the daemon ends before this, recovery finds both. */
 static void unspool(struct server *s, const struct image *image)
 {
-	int err = store_remove(&s->store, STORE_SPOOL, image->id);
+	int err = store_unspool(&s->store, image->id);
 
-	if (err == -ENOENT) {
-		store_remove(&s->store, STORE_IMAGES, image->id);
-		err = store_flush(&s->store);
-	}
+	if (err == -ENOENT)
+		err = store_remove(&s->store, STORE_IMAGES, image->id);
 	if (err)
 		log_warning("image %s is stored or removed, but not out of the spool: %s", image->id, strerror(-err));
 }
@@ -158,9 +156,7 @@ static int remove_both(struct store *s, const char *id)
 
 	if (spooled && spooled != -ENOENT)
 		return spooled;
-	if (stored && (stored != -ENOENT || spooled == -ENOENT))
-		return stored;
-	return store_flush(s);
+	return stored == -ENOENT ? spooled : stored;
 }
 
 static void remove_image(struct visit *v, struct disk_job *job)

@@ -272,7 +272,7 @@ static bool begin(struct recovery *r, const struct spooled *spooled, bool *is_de
 	uint64_t size = 0;
 
 	if (is_stored(&s->store, spooled->id)) {
-		store_remove(&s->store, STORE_SPOOL, spooled->id); /* the daemon ended between the two */
+		store_unspool(&s->store, spooled->id); /* the daemon ended between the two */
 		return false;
 	}
 	if (spooled->attempts >= SPOOL_ATTEMPTS_MAX) {

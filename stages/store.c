@@ -274,8 +274,8 @@ static int write_item(struct store *s, const struct store_item *item)
 	return err;
 }
 
-/* flush_note */
-int store_flush(struct store *s)
+/* flush_note. 0 or -errno. */
+static int flush(struct store *s)
 {
 	if (!s->survives_power)
 		return 0;
@@ -290,31 +290,43 @@ static void flush_items(struct store *s, struct store_item *items, unsigned coun
 
 	for (unsigned i = 0; i < count; i++)
 		good += !items[i].err;
-	int err = good ? store_flush(s) : 0;
+	int err = good ? flush(s) : 0;
 
 	for (unsigned i = 0; i < count && err; i++)
 		if (!items[i].err)
 			items[i].err = err;
 }
 
-int store_remove(struct store *s, enum store_place place, const char *id)
+/* Out of sight by one rename. The name that it has in the trash goes to to. */
+static int move_to_trash(struct store *s, enum store_place place, const char *id, char to[PATH_SIZE])
 {
-	char from[PATH_SIZE], to[PATH_SIZE];
+	char from[PATH_SIZE];
 	uint64_t serial = atomic_fetch_add_explicit(&s->trash_serial, 1, memory_order_relaxed);
 
 	if (place == STORE_SPOOL)
 		snprintf(from, sizeof from, "%s", id);
 	else
 		image_path(from, id, NULL);
-	snprintf(to, sizeof to, "%s.%llu", id, (unsigned long long)serial);
-	if (renameat(place == STORE_SPOOL ? s->spool_fd : s->root_fd, from, s->trash_fd, to))
-		return -errno;
-	int err = remove_directory(s->trash_fd, to);
+	snprintf(to, PATH_SIZE, "%s.%llu", id, (unsigned long long)serial);
+	return renameat(place == STORE_SPOOL ? s->spool_fd : s->root_fd, from, s->trash_fd, to) ? -errno : 0;
+}
+
+static void clear_trash(struct store *s, const char *name)
+{
+	int err = remove_directory(s->trash_fd, name);
 
 	/* It is gone for everybody; what is left is cleared at the next start. */
 	if (err)
-		log_warning("image %s is removed, but its files stay in " TRASH " until the next start: %s", id, strerror(-err));
-	return 0;
+		log_warning("removed files stay in " TRASH "/%s until the next start: %s", name, strerror(-err));
+}
+
+/* It is visible, but may not survive: it is as if it had never been. */
+static void withdraw(struct store *s, const struct store_item *item)
+{
+	char name[PATH_SIZE];
+
+	if (move_to_trash(s, item->place, item->id, name) == 0)
+		clear_trash(s, name);
 }
 
 void store_put(struct store *s, struct store_item *items, unsigned count)
@@ -333,9 +345,32 @@ void store_put(struct store *s, struct store_item *items, unsigned count)
 	flush_items(s, items, count);
 	for (unsigned i = 0; i < count; i++)
 		if (items[i].err && items[i].is_published)
-			store_remove(s, items[i].place, items[i].id);
+			withdraw(s, &items[i]);
 		else if (items[i].err)
 			remove_directory(s->incoming_fd, items[i].id);
+}
+
+int store_remove(struct store *s, enum store_place place, const char *id)
+{
+	char name[PATH_SIZE];
+	int err = move_to_trash(s, place, id, name);
+
+	/* Before its files go: else the name might come back without them. */
+	if (!err)
+		err = flush(s);
+	if (!err)
+		clear_trash(s, name);
+	return err;
+}
+
+int store_unspool(struct store *s, const char *id)
+{
+	char name[PATH_SIZE];
+	int err = move_to_trash(s, STORE_SPOOL, id, name);
+
+	if (!err)
+		clear_trash(s, name);
+	return err;
 }
 
 /* ---- reading -------------------------------------------------------------------------------------- */

@@ -59,11 +59,11 @@ struct store_item {
  * cannot be flushed. If they are to survive a loss of power, they share two flushes, see the note in store.c. */
 void store_put(struct store *s, struct store_item *items, unsigned count);
 
-/* 0, -ENOENT or -errno. The image is invisible from the rename on; store_flush() makes that as durable as it was there. */
+/* 0, -ENOENT or -errno. The image is invisible from the rename on, and that as durably as it was there. */
 int store_remove(struct store *s, enum store_place place, const char *id);
 
-/* If it is to survive a loss of power, all that was done so far does. 0 or -errno. */
-int store_flush(struct store *s);
+/* Takes a stored image out of the spool, without a flush: that it may come back there does no harm. 0, -ENOENT or -errno. */
+int store_unspool(struct store *s, const char *id);
 
 /* ---- short: from accept_read's threads, too ---- */
 
