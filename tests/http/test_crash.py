@@ -102,7 +102,7 @@ def kill_under_load(store, kills, settings, headers, seed):
             after.stop()
         assert not after.leftovers()
     print(f"{kills} kills, {total} uploads acknowledged")
-    assert total >= kills // 4, "hardly anything was uploaded"
+    assert total >= kills, "hardly anything was uploaded"
 
 
 @once
