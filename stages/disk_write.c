@@ -2,7 +2,7 @@
  * disk_write.c - puts finished images into the store, and takes removed ones out.
  *
  * The only stage whose handler may block; its group's threads are there for that. All that waits when a thread comes, up to
- * DISK_BATCH_MAX, is one commit (group commit): so an image waits for one flush that others have begun, and for its own, and
+ * DISK_BATCH_MAX, is one commit (group commit): so an image waits for a flush that others have begun, and for its own, and
  * the slower the disk, the more share one. Knows nothing of pixels or HTTP. STAGE_SHARED.
  */
 #include "disk_write.h"
@@ -152,11 +152,11 @@ static void commit(struct visit *v, struct event *const *batch, unsigned n, int 
 /* An image that is in the spool is there to be made again, or was stored and not taken out yet. */
 static int remove_both(struct store *s, const char *id)
 {
-	int spooled = store_remove(s, STORE_SPOOL, id), stored = store_remove(s, STORE_IMAGES, id);
+	int spool_err = store_remove(s, STORE_SPOOL, id), image_err = store_remove(s, STORE_IMAGES, id);
 
-	if (spooled && spooled != -ENOENT)
-		return spooled;
-	return stored == -ENOENT ? spooled : stored;
+	if (spool_err && spool_err != -ENOENT)
+		return spool_err;
+	return image_err == -ENOENT ? spool_err : image_err;
 }
 
 static void remove_image(struct visit *v, struct disk_job *job)

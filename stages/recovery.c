@@ -67,7 +67,8 @@ static void quarantine(struct recovery *r, const char *id, const char *why)
 
 	if (err == -ENOENT)
 		return; /* it was removed */
-	atomic_fetch_add_explicit(&r->quarantined, 1, memory_order_relaxed);
+	if (!err)
+		atomic_fetch_add_explicit(&r->quarantined, 1, memory_order_relaxed);
 	log_error("image %s was acknowledged, but cannot be made: %s. Its original is in .quarantine%s%s", id, why,
 	          err ? ", no: " : "", err ? strerror(-err) : "");
 }
@@ -276,7 +277,7 @@ static bool begin(struct recovery *r, const struct spooled *spooled, bool *is_de
 		return false;
 	}
 	if (spooled->attempts >= SPOOL_ATTEMPTS_MAX) {
-		quarantine(r, spooled->id, "the daemon has ended during each of 3 attempts");
+		quarantine(r, spooled->id, "3 attempts have not come to a good end");
 		return false;
 	}
 	int fd = spool_open(&s->store, spooled->id, &size, file_name);

@@ -21,6 +21,7 @@ size_t spool_note(char note[SPOOL_NOTE_MAX], const char *file_name)
 	return (size_t)n;
 }
 
+/* A descriptor, -ENOENT: the image is not spooled, -EINVAL: this is not as we write it, or -errno. */
 static int open_in(struct store *s, const char *id, const char *name, int flags)
 {
 	char path[PATH_SIZE];
@@ -28,7 +29,13 @@ static int open_in(struct store *s, const char *id, const char *name, int flags)
 	snprintf(path, sizeof path, "%s/%s", id, name);
 	int fd = openat(s->spool_fd, path, flags | O_NOFOLLOW | O_CLOEXEC);
 
-	return fd < 0 ? -errno : fd;
+	if (fd >= 0)
+		return fd;
+	int err = -errno;
+
+	if (err == -ENOTDIR || err == -ELOOP || (err == -ENOENT && store_is_spooled(s, id)))
+		return -EINVAL;
+	return err;
 }
 
 /* The note with a zero behind it; its length or -errno. Anything else than what we write is none. */

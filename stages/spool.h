@@ -31,7 +31,8 @@ int spool_list(struct store *s, struct spooled *list, unsigned max);
 /* 0 or -errno. */
 int spool_set_attempts(struct store *s, const char *id, unsigned attempts);
 
-/* Opens the original for reading. A descriptor, *size and file_name set, or -errno. */
+/* Opens the original for reading. A descriptor, *size and file_name set, or -errno: -ENOENT if the image is not spooled,
+ * -EINVAL if what is there is not as it is written. */
 int spool_open(struct store *s, const char *id, uint64_t *size, char file_name[UPLOAD_FIELD_MAX]);
 
 /* Moves the image into <root>/.quarantine/, where nothing touches it. 0 or -errno. */

@@ -218,7 +218,7 @@ def test_spool_with_strange_things(start, tmp_path, what):
     spool(store, ident, b"no JPEG at all", "7\n" if what == "no note" else "0\nx.jpg")
     spool(store, ID + "B", SOURCES[1])
     if what == "no note":
-        (store / ".spool" / ident / "note").write_bytes(b"")
+        (store / ".spool" / ident / "note").unlink()
     elif what == "no original":
         (store / ".spool" / ident / "original.jpg").write_bytes(b"")
     elif what == "strange":
