@@ -77,7 +77,7 @@ def kill_under_load(store, kills, settings, headers, seed):
     for kill in range(kills):
         daemon = Daemon(store, *settings)
         uploaders = [Uploader(daemon, rng.random(), headers) for _ in range(CONNECTIONS)]
-        time.sleep(slow(rng.uniform(0.02, 0.6)))
+        time.sleep(rng.uniform(0.02, 0.6) * min(slow(1), 3))
         daemon.kill()
         for u in uploaders:
             u.join(slow(20))
