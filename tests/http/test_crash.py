@@ -5,6 +5,7 @@ import json
 import os
 import random
 import shutil
+import signal
 import subprocess
 import threading
 import time
@@ -264,6 +265,23 @@ def test_drain_leaves_the_rest_spooled(start, tmp_path):
     daemon.stop()
     assert time.monotonic() - begun < slow(3)
     assert sorted(spooled(daemon) + daemon.stored()) == sorted(ids)
+
+
+def test_what_a_drain_gives_up_is_made_after_the_next_start(start, tmp_path):
+    first = Daemon(tmp_path / "store", "server.drain_timeout=0")
+    large = pictures.photo_jpeg(6000, 4000, 1)
+    ids = []
+    with first.client() as c:
+        for _ in range(2):
+            answer = c.request("POST", "/images", large, [JPEG, ASYNC])
+            assert answer.status == 202
+            ids.append(answer.json()["images"][0]["id"])
+        first.signal(signal.SIGTERM)
+        assert first.wait_exit(10) in (0, 1)
+    second = start(store=first.store)
+    assert eventually(lambda: second.stored() == sorted(ids) and not spooled(second), 20)
+    for ident in ids:
+        check_stored(first.store, ident, large)
 
 
 # ---- a disk that is full ----
