@@ -25,6 +25,9 @@
 #define SIDE_MAX 65500 /* of an image; libjpeg's JPEG_MAX_DIMENSION */
 
 static const struct conf_choice respond_choices[] = { { "store", CONF_RESPOND_STORE }, { "decode", CONF_RESPOND_DECODE }, { 0 } };
+static const struct conf_choice durability_choices[] = {
+	{ "none", CONF_DURABILITY_NONE }, { "process", CONF_DURABILITY_PROCESS }, { "power", CONF_DURABILITY_POWER }, { 0 }
+};
 static const struct conf_choice damaged_choices[] = { { "reject", CONF_DAMAGED_REJECT }, { "accept", CONF_DAMAGED_ACCEPT }, { 0 } };
 static const struct conf_choice yes_no[] = { { "yes", CONF_YES }, { "no", CONF_NO }, { 0 } };
 static const struct conf_choice yes_no_auto[] = { { "auto", CONF_DEFAULT }, { "yes", CONF_YES }, { "no", CONF_NO }, { 0 } };
@@ -60,6 +63,12 @@ static const struct conf_key keys[] = {
 	{ KEY(server, "respond_after", respond_after, CONF_TYPE_CHOICE), .choices = respond_choices, .fallback = "store",
 	  .help = "when an upload is answered: 201 when all variants are stored, or 202 when all images are decoded;\n"
 	          "a client asks for the latter by Prefer: respond-async" },
+	{ KEY(server, "durability", durability, CONF_TYPE_CHOICE), .choices = durability_choices, .fallback = "process",
+	  .help = "what an upload that was answered 201 survives: none and process, the daemon's crash; power, a loss of power,\n"
+	          "too: all images that wait to be stored share a flush of the file system. With process and power one that was\n"
+	          "answered 202 survives the same: its file is spooled first, and made again after a crash" },
+	{ KEY(server, "keep_originals", keep_originals, CONF_TYPE_CHOICE), .choices = yes_no, .fallback = "no",
+	  .help = "whether the uploaded file is stored beside its variants, as original.jpg; it is never served" },
 	{ KEY(server, "damaged", damaged, CONF_TYPE_CHOICE), .choices = damaged_choices, .fallback = "reject",
 	  .help = "JPEGs that have lost pixel data: reject with 422, or accept and report \"damaged\": true" },
 	{ KEY(server, "allow_origin", allow_origin, CONF_TYPE_ORIGIN), .fallback = "",
@@ -436,6 +445,14 @@ static void check_variants(struct load *l)
 	}
 }
 
+/* A variant's name is that of its file. */
+static void check_originals(struct load *l)
+{
+	if (l->conf->server.keep_originals == CONF_YES && find_variant(l->conf, "original"))
+		report(l, conf_source_find(l->source, "variant.original", NULL),
+		       "with server.keep_originals = yes, original.jpg is the uploaded file: expected another name");
+}
+
 static void check_limits(struct load *l)
 {
 	const struct conf_setting *body = conf_source_find(l->source, "limits", "body_bytes");
@@ -476,6 +493,7 @@ static void check_contradictions(struct load *l, bool is_syntax_good)
 	check_variants(l);
 	if (!is_good)
 		return;
+	check_originals(l);
 	check_limits(l);
 	check_schedule(l);
 	if (l->conf->variant_count == 0) {

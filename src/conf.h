@@ -25,6 +25,7 @@
 #define CONF_AUTO UINT64_MAX /* "auto" of keys that offer it */
 
 enum conf_respond_after { CONF_RESPOND_STORE = 1, CONF_RESPOND_DECODE };
+enum conf_durability { CONF_DURABILITY_NONE = 1, CONF_DURABILITY_PROCESS, CONF_DURABILITY_POWER };
 enum conf_damaged { CONF_DAMAGED_REJECT = 1, CONF_DAMAGED_ACCEPT };
 enum conf_idle { CONF_IDLE_WAKE = 1, CONF_IDLE_BACKOFF };
 enum conf_discipline { CONF_DISCIPLINE_AUTO = 0, CONF_DISCIPLINE_FCFS, CONF_DISCIPLINE_LCFS, CONF_DISCIPLINE_SRPT };
@@ -55,6 +56,8 @@ struct conf {
 		char listen[CONF_TEXT_MAX]; /* HOST:PORT or [HOST]:PORT; port 0: any free one */
 		char root[CONF_TEXT_MAX];
 		uint64_t respond_after; /* enum conf_respond_after */
+		uint64_t durability;    /* enum conf_durability */
+		uint64_t keep_originals; /* enum conf_tristate */
 		uint64_t damaged;       /* enum conf_damaged */
 		char allow_origin[CONF_TEXT_MAX]; /* "": no CORS headers */
 		uint64_t wait_timeout_ms;

@@ -83,6 +83,7 @@ static int signals_open(void)
 	sigset_t set;
 
 	signal(SIGPIPE, SIG_IGN); /* a client that has gone is an error of write(2) */
+	signal(SIGXFSZ, SIG_IGN); /* so is a file that may not grow any more (ulimit -f) */
 	sigemptyset(&set);
 	sigaddset(&set, SIGTERM);
 	sigaddset(&set, SIGINT);
@@ -133,6 +134,7 @@ static bool drain(struct server *s, struct ear *ear, int signal_number)
 	log_notice("%s: draining, %" PRIu64 " images in flight, %" PRIu64 " connections", strsignal(signal_number),
 	           atomic_load(&s->images_in_flight), atomic_load(&s->connections));
 	atomic_store(&s->is_draining, true);
+	recovery_stop(&s->recovery);
 	stage_wake_all(graph_stage(s->graph, STAGE_ACCEPT_READ));
 	while (atomic_load(&s->images_in_flight) || atomic_load(&s->connections)) {
 		if (wait_for_end(ear, DRAIN_POLL_MS)) {
@@ -168,6 +170,10 @@ static int serve(struct server *s, struct ear *ear)
 {
 	if (graph_start(s->graph))
 		return EXIT_FAILURE;
+	if (recovery_start(&s->recovery)) {
+		graph_stop(s->graph);
+		return EXIT_FAILURE;
+	}
 	atomic_store(&s->is_ready, true);
 	log_notice("darkroomd %s ready on %s (policy %s, store %s)", darkroom_version, s->url, s->conf->scheduler.policy,
 	           s->conf->server.root);

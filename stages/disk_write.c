@@ -1,8 +1,9 @@
 /*
  * disk_write.c - puts finished images into the store, and takes removed ones out.
  *
- * The only stage whose handler may block; its group's threads are there for that. Knows nothing of pixels or HTTP.
- * STAGE_SHARED.
+ * The only stage whose handler may block; its group's threads are there for that. All that waits when a thread comes, up to
+ * DISK_BATCH_MAX, is one commit (group commit): so an image waits for a flush that others have begun, and for its own, and
+ * the slower the disk, the more share one. Knows nothing of pixels or HTTP. STAGE_SHARED.
  */
 #include "disk_write.h"
 
@@ -14,15 +15,28 @@
 #include "../src/text.h"
 #include "image.h"
 #include "server.h"
+#include "spool.h"
 #include "stages.h"
 
 #define METADATA_BYTES_MAX (16u << 10) /* image.json of 16 variants takes a quarter of it */
+#define DISK_BATCH_MAX 16
+#define FILE_COUNT_MAX (CONF_VARIANT_MAX + 2) /* the variants, image.json, the original */
+
+/* What a commit is made of; one per worker. Handlers that send may be called again for what they have sent, so it is used
+ * only until the first event is sent. */
+struct disk_scratch {
+	char name[CONF_VARIANT_MAX][CONF_NAME_MAX + 5]; /* ".jpg" */
+	struct store_item item[DISK_BATCH_MAX];
+	struct store_file file[DISK_BATCH_MAX][FILE_COUNT_MAX];
+	char metadata[DISK_BATCH_MAX][METADATA_BYTES_MAX];
+};
 
 /* Status and slug for a failure of the store, and a message for the operator. */
-static void store_problem(struct problem *p, const char *id, int err)
+static void store_problem(struct server *s, struct problem *p, const char *id, int err)
 {
 	bool is_full = err == -ENOSPC || err == -EDQUOT;
 
+	atomic_fetch_add_explicit(is_full ? &s->store_full : &s->store_failed, 1, memory_order_relaxed);
 	log_error("image %s cannot be stored: %s", id, strerror(-err));
 	if (is_full)
 		problem_set(p, 507, "storage-full", "%s", strerror(-err));
@@ -30,46 +44,119 @@ static void store_problem(struct problem *p, const char *id, int err)
 		problem_set(p, 500, "storage-failed", "%s", strerror(-err));
 }
 
-static int put(struct server *s, const struct image *image, struct text *metadata)
+static struct disk_job *disk_job_of(struct event *ev)
 {
-	struct store_file file[CONF_VARIANT_MAX + 1];
-	char name[CONF_VARIANT_MAX][CONF_NAME_MAX + 5]; /* ".jpg" */
+	return CONTAINER_OF(ev, struct disk_job, event);
+}
+
+/* The files of a finished image. 0 or -ENOMEM. */
+static int list_files(struct server *s, struct disk_scratch *d, unsigned index, const struct image *image)
+{
+	struct store_file *file = d->file[index];
 	unsigned n = s->plan.variant_count;
+	struct text metadata;
 	struct json j;
 
-	json_init(&j, metadata);
+	text_init(&metadata, d->metadata[index], sizeof d->metadata[index]);
+	json_init(&j, &metadata);
 	json_object(&j, NULL);
 	image_json(&j, image, true);
 	json_object_end(&j);
-	text_puts(metadata, "\n");
-	if (metadata->overflowed)
+	text_puts(&metadata, "\n");
+	if (metadata.overflowed)
 		return -ENOMEM;
-	for (unsigned i = 0; i < n; i++) {
-		snprintf(name[i], sizeof name[i], "%s.jpg", s->conf->variant[i].name);
-		file[i] = (struct store_file){ name[i], image->variant[i].data, image->variant[i].size };
-	}
-	file[n] = (struct store_file){ "image.json", metadata->data, metadata->length };
-	return store_put(&s->store, image->id, file, n + 1);
+	for (unsigned i = 0; i < n; i++)
+		file[i] = (struct store_file){ d->name[i], image->variant[i].data, image->variant[i].size };
+	file[n] = (struct store_file){ "image.json", metadata.data, metadata.length };
+	if (s->conf->server.keep_originals == CONF_YES)
+		file[++n] = (struct store_file){ STORE_ORIGINAL, image->source, image->source_size };
+	d->item[index] = (struct store_item){ .place = STORE_IMAGES, .id = image->id, .file = file, .file_count = n + 1 };
+	return 0;
 }
 
-static void store_image(struct visit *v, struct disk_job *job)
+static void list_spooled(struct disk_scratch *d, unsigned index, const struct image *image)
+{
+	struct store_file *file = d->file[index];
+
+	file[0] = (struct store_file){ STORE_ORIGINAL, image->source, image->source_size };
+	file[1] = (struct store_file){ SPOOL_NOTE, d->metadata[index], spool_note(d->metadata[index], image->file_name) };
+	d->item[index] = (struct store_item){ .place = STORE_SPOOL, .id = image->id, .file = file, .file_count = 2 };
+}
+
+/* What is spooled of a stored image is not needed any more; unless it has gone: then the image was removed before it was made
+ * again. If the daemon ends before this, recovery finds both. */
+static void unspool(struct server *s, const struct image *image)
+{
+	int err = store_unspool(&s->store, image->id);
+
+	if (err == -ENOENT)
+		err = store_remove(&s->store, STORE_IMAGES, image->id);
+	if (err)
+		log_warning("image %s is stored or removed, but not out of the spool: %s", image->id, strerror(-err));
+}
+
+static void spooled(struct visit *v, struct disk_job *job, int err)
 {
 	struct image *image = job->image;
-	char buffer[METADATA_BYTES_MAX];
-	struct text metadata;
+	struct problem problem;
 
-	text_init(&metadata, buffer, sizeof buffer);
-	int err = put(visit_app(v), image, &metadata);
+	if (err)
+		store_problem(visit_app(v), &problem, image->id, err);
+	visit_aside(v, &job->event);
+	image_spooled(v, image, err ? &problem : NULL);
+}
+
+/* The image's event goes on to stats, with its problem if it has one. */
+static void stored(struct visit *v, struct disk_job *job, int err)
+{
+	struct image *image = job->image;
 
 	if (err) {
 		struct problem problem;
 
-		store_problem(&problem, image->id, err);
+		store_problem(visit_app(v), &problem, image->id, err);
 		image_set_problem(image, &problem);
+	} else if (image->is_spooled) {
+		unspool(visit_app(v), image);
 	}
 	visit_aside(v, &job->event);
 	visit_resume(v, &image->event);
 	visit_send(v, STAGE_STATS, &image->event);
+}
+
+/* One commit of all jobs that store; their results, in their order, go to err[]. */
+static void commit(struct visit *v, struct event *const *batch, unsigned n, int err[DISK_BATCH_MAX])
+{
+	struct server *s = visit_app(v);
+	struct disk_scratch *d = visit_scratch(v);
+	unsigned index[DISK_BATCH_MAX], count = 0;
+
+	for (unsigned i = 0; i < n; i++) {
+		const struct disk_job *job = disk_job_of(batch[i]);
+
+		err[i] = 0;
+		if (job->work == DISK_REMOVE)
+			continue;
+		if (job->work == DISK_SPOOL)
+			list_spooled(d, count, job->image);
+		else
+			err[i] = list_files(s, d, count, job->image);
+		if (!err[i])
+			index[count++] = i;
+	}
+	store_put(&s->store, d->item, count);
+	for (unsigned k = 0; k < count; k++)
+		err[index[k]] = d->item[k].err;
+}
+
+/* An image that is in the spool is there to be made again, or was stored and not taken out yet. */
+static int remove_both(struct store *s, const char *id)
+{
+	int spool_err = store_remove(s, STORE_SPOOL, id), image_err = store_remove(s, STORE_IMAGES, id);
+
+	if (spool_err && spool_err != -ENOENT)
+		return spool_err;
+	return image_err == -ENOENT ? spool_err : image_err;
 }
 
 static void remove_image(struct visit *v, struct disk_job *job)
@@ -78,7 +165,7 @@ static void remove_image(struct visit *v, struct disk_job *job)
 	struct event *reply = job->reply;
 	unsigned instance = job->reply_instance;
 
-	job->result = store_remove(&s->store, job->id);
+	job->result = remove_both(&s->store, job->id);
 	if (job->result && job->result != -ENOENT)
 		log_error("image %s cannot be removed: %s", job->id, strerror(-job->result));
 	visit_aside(v, &job->event); /* before the reply: its owner may use the job again, or free it */
@@ -88,20 +175,38 @@ static void remove_image(struct visit *v, struct disk_job *job)
 
 static unsigned disk_write_handle(struct visit *v, struct event *const *batch, unsigned n)
 {
-	for (unsigned i = 0; i < n; i++) {
-		struct disk_job *job = CONTAINER_OF(batch[i], struct disk_job, event);
+	int err[DISK_BATCH_MAX];
 
-		if (job->work == DISK_STORE)
-			store_image(v, job);
-		else
+	assert(n <= DISK_BATCH_MAX);
+	commit(v, batch, n, err);
+	for (unsigned i = 0; i < n; i++) {
+		struct disk_job *job = disk_job_of(batch[i]);
+
+		if (job->work == DISK_REMOVE)
 			remove_image(v, job);
+		else if (job->work == DISK_SPOOL)
+			spooled(v, job, err[i]);
+		else
+			stored(v, job, err[i]);
 	}
 	return n;
+}
+
+static int disk_write_init(struct visit *v, void *scratch)
+{
+	const struct server *s = visit_app(v);
+	struct disk_scratch *d = scratch;
+
+	for (unsigned i = 0; i < s->plan.variant_count; i++)
+		snprintf(d->name[i], sizeof d->name[i], "%s.jpg", s->conf->variant[i].name);
+	return 0;
 }
 
 const struct stage_class stage_disk_write = {
 	.name = "disk_write",
 	.kind = STAGE_SHARED,
-	.batch_max = 1,
+	.batch_max = DISK_BATCH_MAX,
+	.scratch_size = sizeof(struct disk_scratch),
+	.worker_init = disk_write_init,
 	.handle = disk_write_handle,
 };

@@ -108,7 +108,7 @@ static void image_free(struct image *image)
 	free(image);
 }
 
-/* The body is freed as soon as no image needs it, which may be long before the last variant is stored. */
+/* Of images that are not stored as they came, the body is freed long before the last variant is stored. */
 static void body_free(struct upload *u)
 {
 	pool_put(u->body);
@@ -186,6 +186,19 @@ int upload_start(struct visit *v, struct upload *u, struct event *waiter, unsign
 	return 0;
 }
 
+void upload_start_again(struct upload *u)
+{
+	struct server *s = u->server;
+	struct image *image = u->image[0];
+
+	assert(u->image_count == 1);
+	/* Relaxed: the queue publishes it all. */
+	atomic_store_explicit(&u->undone, 1, memory_order_relaxed);
+	atomic_store_explicit(&u->body_refs, 1, memory_order_relaxed);
+	registry_add(&s->registry, image);
+	stage_push(graph_stage(s->graph, STAGE_JPEG_DECODE), 0, &image->event);
+}
+
 /* One image less that the response waits for. */
 static void upload_image_done(struct visit *v, struct upload *u)
 {
@@ -193,7 +206,7 @@ static void upload_image_done(struct visit *v, struct upload *u)
 	unsigned instance = u->waiter_instance;
 
 	/* Acquire and release: the response sees what every image's last owner wrote. */
-	if (atomic_fetch_sub_explicit(&u->undone, 1, memory_order_acq_rel) != 1)
+	if (atomic_fetch_sub_explicit(&u->undone, 1, memory_order_acq_rel) != 1 || !waiter)
 		return;
 	visit_resume(v, waiter);
 	visit_send_to(v, STAGE_ACCEPT_READ, instance, waiter);
@@ -232,20 +245,51 @@ void image_set_problem(struct image *image, const struct problem *problem)
 	atomic_store_explicit(&image->has_failed, true, memory_order_release);
 }
 
-/* The decoder is through with the source, whether it could make sense of it or not. */
-static void source_done(struct visit *v, struct image *image, bool failed)
+/* Whether the uploaded file itself is to be stored. */
+static bool is_source_stored(const struct image *image)
+{
+	return image->server->conf->server.keep_originals == CONF_YES;
+}
+
+/* Whether the image is acknowledged before it is stored, and must not be lost in between. */
+static bool needs_spool(const struct image *image)
+{
+	return image->upload->respond_after_decode && image->server->conf->server.durability != CONF_DURABILITY_NONE;
+}
+
+void image_source_done(struct image *image)
 {
 	struct upload *u = image->upload;
 
+	if (!image->source)
+		return;
 	image->source = NULL;
-	image->event.size = 0; /* what is left for its own event, to be counted, is the same for all */
+	/* Acquire and release: the last one frees what all others have read. */
+	if (atomic_fetch_sub_explicit(&u->body_refs, 1, memory_order_acq_rel) == 1)
+		body_free(u);
+}
+
+/* With a 202 to come, nothing more is to be said of the image: it goes on alone, or has failed. */
+static void answer_early(struct visit *v, struct image *image, bool failed)
+{
+	struct upload *u = image->upload;
+
 	for (unsigned i = 0; i < u->image_count; i++)
 		if (u->image[i] == image)
 			u->decode_failed[i] = failed;
-	if (atomic_fetch_sub_explicit(&u->body_refs, 1, memory_order_acq_rel) == 1)
-		body_free(u);
-	if (u->respond_after_decode)
-		upload_image_done(v, u);
+	upload_image_done(v, u);
+}
+
+/* The decoder is through with the source, whether it could make sense of it or not. */
+static void decoder_done(struct visit *v, struct image *image, bool failed)
+{
+	bool spools = !failed && needs_spool(image);
+
+	if (failed || !(spools || is_source_stored(image)))
+		image_source_done(image);
+	image->event.size = 0; /* what is left for its own event, to be counted, is the same for all */
+	if (image->upload->respond_after_decode && !spools)
+		answer_early(v, image, failed);
 }
 
 /* Sends every step below parent on its way, each with a reference to the picture; takes over the caller's own. */
@@ -293,12 +337,40 @@ static void image_steps_end(struct visit *v, struct image *image, unsigned n)
 	}
 }
 
+/* While the steps run, the file goes to the disk. */
+static void send_to_spool(struct visit *v, struct image *image)
+{
+	image->store_job.work = DISK_SPOOL;
+	image->store_job.event.size = image->source_size;
+	visit_resume(v, &image->store_job.event);
+	visit_send(v, STAGE_DISK_WRITE, &image->store_job.event);
+}
+
+void image_spooled(struct visit *v, struct image *image, const struct problem *problem)
+{
+	image->store_job.work = DISK_STORE;
+	if (problem) {
+		image_set_problem(image, problem);
+		image->answers_at_end = true; /* by then it is settled which of its problems is told */
+	} else {
+		image->is_spooled = true;
+		answer_early(v, image, false);
+	}
+	if (problem || !is_source_stored(image))
+		image_source_done(image);
+	image_steps_end(v, image, 1);
+}
+
 void image_decoded(struct visit *v, struct image *image, struct picture *root)
 {
+	bool spools = needs_spool(image);
+
 	visit_aside(v, &image->event);
-	/* One more for ourselves: the steps may all be through before this returns. */
-	atomic_store_explicit(&image->steps_left, image->server->plan.step_count + 1, memory_order_relaxed);
-	source_done(v, image, false);
+	/* One more for the spool, and one for ourselves: the steps may all be through before this returns. */
+	atomic_store_explicit(&image->steps_left, image->server->plan.step_count + spools + 1, memory_order_relaxed);
+	decoder_done(v, image, false);
+	if (spools)
+		send_to_spool(v, image);
 	send_children(v, image, PLAN_ROOT, root);
 	image_steps_end(v, image, 1);
 }
@@ -306,7 +378,7 @@ void image_decoded(struct visit *v, struct image *image, struct picture *root)
 void image_decode_failed(struct visit *v, struct image *image, const struct problem *problem)
 {
 	image_set_problem(image, problem);
-	source_done(v, image, true);
+	decoder_done(v, image, true);
 	visit_send(v, STAGE_STATS, &image->event);
 }
 
@@ -386,6 +458,7 @@ void image_end(struct visit *v, struct image *image)
 		pool_put(image->variant[i].data);
 		image->variant[i].data = NULL;
 	}
+	image_source_done(image);
 	visit_aside(v, &image->event);
 	send_waiters(v, registry_remove(&s->registry, image));
 	if (u->is_client_counted)
@@ -397,7 +470,11 @@ void image_end(struct visit *v, struct image *image)
 		image->reserved_bytes = 0;
 		budget_release(&s->budget, BUDGET_IMAGE, bytes);
 	}
-	if (!u->respond_after_decode)
+	if (image->is_spooled)
+		recovery_image_ended(&s->recovery, image);
+	if (image->answers_at_end)
+		answer_early(v, image, true);
+	else if (!u->respond_after_decode)
 		upload_image_done(v, u);
 	upload_unref(u);
 }

@@ -31,6 +31,7 @@ struct encoder;
 struct json;
 struct picture;
 struct picture_job;
+struct recovery_slot;
 struct server;
 struct visit;
 
@@ -64,11 +65,13 @@ struct image {
 	char part_name[UPLOAD_FIELD_MAX], file_name[UPLOAD_FIELD_MAX]; /* of the form's part; "" for a raw body */
 
 	/* set by jpeg_decode */
-	const uint8_t *source; /* slice of the upload's body; NULL once decoded */
+	const uint8_t *source; /* slice of the upload's body; NULL once nobody needs it: image_source_done() */
 	size_t source_size;
 	_Atomic uint32_t width, height; /* after orientation; atomic for whoever asks while it is in the making */
 	unsigned orientation;   /* EXIF, 1..8 */
 	bool is_damaged;
+	bool is_spooled;        /* acknowledged, or about to be: what is spooled of it stays until it is stored */
+	bool answers_at_end;    /* it could not be spooled: the response waits for its end */
 	uint8_t *icc;           /* malloc'd profile or NULL */
 	size_t icc_size;
 	bool icc_is_of_grey;    /* else of colours */
@@ -108,7 +111,8 @@ struct upload {
 	unsigned image_count;
 	struct image **image;
 	bool *decode_failed;           /* per image, set before undone is decremented: what a 202 may report while
-	                                * the images go on */
+	                                * the images go on; it was not decoded, or not spooled */
+	struct recovery_slot *recovery_slot; /* of an upload that is made again after a crash; else NULL */
 	/* parts of the form that are no JPEG; set before the images start */
 	unsigned bad_part_count;
 	struct upload_bad_part {
@@ -139,6 +143,10 @@ struct problem *upload_add_bad_part(struct upload *u, const char *part_name, siz
  * Else fills *problem (429, 503) and nothing was started.
  */
 int upload_start(struct visit *v, struct upload *u, struct event *waiter, unsigned waiter_instance, struct problem *problem);
+
+/* From recovery, on its own thread: one image, whose id is that of its first time, and whose place among images_in_flight is
+ * taken already. Nobody waits for it. The caller's reference is given away. */
+void upload_start_again(struct upload *u);
 
 /* Drops a reference; the last one frees the upload and its images. Any thread. */
 void upload_unref(struct upload *u);
@@ -172,8 +180,14 @@ void step_encoded(struct visit *v, struct step *s, uint8_t *data, size_t size, u
 /* From any of the three: s and all below it cannot be done. */
 void step_failed(struct visit *v, struct step *s, const struct problem *problem);
 
+/* From disk_write: the image's original is spooled, or cannot be. Tells a response that waits for that. */
+void image_spooled(struct visit *v, struct image *image, const struct problem *problem);
+
 /* From disk_write: could not be stored. The event is still the caller's. */
 void image_set_problem(struct image *image, const struct problem *problem);
+
+/* The file as it was uploaded is not needed any more: lets go of it, and the last of an upload's images of their body. */
+void image_source_done(struct image *image);
 
 /* From stats, as the last act on an image: frees what only processing needed, gives back its memory and its place, tells
  * whoever waits. The image's event is taken care of; the image lives on with its upload. */

@@ -97,6 +97,13 @@ static void url_of(const struct sockaddr_storage *address, char *url, size_t siz
 		snprintf(url, size, "http://%s%s%s:%s", is_v6 ? "[" : "", host, is_v6 ? "]" : "", port);
 }
 
+static void close_listeners(struct server *s)
+{
+	for (unsigned i = 0; i < s->listen_count; i++)
+		close(s->listen_fd[i]);
+	s->listen_count = 0;
+}
+
 static int listen_all(struct server *s)
 {
 	char host[CONF_TEXT_MAX], port[CONF_TEXT_MAX];
@@ -119,9 +126,7 @@ static int listen_all(struct server *s)
 	freeaddrinfo(found);
 	if (err) {
 		log_error("server.listen = %s: %s", s->conf->server.listen, strerror(-err));
-		for (unsigned i = 0; i < s->listen_count; i++)
-			close(s->listen_fd[i]);
-		s->listen_count = 0;
+		close_listeners(s);
 		return err;
 	}
 	socklen_t length = sizeof address;
@@ -149,9 +154,10 @@ int server_init(struct server *s, const struct conf *conf, const struct plan *pl
 	s->conf = conf;
 	s->plan = *plan;
 	s->start_ns = clock_ns();
-	err = store_open(&s->store, conf->server.root, &cleared);
+	err = store_open(&s->store, conf->server.root, conf->server.durability == CONF_DURABILITY_POWER, &cleared);
 	if (err)
 		return err;
+	s->leftovers_cleared = cleared;
 	if (cleared)
 		log_notice("cleared %u unfinished or removed images left in %s", cleared, conf->server.root);
 	err = registry_init(&s->registry, (size_t)conf->limits.images_in_flight);
@@ -164,8 +170,13 @@ int server_init(struct server *s, const struct conf *conf, const struct plan *pl
 	err = listen_all(s);
 	if (err)
 		goto fail_graph;
+	err = recovery_init(&s->recovery, s);
+	if (err)
+		goto fail_listeners;
 	return 0;
 
+fail_listeners:
+	close_listeners(s);
 fail_graph:
 	graph_free(s->graph);
 fail_registry:
@@ -178,8 +189,8 @@ fail_store:
 
 void server_fini(struct server *s)
 {
-	for (unsigned i = 0; i < s->listen_count; i++)
-		close(s->listen_fd[i]);
+	recovery_fini(&s->recovery);
+	close_listeners(s);
 	graph_free(s->graph);
 	budget_fini(&s->budget);
 	registry_fini(&s->registry);
@@ -207,6 +218,21 @@ static void memory_json(struct server *s, struct json *j)
 	pthread_mutex_unlock(&s->budget.lock);
 	json_uint(j, "pool_used_bytes", used);
 	json_uint(j, "pool_kept_bytes", kept);
+	json_object_end(j);
+}
+
+static void store_json(struct server *s, struct json *j)
+{
+	json_object(j, "store");
+	json_uint(j, "flushes", read_total(&s->store.flushes));
+	json_object(j, "failures");
+	json_uint(j, "full", read_total(&s->store_full));
+	json_uint(j, "other", read_total(&s->store_failed));
+	json_object_end(j);
+	json_uint(j, "leftovers_cleared", s->leftovers_cleared);
+	json_uint(j, "recovering", read_total(&s->recovery.waiting));
+	json_uint(j, "recovered", read_total(&s->recovery.recovered));
+	json_uint(j, "quarantined", read_total(&s->recovery.quarantined));
 	json_object_end(j);
 }
 
@@ -242,6 +268,7 @@ void server_stats_json(struct server *s, struct text *to)
 	json_uint(&j, "input_bytes_stored", read_total(&s->input_bytes_stored));
 	json_uint(&j, "output_bytes_stored", read_total(&s->output_bytes_stored));
 	json_object_end(&j);
+	store_json(s, &j);
 	http_json(s, &j);
 	memory_json(s, &j);
 	graph_stats_json(s->graph, &j);

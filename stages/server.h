@@ -14,6 +14,7 @@
 #include "../src/conf.h"
 #include "../src/mem/budget.h"
 #include "plan.h"
+#include "recovery.h"
 #include "registry.h"
 #include "store.h"
 
@@ -26,11 +27,13 @@ struct server {
 	struct plan plan;
 	struct store store;
 	struct budget budget;     /* locked inside */
+	struct recovery recovery; /* locked inside */
 	struct registry registry; /* locked inside: images in the making, by id; images per client */
 	int listen_fd[CONF_THREADS_MAX]; /* one SO_REUSEPORT listener per port; owned by server */
 	unsigned listen_count;
 	char url[CONF_TEXT_MAX]; /* of the first listener, with the port that it got */
 	uint64_t start_ns;
+	unsigned leftovers_cleared; /* unfinished and removed images that were found at the start */
 	/* atomic, any thread */
 	alignas(CACHE_LINE) _Atomic bool is_draining; /* stop accepting, answer with Connection: close; set once,
 	                                               * then stage_wake_all(accept_read) */
@@ -41,6 +44,7 @@ struct server {
 	_Atomic uint64_t connections_accepted, connections_rejected;
 	_Atomic uint64_t requests;
 	_Atomic uint64_t responses_by_class[6]; /* [4]: 4xx */
+	_Atomic uint64_t store_full, store_failed; /* images that could not be stored: no space; anything else */
 	_Atomic uint64_t images_stored, images_failed, input_bytes_stored, output_bytes_stored;
 };
 

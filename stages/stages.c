@@ -18,7 +18,7 @@ const struct graph_row graph_rows[] = {
 	[STAGE_SCALE] = { &stage_scale, GRAPH_GROUP_MAIN, { "scale", "blur", "jpeg_encode", "disk_write", "stats" } },
 	[STAGE_BLUR] = { &stage_blur, GRAPH_GROUP_MAIN, { "scale", "blur", "jpeg_encode", "disk_write", "stats" } },
 	[STAGE_JPEG_ENCODE] = { &stage_jpeg_encode, GRAPH_GROUP_MAIN, { "disk_write", "stats" } },
-	[STAGE_DISK_WRITE] = { &stage_disk_write, GRAPH_GROUP_DISK, { "stats", "accept_read" } },
+	[STAGE_DISK_WRITE] = { &stage_disk_write, GRAPH_GROUP_DISK, { "stats", "accept_read", "disk_write" } },
 	[STAGE_STATS] = { &stage_stats, GRAPH_GROUP_MAIN, { "accept_read" } },
 };
 

@@ -2,6 +2,13 @@
  * store.c - directories, files and one rename. Knows nothing of requests. Any thread; calls may block.
  *
  * Names are unique (ULIDs), so that no two images ever share a path, not even a temporary one.
+ *
+ * flush_note: what is to survive a loss of power is written, flushed, renamed, and flushed again: so a name never stands for
+ * files that are not there, and an answer never for a name that is not. syncfs(2) flushes a whole batch at once, files and
+ * directories. fdatasync(2) of each file and fsync(2) of each directory, with writing begun early, takes five flushes of the
+ * disk's cache for each image (ext4, four files) where syncfs takes two for each batch; on a virtual disk whose flushes cost
+ * next to nothing, 8 images a batch, an image took 0.34 ms and 0.27 ms. It needs no descriptor to be kept, either. Its price
+ * is that other programs' data of the same file system is flushed as well.
  */
 #include "store.h"
 
@@ -21,6 +28,8 @@
 
 #define INCOMING ".incoming"
 #define TRASH ".trash"
+#define SPOOL ".spool"
+#define QUARANTINE ".quarantine"
 #define SHARD_LENGTH 2 /* last characters of the id: random, so that images spread over 1024 directories */
 #define PATH_SIZE 96
 
@@ -130,11 +139,30 @@ static int open_directory(int at, const char *name)
 	return fd < 0 ? -errno : fd;
 }
 
-int store_open(struct store *s, const char *root, unsigned *cleared)
+/* 0 or -errno. */
+static int open_directories(struct store *s)
+{
+	const struct {
+		int *fd;
+		const char *name;
+	} directory[] = {
+		{ &s->incoming_fd, INCOMING }, { &s->trash_fd, TRASH }, { &s->spool_fd, SPOOL }, { &s->quarantine_fd, QUARANTINE },
+	};
+
+	for (size_t i = 0; i < COUNT_OF(directory); i++) {
+		*directory[i].fd = open_directory(s->root_fd, directory[i].name);
+		if (*directory[i].fd < 0)
+			return *directory[i].fd;
+	}
+	return 0;
+}
+
+int store_open(struct store *s, const char *root, bool survives_power, unsigned *cleared)
 {
 	int err = 0;
 
-	*s = (struct store){ .root_fd = -1, .incoming_fd = -1, .trash_fd = -1 };
+	*s = (struct store){ .root_fd = -1, .incoming_fd = -1, .trash_fd = -1, .spool_fd = -1, .quarantine_fd = -1,
+	                    .survives_power = survives_power };
 	*cleared = 0;
 	s->root_fd = open_directory(AT_FDCWD, root);
 	if (s->root_fd < 0) {
@@ -146,9 +174,7 @@ int store_open(struct store *s, const char *root, unsigned *cleared)
 		log_error("server.root = %s: %s", root, errno == EWOULDBLOCK ? "another darkroomd uses it" : strerror(errno));
 		goto fail;
 	}
-	s->incoming_fd = open_directory(s->root_fd, INCOMING);
-	s->trash_fd = open_directory(s->root_fd, TRASH);
-	err = s->incoming_fd < 0 ? s->incoming_fd : s->trash_fd < 0 ? s->trash_fd : 0;
+	err = open_directories(s);
 	if (!err)
 		err = clear_leftovers(s->incoming_fd, cleared);
 	if (!err)
@@ -157,7 +183,7 @@ int store_open(struct store *s, const char *root, unsigned *cleared)
 		err = -errno;
 	if (!err)
 		return 0;
-	log_error("server.root = %s: cannot prepare " INCOMING " and " TRASH ": %s", root, strerror(-err));
+	log_error("server.root = %s: cannot be prepared: %s", root, strerror(-err));
 fail:
 	store_close(s);
 	return err;
@@ -165,7 +191,7 @@ fail:
 
 void store_close(struct store *s)
 {
-	const int fd[] = { s->trash_fd, s->incoming_fd, s->root_fd };
+	const int fd[] = { s->quarantine_fd, s->spool_fd, s->trash_fd, s->incoming_fd, s->root_fd };
 
 	for (size_t i = 0; i < COUNT_OF(fd); i++)
 		if (fd[i] >= 0)
@@ -174,7 +200,17 @@ void store_close(struct store *s)
 
 /* ---- writing -------------------------------------------------------------------------------------- */
 
-static int write_file(int at, const struct store_file *file)
+/* Takes the file's room at once, in one piece. Only for files that are flushed, which it makes cheaper; else it costs half as
+ * much as all the rest. */
+static int allocate(int fd, size_t size)
+{
+	while (size && fallocate(fd, 0, 0, (off_t)size))
+		if (errno != EINTR)
+			return errno == EOPNOTSUPP || errno == ENOSYS ? 0 : -errno;
+	return 0;
+}
+
+static int write_file(int at, const struct store_file *file, bool is_flushed)
 {
 	const char *data = file->data;
 	size_t left = file->size;
@@ -183,6 +219,8 @@ static int write_file(int at, const struct store_file *file)
 
 	if (fd < 0)
 		return -errno;
+	if (is_flushed)
+		err = allocate(fd, left);
 	while (left && !err) {
 		ssize_t n = write(fd, data, left);
 
@@ -201,10 +239,13 @@ static int write_file(int at, const struct store_file *file)
 }
 
 /* The rename; the shard's directory is made when it is first needed. */
-static int publish(struct store *s, const char *id)
+static int publish(struct store *s, const struct store_item *item)
 {
+	const char *id = item->id;
 	char to[PATH_SIZE], shard[PATH_SIZE];
 
+	if (item->place == STORE_SPOOL)
+		return renameat(s->incoming_fd, id, s->spool_fd, id) ? -errno : 0;
 	image_path(to, id, NULL);
 	if (renameat(s->incoming_fd, id, s->root_fd, to) == 0)
 		return 0;
@@ -216,42 +257,120 @@ static int publish(struct store *s, const char *id)
 	return renameat(s->incoming_fd, id, s->root_fd, to) ? -errno : 0;
 }
 
-int store_put(struct store *s, const char *id, const struct store_file *files, unsigned count)
+/* All files, into the incoming directory. */
+static int write_item(struct store *s, const struct store_item *item)
 {
 	int err = 0;
 
-	if (mkdirat(s->incoming_fd, id, 0777))
+	if (mkdirat(s->incoming_fd, item->id, 0777))
 		return -errno;
-	int fd = openat(s->incoming_fd, id, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int fd = openat(s->incoming_fd, item->id, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
 	if (fd < 0)
-		err = -errno;
-	for (unsigned i = 0; i < count && !err; i++)
-		err = write_file(fd, &files[i]);
-	if (fd >= 0)
-		close(fd);
-	if (!err)
-		err = publish(s, id);
-	if (err)
-		remove_directory(s->incoming_fd, id);
+		return -errno;
+	for (unsigned i = 0; i < item->file_count && !err; i++)
+		err = write_file(fd, &item->file[i], s->survives_power);
+	close(fd);
 	return err;
 }
 
-int store_remove(struct store *s, const char *id)
+/* flush_note. 0 or -errno. */
+static int flush(struct store *s)
 {
-	char from[PATH_SIZE], to[PATH_SIZE];
+	if (!s->survives_power)
+		return 0;
+	atomic_fetch_add_explicit(&s->flushes, 1, memory_order_relaxed);
+	return syncfs(s->root_fd) ? -errno : 0;
+}
+
+/* One flush for all items that are well, which are not if it fails. */
+static void flush_items(struct store *s, struct store_item *items, unsigned count)
+{
+	unsigned good = 0;
+
+	for (unsigned i = 0; i < count; i++)
+		good += !items[i].err;
+	int err = good ? flush(s) : 0;
+
+	for (unsigned i = 0; i < count && err; i++)
+		if (!items[i].err)
+			items[i].err = err;
+}
+
+/* Out of sight by one rename. The name that it has in the trash goes to to. */
+static int move_to_trash(struct store *s, enum store_place place, const char *id, char to[PATH_SIZE])
+{
+	char from[PATH_SIZE];
 	uint64_t serial = atomic_fetch_add_explicit(&s->trash_serial, 1, memory_order_relaxed);
 
-	image_path(from, id, NULL);
-	snprintf(to, sizeof to, "%s.%llu", id, (unsigned long long)serial);
-	if (renameat(s->root_fd, from, s->trash_fd, to))
-		return -errno;
-	int err = remove_directory(s->trash_fd, to);
+	if (place == STORE_SPOOL)
+		snprintf(from, sizeof from, "%s", id);
+	else
+		image_path(from, id, NULL);
+	snprintf(to, PATH_SIZE, "%s.%llu", id, (unsigned long long)serial);
+	return renameat(place == STORE_SPOOL ? s->spool_fd : s->root_fd, from, s->trash_fd, to) ? -errno : 0;
+}
+
+static void clear_trash(struct store *s, const char *name)
+{
+	int err = remove_directory(s->trash_fd, name);
 
 	/* It is gone for everybody; what is left is cleared at the next start. */
 	if (err)
-		log_warning("image %s is removed, but its files stay in " TRASH " until the next start: %s", id, strerror(-err));
-	return 0;
+		log_warning("removed files stay in " TRASH "/%s until the next start: %s", name, strerror(-err));
+}
+
+/* It is visible, but may not survive: it is as if it had never been. */
+static void withdraw(struct store *s, const struct store_item *item)
+{
+	char name[PATH_SIZE];
+
+	if (move_to_trash(s, item->place, item->id, name) == 0)
+		clear_trash(s, name);
+}
+
+void store_put(struct store *s, struct store_item *items, unsigned count)
+{
+	for (unsigned i = 0; i < count; i++) {
+		items[i].is_published = false;
+		items[i].err = write_item(s, &items[i]);
+	}
+	flush_items(s, items, count);
+	for (unsigned i = 0; i < count; i++) {
+		if (items[i].err)
+			continue;
+		items[i].err = publish(s, &items[i]);
+		items[i].is_published = !items[i].err;
+	}
+	flush_items(s, items, count);
+	for (unsigned i = 0; i < count; i++)
+		if (items[i].err && items[i].is_published)
+			withdraw(s, &items[i]);
+		else if (items[i].err)
+			remove_directory(s->incoming_fd, items[i].id);
+}
+
+int store_remove(struct store *s, enum store_place place, const char *id)
+{
+	char name[PATH_SIZE];
+	int err = move_to_trash(s, place, id, name);
+
+	/* Before its files go: else the name might come back without them. */
+	if (!err)
+		err = flush(s);
+	if (!err)
+		clear_trash(s, name);
+	return err;
+}
+
+int store_unspool(struct store *s, const char *id)
+{
+	char name[PATH_SIZE];
+	int err = move_to_trash(s, STORE_SPOOL, id, name);
+
+	if (!err)
+		clear_trash(s, name);
+	return err;
 }
 
 /* ---- reading -------------------------------------------------------------------------------------- */
@@ -272,4 +391,9 @@ int store_open_file(struct store *s, const char *id, const char *name, uint64_t 
 	}
 	*size = (uint64_t)st.st_size;
 	return fd;
+}
+
+bool store_is_spooled(struct store *s, const char *id)
+{
+	return faccessat(s->spool_fd, id, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
 }

@@ -359,6 +359,22 @@ static enum conn_step answer_opened(struct conn *c, int fd, uint64_t size)
 	return c->route.kind == ROUTE_VARIANT ? answer_file(c, fd, size) : answer_metadata(c, fd, size);
 }
 
+/* The image is neither stored nor in the making. If it is spooled, it will be made again; or it has been stored just now. */
+static enum conn_step answer_absent(struct conn *c)
+{
+	uint64_t size = 0;
+
+	if (!store_is_spooled(&c->port->server->store, c->route.id)) {
+		int fd = open_file(c, &size);
+
+		return answer_opened(c, fd, size);
+	}
+	if (c->route.kind == ROUTE_IMAGE)
+		return answer_processing(c, 0, 0);
+	problem_set(&c->problem, 503, "not-ready", "image %s waits to be made again", c->route.id);
+	return answer_with_problem(c);
+}
+
 static enum conn_step answer_image(struct visit *v, struct conn *c)
 {
 	uint64_t size = 0;
@@ -372,7 +388,7 @@ static enum conn_step answer_image(struct visit *v, struct conn *c)
 		return wait_for_image(v, c);
 	if (registry_find(&c->port->server->registry, c->route.id, &width, &height))
 		return answer_processing(c, width, height);
-	return answer_opened(c, open_file(c, &size), size);
+	return answer_absent(c);
 }
 
 enum conn_step answer_look_again(struct visit *v, struct conn *c)
@@ -386,7 +402,7 @@ enum conn_step answer_look_again(struct visit *v, struct conn *c)
 	(void)v;
 	int fd = open_file(c, &size);
 
-	return answer_opened(c, fd, size);
+	return fd == -ENOENT ? answer_absent(c) : answer_opened(c, fd, size);
 }
 
 enum conn_step answer_removed(struct visit *v, struct conn *c)

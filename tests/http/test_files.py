@@ -10,6 +10,7 @@ import pytest
 import requests
 
 import pictures
+from client import form_files
 from darkroom import eventually, slow
 
 SMALL = pictures.photo_jpeg(640, 480, 2)
@@ -254,3 +255,23 @@ def test_stats(daemon):
                   "stats"):
         assert f'"{stage}"' in text
     assert answer.json() != daemon.get("/stats").json(), "it counts"
+
+
+def test_originals_are_kept_and_never_served(start):
+    daemon = start("server.keep_originals=yes")
+    sources = [pictures.photo_jpeg(300, 200, 1), pictures.photo_jpeg(200, 300, 2)]
+    content_type, body = form_files(*sources)
+    for image, source in zip(daemon.upload(body, content_type).json()["images"], sources):
+        directory = daemon.store / image["id"][-2:] / image["id"]
+        assert (directory / "original.jpg").read_bytes() == source
+        assert daemon.get(image["url"] + "/original.jpg").status == 404
+        assert "original" not in image["variants"]
+        with daemon.client() as c:
+            assert c.request("DELETE", image["url"]).status == 204
+        assert not directory.exists()
+
+
+def test_originals_are_not_kept_unless_asked_for(daemon):
+    image = daemon.image(pictures.photo_jpeg(300, 200, 1))
+    names = {p.name for p in (daemon.store / image["id"][-2:] / image["id"]).iterdir()}
+    assert names == {"image.json", "medium.jpg", "thumb.jpg", "blurred.jpg"}

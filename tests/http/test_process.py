@@ -73,7 +73,7 @@ def keys():
 
 def test_shipped_configuration_is_complete():
     listed = {(s, k) for _, s, k in keys()} | {(s, m[1]) for s, m in commented()}
-    wanted = {"server": "listen root respond_after damaged allow_origin wait_timeout drain_timeout log_level",
+    wanted = {"server": "listen root respond_after durability keep_originals damaged allow_origin wait_timeout drain_timeout log_level",
               "scheduler": "policy threads spin",
               "limits": "header_bytes body_bytes parts pixels pixels_progressive scans width height connections "
                         "images_in_flight images_per_client header_timeout body_timeout body_rate idle_timeout memory_budget",
@@ -116,6 +116,7 @@ def test_every_key_is_validated(tmp_path, index, section, key, bad):
     ("[variant.a]\noperations = scale 10x10 inside, blur -3\nquality = 80\n", 2, "-3"),
     ("[variant.a/b]\noperations = scale 10x10 inside\nquality = 80\n", (1, 2, 3), "a/b"),
     ("[server]\nlisten = 127.0.0.1:99999\n", 2, "99999"), ("[server]\nlisten = nowhere\n", 2, "nowhere"),
+    ("[server]\nkeep_originals = yes\n[variant.original]\noperations = scale 10x10 inside\nquality = 80\n", 3, "original"),
     ("[server]\nlisten\n", 2, ""), ("parts = 3\n", 1, ""),
 ])
 def test_bad_configuration(tmp_path, text, line, word):

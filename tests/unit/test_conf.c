@@ -135,6 +135,8 @@ static void defaults_are_those_documented(void **state)
 	assert_string_equal(conf.server.listen, "127.0.0.1:8080");
 	assert_string_equal(conf.server.root, "/var/lib/darkroom");
 	assert_int_equal(conf.server.respond_after, CONF_RESPOND_STORE);
+	assert_int_equal(conf.server.durability, CONF_DURABILITY_PROCESS);
+	assert_int_equal(conf.server.keep_originals, CONF_NO);
 	assert_int_equal(conf.server.damaged, CONF_DAMAGED_REJECT);
 	assert_string_equal(conf.server.allow_origin, "");
 	assert_int_equal(conf.server.wait_timeout_ms, 10000);

@@ -40,9 +40,17 @@ static struct store *open_store(struct store *s, unsigned cleared_expected)
 {
 	unsigned cleared;
 
-	assert_int_equal(store_open(s, root, &cleared), 0);
+	assert_int_equal(store_open(s, root, false, &cleared), 0);
 	assert_int_equal(cleared, cleared_expected);
 	return s;
+}
+
+static int put(struct store *s, const char *id, const struct store_file *files, unsigned count)
+{
+	struct store_item item = { .place = STORE_IMAGES, .id = id, .file = files, .file_count = count };
+
+	store_put(s, &item, 1);
+	return item.err;
 }
 
 static bool exists(const char *directory, const char *name)
@@ -84,7 +92,7 @@ static void an_image_appears_whole_and_goes_whole(void **state)
 	open_store(&s, 0);
 	ulid_new(id);
 	assert_int_equal(store_open_file(&s, id, "a.jpg", &size), -ENOENT);
-	assert_int_equal(store_put(&s, id, files, 2), 0);
+	assert_int_equal(put(&s, id, files, 2), 0);
 	assert_true(exists(id + ULID_LENGTH - 2, id));
 	assert_false(exists(".incoming", id));
 	int fd = store_open_file(&s, id, "a.jpg", &size);
@@ -96,8 +104,8 @@ static void an_image_appears_whole_and_goes_whole(void **state)
 	assert_string_equal(data, "aaa");
 	close(fd);
 	assert_int_equal(store_open_file(&s, id, "b.jpg", &size), -ENOENT);
-	assert_int_equal(store_remove(&s, id), 0);
-	assert_int_equal(store_remove(&s, id), -ENOENT);
+	assert_int_equal(store_remove(&s, STORE_IMAGES, id), 0);
+	assert_int_equal(store_remove(&s, STORE_IMAGES, id), -ENOENT);
 	assert_int_equal(store_open_file(&s, id, "a.jpg", &size), -ENOENT);
 	store_close(&s);
 }
@@ -126,7 +134,7 @@ static void a_second_daemon_is_refused(void **state)
 
 	(void)state;
 	open_store(&s, 0);
-	assert_int_equal(store_open(&t, root, &cleared), -EWOULDBLOCK);
+	assert_int_equal(store_open(&t, root, true, &cleared), -EWOULDBLOCK);
 	store_close(&s);
 	open_store(&t, 0);
 	store_close(&t);
@@ -148,11 +156,40 @@ static void a_failed_write_leaves_nothing(void **state)
 	small = before;
 	small.rlim_cur = 5000;
 	assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
-	assert_int_equal(store_put(&s, id, files, 2), -EFBIG);
+	assert_int_equal(put(&s, id, files, 2), -EFBIG);
 	assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
 	assert_false(exists(".incoming", id));
 	assert_false(exists(id + ULID_LENGTH - 2, id));
-	assert_int_equal(store_put(&s, id, files, 2), 0); /* it recovers by itself */
+	assert_int_equal(put(&s, id, files, 2), 0); /* it recovers by itself */
+	store_close(&s);
+}
+
+/* Items fail each for itself, and a batch takes two flushes. */
+static void a_batch_shares_its_flushes(void **state)
+{
+	struct store s;
+	unsigned cleared;
+	char id[3][ULID_LENGTH + 1];
+	const struct store_file good = { "a.jpg", "aaa", 3 }, bad = { "no/such/place", "b", 1 };
+	struct store_item items[3];
+
+	(void)state;
+	assert_int_equal(store_open(&s, root, true, &cleared), 0);
+	for (unsigned i = 0; i < 3; i++) {
+		ulid_new(id[i]);
+		items[i] = (struct store_item){ .place = STORE_IMAGES, .id = id[i], .file = i == 1 ? &bad : &good, .file_count = 1 };
+	}
+	store_put(&s, items, 3);
+	assert_int_equal(s.flushes, 2);
+	for (unsigned i = 0; i < 3; i++) {
+		assert_int_equal(items[i].err, i == 1 ? -ENOENT : 0);
+		assert_int_equal(exists(id[i] + ULID_LENGTH - 2, id[i]), i != 1);
+		assert_false(exists(".incoming", id[i]));
+	}
+	store_put(&s, &items[1], 1);
+	assert_int_equal(s.flushes, 2); /* nothing to flush */
+	assert_int_equal(store_remove(&s, STORE_IMAGES, id[0]), 0);
+	assert_int_equal(s.flushes, 3);
 	store_close(&s);
 }
 
@@ -162,8 +199,8 @@ static void a_root_that_cannot_be_is_refused(void **state)
 	unsigned cleared;
 
 	(void)state;
-	assert_int_equal(store_open(&s, "/proc/no/such/place", &cleared), -ENOENT);
-	assert_int_equal(store_open(&s, "/dev/null", &cleared), -ENOTDIR);
+	assert_int_equal(store_open(&s, "/proc/no/such/place", false, &cleared), -ENOENT);
+	assert_int_equal(store_open(&s, "/dev/null", false, &cleared), -ENOTDIR);
 }
 
 int main(void)
@@ -175,6 +212,7 @@ int main(void)
 		WITH_ROOT(leftovers_are_cleared),
 		WITH_ROOT(a_second_daemon_is_refused),
 		WITH_ROOT(a_failed_write_leaves_nothing),
+		WITH_ROOT(a_batch_shares_its_flushes),
 		cmocka_unit_test(a_root_that_cannot_be_is_refused),
 	};
 

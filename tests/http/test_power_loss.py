@@ -1,0 +1,144 @@
+"""durability = power: at no moment could a loss of power cost an image that was acknowledged, bring back one whose removal was, or
+leave part of one to be seen. A recorder writes down what the daemon does to its files; every moment is looked at."""
+
+import os
+import pathlib
+import re
+import threading
+
+import pytest
+
+import crashstates
+import pictures
+from darkroom import IS_SANITIZED, POLICY, ROOT, Daemon
+
+RECORDER = pathlib.Path(os.environ.get("DARKROOM_RECORDER", ROOT / "build" / "plain" / "tests" / "tools" / "power_recorder.so"))
+JPEG = ("Content-Type", "image/jpeg")
+ASYNC = ("Prefer", "respond-async")
+ID = re.compile(rb"Location: /images/([0-9A-Z]{26})")
+
+pytestmark = [
+    pytest.mark.skipif(POLICY not in ("", "drain"), reason="the policy does not matter"),
+    pytest.mark.skipif(IS_SANITIZED, reason="the recorder cannot be loaded before the sanitizer"),
+]
+
+SOURCES = [pictures.photo_jpeg(w, h, s) for w, h, s in ((160, 120, 1), (60, 90, 2), (100, 100, 3))]
+FILES = {"image.json", "original.jpg", *(f"{v}.jpg" for v in pictures.VARIANTS)}
+
+
+def record(tmp_path, monkeypatch, durability, connections=6, uploads=5):
+    """What a daemon does with uploads that wait for the store, that do not, and removals. (path of the record, inode of the root)"""
+    assert RECORDER.exists(), f"{RECORDER} is not there: build it, or name it in DARKROOM_RECORDER"
+    store, path = tmp_path / "store", tmp_path / "record"
+    store.mkdir()
+    monkeypatch.setenv("LD_PRELOAD", str(RECORDER))
+    monkeypatch.setenv("DARKROOM_RECORD", str(path))
+    daemon = Daemon(store, f"server.durability={durability}", "server.keep_originals=yes")
+    monkeypatch.delenv("LD_PRELOAD")
+    failures = []
+
+    def work(index):
+        try:
+            with daemon.client() as c, open(path, "ab", buffering=0) as marks:
+                for i in range(uploads):
+                    early = (index + i) % 2 == 1
+                    answer = c.request("POST", "/images", SOURCES[i % 3], [JPEG, ASYNC] if early else [JPEG])
+                    assert answer.status == (202 if early else 201), answer
+                    if i % 3 == 2:
+                        url = answer["location"]
+                        ident = url.rpartition("/")[2]
+                        marks.write(b"going %b\n" % ident.encode())
+                        assert c.request("DELETE", url).status == 204
+                        marks.write(b"gone %b\n" % ident.encode())
+        except Exception as failure:  # pylint: disable=broad-except
+            failures.append(failure)
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(connections)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    daemon.stop()
+    assert not failures, failures
+    return path, store.stat().st_ino
+
+
+class Judge:
+    """What a state must show."""
+
+    def __init__(self, replay):
+        self.replay = replay
+        self.whole = {}  # id -> {file: content} of the image, when it is visible first
+        self.acknowledged, self.gone = set(), set()
+
+    def learn(self, words, data):
+        """From a record; the replay has taken it up already."""
+        if words[0] == "answer":
+            if found := ID.search(data):
+                self.acknowledged.add(found[1].decode())
+        elif words[0] == "going":
+            self.acknowledged.discard(words[1])
+        elif words[0] == "gone":
+            self.gone.add(words[1])
+        elif words[0] == "rename" and "/" in words[4]:
+            now = self.replay.now
+            directory = now.find(self.replay.root, *words[4].split("/"))
+            if directory:
+                self.whole[words[4][3:]] = {n: now.content(f) for n, f in now.list(directory).items()}
+
+    def images(self, state):
+        """{id: directory} of what is visible."""
+        found = {}
+        for shard, directory in state.list(self.replay.root).items():
+            if not shard.startswith("."):
+                found.update(state.list(directory))
+        return found
+
+    def check(self, state):
+        """The faults of this state, as text."""
+        images, spool = self.images(state), state.list(state.find(self.replay.root, ".spool"))
+        for ident, directory in images.items():
+            files = {n: state.content(f) for n, f in state.list(directory).items()}
+            if files != self.whole[ident]:
+                yield f"part of image {ident}: { {n: len(d) for n, d in files.items()} }"
+        for ident in self.acknowledged - images.keys():
+            files = {n: state.content(f) for n, f in state.list(spool.get(ident)).items()}
+            if files.get("original.jpg") not in SOURCES or not files.get("note", b"").startswith(b"0\n"):
+                yield f"image {ident} is lost; spooled: { {n: len(d) for n, d in files.items()} }"
+        for ident in self.gone & (images.keys() | spool.keys()):
+            yield f"image {ident} is back"
+
+
+def judge(path, root_inode):
+    """(faults, number of states, acknowledged images)"""
+    replay = crashstates.Replay(root_inode)
+    the_judge = Judge(replay)
+    faults, states, acknowledged = [], 0, set()
+    for words, data in crashstates.records(path):
+        replay.step(words, data)
+        the_judge.learn(words, data)
+        acknowledged |= the_judge.acknowledged
+        for state in replay.states():
+            states += 1
+            faults += [f"{' '.join(words)[:60]}: {fault}" for fault in the_judge.check(state)]
+        if len(faults) > 100:
+            break
+    return faults, states, acknowledged, the_judge
+
+
+def test_power_loss(tmp_path, monkeypatch):
+    faults, states, acknowledged, the_judge = judge(*record(tmp_path, monkeypatch, "power"))
+    print(f"{states} states, {len(acknowledged)} images")
+    assert not faults, "\n".join(faults[:20])
+    assert len(acknowledged) == 30 and states > 1000
+    for files in the_judge.whole.values():
+        assert files.keys() == FILES
+        for name, (box, _, _) in pictures.VARIANTS.items():
+            size = pictures.decode(files["original.jpg"]).size
+            assert pictures.decode(files[f"{name}.jpg"]).size == pictures.fit(*size, box)
+
+
+def test_the_judge_finds_fault_without_flushes(tmp_path, monkeypatch):
+    """durability = process promises nothing of the kind, and the checker must see that."""
+    faults, *_ = judge(*record(tmp_path, monkeypatch, "process", connections=1, uploads=2))
+    assert any("is lost" in fault for fault in faults) and any("part of" in fault for fault in faults)
