@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 
@@ -57,8 +58,11 @@ def measure(options, path):
     if done:
         print(f"{path} has {len(done)} measurements already; {len(left)} left.", file=sys.stderr)
     shown = progress.Progress(left)
+    at_round = None
     with out:
         for job in left:
+            bench.sweep(is_over=job.round != at_round)
+            at_round = job.round
             line = {"kind": job.kind, "name": job.name, "workload": job.workload, "round": job.round} | shown.run(job)
             out.write(json.dumps(line) + "\n")
             out.flush()
@@ -70,7 +74,8 @@ def main():
     try:
         options.out.mkdir(parents=True, exist_ok=True)
         if not options.report:
-            options.work.mkdir(parents=True, exist_ok=True)
+            shutil.rmtree(options.work, ignore_errors=True)
+            options.work.mkdir(parents=True)
             if options.dataset:
                 make_dataset(options)
             measure(options, path)
@@ -82,6 +87,9 @@ def main():
     except (run.Failed, plots.Failed, OSError, ValueError) as error:
         print(f"scripts/experiment: {error}", file=sys.stderr)
         return 1
+    finally:
+        if not options.report:
+            shutil.rmtree(options.work, ignore_errors=True)
     for number, verdict in enumerate(verdicts, 1):
         print(f"{number}. {verdict.claim} {verdict.verdict.upper()}")
     print(f"\nTables, numbers and plots: {options.out / 'report.md'}")

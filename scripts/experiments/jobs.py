@@ -3,7 +3,6 @@ kind, its name, its workload (connections) and its round."""
 
 import collections
 import pathlib
-import shutil
 import subprocess
 import tempfile
 import time
@@ -85,24 +84,21 @@ def _baseline(options, bench, number):
 def _measure_baseline(options, bench, number):
     """The script and the daemon, one connection, on the same sample."""
     work = pathlib.Path(tempfile.mkdtemp(prefix="baseline-", dir=bench.work))
-    try:
-        sample = work / "sample"
-        sample.mkdir()
-        for path in _sample(options.files, options.baseline):
-            (sample / path.name).symlink_to(path.resolve())
-        files = sorted(sample.iterdir())
-        before, start = run.children_cpu_s(), time.monotonic()
-        done = subprocess.run([ROOT / "scripts" / "experiments" / "imagemagick.sh", work / "out", *files], capture_output=True,
-                              text=True)
-        seconds, cpu = time.monotonic() - start, run.children_cpu_s() - before
-        if done.returncode != 0:
-            raise run.Failed(f"imagemagick.sh: {done.stderr}")
-        with bench.daemon(ROOT / "conf" / "drain.ini") as daemon:
-            report, rows = bench.load(daemon, "-c", 1, "--seed", number + 1, files=sample)
-        ours = run.summary(report, rows, bench.server_cores())
-    finally:
-        shutil.rmtree(work, ignore_errors=True)
-    size = sum(path.stat().st_size for path in _sample(options.files, options.baseline))
+    sample = work / "sample"
+    sample.mkdir()
+    for path in _sample(options.files, options.baseline):
+        (sample / path.name).symlink_to(path.resolve())
+    files = sorted(sample.iterdir())
+    size = sum(path.stat().st_size for path in files)
+    before, start = run.children_cpu_s(), time.monotonic()
+    done = subprocess.run([ROOT / "scripts" / "experiments" / "imagemagick.sh", work / "out", *files], capture_output=True,
+                          text=True)
+    seconds, cpu = time.monotonic() - start, run.children_cpu_s() - before
+    if done.returncode != 0:
+        raise run.Failed(f"imagemagick.sh: {done.stderr}")
+    with bench.daemon(ROOT / "conf" / "drain.ini") as daemon:
+        report, rows = bench.load(daemon, "-c", 1, "--seed", number + 1, files=sample)
+    ours = run.summary(report, rows, bench.server_cores())
     return {"images": len(files), "sample_bytes": size, "makespan_s": seconds, "responses_per_s": len(files) / seconds,
             "input_bytes_per_s": size / seconds, "cpu_s": cpu, "cpu_ms_per_image": 1000 * cpu / len(files),
             "daemon": {name: ours[name] for name in ("responses_per_s", "input_bytes_per_s", "cpu_ms_per_image")}}

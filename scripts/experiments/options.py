@@ -60,7 +60,7 @@ def parse(arguments):
     add("--files", type=pathlib.Path, metavar="DIR", help="JPEGs to send, instead of the dataset")
     add("--scale", type=float, metavar="F", help="so many times the files of the dataset (1; --quick: 0.1)")
     add("--out", type=pathlib.Path, metavar="DIR", help="for the results (build/experiment/full or .../quick)")
-    add("--work", type=pathlib.Path, metavar="DIR", help="for the daemons' stores (build/experiment/work)")
+    add("--work", type=pathlib.Path, metavar="DIR", help="the daemons' stores are made in DIR/darkroom-experiment, which is removed (build/experiment)")
     add("--option", action="append", default=[], metavar="SECTION.KEY=VALUE", help="for every daemon; may be given several times")
     add("--server-cpus", type=_cpus, default=set(), metavar="LIST", help="the daemon runs on these only, like 0-11")
     add("--load-cpus", type=_cpus, default=set(), metavar="LIST", help="... the generator on these")
@@ -78,7 +78,7 @@ def parse(arguments):
             setattr(options, name, value)
     build = ROOT / "build" / "experiment"
     options.out = options.out or build / ("quick" if options.quick else "full")
-    options.work = options.work or build / "work"
+    options.work = (options.work or build) / "darkroom-experiment"
     options.dataset = None if options.files else build / f"dataset-{options.scale:g}"
     options.files = options.files or options.dataset
     return options

@@ -18,13 +18,17 @@ from machine import ROOT, busy_s, cores
 READY = re.compile(r"ready on (http://\S+)")
 START_TIMEOUT, STOP_TIMEOUT = 20, 60
 
+# ext4 looks at every inode that was deleted within the last 5 seconds before it gives one out (recently_deleted()): a store
+# that is removed slows down the next run. So stores are removed between rounds, or if there is less space than this.
+SETTLE_S, SPACE_BYTES = 6, 4 << 30
+
 
 class Failed(Exception):
     """A run that did not go as it should: the measurement is worth nothing."""
 
 
 class Daemon:
-    """A darkroomd on a free port of the loopback interface; ends, and takes its store with it, at the end of the block."""
+    """A darkroomd on a free port of the loopback interface, with a new store; ends with the block."""
 
     def __init__(self, config, work, options=(), preload="", cpus=()):
         self.config, self.options, self.preload, self.cpus = config, options, preload, cpus
@@ -71,12 +75,9 @@ class Daemon:
         return self.process.wait(STOP_TIMEOUT)
 
     def __exit__(self, kind, error, trace):
-        try:
-            status = self._end(signal.SIGTERM if kind is None else signal.SIGKILL)
-            if kind is None and status != 0:
-                raise self._failed(f"ended with status {status}")
-        finally:
-            shutil.rmtree(self.directory, ignore_errors=True)
+        status = self._end(signal.SIGTERM if kind is None else signal.SIGKILL)
+        if kind is None and status != 0:
+            raise self._failed(f"ended with status {status}")
 
 
 class Bench:
@@ -84,6 +85,16 @@ class Bench:
 
     def __init__(self, files, work, options=(), cpus=(), load_cpus=()):
         self.files, self.work, self.options, self.cpus, self.load_cpus = files, work, tuple(options), cpus, load_cpus
+        self.swept = -SETTLE_S
+
+    def sweep(self, is_over):
+        """Removes the stores of earlier runs if the round is over, or space is short."""
+        if not is_over and shutil.disk_usage(self.work).free > SPACE_BYTES:
+            return
+        for directory in self.work.iterdir():
+            shutil.rmtree(directory)
+            self.swept = time.monotonic()
+        time.sleep(max(0, self.swept + SETTLE_S - time.monotonic()))
 
     def daemon(self, config, options=(), preload=""):
         return Daemon(config, self.work, self.options + tuple(options), preload, self.cpus)

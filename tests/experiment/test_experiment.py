@@ -15,7 +15,7 @@ EXPERIMENT = ROOT / "scripts" / "experiment"
 
 
 def command(tmp_path, *arguments):
-    return [EXPERIMENT, "--files", ROOT / "data" / "sample", "--out", tmp_path / "out", "--work", tmp_path / "work",
+    return [EXPERIMENT, "--files", ROOT / "data" / "sample", "--out", tmp_path / "out", "--work", tmp_path,
             "--configurations", "drain,seda,thread-per-connection-4", "--connections", "4", "--overload-seconds", "2",
             "--baseline", "1", *arguments]
 
@@ -64,7 +64,7 @@ def test_report_names_its_plots_and_they_are_pictures(finished):
 
 def test_nothing_is_left_behind(finished):
     path, _ = finished
-    assert list((path / "work").iterdir()) == []
+    assert not (path / "darkroom-experiment").exists()
 
 
 def test_goes_on_where_it_was_interrupted(finished):
@@ -98,14 +98,14 @@ def test_interrupted_keeps_what_it_has(tmp_path):
     process = subprocess.Popen(command(tmp_path, "--parts", "overload", "--overload-seconds", "30"), stdin=subprocess.DEVNULL,
                                stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True)
     deadline = time.monotonic() + 60
-    while not (tmp_path / "work").exists() or not list((tmp_path / "work").iterdir()):
+    while not (tmp_path / "darkroom-experiment").exists() or not list((tmp_path / "darkroom-experiment").iterdir()):
         assert time.monotonic() < deadline
         time.sleep(0.05)
     time.sleep(0.5)
     os.killpg(process.pid, signal.SIGINT)
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 1 and "the same command goes on" in errors
-    assert list((tmp_path / "work").iterdir()) == []
+    assert not (tmp_path / "darkroom-experiment").exists()
 
 
 @pytest.mark.parametrize("arguments, message", [
