@@ -18,9 +18,10 @@ from machine import ROOT, busy_s, cores
 READY = re.compile(r"ready on (http://\S+)")
 START_TIMEOUT, STOP_TIMEOUT = 20, 60
 
-# ext4 looks at every inode that was deleted within the last 5 seconds before it gives one out (recently_deleted()): a store
-# that is removed slows down the next run. So stores are removed between rounds, or if there is less space than this.
-SETTLE_S, SPACE_BYTES = 6, 4 << 30
+# Removing a store may slow down the runs that follow: ext4 without a journal passes over every inode that was deleted within
+# the last minutes, one by one (recently_deleted() in fs/ext4/ialloc.c). So it is done between rounds, for all alike, or if there
+# is less space than this. A tmpfs (--work /dev/shm) is free of it.
+SPACE_BYTES = 4 << 30
 
 
 class Failed(Exception):
@@ -85,7 +86,6 @@ class Bench:
 
     def __init__(self, files, work, options=(), cpus=(), load_cpus=()):
         self.files, self.work, self.options, self.cpus, self.load_cpus = files, work, tuple(options), cpus, load_cpus
-        self.swept = -SETTLE_S
 
     def sweep(self, is_over):
         """Removes the stores of earlier runs if the round is over, or space is short."""
@@ -93,8 +93,6 @@ class Bench:
             return
         for directory in self.work.iterdir():
             shutil.rmtree(directory)
-            self.swept = time.monotonic()
-        time.sleep(max(0, self.swept + SETTLE_S - time.monotonic()))
 
     def daemon(self, config, options=(), preload=""):
         return Daemon(config, self.work, self.options + tuple(options), preload, self.cpus)
