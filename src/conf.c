@@ -65,8 +65,11 @@ static const struct conf_key keys[] = {
 	  .help = "origin of the pages that may use this server from a browser (CORS); nothing: none but its own" },
 	{ KEY(server, "wait_timeout", wait_timeout_ms, CONF_TYPE_MS), .max = MS_PER_HOUR, .fallback = "10s",
 	  .help = "how long GET of a variant, or DELETE, waits for an image in the making before it is answered 503" },
+	{ KEY(server, "drain_delay", drain_delay_ms, CONF_TYPE_MS), .max = MS_PER_HOUR, .fallback = "0", .is_live = true,
+	  .help = "after SIGTERM, for how long connections are accepted and served as before while /readyz says 503,\n"
+	          "so that load balancers notice in time" },
 	{ KEY(server, "drain_timeout", drain_timeout_ms, CONF_TYPE_MS), .max = MS_PER_HOUR, .fallback = "30s", .is_live = true,
-	  .help = "how long work in flight may take to finish after SIGTERM" },
+	  .help = "how long work in flight may take to finish after that" },
 	{ KEY(server, "control", control, CONF_TYPE_SOCKET), .fallback = "auto",
 	  .help = "Unix socket for darkroomd ctl, for root and the daemon's own user only; auto: control.sock in the root;\n"
 	          "nothing: none" },

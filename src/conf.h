@@ -54,7 +54,7 @@ struct conf {
 		uint64_t damaged;       /* enum conf_damaged */
 		char allow_origin[CONF_TEXT_MAX]; /* "": no CORS headers */
 		uint64_t wait_timeout_ms;
-		uint64_t drain_timeout_ms;
+		uint64_t drain_delay_ms, drain_timeout_ms;
 		char control[CONF_SOCKET_MAX]; /* "auto", an absolute path, or "" for none */
 		uint64_t log_level; /* enum log_level */
 	} server;
