@@ -108,6 +108,9 @@ unsigned conf_take_live(struct conf *conf, const struct conf *next, struct text 
 /* Appends the policy and every other live key that is not at its default, on one line. Main thread. */
 void conf_print_live(const struct conf *conf, struct text *to);
 
+/* Appends all of it as an INI file that gives it back: -T. 0, -ENOMEM, or -EILSEQ if a value cannot be written so. Any thread. */
+int conf_dump(const struct conf *conf, struct text *to);
+
 /* "FILE:LINE" of a key, "-o TEXT" or "default", for messages of those who check values further (the
  * planner checks operations). Writes into out. */
 void conf_where(const char *path, const char *const *overrides, size_t override_count, const char *section,

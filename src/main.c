@@ -19,6 +19,7 @@
 #include "../stages/plan.h"
 #include "../stages/server.h"
 #include "../stages/stages.h"
+#include "../stages/versions.h"
 #include "clock.h"
 #include "conf.h"
 #include "ctl.h"
@@ -286,6 +287,31 @@ static int run_daemon(const struct options *o, const struct conf *conf, const st
 	return status;
 }
 
+/* What -T prints. The exit status. */
+static int dump(const struct conf *conf)
+{
+	struct text text;
+
+	text_init_growable(&text, 1 << 20);
+	int err = conf_dump(conf, &text);
+
+	if (err)
+		fprintf(stderr, "darkroomd: the configuration cannot be written as an INI file: %s\n",
+		        err == -EILSEQ ? "a value has both kinds of quotation marks" : strerror(-err));
+	else
+		fputs(text.data, stdout);
+	text_fini(&text);
+	return err ? EXIT_FAILURE : options_finish_output();
+}
+
+static int print_version(const struct options *o)
+{
+	printf("darkroomd %s\n", darkroom_version);
+	if (o->verbose || o->version > 1)
+		versions_print(stdout);
+	return options_finish_output();
+}
+
 static int run(const struct options *o)
 {
 	static struct conf conf;
@@ -299,6 +325,8 @@ static int run(const struct options *o)
 	text_fini(&errors);
 	if (err)
 		return EX_CONFIG;
+	if (o->dump)
+		return dump(&conf);
 	if (o->check_only) {
 		if (!o->quiet)
 			fprintf(stderr, "%s: the configuration is valid\n", o->config_path ? o->config_path : "built-in values");
@@ -313,7 +341,7 @@ int main(int argc, char **argv)
 	int status = options_parse(&options, argc, argv);
 
 	if (status < 0)
-		status = run(&options);
+		status = options.version ? print_version(&options) : run(&options);
 	options_fini(&options);
 	return status;
 }
