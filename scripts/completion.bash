@@ -1,5 +1,5 @@
 # bash completion for darkroomd, darkroom-load and darkroom-dataset. Options, keys, values and commands come from the programs
-# themselves, so that it is never behind them. shellcheck shell=bash
+# themselves, so that it is never behind them.
 
 # The options that --help names.
 _darkroom_options() {
@@ -20,7 +20,7 @@ _darkroom_values() {
 		/^\[/ { at = substr($0, 2, length($0) - 2) }
 		/^ \(/ { may = $0 }
 		at == section && $1 == key && $2 == "=" { print may; exit }' |
-		sed -n 's/^ (\(one of \)\{0,1\}\([a-z, -]*\)).*/\2/p' | sed 's/ or /\n/g; s/, /\n/g' | grep -E '^[a-z-]+$'
+		sed -n 's/^ (\(one of \)\{0,1\}\([a-z0-9, -]*\)).*/\2/p' | sed 's/ or /\n/g; s/, /\n/g' | grep -E '^[a-z][a-z0-9-]*$'
 }
 
 _darkroom_words() {
