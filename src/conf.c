@@ -28,6 +28,7 @@ static const struct conf_choice respond_choices[] = { { "store", CONF_RESPOND_ST
 static const struct conf_choice damaged_choices[] = { { "reject", CONF_DAMAGED_REJECT }, { "accept", CONF_DAMAGED_ACCEPT }, { 0 } };
 static const struct conf_choice yes_no[] = { { "yes", CONF_YES }, { "no", CONF_NO }, { 0 } };
 static const struct conf_choice yes_no_auto[] = { { "auto", CONF_DEFAULT }, { "yes", CONF_YES }, { "no", CONF_NO }, { 0 } };
+static const struct conf_choice sandbox_choices[] = { { "auto", CONF_SANDBOX_AUTO }, { "off", CONF_SANDBOX_OFF }, { 0 } };
 static const struct conf_choice kind_choices[] = {
 	{ "auto", 0 }, { "shared", STAGE_SHARED }, { "exclusive", STAGE_EXCLUSIVE }, { "partitioned", STAGE_PARTITIONED }, { 0 }
 };
@@ -73,6 +74,12 @@ static const struct conf_key keys[] = {
 	{ KEY(server, "control", control, CONF_TYPE_SOCKET), .fallback = "auto",
 	  .help = "Unix socket for darkroomd ctl, for root and the daemon's own user only; auto: control.sock in the root;\n"
 	          "nothing: none" },
+	{ KEY(server, "user", user, CONF_TYPE_USER), .fallback = "",
+	  .help = "user to become when started as root, before anything is opened; nothing: root does not start it, anybody\n"
+	          "else stays who he is" },
+	{ KEY(server, "sandbox", sandbox, CONF_TYPE_CHOICE), .choices = sandbox_choices, .fallback = "auto",
+	  .help = "auto: once all is open, have the kernel refuse everything but the store, the configuration's directory and\n"
+	          "the system calls that the work needs, as far as it can; -t and the log say how far" },
 	{ KEY(server, "log_level", log_level, CONF_TYPE_CHOICE), .choices = level_choices, .fallback = "info", .is_live = true,
 	  .help = "messages above this level are not written" },
 

@@ -26,6 +26,7 @@
 
 enum conf_respond_after { CONF_RESPOND_STORE = 1, CONF_RESPOND_DECODE };
 enum conf_damaged { CONF_DAMAGED_REJECT = 1, CONF_DAMAGED_ACCEPT };
+enum conf_sandbox { CONF_SANDBOX_AUTO = 1, CONF_SANDBOX_OFF };
 enum conf_idle { CONF_IDLE_WAKE = 1, CONF_IDLE_BACKOFF };
 enum conf_discipline { CONF_DISCIPLINE_AUTO = 0, CONF_DISCIPLINE_FCFS, CONF_DISCIPLINE_LCFS, CONF_DISCIPLINE_SRPT };
 enum conf_tristate { CONF_DEFAULT = 0, CONF_NO, CONF_YES };
@@ -56,6 +57,8 @@ struct conf {
 		uint64_t wait_timeout_ms;
 		uint64_t drain_delay_ms, drain_timeout_ms;
 		char control[CONF_SOCKET_MAX]; /* "auto", an absolute path, or "" for none */
+		char user[CONF_NAME_MAX]; /* "": whoever we are, except root */
+		uint64_t sandbox;   /* enum conf_sandbox */
 		uint64_t log_level; /* enum log_level */
 	} server;
 	struct {

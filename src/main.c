@@ -30,6 +30,7 @@
 #include "notify.h"
 #include "options.h"
 #include "reload.h"
+#include "sandbox.h"
 #include "text.h"
 
 #define DRAIN_POLL_MS 5       /* how often a drain looks whether it is over */
@@ -267,6 +268,8 @@ static int run_daemon(const struct options *o, const struct conf *conf, const st
 	int status = EXIT_FAILURE;
 
 	reload_log_level(o, conf);
+	if (sandbox_become_user(conf))
+		return EX_CONFIG;
 	pool_setup_malloc();
 	raise_descriptor_limit(conf);
 	notify_open();
@@ -276,7 +279,7 @@ static int run_daemon(const struct options *o, const struct conf *conf, const st
 	if (server_init(&server, conf, plan) == 0) {
 		ear.server = &server;
 		ear.reload = (struct reload){ .options = o, .load = configure_again, .graph = server.graph, .conf = *conf };
-		if (ctl_socket_open(&ear.ctl, conf) == 0)
+		if (ctl_socket_open(&ear.ctl, conf) == 0 && sandbox_enter(conf, o->config_path) == 0)
 			status = serve(&server, &ear);
 		ctl_socket_close(&ear.ctl);
 		server_fini(&server);
@@ -304,6 +307,16 @@ static int dump(const struct conf *conf)
 	return err ? EXIT_FAILURE : options_finish_output();
 }
 
+static void say_valid(const struct options *o, const struct conf *conf)
+{
+	char data[256];
+	struct text sandbox;
+
+	text_init(&sandbox, data, sizeof data);
+	sandbox_describe(conf, &sandbox);
+	fprintf(stderr, "%s: the configuration is valid\n%s\n", o->config_path ? o->config_path : "built-in values", data);
+}
+
 static int print_version(const struct options *o)
 {
 	printf("darkroomd %s\n", darkroom_version);
@@ -329,7 +342,7 @@ static int run(const struct options *o)
 		return dump(&conf);
 	if (o->check_only) {
 		if (!o->quiet)
-			fprintf(stderr, "%s: the configuration is valid\n", o->config_path ? o->config_path : "built-in values");
+			say_valid(o, &conf);
 		return EXIT_SUCCESS;
 	}
 	return o->command ? ctl_run(&conf, o->command, o->command_length) : run_daemon(o, &conf, &plan);

@@ -6,6 +6,7 @@
 #include <hwloc.h>
 #include <jpeglib.h>
 #include <llhttp.h>
+#include <seccomp.h>
 #include <sys/utsname.h>
 
 #include "../src/options.h"
@@ -45,6 +46,10 @@ void versions_print(FILE *to)
 	fprintf(to, "llhttp         %d.%d.%d\n", LLHTTP_VERSION_MAJOR, LLHTTP_VERSION_MINOR, LLHTTP_VERSION_PATCH);
 	fprintf(to, "hwloc          API %x.%x, running %x.%x\n", HWLOC_API_VERSION >> 16, HWLOC_API_VERSION >> 8 & 0xFF, running >> 16,
 	        running >> 8 & 0xFF);
+	const struct scmp_version *seccomp = seccomp_version();
+
+	fprintf(to, "libseccomp     %d.%d.%d, running %u.%u.%u\n", SCMP_VER_MAJOR, SCMP_VER_MINOR, SCMP_VER_MICRO, seccomp->major,
+	        seccomp->minor, seccomp->micro);
 	fprintf(to, "glibc          " VALUE_OF(__GLIBC__) "." VALUE_OF(__GLIBC_MINOR__) ", running %s\n", gnu_get_libc_version());
 	if (uname(&system) == 0)
 		fprintf(to, "system         %s %s %s\n", system.sysname, system.release, system.machine);

@@ -78,6 +78,8 @@ class Daemon:
                  names=None):
         self.store = pathlib.Path(store)
         defaults = [f"server.listen={listen}", f"server.root={self.store}"]
+        if os.geteuid() == 0:
+            defaults.append("server.user=root")
         if policy:
             defaults.append(f"scheduler.policy={policy}")
         defaults += SETTINGS

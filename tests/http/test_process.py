@@ -38,7 +38,7 @@ def test_versions(arguments):
     done = run(*arguments)
     assert done.returncode == 0 and not done.stderr
     assert re.match(r"darkroomd \d+\.\d+", done.stdout)
-    for word in ("compiler", "libjpeg-turbo", "libevent", "llhttp", "hwloc", "glibc"):
+    for word in ("compiler", "libjpeg-turbo", "libevent", "llhttp", "hwloc", "libseccomp", "glibc"):
         assert re.search(rf"^{word} +.*\d", done.stdout, re.M), done.stdout
 
 

@@ -124,6 +124,27 @@ def test_service_is_hardened(units):
     assert score and float(score[1]) <= 1.5, done.stdout + done.stderr
 
 
+def expand(name, seen=()):
+    """The calls of a group of systemd's."""
+    if not name.startswith("@"):
+        return {name}
+    words = [line.strip() for line in run("systemd-analyze", "syscall-filter", name).stdout.splitlines()[1:]]
+    return set().union(*(expand(w) for w in words if w and not w.startswith("#")))
+
+
+def test_service_may_call_what_the_daemon_may(installed):
+    """The unit's filter lets through all that the daemon's own does, and the calls that set that up."""
+    unit = (installed / "usr/lib/systemd/system/darkroomd.service").read_text()
+    may = set()
+    for line in re.findall(r"^SystemCallFilter=(.*)$", unit, re.M):
+        calls = set().union(*(expand(w) for w in line.lstrip("~").split()))
+        may = may - calls if line.startswith("~") else may | calls
+    source = (ROOT / "src/sandbox.c").read_text()
+    needed = set(re.findall(r"CALL\((\w+)\)", source)) - {"name", "clone3", "execve", "execveat"}
+    assert len(needed) > 80
+    assert needed | {"seccomp", "prctl", "landlock_create_ruleset", "landlock_add_rule", "landlock_restrict_self"} <= may, needed - may
+
+
 def test_socket_is_at_the_default_address(installed):
     socket = (installed / "usr/lib/systemd/system/darkroomd.socket").read_text()
     default = re.search(r"^listen = (.*)$", run(installed / "usr/bin/darkroomd", "-T").stdout, re.M)[1]
