@@ -29,6 +29,20 @@ int graph_stage_index(const char *name)
 	return -1;
 }
 
+enum stage_kind graph_stage_kind(const struct conf *conf, unsigned index)
+{
+	uint64_t asked = conf->stage[index].kind;
+
+	return asked ? (enum stage_kind)asked : graph_rows[index].class->kind;
+}
+
+enum graph_group graph_stage_group(unsigned index)
+{
+	const struct graph_row *row = &graph_rows[index];
+
+	return row->group == GRAPH_GROUP_PORT && !row->class->poll ? GRAPH_GROUP_MAIN : row->group;
+}
+
 struct stage *graph_stage(struct graph *g, unsigned index)
 {
 	assert(index < graph_row_count);
@@ -42,12 +56,6 @@ unsigned graph_port_count(const struct graph *g)
 
 /* ---- making --------------------------------------------------------------------------------------- */
 
-/* Stages between ports and images have their queues served by the main group, if they have any. */
-static enum graph_group group_of(const struct graph_row *row)
-{
-	return row->group == GRAPH_GROUP_PORT && !row->class->poll ? GRAPH_GROUP_MAIN : row->group;
-}
-
 static int stage_setup(struct graph *g, unsigned index, const struct conf *conf, size_t queue_capacity, size_t inbox_capacity)
 {
 	const struct graph_row *row = &graph_rows[index];
@@ -57,8 +65,8 @@ static int stage_setup(struct graph *g, unsigned index, const struct conf *conf,
 	s->class = row->class;
 	s->graph = g;
 	s->index = index;
-	s->kind = conf->stage[index].kind ? (enum stage_kind)conf->stage[index].kind : row->class->kind;
-	s->group = &g->group[group_of(row)];
+	s->kind = graph_stage_kind(conf, index);
+	s->group = &g->group[graph_stage_group(index)];
 	if (row->class->poll)
 		s->group->source = s;
 	for (unsigned i = 0; i < COUNT_OF(row->targets) && row->targets[i]; i++) {

@@ -37,6 +37,12 @@ extern const unsigned graph_row_count; /* <= STAGE_COUNT_MAX */
 /* Index of the named stage in graph_rows, or -1. Any thread. */
 int graph_stage_index(const char *name);
 
+/* How many threads may be in the stage at a time: as configured, or as its class has it. */
+enum stage_kind graph_stage_kind(const struct conf *conf, unsigned index);
+
+/* The group that serves the stage's queue. Stages between ports and images have theirs served by the main group, if any. */
+enum graph_group graph_stage_group(unsigned index);
+
 /*
  * Makes stages, queues and groups as the configuration says; threads are not started yet. queue_capacity: events that can
  * wait for one stage at once, so that no push is ever refused; inbox_capacity: the same for one instance of a partitioned

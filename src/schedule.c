@@ -18,11 +18,6 @@ static uint64_t own_or_global(uint64_t own, uint64_t global)
 	return own ? own : global;
 }
 
-static enum stage_kind kind_of(const struct conf *conf, unsigned index)
-{
-	return conf->stage[index].kind ? (enum stage_kind)conf->stage[index].kind : graph_rows[index].class->kind;
-}
-
 /* Direct calls: as configured, or all of them if threads belong to connections; never into an exclusive stage, which
  * several threads might enter at a time. */
 static bool is_pass_through(const struct schedule *s, const struct conf *conf, unsigned index)
@@ -30,7 +25,7 @@ static bool is_pass_through(const struct schedule *s, const struct conf *conf, u
 	const struct stage_class *class = graph_rows[index].class;
 	uint64_t asked = conf->stage[index].pass_through;
 
-	if (class->poll || kind_of(conf, index) == STAGE_EXCLUSIVE)
+	if (class->poll || graph_stage_kind(conf, index) == STAGE_EXCLUSIVE)
 		return false;
 	if (s->policy->mechanism == POLICY_INLINE)
 		return true;
@@ -78,7 +73,7 @@ static void set_stage(struct schedule *s, const struct conf *conf, unsigned inde
 	set_discipline(to, own_or_global(own->discipline, conf->scheduler.discipline), is_drain, is_first);
 	/* An exclusive stage may not be visited for long by the core that holds the stack: Gordon 2010, A.1. Workers that wait
 	 * for one central queue do not look at stacks. */
-	if (kind_of(conf, index) == STAGE_EXCLUSIVE || s->policy->mechanism == POLICY_CENTRAL)
+	if (graph_stage_kind(conf, index) == STAGE_EXCLUSIVE || s->policy->mechanism == POLICY_CENTRAL)
 		to->use_stacks = false;
 	to->threshold_events = own->threshold_events;
 	to->threshold_interval_ns = own->threshold_interval_us * 1000;
@@ -113,13 +108,18 @@ static int assign_pools(struct schedule *s, const struct conf *conf, uint32_t ma
 	return 0;
 }
 
+static unsigned threads_or(uint64_t configured, unsigned automatic)
+{
+	unsigned threads = configured == CONF_AUTO ? automatic : (unsigned)configured;
+
+	return threads < CONF_THREADS_MAX ? threads : CONF_THREADS_MAX;
+}
+
 static void assign_cores(struct schedule *s, const struct conf *conf, uint32_t main_stages, unsigned cores)
 {
 	bool is_inline = s->policy->mechanism == POLICY_INLINE; /* then the threads configured are the connections' */
 
-	s->worker_count = is_inline || conf->scheduler.threads == CONF_AUTO ? cores : (unsigned)conf->scheduler.threads;
-	if (s->worker_count > CONF_THREADS_MAX)
-		s->worker_count = CONF_THREADS_MAX;
+	s->worker_count = threads_or(is_inline ? CONF_AUTO : conf->scheduler.threads, cores);
 	for (unsigned i = 0; i < s->worker_count; i++)
 		s->visit_set[i] = main_stages;
 }
@@ -129,9 +129,9 @@ static unsigned threads_of_group(const struct conf *conf, enum graph_group group
 	/* The first stage of the group carries their number. */
 	for (unsigned i = 0; i < graph_row_count; i++)
 		if (graph_rows[i].group == group) {
-			if (graph_rows[i].class->poll && kind_of(conf, i) == STAGE_EXCLUSIVE)
+			if (graph_rows[i].class->poll && graph_stage_kind(conf, i) == STAGE_EXCLUSIVE)
 				return 1;
-			return conf->stage[i].threads == CONF_AUTO ? otherwise : (unsigned)conf->stage[i].threads;
+			return threads_or(conf->stage[i].threads, otherwise);
 		}
 	return 0;
 }
@@ -142,20 +142,16 @@ static void assign_others(struct schedule *s, const struct conf *conf, unsigned 
 	s->listener_count = threads_of_group(conf, GRAPH_GROUP_PORT, (cores + 3) / 4);
 	s->port_count = s->listener_count;
 	s->disk_count = threads_of_group(conf, GRAPH_GROUP_DISK, cores / 4 > 2 ? cores / 4 : 2);
-	if (s->policy->mechanism != POLICY_INLINE)
-		return;
-	unsigned connections = conf->scheduler.threads == CONF_AUTO ? cores : (unsigned)conf->scheduler.threads;
-
-	s->is_one_connection_each = true;
-	if (s->port_count)
-		s->port_count = connections > CONF_THREADS_MAX ? CONF_THREADS_MAX : connections;
+	s->is_one_connection_each = s->policy->mechanism == POLICY_INLINE;
+	if (s->is_one_connection_each && s->port_count)
+		s->port_count = threads_or(conf->scheduler.threads, cores);
 }
 
 /* Threads that take a connection each are ports, and an exclusive source has one port. */
 static int check_source(const struct schedule *s, const struct conf *conf, struct text *error)
 {
 	for (unsigned i = 0; i < graph_row_count && s->policy->mechanism == POLICY_INLINE; i++)
-		if (graph_rows[i].class->poll && kind_of(conf, i) == STAGE_EXCLUSIVE) {
+		if (graph_rows[i].class->poll && graph_stage_kind(conf, i) == STAGE_EXCLUSIVE) {
 			if (error)
 				text_printf(error, "each of its threads needs a port, and there is one: expected stage.%s.kind = partitioned",
 				            graph_rows[i].class->name);
@@ -231,7 +227,7 @@ static int set_control(struct schedule *s, const struct conf *conf, unsigned ind
 		return -EINVAL;
 	}
 	/* One thread at a time: more would find the stage taken. */
-	if (kind_of(conf, index) != STAGE_EXCLUSIVE) {
+	if (graph_stage_kind(conf, index) != STAGE_EXCLUSIVE) {
 		unsigned threads = (unsigned)__builtin_popcountll(to->may_visit);
 
 		to->threads_min = threads > max ? schedule_resize_pool(s, index, max) : threads;
@@ -261,6 +257,7 @@ static void set_may_visit(struct schedule *s)
 
 int schedule_build(struct schedule *s, const struct conf *conf, unsigned cores, struct text *error)
 {
+	unsigned first = first_of_main();
 	uint32_t main_stages = 0;
 
 	*s = (struct schedule){ .policy = policy_find(conf->scheduler.policy) };
@@ -272,9 +269,9 @@ int schedule_build(struct schedule *s, const struct conf *conf, unsigned cores, 
 	for (unsigned i = 0; i < graph_row_count; i++) {
 		if (is_pass_through(s, conf, i))
 			s->pass_through |= UINT32_C(1) << i;
-		if (graph_rows[i].group == GRAPH_GROUP_MAIN || (graph_rows[i].group == GRAPH_GROUP_PORT && !graph_rows[i].class->poll))
+		if (graph_stage_group(i) == GRAPH_GROUP_MAIN)
 			main_stages |= UINT32_C(1) << i;
-		set_stage(s, conf, i, i == first_of_main());
+		set_stage(s, conf, i, i == first);
 	}
 	s->spin_ns = conf->scheduler.spin_us * 1000;
 	s->age_ns = conf->scheduler.age_ms * NS_PER_MS;

@@ -1,0 +1,91 @@
+"""Measures the configurations; see scripts/experiment --help."""
+
+import json
+import os
+import subprocess
+import sys
+
+import jobs
+import machine
+import options as command_line
+import plots
+import progress
+import report
+import results
+import run
+
+BUSY = 0.5  # load average per core
+
+
+def make_dataset(options):
+    command = [machine.ROOT / "build" / "darkroom-dataset", "--scale", f"{options.scale:g}", options.dataset]
+    options.dataset.parent.mkdir(parents=True, exist_ok=True)
+    print(f"The dataset is {options.dataset}.", file=sys.stderr)
+    if subprocess.run(command, stdout=sys.stderr.fileno()).returncode != 0:
+        raise run.Failed("darkroom-dataset failed")
+
+
+def begin(options, path):
+    """Opens the raw results for appending. Returns the file and the lines that are there from an interrupted run."""
+    files = [file for file in options.files.rglob("*") if file.suffix in (".jpg", ".jpeg")]
+    if not files:
+        raise ValueError(f"{options.files}: no JPEG there")
+    header = machine.describe() | {"files": len(files), "file_bytes": sum(file.stat().st_size for file in files),
+                                   "options": options.option}
+    lines = results.read(path) if path.exists() else []
+    if lines:
+        for key in ("cpu", "cores", "commit", "files", "file_bytes", "options"):
+            if lines[0].get(key) != header[key]:
+                raise ValueError(f"{path} is of another experiment ({key}: {lines[0].get(key)!r}, now {header[key]!r}): "
+                                 "remove it, or choose another --out")
+    else:
+        if header["load_average"] > BUSY * header["cores"]:
+            print(f"This machine is busy (load average {header['load_average']}): the results will be noisy.", file=sys.stderr)
+        lines = [header]
+    # Written anew, without the unfinished line that an interrupted run may have left.
+    temporary = path.with_suffix(".new")
+    temporary.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    os.replace(temporary, path)
+    return path.open("a"), lines
+
+
+def measure(options, path):
+    out, lines = begin(options, path)
+    bench = run.Bench(options.files, options.work, options.option, options.server_cpus, options.load_cpus)
+    done = {(line["kind"], line["name"], line["workload"], line["round"]) for line in lines if "round" in line}
+    left = [job for job in jobs.jobs(options, bench) if jobs.key(job) not in done]
+    if done:
+        print(f"{path} has {len(done)} measurements already; {len(left)} are left.", file=sys.stderr)
+    shown = progress.Progress(left)
+    with out:
+        for job in left:
+            line = {"kind": job.kind, "name": job.name, "workload": job.workload, "round": job.round} | shown.run(job)
+            out.write(json.dumps(line) + "\n")
+            out.flush()
+
+
+def main():
+    options = command_line.parse(sys.argv[1:])
+    path = options.out / "raw.jsonl"
+    try:
+        options.out.mkdir(parents=True, exist_ok=True)
+        if not options.report:
+            options.work.mkdir(parents=True, exist_ok=True)
+            if options.dataset:
+                make_dataset(options)
+            measure(options, path)
+        verdicts = report.write(results.Results(results.read(path)), options.out,
+                                " ".join(["scripts/experiment", *sys.argv[1:]]))
+    except KeyboardInterrupt:
+        print(f"\nInterrupted. What is measured is in {path}; the same command goes on.", file=sys.stderr)
+        return 1
+    except (run.Failed, plots.Failed, OSError, ValueError) as error:
+        print(f"scripts/experiment: {error}", file=sys.stderr)
+        return 1
+    for number, verdict in enumerate(verdicts, 1):
+        print(f"{number}. {verdict.claim} {verdict.verdict.upper()}")
+    print(f"\nTables, numbers and plots: {options.out / 'report.md'}")
+    return 0
+
+
+sys.exit(main())

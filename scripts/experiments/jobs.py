@@ -1,0 +1,150 @@
+"""The parts of the experiment. A job is one measurement: it yields one line of the raw results, which names the job by its
+kind, its name, its workload (connections) and its round."""
+
+import collections
+import pathlib
+import shutil
+import subprocess
+import tempfile
+import time
+
+import run
+from machine import ROOT
+from plan import PRELOADS, configurations, rotated
+
+Job = collections.namedtuple("Job", "kind name workload round measure guess_s")
+
+PARTS = ("policies", "batching", "overload", "baseline")
+
+# Claim 6 compares these: cohort scheduling as it is, and with its batches cut to one event.
+BATCHING = {"batches": (), "single events": ("scheduler.service=n-gated", "scheduler.service_events=1")}
+
+# Claim 7: so many times the requests that the server can answer, with so many images admitted that they take TARGET_S.
+OVERLOAD, TARGET_S = 1.5, 0.25
+NO_LIMIT = 65536  # the largest limits.images_in_flight
+OPEN_CONNECTIONS = 1000
+
+
+def key(job):
+    return job.kind, job.name, job.workload, job.round
+
+
+def jobs(options, bench):
+    """All of them, round by round."""
+    out = []
+    for number in range(options.rounds):
+        if "policies" in options.parts:
+            out += rotated(_policies(options, bench, number), number, options.rounds)
+        if "batching" in options.parts:
+            out += rotated(_batching(options, bench, number), number, options.rounds)
+        if "baseline" in options.parts:
+            out.append(_baseline(options, bench, number))
+        if "overload" in options.parts:
+            out.append(_overload(options, bench, number))
+    return out
+
+
+def _closed(bench, name, path, connections, number, options=(), preload=""):
+    """Every file once, in closed loop."""
+    with bench.daemon(path, options, run.preload_path(preload)) as daemon:
+        report, rows = bench.load(daemon, "-c", connections, "--seed", number + 1)
+        stats = daemon.stats()
+    return {"configuration": name, "connections": connections,
+            **run.summary(report, rows, bench.server_cores()), **run.stage_counters(stats)}
+
+
+def _policies(options, bench, number):
+    cases = [configuration.case(workload) for workload in options.connections
+             for configuration in configurations(options.configurations)]
+    return [Job("policies", case.name, case.workload, number,
+                lambda case=case: {"policy": case.policy, **_closed(bench, case.name, case.path, case.connections, number,
+                                                                    case.options, PRELOADS.get(case.name, ""))}, 5)
+            for case in cases if case]
+
+
+def _batching(options, bench, number):
+    path, workload = ROOT / "conf" / "cohort.ini", max(options.connections)
+    return [Job("batching", name, workload, number,
+                lambda name=name, extra=extra: _closed(bench, name, path, workload, number, ("scheduler.counters=yes", *extra)),
+                5) for name, extra in BATCHING.items()]
+
+
+# --- The script that the paper's server replaced ------------------------------------------------------------------------
+
+def _sample(files, count):
+    """Every n-th by size, so that the sample has the sizes of the whole."""
+    by_size = sorted(files.rglob("*.jpg"), key=lambda path: (path.stat().st_size, path.name))
+    step = len(by_size) / min(count, len(by_size))
+    return [by_size[int((i + 0.5) * step)] for i in range(min(count, len(by_size)))]
+
+
+def _baseline(options, bench, number):
+    return Job("baseline", "imagemagick", 0, number, lambda: _measure_baseline(options, bench, number), 30)
+
+
+def _measure_baseline(options, bench, number):
+    """The script and the daemon, one connection, on the same sample."""
+    work = pathlib.Path(tempfile.mkdtemp(prefix="baseline-", dir=bench.work))
+    try:
+        sample = work / "sample"
+        sample.mkdir()
+        for path in _sample(options.files, options.baseline):
+            (sample / path.name).symlink_to(path.resolve())
+        files = sorted(sample.iterdir())
+        before, start = run.children_cpu_s(), time.monotonic()
+        done = subprocess.run([ROOT / "scripts" / "experiments" / "imagemagick.sh", work / "out", *files], capture_output=True,
+                              text=True)
+        seconds, cpu = time.monotonic() - start, run.children_cpu_s() - before
+        if done.returncode != 0:
+            raise run.Failed(f"imagemagick.sh: {done.stderr}")
+        with bench.daemon(ROOT / "conf" / "drain.ini") as daemon:
+            report, rows = bench.load(daemon, "-c", 1, "--seed", number + 1, files=sample)
+        ours = run.summary(report, rows, bench.server_cores())
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+    size = sum(path.stat().st_size for path in _sample(options.files, options.baseline))
+    return {"images": len(files), "sample_bytes": size, "makespan_s": seconds, "responses_per_s": len(files) / seconds,
+            "input_bytes_per_s": size / seconds, "cpu_s": cpu, "cpu_ms_per_image": 1000 * cpu / len(files),
+            "daemon": {name: ours[name] for name in ("responses_per_s", "input_bytes_per_s", "cpu_ms_per_image")}}
+
+
+# --- Overload -------------------------------------------------------------------------------------------------------------
+
+def _overload(options, bench, number):
+    return Job("overload", "drain", max(options.connections), number, lambda: _measure_overload(options, bench, number),
+               2 * options.overload_s + 10)
+
+
+def _measure_overload(options, bench, number):
+    """What the server can do, then requests at OVERLOAD times that rate, with and without a limit of images in flight."""
+    path = ROOT / "conf" / "drain.ini"
+    with bench.daemon(path) as daemon:
+        report, _ = bench.load(daemon, "-c", max(options.connections), "-d", max(2, options.overload_s / 4))
+    capacity = report["responses_per_s"]
+    admitted = max(4, round(capacity * TARGET_S))
+    out = {"capacity_per_s": capacity, "rate_per_s": OVERLOAD * capacity, "target_s": TARGET_S, "admitted": admitted}
+    for name, limit in (("limited", admitted), ("unlimited", NO_LIMIT)):
+        extra = [f"limits.images_in_flight={limit}", f"limits.connections={2 * OPEN_CONNECTIONS}", "limits.body_timeout=10m"]
+        with bench.daemon(path, extra) as daemon:
+            _, rows = bench.load(daemon, "-c", OPEN_CONNECTIONS, "--rate", f"{OVERLOAD * capacity:.3f}", "--poisson",
+                                 "-d", options.overload_s, "--timeout", "10m", "--expect", "201,503", "--seed", number + 1)
+        out[name] = _by_quarter(rows, options.overload_s)
+    return out
+
+
+def _by_quarter(rows, seconds):
+    """The times from when requests were due to their 201, by the quarter of the run in which they were due."""
+    begin = min(float(row["intended"]) for row in rows)
+    quarters = [[] for _ in range(4)]
+    for row in rows:
+        if row["status"] == "201":
+            due = float(row["intended"])
+            quarters[min(3, int(4 * (due - begin) / seconds))].append(float(row["done"]) - due)
+    return {"requests": len(rows), "answered": sum(len(times) for times in quarters),
+            "p50_s": [_percentile(times, 0.5) for times in quarters],
+            "p90_s": [_percentile(times, 0.9) for times in quarters]}
+
+
+def _percentile(values, share):
+    """None if there are none."""
+    return sorted(values)[min(len(values) - 1, int(share * len(values)))] if values else None

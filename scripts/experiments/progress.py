@@ -1,0 +1,54 @@
+"""How far it is, and how long it will take: one line that changes on a terminal, one line per measurement elsewhere."""
+
+import collections
+import statistics
+import sys
+import threading
+import time
+
+
+def duration(seconds):
+    seconds = round(seconds)
+    return f"{seconds} s" if seconds < 100 else f"{seconds // 60} min {seconds % 60:02d} s"
+
+
+class Progress:
+    def __init__(self, jobs, out=sys.stderr):
+        self.left, self.count, self.done = list(jobs), len(jobs), 0
+        self.times = collections.defaultdict(list)
+        self.out, self.is_terminal = out, out.isatty()
+
+    def remaining(self):
+        """Seconds: what such jobs took until now, or else what is guessed."""
+        return sum(statistics.mean(self.times[job.kind]) if self.times[job.kind] else job.guess_s for job in self.left)
+
+    def _line(self, job, seconds):
+        eta = duration(max(0, self.remaining() - seconds))
+        return f"[{self.done + 1}/{self.count}] round {job.round + 1}: {job.kind}, {job.name}"\
+            f"{f', {job.workload} connections' if job.workload else ''}; {eta} left"
+
+    def run(self, job):
+        """Measures it, and returns its result."""
+        start, over = time.monotonic(), threading.Event()
+        if self.is_terminal:
+            watcher = threading.Thread(target=self._watch, args=(job, start, over))
+            watcher.start()
+        else:
+            print(self._line(job, 0), file=self.out, flush=True)
+        try:
+            result = job.measure()
+        finally:
+            over.set()
+            if self.is_terminal:
+                watcher.join()
+                print("\r\033[K", end="", file=self.out, flush=True)
+        self.left.remove(job)
+        self.done += 1
+        self.times[job.kind].append(time.monotonic() - start)
+        return result
+
+    def _watch(self, job, start, over):
+        while True:
+            print("\r\033[K" + self._line(job, time.monotonic() - start), end="", file=self.out, flush=True)
+            if over.wait(1):
+                return

@@ -1,0 +1,167 @@
+"""One run: a fresh daemon with an empty store, the generator, and what both say."""
+
+import csv
+import json
+import os
+import pathlib
+import re
+import resource
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+import urllib.request
+
+from machine import ROOT, busy_s, cores
+
+READY = re.compile(r"ready on (http://\S+)")
+START_TIMEOUT, STOP_TIMEOUT = 20, 60
+
+
+class Failed(Exception):
+    """A run that did not go as it should: the measurement is worth nothing."""
+
+
+class Daemon:
+    """A darkroomd on a free port of the loopback interface; ends, and takes its store with it, at the end of the block."""
+
+    def __init__(self, config, work, options=(), preload="", cpus=()):
+        self.config, self.options, self.preload, self.cpus = config, options, preload, cpus
+        self.directory = pathlib.Path(tempfile.mkdtemp(prefix="daemon-", dir=work))
+        self.log = self.directory / "log"
+
+    def __enter__(self):
+        store = self.directory / "store"
+        store.mkdir()
+        command = [ROOT / "build" / "darkroomd", "-c", self.config, "-o", "server.listen=127.0.0.1:0",
+                   "-o", f"server.root={store}", *(["-o", "server.user=root"] if os.geteuid() == 0 else [])]
+        for option in self.options:
+            command += ["-o", option]
+        environment = dict(os.environ, LD_PRELOAD=self.preload) if self.preload else None
+        with self.log.open("w") as log:
+            self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment,
+                                            preexec_fn=self._bind if self.cpus else None)
+        self.url = self._wait()
+        return self
+
+    def _bind(self):
+        os.sched_setaffinity(0, self.cpus)
+
+    def _wait(self):
+        deadline = time.monotonic() + START_TIMEOUT
+        while time.monotonic() < deadline and self.process.poll() is None:
+            found = READY.search(self.log.read_text())
+            if found:
+                return found[1]
+            time.sleep(0.01)
+        self._end(signal.SIGKILL)
+        raise self._failed("did not start")
+
+    def _failed(self, what):
+        return Failed(f"darkroomd -c {self.config} {what}:\n{self.log.read_text()}")
+
+    def stats(self):
+        with urllib.request.urlopen(self.url + "/stats", timeout=10) as answer:
+            return json.load(answer)
+
+    def _end(self, number):
+        if self.process.poll() is None:
+            self.process.send_signal(number)
+        return self.process.wait(STOP_TIMEOUT)
+
+    def __exit__(self, kind, error, trace):
+        try:
+            status = self._end(signal.SIGTERM if kind is None else signal.SIGKILL)
+            if kind is None and status != 0:
+                raise self._failed(f"ended with status {status}")
+        finally:
+            shutil.rmtree(self.directory, ignore_errors=True)
+
+
+class Bench:
+    """What all runs have in common. work: a directory for stores; cpus and load_cpus: empty for all."""
+
+    def __init__(self, files, work, options=(), cpus=(), load_cpus=()):
+        self.files, self.work, self.options, self.cpus, self.load_cpus = files, work, tuple(options), cpus, load_cpus
+
+    def daemon(self, config, options=(), preload=""):
+        return Daemon(config, self.work, self.options + tuple(options), preload, self.cpus)
+
+    def load(self, daemon, *arguments, files=None):
+        """A run of the generator. Returns its report, with the CPU time that others took meanwhile, and one row per request."""
+        rows = daemon.directory / "requests.csv"
+        command = [ROOT / "build" / "darkroom-load", "--json", "--quiet", "--csv", rows, "--server-pid",
+                   daemon.process.pid, *arguments, daemon.url + "/images", files or self.files]
+        before = busy_s() - children_cpu_s()
+        bind = (lambda: os.sched_setaffinity(0, self.load_cpus)) if self.load_cpus else None
+        done = subprocess.run([str(part) for part in command], capture_output=True, text=True, preexec_fn=bind)
+        if done.returncode != 0:
+            raise Failed(f"darkroom-load ended with status {done.returncode}: {done.stderr}{done.stdout[:2000]}")
+        report = json.loads(done.stdout)
+        report["others_cpu_s"] = busy_s() - children_cpu_s() - before - report["server"]["cpu_s"]
+        with rows.open(newline="") as file:
+            return report, list(csv.DictReader(file))
+
+    def server_cores(self):
+        return len(self.cpus) or cores()
+
+
+def children_cpu_s():
+    """Of those that have ended."""
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
+
+
+def preload_path(library):
+    """Of a library for LD_PRELOAD: it must be there, since the loader would only warn. Empty for none."""
+    if not library:
+        return ""
+    for directory in ("/usr/lib/" + os.uname().machine + "-linux-gnu", "/usr/lib64", "/usr/lib", "/usr/local/lib"):
+        path = pathlib.Path(directory, library)
+        if path.exists():
+            return str(path)
+    raise Failed(f"{library} is not installed (scripts/setup experiment)")
+
+
+def per_interval(rows, column, interval):
+    """Bytes of answered requests per second, by the interval in which that column's time lies."""
+    done = [row for row in rows if row["status"].startswith("2")]
+    begin = min(float(row["start"]) for row in done)
+    bins = [0] * (1 + int((max(float(row[column]) for row in done) - begin) / interval))
+    for row in done:
+        bins[int((float(row[column]) - begin) / interval)] += int(row["bytes"])
+    return [round(n / interval) for n in bins]
+
+
+def summary(report, rows, server_cores):
+    """What is kept of a run in closed loop; times in milliseconds."""
+    times, server = report["response_time_ms"], report["server"]
+    interval = next(step for step in (1, 0.1, 0.01, 0) if report["makespan_s"] >= 8 * step) or 0.001
+    images = report["statuses"].get("201", 0)
+    return {
+        "makespan_s": report["makespan_s"],
+        "responses_per_s": report["responses_per_s"],
+        "input_bytes_per_s": report["input_bytes_per_s"],
+        **{f"{key}_ms": times[key] for key in ("mean", "p50", "p90", "p99", "max")},
+        "cpu_s": server["cpu_s"],
+        "cpu_ms_per_image": 1000 * server["cpu_s"] / images,
+        "cpu_use": 100 * server["cpu_s"] / report["makespan_s"] / server_cores,
+        "peak_rss_bytes": server["peak_rss_bytes"],
+        "max_net_mbps": 8e-6 * max(per_interval(rows, "sent", interval)),
+        "interval_s": interval,
+        "processed": per_interval(rows, "done", interval),
+        "fairness": report["fairness"],
+        "images": images,
+        "others_cpu_use": max(0, 100 * report["others_cpu_s"] / report["makespan_s"] / cores()),
+        "generator_cpu_s": report["generator"]["cpu_s"],
+    }
+
+
+def stage_counters(stats):
+    """Sums over the stages of what the machine's counters say, and which of them it does not offer."""
+    sums = {}
+    for stage in stats["stages"]:
+        for name, value in stage.get("counters", {}).items():
+            sums[name] = sums.get(name, 0) + value
+    return {"counters": sums, "counters_missing": stats["scheduler"].get("counters", {}).get("missing", {})}
