@@ -1,10 +1,18 @@
 """What `make install` installs: programs that run, man pages that are right and complete, units that systemd takes and scores
 well, and completion. Into a directory of its own; needs mandoc, systemd-analyze and bash, but no running systemd."""
 
+import ctypes
+import errno
+import os
 import pathlib
+import pwd
 import re
+import shutil
+import signal
 import subprocess
 import sys
+import tempfile
+import urllib.request
 
 import pytest
 
@@ -132,17 +140,80 @@ def expand(name, seen=()):
     return set().union(*(expand(w) for w in words if w and not w.startswith("#")))
 
 
-def test_service_may_call_what_the_daemon_may(installed):
-    """The unit's filter lets through all that the daemon's own does, and the calls that set that up."""
+@pytest.fixture(scope="module")
+def unit_calls(installed):
+    """What the unit's filter lets through."""
     unit = (installed / "usr/lib/systemd/system/darkroomd.service").read_text()
     may = set()
     for line in re.findall(r"^SystemCallFilter=(.*)$", unit, re.M):
         calls = set().union(*(expand(w) for w in line.lstrip("~").split()))
         may = may - calls if line.startswith("~") else may | calls
+    return may
+
+
+def test_service_may_call_what_the_daemon_may(unit_calls):
+    """All that the daemon's own filter lets through, and the calls that set that up."""
     source = (ROOT / "src/sandbox.c").read_text()
     needed = set(re.findall(r"CALL\((\w+)\)", source)) - {"name", "clone3", "execve", "execveat"}
     assert len(needed) > 80
-    assert needed | {"seccomp", "prctl", "landlock_create_ruleset", "landlock_add_rule", "landlock_restrict_self"} <= may, needed - may
+    assert needed | {"seccomp", "prctl", "landlock_create_ruleset", "landlock_add_rule", "landlock_restrict_self"} <= unit_calls, needed - unit_calls
+
+
+class Comparison(ctypes.Structure):
+    _fields_ = [("argument", ctypes.c_uint), ("operator", ctypes.c_int), ("a", ctypes.c_uint64), ("b", ctypes.c_uint64)]
+
+
+def restrict(calls):
+    """As the manager does it for the unit: its filter, its address families, somebody without privileges."""
+    seccomp = ctypes.CDLL("libseccomp.so.2")
+    seccomp.seccomp_init.restype = ctypes.c_void_p
+    context = ctypes.c_void_p(seccomp.seccomp_init(0x00050000 | errno.EPERM))
+    for call in calls - {"socket"}:
+        number = seccomp.seccomp_syscall_resolve_name(call.encode())
+        if number != -1:
+            assert seccomp.seccomp_rule_add(context, 0x7fff0000, number, 0) == 0
+    for family in (1, 2, 10):
+        equal = Comparison(0, 4, family, 0)
+        seccomp.seccomp_rule_add_array(context, 0x7fff0000, seccomp.seccomp_syscall_resolve_name(b"socket"), 1, ctypes.byref(equal))
+
+    def enter():
+        if os.geteuid() == 0:
+            nobody = pwd.getpwnam("nobody")
+            os.setgroups([])
+            os.setresgid(*[nobody.pw_gid] * 3)
+            os.setresuid(*[nobody.pw_uid] * 3)
+        os.umask(0o077)
+        assert seccomp.seccomp_load(context) == 0
+    return enter
+
+
+def test_daemon_serves_under_the_units_restrictions(installed, unit_calls):
+    with tempfile.TemporaryDirectory(prefix="darkroom-", dir="/tmp") as directory:
+        store, config, program = (pathlib.Path(directory) / name for name in ("store", "darkroomd.ini", "darkroomd"))
+        shutil.copy(installed / "etc/darkroom/darkroomd.ini", config)
+        shutil.copy(installed / "usr/bin/darkroomd", program)
+        store.mkdir()
+        for path in (directory, store):
+            os.chmod(path, 0o777)
+        daemon = subprocess.Popen([program, "-c", config, "-o", f"server.root={store}", "-o", "server.listen=127.0.0.1:0"],
+                                  stderr=subprocess.PIPE, text=True, preexec_fn=restrict(unit_calls))
+        log, url = "", None
+        while not url and (line := daemon.stderr.readline()):
+            log += line
+            url = re.search(r"ready on (\S+)", line)
+        try:
+            assert url, log
+            sample = (ROOT / "data/sample/lake.jpg").read_bytes()
+            request = urllib.request.Request(url[1] + "/images", sample, {"Content-Type": "image/jpeg"})
+            with urllib.request.urlopen(request, timeout=20) as answer:
+                assert answer.status == 201
+            done = run(program, "-c", config, "-o", f"server.root={store}", "ctl", "policy", "seda")
+            assert done.returncode == 0, done.stderr
+        finally:
+            daemon.send_signal(signal.SIGTERM)
+            log += daemon.communicate(timeout=20)[1]
+        assert daemon.returncode == 0, log
+        assert "Landlock" in log and "seccomp" in log and not re.search(r"^<[34]>", log, re.M), log
 
 
 def test_socket_is_at_the_default_address(installed):
