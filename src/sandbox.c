@@ -221,11 +221,11 @@ static int add_rules(scmp_filter_ctx filter)
 	/* Its flags are out of a filter's sight; libc then takes clone. */
 	if (!err)
 		err = seccomp_rule_add(filter, SCMP_ACT_ERRNO(ENOSYS), CALL(clone3), 0);
-	/* Nobody tries these with good intent. */
-	if (!err)
-		err = seccomp_rule_add(filter, SCMP_ACT_KILL_PROCESS, CALL(execve), 0);
-	if (!err)
-		err = seccomp_rule_add(filter, SCMP_ACT_KILL_PROCESS, CALL(execveat), 0);
+	/* Nobody tries these with good intent. Where the kernel cannot do that, they are refused as all others. */
+	if (!err) {
+		seccomp_rule_add(filter, SCMP_ACT_KILL_PROCESS, CALL(execve), 0);
+		seccomp_rule_add(filter, SCMP_ACT_KILL_PROCESS, CALL(execveat), 0);
+	}
 	return err;
 }
 
@@ -237,9 +237,10 @@ static int enter_seccomp(void)
 	if (!filter)
 		return -ENOMEM;
 	err = add_rules(filter);
-	/* We run nobody's code, so the mitigation that filters turn on by default in older kernels would only cost time. */
+	/* We run nobody's code, so the mitigation that filters turn on by default in older kernels would only cost time. Where
+	 * it cannot be left out, so be it. */
 	if (!err)
-		err = seccomp_attr_set(filter, SCMP_FLTATR_CTL_SSB, 1);
+		seccomp_attr_set(filter, SCMP_FLTATR_CTL_SSB, 1);
 	if (!err) /* a tree: a few comparisons per call instead of a hundred */
 		err = seccomp_attr_set(filter, SCMP_FLTATR_CTL_OPTIMIZE, 2);
 	if (!err)

@@ -295,6 +295,7 @@ def drain_under_load(daemon, number):
     clients[7].send(last[:len(last) // 2])
     time.sleep(slow(0.05))
     daemon.signal(number)
+    assert eventually(lambda: "draining" in daemon.log)  # a busy machine may take its time
     time.sleep(slow(0.05))
     early = [c for c in clients if not c.is_silent()]  # some may have been written just before
     clients[7].send(last[len(last) // 2:])
