@@ -29,6 +29,7 @@ static const struct conf_choice damaged_choices[] = { { "reject", CONF_DAMAGED_R
 static const struct conf_choice yes_no[] = { { "yes", CONF_YES }, { "no", CONF_NO }, { 0 } };
 static const struct conf_choice yes_no_auto[] = { { "auto", CONF_DEFAULT }, { "yes", CONF_YES }, { "no", CONF_NO }, { 0 } };
 static const struct conf_choice sandbox_choices[] = { { "auto", CONF_SANDBOX_AUTO }, { "off", CONF_SANDBOX_OFF }, { 0 } };
+static const struct conf_choice chroma_choices[] = { { "420", CONF_CHROMA_420 }, { "444", CONF_CHROMA_444 }, { 0 } };
 static const struct conf_choice kind_choices[] = {
 	{ "auto", 0 }, { "shared", STAGE_SHARED }, { "exclusive", STAGE_EXCLUSIVE }, { "partitioned", STAGE_PARTITIONED }, { 0 }
 };
@@ -108,6 +109,9 @@ static const struct conf_key keys[] = {
 	  .help = "how threads without work sleep: wake, until there is some; backoff, for 1, 2, 4, ... 64 ms (for comparison)" },
 	{ KEY(scheduler, "dynamic", dynamic, CONF_TYPE_CHOICE), .choices = yes_no, .fallback = "no", .is_live = true,
 	  .help = "policy seda: whether controllers change sizes of pools and batches while running" },
+	{ KEY(scheduler, "counters", counters, CONF_TYPE_CHOICE), .choices = yes_no, .fallback = "no", .is_live = true,
+	  .help = "whether processor and kernel count cycles, cache misses, page faults and the like for each stage;\n"
+	          "with server.sandbox = auto only if it is so at the start" },
 
 	{ KEY(limits, "header_bytes", header_bytes, CONF_TYPE_BYTES), .min = 1024, .max = 1 << 20, .fallback = "16K",
 	  .help = "request line and headers; above: 431, or 414 if the target is that long" },
@@ -165,9 +169,27 @@ static const struct conf_key keys[] = {
 	  .help = "likewise if events wait and it has not been visited for so long; 0: never" },
 
 	{ .section = "variant", OF(conf_variant, operations, CONF_TYPE_TEXT), .min = 1,
-	  .help = "scale WIDTHxHEIGHT inside: fits inside, never enlarged; blur SIGMA: Gaussian; in this order, with commas" },
+	  .help = "what is done to the picture, in this order, with commas between:\n"
+	          "  scale WIDTHxHEIGHT inside  as large as fits inside, proportions kept\n"
+	          "  scale WIDTHxHEIGHT cover   of this size; what does not fit is cut off, on both sides alike\n"
+	          "  scale WIDTHxHEIGHT exact   of this size, whatever becomes of the proportions\n"
+	          "  blur SIGMA                 Gaussian, 0.3 to 200 pixels of the scaled picture\n"
+	          "  sharpen AMOUNT [SIGMA]     unsharp mask: 0.05 to 10 times what a blur by 0.3 to 20 pixels (default 1) takes\n"
+	          "                             away is added, to brightness only\n"
+	          "  grayscale                  without colours\n"
+	          "  rotate 90, 180 or 270      degrees clockwise" },
+	{ .section = "variant", OF(conf_variant, enlarge, CONF_TYPE_CHOICE), .choices = yes_no, .fallback = "no",
+	  .help = "whether scale may make pictures larger, up to limits.width, height and pixels. If not: inside and exact leave a\n"
+	          "side that is smaller as it is, and cover makes the largest picture of the box's proportions that there is" },
 	{ .section = "variant", OF(conf_variant, quality, CONF_TYPE_NUMBER), .min = 1, .max = 100, .fallback = "82",
 	  .help = "of the JPEG" },
+	{ .section = "variant", OF(conf_variant, chroma, CONF_TYPE_CHOICE), .choices = chroma_choices, .fallback = "420",
+	  .help = "colours at half the resolution in both directions (4:2:0), or at full resolution (4:4:4): larger files, sharper\n"
+	          "edges between colours, as of text and drawings" },
+	{ .section = "variant", OF(conf_variant, progressive, CONF_TYPE_CHOICE), .choices = yes_no, .fallback = "no",
+	  .help = "a progressive JPEG, which shows all of the picture early; smaller by about 5 %, seven times the work" },
+	{ .section = "variant", OF(conf_variant, optimize, CONF_TYPE_CHOICE), .choices = yes_no, .fallback = "no",
+	  .help = "Huffman tables made for the file (progressive ones always have them): smaller by 2 to 14 %, three times the work" },
 };
 /* clang-format on */
 
@@ -176,10 +198,14 @@ const struct conf_key *conf_key_at(size_t index)
 	return index < COUNT_OF(keys) ? &keys[index] : NULL;
 }
 
+#define REFERENCE(name_, operations_, quality_) \
+	{ .name = name_, .operations = operations_, .enlarge = CONF_NO, .quality = quality_, .chroma = CONF_CHROMA_420, \
+	  .progressive = CONF_NO, .optimize = CONF_NO }
+
 static const struct conf_variant reference_variants[] = {
-	{ .name = "medium", .operations = "scale 800x800 inside", .quality = 82 },
-	{ .name = "thumb", .operations = "scale 160x160 inside", .quality = 80 },
-	{ .name = "blurred", .operations = "scale 800x800 inside, blur 8", .quality = 75 },
+	REFERENCE("medium", "scale 800x800 inside", 82),
+	REFERENCE("thumb", "scale 160x160 inside", 80),
+	REFERENCE("blurred", "scale 800x800 inside, blur 8", 75),
 };
 
 struct load {

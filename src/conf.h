@@ -30,11 +30,15 @@ enum conf_sandbox { CONF_SANDBOX_AUTO = 1, CONF_SANDBOX_OFF };
 enum conf_idle { CONF_IDLE_WAKE = 1, CONF_IDLE_BACKOFF };
 enum conf_discipline { CONF_DISCIPLINE_AUTO = 0, CONF_DISCIPLINE_FCFS, CONF_DISCIPLINE_LCFS, CONF_DISCIPLINE_SRPT };
 enum conf_tristate { CONF_DEFAULT = 0, CONF_NO, CONF_YES };
+enum conf_chroma { CONF_CHROMA_420 = 1, CONF_CHROMA_444 };
 
 struct conf_variant {
 	char name[CONF_NAME_MAX]; /* [a-z0-9_-]+ */
 	char operations[CONF_TEXT_MAX];
+	uint64_t enlarge; /* enum conf_tristate */
 	uint64_t quality; /* 1..100 */
+	uint64_t chroma;  /* enum conf_chroma */
+	uint64_t progressive, optimize; /* enum conf_tristate */
 };
 
 struct conf_stage {
@@ -73,6 +77,7 @@ struct conf {
 		uint64_t age_ms;         /* srpt: nothing waits longer while others are served */
 		uint64_t idle;           /* enum conf_idle */
 		uint64_t dynamic;        /* enum conf_tristate: seda's controllers */
+		uint64_t counters;       /* enum conf_tristate */
 	} scheduler;
 	struct {
 		uint64_t header_bytes, body_bytes, parts;

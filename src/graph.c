@@ -11,6 +11,7 @@
 
 #include "clock.h"
 #include "conf.h"
+#include "counters.h"
 #include "group/group.h"
 #include "group/idle.h"
 #include "layout/topology.h"
@@ -118,6 +119,21 @@ static int prepare_queues(struct graph *g, const struct schedule *schedule)
 	return err;
 }
 
+/* Finds out what can be counted when counting begins; from then on all workers go by the same. */
+static void offer_counters(const struct graph *g, const struct conf *conf, struct counters_offer *o)
+{
+	const struct schedule *old = atomic_load_explicit(&g->schedule, memory_order_relaxed);
+
+	if (conf->scheduler.counters != CONF_YES)
+		return;
+	if (old && old->counters.is_on) {
+		*o = old->counters;
+		return;
+	}
+	counters_probe(o);
+	counters_log(o);
+}
+
 static int add_workers(struct group *grp, unsigned count)
 {
 	int err = 0;
@@ -144,6 +160,7 @@ static int schedule_new(struct graph *g, const struct conf *conf, struct schedul
 		free(schedule);
 		return err;
 	}
+	offer_counters(g, conf, &schedule->counters);
 	*out = schedule;
 	return 0;
 }
@@ -436,6 +453,8 @@ void graph_stats_json(struct graph *g, struct json *j)
 		if (group_worker_count(&g->group[i]))
 			stats_group_json(j, &g->group[i]);
 	json_array_end(j);
+	if (schedule->counters.is_on)
+		stats_counters_json(j, g, &schedule->counters);
 	json_object_end(j);
 	json_array(j, "stages");
 	for (unsigned i = 0; i < graph_row_count; i++)

@@ -22,6 +22,7 @@
 #include "../stages/versions.h"
 #include "clock.h"
 #include "conf.h"
+#include "counters.h"
 #include "ctl.h"
 #include "ctl_socket.h"
 #include "graph.h"
@@ -219,15 +220,16 @@ static bool drain(struct server *s, struct ear *ear, int signal_number)
 
 /* ---- the program ---------------------------------------------------------------------------------- */
 
-/* Every connection is a descriptor: asks for as many as the limits need. */
+/* Every connection is a descriptor: asks for as many as the limits need. Threads may come to want counters besides, but can
+ * do without. */
 static void raise_descriptor_limit(const struct conf *conf)
 {
 	struct rlimit limit;
-	rlim_t needed = (rlim_t)conf->limits.connections * 2 + 256;
+	rlim_t needed = (rlim_t)conf->limits.connections * 2 + 256, wanted = needed + COUNTERS_COUNT * CONF_THREADS_MAX;
 
-	if (getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur >= needed)
+	if (getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur >= wanted)
 		return;
-	limit.rlim_cur = needed < limit.rlim_max ? needed : limit.rlim_max;
+	limit.rlim_cur = wanted < limit.rlim_max ? wanted : limit.rlim_max;
 	if (setrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur < needed)
 		log_warning("limits.connections = %" PRIu64 " may need %" PRIu64 " open files, but the limit (ulimit -n) is %" PRIu64,
 		            conf->limits.connections, (uint64_t)needed, (uint64_t)limit.rlim_cur);

@@ -11,6 +11,7 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <linux/landlock.h>
+#include <linux/perf_event.h>
 #include <pwd.h>
 #include <sched.h>
 #include <seccomp.h>
@@ -195,11 +196,13 @@ static const int allowed[] = {
 };
 
 /* Calls that are allowed for some values of one argument: those that have the masked bits so. */
-static const struct {
+struct call_if {
 	int call;
 	unsigned argument;
 	uint64_t mask, value;
-} allowed_if[] = {
+};
+
+static const struct call_if allowed_if[] = {
 	{ CALL(mmap), 2, PROT_EXEC, 0 },
 	{ CALL(mprotect), 2, PROT_EXEC, 0 },
 	{ CALL(clone), 0, CLONE_THREAD, CLONE_THREAD },
@@ -209,15 +212,32 @@ static const struct {
 	{ CALL(prlimit64), 2, UINT64_MAX, 0 }, /* to ask */
 };
 
-static int add_rules(scmp_filter_ctx filter)
+/* The same, for performance counters: too much of the kernel to be open to everybody. */
+static const struct call_if allowed_if_counting[] = {
+	{ CALL(perf_event_open), 1, UINT32_MAX, 0 }, /* of the calling thread */
+	{ CALL(ioctl), 1, UINT32_MAX, PERF_EVENT_IOC_ENABLE },
+};
+
+static int add_rules_if(scmp_filter_ctx filter, const struct call_if *rules, size_t count)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < count && !err; i++)
+		err = seccomp_rule_add(filter, SCMP_ACT_ALLOW, rules[i].call, 1,
+		                       SCMP_CMP(rules[i].argument, SCMP_CMP_MASKED_EQ, rules[i].mask, rules[i].value));
+	return err;
+}
+
+static int add_rules(scmp_filter_ctx filter, const struct conf *conf)
 {
 	int err = 0;
 
 	for (size_t i = 0; i < COUNT_OF(allowed) && !err; i++)
 		err = seccomp_rule_add(filter, SCMP_ACT_ALLOW, allowed[i], 0);
-	for (size_t i = 0; i < COUNT_OF(allowed_if) && !err; i++)
-		err = seccomp_rule_add(filter, SCMP_ACT_ALLOW, allowed_if[i].call, 1,
-		                       SCMP_CMP(allowed_if[i].argument, SCMP_CMP_MASKED_EQ, allowed_if[i].mask, allowed_if[i].value));
+	if (!err)
+		err = add_rules_if(filter, allowed_if, COUNT_OF(allowed_if));
+	if (!err && conf->scheduler.counters == CONF_YES)
+		err = add_rules_if(filter, allowed_if_counting, COUNT_OF(allowed_if_counting));
 	/* Its flags are out of a filter's sight; libc then takes clone. */
 	if (!err)
 		err = seccomp_rule_add(filter, SCMP_ACT_ERRNO(ENOSYS), CALL(clone3), 0);
@@ -229,14 +249,14 @@ static int add_rules(scmp_filter_ctx filter)
 	return err;
 }
 
-static int enter_seccomp(void)
+static int enter_seccomp(const struct conf *conf)
 {
 	scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ERRNO(EPERM));
 	int err;
 
 	if (!filter)
 		return -ENOMEM;
-	err = add_rules(filter);
+	err = add_rules(filter, conf);
 	/* We run nobody's code, so the mitigation that filters turn on by default in older kernels would only cost time. Where
 	 * it cannot be left out, so be it. */
 	if (!err)
@@ -298,7 +318,7 @@ int sandbox_enter(const struct conf *conf, const char *config_path)
 	if (!err && version >= LANDLOCK_MIN)
 		err = enter_landlock(version, conf, config_path);
 	if (!err && has_seccomp())
-		err = enter_seccomp();
+		err = enter_seccomp(conf);
 	if (err)
 		log_error("the sandbox cannot be entered: %s; server.sandbox = off does without", strerror(-err));
 	return err;

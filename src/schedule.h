@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "conf.h"
+#include "counters.h"
 #include "event.h"
 #include "policy/policy.h"
 
@@ -56,6 +57,7 @@ struct schedule {
 	unsigned port_count, disk_count;
 	unsigned listener_count;   /* ports of policies other than thread-per-connection: one listener each */
 	bool is_dynamic;           /* SEDA's controllers are on */
+	struct counters_offer counters; /* if on: what workers count of their stages; the graph fills it in */
 };
 
 /*

@@ -38,6 +38,18 @@ static void charge(struct visit *v, struct timing *timing)
 		atomic_fetch_add_explicit(&timing->service_ns[v->stage->index], spent, memory_order_relaxed);
 }
 
+/* The processor's and the kernel's counters, from here on for whatever is charged with them next. */
+static void count_from_here(const struct visit *v)
+{
+	counters_look(&v->worker->counting, NULL);
+}
+
+/* What they have counted since the last look is the stage's. */
+static void count_for_stage(const struct visit *v)
+{
+	counters_look(&v->worker->counting, &v->worker->counted[v->stage->index]);
+}
+
 static void assert_balance(const struct visit *v)
 {
 	assert(v->sent + v->aside == v->handled + v->resumed);
@@ -55,6 +67,7 @@ static void end(struct visit *v, unsigned n)
 	if (n == 0)
 		return;
 	charge(v, NULL);
+	count_for_stage(v);
 	counter_add(&counters(v)->events, n);
 	histogram_add(&counters(v)->service, v->service_ns / n, n);
 }
@@ -131,6 +144,7 @@ void visit_send(struct visit *v, unsigned index, struct event *ev)
 		return;
 	}
 	charge(v, ev->timing);
+	count_for_stage(v); /* what comes is the inner one's, until its end() */
 	v->sent++;
 	begin(&inner, v->worker, s, v->mark_ns);
 	inner.handled = 1;
@@ -239,6 +253,7 @@ static void take(struct visit *v, struct event *const *batch, unsigned n)
 			atomic_fetch_add_explicit(&ev->timing->wait_ns[v->stage->index], waited, memory_order_relaxed);
 	}
 	v->mark_ns = now;
+	count_from_here(v);
 }
 
 /* One call of the handler with what there is, up to max events, at most the stage's batch; the number handled. What it leaves
@@ -478,6 +493,7 @@ void visit_enter(struct visit *v)
 	idle_retract(v->worker);
 	v->service_ns = 0;
 	v->mark_ns = clock_ns();
+	count_from_here(v);
 }
 
 void visit_leave(struct visit *v)

@@ -1,5 +1,5 @@
 /*
- * blur.c - makes a blurred picture out of one that is grey or 4:2:0.
+ * blur.c - makes a blurred or a sharpened picture out of one that is ready for the encoder.
  *
  * Knows nothing of HTTP or files. Any worker, STAGE_SHARED.
  */
@@ -9,10 +9,16 @@
 #include "pixel/picture_job.h"
 #include "stages.h"
 
+static struct picture_job *begin(const struct picture *src, const struct plan_step *step)
+{
+	return step->amount > 0 ? picture_sharpen_begin(src, step->chroma, step->sigma, step->amount) :
+	                          picture_blur_begin(src, step->chroma, step->sigma);
+}
+
 static void blur_step(struct visit *v, const struct resampler *r, struct step *s)
 {
 	if (!s->job)
-		s->job = picture_blur_begin(s->input, step_plan(s)->sigma);
+		s->job = begin(s->input, step_plan(s));
 	picture_step(v, r, s);
 }
 

@@ -71,6 +71,7 @@ struct image {
 	bool is_damaged;
 	uint8_t *icc;           /* malloc'd profile or NULL */
 	size_t icc_size;
+	bool icc_is_of_grey;    /* else of colours */
 	struct budget_waiter budget_waiter;
 	uint64_t reserved_bytes; /* of BUDGET_IMAGE; pays for the decoder as well */
 	struct decoder *decoder; /* while it is decoded, also while it waits to go on; else NULL */

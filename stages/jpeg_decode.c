@@ -26,7 +26,6 @@
 /* This worker's. */
 struct decode {
 	struct metadata metadata; /* of the file at hand, while it begins */
-	unsigned quality[CONF_VARIANT_MAX];
 };
 
 enum verdict { GO_ON = 0, HAS_PROBLEM, GONE };
@@ -86,6 +85,7 @@ static enum verdict read_header(struct decode *d, struct image *image, struct pr
 {
 	const struct conf *conf = image->server->conf;
 	struct decoder *decoder = image->decoder;
+	struct footprint_need need;
 	int width, height;
 
 	if (image->source_size < 3 || memcmp(image->source, "\xff\xd8\xff", 3) != 0) {
@@ -105,8 +105,8 @@ static enum verdict read_header(struct decode *d, struct image *image, struct pr
 	orient_size(image->orientation, &width, &height);
 	image->width = (uint32_t)width;
 	image->height = (uint32_t)height;
-	footprint_root_size(&image->server->plan, width, height, image->orientation, &width, &height);
-	decoder_choose(decoder, width, height);
+	footprint_root_need(&image->server->plan, width, height, image->orientation, &need);
+	decoder_choose(decoder, need.width, need.height, need.chroma_width, need.chroma_height);
 	return GO_ON;
 }
 
@@ -122,7 +122,7 @@ static uint64_t bytes_needed(const struct decode *d, const struct image *image)
 	};
 
 	f.plane_count = decoder_shapes(image->decoder, f.shape);
-	return footprint_bytes(&f, &image->server->plan, d->quality);
+	return footprint_bytes(&f, &image->server->plan);
 }
 
 static void problem_of_memory(struct problem *p, const struct server *server, uint64_t need)
@@ -167,6 +167,7 @@ static int keep_profile(const struct decode *d, struct image *image)
 {
 	switch (image->decoder->in.jpeg_color_space) {
 	case JCS_GRAYSCALE:
+		image->icc_is_of_grey = true;
 		return metadata_copy_icc(&d->metadata, ICC_GRAY, &image->icc, &image->icc_size);
 	case JCS_YCbCr:
 	case JCS_RGB:
@@ -252,21 +253,10 @@ static unsigned decode_handle(struct visit *v, struct event *const *batch, unsig
 	return 1;
 }
 
-static int decode_worker_init(struct visit *v, void *scratch)
-{
-	const struct server *server = visit_app(v);
-	struct decode *d = scratch;
-
-	for (unsigned i = 0; i < server->conf->variant_count; i++)
-		d->quality[i] = (unsigned)server->conf->variant[i].quality;
-	return 0;
-}
-
 const struct stage_class stage_jpeg_decode = {
 	.name = "jpeg_decode",
 	.kind = STAGE_SHARED,
 	.batch_max = 1,
 	.scratch_size = sizeof(struct decode),
-	.worker_init = decode_worker_init,
 	.handle = decode_handle,
 };

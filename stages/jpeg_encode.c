@@ -29,10 +29,18 @@ static int advance(struct visit *v, struct step *s)
 	return more;
 }
 
-static void encode_step(struct visit *v, struct step *s)
+/* A profile of colours is none of grey. */
+static struct encoder *begin(const struct step *s)
 {
 	const struct image *image = s->image;
-	const struct conf_variant *variant = &image->server->conf->variant[step_plan(s)->variant];
+	const struct encoding *how = &step_plan(s)->encoding;
+	bool has_profile = image->icc_is_of_grey || !how->is_grey;
+
+	return encoder_new(how, s->input, has_profile ? image->icc : NULL, has_profile ? image->icc_size : 0);
+}
+
+static void encode_step(struct visit *v, struct step *s)
+{
 	uint32_t width = (uint32_t)s->input->width, height = (uint32_t)s->input->height;
 	struct problem problem;
 	uint8_t *data = NULL;
@@ -40,7 +48,7 @@ static void encode_step(struct visit *v, struct step *s)
 	int err;
 
 	if (!s->encoder)
-		s->encoder = encoder_new((unsigned)variant->quality, s->input, image->icc, image->icc_size);
+		s->encoder = begin(s);
 	err = s->encoder ? advance(v, s) : -ENOMEM;
 	if (err > 0)
 		return;

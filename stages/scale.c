@@ -8,8 +8,7 @@
 #include "../src/stage.h"
 #include "image.h"
 #include "picture_step.h"
-#include "pixel/footprint.h"
-#include "pixel/orient.h"
+#include "pixel/geometry.h"
 #include "pixel/picture_job.h"
 #include "server.h"
 #include "stages.h"
@@ -17,12 +16,12 @@
 static struct picture_job *begin(const struct step *s)
 {
 	const struct image *image = s->image;
-	bool is_root = step_plan(s)->parent == PLAN_ROOT;
-	int image_width = (int)image->width, image_height = (int)image->height, width, height;
+	struct geometry g;
+	struct scaling to;
 
-	step_size(&image->server->plan, s->index, image_width, image_height, is_root ? image_width : s->input->width,
-	          is_root ? image_height : s->input->height, &width, &height);
-	return picture_scale_begin(s->input, width, height, is_root ? image->orientation : ORIENT_UPRIGHT);
+	geometry_of_step(&g, &image->server->plan, s->index, (int)image->width, (int)image->height);
+	geometry_scaling(&to, step_plan(s), &g, image->orientation);
+	return picture_scale_begin(s->input, &to);
 }
 
 static void scale_step(struct visit *v, const struct resampler *r, struct step *s)

@@ -55,7 +55,7 @@ def measure(options, path):
     done = {(line["kind"], line["name"], line["workload"], line["round"]) for line in lines if "round" in line}
     left = [job for job in jobs.jobs(options, bench) if jobs.key(job) not in done]
     if done:
-        print(f"{path} has {len(done)} measurements already; {len(left)} are left.", file=sys.stderr)
+        print(f"{path} has {len(done)} measurements already; {len(left)} left.", file=sys.stderr)
     shown = progress.Progress(left)
     with out:
         for job in left:

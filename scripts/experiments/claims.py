@@ -124,7 +124,7 @@ def batching_saves_cycles(results):
     ratio = r.Ratio([a / b for a, b in zip(per_instruction[many], per_instruction[single])])
     numbers.append(f"Cycles per instruction: {ratio}.")
     is_lower = [ratio.is_less]
-    for counter in ("l1d_misses", "l1i_misses", "llc_misses"):
+    for counter in ("l1d_read_misses", "l1i_read_misses", "llc_read_misses"):
         if all(line["counters"].get(counter) for line in lines):
             misses = r.Ratio([a["counters"][counter] / b["counters"][counter] for a, b in
                               zip(results.runs("batching", many, workload), results.runs("batching", single, workload))])

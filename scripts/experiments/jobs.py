@@ -37,10 +37,10 @@ def jobs(options, bench):
             out += rotated(_policies(options, bench, number), number, options.rounds)
         if "batching" in options.parts:
             out += rotated(_batching(options, bench, number), number, options.rounds)
-        if "baseline" in options.parts:
-            out.append(_baseline(options, bench, number))
         if "overload" in options.parts:
             out.append(_overload(options, bench, number))
+        if "baseline" in options.parts:
+            out.append(_baseline(options, bench, number))
     return out
 
 

@@ -116,6 +116,19 @@ static void reset_rates(struct worker *w, const struct schedule *schedule)
 	w->rates_ns = 0;
 }
 
+/* Threads without counters serve as well as others. */
+static void adopt_counters(struct worker *w, const struct counters_offer *offer)
+{
+	if (!offer->is_on) {
+		counters_close(&w->counting);
+		return;
+	}
+	int err = counters_open(&w->counting, offer);
+
+	if (err)
+		log_warning("worker %s/%u goes without performance counters: %s", w->group->name, w->index, strerror(-err));
+}
+
 int worker_adopt(struct worker *w, const struct schedule *schedule)
 {
 	struct graph *g = w->group->graph;
@@ -134,6 +147,7 @@ int worker_adopt(struct worker *w, const struct schedule *schedule)
 		if (missing >> i & 1)
 			err = init_stage(w, i);
 	bind(w, schedule);
+	adopt_counters(w, &schedule->counters);
 	/* Ports and disk threads have one stage each: any order does. */
 	w->policy = w->group->id == GRAPH_GROUP_MAIN && schedule->policy->next ? schedule->policy : &policy_cohort;
 	reset_rates(w, schedule);
@@ -171,6 +185,7 @@ static void *worker_thread(void *arg)
 
 	if (report(g, err))
 		worker_run(w);
+	counters_close(&w->counting);
 	fini_stages(w);
 	pool_thread_fini();
 	return NULL;

@@ -15,6 +15,7 @@
 
 #include "../conf.h"
 #include "../control/control.h"
+#include "../counters.h"
 #include "../graph.h"
 #include "../policy/policy.h"
 #include "../queue.h"
@@ -74,6 +75,8 @@ struct worker {
 	struct worker_counters counters;
 	struct stage_counters stage[STAGE_COUNT_MAX];
 	_Atomic uint64_t progress; /* changes with every step of its work, and with every look for some */
+	struct counters_thread counting;
+	struct counters_total counted[STAGE_COUNT_MAX];
 	/* the owner pushes and pops, others may steal */
 	struct deque stack[STAGE_COUNT_MAX];
 	/* main thread only: progress.c */

@@ -42,6 +42,53 @@ void stats_group_json(struct json *j, const struct group *grp)
 	json_object_end(j);
 }
 
+void stats_counters_json(struct json *j, const struct graph *g, const struct counters_offer *offer)
+{
+	unsigned threads = 0;
+
+	for (unsigned i = 1; i < GRAPH_GROUP_COUNT; i++) {
+		unsigned count = group_worker_count(&g->group[i]);
+
+		for (unsigned k = 0; k < count; k++)
+			threads += atomic_load_explicit(&g->group[i].workers[k].counting.is_on, memory_order_relaxed);
+	}
+	json_object(j, "counters");
+	json_array(j, "available");
+	for (unsigned i = 0; i < COUNTERS_COUNT; i++)
+		if (!offer->missing[i])
+			json_string(j, NULL, counters_name((enum counters_id)i));
+	json_array_end(j);
+	json_object(j, "missing");
+	for (unsigned i = 0; i < COUNTERS_COUNT; i++) {
+		char data[128];
+		struct text reason;
+
+		if (!offer->missing[i])
+			continue;
+		text_init(&reason, data, sizeof data);
+		counters_print_reason(offer, (enum counters_id)i, &reason);
+		json_string(j, counters_name((enum counters_id)i), reason.data);
+	}
+	json_object_end(j);
+	json_bool(j, "user_only", offer->is_user_only);
+	json_uint(j, "threads", threads);
+	json_object_end(j);
+}
+
+/* What was counted of a stage; nothing of counters that the machine does not offer, or never got to. */
+static void counted_json(struct json *j, const struct counters_offer *offer, const struct counters_sum *sum)
+{
+	json_object(j, "counters");
+	for (unsigned i = 0; i < COUNTERS_COUNT; i++) {
+		enum counters_id id = (enum counters_id)i;
+		uint64_t value;
+
+		if (!offer->missing[i] && counters_value(sum, id, &value))
+			json_uint(j, counters_name(id), value);
+	}
+	json_object_end(j);
+}
+
 /* That serve the stage's queue, or its instances; 0: it is called directly. */
 static unsigned thread_count(const struct stage *s, const struct schedule *schedule)
 {
@@ -56,6 +103,7 @@ void stats_stage_json(struct json *j, const struct stage *s, const struct schedu
 		                                            [STAGE_PARTITIONED] = "partitioned" };
 	struct { STAGE_COUNTERS(SUM_MEMBER) } sum = { 0 };
 	struct histogram_sum service = { 0 }, wait = { 0 };
+	struct counters_sum counted = { 0 };
 	uint64_t queued = 0;
 
 #define SUM_STAGE(name, help) sum.name += counter_read(&c->name);
@@ -69,6 +117,7 @@ void stats_stage_json(struct json *j, const struct stage *s, const struct schedu
 			STAGE_COUNTERS(SUM_STAGE)
 			histogram_collect(&service, &c->service);
 			histogram_collect(&wait, &c->wait);
+			counters_collect(&counted, &grp->workers[k].counted[s->index]);
 		}
 	}
 	for (unsigned i = 0; i < s->queue_count; i++)
@@ -85,5 +134,7 @@ void stats_stage_json(struct json *j, const struct stage *s, const struct schedu
 	STAGE_COUNTERS(JSON_MEMBER)
 	durations_json(j, "service", &service);
 	durations_json(j, "wait", &wait);
+	if (schedule->counters.is_on)
+		counted_json(j, &schedule->counters, &counted);
 	json_object_end(j);
 }

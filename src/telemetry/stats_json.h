@@ -2,6 +2,8 @@
 #ifndef DARKROOM_STATS_JSON_H
 #define DARKROOM_STATS_JSON_H
 
+struct counters_offer;
+struct graph;
 struct group;
 struct json;
 struct schedule;
@@ -9,6 +11,9 @@ struct stage;
 
 /* Threads, bindings and idle counters of a group. */
 void stats_group_json(struct json *j, const struct group *grp);
+
+/* Which performance counters there are, why others are missing, and how many threads have them. */
+void stats_counters_json(struct json *j, const struct graph *g, const struct counters_offer *offer);
 
 /* Counters, queue length, service and waiting times of a stage, summed over all workers of all groups. */
 void stats_stage_json(struct json *j, const struct stage *s, const struct schedule *schedule);

@@ -201,14 +201,14 @@ static int reduced(int side, int factor, int factor_max, int size)
 	return div_up((int64_t)side * factor * size, (int64_t)DCTSIZE * factor_max);
 }
 
-void decoder_choose(struct decoder *d, int width, int height)
+void decoder_choose(struct decoder *d, int width, int height, int chroma_width, int chroma_height)
 {
 	const struct jpeg_decompress_struct *in = &d->in;
 
 	for (int c = 0; c < in->num_components; c++) {
 		const jpeg_component_info *ci = &in->comp_info[c];
 		bool is_chroma = c > 0 && in->jpeg_color_space == JCS_YCbCr;
-		int need_width = is_chroma ? (width + 1) / 2 : width, need_height = is_chroma ? (height + 1) / 2 : height;
+		int need_width = is_chroma ? chroma_width : width, need_height = is_chroma ? chroma_height : height;
 		int i;
 
 		if (need_width < REDUCED_SIDE_MIN)

@@ -74,9 +74,9 @@ enum decoder_result decoder_open(struct decoder *d, const uint8_t *jpeg, size_t 
 /* The whole image is buffered as coefficients before the first row comes out. After decoder_open(). */
 bool decoder_is_buffered(const struct decoder *d);
 
-/* Chooses the smallest planes that a picture of width x height, 4:2:0 or grey, in the stored orientation can be
- * scaled down from. */
-void decoder_choose(struct decoder *d, int width, int height);
+/* Chooses the smallest planes that serve: with at least so many samples, of Cb and Cr of a YCbCr file at least those of
+ * chroma, as far as the file has them. In the stored orientation. */
+void decoder_choose(struct decoder *d, int width, int height, int chroma_width, int chroma_height);
 
 /* What the picture will be like. After decoder_choose(). Returns the number of planes. */
 unsigned decoder_shapes(const struct decoder *d, struct plane_shape shape[PLANE_MAX]);

@@ -5,19 +5,23 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <jerror.h>
+#include <jpegint.h>
 
 #include "../../src/check.h"
 #include "../../src/mem/pool.h"
-#include "picture.h"
 
 /* Headers and tables take 0.6 KB. */
 #define FILE_BYTES_MIN 4096
-#define MCU_ROWS_COLOR 16
-#define MCU_ROWS_GREY 8
+#define MCU_LINES_MAX 16
+/* What libjpeg needs beside coefficients: Huffman tables and their statistics, its own chunks of memory. */
+#define WORKING_BYTES (64 << 10)
+/* More than this is given back to the system at once: coding it takes so long that faulting in the next is not felt. */
+#define LARGE_BYTES (UINT64_C(32) << 20)
 
 /* ---- errors and output ---------------------------------------------------------------------------- */
 
@@ -91,16 +95,16 @@ static void start(struct encoder *e)
 }
 
 /* One row of MCUs. Below the picture its last line is repeated. */
-static void write_row(struct jpeg_compress_struct *out, const struct picture *p)
+static void write_row(struct encoder *e)
 {
-	int mcu_rows = p->plane_count == 1 ? MCU_ROWS_GREY : MCU_ROWS_COLOR;
-	JSAMPROW rows[3][MCU_ROWS_COLOR];
+	struct jpeg_compress_struct *out = &e->out;
+	const struct picture *p = e->picture;
+	JSAMPROW rows[3][MCU_LINES_MAX];
 	JSAMPARRAY planes[3] = {rows[0], rows[1], rows[2]};
 
-	for (unsigned c = 0; c < p->plane_count; c++) {
+	for (int c = 0; c < out->num_components; c++) {
 		const struct plane *q = &p->plane[c];
-		int high = c ? MCU_ROWS_COLOR / 2 : mcu_rows;
-		int first = (int)out->next_scanline / mcu_rows * high;
+		int high = DCTSIZE * out->comp_info[c].v_samp_factor, first = (int)e->row * high;
 
 		for (int i = 0; i < high; i++) {
 			int row = first + i < q->height ? first + i : q->height - 1;
@@ -108,34 +112,95 @@ static void write_row(struct jpeg_compress_struct *out, const struct picture *p)
 			rows[c][i] = q->data + row * q->stride;
 		}
 	}
-	jpeg_write_raw_data(out, planes, (JDIMENSION)mcu_rows);
+	jpeg_write_raw_data(out, planes, (JDIMENSION)(DCTSIZE * out->max_v_samp_factor));
 }
+
+/*
+ * jpeg_finish_compress() makes all passes after the first in one call, which takes seconds for a large progressive picture. So
+ * they are made here, as it would make them, row by row, and it is left the end of the last one. This uses what is inside of
+ * libjpeg-turbo 2; a unit test compares the files. With any other version the passes are made at one go.
+ */
+#if LIBJPEG_TURBO_VERSION_NUMBER >= 2000000 && LIBJPEG_TURBO_VERSION_NUMBER < 3000000
+static bool has_further_pass(const struct encoder *e)
+{
+	return !e->out.master->is_last_pass;
+}
+
+static void begin_pass(struct encoder *e)
+{
+	e->out.master->finish_pass(&e->out);
+	e->out.master->prepare_for_pass(&e->out);
+	e->pass++;
+	e->row = 0;
+}
+
+static void code_row(struct encoder *e)
+{
+	if (!e->out.coef->compress_data(&e->out, NULL))
+		ERREXIT(&e->out, JERR_CANT_SUSPEND);
+}
+#else
+static bool has_further_pass(const struct encoder *e)
+{
+	(void)e;
+	return false;
+}
+
+static void begin_pass(struct encoder *e)
+{
+	(void)e;
+}
+
+static void code_row(struct encoder *e)
+{
+	(void)e;
+}
+#endif
 
 static int advance(struct encoder *e, unsigned rows)
 {
 	if (!e->is_started)
 		start(e);
-	for (; rows > 0 && e->out.next_scanline < e->out.image_height; rows--)
-		write_row(&e->out, e->picture);
-	if (e->out.next_scanline < e->out.image_height)
+	for (; rows > 0; rows--) {
+		if (e->row == e->out.total_iMCU_rows) {
+			if (!has_further_pass(e))
+				break;
+			begin_pass(e);
+		}
+		if (e->pass == 0)
+			write_row(e);
+		else
+			code_row(e);
+		e->row++;
+	}
+	if (e->row < e->out.total_iMCU_rows || has_further_pass(e))
 		return 1;
 	jpeg_finish_compress(&e->out);
+	e->pass = e->pass_count;
 	return 0;
+}
+
+static bool is_no_memory(int message)
+{
+	return message == JERR_OUT_OF_MEMORY || message == JERR_NO_BACKING_STORE;
 }
 
 int encoder_advance(struct encoder *e, unsigned rows)
 {
 	if (setjmp(e->errors.failed))
-		return e->errors.mgr.msg_code == JERR_OUT_OF_MEMORY ? -ENOMEM : -EINVAL;
+		return is_no_memory(e->errors.mgr.msg_code) ? -ENOMEM : -EINVAL;
 	return advance(e, rows);
 }
 
 unsigned encoder_lines_left(const struct encoder *e)
 {
-	unsigned height = (unsigned)e->picture->height;
+	unsigned height = (unsigned)e->picture->height, lines = e->row * DCTSIZE * (unsigned)e->out.max_v_samp_factor;
 
-	/* libjpeg counts whole rows of MCUs */
-	return e->out.next_scanline < height ? height - e->out.next_scanline : 0;
+	if (!e->is_started)
+		return e->pass_count * height;
+	if (e->pass >= e->pass_count)
+		return 0;
+	return (e->pass_count - e->pass) * height - (lines < height ? lines : height);
 }
 
 void encoder_take(struct encoder *e, uint8_t **data, size_t *size)
@@ -146,9 +211,10 @@ void encoder_take(struct encoder *e, uint8_t **data, size_t *size)
 	e->file.data = NULL;
 }
 
-int encoder_encode(unsigned quality, const struct picture *p, const uint8_t *icc, size_t icc_size, uint8_t **data, size_t *size)
+int encoder_encode(const struct encoding *how, const struct picture *p, const uint8_t *icc, size_t icc_size, uint8_t **data,
+                   size_t *size)
 {
-	struct encoder *e = encoder_new(quality, p, icc, icc_size);
+	struct encoder *e = encoder_new(how, p, icc, icc_size);
 	int err = e ? encoder_advance(e, UINT_MAX) : -ENOMEM;
 
 	if (!err)
@@ -157,22 +223,73 @@ int encoder_encode(unsigned quality, const struct picture *p, const uint8_t *icc
 	return err;
 }
 
-uint64_t encoder_bytes(unsigned quality, unsigned plane_count, int width, int height, size_t icc_size)
+static uint64_t round_up(uint64_t n, uint64_t to)
 {
-	uint64_t samples = (uint64_t)width * (uint64_t)height;
+	return (n + to - 1) / to * to;
+}
 
-	if (plane_count > 1)
+static bool keeps_coefficients(const struct encoding *how)
+{
+	return how->is_progressive || how->is_optimized;
+}
+
+/* Two bytes for each sample of whole MCUs; rows are aligned and pointed to, and libjpeg asks malloc for many rows at once. */
+static uint64_t coefficient_bytes(enum chroma chroma, int width, int height)
+{
+	uint64_t side = chroma == CHROMA_420 ? 16 : 8;
+	uint64_t wide = round_up((uint64_t)width, side), high = round_up((uint64_t)height, side);
+	uint64_t samples = wide * high * (chroma == CHROMA_444 ? 6 : chroma == CHROMA_420 ? 3 : 2) / 2;
+
+	return samples * sizeof(JCOEF) + chroma_planes(chroma) * (high / DCTSIZE * 16 + 4096);
+}
+
+uint64_t encoder_bytes(const struct encoding *how, enum chroma chroma, int width, int height, size_t icc_size)
+{
+	uint64_t samples = (uint64_t)width * (uint64_t)height, kept = 0;
+
+	if (how->is_grey)
+		chroma = CHROMA_NONE;
+	if (keeps_coefficients(how))
+		kept = WORKING_BYTES + coefficient_bytes(chroma, width, height);
+	if (chroma == CHROMA_420)
 		samples += samples / 2 + (uint64_t)width + (uint64_t)height;
+	else if (chroma == CHROMA_444)
+		samples *= 3;
 	/* Growing by doubling holds one and a half times the final buffer, which is at most twice too large. */
-	return FILE_BYTES_MIN + 3 * icc_size + (quality > 90 ? 4 : 1) * samples;
+	return FILE_BYTES_MIN + 3 * icc_size + (how->quality > 90 ? 4 : 1) * samples + kept;
 }
 
 /* ---- life ----------------------------------------------------------------------------------------- */
 
-static void setup(struct encoder *e, unsigned quality)
+static unsigned pass_count(const struct jpeg_compress_struct *out)
+{
+	unsigned n = 0;
+
+	if (!out->optimize_coding)
+		return 1;
+	if (!out->scan_info)
+		return 2;
+	/* For each scan one to make its tables and one to write it; refinements of DC need no tables. */
+	for (int i = 0; i < out->num_scans; i++)
+		n += out->scan_info[i].Ss == 0 && out->scan_info[i].Ah != 0 ? 1 : 2;
+	return n;
+}
+
+static void setup_planes(struct encoder *e)
 {
 	struct jpeg_compress_struct *out = &e->out;
-	bool is_color = e->picture->plane_count == 3;
+
+	out->input_components = e->is_grey ? 1 : 3;
+	out->in_color_space = e->is_grey ? JCS_GRAYSCALE : JCS_YCbCr;
+	jpeg_set_defaults(out); /* 4:2:0 for YCbCr */
+	if (!e->is_grey && picture_chroma(e->picture) == CHROMA_444)
+		out->comp_info[0].h_samp_factor = out->comp_info[0].v_samp_factor = 1;
+	out->raw_data_in = TRUE;
+}
+
+static void setup(struct encoder *e, const struct encoding *how)
+{
+	struct jpeg_compress_struct *out = &e->out;
 
 	out->err = jpeg_std_error(&e->errors.mgr);
 	out->client_data = e;
@@ -183,23 +300,26 @@ static void setup(struct encoder *e, unsigned quality)
 	e->file.mgr.term_destination = file_end;
 	jpeg_create_compress(out);
 	out->dest = &e->file.mgr;
-	out->input_components = is_color ? 3 : 1;
-	out->in_color_space = is_color ? JCS_YCbCr : JCS_GRAYSCALE;
-	jpeg_set_defaults(out); /* 4:2:0 for YCbCr */
-	jpeg_set_quality(out, (int)quality, TRUE);
-	out->raw_data_in = TRUE;
+	setup_planes(e);
+	jpeg_set_quality(out, (int)how->quality, TRUE);
 	out->dct_method = JDCT_ISLOW;
+	out->optimize_coding = keeps_coefficients(how);
+	if (how->is_progressive)
+		jpeg_simple_progression(out);
+	e->pass_count = pass_count(out);
+	/* else it would look into the environment for a limit */
+	out->mem->max_memory_to_use = LONG_MAX;
 }
 
-static bool try_setup(struct encoder *e, unsigned quality)
+static bool try_setup(struct encoder *e, const struct encoding *how)
 {
 	if (setjmp(e->errors.failed))
 		return false;
-	setup(e, quality);
+	setup(e, how);
 	return true;
 }
 
-struct encoder *encoder_new(unsigned quality, const struct picture *p, const uint8_t *icc, size_t icc_size)
+struct encoder *encoder_new(const struct encoding *how, const struct picture *p, const uint8_t *icc, size_t icc_size)
 {
 	struct encoder *e = calloc(1, sizeof(*e));
 
@@ -209,7 +329,9 @@ struct encoder *encoder_new(unsigned quality, const struct picture *p, const uin
 	e->picture = p;
 	e->icc = icc;
 	e->icc_size = icc_size;
-	if (!try_setup(e, quality)) {
+	e->is_grey = how->is_grey || p->plane_count == 1;
+	e->is_large = keeps_coefficients(how) && coefficient_bytes(picture_chroma(p), p->width, p->height) > LARGE_BYTES;
+	if (!try_setup(e, how)) {
 		encoder_free(e);
 		return NULL;
 	}
@@ -221,6 +343,10 @@ void encoder_free(struct encoder *e)
 	if (!e)
 		return;
 	jpeg_destroy_compress(&e->out);
+#ifdef __GLIBC__
+	if (e->is_large)
+		malloc_trim(0);
+#endif
 	pool_put(e->file.data);
 	free(e);
 }

@@ -6,7 +6,8 @@
  *	encoder_take()     the file is the caller's
  *	encoder_free()     at any time
  *
- * Baseline with the standard Huffman tables, 4:2:0 or grey. One libjpeg object for each file: making one takes 1 us, while
+ * Baseline with the standard Huffman tables, unless told otherwise. What is progressive, or has tables of its own, is collected as
+ * coefficients and then coded in several passes over all of it. One libjpeg object for each file: making one takes 1 us, while
  * reconfiguring one for other parameters costs time too, and switching its table options off again corrupts files. An
  * encoder belongs to one thread at a time, and between two steps it may go to another.
  */
@@ -21,7 +22,8 @@
 
 #include <jpeglib.h>
 
-struct picture;
+#include "encoding.h"
+#include "picture.h"
 
 struct encoder {
 	struct jpeg_compress_struct out;
@@ -37,30 +39,34 @@ struct encoder {
 	const struct picture *picture; /* borrowed, as is the profile */
 	const uint8_t *icc;
 	size_t icc_size;
-	bool is_started;
+	bool is_grey, is_large, is_started;
+	unsigned pass, pass_count; /* over the picture */
+	unsigned row;              /* of MCUs, done of the pass at hand */
 };
 
 /*
- * For a picture (grey or 4:2:0, padded, only read), at a quality of 1..100, with an ICC profile if icc_size is not 0.
- * Picture and profile must stay until encoder_free(). NULL: no memory.
+ * For a picture (grey, 4:2:0 or 4:4:4, padded, only read), with an ICC profile if icc_size is not 0. Picture and profile must
+ * stay until encoder_free(). NULL: no memory.
  */
-struct encoder *encoder_new(unsigned quality, const struct picture *p, const uint8_t *icc, size_t icc_size);
+struct encoder *encoder_new(const struct encoding *how, const struct picture *p, const uint8_t *icc, size_t icc_size);
 void encoder_free(struct encoder *e);
 
 /* Encodes up to so many rows of MCUs. 1: there is more to do; 0: the file is ready; -ENOMEM, or -EINVAL if libjpeg refuses: then
  * it can only be freed. */
 int encoder_advance(struct encoder *e, unsigned rows);
 
-/* Lines of the picture that are still to be encoded. */
+/* Lines of the picture that are still to be encoded, those of further passes included. */
 unsigned encoder_lines_left(const struct encoder *e);
 
 /* After 0: *data of *size bytes is the caller's, pool memory. */
 void encoder_take(struct encoder *e, uint8_t **data, size_t *size);
 
 /* All of it at one go. 0 and the file, or -ENOMEM or -EINVAL. */
-int encoder_encode(unsigned quality, const struct picture *p, const uint8_t *icc, size_t icc_size, uint8_t **data, size_t *size);
+int encoder_encode(const struct encoding *how, const struct picture *p, const uint8_t *icc, size_t icc_size, uint8_t **data,
+                   size_t *size);
 
-/* What a file of this picture is expected to take at most while it is made. Random noise at quality 100 fits. */
-uint64_t encoder_bytes(unsigned quality, unsigned plane_count, int width, int height, size_t icc_size);
+/* What a file of such a picture is expected to take at most while it is made, coefficients included. Random noise at quality 100
+ * fits. */
+uint64_t encoder_bytes(const struct encoding *how, enum chroma chroma, int width, int height, size_t icc_size);
 
 #endif

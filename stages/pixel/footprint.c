@@ -3,6 +3,7 @@
  */
 #include "footprint.h"
 
+#include <math.h>
 #include <stdio.h>
 
 #include <jpeglib.h>
@@ -11,6 +12,7 @@
 #include "../plan.h"
 #include "../stages.h"
 #include "encoder.h"
+#include "geometry.h"
 #include "orient.h"
 #include "picture_job.h"
 
@@ -18,87 +20,91 @@
 #define POOL_BYTES_MIN 4096
 #define POOL_BUFFERS_PER_STEP 6
 
-struct size {
-	int width, height;
-};
-
 static uint64_t pooled(uint64_t bytes)
 {
 	return bytes + bytes / 4 + POOL_BYTES_MIN * POOL_BUFFERS_PER_STEP;
 }
 
-static int min_int(int a, int b)
+static int max_int(int a, int b)
 {
-	return a < b ? a : b;
+	return a > b ? a : b;
 }
 
-void step_size(const struct plan *plan, unsigned index, int width, int height, int parent_width, int parent_height,
-               int *step_width, int *step_height)
+/* So many samples of a side of which a part becomes made; no more than there are. */
+static int samples_for(int made, double shown, int side)
 {
-	const struct plan_step *step = &plan->step[index];
-	int w, h;
+	double samples = ceil(made / shown - 1e-6);
 
-	*step_width = parent_width;
-	*step_height = parent_height;
-	if (step->stage != STAGE_SCALE)
-		return;
-	/* Does it make the parent's picture smaller? */
-	size_fit(parent_width, parent_height, step->width, step->height, &w, &h);
-	if (w == parent_width && h == parent_height)
-		return;
-	size_fit(width, height, step->width, step->height, &w, &h);
-	*step_width = min_int(w, parent_width);
-	*step_height = min_int(h, parent_height);
+	return samples < side ? (int)samples : side;
 }
 
-void footprint_root_size(const struct plan *plan, int width, int height, unsigned orientation, int *need_width,
-                         int *need_height)
+void footprint_root_need(const struct plan *plan, int width, int height, unsigned orientation, struct footprint_need *need)
 {
-	*need_width = *need_height = 1;
+	*need = (struct footprint_need){1, 1, 1, 1};
 	for (unsigned i = 0; i < plan->step_count; i++) {
+		struct geometry g;
 		int w, h;
 
 		if (plan->step[i].parent != PLAN_ROOT)
 			continue;
-		step_size(plan, i, width, height, width, height, &w, &h);
-		*need_width = w > *need_width ? w : *need_width;
-		*need_height = h > *need_height ? h : *need_height;
+		geometry_of_step(&g, plan, i, width, height);
+		w = samples_for(g.width, g.shown_width, width);
+		h = samples_for(g.height, g.shown_height, height);
+		need->width = max_int(w, need->width);
+		need->height = max_int(h, need->height);
+		if (plan->step[i].chroma == CHROMA_NONE)
+			continue;
+		if (plan->step[i].chroma == CHROMA_420) {
+			w = (w + 1) / 2;
+			h = (h + 1) / 2;
+		}
+		need->chroma_width = max_int(w, need->chroma_width);
+		need->chroma_height = max_int(h, need->chroma_height);
 	}
-	orient_size(orientation, need_width, need_height);
+	orient_size(orientation, &need->width, &need->height);
+	orient_size(orientation, &need->chroma_width, &need->chroma_height);
 }
 
-static uint64_t scale_bytes(const struct footprint *f, bool is_of_root, unsigned plane_count, struct size from,
-                            struct size to)
+/* Of a picture on the way. */
+static enum chroma chroma_of(const struct footprint *f, const struct plan_step *step)
+{
+	return f->plane_count == 1 ? CHROMA_NONE : step->chroma;
+}
+
+static uint64_t scale_bytes(const struct footprint *f, const struct plan *plan, const struct plan_step *step,
+                            const struct geometry *from, const struct geometry *g)
 {
 	struct plane_shape shape[PLANE_MAX];
+	struct scaling to;
+	enum chroma chroma;
 
-	if (is_of_root)
-		return picture_scale_bytes(f->shape, f->plane_count, f->color_space, to.width, to.height, f->orientation);
-	picture_shapes(shape, plane_count, from.width, from.height);
-	return picture_scale_bytes(shape, plane_count, plane_count == 1 ? JCS_GRAYSCALE : JCS_YCbCr, to.width, to.height,
-	                           ORIENT_UPRIGHT);
+	geometry_scaling(&to, step, g, f->orientation);
+	if (step->parent == PLAN_ROOT)
+		return picture_scale_bytes(f->shape, f->plane_count, f->color_space, &to);
+	chroma = chroma_of(f, &plan->step[step->parent]);
+	picture_shapes(shape, chroma, from->width, from->height);
+	return picture_scale_bytes(shape, chroma_planes(chroma), chroma == CHROMA_NONE ? JCS_GRAYSCALE : JCS_YCbCr, &to);
 }
 
-uint64_t footprint_bytes(const struct footprint *f, const struct plan *plan, const unsigned *quality)
+uint64_t footprint_bytes(const struct footprint *f, const struct plan *plan)
 {
-	unsigned plane_count = f->plane_count == 1 ? 1 : 3;
-	struct size size[PLAN_STEP_MAX];
-	uint64_t steps = 0, root;
+	struct geometry root, made[PLAN_STEP_MAX];
+	uint64_t steps = 0, picture;
 
+	geometry_root(&root, f->width, f->height);
 	for (unsigned i = 0; i < plan->step_count; i++) {
 		const struct plan_step *step = &plan->step[i];
-		bool is_of_root = step->parent == PLAN_ROOT;
-		struct size from = is_of_root ? (struct size){f->width, f->height} : size[step->parent];
-		struct size *to = &size[i];
+		const struct geometry *from = step->parent == PLAN_ROOT ? &root : &made[step->parent];
+		struct geometry *g = &made[i];
 
-		step_size(plan, i, f->width, f->height, from.width, from.height, &to->width, &to->height);
+		geometry_next(g, step, from);
 		if (step->stage == STAGE_SCALE)
-			steps += pooled(scale_bytes(f, is_of_root, plane_count, from, *to));
+			steps += pooled(scale_bytes(f, plan, step, from, g));
 		else if (step->stage == STAGE_BLUR)
-			steps += pooled(picture_blur_bytes(plane_count, to->width, to->height, step->sigma));
+			steps += pooled(picture_blur_bytes(chroma_of(f, step), g->width, g->height, step->sigma));
 		else
-			steps += pooled(encoder_bytes(quality[step->variant], plane_count, to->width, to->height, f->icc_bytes));
+			steps += pooled(encoder_bytes(&step->encoding, chroma_of(f, step), g->width, g->height, f->icc_bytes));
 	}
-	root = pooled(picture_bytes(f->shape, f->plane_count)) + f->icc_bytes;
-	return root + (f->working_bytes > steps ? f->working_bytes : steps);
+	picture = pooled(picture_bytes(f->shape, f->plane_count)) + f->icc_bytes;
+	return picture + (f->working_bytes > steps ? f->working_bytes : steps);
 }

@@ -24,22 +24,19 @@ struct footprint {
 	size_t icc_bytes;
 };
 
-/*
- * The size that step index of the plan makes of an image of width x height (as seen), whose parent's picture is
- * parent_width x parent_height: both of the whole image if the parent is the root. Fitted into the box from the image's
- * own size, so that a picture made by way of another has the size that it would have had without.
- */
-void step_size(const struct plan *plan, unsigned index, int width, int height, int parent_width, int parent_height,
-               int *step_width, int *step_height);
+/* Samples that the root's steps need at least of each plane of the decoded picture, in the orientation in which it is
+ * stored. Chroma: of YCbCr. */
+struct footprint_need {
+	int width, height;
+	int chroma_width, chroma_height;
+};
 
-/* What the root's steps need at least of the decoded picture, in the orientation in which it is stored. */
-void footprint_root_size(const struct plan *plan, int width, int height, unsigned orientation, int *need_width,
-                         int *need_height);
+void footprint_root_need(const struct plan *plan, int width, int height, unsigned orientation, struct footprint_need *need);
 
 /*
  * Upper bound of the bytes that the image takes from now on until its files are stored: decoder and decoded picture,
- * then all steps of the plan at once, each with its result and scratch. quality: of each variant.
+ * then all steps of the plan at once, each with its result and scratch.
  */
-uint64_t footprint_bytes(const struct footprint *f, const struct plan *plan, const unsigned *quality);
+uint64_t footprint_bytes(const struct footprint *f, const struct plan *plan);
 
 #endif

@@ -25,6 +25,12 @@ static inline struct orient orient_of(unsigned exif)
 	};
 }
 
+/* Of a picture that is to be turned clockwise by so many degrees: 0, 90, 180 or 270. */
+static inline unsigned orient_of_rotation(unsigned degrees)
+{
+	return degrees == 90 ? 6 : degrees == 180 ? 3 : degrees == 270 ? 8 : ORIENT_UPRIGHT;
+}
+
 /* From the stored size to the one that is seen, or back. */
 static inline void orient_size(unsigned exif, int *width, int *height)
 {

@@ -73,14 +73,22 @@ struct picture *picture_new(const struct plane_shape *shape, unsigned plane_coun
 	return p;
 }
 
-void picture_shapes(struct plane_shape *shape, unsigned plane_count, int width, int height)
+void picture_shapes(struct plane_shape *shape, enum chroma chroma, int width, int height)
 {
 	shape[0] = (struct plane_shape){width, height, width, height, width, height};
-	for (unsigned c = 1; c < plane_count; c++) {
+	for (unsigned c = 1; c < chroma_planes(chroma); c++) {
 		int w = (width + 1) / 2, h = (height + 1) / 2;
 
-		shape[c] = (struct plane_shape){w, h, w, h, width / 2., height / 2.};
+		shape[c] = chroma == CHROMA_444 ? shape[0] : (struct plane_shape){w, h, w, h, width / 2., height / 2.};
 	}
+}
+
+enum chroma picture_chroma(const struct picture *p)
+{
+	if (p->plane_count == 1)
+		return CHROMA_NONE;
+	/* not by samples: a side of 1 has as many in either */
+	return p->plane[1].real_width > .75 * p->plane[0].real_width ? CHROMA_444 : CHROMA_420;
 }
 
 void picture_pad(struct picture *p)
@@ -115,28 +123,4 @@ void picture_unref(struct picture *p)
 	assert(had > 0);
 	if (had == 1)
 		pool_put(p);
-}
-
-static int scale_rounded(int n, uint32_t to, int from)
-{
-	uint64_t scaled = ((uint64_t)n * to + (uint64_t)from / 2) / (uint64_t)from;
-
-	return scaled ? (int)scaled : 1;
-}
-
-void size_fit(int width, int height, uint32_t box_width, uint32_t box_height, int *fit_width, int *fit_height)
-{
-	bool fits = (uint32_t)width <= box_width && (uint32_t)height <= box_height;
-
-	*fit_width = width;
-	*fit_height = height;
-	if (fits || !box_width || !box_height)
-		return;
-	if ((uint64_t)box_width * (uint64_t)height <= (uint64_t)box_height * (uint64_t)width) {
-		*fit_width = (int)box_width;
-		*fit_height = scale_rounded(height, box_width, width);
-	} else {
-		*fit_width = scale_rounded(width, box_height, height);
-		*fit_height = (int)box_height;
-	}
 }

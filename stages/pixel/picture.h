@@ -1,8 +1,8 @@
 /*
  * picture.h - an image in the planes that its JPEG has.
  *
- * 1 plane: grey. 3 planes: YCbCr (after the first scale step always with chroma at half size, 4:2:0). 3 or 4 planes of
- * another colour space only between decoder and first scale step. Written by the one thread that makes it, with its
+ * 1 plane: grey. 3 planes: YCbCr (after the first scale step always 4:2:0 or 4:4:4). 3 or 4 planes of another colour space
+ * only between decoder and first scale step. Written by the one thread that makes it, with its
  * padding; whoever gets it from there only reads.
  */
 #ifndef DARKROOM_PICTURE_H
@@ -47,8 +47,23 @@ uint64_t picture_bytes(const struct plane_shape *shape, unsigned plane_count);
 /* A picture with one reference, planes undefined; NULL: no memory. Any thread. */
 struct picture *picture_new(const struct plane_shape *shape, unsigned plane_count, int color_space);
 
-/* The shapes of a grey (1 plane) or 4:2:0 (3 planes) picture of width x height. */
-void picture_shapes(struct plane_shape *shape, unsigned plane_count, int width, int height);
+/* The planes of a picture that is ready for the encoder, from few to many samples. */
+enum chroma {
+	CHROMA_NONE = 1, /* grey: one plane */
+	CHROMA_420,      /* three planes, chroma at half size in both directions */
+	CHROMA_444       /* three planes of one size */
+};
+
+/* The shapes of the 1 or 3 planes of such a picture of width x height. */
+void picture_shapes(struct plane_shape *shape, enum chroma chroma, int width, int height);
+
+/* Which of them a picture that is ready for the encoder has. */
+enum chroma picture_chroma(const struct picture *p);
+
+static inline unsigned chroma_planes(enum chroma chroma)
+{
+	return chroma == CHROMA_NONE ? 1 : 3;
+}
 
 /* The encoder reads whole blocks: continues each row with copies of its last sample to a multiple of 8 samples. To be
  * done by whoever makes the picture, before anybody else sees it. */
@@ -58,11 +73,5 @@ void picture_ref(struct picture *p);
 
 /* Any thread. Frees it with the last reference. NULL is ignored. */
 void picture_unref(struct picture *p);
-
-/*
- * The size that a picture of width x height gets inside a box: as large as it can be without changing its proportions,
- * never enlarged, no side 0. A box of 0 x 0 keeps the size.
- */
-void size_fit(int width, int height, uint32_t box_width, uint32_t box_height, int *fit_width, int *fit_height);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * picture_blur.c - a true Gaussian blur whose time does not grow with sigma.
+ * picture_blur.c - a true Gaussian blur whose time does not grow with sigma, and an unsharp mask by means of it.
  *
  * Out of the picture, samples of the blurred picture are taken on a grid of 0.75 sigma, and a cubic B-spline is laid
  * through them. The spline blurs by itself with a variance of step^2/3, which is taken off the Gaussian's. The result
@@ -37,7 +37,7 @@ static struct plane_shape grid_shape(const struct grid *x, const struct grid *y)
 {
 	struct plane_shape shape;
 
-	picture_shapes(&shape, 1, x->count, y->count);
+	picture_shapes(&shape, CHROMA_NONE, x->count, y->count);
 	return shape;
 }
 
@@ -72,31 +72,67 @@ static bool add_plane(struct picture_job *job, unsigned c, const struct plane *s
 	return true;
 }
 
-/* sigma is that of luma; chroma has half the resolution. */
-static double plane_sigma(unsigned c, double sigma)
+/* sigma is that of luma; chroma may have half the resolution. */
+static double plane_sigma(unsigned c, enum chroma chroma, double sigma)
 {
-	return c == 0 ? sigma : sigma / 2;
+	return c > 0 && chroma == CHROMA_420 ? sigma / 2 : sigma;
 }
 
-static bool plan_passes(struct picture_job *job, const struct picture *src, double sigma)
+/* CHROMA_NONE, or what src has. */
+static enum chroma chroma_of(const struct picture *src, enum chroma chroma)
+{
+	return chroma == CHROMA_NONE ? CHROMA_NONE : picture_chroma(src);
+}
+
+static bool make_result(struct picture_job *job, const struct picture *src, enum chroma chroma)
 {
 	struct plane_shape shape[PLANE_MAX];
 
-	picture_shapes(shape, src->plane_count, src->width, src->height);
-	job->result = picture_new(shape, src->plane_count, src->color_space);
-	if (!job->result)
+	picture_shapes(shape, chroma, src->width, src->height);
+	job->result = picture_new(shape, chroma_planes(chroma), chroma == CHROMA_NONE ? JCS_GRAYSCALE : src->color_space);
+	return job->result;
+}
+
+static bool plan_blur(struct picture_job *job, const struct picture *src, enum chroma chroma, double sigma)
+{
+	if (!make_result(job, src, chroma))
 		return false;
-	for (unsigned c = 0; c < src->plane_count; c++)
-		if (!add_plane(job, c, &src->plane[c], plane_sigma(c, sigma)))
+	for (unsigned c = 0; c < job->result->plane_count; c++)
+		if (!add_plane(job, c, &src->plane[c], plane_sigma(c, chroma, sigma)))
 			return false;
 	return true;
 }
 
-struct picture_job *picture_blur_begin(const struct picture *src, double sigma)
+/* Chroma stays as it is: sharpening it makes coloured fringes, and no eye sees it sharper. */
+static bool plan_sharpening(struct picture_job *job, const struct picture *src, enum chroma chroma, double sigma, double amount)
+{
+	if (!make_result(job, src, chroma) || !add_plane(job, 0, &src->plane[0], sigma))
+		return false;
+	job->amount = (int)(amount * 256 + .5);
+	job->pass[job->pass_count++] =
+		(struct pass){.kind = PASS_SHARPEN, .src = &src->plane[0], .dst = &job->result->plane[0]};
+	for (unsigned c = 1; c < job->result->plane_count; c++)
+		job->pass[job->pass_count++] =
+			(struct pass){.kind = PASS_COPY, .src = &src->plane[c], .dst = &job->result->plane[c]};
+	return true;
+}
+
+struct picture_job *picture_blur_begin(const struct picture *src, enum chroma chroma, double sigma)
 {
 	struct picture_job *job = picture_job_new();
 
-	if (job && !plan_passes(job, src, sigma)) {
+	if (job && !plan_blur(job, src, chroma_of(src, chroma), sigma)) {
+		picture_job_free(job);
+		return NULL;
+	}
+	return job;
+}
+
+struct picture_job *picture_sharpen_begin(const struct picture *src, enum chroma chroma, double sigma, double amount)
+{
+	struct picture_job *job = picture_job_new();
+
+	if (job && !plan_sharpening(job, src, chroma_of(src, chroma), sigma, amount)) {
 		picture_job_free(job);
 		return NULL;
 	}
@@ -105,7 +141,7 @@ struct picture_job *picture_blur_begin(const struct picture *src, double sigma)
 
 struct picture *picture_blur(const struct resampler *r, const struct picture *src, double sigma)
 {
-	return picture_job_finish(picture_blur_begin(src, sigma), r);
+	return picture_job_finish(picture_blur_begin(src, picture_chroma(src), sigma), r);
 }
 
 static uint64_t blur_scratch_bytes(int width, int height, double sigma)
@@ -128,14 +164,14 @@ static uint64_t blur_scratch_bytes(int width, int height, double sigma)
 	return picture_bytes(&shape, 1) + bytes + resample_bytes(&x, &y);
 }
 
-uint64_t picture_blur_bytes(unsigned plane_count, int width, int height, double sigma)
+uint64_t picture_blur_bytes(enum chroma chroma, int width, int height, double sigma)
 {
 	struct plane_shape shape[PLANE_MAX];
 	uint64_t bytes;
 
-	picture_shapes(shape, plane_count, width, height);
-	bytes = picture_bytes(shape, plane_count);
-	for (unsigned c = 0; c < plane_count; c++)
-		bytes += blur_scratch_bytes(shape[c].width, shape[c].height, plane_sigma(c, sigma));
+	picture_shapes(shape, chroma, width, height);
+	bytes = picture_bytes(shape, chroma_planes(chroma));
+	for (unsigned c = 0; c < chroma_planes(chroma); c++)
+		bytes += blur_scratch_bytes(shape[c].width, shape[c].height, plane_sigma(c, chroma, sigma));
 	return bytes;
 }

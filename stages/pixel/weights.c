@@ -42,13 +42,13 @@ static inline float curve_at(const float *lut, int limit, float x)
 	return lut[i] + (lut[i + 1] - lut[i]) * (x - (float)i);
 }
 
-struct filter filter_lanczos(int in, int out, double real_in, double real_out, int is_mirrored)
+struct filter filter_lanczos(int in, int out, double real_in, double real_out, double shown, int is_mirrored)
 {
-	double scale = real_in / real_out;
+	double scale = real_in * shown / real_out, before = (real_in - real_in * shown) / 2;
 
 	return (struct filter){
 		.kind = FILTER_LANCZOS, .in = in, .out = out,
-		.origin = is_mirrored ? real_in - .5 * scale - .5 : .5 * scale - .5,
+		.origin = is_mirrored ? real_in - before - .5 * scale - .5 : before + .5 * scale - .5,
 		.step = is_mirrored ? -scale : scale,
 		.wide = scale > 1 ? scale : 1,
 	};

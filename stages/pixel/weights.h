@@ -38,8 +38,9 @@ struct curves {
 
 void curves_init(struct curves *c);
 
-/* From in samples, of which the picture covers real_in, to out samples, of which it covers real_out. */
-struct filter filter_lanczos(int in, int out, double real_in, double real_out, int is_mirrored);
+/* From in samples, of which the picture covers real_in, to out samples, of which it covers real_out. Of the picture only the
+ * part shown (0..1) from its middle goes there. */
+struct filter filter_lanczos(int in, int out, double real_in, double real_out, double shown, int is_mirrored);
 
 /* Samples of the blurred row at origin, origin + step, ... Beyond its ends the row goes on with its end samples. */
 struct filter filter_gauss(int in, int out, double origin, double step, double sigma);

@@ -72,11 +72,11 @@ def test_goes_on_where_it_was_interrupted(finished):
     results = path / "out" / "raw.jsonl"
     before = results.read_text()
     lines = before.splitlines(keepends=True)
-    results.write_text("".join(lines[:-2]) + lines[-1][:20])
+    results.write_text("".join(lines[:-1]) + lines[-1][:20])
     again = experiment(path, "--rounds", "1")
     assert again.returncode == 0, again.stderr
-    assert "2 are left" in again.stderr
-    assert results.read_text().startswith("".join(lines[:-2])) and len(raw(path)) == len(lines)
+    assert "; 1 left" in again.stderr
+    assert results.read_text().startswith("".join(lines[:-1])) and len(raw(path)) == len(lines)
 
 
 def test_the_report_alone(finished):

@@ -68,7 +68,7 @@ def batching(per_instruction, misses=1.0, rounds=5):
             mine = name == "batches"
             lines.append(dict(RUN, kind="batching", name=name, workload=16, round=number, counters_missing={}, counters={
                 "cycles": int(1e9 * (per_instruction if mine else 1)), "instructions": 10 ** 9,
-                "l1d_misses": int(1e6 * (misses if mine else 1))}))
+                "l1d_read_misses": int(1e6 * (misses if mine else 1))}))
     return Results(lines)
 
 

@@ -160,7 +160,7 @@ def test_everything_live_switched_under_load(site):
                "scheduler.discipline": ["fcfs", "lcfs", "srpt", "auto"], "scheduler.idle": ["wake", "backoff"],
                "stage.disk_write.threads": ["1", "2", "4"], "stage.jpeg_decode.threads": ["1", "3"],
                "stage.jpeg_encode.threshold_events": ["0", "2"], "stage.scale.pass_through": ["yes", "no"],
-               "stage.blur.service": ["gated", "auto"]}
+               "stage.blur.service": ["gated", "auto"], "scheduler.counters": ["yes", "no"]}
     with Load(site.daemon) as load:
         end = time.monotonic() + SECONDS
         while time.monotonic() < end:

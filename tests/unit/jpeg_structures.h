@@ -62,7 +62,7 @@ decode_to(struct decoder *d, const uint8_t *jpeg, size_t size, int width, int he
 
 	if (result == DECODER_FAILED)
 		return NULL;
-	decoder_choose(d, width, height);
+	decoder_choose(d, width, height, (width + 1) / 2, (height + 1) / 2);
 	result = decoder_start(d, scans, stop);
 	while (result == DECODER_MORE)
 		result = decoder_advance(d, 3);

@@ -26,7 +26,7 @@ static struct picture *drawn(int width, int height, unsigned plane_count)
 	struct plane_shape shape[PLANE_MAX];
 	struct picture *p;
 
-	picture_shapes(shape, plane_count, width, height);
+	picture_shapes(shape, plane_count == 1 ? CHROMA_NONE : CHROMA_420, width, height);
 	p = picture_new(shape, plane_count, plane_count == 1 ? JCS_GRAYSCALE : JCS_YCbCr);
 	assert_non_null(p);
 	for (unsigned c = 0; c < plane_count; c++)
@@ -44,8 +44,8 @@ static void check_round_trip(int width, int height, unsigned plane_count)
 	size_t size;
 	double sum = 0;
 
-	assert_int_equal(encoder_encode(100, p, NULL, 0, &data, &size), 0);
-	assert_true(size <= encoder_bytes(100, plane_count, width, height, 0));
+	assert_int_equal(encoder_encode(&(struct encoding){.quality = 100}, p, NULL, 0, &data, &size), 0);
+	assert_true(size <= encoder_bytes(&(struct encoding){.quality = 100}, plane_count == 1 ? CHROMA_NONE : CHROMA_420, width, height, 0));
 	back = decode_to(&decoder, data, size, width, height, 1, true);
 	if (!back)
 		fail_msg("%d x %d: %s", width, height, decoder.fault_text);
@@ -93,10 +93,10 @@ static void noise_grows_the_file(void **state)
 			p->plane[c].data[i] = seed >> 31 ? 255 : 0; /* nothing is worse to encode */
 		}
 	for (unsigned q = 0; q < 2; q++) {
-		assert_int_equal(encoder_encode(q ? 75 : 100, p, NULL, 0, &data, &size), 0);
+		assert_int_equal(encoder_encode(&(struct encoding){.quality = q ? 75 : 100}, p, NULL, 0, &data, &size), 0);
 		print_message("noise: %.2f bytes per sample\n", (double)size / (640 * 480 * 1.5));
 		if (q == 0)
-			assert_true(size <= encoder_bytes(100, 3, 640, 480, 0));
+			assert_true(size <= encoder_bytes(&(struct encoding){.quality = 100}, CHROMA_420, 640, 480, 0));
 		pool_put(data);
 	}
 	picture_unref(p);
@@ -135,7 +135,7 @@ static void profiles_go_through_if_they_fit(void **state)
 		assert_int_equal(metadata_copy_icc(&m, ICC_RGB, &kept, &kept_size), 0);
 		assert_int_equal(kept_size, n);
 		assert_memory_equal(kept, icc, n);
-		assert_int_equal(encoder_encode(75, p, kept, kept_size, &data, &data_size), 0);
+		assert_int_equal(encoder_encode(&(struct encoding){.quality = 75}, p, kept, kept_size, &data, &data_size), 0);
 		free(kept);
 		metadata_read(&m, data, data_size);
 		assert_int_equal(metadata_copy_icc(&m, ICC_RGB, &kept, &kept_size), 0);
@@ -171,7 +171,7 @@ static void *encode_and_scale(void *arg)
 	struct resampler *r = malloc(sizeof(*r));
 
 	resampler_init(r);
-	if (encoder_encode(80, job->picture, NULL, 0, &job->data, &job->size))
+	if (encoder_encode(&(struct encoding){.quality = 80}, job->picture, NULL, 0, &job->data, &job->size))
 		abort();
 	for (unsigned exif = 1; exif <= 8; exif++)
 		picture_unref(picture_scale(r, job->picture, 50, 50, exif));

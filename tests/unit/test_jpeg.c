@@ -13,6 +13,7 @@
 #include "../../src/clock.h"
 #include "../../src/mem/pool.h"
 #include "pool_fixture.h"
+#include "../../stages/pixel/geometry.h"
 #include "../../stages/pixel/encoder.h"
 #include "../../stages/pixel/metadata.h"
 #include "../../stages/pixel/picture_job.h"
@@ -325,7 +326,7 @@ static void run_everything(const uint8_t *jpeg, size_t size, bool stop)
 	size_fit(root->width, root->height, 40, 40, &w, &h);
 	p = picture_scale(&resampler, root, w, h, m.orientation);
 	blurred = picture_blur(&resampler, p, 2.5);
-	assert_int_equal(encoder_encode(100, blurred, NULL, 0, &data, &n), 0);
+	assert_int_equal(encoder_encode(&(struct encoding){.quality = 100}, blurred, NULL, 0, &data, &n), 0);
 	pool_put(data);
 	picture_unref(blurred);
 	picture_unref(p);

@@ -48,7 +48,7 @@ static struct picture *stored_picture(int width, int height, unsigned plane_coun
 	struct plane_shape shape[PLANE_MAX];
 	struct picture *p;
 
-	picture_shapes(shape, plane_count, width, height);
+	picture_shapes(shape, plane_count == 1 ? CHROMA_NONE : CHROMA_420, width, height);
 	p = picture_new(shape, plane_count, plane_count == 1 ? JCS_GRAYSCALE : JCS_YCbCr);
 	assert_non_null(p);
 	for (unsigned c = 0; c < plane_count; c++)
@@ -167,7 +167,7 @@ static void from_file_to_upright(void **state)
 		metadata_read(&m, jpeg, size);
 		assert_int_equal(m.orientation, exif);
 		assert_int_equal(decoder_open(&d, jpeg, size), DECODER_MORE);
-		decoder_choose(&d, w, h);
+		decoder_choose(&d, w, h, (w + 1) / 2, (h + 1) / 2);
 		assert_int_equal(decoder_start(&d, 100, true), DECODER_MORE);
 		assert_int_equal(decoder_advance(&d, 1000), DECODER_DONE);
 		root = decoder_take(&d);

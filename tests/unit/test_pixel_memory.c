@@ -51,7 +51,7 @@ static struct picture *decode_all(const uint8_t *jpeg, size_t size)
 	struct picture *p = NULL;
 
 	assert_int_equal(result, DECODER_MORE);
-	decoder_choose(&decoder, 200, 100);
+	decoder_choose(&decoder, 200, 100, 100, 50);
 	result = decoder_start(&decoder, 100, true);
 	while (result == DECODER_MORE)
 		result = decoder_advance(&decoder, 1);
@@ -66,7 +66,8 @@ static struct picture *decode_all(const uint8_t *jpeg, size_t size)
 /* True if it went through to the end. Whatever happens, nothing is left in use. */
 static bool run(const uint8_t *jpeg, size_t size)
 {
-	struct picture *root = decode_all(jpeg, size), *p = NULL, *blurred = NULL;
+	const struct scaling to = {6, 60, 100, .5, 1, CHROMA_444};
+	struct picture *root = decode_all(jpeg, size), *p = NULL, *blurred = NULL, *cut = NULL, *sharp = NULL;
 	uint8_t *data = NULL;
 	size_t n;
 	int err = -ENOMEM;
@@ -76,7 +77,15 @@ static bool run(const uint8_t *jpeg, size_t size)
 	if (p)
 		blurred = picture_blur(&resampler, p, 6);
 	if (blurred)
-		err = encoder_encode(100, p, NULL, 0, &data, &n);
+		cut = picture_job_finish(picture_scale_begin(root, &to), &resampler);
+	if (cut)
+		sharp = picture_job_finish(picture_sharpen_begin(cut, CHROMA_444, 3, 1), &resampler);
+	if (sharp)
+		err = encoder_encode(&(struct encoding){.quality = 100, .is_progressive = true}, sharp, NULL, 0, &data, &n);
+	if (!err)
+		pool_put(data);
+	if (!err)
+		err = encoder_encode(&(struct encoding){.quality = 100}, p, NULL, 0, &data, &n);
 	if (err)
 		assert_int_equal(err, -ENOMEM);
 	else
@@ -84,6 +93,8 @@ static bool run(const uint8_t *jpeg, size_t size)
 	picture_unref(root);
 	picture_unref(p);
 	picture_unref(blurred);
+	picture_unref(cut);
+	picture_unref(sharp);
 	assert_int_equal(in_use, 0);
 	return !err;
 }

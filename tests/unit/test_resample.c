@@ -14,6 +14,7 @@
 #include "../../src/check.h"
 #include "../../src/mem/pool.h"
 #include "pool_fixture.h"
+#include "../../stages/pixel/geometry.h"
 #include "../../stages/pixel/kernel.h"
 #include "../../stages/pixel/picture_job.h"
 
@@ -34,7 +35,7 @@ static struct picture *sample_picture(int width, int height, unsigned plane_coun
 	struct picture *p;
 	unsigned seed = 7;
 
-	picture_shapes(shape, plane_count, width, height);
+	picture_shapes(shape, plane_count == 1 ? CHROMA_NONE : CHROMA_420, width, height);
 	p = picture_new(shape, plane_count, plane_count == 1 ? JCS_GRAYSCALE : JCS_YCbCr);
 	assert_non_null(p);
 	for (unsigned c = 0; c < plane_count; c++)

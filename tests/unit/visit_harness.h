@@ -37,6 +37,7 @@ static size_t trace_length;
 static struct {
 	void (*call)(struct visit *v, unsigned stage, unsigned number);
 	unsigned left; /* how many times it is to happen */
+	void (*after)(unsigned stage); /* once it has been sent on, every time; or NULL */
 } during;
 
 /* ---- a pipeline of three stages ------------------------------------------------------------------- */
@@ -69,6 +70,8 @@ static unsigned serve_one(struct visit *v, struct event *ev, unsigned stage)
 	} else {
 		visit_send(v, stage + 1, ev);
 	}
+	if (during.after)
+		during.after(stage);
 	return 1;
 }
 
@@ -145,6 +148,7 @@ static void begin_test(const struct conf *conf)
 	trace[0] = '\0';
 	trace_length = 0;
 	during.left = 0;
+	during.after = NULL;
 }
 
 static void end_test(void)
