@@ -25,7 +25,7 @@ DARKROOM_CPPFLAGS := -D_GNU_SOURCE -isystem /usr/share/include/llhttp \
                      $(if $(or $(SAN),$(filter 1,$(DEBUG))),-DDARKROOM_DEBUG) $(CPPFLAGS)
 DARKROOM_CFLAGS := -std=c11 -pthread $(OPT) $(HARDEN) $(WARN) $(SANFLAGS) $(CFLAGS)
 DARKROOM_LDFLAGS := -pthread -Wl,-z,relro,-z,now $(SANFLAGS) $(LDFLAGS)
-LIBS := -ljpeg -levent_core -lhwloc -liniparser -lm -lpthread $(LDLIBS)
+LIBS := -ljpeg -levent_core -lhwloc -liniparser -lseccomp -lm -lpthread $(LDLIBS)
 
 # Sources at most three directories deep; llhttp comes as C files in Debian's node-llhttp.
 SRC    := $(sort $(wildcard $(foreach d,src stages,$d/*.c $d/*/*.c $d/*/*/*.c)))
@@ -40,7 +40,8 @@ RECORDER := $B/tests/tools/power_recorder.so
 
 say = $(if $(filter 1,$V),,@printf '  %-5s %s\n' $(1) $@;)
 
-.PHONY: all check bench asan tsan ubsan install clean help FORCE
+.PHONY: all check bench asan tsan ubsan clean help FORCE install install-bin install-conf install-man install-systemd install-completion \
+        uninstall
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -108,11 +109,52 @@ asan:  ; @$(MAKE) --no-print-directory SAN=address,undefined check
 tsan:  ; @$(MAKE) --no-print-directory SAN=thread check
 ubsan: ; @$(MAKE) --no-print-directory SAN=undefined check
 
-install: $B/darkroomd
-	$(INSTALL) -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(SYSCONFDIR)/darkroom
-	$(INSTALL) -m 755 $B/darkroomd $(DESTDIR)$(PREFIX)/bin/darkroomd
+# @NAME@ in installed files becomes the path of this installation; the units are written for PREFIX=/usr.
+bindir = $(PREFIX)/bin
+mandir = $(PREFIX)/share/man
+unitdir ?= $(if $(filter /usr,$(PREFIX)),/usr/lib,$(PREFIX)/lib)/systemd/system
+completiondir ?= $(PREFIX)/share/bash-completion/completions
+put = sed -e 's|@SYSCONFDIR@|$(SYSCONFDIR)|g' -e 's|/usr/bin/|$(bindir)/|g' -e 's|/etc/darkroom/|$(SYSCONFDIR)/darkroom/|g' $1 > \
+      $(DESTDIR)$2 && chmod 644 $(DESTDIR)$2
+
+$B/man/darkroomd.ini.5: conf/darkroomd.ini.5.in scripts/keys-to-mdoc $B/darkroomd
+	@mkdir -p $(@D)
+	$(call say,MAN)scripts/keys-to-mdoc $B/darkroomd $< > $@
+
+install: install-bin install-conf install-man install-systemd install-completion
+
+install-bin: $(PROGRAMS:%=$B/%)
+	$(INSTALL) -d $(DESTDIR)$(bindir)
+	$(INSTALL) -m 755 $^ $(DESTDIR)$(bindir)
+
+install-conf:
+	$(INSTALL) -d $(DESTDIR)$(SYSCONFDIR)/darkroom
 	test -e $(DESTDIR)$(SYSCONFDIR)/darkroom/darkroomd.ini || \
 	 $(INSTALL) -m 644 conf/darkroomd.ini $(DESTDIR)$(SYSCONFDIR)/darkroom/darkroomd.ini
+
+install-man: $B/man/darkroomd.ini.5
+	$(INSTALL) -d $(DESTDIR)$(mandir)/man1 $(DESTDIR)$(mandir)/man5 $(DESTDIR)$(mandir)/man8
+	$(INSTALL) -m 644 $(TOOLS:%=loadgen/darkroom-%.1) $(DESTDIR)$(mandir)/man1
+	$(call put,$<,$(mandir)/man5/darkroomd.ini.5)
+	$(call put,src/darkroomd.8,$(mandir)/man8/darkroomd.8)
+
+install-systemd:
+	$(INSTALL) -d $(DESTDIR)$(unitdir)
+	$(call put,conf/systemd/darkroomd.service,$(unitdir)/darkroomd.service)
+	$(INSTALL) -m 644 conf/systemd/darkroomd.socket $(DESTDIR)$(unitdir)/darkroomd.socket
+
+# bash looks for a file of the command's name.
+install-completion:
+	$(INSTALL) -d $(DESTDIR)$(completiondir)
+	$(INSTALL) -m 644 scripts/completion.bash $(DESTDIR)$(completiondir)/darkroomd
+	for t in $(TOOLS); do ln -sf darkroomd $(DESTDIR)$(completiondir)/darkroom-$$t; done
+
+# All but the configuration and the store.
+uninstall:
+	rm -f $(PROGRAMS:%=$(DESTDIR)$(bindir)/%) $(TOOLS:%=$(DESTDIR)$(mandir)/man1/darkroom-%.1) \
+	 $(DESTDIR)$(mandir)/man5/darkroomd.ini.5 $(DESTDIR)$(mandir)/man8/darkroomd.8 \
+	 $(DESTDIR)$(unitdir)/darkroomd.service $(DESTDIR)$(unitdir)/darkroomd.socket \
+	 $(DESTDIR)$(completiondir)/darkroomd $(TOOLS:%=$(DESTDIR)$(completiondir)/darkroom-%)
 
 clean:
 	rm -rf build/plain build/debug build/asan build/tsan build/ubsan build/clang-* build/darkroom*
@@ -123,7 +165,10 @@ help:
 	 'make check            build and run the unit tests' \
 	 'make asan|tsan|ubsan  the unit tests under gcc'\''s or clang'\''s sanitizers' \
 	 'make SAN=LIST         build/asan/darkroomd (address,undefined), build/tsan/darkroomd (thread), ...' \
-	 'make install          DESTDIR= PREFIX=/usr/local SYSCONFDIR=; keeps a configuration that is there' \
+	 'make install          programs, man pages, systemd units, bash completion; keeps a configuration that is there;' \
+	 '                      DESTDIR= PREFIX=/usr/local SYSCONFDIR= unitdir= completiondir=; also install-bin, install-conf,' \
+	 '                      install-man, install-systemd, install-completion' \
+	 'make uninstall        removes all of that but the configuration' \
 	 'make clean            remove what was built (a store in build/store stays)' \
 	 '' \
 	 'Variables: CC=gcc|clang (build/clang-* beside gcc'\''s), DEBUG=1 costly assertions, WERROR=1, V=1 show commands,' \

@@ -31,6 +31,7 @@ static const struct conf_choice durability_choices[] = {
 static const struct conf_choice damaged_choices[] = { { "reject", CONF_DAMAGED_REJECT }, { "accept", CONF_DAMAGED_ACCEPT }, { 0 } };
 static const struct conf_choice yes_no[] = { { "yes", CONF_YES }, { "no", CONF_NO }, { 0 } };
 static const struct conf_choice yes_no_auto[] = { { "auto", CONF_DEFAULT }, { "yes", CONF_YES }, { "no", CONF_NO }, { 0 } };
+static const struct conf_choice sandbox_choices[] = { { "auto", CONF_SANDBOX_AUTO }, { "off", CONF_SANDBOX_OFF }, { 0 } };
 static const struct conf_choice chroma_choices[] = { { "420", CONF_CHROMA_420 }, { "444", CONF_CHROMA_444 }, { 0 } };
 static const struct conf_choice kind_choices[] = {
 	{ "auto", 0 }, { "shared", STAGE_SHARED }, { "exclusive", STAGE_EXCLUSIVE }, { "partitioned", STAGE_PARTITIONED }, { 0 }
@@ -75,11 +76,20 @@ static const struct conf_key keys[] = {
 	  .help = "origin of the pages that may use this server from a browser (CORS); nothing: none but its own" },
 	{ KEY(server, "wait_timeout", wait_timeout_ms, CONF_TYPE_MS), .max = MS_PER_HOUR, .fallback = "10s",
 	  .help = "how long GET of a variant, or DELETE, waits for an image in the making before it is answered 503" },
+	{ KEY(server, "drain_delay", drain_delay_ms, CONF_TYPE_MS), .max = MS_PER_HOUR, .fallback = "0", .is_live = true,
+	  .help = "after SIGTERM, for how long connections are accepted and served as before while /readyz says 503,\n"
+	          "so that load balancers notice in time" },
 	{ KEY(server, "drain_timeout", drain_timeout_ms, CONF_TYPE_MS), .max = MS_PER_HOUR, .fallback = "30s", .is_live = true,
-	  .help = "how long work in flight may take to finish after SIGTERM" },
+	  .help = "how long work in flight may take to finish after that" },
 	{ KEY(server, "control", control, CONF_TYPE_SOCKET), .fallback = "auto",
 	  .help = "Unix socket for darkroomd ctl, for root and the daemon's own user only; auto: control.sock in the root;\n"
 	          "nothing: none" },
+	{ KEY(server, "user", user, CONF_TYPE_USER), .fallback = "",
+	  .help = "user to become when started as root, before anything is opened; nothing: root does not start it, anybody\n"
+	          "else stays who he is" },
+	{ KEY(server, "sandbox", sandbox, CONF_TYPE_CHOICE), .choices = sandbox_choices, .fallback = "auto",
+	  .help = "auto: once all is open, have the kernel refuse everything but the store, the configuration's directory and\n"
+	          "the system calls that the work needs, as far as it can; -t and the log say how far" },
 	{ KEY(server, "log_level", log_level, CONF_TYPE_CHOICE), .choices = level_choices, .fallback = "info", .is_live = true,
 	  .help = "messages above this level are not written" },
 
@@ -109,7 +119,8 @@ static const struct conf_key keys[] = {
 	{ KEY(scheduler, "dynamic", dynamic, CONF_TYPE_CHOICE), .choices = yes_no, .fallback = "no", .is_live = true,
 	  .help = "policy seda: whether controllers change sizes of pools and batches while running" },
 	{ KEY(scheduler, "counters", counters, CONF_TYPE_CHOICE), .choices = yes_no, .fallback = "no", .is_live = true,
-	  .help = "whether processor and kernel count cycles, cache misses, page faults and the like for each stage" },
+	  .help = "whether processor and kernel count cycles, cache misses, page faults and the like for each stage;\n"
+	          "with server.sandbox = auto only if it is so at the start" },
 
 	{ KEY(limits, "header_bytes", header_bytes, CONF_TYPE_BYTES), .min = 1024, .max = 1 << 20, .fallback = "16K",
 	  .help = "request line and headers; above: 431, or 414 if the target is that long" },

@@ -27,6 +27,7 @@
 enum conf_respond_after { CONF_RESPOND_STORE = 1, CONF_RESPOND_DECODE };
 enum conf_durability { CONF_DURABILITY_NONE = 1, CONF_DURABILITY_PROCESS, CONF_DURABILITY_POWER };
 enum conf_damaged { CONF_DAMAGED_REJECT = 1, CONF_DAMAGED_ACCEPT };
+enum conf_sandbox { CONF_SANDBOX_AUTO = 1, CONF_SANDBOX_OFF };
 enum conf_idle { CONF_IDLE_WAKE = 1, CONF_IDLE_BACKOFF };
 enum conf_discipline { CONF_DISCIPLINE_AUTO = 0, CONF_DISCIPLINE_FCFS, CONF_DISCIPLINE_LCFS, CONF_DISCIPLINE_SRPT };
 enum conf_tristate { CONF_DEFAULT = 0, CONF_NO, CONF_YES };
@@ -61,8 +62,10 @@ struct conf {
 		uint64_t damaged;       /* enum conf_damaged */
 		char allow_origin[CONF_TEXT_MAX]; /* "": no CORS headers */
 		uint64_t wait_timeout_ms;
-		uint64_t drain_timeout_ms;
+		uint64_t drain_delay_ms, drain_timeout_ms;
 		char control[CONF_SOCKET_MAX]; /* "auto", an absolute path, or "" for none */
+		char user[CONF_NAME_MAX]; /* "": whoever we are, except root */
+		uint64_t sandbox;   /* enum conf_sandbox */
 		uint64_t log_level; /* enum log_level */
 	} server;
 	struct {
@@ -115,6 +118,9 @@ unsigned conf_take_live(struct conf *conf, const struct conf *next, struct text 
 
 /* Appends the policy and every other live key that is not at its default, on one line. Main thread. */
 void conf_print_live(const struct conf *conf, struct text *to);
+
+/* Appends all of it as an INI file that gives it back: -T. 0, -ENOMEM, or -EILSEQ if a value cannot be written so. Any thread. */
+int conf_dump(const struct conf *conf, struct text *to);
 
 /* "FILE:LINE" of a key, "-o TEXT" or "default", for messages of those who check values further (the
  * planner checks operations). Writes into out. */

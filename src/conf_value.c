@@ -55,7 +55,7 @@ static uint64_t base_of(enum conf_type type)
 
 static bool is_text(enum conf_type type)
 {
-	return type <= CONF_TYPE_SOCKET;
+	return type <= CONF_TYPE_SOCKET; /* the last of them */
 }
 
 /* ---- back to text ---- */
@@ -132,6 +132,9 @@ void conf_value_describe(const struct conf_key *key, struct text *to)
 	case CONF_TYPE_POLICY:
 		policy_list(policies, sizeof policies);
 		text_printf(to, "one of %s", policies);
+		break;
+	case CONF_TYPE_USER:
+		text_printf(to, "a user's name of at most %zu bytes, or nothing", key->size - 1);
 		break;
 	case CONF_TYPE_SOCKET:
 		text_printf(to, "auto, an absolute path of at most %zu bytes, or nothing", key->size - 1);
@@ -277,6 +280,8 @@ static bool is_text_good(const struct conf_key *key, const char *value)
 		return is_origin(value);
 	case CONF_TYPE_POLICY:
 		return policy_is_known(value);
+	case CONF_TYPE_USER:
+		return *value != '-' && !value[strspn(value, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")];
 	case CONF_TYPE_SOCKET:
 		return !*value || *value == '/' || strcmp(value, "auto") == 0;
 	default:

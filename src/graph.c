@@ -389,6 +389,25 @@ int graph_tick(struct graph *g)
 	return -1;
 }
 
+/* ---- watching ------------------------------------------------------------------------------------- */
+
+bool graph_is_alive(struct graph *g, uint64_t now_ns, uint64_t limit_ns)
+{
+	for (unsigned i = 1; i < GRAPH_GROUP_COUNT; i++) {
+		struct group *grp = &g->group[i];
+		unsigned count = group_worker_count(grp);
+
+		for (unsigned k = 0; k < count; k++) {
+			if (!worker_is_stuck(&grp->workers[k], now_ns, limit_ns))
+				continue;
+			log_error("worker %s/%u is stuck in one piece of work for %.1f s", grp->name, k,
+			          (double)(now_ns - grp->workers[k].seen_ns) / (double)NS_PER_S);
+			return false;
+		}
+	}
+	return true;
+}
+
 /* ---- starting and stopping ------------------------------------------------------------------------ */
 
 int graph_start(struct graph *g)

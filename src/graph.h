@@ -63,6 +63,12 @@ int graph_switch(struct graph *g, const struct conf *conf);
  */
 int graph_tick(struct graph *g);
 
+/*
+ * Whether all threads that may not block get on with their work, or sleep for want of it: false, and logged, once one of them
+ * is in the same step of it for longer than limit_ns. To be asked several times within limit_ns. Main thread.
+ */
+bool graph_is_alive(struct graph *g, uint64_t now_ns, uint64_t limit_ns);
+
 /* Starts all workers and returns when every worker_init is through. 0 or -errno, reason logged (workers
  * already started are stopped). Main thread. */
 int graph_start(struct graph *g);

@@ -19,6 +19,7 @@
 #include "../stages/plan.h"
 #include "../stages/server.h"
 #include "../stages/stages.h"
+#include "../stages/versions.h"
 #include "clock.h"
 #include "conf.h"
 #include "counters.h"
@@ -27,11 +28,16 @@
 #include "graph.h"
 #include "log.h"
 #include "mem/pool.h"
+#include "notify.h"
 #include "options.h"
 #include "reload.h"
+#include "sandbox.h"
 #include "text.h"
 
-#define DRAIN_POLL_MS 5 /* how often a drain looks whether it is over */
+#define DRAIN_POLL_MS 5       /* how often a drain looks whether it is over */
+#define DRAIN_SLACK_MS 5000   /* beyond its limits, for the service manager */
+#define STATUS_MS 5000        /* how often the service manager is told what is new */
+#define WATCHDOG_PART 4       /* how often it hears from us within the time that it gives */
 
 /* ---- configuration -------------------------------------------------------------------------------- */
 
@@ -70,11 +76,14 @@ static int configure_again(const struct options *o, struct conf *conf, struct te
 
 /* ---- signals and commands ------------------------------------------------------------------------- */
 
-/* What the main thread listens to while the others work. */
+/* What the main thread listens to while the others work, and what it says of them. */
 struct ear {
 	int signal_fd;
 	struct ctl_socket ctl;
 	struct reload reload;
+	struct server *server;
+	uint64_t tick_ns;  /* when the service manager is to hear from us again */
+	char status[256];  /* what it heard last */
 };
 
 /* SIGTERM, SIGINT and SIGHUP come through a descriptor; no thread is ever interrupted by them. */
@@ -106,13 +115,54 @@ static void on_hangup(struct reload *reload)
 	text_fini(&said);
 }
 
+static void describe(const struct ear *ear, char *to, size_t size)
+{
+	const struct server *s = ear->server;
+	uint64_t used, kept;
+
+	pool_usage(&used, &kept);
+	snprintf(to, size, "%s%s: %" PRIu64 " images in flight, %" PRIu64 " connections, policy %s, memory %" PRIu64 " of %" PRIu64 " MiB",
+	         ear->reload.has_failed ? "the last reload failed; " : "",
+	         !atomic_load(&s->is_ready) ? "starting" : atomic_load(&s->is_ending) ? "ending" : "serving",
+	         atomic_load(&s->images_in_flight), atomic_load(&s->connections), ear->reload.conf.scheduler.policy,
+	         (used + kept) >> 20, s->conf->limits.memory_budget >> 20);
+}
+
+/* Tells the service manager what is new, and that the workers get on; in how many ms to call again, or -1. */
+static int tick(struct ear *ear)
+{
+	uint64_t now = clock_ns(), watchdog_ns = notify_watchdog_ns(), period = STATUS_MS * NS_PER_MS;
+	char status[sizeof ear->status];
+
+	if (!notify_is_on())
+		return -1;
+	if (now >= ear->tick_ns) {
+		if (watchdog_ns && graph_is_alive(ear->server->graph, now, watchdog_ns))
+			notify_send("WATCHDOG=1");
+		describe(ear, status, sizeof status);
+		if (strcmp(status, ear->status) != 0)
+			notify_send("STATUS=%s", status);
+		memcpy(ear->status, status, sizeof status);
+		if (watchdog_ns && watchdog_ns / WATCHDOG_PART < period)
+			period = watchdog_ns / WATCHDOG_PART;
+		ear->tick_ns = now + period;
+	}
+	return (int)((ear->tick_ns - now) / NS_PER_MS) + 1;
+}
+
+/* The earlier of two timeouts of poll(2). */
+static int earlier(int a_ms, int b_ms)
+{
+	return a_ms < 0 || (b_ms >= 0 && b_ms < a_ms) ? b_ms : a_ms;
+}
+
 /* Waits for up to timeout_ms (-1: for ever) and serves what comes; the number of SIGTERM or SIGINT, or 0. */
 static int wait_for_end(struct ear *ear, int timeout_ms)
 {
 	struct pollfd p[] = { { .fd = ear->signal_fd, .events = POLLIN }, { .fd = ear->ctl.fd, .events = POLLIN } };
 	struct signalfd_siginfo info;
 
-	if (poll(p, COUNT_OF(p), timeout_ms) <= 0)
+	if (poll(p, COUNT_OF(p), earlier(timeout_ms, tick(ear))) <= 0)
 		return 0;
 	if (p[1].revents)
 		ctl_socket_serve(&ear->ctl, &ear->reload);
@@ -126,6 +176,32 @@ static int wait_for_end(struct ear *ear, int timeout_ms)
 
 /* ---- drain ---------------------------------------------------------------------------------------- */
 
+static void wait_or_die(struct ear *ear, int timeout_ms)
+{
+	if (!wait_for_end(ear, timeout_ms))
+		return;
+	log_warning("second signal: ending at once");
+	ctl_socket_close(&ear->ctl);
+	_exit(1);
+}
+
+/* Says that the end is near, and serves on for drain_delay. */
+static void announce_end(struct server *s, struct ear *ear, int signal_number)
+{
+	const struct conf *conf = &ear->reload.conf;
+	uint64_t now = clock_ns(), until = now + conf->server.drain_delay_ms * NS_PER_MS;
+
+	atomic_store(&s->is_ending, true);
+	notify_send("STOPPING=1\nEXTEND_TIMEOUT_USEC=%" PRIu64,
+	            (conf->server.drain_delay_ms + conf->server.drain_timeout_ms + DRAIN_SLACK_MS) * 1000);
+	ear->tick_ns = now; /* the status is another one */
+	if (until > now)
+		log_notice("%s: /readyz says no, and all else is served for %" PRIu64 " ms (drain_delay)", strsignal(signal_number),
+		           conf->server.drain_delay_ms);
+	for (; now < until; now = clock_ns())
+		wait_or_die(ear, earlier(graph_tick(s->graph), (int)((until - now) / NS_PER_MS) + 1));
+}
+
 /* Stops accepting and waits for what is in flight. True if all of it was finished in time. */
 static bool drain(struct server *s, struct ear *ear, int signal_number)
 {
@@ -136,12 +212,8 @@ static bool drain(struct server *s, struct ear *ear, int signal_number)
 	atomic_store(&s->is_draining, true);
 	recovery_stop(&s->recovery);
 	stage_wake_all(graph_stage(s->graph, STAGE_ACCEPT_READ));
-	while (atomic_load(&s->images_in_flight) || atomic_load(&s->connections)) {
-		if (wait_for_end(ear, DRAIN_POLL_MS)) {
-			log_warning("second signal: ending at once");
-			ctl_socket_close(&ear->ctl);
-			_exit(1);
-		}
+	while (server_is_busy(s)) {
+		wait_or_die(ear, DRAIN_POLL_MS);
 		if (clock_ns() > until)
 			return false;
 	}
@@ -175,6 +247,8 @@ static int serve(struct server *s, struct ear *ear)
 		return EXIT_FAILURE;
 	}
 	atomic_store(&s->is_ready, true);
+	describe(ear, ear->status, sizeof ear->status);
+	notify_send("READY=1\nSTATUS=%s", ear->status);
 	log_notice("darkroomd %s ready on %s (policy %s, store %s)", darkroom_version, s->url, s->conf->scheduler.policy,
 	           s->conf->server.root);
 	int signal_number;
@@ -182,6 +256,7 @@ static int serve(struct server *s, struct ear *ear)
 	do
 		signal_number = wait_for_end(ear, graph_tick(s->graph));
 	while (!signal_number);
+	announce_end(s, ear, signal_number);
 	if (!drain(s, ear, signal_number)) {
 		log_error("drain_timeout is over: %" PRIu64 " images and %" PRIu64 " connections are given up",
 		          atomic_load(&s->images_in_flight), atomic_load(&s->connections));
@@ -201,21 +276,61 @@ static int run_daemon(const struct options *o, const struct conf *conf, const st
 	int status = EXIT_FAILURE;
 
 	reload_log_level(o, conf);
+	if (sandbox_become_user(conf))
+		return EX_CONFIG;
 	pool_setup_malloc();
 	raise_descriptor_limit(conf);
+	notify_open();
 	ear.signal_fd = signals_open();
 	if (ear.signal_fd < 0)
 		return EXIT_FAILURE;
 	if (server_init(&server, conf, plan) == 0) {
+		ear.server = &server;
 		ear.reload = (struct reload){ .options = o, .load = configure_again, .graph = server.graph, .conf = *conf };
-		if (ctl_socket_open(&ear.ctl, conf) == 0)
+		if (ctl_socket_open(&ear.ctl, conf) == 0 && sandbox_enter(conf, o->config_path) == 0)
 			status = serve(&server, &ear);
 		ctl_socket_close(&ear.ctl);
 		server_fini(&server);
 		pool_fini();
 	}
 	close(ear.signal_fd);
+	notify_close();
 	return status;
+}
+
+/* What -T prints. The exit status. */
+static int dump(const struct conf *conf)
+{
+	struct text text;
+
+	text_init_growable(&text, 1 << 20);
+	int err = conf_dump(conf, &text);
+
+	if (err)
+		fprintf(stderr, "darkroomd: the configuration cannot be written as an INI file: %s\n",
+		        err == -EILSEQ ? "a value has both kinds of quotation marks" : strerror(-err));
+	else
+		fputs(text.data, stdout);
+	text_fini(&text);
+	return err ? EXIT_FAILURE : options_finish_output();
+}
+
+static void say_valid(const struct options *o, const struct conf *conf)
+{
+	char data[256];
+	struct text sandbox;
+
+	text_init(&sandbox, data, sizeof data);
+	sandbox_describe(conf, &sandbox);
+	fprintf(stderr, "%s: the configuration is valid\n%s\n", o->config_path ? o->config_path : "built-in values", data);
+}
+
+static int print_version(const struct options *o)
+{
+	printf("darkroomd %s\n", darkroom_version);
+	if (o->verbose || o->version > 1)
+		versions_print(stdout);
+	return options_finish_output();
 }
 
 static int run(const struct options *o)
@@ -231,9 +346,11 @@ static int run(const struct options *o)
 	text_fini(&errors);
 	if (err)
 		return EX_CONFIG;
+	if (o->dump)
+		return dump(&conf);
 	if (o->check_only) {
 		if (!o->quiet)
-			fprintf(stderr, "%s: the configuration is valid\n", o->config_path ? o->config_path : "built-in values");
+			say_valid(o, &conf);
 		return EXIT_SUCCESS;
 	}
 	return o->command ? ctl_run(&conf, o->command, o->command_length) : run_daemon(o, &conf, &plan);
@@ -245,7 +362,7 @@ int main(int argc, char **argv)
 	int status = options_parse(&options, argc, argv);
 
 	if (status < 0)
-		status = run(&options);
+		status = options.version ? print_version(&options) : run(&options);
 	options_fini(&options);
 	return status;
 }

@@ -24,15 +24,16 @@ const char *const darkroom_version = DARKROOM_VERSION;
 
 static const struct option long_options[] = {
 	{ "config", required_argument, NULL, 'c' }, { "check", no_argument, NULL, 't' },
-	{ "quiet", no_argument, NULL, 'q' },        { "override", required_argument, NULL, 'o' },
+	{ "dump", no_argument, NULL, 'T' },         { "override", required_argument, NULL, 'o' },
+	{ "quiet", no_argument, NULL, 'q' },        { "verbose", no_argument, NULL, 'v' },
 	{ "keys", no_argument, NULL, 'K' },         { "help", no_argument, NULL, 'h' },
 	{ "version", no_argument, NULL, 'V' },      { NULL, 0, NULL, 0 }
 };
 
 static const char help_text[] =
-	"usage: darkroomd [-t] [-q] [-c FILE] [-o SECTION.KEY=VALUE]...\n"
+	"usage: darkroomd [-t | -T] [-q] [-c FILE] [-o SECTION.KEY=VALUE]...\n"
 	"       darkroomd [-c FILE] [-o SECTION.KEY=VALUE]... ctl COMMAND\n"
-	"       darkroomd --keys | --help | --version\n"
+	"       darkroomd --keys | --help | --version [-v]\n"
 	"\n"
 	"An HTTP daemon that turns every uploaded JPEG into scaled, blurred and re-encoded variants and stores them.\n"
 	"It stays in the foreground and logs to standard error.\n"
@@ -41,10 +42,12 @@ static const char help_text[] =
 	"  -o, --override SECTION.KEY=VALUE\n"
 	"                          set a key, whatever the file says; may be given several times\n"
 	"  -t, --check             check the configuration, say what is wrong with it, and end\n"
+	"  -T, --dump              the same, and print all that is in force, as an INI file\n"
 	"  -q, --quiet             nothing but warnings and errors\n"
 	"  -K, --keys              print every configuration key with its default and meaning, as an INI file\n"
 	"  -h, --help              print this\n"
 	"  -V, --version           print the version\n"
+	"  -v, --verbose           with -V: also compiler and libraries; so does -VV\n"
 	"\n"
 	"For example:\n"
 	"  darkroomd -o server.root=/tmp/store -o server.listen=127.0.0.1:8080\n"
@@ -74,8 +77,7 @@ static int usage(void)
 	return EXIT_USAGE;
 }
 
-/* What was printed on standard output must have got there. */
-static int finish_output(void)
+int options_finish_output(void)
 {
 	if (fflush(stdout) == 0 && !ferror(stdout))
 		return 0;
@@ -96,18 +98,24 @@ static int take_option(struct options *o, int option)
 	case 't':
 		o->check_only = true;
 		return -1;
+	case 'T':
+		o->check_only = o->dump = true;
+		return -1;
+	case 'v':
+		o->verbose = true;
+		return -1;
+	case 'V':
+		o->version++;
+		return -1;
 	case 'q':
 		o->quiet = true;
 		return -1;
 	case 'K':
 		conf_print_keys(stdout);
-		return finish_output();
+		return options_finish_output();
 	case 'h':
 		print_help();
-		return finish_output();
-	case 'V':
-		printf("darkroomd %s\n", darkroom_version);
-		return finish_output();
+		return options_finish_output();
 	default:
 		return usage(); /* getopt has said what is wrong */
 	}
@@ -142,7 +150,7 @@ int options_parse(struct options *o, int argc, char **argv)
 		return EXIT_FAILURE;
 	}
 	optind = 0; /* start anew, even after an earlier call */
-	while (status < 0 && (option = getopt_long(argc, argv, "c:o:tqKhV", long_options, NULL)) != -1)
+	while (status < 0 && (option = getopt_long(argc, argv, "c:o:tTqvKhV", long_options, NULL)) != -1)
 		status = take_option(o, option);
 	return status < 0 ? take_words(o, argv + optind, (size_t)(argc - optind)) : status;
 }

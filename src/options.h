@@ -15,15 +15,21 @@ struct options {
 	size_t override_count;
 	char *const *command;         /* ctl: the words after it, argv's own; NULL: the daemon itself */
 	size_t command_length;
+	unsigned version; /* -V: how often */
+	bool verbose;     /* -v: with -V, of what the program is made, too */
 	bool check_only; /* -t: check the configuration and end */
+	bool dump;       /* -T: the same, and print what it comes to */
 	bool quiet;      /* -q: -t says nothing if all is well; else only warnings and errors are logged */
 };
+
+/* What was printed on standard output must have got there: 0, or the exit status. */
+int options_finish_output(void);
 
 /* The version as in --version, without the program's name. */
 extern const char *const darkroom_version;
 
 /*
- * Fills *o, or does what --help, --version and --keys ask for. Returns -1 if the program shall go on, else its
+ * Fills *o, or does what --help and --keys ask for. Returns -1 if the program shall go on, else its
  * exit status: 0 after those, 2 after wrong usage, which is explained on standard error. options_fini() in any case.
  */
 int options_parse(struct options *o, int argc, char **argv);

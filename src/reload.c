@@ -2,11 +2,14 @@
 #include "reload.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdarg.h>
 #include <string.h>
 
+#include "clock.h"
 #include "graph.h"
 #include "log.h"
+#include "notify.h"
 #include "options.h"
 #include "text.h"
 
@@ -75,11 +78,22 @@ static int apply(struct reload *r, const struct conf *next, struct text *others,
 	return 0;
 }
 
+/* The manager's protocol knows no failure: it is told in the status. */
+static void notify_result(const struct reload *r, const char *errors)
+{
+	if (r->has_failed)
+		notify_send("READY=1\nSTATUS=reload failed, all stays as it was: %.*s", (int)strcspn(errors, "\n"), errors);
+	else
+		notify_send("READY=1\nSTATUS=reloaded");
+}
+
 int reload_file(struct reload *r, struct text *said)
 {
 	struct text errors, others;
 	struct conf next;
 
+	/* In one datagram: systemd 253 and later tell by the time which reload is meant. */
+	notify_send("RELOADING=1\nMONOTONIC_USEC=%" PRIu64 "\nSTATUS=reading the configuration again", clock_ns() / 1000);
 	text_init_growable(&errors, SAID_MAX);
 	text_init_growable(&others, SAID_MAX);
 	int err = r->load(r->options, &next, &errors);
@@ -94,6 +108,8 @@ int reload_file(struct reload *r, struct text *said)
 		say_lines(said, LOG_LEVEL_WARNING, others.data, " needs a restart: it stays as it was");
 		say_in_force(r, said);
 	}
+	r->has_failed = err != 0;
+	notify_result(r, errors.data);
 	text_fini(&others);
 	text_fini(&errors);
 	return err;

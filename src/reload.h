@@ -20,6 +20,7 @@ struct reload {
 	int (*load)(const struct options *options, struct conf *conf, struct text *errors);
 	struct graph *graph; /* borrowed */
 	struct conf conf;    /* in force */
+	bool has_failed;     /* the file was wrong when it was read last */
 };
 
 /*

@@ -57,7 +57,8 @@ void *visit_app(struct visit *v);             /* what graph_new() was given: the
 unsigned visit_instance(const struct visit *v); /* index of the worker among those of the stage, from 0 */
 
 /* True when the event in hand has taken longer than the stage's cutoff: a handler that can go on later does so by
- * visit_yield(). Costs a look at the clock if a cutoff is set. */
+ * visit_yield(). Costs a look at the clock if a cutoff is set. Also tells the watchdog that the work goes on, so that long
+ * pieces of work ask every few ms, whether they can yield or not. */
 bool visit_should_yield(const struct visit *v);
 
 /* The event, half done, goes back to this stage's queue and comes again at a later visit; owns it. */

@@ -33,6 +33,7 @@ static void charge(struct visit *v, struct timing *timing)
 
 	v->mark_ns = now;
 	v->service_ns += spent;
+	counter_add(&v->worker->progress, 1);
 	if (timing)
 		atomic_fetch_add_explicit(&timing->service_ns[v->stage->index], spent, memory_order_relaxed);
 }
@@ -198,6 +199,7 @@ bool visit_should_yield(const struct visit *v)
 {
 	uint64_t cutoff_ns = rule_of(v->worker, v->stage)->cutoff_ns;
 
+	counter_add(&v->worker->progress, 1); /* a long piece of work asks every now and then: it is not stuck */
 	return cutoff_ns && !v->is_direct && clock_ns() - v->mark_ns >= cutoff_ns;
 }
 

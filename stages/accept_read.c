@@ -29,7 +29,7 @@
 static bool does_listen(const struct port *p, unsigned i)
 {
 	if (p->mode == PORT_OWN)
-		return i == p->instance;
+		return i == p->instance || p->server->is_activated;
 	return p->is_draining || (p->mode == PORT_ONE_EACH && !p->conns);
 }
 
@@ -205,7 +205,8 @@ static void drain(struct port *p)
 
 	p->is_draining = true;
 	stop_listening(p);
-	for (unsigned i = 0; i < p->server->listen_count; i++) {
+	/* What waits in the queues of the manager's sockets is for the next process, and they must live on. */
+	for (unsigned i = 0; i < p->server->listen_count && !p->server->is_activated; i++) {
 		if (!does_listen(p, i))
 			continue;
 		/* Who has come before now is served. */
@@ -214,6 +215,8 @@ static void drain(struct port *p)
 		/* Else the kernel would go on to accept on our behalf. */
 		shutdown(p->listener[i].fd, SHUT_RDWR);
 	}
+	/* Release: with the connections that it has accepted. */
+	atomic_fetch_add_explicit(&p->server->ports_closed, 1, memory_order_release);
 	for (struct conn *c = p->conns; c; c = next) {
 		next = c->next;
 		visit_enter(p->visit);
@@ -284,6 +287,7 @@ static int accept_read_init(struct visit *v, void *scratch)
 		accept_read_fini(v, scratch);
 		return err;
 	}
+	atomic_fetch_add_explicit(&p->server->ports, 1, memory_order_relaxed); /* published with the worker */
 	return 0;
 }
 

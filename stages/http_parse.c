@@ -49,15 +49,11 @@ static bool accepts_type(struct conn *c)
 	return false;
 }
 
-/* POST /images. */
+/* POST /images. Also during a drain: who was accepted has a right to an answer, and gets no other one after it. */
 static enum conn_state decide_upload(struct server *s, struct conn *c)
 {
 	const struct request *r = &c->request;
 
-	if (atomic_load_explicit(&s->is_draining, memory_order_relaxed)) { /* the flag alone */
-		problem_set(&c->problem, 503, "draining", "the server is shutting down and takes no more images");
-		return CONN_REFUSE;
-	}
 	if (!accepts_type(c))
 		return CONN_REFUSE;
 	if (r->is_chunked) {

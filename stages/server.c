@@ -13,6 +13,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "../src/activation.h"
+#include "../src/check.h"
 #include "../src/clock.h"
 #include "../src/graph.h"
 #include "../src/log.h"
@@ -104,7 +106,8 @@ static void close_listeners(struct server *s)
 	s->listen_count = 0;
 }
 
-static int listen_all(struct server *s)
+/* Listens as the configuration says. 0 or -errno, logged. */
+static int listen_as_told(struct server *s)
 {
 	char host[CONF_TEXT_MAX], port[CONF_TEXT_MAX];
 	const struct addrinfo hints = { .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM,
@@ -127,13 +130,27 @@ static int listen_all(struct server *s)
 	if (err) {
 		log_error("server.listen = %s: %s", s->conf->server.listen, strerror(-err));
 		close_listeners(s);
-		return err;
 	}
-	socklen_t length = sizeof address;
+	return err;
+}
 
-	if (getsockname(s->listen_fd[0], (struct sockaddr *)&address, &length) == 0)
+static int listen_all(struct server *s)
+{
+	struct sockaddr_storage address = { 0 };
+	socklen_t length = sizeof address;
+	int passed = activation_take(s->listen_fd, COUNT_OF(s->listen_fd));
+	int err = passed < 0 ? passed : 0;
+
+	if (passed > 0) {
+		log_notice("serving the service manager's sockets (%d); server.listen is not used", passed);
+		s->listen_count = (unsigned)passed;
+		s->is_activated = true;
+	} else if (!err) {
+		err = listen_as_told(s);
+	}
+	if (!err && getsockname(s->listen_fd[0], (struct sockaddr *)&address, &length) == 0)
 		url_of(&address, s->url, sizeof s->url);
-	return 0;
+	return err;
 }
 
 /* ---- life ----------------------------------------------------------------------------------------- */
@@ -195,6 +212,14 @@ void server_fini(struct server *s)
 	budget_fini(&s->budget);
 	registry_fini(&s->registry);
 	store_close(&s->store);
+}
+
+bool server_is_busy(const struct server *s)
+{
+	/* Acquire, and in this order: what a port accepted before it closed is among the connections. */
+	if (atomic_load_explicit(&s->ports_closed, memory_order_acquire) < atomic_load_explicit(&s->ports, memory_order_acquire))
+		return true;
+	return atomic_load(&s->connections) || atomic_load(&s->images_in_flight);
 }
 
 /* ---- the report ----------------------------------------------------------------------------------- */

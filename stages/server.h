@@ -29,8 +29,10 @@ struct server {
 	struct budget budget;     /* locked inside */
 	struct recovery recovery; /* locked inside */
 	struct registry registry; /* locked inside: images in the making, by id; images per client */
-	int listen_fd[CONF_THREADS_MAX]; /* one SO_REUSEPORT listener per port; owned by server */
+	int listen_fd[CONF_THREADS_MAX]; /* owned by server: one SO_REUSEPORT listener per port; or, if is_activated, the service
+	                                  * manager's, which all ports accept from, and which others go on with after us */
 	unsigned listen_count;
+	bool is_activated;
 	char url[CONF_TEXT_MAX]; /* of the first listener, with the port that it got */
 	uint64_t start_ns;
 	unsigned leftovers_cleared; /* unfinished and removed images that were found at the start */
@@ -38,6 +40,8 @@ struct server {
 	alignas(CACHE_LINE) _Atomic bool is_draining; /* stop accepting, answer with Connection: close; set once,
 	                                               * then stage_wake_all(accept_read) */
 	_Atomic bool is_ready;
+	_Atomic bool is_ending; /* the end has been asked for: /readyz says so, all else goes on until is_draining */
+	_Atomic unsigned ports, ports_closed; /* that there are; that have taken notice of is_draining, and accept no more */
 	alignas(CACHE_LINE) _Atomic uint64_t images_in_flight;
 	_Atomic uint64_t connections; /* open now */
 	/* totals since start, for /stats */
@@ -54,6 +58,9 @@ int server_init(struct server *s, const struct conf *conf, const struct plan *pl
 
 /* After graph_stop(), with no image in flight. Main thread. */
 void server_fini(struct server *s);
+
+/* During a drain: whether there is anything left to wait for. Any thread. */
+bool server_is_busy(const struct server *s);
 
 /* Appends the whole document of GET /stats. Any thread. */
 void server_stats_json(struct server *s, struct text *to);

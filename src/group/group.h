@@ -74,10 +74,13 @@ struct worker {
 	alignas(CACHE_LINE) _Atomic(const struct schedule *) schedule; /* adopted: what it says is done */
 	struct worker_counters counters;
 	struct stage_counters stage[STAGE_COUNT_MAX];
+	_Atomic uint64_t progress; /* changes with every step of its work, and with every look for some */
 	struct counters_thread counting;
 	struct counters_total counted[STAGE_COUNT_MAX];
 	/* the owner pushes and pops, others may steal */
 	struct deque stack[STAGE_COUNT_MAX];
+	/* main thread only: progress.c */
+	uint64_t seen_progress, seen_ns;
 };
 
 struct group {
@@ -192,6 +195,10 @@ bool central_visit(struct worker *w, bool *had_token);
 
 /* group/poll.c: the body of a worker's thread, from its first visit until the group stops. */
 void worker_run(struct worker *w);
+
+/* group/progress.c: the worker, if it is one that may not block, is in one step of its work for longer than limit_ns, as far as
+ * the calls for it tell: for that long it was awake at all of them, and its progress the same. Main thread. */
+bool worker_is_stuck(struct worker *w, uint64_t now_ns, uint64_t limit_ns);
 
 /* group/rates.c: takes the rates of the visit set anew if the interval is over. */
 void rates_refresh(struct worker *w, uint64_t now_ns);

@@ -37,6 +37,7 @@ static bool search(struct worker *w)
 	uint64_t until = spin_ns ? clock_ns() + spin_ns : 0;
 
 	counter_add(&w->counters.spins, 1);
+	counter_add(&w->progress, 1);
 	do {
 		for (int i = 0; i < 32; i++) {
 			if (idle_sees_work(w))
@@ -63,6 +64,7 @@ static unsigned block(struct worker *w, int timeout_ms)
 
 	w->was_woken = false;
 	counter_add(&w->counters.sleeps, 1);
+	counter_add(&w->progress, 1);
 	if (w->group->source) {
 		served = visit_source(w, true);
 	} else {

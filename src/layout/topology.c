@@ -2,18 +2,50 @@
 #include "topology.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <hwloc.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "../log.h"
 
 struct topology {
 	hwloc_topology_t hwloc;
 	unsigned core_count;
+	int quota_fd; /* our cgroup's cpu.max; -1: there is none */
 };
+
+/* Path of our cgroup's cpu.max (cgroup v2): the line "0::PATH" of /proc/self/cgroup. */
+static bool quota_path(char *path, size_t size)
+{
+	FILE *f = fopen("/proc/self/cgroup", "re");
+	char line[4096];
+	bool found = false;
+
+	if (!f)
+		return false;
+	while (!found && fgets(line, sizeof line, f)) {
+		if (strncmp(line, "0::", 3) != 0)
+			continue;
+		line[strcspn(line, "\n")] = '\0';
+		const char *group = strcmp(line + 3, "/") == 0 ? "" : line + 3;
+		int n = snprintf(path, size, "/sys/fs/cgroup%s/cpu.max", group);
+		found = n > 0 && (size_t)n < size;
+	}
+	fclose(f);
+	return found;
+}
+
+/* Kept open: the quota may change, and later the sandbox would not let us open it. -1: there is none. */
+static int open_quota(void)
+{
+	char path[4200];
+
+	return quota_path(path, sizeof path) ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+}
 
 int topology_new(struct topology **out)
 {
@@ -42,6 +74,7 @@ int topology_new(struct topology **out)
 	if (cores <= 0)
 		cores = hwloc_get_nbobjs_by_type(t->hwloc, HWLOC_OBJ_PU);
 	t->core_count = cores > 0 ? (unsigned)cores : 1;
+	t->quota_fd = open_quota();
 	*out = t;
 	return 0;
 }
@@ -51,6 +84,8 @@ void topology_free(struct topology *t)
 	if (!t)
 		return;
 	hwloc_topology_destroy(t->hwloc);
+	if (t->quota_fd >= 0)
+		close(t->quota_fd);
 	free(t);
 }
 
@@ -59,43 +94,18 @@ unsigned topology_core_count(const struct topology *t)
 	return t->core_count;
 }
 
-/* Path of our cgroup's cpu.max (cgroup v2): the line "0::PATH" of /proc/self/cgroup. */
-static bool quota_path(char *path, size_t size)
-{
-	FILE *f = fopen("/proc/self/cgroup", "re");
-	char line[4096];
-	bool found = false;
-
-	if (!f)
-		return false;
-	while (!found && fgets(line, sizeof line, f)) {
-		if (strncmp(line, "0::", 3) != 0)
-			continue;
-		line[strcspn(line, "\n")] = '\0';
-		const char *group = strcmp(line + 3, "/") == 0 ? "" : line + 3;
-		int n = snprintf(path, size, "/sys/fs/cgroup%s/cpu.max", group);
-		found = n > 0 && (size_t)n < size;
-	}
-	fclose(f);
-	return found;
-}
-
 unsigned topology_cpu_quota(const struct topology *t)
 {
-	char path[4200];
+	char text[64];
 	unsigned long long quota_us, period_us;
+	ssize_t length = t->quota_fd < 0 ? -1 : pread(t->quota_fd, text, sizeof text - 1, 0);
 
 	/* An absent or unreadable file is no quota. */
-	if (!quota_path(path, sizeof path))
+	if (length <= 0)
 		return t->core_count;
-	FILE *f = fopen(path, "re");
-
-	if (!f)
-		return t->core_count;
-	int n = fscanf(f, "%llu %llu", &quota_us, &period_us); /* "max 100000": no number, no quota */
-
-	fclose(f);
-	if (n != 2 || period_us == 0)
+	text[length] = '\0';
+	/* "max 100000": no number, no quota */
+	if (sscanf(text, "%llu %llu", &quota_us, &period_us) != 2 || period_us == 0)
 		return t->core_count;
 	unsigned long long cores = (quota_us + period_us - 1) / period_us;
 

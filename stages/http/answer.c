@@ -201,7 +201,7 @@ static enum conn_step answer_text(struct conn *c, const char *text)
 
 static enum conn_step answer_ready(struct conn *c)
 {
-	if (is_draining(c))
+	if (atomic_load_explicit(&c->port->server->is_ending, memory_order_relaxed)) /* the flag alone */
 		problem_set(&c->problem, 503, "draining", "requests that have begun are finished");
 	else if (!atomic_load_explicit(&c->port->server->is_ready, memory_order_relaxed)) /* the flag alone */
 		problem_set(&c->problem, 503, "starting", "not all threads are there yet");

@@ -19,7 +19,7 @@ struct visit;
 
 /* Which listeners a port takes connections from; policies and thread counts may change it at any time. */
 enum port_mode {
-	PORT_OWN,      /* its own: the kernel spreads connections over the ports */
+	PORT_OWN,      /* its own: the kernel spreads connections over the ports; or all, if they are the service manager's */
 	PORT_ONE_EACH, /* thread-per-connection: from all, but only while it has no connection */
 	PORT_RETIRED   /* none */
 };

@@ -64,10 +64,22 @@ def overrides(*settings):
     return [word for setting in settings for word in ("-o", setting)]
 
 
+def activated(words, sockets, names):
+    """The command line that gives the sockets to the command as a service manager does: from descriptor 3 on."""
+    script = "export LISTEN_PID=$$; exec \"$@\" " + " ".join(f"{3 + i}<&{s.fileno()}" for i, s in enumerate(sockets))
+    return ["env", f"LISTEN_FDS={len(sockets)}", *([f"LISTEN_FDNAMES={names}"] if names is not None else []), "bash", "-c", script,
+            "bash", *words]
+
+
 class Daemon:
-    def __init__(self, store, *settings, config=CONFIG, listen="127.0.0.1:0", policy=POLICY, wait=True):
+    """environ: more variables; sockets: listeners that are passed to it, with names for them."""
+
+    def __init__(self, store, *settings, config=CONFIG, listen="127.0.0.1:0", policy=POLICY, wait=True, environ=None, sockets=(),
+                 names=None):
         self.store = pathlib.Path(store)
         defaults = [f"server.listen={listen}", f"server.root={self.store}"]
+        if os.geteuid() == 0:
+            defaults.append("server.user=root")
         if policy:
             defaults.append(f"scheduler.policy={policy}")
         defaults += SETTINGS
@@ -79,8 +91,10 @@ class Daemon:
         self.url = self.host = self.port = None
         self.start_time = time.monotonic()
         self.ready_time = None
-        self.process = subprocess.Popen(command("-c", config, *overrides(*defaults, *settings)),
-                                        stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, cwd="/")
+        words = command("-c", config, *overrides(*defaults, *settings))
+        self.process = subprocess.Popen(activated(words, sockets, names) if sockets else words, stdin=subprocess.DEVNULL,
+                                        stderr=subprocess.PIPE, cwd="/", env={**os.environ, **(environ or {})},
+                                        pass_fds=[s.fileno() for s in sockets])
         self.reader = threading.Thread(target=self._drain, daemon=True)
         self.reader.start()
         if wait:

@@ -10,7 +10,7 @@ import struct
 import pytest
 
 import pictures
-from darkroom import POLICY, eventually, run
+from darkroom import IS_SANITIZED, POLICY, eventually, run
 
 pytestmark = pytest.mark.skipif(POLICY not in ("", "drain"), reason="the policy does not matter: once is enough")
 
@@ -81,7 +81,7 @@ def test_stages_have_what_the_machine_offers(start, offered):
 
 
 def test_they_come_and_go_while_it_runs(start):
-    daemon = start()
+    daemon = start("server.sandbox=off")
     picture = pictures.photo_jpeg(320, 240, 1)
     daemon.image(picture)
     said = stats(daemon)
@@ -98,10 +98,19 @@ def test_they_come_and_go_while_it_runs(start):
     assert daemon.log.count("performance counters: ") == 2
 
 
+@pytest.mark.skipif(IS_SANITIZED, reason="the sandbox is off: the sanitizer's runtime needs more")
+def test_sandbox_lets_nobody_count_who_did_not_want_it_at_the_start(start):
+    daemon = start()
+    turn(daemon, "yes")
+    assert stats(daemon)["scheduler"]["counters"]["available"] == [] and open_counters(daemon) == 0
+    assert "sandbox forbids it" in daemon.log
+    daemon.image(pictures.photo_jpeg(320, 240, 1))
+
+
 def test_without_descriptors_it_works_without_counters(start, offered):
     if not offered:
         pytest.skip("this machine lets us count nothing")
-    daemon = start()
+    daemon = start("server.sandbox=off")
     picture = pictures.photo_jpeg(320, 240, 1)
     daemon.image(picture)
     limits = resource.prlimit(daemon.pid, resource.RLIMIT_NOFILE)

@@ -10,7 +10,7 @@ import time
 import pytest
 
 import pictures
-from darkroom import CONFIG, IS_SANITIZED, POLICY, Daemon, eventually, millis, overrides, run, slow
+from darkroom import CONFIG, IS_SANITIZED, POLICY, Daemon, command, eventually, millis, overrides, run, slow
 
 SMALL = pictures.photo_jpeg(320, 240, 2)
 LARGE = pictures.photo_jpeg(4000, 3000, 1)
@@ -31,6 +31,15 @@ def test_version():
     done = run("--version")
     assert done.returncode == 0 and not done.stderr
     assert re.fullmatch(r"darkroomd \d+\.\d+\S*.*\n", done.stdout)
+
+
+@pytest.mark.parametrize("arguments", [["--version", "-v"], ["-VV"], ["-vV"]])
+def test_versions(arguments):
+    done = run(*arguments)
+    assert done.returncode == 0 and not done.stderr
+    assert re.match(r"darkroomd \d+\.\d+", done.stdout)
+    for word in ("compiler", "libjpeg-turbo", "libevent", "llhttp", "hwloc", "libseccomp", "glibc"):
+        assert re.search(rf"^{word} +.*\d", done.stdout, re.M), done.stdout
 
 
 @pytest.mark.parametrize("arguments", [["--nonsense"], ["-Z"], ["-c"], ["-o"], ["stray"], ["-t", "stray"]])
@@ -178,6 +187,48 @@ def test_variants_are_what_the_configuration_says(start, tmp_path):
     assert pictures.decode(daemon.fetch(image, "same")).size == (320, 240)
 
 
+# ---- the configuration, dumped ----
+
+@pytest.mark.parametrize("settings", [(), ("server.root=/tmp/a;b#c d", "server.control=", "limits.pixels=1500K", "limits.idle_timeout=90s"),
+                                      ("server.root='/tmp/x\\", "server.drain_delay=1500ms", "variant.new.operations=blur 2"),
+                                      ("server.root=/a'b\"c", "stage.blur.threads=3", "scheduler.spin=7us")])
+def test_dump_gives_back_what_is_in_force(tmp_path, settings):
+    done = run("-T", "-c", CONFIG, *overrides(*settings))
+    assert done.returncode == 0 and not done.stderr
+    path = tmp_path / "dumped.ini"
+    path.write_text(done.stdout)
+    again = run("-T", "-c", path)
+    assert again.returncode == 0 and again.stdout == done.stdout
+    assert run("-t", "-q", "-c", path).returncode == 0
+    for setting in settings:
+        assert setting.split("=", 1)[1].split("=")[0] in done.stdout
+
+
+def test_dump_has_every_key():
+    """Those of --keys, in sections for all stages and variants."""
+    dumped = run("-T").stdout
+    section = ""
+    for line in run("--keys").stdout.splitlines():
+        if match := re.match(r";?\[([a-z_.]+)(NAME)?\]", line):
+            section = match[1]
+        elif match := re.match(r";?([a-z_]+) =", line):
+            assert re.search(rf"^\[{section}[^]]*\]\n(?:[^[]*\n)?{match[1]} = ", dumped, re.M), (section, match[1])
+
+
+def test_dump_through_a_pipe():
+    script = 'exec "$0" -t -c <("$0" -T -o server.root=/tmp/x)'
+    done = subprocess.run(["bash", "-c", script, *command()], capture_output=True, text=True)
+    if not IS_SANITIZED:
+        assert done.returncode == 0, done.stderr
+
+
+def test_dump_of_what_is_wrong():
+    done = run("-T", "-o", "limits.parts=many")
+    assert done.returncode == 78 and not done.stdout and "limits.parts" in done.stderr
+    done = run("-T", "-o", "server.root=/a;\"'")
+    assert done.returncode == 1 and not done.stdout and "quotation" in done.stderr
+
+
 # ---- start ----
 
 def test_second_daemon_on_the_same_port(start, tmp_path):
@@ -245,6 +296,7 @@ def drain_under_load(daemon, number):
     clients[7].send(last[:len(last) // 2])
     time.sleep(slow(0.05))
     daemon.signal(number)
+    assert eventually(lambda: "draining" in daemon.log)  # a busy machine may take its time
     time.sleep(slow(0.05))
     early = [c for c in clients if not c.is_silent()]  # some may have been written just before
     clients[7].send(last[len(last) // 2:])

@@ -1,0 +1,56 @@
+/* versions.c - versions of compiler and libraries, each in the words of its own headers. Main thread. */
+#include "versions.h"
+
+#include <event2/event.h>
+#include <gnu/libc-version.h>
+#include <hwloc.h>
+#include <jpeglib.h>
+#include <llhttp.h>
+#include <seccomp.h>
+#include <sys/utsname.h>
+
+#include "../src/options.h"
+
+#define TEXT_OF(x) #x
+#define VALUE_OF(x) TEXT_OF(x)
+
+#ifdef __clang__
+#define COMPILER "" /* it names itself in its version */
+#else
+#define COMPILER "gcc "
+#endif
+
+#ifdef DARKROOM_DEBUG
+#define ASSERTIONS "all assertions"
+#else
+#define ASSERTIONS "no costly assertions"
+#endif
+
+#if defined __SANITIZE_ADDRESS__
+#define SANITIZER ", address sanitizer"
+#elif defined __SANITIZE_THREAD__
+#define SANITIZER ", thread sanitizer"
+#else
+#define SANITIZER ""
+#endif
+
+void versions_print(FILE *to)
+{
+	unsigned running = hwloc_get_api_version();
+	struct utsname system;
+
+	fprintf(to, "compiler       %s%s\n", COMPILER, __VERSION__);
+	fprintf(to, "build          " ASSERTIONS SANITIZER "\n");
+	fprintf(to, "libjpeg-turbo  " VALUE_OF(LIBJPEG_TURBO_VERSION) " (API %d)\n", JPEG_LIB_VERSION);
+	fprintf(to, "libevent       " LIBEVENT_VERSION ", running %s\n", event_get_version());
+	fprintf(to, "llhttp         %d.%d.%d\n", LLHTTP_VERSION_MAJOR, LLHTTP_VERSION_MINOR, LLHTTP_VERSION_PATCH);
+	fprintf(to, "hwloc          API %x.%x, running %x.%x\n", HWLOC_API_VERSION >> 16, HWLOC_API_VERSION >> 8 & 0xFF, running >> 16,
+	        running >> 8 & 0xFF);
+	const struct scmp_version *seccomp = seccomp_version();
+
+	fprintf(to, "libseccomp     %d.%d.%d, running %u.%u.%u\n", SCMP_VER_MAJOR, SCMP_VER_MINOR, SCMP_VER_MICRO, seccomp->major,
+	        seccomp->minor, seccomp->micro);
+	fprintf(to, "glibc          " VALUE_OF(__GLIBC__) "." VALUE_OF(__GLIBC_MINOR__) ", running %s\n", gnu_get_libc_version());
+	if (uname(&system) == 0)
+		fprintf(to, "system         %s %s %s\n", system.sysname, system.release, system.machine);
+}

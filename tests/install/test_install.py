@@ -1,0 +1,257 @@
+"""What `make install` installs: programs that run, man pages that are right and complete, units that systemd takes and scores
+well, and completion. Into a directory of its own; needs mandoc, systemd-analyze and bash, but no running systemd."""
+
+import ctypes
+import errno
+import os
+import pathlib
+import pwd
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import urllib.request
+
+import pytest
+
+sys.dont_write_bytecode = True
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PROGRAMS = ("darkroomd", "darkroom-load", "darkroom-dataset")
+PAGES = ("man8/darkroomd.8", "man5/darkroomd.ini.5", "man1/darkroom-load.1", "man1/darkroom-dataset.1")
+
+
+def run(*words, **options):
+    return subprocess.run([str(w) for w in words], capture_output=True, text=True, timeout=120, **options)
+
+
+def make(*words):
+    done = run("make", "-s", "-C", ROOT, *words)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done
+
+
+def files(directory):
+    return sorted(str(p.relative_to(directory)) for p in directory.rglob("*") if not p.is_dir() or p.is_symlink())
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory):
+    """The root directory of an installation with PREFIX=/usr."""
+    root = tmp_path_factory.mktemp("installed")
+    make("install", f"DESTDIR={root}", "PREFIX=/usr")
+    return root
+
+
+# ---- installation ----
+
+def test_what_is_installed(installed):
+    assert files(installed) == sorted(
+        [f"usr/bin/{p}" for p in PROGRAMS] + ["etc/darkroom/darkroomd.ini"] + [f"usr/share/man/{p}" for p in PAGES] +
+        [f"usr/lib/systemd/system/darkroomd.{u}" for u in ("service", "socket")] +
+        [f"usr/share/bash-completion/completions/{p}" for p in PROGRAMS])
+    for p in PROGRAMS:
+        assert run(installed / "usr/bin" / p, "--version").returncode == 0
+    assert run(installed / "usr/bin/darkroomd", "-t", "-c", installed / "etc/darkroom/darkroomd.ini").returncode == 0
+
+
+def test_another_prefix_is_in_all_files(tmp_path):
+    make("install", f"DESTDIR={tmp_path}", "PREFIX=/opt/dr", "SYSCONFDIR=/srv/etc")
+    unit = (tmp_path / "opt/dr/lib/systemd/system/darkroomd.service").read_text()
+    assert "ExecStart=/opt/dr/bin/darkroomd -c /srv/etc/darkroom/darkroomd.ini\n" in unit and "/usr/bin" not in unit
+    for page in PAGES:
+        text = (tmp_path / "opt/dr/share/man" / page).read_text()
+        assert "@" + "SYSCONFDIR" not in text and "/etc/darkroom" not in text.replace("/srv/etc/darkroom", "")
+
+
+def test_configuration_is_kept_and_the_rest_goes(tmp_path):
+    config = tmp_path / "etc/darkroom/darkroomd.ini"
+    config.parent.mkdir(parents=True)
+    config.write_text("; mine\n")
+    make("install", f"DESTDIR={tmp_path}", "PREFIX=/usr")
+    assert config.read_text() == "; mine\n"
+    make("uninstall", f"DESTDIR={tmp_path}", "PREFIX=/usr")
+    assert files(tmp_path) == ["etc/darkroom/darkroomd.ini"]
+
+
+# ---- man pages ----
+
+@pytest.mark.parametrize("page", PAGES)
+def test_page_is_clean(installed, page):
+    done = run("mandoc", "-T", "lint", "-W", "warning", installed / "usr/share/man" / page)
+    assert done.returncode == 0 and not done.stdout, done.stdout
+
+
+def rendered(installed, page):
+    done = run("mandoc", "-T", "ascii", "-O", "width=400", installed / "usr/share/man" / page)
+    assert done.returncode == 0, done.stderr
+    return re.sub(".\b", "", done.stdout)
+
+
+def test_every_key_is_in_the_page(installed):
+    text = rendered(installed, "man5/darkroomd.ini.5")
+    section = None
+    for line in run(installed / "usr/bin/darkroomd", "--keys").stdout.splitlines():
+        if match := re.match(r";?\[(.*)\]", line):
+            section = match[1]
+            assert f"[{section}]" in text
+        elif match := re.match(r";?([a-z_]+) =( .+)?$", line):
+            part = text[text.index(f"[{section}]"):]
+            assert re.search(rf"^ *{match[1]} =\s*{re.escape((match[2] or '').strip())}( \(live\))?$", part, re.M), (section, line)
+
+
+@pytest.mark.parametrize("program, page", zip(PROGRAMS, (PAGES[0], PAGES[2], PAGES[3])))
+def test_every_option_is_in_the_page(installed, program, page):
+    text = rendered(installed, page)
+    options = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", run(installed / "usr/bin" / program, "--help").stdout))
+    assert len(options) > 5
+    for option in options:
+        assert re.search(rf"(?<![\w-]){option}(?![\w-])", text), option
+
+
+# ---- units ----
+
+@pytest.fixture
+def units(installed, tmp_path):
+    """The units, with programs that are there."""
+    for unit in (installed / "usr/lib/systemd/system").iterdir():
+        (tmp_path / unit.name).write_text(unit.read_text().replace("/usr/bin/", f"{installed}/usr/bin/"))
+    return tmp_path
+
+
+def test_units_are_right(units):
+    done = run("systemd-analyze", "--man=no", "verify", units / "darkroomd.service", units / "darkroomd.socket")
+    assert done.returncode == 0 and "darkroomd" not in done.stderr, done.stderr
+
+
+def test_service_is_hardened(units):
+    done = run("systemd-analyze", "security", "--offline=yes", units / "darkroomd.service")
+    score = re.search(r"exposure level for darkroomd.service: ([\d.]+)", done.stdout)
+    assert score and float(score[1]) <= 1.5, done.stdout + done.stderr
+
+
+def expand(name, seen=()):
+    """The calls of a group of systemd's."""
+    if not name.startswith("@"):
+        return {name}
+    words = [line.strip() for line in run("systemd-analyze", "syscall-filter", name).stdout.splitlines()[1:]]
+    return set().union(*(expand(w) for w in words if w and not w.startswith("#")))
+
+
+@pytest.fixture(scope="module")
+def unit_calls(installed):
+    """What the unit's filter lets through."""
+    unit = (installed / "usr/lib/systemd/system/darkroomd.service").read_text()
+    may = set()
+    for line in re.findall(r"^SystemCallFilter=(.*)$", unit, re.M):
+        calls = set().union(*(expand(w) for w in line.lstrip("~").split()))
+        may = may - calls if line.startswith("~") else may | calls
+    return may
+
+
+def test_service_may_call_what_the_daemon_may(unit_calls):
+    """All that the daemon's own filter lets through, and the calls that set that up."""
+    source = (ROOT / "src/sandbox.c").read_text()
+    needed = set(re.findall(r"CALL\((\w+)\)", source)) - {"name", "clone3", "execve", "execveat", "perf_event_open"}
+    assert len(needed) > 80
+    assert needed | {"seccomp", "prctl", "landlock_create_ruleset", "landlock_add_rule", "landlock_restrict_self"} <= unit_calls, needed - unit_calls
+
+
+class Comparison(ctypes.Structure):
+    _fields_ = [("argument", ctypes.c_uint), ("operator", ctypes.c_int), ("a", ctypes.c_uint64), ("b", ctypes.c_uint64)]
+
+
+def restrict(calls):
+    """As the manager does it for the unit: its filter, its address families, somebody without privileges."""
+    seccomp = ctypes.CDLL("libseccomp.so.2")
+    seccomp.seccomp_init.restype = ctypes.c_void_p
+    context = ctypes.c_void_p(seccomp.seccomp_init(0x00050000 | errno.EPERM))
+    for call in calls - {"socket"}:
+        number = seccomp.seccomp_syscall_resolve_name(call.encode())
+        if number != -1:
+            assert seccomp.seccomp_rule_add(context, 0x7fff0000, number, 0) == 0
+    for family in (1, 2, 10):
+        equal = Comparison(0, 4, family, 0)
+        seccomp.seccomp_rule_add_array(context, 0x7fff0000, seccomp.seccomp_syscall_resolve_name(b"socket"), 1, ctypes.byref(equal))
+
+    def enter():
+        if os.geteuid() == 0:
+            nobody = pwd.getpwnam("nobody")
+            os.setgroups([])
+            os.setresgid(*[nobody.pw_gid] * 3)
+            os.setresuid(*[nobody.pw_uid] * 3)
+        os.umask(0o077)
+        assert seccomp.seccomp_load(context) == 0
+    return enter
+
+
+@pytest.mark.parametrize("missing, notes", [
+    (set(), ("Landlock, version", "seccomp: only")), ({"landlock_create_ruleset"}, ("no Landlock", "seccomp: only")),
+    ({"seccomp"}, ("Landlock, version", "seccomp: only")),
+], ids=["all", "without Landlock", "without the call seccomp"])
+def test_daemon_serves_under_the_units_restrictions(installed, unit_calls, missing, notes):
+    """Also if the kernel has less to offer: then it says so and goes on."""
+    with tempfile.TemporaryDirectory(prefix="darkroom-", dir="/tmp") as directory:
+        store, config, program = (pathlib.Path(directory) / name for name in ("store", "darkroomd.ini", "darkroomd"))
+        shutil.copy(installed / "etc/darkroom/darkroomd.ini", config)
+        shutil.copy(installed / "usr/bin/darkroomd", program)
+        store.mkdir()
+        for path in (directory, store):
+            os.chmod(path, 0o777)
+        daemon = subprocess.Popen([program, "-c", config, "-o", f"server.root={store}", "-o", "server.listen=127.0.0.1:0"],
+                                  stderr=subprocess.PIPE, text=True, preexec_fn=restrict(unit_calls - missing))
+        log, url = "", None
+        while not url and (line := daemon.stderr.readline()):
+            log += line
+            url = re.search(r"ready on (\S+)", line)
+        try:
+            assert url, log
+            sample = (ROOT / "data/sample/lake.jpg").read_bytes()
+            request = urllib.request.Request(url[1] + "/images", sample, {"Content-Type": "image/jpeg"})
+            with urllib.request.urlopen(request, timeout=20) as answer:
+                assert answer.status == 201
+            done = run(program, "-c", config, "-o", f"server.root={store}", "ctl", "policy", "seda")
+            assert done.returncode == 0, done.stderr
+        finally:
+            daemon.send_signal(signal.SIGTERM)
+            log += daemon.communicate(timeout=20)[1]
+        assert daemon.returncode == 0, log
+        assert all(note in log for note in notes) and not re.search(r"^<[34]>", log, re.M), log
+
+
+def test_socket_is_at_the_default_address(installed):
+    socket = (installed / "usr/lib/systemd/system/darkroomd.socket").read_text()
+    default = re.search(r"^listen = (.*)$", run(installed / "usr/bin/darkroomd", "-T").stdout, re.M)[1]
+    assert f"ListenStream={default}\n" in socket
+
+
+# ---- completion ----
+
+def complete(installed, *words, script="darkroomd", function="_darkroomd"):
+    """What is offered for the last word."""
+    quoted = " ".join(f"'{w}'" for w in words)
+    code = (f"source {installed}/usr/share/bash-completion/completions/{script}; COMP_WORDS=({quoted}); "
+            f"COMP_CWORD={len(words) - 1}; COMP_LINE='{' '.join(words)}'; COMP_POINT=${{#COMP_LINE}}; {function}; "
+            "printf '%s\\n' \"${COMPREPLY[@]}\"")
+    done = run("bash", "-c", code)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.split()
+
+
+def test_completion(installed):
+    program = str(installed / "usr/bin/darkroomd")
+    assert {"--check", "-t", "--dump", "ctl"} <= set(complete(installed, program, ""))
+    assert complete(installed, program, "--ver") == ["--verbose", "--version"]
+    assert complete(installed, program, "ctl", "re") == ["reload"]
+    assert "mg1" in complete(installed, program, "ctl", "policy", "")
+    assert "stage.blur.threads" in complete(installed, program, "ctl", "set", "stage.b")
+    assert set(complete(installed, program, "ctl", "set", "server.log_level", "")) == {"error", "warning", "notice", "info", "debug"}
+    assert complete(installed, program, "-o", "server.ro") == ["server.root="]
+    assert complete(installed, program, "-c", f"{installed}/etc/dark") == [f"{installed}/etc/darkroom"]
+
+
+def test_completion_of_tools(installed):
+    program = str(installed / "usr/bin/darkroom-load")
+    assert complete(installed, program, "--ra", script="darkroom-load", function="_darkroom_tool") == ["--ramp", "--rate"]
