@@ -102,7 +102,7 @@ static const struct conf_key keys[] = {
 	{ KEY(scheduler, "service", service, CONF_TYPE_CHOICE), .choices = service_choices, .fallback = "auto", .is_live = true,
 	  .help = "how long a visit to a stage lasts: exhaustive, until nothing waits; gated, what waited at its start; n-gated,\n"
 	          "at most service_events of that; time-gated, for service_time; cutoff, as gated, but work that takes longer\n"
-	          "than cutoff is set aside; auto: n-gated with one event for policy drain, else exhaustive" },
+	          "than cutoff is set aside; auto: exhaustive; for policy drain one event where images begin" },
 	{ KEY(scheduler, "service_events", service_events, CONF_TYPE_NUMBER), .min = 1, .max = 1000000, .fallback = "16", .is_live = true,
 	  .help = "events of a visit with service = n-gated" },
 	{ KEY(scheduler, "service_time", service_time_us, CONF_TYPE_US), .min = 1, .max = 10000000, .fallback = "5ms", .is_live = true,

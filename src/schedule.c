@@ -58,11 +58,6 @@ static unsigned first_of_main(void)
 	return i;
 }
 
-static bool is_disk(unsigned index)
-{
-	return graph_rows[index].group == GRAPH_GROUP_DISK;
-}
-
 static void set_stage(struct schedule *s, const struct conf *conf, unsigned index, bool is_first)
 {
 	const struct conf_stage *own = &conf->stage[index];
@@ -70,9 +65,8 @@ static void set_stage(struct schedule *s, const struct conf *conf, unsigned inde
 	bool is_drain = s->policy->wants_ready;
 	uint64_t service = own_or_global(own->service, conf->scheduler.service);
 
-	/* drain looks for the most finished work after every event; threads of the disk have no other stage to look at, and one
-	 * flush is to serve all that waits. */
-	to->service = service ? (enum schedule_service)service : is_drain && !is_disk(index) ? SERVICE_N_GATED : SERVICE_EXHAUSTIVE;
+	/* drain begins one image, and finishes it before the next. */
+	to->service = service ? (enum schedule_service)service : is_drain && is_first ? SERVICE_N_GATED : SERVICE_EXHAUSTIVE;
 	to->events_max = (unsigned)(service ? conf->scheduler.service_events : 1);
 	to->time_ns = conf->scheduler.service_time_us * 1000;
 	to->cutoff_ns = to->service == SERVICE_CUTOFF ? conf->scheduler.cutoff_us * 1000 : 0;
@@ -167,6 +161,11 @@ static int check_source(const struct schedule *s, const struct conf *conf, struc
 }
 
 /* ---- pools ---------------------------------------------------------------------------------------- */
+
+static bool is_disk(unsigned index)
+{
+	return graph_rows[index].group == GRAPH_GROUP_DISK;
+}
 
 /* Workers of the stage's group that have something to visit. */
 static uint64_t taken_workers(const struct schedule *s, unsigned index)

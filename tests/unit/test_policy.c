@@ -259,16 +259,23 @@ static void mg1_rebuilds_its_table_at_its_end(void **state)
 
 /* ---- drain ---------------------------------------------------------------------------------------- */
 
-static void drain_takes_the_last_that_is_ready(void **state)
+static void drain_goes_forward_over_those_that_are_ready(void **state)
 {
 	alignas(16) char policy_state[POLICY_STATE_MAX];
 
 	(void)state;
 	policy_drain.reset(policy_state, 5, rates);
-	assert_int_equal(policy_drain.next(policy_state, (struct policy_in){ .ready = 0x1 }), 0);
-	assert_int_equal(policy_drain.next(policy_state, (struct policy_in){ .ready = 0x0d }), 3);
+	/* What is behind, or here again, waits until all that is ahead has been visited. */
+	assert_int_equal(policy_drain.next(policy_state, (struct policy_in){ .ready = 0x0d }), 0);
+	assert_int_equal(policy_drain.next(policy_state, (struct policy_in){ .ready = 0x0d }), 2);
+	assert_int_equal(policy_drain.next(policy_state, (struct policy_in){ .ready = 0x1f }), 3);
 	assert_int_equal(policy_drain.next(policy_state, (struct policy_in){ .ready = 0x1f }), 4);
+	assert_int_equal(policy_drain.next(policy_state, (struct policy_in){ .ready = 0x1e }), 1);
+	assert_int_equal(policy_drain.next(policy_state, (struct policy_in){ .ready = 0x02 }), 1);
 	assert_int_equal(policy_drain.next(policy_state, (struct policy_in){ .ready = 0, .found = true }), 4);
+	policy_drain.reset(policy_state, 64, rates);
+	assert_int_equal(policy_drain.next(policy_state, (struct policy_in){ .ready = UINT64_C(1) << 63 }), 63);
+	assert_int_equal(policy_drain.next(policy_state, (struct policy_in){ .ready = UINT64_C(1) << 63 | 1 }), 0);
 }
 
 /* ---- over queues that exist as numbers only ------------------------------------------------------- */
@@ -444,7 +451,7 @@ int main(void)
 		cmocka_unit_test_setup(mg1_spreads_visits_evenly, clear_rates),
 		cmocka_unit_test_setup(mg1_follows_the_load, clear_rates),
 		cmocka_unit_test_setup(mg1_rebuilds_its_table_at_its_end, clear_rates),
-		cmocka_unit_test_setup(drain_takes_the_last_that_is_ready, clear_rates),
+		cmocka_unit_test_setup(drain_goes_forward_over_those_that_are_ready, clear_rates),
 		cmocka_unit_test_setup(orders_over_queues_are_those_worked_out_by_hand, clear_rates),
 		cmocka_unit_test_setup(every_policy_drains_its_queues, clear_rates),
 		cmocka_unit_test_setup(every_stage_is_reached, clear_rates),

@@ -91,6 +91,8 @@ static void who_leaves_an_exclusive_stage_wakes_for_what_is_left(void **state)
 	conf_init(&conf, "drain");
 	conf.scheduler.threads = 2;
 	conf.stage[C].kind = STAGE_EXCLUSIVE;
+	conf.stage[C].service = SERVICE_N_GATED;
+	conf.scheduler.service_events = 1;
 	begin_test(&conf);
 	during.call = push_beside_a_searcher;
 	during.left = 1;
