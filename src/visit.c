@@ -139,10 +139,16 @@ void stage_wake_all(struct stage *s)
 	idle_wake_all(s->group);
 }
 
-static struct stage *target(struct visit *v, unsigned index)
+static struct stage *target(const struct visit *v, unsigned index)
 {
 	debug_assert(v->stage->targets & (UINT32_C(1) << index));
 	return graph_stage(v->stage->graph, index);
+}
+
+static void count_sent(struct visit *v, unsigned index)
+{
+	v->sent++;
+	counter_add(&v->worker->edge[v->stage->index][index], 1);
 }
 
 void visit_send_to(struct visit *v, unsigned index, unsigned instance, struct event *ev)
@@ -150,7 +156,7 @@ void visit_send_to(struct visit *v, unsigned index, unsigned instance, struct ev
 	struct stage *s = target(v, index);
 
 	charge(v, ev->timing);
-	v->sent++;
+	count_sent(v, index);
 	ev->queued_ns = v->mark_ns;
 	if (s->kind == STAGE_PARTITIONED || !push_stack(v, s, ev))
 		push_queue(s, instance, ev, EVENT_HANDLED, v->worker);
@@ -168,7 +174,7 @@ void visit_send(struct visit *v, unsigned index, struct event *ev)
 	}
 	charge(v, ev->timing);
 	count_for_stage(v); /* what comes is the inner one's, until its end() */
-	v->sent++;
+	count_sent(v, index);
 	begin(&inner, v->worker, s, v->queue, v->mark_ns);
 	inner.handled = 1;
 	inner.is_direct = true;

@@ -82,6 +82,7 @@ struct worker {
 	alignas(CACHE_LINE) _Atomic(const struct schedule *) schedule; /* adopted: what it says is done */
 	struct worker_counters counters;
 	struct stage_counters stage[STAGE_COUNT_MAX];
+	_Atomic uint64_t edge[STAGE_COUNT_MAX][STAGE_COUNT_MAX]; /* events sent, [from][to] */
 	_Atomic uint64_t progress; /* changes with every step of its work, and with every look for some */
 	struct counters_thread counting;
 	struct counters_total counted[STAGE_COUNT_MAX];
