@@ -224,6 +224,9 @@ static int assign_shares(struct schedule *s, const struct conf *conf, uint32_t m
 		deal_evenly(s, main_stages);
 		return 0;
 	}
+	s->is_online = conf->layout.online == CONF_YES;
+	s->online_interval_ns = conf->layout.online_interval_ms * NS_PER_MS;
+	s->online_imbalance = 1 + (double)conf->layout.online_imbalance / 100;
 	int err = partition_stages(s, main_stages, weights, error);
 
 	if (!err)

@@ -64,6 +64,9 @@ struct schedule {
 	uint64_t share_workers[CONF_THREADS_MAX]; /* of each share: bit i: worker i */
 	unsigned core[CONF_THREADS_MAX];          /* of each worker, if is_bound; the graph fills it in */
 	struct partition partition;               /* layout partition */
+	bool is_online;                           /* it is cut anew when it loses its balance */
+	uint64_t online_interval_ns;
+	double online_imbalance;                  /* beyond which it does so */
 	bool is_one_connection_each; /* ports: thread-per-connection */
 	unsigned port_count, disk_count;
 	unsigned listener_count;   /* ports of policies other than thread-per-connection: one listener each */

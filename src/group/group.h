@@ -114,7 +114,8 @@ struct graph {
 	void *app;
 	size_t queue_capacity;
 	unsigned replica_count;
-	struct partition_weights weights; /* of the stages at the start, in layout partition */
+	bool has_profile;
+	struct partition_weights weights; /* of the profile, if there is one */
 	struct topology *topology;
 	unsigned port_count;   /* instances of the source that the first schedule had: they have listeners */
 	struct stage stage[STAGE_COUNT_MAX];
@@ -125,7 +126,7 @@ struct graph {
 	const struct schedule *retired; /* the one before, as long as a worker may go by it; else NULL */
 	struct control control;
 	struct repartition repartition;
-	/* ports distribute what comes in */
+	/* anyone, atomic */
 	struct distribution distribution;
 	/* start-up of workers */
 	pthread_mutex_t lock;
