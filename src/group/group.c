@@ -97,7 +97,7 @@ static void bind(const struct worker *w, const struct schedule *schedule)
 
 	if (w->group->id != GRAPH_GROUP_MAIN)
 		return; /* runs on any core */
-	int err = is_bound ? topology_bind(t, w->index % topology_core_count(t)) : topology_unbind(t);
+	int err = is_bound ? topology_bind(t, schedule->core[w->index]) : topology_unbind(t);
 
 	if (err)
 		log_warning("worker %s/%u cannot be %s (%s): it runs where it did", w->group->name, w->index,
@@ -137,6 +137,7 @@ int worker_adopt(struct worker *w, const struct schedule *schedule)
 
 	if (worker_schedule(w))
 		visit_flush_stacks(w);
+	w->share = w->group->id == GRAPH_GROUP_MAIN ? schedule->share[w->index] : 0;
 	w->visit_set_count = 0;
 	for (unsigned i = 0; i < graph_row_count; i++)
 		if (bits >> i & 1)

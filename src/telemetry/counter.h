@@ -37,6 +37,7 @@ static inline uint64_t counter_read(const _Atomic uint64_t *c)
 	X(wakes_sent, "sleeping workers woken") \
 	X(wakes_spurious, "woken with nothing to do") \
 	X(stolen, "events taken from another worker's stack") \
+	X(helped, "visits to another replica's queue") \
 	X(idle_ns, "time blocked")
 
 #define COUNTER_MEMBER(name, help) _Atomic uint64_t name;

@@ -96,10 +96,10 @@ static void dump(const struct graph *g)
 	for (unsigned i = 0; i < graph_row_count; i++) {
 		const struct stage *s = &g->stage[i];
 
-		for (unsigned k = 0; k < (s->kind == STAGE_PARTITIONED ? PORTS : 1); k++)
+		for (unsigned k = 0; k < (s->kind == STAGE_PARTITIONED ? PORTS : s->queue_count); k++)
 			fprintf(stderr, "  %s/%u: %zu waiting%s%s, %u tokens\n", s->class->name, k, stage_queue_length(&s->queue[k]),
 			        stage_queue_is_empty(&s->queue[k]) ? ", none to be seen" : "",
-			        atomic_load(&s->is_taken) ? ", taken" : "", atomic_load(&s->tokens));
+			        atomic_load(&s->gate[k].is_taken) ? ", taken" : "", atomic_load(&s->gate[k].tokens));
 	}
 	for (unsigned i = 1; i < GRAPH_GROUP_COUNT; i++) {
 		const struct group *grp = &g->group[i];

@@ -243,9 +243,9 @@ static void note_that_b_is_free(struct visit *v, unsigned stage_index, unsigned 
 	(void)v;
 	(void)number;
 	if (stage_index == C)
-		assert_false(atomic_load(&stage(B)->is_taken));
+		assert_false(atomic_load(&stage(B)->gate->is_taken));
 	else
-		assert_true(atomic_load(&stage(B)->is_taken));
+		assert_true(atomic_load(&stage(B)->gate->is_taken));
 }
 
 static void an_exclusive_stage_is_not_held_by_an_interruption(void **state)
