@@ -169,6 +169,16 @@ const struct topology_core *topology_core(const struct topology *t, unsigned cor
 	return &t->core[core];
 }
 
+unsigned topology_node_count(const struct topology *t)
+{
+	unsigned count = 1;
+
+	/* Cores of a node are neighbours. */
+	for (unsigned i = 1; i < t->core_count; i++)
+		count += t->core[i].node != t->core[i - 1].node;
+	return count;
+}
+
 unsigned topology_cpu_quota(const struct topology *t)
 {
 	return quota_cores(&t->quota, t->core_count);

@@ -32,6 +32,9 @@ unsigned topology_core_count(const struct topology *t);
 /* core: 0 .. core_count - 1. Valid as long as t. */
 const struct topology_core *topology_core(const struct topology *t, unsigned core);
 
+/* NUMA nodes that have cores among these, >= 1. */
+unsigned topology_node_count(const struct topology *t);
+
 /* Cores' worth of CPU time that the process may use: the allowed cores, or less by the cgroup's quota, which hwloc does not
  * see, rounded up; >= 1. */
 unsigned topology_cpu_quota(const struct topology *t);

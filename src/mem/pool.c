@@ -1,5 +1,5 @@
 /*
- * pool.c - free buffers on shelves over malloc: one shelf per thread, without a lock, and a depot for all behind them.
+ * pool.c - free buffers on shelves over malloc: one shelf per thread, without a lock, and a depot for all of a home behind them.
  *
  * Many buffers are taken by one thread and put back by another: bodies go from ports to workers, files from workers to the
  * disk. A shelf that has enough of a size, or whose thread takes none, passes buffers on to the depot, where the next thread
@@ -26,11 +26,12 @@
 #define SHELF_BYTES_CROWDED (UINT64_C(2) << 20)
 #define ALL_BYTES_CROWDED (UINT64_C(96) << 20)
 #define SHELF_CLASS_MAX 4 /* buffers of one class */
-#define DEPOT_BYTES_MAX (UINT64_C(24) << 20)
+#define DEPOT_BYTES_MAX (UINT64_C(24) << 20) /* each */
 
 struct buffer {
 	alignas(CACHE_LINE) uint32_t magic;
 	uint32_t class;
+	unsigned home;        /* of the thread that made it: it wrote to it first, so that the pages are there */
 	struct buffer *below; /* in the stack of its class */
 };
 
@@ -44,9 +45,16 @@ struct shelf {
 	bool is_used;         /* the thread takes buffers, too */
 };
 
+struct depot {
+	alignas(CACHE_LINE) pthread_mutex_t lock;
+	struct shelf shelf; /* under lock */
+};
+
+#define DEPOT { .lock = PTHREAD_MUTEX_INITIALIZER }
+
 static _Thread_local struct shelf shelf;
-static struct shelf depot; /* under depot_lock */
-static pthread_mutex_t depot_lock = PTHREAD_MUTEX_INITIALIZER;
+static _Thread_local unsigned home;
+static struct depot depots[POOL_HOMES] = { DEPOT, DEPOT, DEPOT, DEPOT, DEPOT, DEPOT, DEPOT, DEPOT, DEPOT };
 static alignas(CACHE_LINE) _Atomic uint64_t all_used_bytes;
 static alignas(CACHE_LINE) _Atomic uint64_t all_kept_bytes;
 
@@ -120,17 +128,18 @@ static void buffer_free(struct buffer *b)
 
 static void depot_put(struct buffer *b)
 {
+	struct depot *depot = &depots[b->home];
 	struct buffer *evicted = NULL;
 
-	pthread_mutex_lock(&depot_lock);
-	shelf_push(&depot, b);
-	while (depot.bytes > DEPOT_BYTES_MAX) {
-		struct buffer *next = shelf_evict(&depot);
+	pthread_mutex_lock(&depot->lock);
+	shelf_push(&depot->shelf, b);
+	while (depot->shelf.bytes > DEPOT_BYTES_MAX) {
+		struct buffer *next = shelf_evict(&depot->shelf);
 
 		next->below = evicted;
 		evicted = next;
 	}
-	pthread_mutex_unlock(&depot_lock);
+	pthread_mutex_unlock(&depot->lock);
 	while (evicted) {
 		b = evicted;
 		evicted = b->below;
@@ -140,9 +149,11 @@ static void depot_put(struct buffer *b)
 
 static struct buffer *depot_get(unsigned class)
 {
-	pthread_mutex_lock(&depot_lock);
-	struct buffer *b = shelf_pop(&depot, class);
-	pthread_mutex_unlock(&depot_lock);
+	struct depot *depot = &depots[home];
+
+	pthread_mutex_lock(&depot->lock);
+	struct buffer *b = shelf_pop(&depot->shelf, class);
+	pthread_mutex_unlock(&depot->lock);
 	return b;
 }
 
@@ -154,6 +165,7 @@ static struct buffer *buffer_new(unsigned class)
 		return NULL;
 	b->magic = POOL_MAGIC;
 	b->class = class;
+	b->home = home;
 	return b;
 }
 
@@ -196,7 +208,7 @@ void pool_put(void *buffer)
 		buffer_free(b);
 		return;
 	}
-	if (!shelf.is_used || shelf.count[b->class] == SHELF_CLASS_MAX) {
+	if (!shelf.is_used || b->home != home || shelf.count[b->class] == SHELF_CLASS_MAX) {
 		depot_put(b);
 		return;
 	}
@@ -215,10 +227,20 @@ void pool_thread_fini(void)
 	shelf.is_used = false;
 }
 
+void pool_thread_set_home(unsigned new_home)
+{
+	assert(new_home < POOL_HOMES);
+	if (new_home == home)
+		return;
+	pool_thread_fini();
+	home = new_home;
+}
+
 void pool_fini(void)
 {
-	while (depot.bytes)
-		buffer_free(shelf_evict(&depot));
+	for (unsigned i = 0; i < POOL_HOMES; i++)
+		while (depots[i].shelf.bytes)
+			buffer_free(shelf_evict(&depots[i].shelf));
 }
 
 void pool_setup_malloc(void)

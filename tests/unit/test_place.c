@@ -75,6 +75,7 @@ static void it_sees_what_cores_share(void **state)
 	assert_false(topology_is_here(t));
 	assert_int_equal(topology_core_count(t), 64);
 	assert_int_equal(topology_cpu_quota(t), 64); /* ours does not hold there */
+	assert_int_equal(topology_node_count(t), 2);
 	assert_int_equal(topology_core(t, 31)->package, 0);
 	assert_int_equal(topology_core(t, 32)->package, 1);
 	assert_int_equal(topology_core(t, 32)->node, 1);
@@ -88,6 +89,7 @@ static void it_sees_what_cores_share(void **state)
 	topology_free(t);
 	t = machine("PU:3"); /* as some virtual machines look */
 	assert_int_equal(topology_core_count(t), 3);
+	assert_int_equal(topology_node_count(t), 1);
 	assert_int_equal(topology_core(t, 2)->l3, TOPOLOGY_NONE);
 	topology_free(t);
 }
