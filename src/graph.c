@@ -308,8 +308,6 @@ void graph_free(struct graph *g)
 {
 	if (!g)
 		return;
-	for (unsigned i = 0; i < graph_row_count; i++)
-		queues_free(&g->stage[i]);
 	for (unsigned i = 1; i < GRAPH_GROUP_COUNT; i++) {
 		unsigned count = group_worker_count(&g->group[i]);
 
@@ -320,6 +318,8 @@ void graph_free(struct graph *g)
 			queue_fini(&g->group[i].tokens[k]);
 		free(g->group[i].workers);
 	}
+	for (unsigned i = 0; i < graph_row_count; i++)
+		queues_free(&g->stage[i]);
 	free_schedule(atomic_load_explicit(&g->schedule, memory_order_relaxed));
 	free_schedule(g->retired);
 	topology_free(g->topology);
