@@ -51,7 +51,7 @@
 enum { FIRST, SECOND, THIRD, DISK, CALLED, REPLY, STAGES };
 enum { WORKERS = 4, PORTS = 3, LANES = 4, EVENTS_MAX = 128, SENDERS_MAX = 128 };
 enum kinds { AS_DECLARED, ALL_SHARED, ALL_EXCLUSIVE, KINDS_COUNT };
-enum spread { AT_RANDOM, EVENLY, ALL_TO_ONE }; /* of events over replicas */
+enum spread { AT_RANDOM, EVENLY, ALL_TO_ONE }; /* of events over replicas; the first also on their way */
 
 struct setting {
 	const char *policy;
@@ -239,7 +239,7 @@ static struct event *depart(struct item *item, unsigned to)
 		fail_run("more senders than the test has room for");
 	item->stage = to;
 	item->sender = sender;
-	if (to == FIRST)
+	if (to == FIRST || (to == THIRD && run.spread == AT_RANDOM))
 		item->event.replica = choose_replica(item);
 	item->number = ++sent[to][lane(to, item)];
 	return &item->event;
