@@ -211,11 +211,16 @@ static int add_workers(struct group *grp, unsigned count)
 static int schedule_new(struct graph *g, const struct conf *conf, struct schedule **out)
 {
 	struct schedule *schedule = malloc(sizeof *schedule);
+	char data[256];
+	struct text error;
 	int err;
 
 	if (!schedule)
 		return -ENOMEM;
-	err = schedule_build(schedule, conf, topology_cpu_quota(g->topology), g->has_profile ? &g->weights : NULL, NULL);
+	text_init(&error, data, sizeof data);
+	err = schedule_build(schedule, conf, topology_cpu_quota(g->topology), g->has_profile ? &g->weights : NULL, &error);
+	if (err) /* of valid configurations only what a reload makes of two: what is live of one, and the rest of the other */
+		log_error("%s", data);
 	if (!err && g->port_count && !schedule->is_one_connection_each)
 		schedule->port_count = g->port_count;
 	if (!err)
@@ -308,8 +313,6 @@ void graph_free(struct graph *g)
 {
 	if (!g)
 		return;
-	for (unsigned i = 0; i < graph_row_count; i++)
-		queues_free(&g->stage[i]);
 	for (unsigned i = 1; i < GRAPH_GROUP_COUNT; i++) {
 		unsigned count = group_worker_count(&g->group[i]);
 
@@ -320,6 +323,8 @@ void graph_free(struct graph *g)
 			queue_fini(&g->group[i].tokens[k]);
 		free(g->group[i].workers);
 	}
+	for (unsigned i = 0; i < graph_row_count; i++)
+		queues_free(&g->stage[i]);
 	free_schedule(atomic_load_explicit(&g->schedule, memory_order_relaxed));
 	free_schedule(g->retired);
 	topology_free(g->topology);

@@ -72,7 +72,27 @@ static int configure(const struct options *o, struct conf *conf, struct plan *pl
 	return err;
 }
 
-/* The same at a reload: what the plan would be is of no use, for variants do not change while the daemon runs. */
+/* The profile is read at the start only, when the sandbox still lets us. 0 or -errno, every problem a line on standard error. */
+static int check_profile(const struct options *o, const struct conf *conf)
+{
+	struct partition_weights ignored;
+	struct text errors;
+	int err = 0;
+
+	text_init_growable(&errors, 64 << 10);
+	if (conf->layout.mode == CONF_LAYOUT_PARTITION && conf->layout.profile[0])
+		err = profile_read(&ignored, conf->layout.profile, &errors);
+	if (err) {
+		char where[CONF_TEXT_MAX * 2];
+
+		conf_where(o->config_path, o->overrides, o->override_count, "layout", "profile", where, sizeof where);
+		fprintf(stderr, "%s: %s", where, errors.data);
+	}
+	text_fini(&errors);
+	return err;
+}
+
+/* As configure(), at a reload: what the plan would be is of no use, for variants do not change while the daemon runs. */
 static int configure_again(const struct options *o, struct conf *conf, struct text *errors)
 {
 	struct plan ignored;
@@ -406,7 +426,7 @@ static int run(const struct options *o)
 
 	fputs(errors.data, stderr);
 	text_fini(&errors);
-	if (err)
+	if (err || (!o->command && check_profile(o, &conf)))
 		return EX_CONFIG;
 	if (o->topology)
 		return show_layout(&conf);
