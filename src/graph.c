@@ -207,10 +207,23 @@ static int add_workers(struct group *grp, unsigned count)
 	return err;
 }
 
+/* What parts are to be made by: what was measured, if they are cut anew by that anyhow, else the profile. NULL: nothing is known. */
+static const struct partition_weights *weights_for(struct graph *g, const struct conf *conf, struct partition_weights *measured)
+{
+	if (conf->layout.mode == CONF_LAYOUT_PARTITION && conf->layout.online == CONF_YES &&
+	    atomic_load_explicit(&g->schedule, memory_order_relaxed)) {
+		weights_collect(measured, g);
+		if (repartition_knows_enough(measured))
+			return measured;
+	}
+	return g->has_profile ? &g->weights : NULL;
+}
+
 /* Makes the schedule of a configuration. After the first, the number of ports that stay open is given. */
 static int schedule_new(struct graph *g, const struct conf *conf, struct schedule **out)
 {
 	struct schedule *schedule = malloc(sizeof *schedule);
+	struct partition_weights measured;
 	char data[256];
 	struct text error;
 	int err;
@@ -218,7 +231,7 @@ static int schedule_new(struct graph *g, const struct conf *conf, struct schedul
 	if (!schedule)
 		return -ENOMEM;
 	text_init(&error, data, sizeof data);
-	err = schedule_build(schedule, conf, topology_cpu_quota(g->topology), g->has_profile ? &g->weights : NULL, &error);
+	err = schedule_build(schedule, conf, topology_cpu_quota(g->topology), weights_for(g, conf, &measured), &error);
 	if (err) /* of valid configurations only what a reload makes of two: what is live of one, and the rest of the other */
 		log_error("%s", data);
 	if (!err && g->port_count && !schedule->is_one_connection_each)

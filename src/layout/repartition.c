@@ -25,14 +25,14 @@ bool repartition_is_on(const struct repartition *r)
 	return r->due_ns != 0;
 }
 
-static uint64_t event_count(const struct partition_weights *w)
+bool repartition_knows_enough(const struct partition_weights *w)
 {
 	uint64_t n = 0;
 
 	for (unsigned i = 0; i < w->stage_count; i++)
 		if (w->stages >> i & 1)
 			n += w->stage_events[i];
-	return n;
+	return n >= EVENTS_MIN;
 }
 
 /* Fills *better if the parts are out of balance, and others would not be so by much less. */
@@ -56,7 +56,7 @@ bool repartition_look(struct repartition *r, struct partition *p, const struct p
 	r->due_ns = now_ns + r->interval_ns;
 	partition_weights_subtract(&w, &r->seen);
 	r->seen = *done;
-	if (event_count(&w) < EVENTS_MIN || !is_worth_it(r, p, &w, cores, &better)) {
+	if (!repartition_knows_enough(&w) || !is_worth_it(r, p, &w, cores, &better)) {
 		r->strikes = 0;
 		return false;
 	}

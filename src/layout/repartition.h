@@ -32,6 +32,9 @@ void repartition_start(struct repartition *r, uint64_t interval_ns, double thres
 void repartition_stop(struct repartition *r);
 bool repartition_is_on(const struct repartition *r);
 
+/* Whether these are of so many events that parts can be made by them. */
+bool repartition_knows_enough(const struct partition_weights *w);
+
 /* True if the parts shall change: then *p are others. done: what the stages have done since their start; cores: that there are.
  * Due again after the interval. */
 bool repartition_look(struct repartition *r, struct partition *p, const struct partition_weights *done, unsigned cores,
