@@ -141,7 +141,7 @@ static const struct conf_key keys[] = {
 	  .help = "mode = replicate: whether threads without work do that of other replicas" },
 	{ KEY(layout, "parts", parts, CONF_TYPE_NUMBER), .min = 1, .max = STAGE_COUNT_MAX, .fallback = "2", .is_live = true,
 	  .help = "mode = partition: how many; at most one for each stage with a queue and for each thread" },
-	{ KEY(layout, "profile", profile, CONF_TYPE_TEXT), .fallback = "",
+	{ KEY(layout, "profile", profile, CONF_TYPE_PATH), .fallback = "",
 	  .help = "mode = partition: file with what the stages weigh, written by darkroomd --profile; needed unless online = yes" },
 	{ KEY(layout, "online", online, CONF_TYPE_CHOICE), .choices = yes_no, .fallback = "no", .is_live = true,
 	  .help = "mode = partition: whether stages are divided anew while running, by what was measured, when twice in a row the\n"
