@@ -164,12 +164,15 @@ static int prepare_queues(struct graph *g, const struct schedule *schedule)
 	return err;
 }
 
-/* Workers that are bound get cores near those of their share. */
+/* Workers that are bound get cores near those of their share. A quota grants CPU time and no cores: there may be others like us on
+ * the machine, and we would all be bound to the first of its cores. */
 static int place_workers(const struct graph *g, struct schedule *schedule)
 {
 	unsigned count[CONF_THREADS_MAX];
 	struct place place;
 
+	if (topology_cpu_quota(g->topology) < topology_core_count(g->topology))
+		schedule->is_bound = false;
 	if (!schedule->is_bound)
 		return 0;
 	for (unsigned i = 0; i < schedule->share_count; i++)

@@ -57,7 +57,7 @@ static void print_machine(struct text *to, const struct topology *t)
 	text_printf(to, "%s: %u core%s that may be used", topology_is_here(t) ? "This machine" : "Another machine (nothing is bound)",
 	            cores, plural(cores));
 	if (quota < cores)
-		text_printf(to, ", but CPU time of no more than %u (quota of the control group)", quota);
+		text_printf(to, ", but CPU time of no more than %u (quota of the control group): nothing is bound", quota);
 	text_puts(to, "\n");
 	for (unsigned first = 0, end; first < cores; first = end) {
 		end = first + 1;
@@ -145,9 +145,8 @@ static void print_workers(struct text *to, const struct graph *g, const struct s
 {
 	for (unsigned share = 0; share < s->share_count; share++) {
 		print_share(to, g, s, share);
-		/* Pools have no shares. */
 		for (unsigned i = 0; i < s->worker_count; i++)
-			if (!s->is_bound || s->share[i] == share)
+			if (s->share[i] == share)
 				print_worker(to, g->topology, s, i);
 	}
 }

@@ -9,7 +9,7 @@
 static void workers_json(struct json *j, const struct schedule *schedule, unsigned share)
 {
 	json_array(j, "cores");
-	for (unsigned i = 0; i < schedule->worker_count; i++)
+	for (unsigned i = 0; i < schedule->worker_count && schedule->is_bound; i++)
 		if (schedule->share[i] == share)
 			json_uint(j, NULL, schedule->core[i]);
 	json_array_end(j);

@@ -13,6 +13,7 @@ from darkroom import BINARY, POLICY, ROOT, SETTINGS, command, overrides, run, sl
 pytestmark = pytest.mark.skipif(POLICY not in ("", "drain") or SETTINGS, reason="policy and layout do not matter: once is enough")
 
 SAMPLE = ROOT / "data" / "sample"
+STAGES = ["accept_read", "http_parse", "form_decode", "jpeg_decode", "scale", "blur", "jpeg_encode", "disk_write", "stats"]
 TWO_SOCKETS = "Package:2 [numa] L3:1 L2:32 Core:1 PU:2"
 EIGHT_NODES = "Package:2 Group:4 [numa] L3:2 Core:4 PU:1"
 WORKER = re.compile(r"  worker (\d+) +core (\d+)  CPU (\d+)  L2 (\d+|-)  L3 (\d+|-)  node (\d+)  package (\d+|-)")
@@ -85,6 +86,18 @@ def test_only_cores_that_we_may_use():
     assert [[worker[2] for worker in share] for share in workers(said)] == [[cpu]]
 
 
+def test_a_quota_is_no_core(tmp_path):
+    (tmp_path / "cpu.max").write_text("50000 100000\n")
+    prefix = ["unshare", "-m", "sh", "-c", f"mount --bind {tmp_path} /sys/fs/cgroup && exec \"$@\"", "sh"]
+    if len(os.sched_getaffinity(0)) < 2 or subprocess.run([*prefix, "true"], capture_output=True).returncode:
+        pytest.skip("needs two cores, and to be root with the right to mount")
+    said = topology(prefix=prefix)
+    assert "but CPU time of no more than 1 (quota of the control group): nothing is bound\n" in said
+    assert re.findall(r"  worker (\d+) +any core", said) == ["0"]
+    # Threads beyond that do not change it.
+    assert re.findall(r"  worker (\d+) +any core", topology("scheduler.threads=2", prefix=prefix)) == ["0", "1"]
+
+
 def test_what_is_wrong_is_said(tmp_path):
     done = subprocess.run(command("--topology"), capture_output=True, text=True, timeout=slow(20),
                           env={**os.environ, "HWLOC_SYNTHETIC": "Socket of two"})
@@ -129,8 +142,7 @@ def test_profile(start, tmp_path):
     daemon.stop()
     assert f"profile written to {path}" in daemon.log
     found = values(path.read_text())
-    assert set(found) == set(live) == {f"stage.{s}" for s in ("accept_read", "http_parse", "form_decode", "jpeg_decode", "scale", "blur",
-                                                             "jpeg_encode", "disk_write", "stats")}
+    assert set(found) == set(live) == {f"stage.{stage}" for stage in STAGES}
     assert found["stage.jpeg_decode"] == live["stage.jpeg_decode"]
     decode, scale, encode = (found[f"stage.{stage}"] for stage in ("jpeg_decode", "scale", "jpeg_encode"))
     assert decode["events"] == decode["to_scale"] == 3 and decode["service_ns"] > 100000
@@ -156,7 +168,8 @@ def partition(*words, timeout=60):
 
 def test_partition(start, tmp_path):
     config = tmp_path / "darkroomd.ini"
-    config.write_text("; a comment\n[layout]\n; which\nMode = shared ; not yet\n[variant.a]\noperations = scale 200x200 inside, blur 5\n"
+    config.write_text("; a comment\n[layout]\n; which\nMode = shared ; not yet\n"
+                      "[variant.a]\noperations = scale 200x200 inside, blur 5\n"
                       "[variant.b]\noperations = scale 100x100 inside\n")
     before = config.read_text()
     done = partition("--dry-run", "-p", 2, config, SAMPLE)
@@ -186,11 +199,12 @@ def test_partition_leaves_what_it_cannot_do(tmp_path):
         (["--sideways", config], 2, "unknown option"),
         ([tmp_path / "none.ini"], 1, "no file that can be read"),
         ([config, SAMPLE], 1, "cannot have layout partition"),
-        (["-p", 9, config, SAMPLE], 1, "cannot have layout partition"),
     ]:
         done = partition(*words)
         assert done.returncode == status and says in done.stderr, done
     config.write_text(before.replace("seda", "drain"))
+    done = partition("-p", 9, config, SAMPLE)
+    assert done.returncode == 1 and "cannot have layout partition" in done.stderr
     done = partition(config, tmp_path / "nowhere")
     assert done.returncode != 0 and "nowhere" in done.stderr
     assert config.read_text() == before.replace("seda", "drain")
