@@ -304,13 +304,6 @@ int graph_new(struct graph **out, const struct conf *conf, void *app, size_t que
 	return 0;
 }
 
-static void drop_tokens(struct group *grp)
-{
-	for (unsigned i = 0; i < COUNT_OF(grp->tokens); i++)
-		while (grp->tokens[i].cells && central_take(grp, i))
-			continue;
-}
-
 /* The pointer is to const for everybody else. */
 static void free_schedule(const struct schedule *schedule)
 {
@@ -334,7 +327,7 @@ void graph_free(struct graph *g)
 
 		for (unsigned k = 0; k < count; k++)
 			close(g->group[i].workers[k].wake_fd);
-		drop_tokens(&g->group[i]);
+		central_drop(&g->group[i]);
 		for (unsigned k = 0; k < COUNT_OF(g->group[i].tokens); k++)
 			queue_fini(&g->group[i].tokens[k]);
 		free(g->group[i].workers);
@@ -409,31 +402,11 @@ static void wait_for_adoption(const struct graph *g)
 		nanosleep(&pause, NULL);
 }
 
-/* What was queued before tokens were given out has none. */
-static void give_tokens(struct graph *g, const struct schedule *schedule)
-{
-	for (unsigned i = 0; i < graph_row_count; i++) {
-		struct stage *s = &g->stage[i];
-
-		for (unsigned k = 0; k < s->queue_count && s->group->id == GRAPH_GROUP_MAIN; k++)
-			for (size_t waiting = stage_queue_length(&s->queue[k]); waiting > 0; waiting--)
-				central_give(s, schedule, k);
-	}
-}
-
-/* Tokens fit the schedule that has just been adopted: those of policies or parts before are of no use. */
-static void renew_tokens(struct graph *g, const struct schedule *schedule)
-{
-	drop_tokens(&g->group[GRAPH_GROUP_MAIN]);
-	if (schedule->policy->mechanism == POLICY_CENTRAL)
-		give_tokens(g, schedule);
-}
-
 /* When all have adopted. Whoever pushed by the old schedule may have woken a worker that does not visit the stage by the new
  * one: all look once more. */
 static void retire(struct graph *g)
 {
-	renew_tokens(g, atomic_load_explicit(&g->schedule, memory_order_relaxed));
+	central_renew(&g->group[GRAPH_GROUP_MAIN], atomic_load_explicit(&g->schedule, memory_order_relaxed));
 	wake_everybody(g);
 	free_schedule(g->retired);
 	g->retired = NULL;

@@ -35,6 +35,32 @@ struct stage *central_take(struct group *g, unsigned share)
 	return s;
 }
 
+void central_drop(struct group *g)
+{
+	for (unsigned i = 0; i < COUNT_OF(g->tokens); i++)
+		while (g->tokens[i].cells && central_take(g, i))
+			continue;
+}
+
+/* What was queued before tokens were given out has none. */
+static void give_all(struct graph *g, const struct schedule *schedule)
+{
+	for (unsigned i = 0; i < graph_row_count; i++) {
+		struct stage *s = &g->stage[i];
+
+		for (unsigned k = 0; k < s->queue_count && s->group->id == GRAPH_GROUP_MAIN; k++)
+			for (size_t waiting = stage_queue_length(&s->queue[k]); waiting > 0; waiting--)
+				central_give(s, schedule, k);
+	}
+}
+
+void central_renew(struct group *g, const struct schedule *schedule)
+{
+	central_drop(g);
+	if (schedule->policy->mechanism == POLICY_CENTRAL)
+		give_all(g->graph, schedule);
+}
+
 /* The last stage that has something, though no token says so. */
 static struct stage *find_work(const struct worker *w)
 {

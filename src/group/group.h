@@ -245,6 +245,11 @@ void visit_flush_stacks(struct worker *w);
 void central_give(struct stage *s, const struct schedule *schedule, unsigned queue);
 struct stage *central_take(struct group *g, unsigned share);
 
+/* group/central.c: takes all tokens away; and gives those that fit the schedule, which all workers have adopted: those of
+ * policies or parts before are of no use. Main thread. */
+void central_drop(struct group *g);
+void central_renew(struct group *g, const struct schedule *schedule);
+
 /* group/central.c: serves one event of the stage whose turn it is; true if it did. */
 bool central_visit(struct worker *w, bool *had_token);
 
