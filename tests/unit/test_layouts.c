@@ -299,7 +299,7 @@ static void add(struct partition_weights *done, const struct partition_weights *
 static void parts_change_only_for_a_reason(void **state)
 {
 	struct partition_weights done = weights_of(0, 0, 0), heavy_end = weights_of(10, 10, 80), even = weights_of(33, 33, 34),
-	                         few = weights_of(10, 10, 80), front = weights_of(50, 40, 10);
+	                         few = weights_of(1, 1, 8), front = weights_of(50, 40, 10);
 	struct repartition r = { 0 };
 	struct partition p;
 
