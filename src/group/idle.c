@@ -116,6 +116,27 @@ static bool sees_other_replica(const struct worker *w)
 	return false;
 }
 
+/* Events that the worker may take, as far as it sees. */
+static size_t count_work(const struct worker *w)
+{
+	const struct group *g = w->group;
+	bool can_steal = worker_schedule(w)->can_steal;
+	unsigned worker_count = group_worker_count(g);
+	size_t n = 0;
+
+	for (unsigned i = 0; i < w->visit_set_count; i++) {
+		const struct stage *s = w->visit_set[i];
+		unsigned first, count = queues_of(w, s, &first);
+
+		for (unsigned k = 0; k < count; k++)
+			n += stage_queue_length(&s->queue[(first + k) % s->queue_count]);
+		for (unsigned k = 0; k < worker_count; k++)
+			if (k == w->index || (can_steal && worker_may_steal(w, &g->workers[k])))
+				n += deque_length(&g->workers[k].stack[s->index]);
+	}
+	return n;
+}
+
 void idle_found(struct worker *w)
 {
 	struct group *g = w->group;
@@ -124,6 +145,8 @@ void idle_found(struct worker *w)
 
 	atomic_fetch_and_explicit(&g->searchers, ~bit_of(w), memory_order_relaxed);
 	atomic_thread_fence(memory_order_seq_cst); /* S3, with P2: an event whose pusher saw our bit is seen below */
+	if (count_work(w) <= 1)
+		return; /* that one is ours */
 	for (unsigned i = 0; i < w->visit_set_count; i++) {
 		const struct stage *s = w->visit_set[i];
 		unsigned first, count = queues_of(w, s, &first);

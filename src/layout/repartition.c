@@ -3,7 +3,7 @@
 
 #define STRIKES 2         /* looks in a row */
 #define GAIN 0.9          /* new imbalance to old, at most */
-#define EVENTS_MIN 100    /* fewer say nothing: until there are as many, looks count as one */
+#define EVENTS_MIN 100    /* fewer say nothing */
 
 void repartition_start(struct repartition *r, uint64_t interval_ns, double threshold, const struct partition_weights *seen,
                        uint64_t now_ns)
@@ -55,9 +55,8 @@ bool repartition_look(struct repartition *r, struct partition *p, const struct p
 
 	r->due_ns = now_ns + r->interval_ns;
 	partition_weights_subtract(&w, &r->seen);
-	/* With what the next look adds it may. */
 	if (!repartition_knows_enough(&w))
-		return false;
+		return false; /* the next look is at these as well */
 	r->seen = *done;
 	if (!is_worth_it(r, p, &w, cores, &better)) {
 		r->strikes = 0;

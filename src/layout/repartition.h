@@ -20,7 +20,7 @@ struct repartition {
 	uint64_t interval_ns;
 	double threshold;     /* imbalance */
 	unsigned strikes;     /* looks in a row that found the parts out of balance */
-	struct partition_weights seen; /* at the last look */
+	struct partition_weights seen; /* at the last look that had enough to go by */
 	/* main thread writes, anyone reads */
 	_Atomic uint64_t times; /* that the graph was cut anew */
 };

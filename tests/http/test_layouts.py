@@ -130,7 +130,7 @@ def test_parts_are_cut_anew(start, tmp_path):
     profile.write_text("[stage.blur]\nservice_ns = 1000\n[stage.jpeg_decode]\nservice_ns = 10\n[stage.jpeg_encode]\nservice_ns = 10\n")
     site = tmp_path / "site.ini"
     site.write_text("[variant.medium]\noperations = scale 400x400 inside\n")
-    daemon = start("layout.mode=partition", f"layout.profile={profile}", "layout.online=yes", "layout.online_interval=100ms", TWO,
+    daemon = start("layout.mode=partition", f"layout.profile={profile}", "layout.online=yes", "layout.online_interval=200ms", TWO,
                    config=site)
     data = pictures.photo_jpeg(640, 480, 1)
     content_type, body = form([("f", f"{i}.jpg", "image/jpeg", data) for i in range(60)])

@@ -295,7 +295,7 @@ static void add(struct partition_weights *done, const struct partition_weights *
 	}
 }
 
-/* Not for one look, not for what is within the threshold, not without events, and not if it cannot be better. */
+/* Not for one look, not for what is within the threshold, not by a few events, and not if it cannot be better. */
 static void parts_change_only_for_a_reason(void **state)
 {
 	struct partition_weights done = weights_of(0, 0, 0), heavy_end = weights_of(10, 10, 80), even = weights_of(33, 33, 34),
@@ -316,7 +316,7 @@ static void parts_change_only_for_a_reason(void **state)
 	assert_false(LOOK(front)); /* once */
 	assert_false(LOOK(heavy_end));
 	assert_false(LOOK(front));
-	assert_false(LOOK(few)); /* says nothing, neither way */
+	assert_false(LOOK(few)); /* says nothing */
 	assert_true(LOOK(front)); /* twice in a row */
 	assert_int_equal(p.part[SECOND], p.part[THIRD]);
 	assert_int_not_equal(p.part[FIRST], p.part[SECOND]);
