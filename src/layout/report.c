@@ -6,8 +6,10 @@
 #include "../text.h"
 #include "weights.h"
 
+/* How many, and the cores that they are bound to, if they are. */
 static void workers_json(struct json *j, const struct schedule *schedule, unsigned share)
 {
+	json_uint(j, "workers", (unsigned)__builtin_popcountll(schedule->share_workers[share]));
 	json_array(j, "cores");
 	for (unsigned i = 0; i < schedule->worker_count && schedule->is_bound; i++)
 		if (schedule->share[i] == share)

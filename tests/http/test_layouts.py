@@ -88,7 +88,7 @@ def test_replicas(start, files):
     requests = under_all_policies(daemon, files, ("layout.distribution round-robin", "layout.steal yes"))
     seen = layout(daemon)
     assert seen["mode"] == "replicate" and seen["distribution"] == "round-robin" and seen["steal"] is True
-    assert [len(replica["cores"]) for replica in seen["replicas"]] == [1, 1]
+    assert [replica["workers"] for replica in seen["replicas"]] == [1, 1]
     # In turns, whatever the requests are.
     assert [replica["requests"] for replica in seen["replicas"]] == [requests / 2] * 2
     assert [replica["queued_bytes"] for replica in seen["replicas"]] == [0, 0]
@@ -111,7 +111,7 @@ def test_parts(start, files, profile):
     under_all_policies(daemon, files)
     seen = layout(daemon)
     assert [part["stages"] for part in seen["parts"]] == [["jpeg_decode"], ["scale", "blur", "jpeg_encode"]]
-    assert [len(part["cores"]) for part in seen["parts"]] == [1, 1]
+    assert [part["workers"] for part in seen["parts"]] == [1, 1]
     stages = {stage["name"]: stage for stage in daemon.get("/stats").json()["stages"]}
     # Truthful: what the stages' own counters say.
     spent = [sum(stages[name]["service"]["sum_ms"] for name in part["stages"]) for part in seen["parts"]]

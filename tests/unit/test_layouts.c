@@ -331,8 +331,8 @@ static void parts_change_only_for_a_reason(void **state)
 static void layouts_are_reported(void **state)
 {
 	static const char *const expected[] = {
-		"\"layout\":{\"mode\":\"replicate\",\"distribution\":\"least-loaded\",\"steal\":false,\"replicas\":[{\"cores\":[",
-		"\"layout\":{\"mode\":\"replicate\",\"distribution\":\"least-loaded\",\"steal\":true,\"replicas\":[{\"cores\":[",
+		"\"layout\":{\"mode\":\"replicate\",\"distribution\":\"least-loaded\",\"steal\":false,\"replicas\":[{\"workers\":2,\"cores\":[",
+		"\"layout\":{\"mode\":\"replicate\",\"distribution\":\"least-loaded\",\"steal\":true,\"replicas\":[{\"workers\":2,\"cores\":[",
 		"\"layout\":{\"mode\":\"partition\",\"online\":false,\"repartitions\":0,\"edge_cut\":",
 	};
 
