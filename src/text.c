@@ -5,7 +5,6 @@
  */
 #include "text.h"
 
-#include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -100,6 +99,26 @@ void text_printf(struct text *t, const char *format, ...)
 	vsnprintf(t->data + t->length, (size_t)length + 1, format, args);
 	va_end(args);
 	t->length += (size_t)length;
+}
+
+void text_uint(struct text *t, uint64_t value)
+{
+	char digits[20]; /* of UINT64_MAX */
+	size_t at = sizeof digits;
+
+	do
+		digits[--at] = (char)('0' + value % 10);
+	while ((value /= 10));
+	text_put(t, digits + at, sizeof digits - at);
+}
+
+void text_ms(struct text *t, uint64_t ns)
+{
+	unsigned us = (unsigned)(ns / 1000 % 1000);
+	const char fraction[] = { '.', (char)('0' + us / 100), (char)('0' + us / 10 % 10), (char)('0' + us % 10) };
+
+	text_uint(t, ns / 1000000);
+	text_put(t, fraction, sizeof fraction);
 }
 
 /* ---- JSON ---- */
@@ -233,7 +252,13 @@ void json_string_n(struct json *j, const char *name, const char *value, size_t l
 void json_uint(struct json *j, const char *name, uint64_t value)
 {
 	json_begin(j, name);
-	text_printf(j->text, "%" PRIu64, value);
+	text_uint(j->text, value);
+}
+
+void json_ms(struct json *j, const char *name, uint64_t ns)
+{
+	json_begin(j, name);
+	text_ms(j->text, ns);
 }
 
 void json_double(struct json *j, const char *name, double value)

@@ -231,10 +231,10 @@ def test_reload_forgets_what_ctl_has_set(site):
 
 
 def test_log_level_changes(site):
-    assert command(site.daemon, "set server.log_level error")[0] == 0
+    assert command(site.daemon, "set log.level error")[0] == 0
     before = len(site.daemon.lines)
     assert command(site.daemon, "policy srpt")[0] == 0
-    assert command(site.daemon, "set server.log_level notice")[0] == 0
+    assert command(site.daemon, "set log.level notice")[0] == 0
     assert eventually(lambda: len(site.daemon.lines) > before)
     assert len(site.daemon.lines) == before + 1, site.daemon.log
 
