@@ -42,16 +42,13 @@ void text_fini(struct text *t)
 	*t = (struct text){ .data = nothing };
 }
 
-/* Makes room for length more bytes and the zero; false and overflowed if there is none. */
-static bool text_reserve(struct text *t, size_t length)
+static bool text_grow(struct text *t, size_t length)
 {
 	size_t size = t->size ? t->size : GROWTH_MIN;
 	char *data;
 
 	if (t->overflowed || t->size_max <= t->length || length >= t->size_max - t->length)
 		goto overflow;
-	if (length < t->size && t->length < t->size - length)
-		return true;
 	while (size <= t->length + length)
 		size = size > t->size_max / 2 ? t->size_max : size * 2;
 	if (size > t->size_max)
@@ -65,6 +62,13 @@ static bool text_reserve(struct text *t, size_t length)
 overflow:
 	t->overflowed = true;
 	return false;
+}
+
+/* Makes room for length more bytes and the zero; false and overflowed if there is none. */
+static inline bool text_reserve(struct text *t, size_t length)
+{
+	/* If there is anything, there is room for the zero. */
+	return (length < t->size - t->length && !t->overflowed) || text_grow(t, length);
 }
 
 void text_put(struct text *t, const char *data, size_t length)
@@ -183,9 +187,13 @@ static void json_quote(struct text *t, const char *value, size_t length)
 
 	text_put(t, "\"", 1);
 	while (i < length) {
+		if (s[i] >= 0x20 && s[i] < 0x7F && s[i] != '"' && s[i] != '\\') {
+			i++; /* nearly all there ever is */
+			continue;
+		}
 		size_t step = utf8_length(s + i, length - i);
 
-		if (step > 0 && s[i] >= 0x20 && s[i] != '"' && s[i] != '\\' && s[i] != 0x7F) {
+		if (step > 1) {
 			i += step;
 			continue;
 		}
@@ -206,8 +214,10 @@ static void json_begin(struct json *j, const char *name)
 	if (j->need_comma)
 		text_put(j->text, ",", 1);
 	if (name) {
-		json_quote(j->text, name, strlen(name));
-		text_put(j->text, ":", 1);
+		debug_assert(!strpbrk(name, "\"\\"));
+		text_put(j->text, "\"", 1);
+		text_puts(j->text, name);
+		text_put(j->text, "\":", 2);
 	}
 	j->need_comma = true;
 }

@@ -43,7 +43,7 @@ struct json {
 
 void json_init(struct json *j, struct text *t);
 
-/* name is NULL inside arrays and at the top. */
+/* name is NULL inside arrays and at the top; it stands there as it is, so it is our own word and nobody else's. */
 void json_object(struct json *j, const char *name);
 void json_object_end(struct json *j);
 void json_array(struct json *j, const char *name);

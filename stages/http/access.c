@@ -52,13 +52,17 @@ const char *access_id(struct conn *c)
 
 /* ---- the line ------------------------------------------------------------------------------------- */
 
+static uint64_t spent(const _Atomic uint64_t *ns)
+{
+	return atomic_load_explicit(ns, memory_order_relaxed);
+}
+
+/* Nobody else charges to the connection while its event is in our hands. */
 static void add_times(struct timing *to, const struct timing *from)
 {
 	for (unsigned i = 0; i < graph_row_count; i++) {
-		atomic_fetch_add_explicit(&to->service_ns[i], atomic_load_explicit(&from->service_ns[i], memory_order_relaxed),
-		                          memory_order_relaxed);
-		atomic_fetch_add_explicit(&to->wait_ns[i], atomic_load_explicit(&from->wait_ns[i], memory_order_relaxed),
-		                          memory_order_relaxed);
+		atomic_store_explicit(&to->service_ns[i], spent(&to->service_ns[i]) + spent(&from->service_ns[i]), memory_order_relaxed);
+		atomic_store_explicit(&to->wait_ns[i], spent(&to->wait_ns[i]) + spent(&from->wait_ns[i]), memory_order_relaxed);
 	}
 }
 
@@ -153,8 +157,8 @@ static void write_line(struct conn *c, bool is_complete, enum log_access style)
 		line.method = llhttp_method_name((llhttp_method_t)c->request.parser.method);
 	for (unsigned i = 0; i < graph_row_count; i++) {
 		name[i] = graph_rows[i].class->name;
-		ns[i] = atomic_load_explicit(&c->timing.service_ns[i], memory_order_relaxed);
-		line.queue_ns += atomic_load_explicit(&c->timing.wait_ns[i], memory_order_relaxed);
+		ns[i] = spent(&c->timing.service_ns[i]);
+		line.queue_ns += spent(&c->timing.wait_ns[i]);
 	}
 	set_time(c->port, &line);
 	text_init(&t, data, sizeof data);
