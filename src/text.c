@@ -212,10 +212,11 @@ static void json_quote(struct text *t, const char *value, size_t length)
 static void json_begin(struct json *j, const char *name)
 {
 	if (j->need_comma)
-		text_put(j->text, ",", 1);
+		text_put(j->text, ",\"", name ? 2 : 1);
+	else if (name)
+		text_put(j->text, "\"", 1);
 	if (name) {
 		debug_assert(!strpbrk(name, "\"\\"));
-		text_put(j->text, "\"", 1);
 		text_puts(j->text, name);
 		text_put(j->text, "\":", 2);
 	}
