@@ -283,6 +283,7 @@ static int run_daemon(const struct options *o, const struct conf *conf, const st
 	if (log_access_open(conf->log.access_file))
 		return EXIT_FAILURE;
 	pool_setup_malloc();
+	pool_set_max(conf->limits.memory_budget);
 	raise_descriptor_limit(conf);
 	notify_open();
 	ear.signal_fd = signals_open();
