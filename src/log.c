@@ -278,7 +278,7 @@ void log_set_access(enum log_access style)
 	atomic_store_explicit(&access_style, (int)style, memory_order_relaxed);
 }
 
-enum log_access log_access(void)
+enum log_access log_access_style(void)
 {
 	if (!log_writer_has_access_file() && !log_enabled(LOG_LEVEL_INFO))
 		return LOG_ACCESS_NO;

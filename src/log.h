@@ -77,9 +77,9 @@ int log_access_reopen(void);
 void log_set_access(enum log_access access);
 
 /* What is to be written now. On standard error they count as messages of level INFO. */
-enum log_access log_access(void);
+enum log_access log_access_style(void);
 
-/* style: as log_access() has it. length: 1 to LOG_ACCESS_MAX - 1, without an end of line and without a byte that is one. JSON has a
+/* style: as log_access_style() has it. length: 1 to LOG_ACCESS_MAX - 1, without an end of line and without a byte that is one. JSON has a
  * priority in front in the journal only, which takes it off again. */
 void log_access_write(enum log_access style, const char *line, size_t length);
 

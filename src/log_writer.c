@@ -96,6 +96,8 @@ static void write_batch(enum sink sink, struct batch *b)
 			poll(&p, 1, -1); /* who shares it with us has made it so */
 		} else if (errno != EINTR) {
 			atomic_fetch_add_explicit(&w.failed, (uint64_t)count, memory_order_relaxed);
+			if (sink == SINK_FILE) /* of the other one nobody can be told there */
+				log_warning("the access log cannot be written: %s", strerror(errno));
 			return;
 		}
 	}
@@ -251,10 +253,11 @@ static bool take_over(void)
 /* Everything in here may be called by a handler of signals: signal-safety(7). */
 static void on_crash(int number)
 {
-	uint64_t position = atomic_load_explicit(&w.ring.tail, memory_order_relaxed);
 	struct log_line line;
 
-	if (take_over()) {
+	if (log_writer_is_running() && take_over()) {
+		uint64_t position = atomic_load_explicit(&w.ring.tail, memory_order_relaxed);
+
 		while (log_ring_next(&w.ring, &position, &line)) {
 			struct pollfd p = { .fd = w.fd[sink_of(&line)], .events = POLLOUT };
 

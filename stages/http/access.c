@@ -170,9 +170,9 @@ static void write_line(struct conn *c, bool is_complete, enum log_access style)
 	log_access_write(style, t.data, t.length);
 }
 
-void access_log(struct conn *c, bool is_complete)
+void access_end(struct conn *c, bool is_complete)
 {
-	enum log_access style = log_access();
+	enum log_access style = log_access_style();
 
 	if (style != LOG_ACCESS_NO)
 		write_line(c, is_complete, style);

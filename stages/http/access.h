@@ -30,7 +30,7 @@ const char *access_id(struct conn *c);
 void access_note_upload(struct conn *c, const struct upload *u, unsigned good);
 
 /* The request is over: its answer is written, or will not be. Port's thread. */
-void access_log(struct conn *c, bool is_complete);
+void access_end(struct conn *c, bool is_complete);
 
 /* The next request begins. */
 void access_forget(struct conn *c);

@@ -99,7 +99,7 @@ enum conn_step answer_finish(struct conn *c)
 static void written(struct visit *v, struct conn *c)
 {
 	visit_charge(v, &c->event);
-	access_log(c, true);
+	access_end(c, true);
 	response_reset(&c->response);
 	c->has_answered = true;
 	if (c->closes) {

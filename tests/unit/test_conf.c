@@ -369,6 +369,11 @@ static void messages_name_place_text_and_expectation(void **state)
 {
 	(void)state;
 	refuse(VARIANT "[server]\nlisten = foo\n", "@:4: server.listen = \"foo\": expected HOST:PORT or [HOST]:PORT\n");
+	refuse(VARIANT "[log]\naccess_file = access.log\n",
+	       "@:4: log.access_file = \"access.log\": expected stderr, or an absolute path of at most 255 bytes\n");
+	refuse(VARIANT "[log]\naccess_file = /var/log/\n",
+	       "@:4: log.access_file = \"/var/log/\": expected stderr, or an absolute path of at most 255 bytes\n");
+	refuse(VARIANT "[log]\naccess = xml\n", "@:4: log.access = \"xml\": expected no, text or json\n");
 	refuse(VARIANT "[server]\nlisen = foo\n", "@:4: server.lisen = \"foo\": unknown key; did you mean listen?\n");
 	refuse(VARIANT "[server]\npolicy = cohort\n",
 	       "@:4: server.policy = \"cohort\": unknown key; it belongs to [scheduler]\n");

@@ -213,11 +213,11 @@ static void everything_is_written_in_the_end(void **state)
 	log_write(LOG_LEVEL_INFO, "a line\nthat is\x1b[31m one");
 	log_write(LOG_LEVEL_DEBUG, "not this");
 	log_set_access(LOG_ACCESS_JSON);
-	assert_int_equal(log_access(), LOG_ACCESS_JSON);
+	assert_int_equal(log_access_style(), LOG_ACCESS_JSON);
 	log_access_write(LOG_ACCESS_JSON, "{}", 2);
 	log_access_write(LOG_ACCESS_TEXT, "a=b", 3);
 	log_set_level(LOG_LEVEL_WARNING);
-	assert_int_equal(log_access(), LOG_ACCESS_NO);
+	assert_int_equal(log_access_style(), LOG_ACCESS_NO);
 	log_totals(&t);
 	assert_int_equal(t.messages, 1);
 	assert_int_equal(t.access, 2);
@@ -336,7 +336,7 @@ static void a_renamed_file_is_left(void **state)
 	assert_int_equal(log_access_open(path), 0);
 	assert_int_equal(log_start(), 0);
 	log_set_level(LOG_LEVEL_ERROR); /* it is not standard error */
-	assert_int_equal(log_access(), LOG_ACCESS_TEXT);
+	assert_int_equal(log_access_style(), LOG_ACCESS_TEXT);
 	log_access_write(LOG_ACCESS_TEXT, "first", 5);
 	log_flush();
 	assert_int_equal(size_of(path), 6);
