@@ -13,7 +13,7 @@
 
 #include "check.h"
 
-#define GROWTH_MIN 256 /* bytes of the first allocation of a growable text */
+#define GROWTH_MIN 1024 /* bytes of the first allocation of a growable text: most answers fit */
 
 static const char replacement_character[] = "\xEF\xBF\xBD"; /* U+FFFD */
 
@@ -85,14 +85,30 @@ void text_puts(struct text *t, const char *string)
 	text_put(t, string, strlen(string));
 }
 
+void text_uint(struct text *t, uint64_t value)
+{
+	char digits[20], *first = digits + sizeof digits;
+
+	do
+		*--first = (char)('0' + value % 10);
+	while (value /= 10);
+	text_put(t, first, (size_t)(digits + sizeof digits - first));
+}
+
 void text_printf(struct text *t, const char *format, ...)
 {
+	size_t room = t->length < t->size && !t->overflowed ? t->size - t->length : 0;
 	va_list args;
-	int length;
 
 	va_start(args, format);
-	length = vsnprintf(NULL, 0, format, args);
+	int length = vsnprintf(room ? t->data + t->length : NULL, room, format, args);
 	va_end(args);
+	if (length >= 0 && (size_t)length < room) {
+		t->length += (size_t)length;
+		return;
+	}
+	if (room)
+		t->data[t->length] = '\0';
 	if (length < 0) {
 		t->overflowed = true;
 		return;
@@ -103,17 +119,6 @@ void text_printf(struct text *t, const char *format, ...)
 	vsnprintf(t->data + t->length, (size_t)length + 1, format, args);
 	va_end(args);
 	t->length += (size_t)length;
-}
-
-void text_uint(struct text *t, uint64_t value)
-{
-	char digits[20]; /* of UINT64_MAX */
-	size_t at = sizeof digits;
-
-	do
-		digits[--at] = (char)('0' + value % 10);
-	while ((value /= 10));
-	text_put(t, digits + at, sizeof digits - at);
 }
 
 void text_ms(struct text *t, uint64_t ns)
