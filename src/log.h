@@ -70,7 +70,8 @@ void log_write_limited(struct log_limit *limit, enum log_level level, const char
  * 0, or -errno with the reason logged. Main thread, before log_start(). */
 int log_access_open(const char *path);
 
-/* Opens the file anew, for it may have been renamed; nothing if there is none. Else as above: then the old one stays. Main thread. */
+/* Opens the file anew, for it may have been renamed; nothing if there is none. 0, or as above: then the old one stays. Main
+ * thread. */
 int log_access_reopen(void);
 
 /* What they look like. */
@@ -79,8 +80,8 @@ void log_set_access(enum log_access access);
 /* What is to be written now. On standard error they count as messages of level INFO. */
 enum log_access log_access_style(void);
 
-/* style: as log_access_style() has it. length: 1 to LOG_ACCESS_MAX - 1, without an end of line and without a byte that is one. JSON has a
- * priority in front in the journal only, which takes it off again. */
+/* style: what log_access_style() has said. length: 1 to LOG_ACCESS_MAX - 1, without an end of line and without a byte that is one.
+ * JSON has a priority in front in the journal only, which takes it off again. */
 void log_access_write(enum log_access style, const char *line, size_t length);
 
 /* ---- life ---- */

@@ -40,7 +40,8 @@ struct log_line {
 int log_ring_init(struct log_ring *r, size_t size);
 void log_ring_fini(struct log_ring *r);
 
-/* Any thread. length: 1 to half of the ring's size. Leaves spare bytes free. False: there is no room, and it is counted as dropped. */
+/* Any thread. length: 1 to half of the ring's size. Leaves spare bytes free. False: there is no room, and it is counted as
+ * dropped. */
 bool log_ring_put(struct log_ring *r, enum log_kind kind, const char *line, size_t length, size_t spare);
 
 /* The consumer. The line at *position, which begins at r->tail and is moved behind it. False: there is none, or its producer is
