@@ -40,7 +40,7 @@ RECORDER := $B/tests/tools/power_recorder.so
 
 say = $(if $(filter 1,$V),,@printf '  %-5s %s\n' $(1) $@;)
 
-.PHONY: all check bench asan tsan ubsan clean help FORCE install install-bin install-conf install-man install-systemd install-completion \
+.PHONY: all check bench bench-peers asan tsan ubsan clean help FORCE install install-bin install-conf install-man install-systemd install-completion \
         uninstall
 .DELETE_ON_ERROR:
 .SECONDARY:
@@ -98,6 +98,11 @@ $(LIMIT): $(LIMIT).o $B/loadgen/load_files.o $B/loadgen/load_schedule.o $B/libda
 
 bench: all $(LIMIT)
 	@tests/bench/bench $(BENCH)
+
+bench-peers: all
+	@scripts/setup peers
+	@tests/bench/bench_peers $(BENCH)
+
 # What tests/http records file operations with.
 $(RECORDER): tests/tools/power_recorder.c $B/flags
 	@mkdir -p $(@D)
