@@ -169,7 +169,8 @@ help:
 	 'make                  build build/darkroomd and its tools, build/darkroom-*' \
 	 'make check            build and run the unit tests' \
 	 'make asan|tsan|ubsan  the unit tests under gcc'\''s or clang'\''s sanitizers' \
-	 'make SAN=LIST         build/asan/darkroomd (address,undefined), build/tsan/darkroomd (thread), ...' \
+	 'make bench|bench-peers  the daemon beside its own code without a server, or beside other servers; BENCH="OPTIONS"' \
+ 'make SAN=LIST         build/asan/darkroomd (address,undefined), build/tsan/darkroomd (thread), ...' \
 	 'make install          programs, man pages, systemd units, bash completion; keeps a configuration that is there;' \
 	 '                      DESTDIR= PREFIX=/usr/local SYSCONFDIR= unitdir= completiondir=; also install-bin, install-conf,' \
 	 '                      install-man, install-systemd, install-completion' \

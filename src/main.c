@@ -209,6 +209,7 @@ static void wait_or_die(struct ear *ear, int timeout_ms)
 		return;
 	log_warning("second signal: ending at once");
 	ctl_socket_close(&ear->ctl);
+	log_flush();
 	_exit(1);
 }
 
@@ -325,6 +326,7 @@ static int serve(struct server *s, struct ear *ear)
 		          atomic_load(&s->images_in_flight), atomic_load(&s->connections));
 		profile_finish(s, ear);
 		ctl_socket_close(&ear->ctl);
+		log_flush();
 		_exit(EXIT_FAILURE);
 	}
 	graph_stop(s->graph);
@@ -339,12 +341,14 @@ static int run_daemon(const struct options *o, const struct conf *conf, const st
 	static struct ear ear;
 	int status = EXIT_FAILURE;
 
-	reload_log_level(o, conf);
+	reload_log(o, conf);
 	ear.profile_fd = o->profile ? profile_open(o->profile) : -1;
 	if (o->profile && ear.profile_fd < 0)
 		return EXIT_FAILURE;
 	if (sandbox_become_user(conf))
 		return EX_CONFIG;
+	if (log_access_open(conf->log.access_file))
+		return EXIT_FAILURE;
 	pool_setup_malloc();
 	pool_set_max(conf->limits.memory_budget);
 	raise_descriptor_limit(conf);
@@ -355,8 +359,9 @@ static int run_daemon(const struct options *o, const struct conf *conf, const st
 	if (server_init(&server, conf, plan) == 0) {
 		ear.server = &server;
 		ear.reload = (struct reload){ .options = o, .load = configure_again, .graph = server.graph, .conf = *conf };
-		if (ctl_socket_open(&ear.ctl, conf) == 0 && sandbox_enter(conf, o->config_path) == 0)
+		if (ctl_socket_open(&ear.ctl, conf) == 0 && sandbox_enter(conf, o->config_path) == 0 && log_start() == 0)
 			status = serve(&server, &ear);
+		log_stop();
 		ctl_socket_close(&ear.ctl);
 		server_fini(&server);
 		pool_fini();
