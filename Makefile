@@ -36,7 +36,7 @@ PROGRAMS := darkroomd $(TOOLS:%=darkroom-%)
 TESTS  := $(patsubst %.c,$B/%,$(sort $(wildcard tests/unit/test_*.c)))
 SERVER := $B/tests/tools/answer_server
 LIMIT  := $B/tests/bench/limit
-RECORDER := $B/tests/tools/power_recorder.so
+PRELOADS := $B/tests/tools/power_recorder.so $B/tests/tools/faults.so
 
 say = $(if $(filter 1,$V),,@printf '  %-5s %s\n' $(1) $@;)
 
@@ -45,7 +45,7 @@ say = $(if $(filter 1,$V),,@printf '  %-5s %s\n' $(1) $@;)
 .DELETE_ON_ERROR:
 .SECONDARY:
 
-all: $(PROGRAMS:%=$B/%) $(if $(filter build/plain,$B),$(PROGRAMS:%=build/%) $(RECORDER))
+all: $(PROGRAMS:%=$B/%) $(if $(filter build/plain,$B),$(PROGRAMS:%=build/%) $(PRELOADS))
 
 $(PROGRAMS:%=build/%): build/%: build/plain/%
 	$(call say,COPY)ln -f $< $@
@@ -98,8 +98,8 @@ $(LIMIT): $(LIMIT).o $B/loadgen/load_files.o $B/loadgen/load_schedule.o $B/libda
 
 bench: all $(LIMIT)
 	@tests/bench/bench $(BENCH)
-# What tests/http records file operations with.
-$(RECORDER): tests/tools/power_recorder.c $B/flags
+# What tests/http loads into the daemon: it records file operations, or makes calls fail.
+$(PRELOADS): $B/%.so: %.c $B/flags
 	@mkdir -p $(@D)
 	$(call say,CC)$(CC) $(DARKROOM_CPPFLAGS) -MMD -MP $(DARKROOM_CFLAGS) -fPIC $(DARKROOM_LDFLAGS) -shared -o $@ $<
 
@@ -174,4 +174,4 @@ help:
 	 'Variables: CC=gcc|clang (build/clang-* beside gcc'\''s), DEBUG=1 costly assertions, WERROR=1, V=1 show commands,' \
 	 '           OPT="-O2 -g", CPPFLAGS, CFLAGS, LDFLAGS, LDLIBS'
 
--include $(OBJ:.o=.d) $(TESTS:=.d) $(SERVER:=.d) $(LIMIT:=.d) $(RECORDER:.so=.d) $(foreach t,$(TOOLS),$(patsubst %.o,%.d,$(call tool_objects,$t)))
+-include $(OBJ:.o=.d) $(TESTS:=.d) $(SERVER:=.d) $(LIMIT:=.d) $(PRELOADS:.so=.d) $(foreach t,$(TOOLS),$(patsubst %.o,%.d,$(call tool_objects,$t)))

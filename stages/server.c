@@ -178,18 +178,24 @@ int server_init(struct server *s, const struct conf *conf, const struct plan *pl
 	if (cleared)
 		log_notice("cleared %u unfinished or removed images left in %s", cleared, conf->server.root);
 	err = registry_init(&s->registry, (size_t)conf->limits.images_in_flight);
-	if (err)
+	if (err) {
+		log_error("the table of images in flight cannot be made: %s", strerror(-err));
 		goto fail_store;
+	}
 	budget_init(&s->budget, conf->limits.memory_budget);
 	err = graph_new(&s->graph, conf, s, event_count_max(s), (size_t)conf->limits.connections * 2 + 64);
-	if (err)
+	if (err) {
+		log_error("the stages and threads cannot be made: %s", strerror(-err));
 		goto fail_registry;
+	}
 	err = listen_all(s);
 	if (err)
 		goto fail_graph;
 	err = recovery_init(&s->recovery, s);
-	if (err)
+	if (err) {
+		log_error("the recovery cannot be made: %s", strerror(-err));
 		goto fail_listeners;
+	}
 	return 0;
 
 fail_listeners:

@@ -19,6 +19,7 @@ struct store {
 	int root_fd, incoming_fd, trash_fd, spool_fd, quarantine_fd;
 	bool survives_power; /* what is acknowledged is on the disk, not only with the kernel */
 	_Atomic uint64_t trash_serial;
+	_Atomic uint64_t tidy_ns; /* when to try again to clear the trash of what could not be removed; 0: there is none */
 	_Atomic uint64_t flushes; /* of the file system, so far */
 };
 

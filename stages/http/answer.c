@@ -70,6 +70,17 @@ static void count_response(struct conn *c)
 		atomic_fetch_add_explicit(&c->port->server->responses_by_class[class], 1, memory_order_relaxed);
 }
 
+/* Instead of an answer that could not be made. */
+static void answer_without_memory(struct conn *c, bool is_head)
+{
+	answer_start(c, 500, 1);
+	response_field(&c->response, "Content-Type: application/problem+json");
+	response_field(&c->response, "Cache-Control: no-store");
+	response_finish_fixed(&c->response, "close", is_head,
+	                      "{\"type\":\"urn:darkroom:problem:internal\",\"title\":\"Something went wrong in the server\",\"status\":500,"
+	                      "\"detail\":\"there is no memory for the answer\"}\n");
+}
+
 enum conn_step answer_finish(struct conn *c)
 {
 	bool is_head = c->request.head_length > 0 && c->request.method == ROUTE_HEAD;
@@ -79,9 +90,8 @@ enum conn_step answer_finish(struct conn *c)
 
 	if (!response_finish(&c->response, connection, is_head)) {
 		log_error("an answer with status %u did not fit, or there was no memory for it", c->response.status);
-		response_start(&c->response, 500, 1);
 		c->closes = true;
-		response_finish(&c->response, "close", is_head);
+		answer_without_memory(c, is_head);
 	}
 	count_response(c);
 	/* The memory is better used by others than held while a slow client reads. */
