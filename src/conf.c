@@ -61,20 +61,20 @@ static const struct conf_key keys[] = {
 	  .help = "address to listen on; port 0 takes any free one, which the log names" },
 	{ KEY(server, "root", root, CONF_TYPE_TEXT), .min = 1, .fallback = "/var/lib/darkroom",
 	  .help = "directory of the stored images; made if it is missing, not its parents" },
-	{ KEY(server, "respond_after", respond_after, CONF_TYPE_CHOICE), .choices = respond_choices, .fallback = "store",
+	{ KEY(server, "respond_after", respond_after, CONF_TYPE_CHOICE), .choices = respond_choices, .fallback = "store", .is_live = true,
 	  .help = "when an upload is answered: 201 when all variants are stored, or 202 when all images are decoded;\n"
 	          "a client asks for the latter by Prefer: respond-async" },
-	{ KEY(server, "durability", durability, CONF_TYPE_CHOICE), .choices = durability_choices, .fallback = "process",
+	{ KEY(server, "durability", durability, CONF_TYPE_CHOICE), .choices = durability_choices, .fallback = "process", .is_live = true,
 	  .help = "what an upload that was answered 201 survives: none and process, the daemon's crash; power, a loss of power,\n"
 	          "too: all images that wait to be stored share a flush of the file system. With process and power one that was\n"
 	          "answered 202 survives the same: its file is spooled first, and made again after a crash" },
-	{ KEY(server, "keep_originals", keep_originals, CONF_TYPE_CHOICE), .choices = yes_no, .fallback = "no",
+	{ KEY(server, "keep_originals", keep_originals, CONF_TYPE_CHOICE), .choices = yes_no, .fallback = "no", .is_live = true,
 	  .help = "whether the uploaded file is stored beside its variants, as original.jpg; it is never served" },
-	{ KEY(server, "damaged", damaged, CONF_TYPE_CHOICE), .choices = damaged_choices, .fallback = "reject",
+	{ KEY(server, "damaged", damaged, CONF_TYPE_CHOICE), .choices = damaged_choices, .fallback = "reject", .is_live = true,
 	  .help = "JPEGs that have lost pixel data: reject with 422, or accept and report \"damaged\": true" },
-	{ KEY(server, "allow_origin", allow_origin, CONF_TYPE_ORIGIN), .fallback = "",
+	{ KEY(server, "allow_origin", allow_origin, CONF_TYPE_ORIGIN), .fallback = "", .is_live = true,
 	  .help = "origin of the pages that may use this server from a browser (CORS); nothing: none but its own" },
-	{ KEY(server, "wait_timeout", wait_timeout_ms, CONF_TYPE_MS), .max = MS_PER_HOUR, .fallback = "10s",
+	{ KEY(server, "wait_timeout", wait_timeout_ms, CONF_TYPE_MS), .max = MS_PER_HOUR, .fallback = "10s", .is_live = true,
 	  .help = "how long GET of a variant, or DELETE, waits for an image in the making before it is answered 503" },
 	{ KEY(server, "drain_delay", drain_delay_ms, CONF_TYPE_MS), .max = MS_PER_HOUR, .fallback = "0", .is_live = true,
 	  .help = "after SIGTERM, for how long connections are accepted and served as before while /readyz says 503,\n"
@@ -122,36 +122,36 @@ static const struct conf_key keys[] = {
 	  .help = "whether processor and kernel count cycles, cache misses, page faults and the like for each stage;\n"
 	          "with server.sandbox = auto only if it is so at the start" },
 
-	{ KEY(limits, "header_bytes", header_bytes, CONF_TYPE_BYTES), .min = 1024, .max = 1 << 20, .fallback = "16K",
+	{ KEY(limits, "header_bytes", header_bytes, CONF_TYPE_BYTES), .min = 1024, .max = 1 << 20, .fallback = "16K", .is_live = true,
 	  .help = "request line and headers; above: 431, or 414 if the target is that long" },
-	{ KEY(limits, "body_bytes", body_bytes, CONF_TYPE_BYTES), .min = 1024, .max = 64 * GIB, .fallback = "256M",
+	{ KEY(limits, "body_bytes", body_bytes, CONF_TYPE_BYTES), .min = 1024, .max = 64 * GIB, .fallback = "256M", .is_live = true,
 	  .help = "body of a request; above: 413. At most half of memory_budget" },
-	{ KEY(limits, "parts", parts, CONF_TYPE_NUMBER), .min = 1, .max = 10000, .fallback = "64",
+	{ KEY(limits, "parts", parts, CONF_TYPE_NUMBER), .min = 1, .max = 10000, .fallback = "64", .is_live = true,
 	  .help = "parts of a form; above: 413" },
-	{ KEY(limits, "pixels", pixels, CONF_TYPE_PIXELS), .min = 1, .max = UINT64_C(5000000000), .fallback = "200M",
+	{ KEY(limits, "pixels", pixels, CONF_TYPE_PIXELS), .min = 1, .max = UINT64_C(5000000000), .fallback = "200M", .is_live = true,
 	  .help = "pixels of an image; above: 413" },
-	{ KEY(limits, "pixels_progressive", pixels_progressive, CONF_TYPE_PIXELS), .min = 1, .max = UINT64_C(5000000000), .fallback = "64M",
+	{ KEY(limits, "pixels_progressive", pixels_progressive, CONF_TYPE_PIXELS), .min = 1, .max = UINT64_C(5000000000), .fallback = "64M", .is_live = true,
 	  .help = "the same for progressive files, which need memory for all of their coefficients" },
-	{ KEY(limits, "scans", scans, CONF_TYPE_NUMBER), .min = 1, .max = 100000, .fallback = "100",
+	{ KEY(limits, "scans", scans, CONF_TYPE_NUMBER), .min = 1, .max = 100000, .fallback = "100", .is_live = true,
 	  .help = "scans of a progressive file; above: 413" },
-	{ KEY(limits, "width", width, CONF_TYPE_NUMBER), .min = 1, .max = SIDE_MAX, .fallback = "65500",
+	{ KEY(limits, "width", width, CONF_TYPE_NUMBER), .min = 1, .max = SIDE_MAX, .fallback = "65500", .is_live = true,
 	  .help = "width of an image as stored in the file; above: 413" },
-	{ KEY(limits, "height", height, CONF_TYPE_NUMBER), .min = 1, .max = SIDE_MAX, .fallback = "65500",
+	{ KEY(limits, "height", height, CONF_TYPE_NUMBER), .min = 1, .max = SIDE_MAX, .fallback = "65500", .is_live = true,
 	  .help = "height of an image as stored in the file; above: 413" },
-	{ KEY(limits, "connections", connections, CONF_TYPE_NUMBER), .min = 1, .max = 100000, .fallback = "1024",
-	  .help = "open connections; one more is answered 503 and closed" },
-	{ KEY(limits, "images_in_flight", images_in_flight, CONF_TYPE_NUMBER), .min = 1, .max = 65536, .fallback = "1024",
+	{ KEY(limits, "connections", connections, CONF_TYPE_NUMBER), .min = 1, .max = 100000, .fallback = "1024", .is_live = true,
+	  .help = "open connections; one more is answered 503 and closed. Beyond what it was at the start only after a restart" },
+	{ KEY(limits, "images_in_flight", images_in_flight, CONF_TYPE_NUMBER), .min = 1, .max = 65536, .fallback = "1024", .is_live = true,
 	  .help = "images between upload and store; an upload that would exceed it is answered 503" },
-	{ KEY(limits, "images_per_client", images_per_client, CONF_TYPE_NUMBER), .max = 65536, .fallback = "0",
+	{ KEY(limits, "images_per_client", images_per_client, CONF_TYPE_NUMBER), .max = 65536, .fallback = "0", .is_live = true,
 	  .help = "the same for one client's address, answered 429; 0: no limit" },
-	{ KEY(limits, "header_timeout", header_timeout_ms, CONF_TYPE_MS), .min = 10, .max = MS_PER_HOUR, .fallback = "10s",
+	{ KEY(limits, "header_timeout", header_timeout_ms, CONF_TYPE_MS), .min = 10, .max = MS_PER_HOUR, .fallback = "10s", .is_live = true,
 	  .help = "time for request line and headers; above: 408" },
-	{ KEY(limits, "body_timeout", body_timeout_ms, CONF_TYPE_MS), .min = 10, .max = MS_PER_HOUR, .fallback = "30s",
+	{ KEY(limits, "body_timeout", body_timeout_ms, CONF_TYPE_MS), .min = 10, .max = MS_PER_HOUR, .fallback = "30s", .is_live = true,
 	  .help = "time for a body, whatever its rate; later it must keep up body_rate, or: 408" },
-	{ KEY(limits, "body_rate", body_rate, CONF_TYPE_BYTES), .max = GIB, .fallback = "1K",
+	{ KEY(limits, "body_rate", body_rate, CONF_TYPE_BYTES), .max = GIB, .fallback = "1K", .is_live = true,
 	  .help = "bytes per second, on average, of a body that takes longer than body_timeout; 0: none may. While others\n"
 	          "wait for memory, a body must besides come within 4 times body_timeout as a whole" },
-	{ KEY(limits, "idle_timeout", idle_timeout_ms, CONF_TYPE_MS), .min = 10, .max = 24 * MS_PER_HOUR, .fallback = "60s",
+	{ KEY(limits, "idle_timeout", idle_timeout_ms, CONF_TYPE_MS), .min = 10, .max = 24 * MS_PER_HOUR, .fallback = "60s", .is_live = true,
 	  .help = "a connection without a request is closed after this" },
 	{ KEY(limits, "memory_budget", memory_budget, CONF_TYPE_BYTES), .min = 16 << 20, .max = 4096 * GIB, .fallback = "1G",
 	  .help = "memory for bodies, decoders, planes and results of all requests together; requests wait for it, and one\n"
@@ -177,7 +177,7 @@ static const struct conf_key keys[] = {
 	  .size = sizeof ((struct conf_stage *)NULL)->threshold_interval_us, .max = 60000000, .fallback = "0", .is_live = true,
 	  .help = "likewise if events wait and it has not been visited for so long; 0: never" },
 
-	{ .section = "variant", OF(conf_variant, operations, CONF_TYPE_TEXT), .min = 1,
+	{ .section = "variant", OF(conf_variant, operations, CONF_TYPE_TEXT), .min = 1, .is_live = true,
 	  .help = "what is done to the picture, in this order, with commas between:\n"
 	          "  scale WIDTHxHEIGHT inside  as large as fits inside, proportions kept\n"
 	          "  scale WIDTHxHEIGHT cover   of this size; what does not fit is cut off, on both sides alike\n"
@@ -187,17 +187,17 @@ static const struct conf_key keys[] = {
 	          "                             away is added, to brightness only\n"
 	          "  grayscale                  without colours\n"
 	          "  rotate 90, 180 or 270      degrees clockwise" },
-	{ .section = "variant", OF(conf_variant, enlarge, CONF_TYPE_CHOICE), .choices = yes_no, .fallback = "no",
+	{ .section = "variant", OF(conf_variant, enlarge, CONF_TYPE_CHOICE), .choices = yes_no, .fallback = "no", .is_live = true,
 	  .help = "whether scale may make pictures larger, up to limits.width, height and pixels. If not: inside and exact leave a\n"
 	          "side that is smaller as it is, and cover makes the largest picture of the box's proportions that there is" },
-	{ .section = "variant", OF(conf_variant, quality, CONF_TYPE_NUMBER), .min = 1, .max = 100, .fallback = "82",
+	{ .section = "variant", OF(conf_variant, quality, CONF_TYPE_NUMBER), .min = 1, .max = 100, .fallback = "82", .is_live = true,
 	  .help = "of the JPEG" },
-	{ .section = "variant", OF(conf_variant, chroma, CONF_TYPE_CHOICE), .choices = chroma_choices, .fallback = "420",
+	{ .section = "variant", OF(conf_variant, chroma, CONF_TYPE_CHOICE), .choices = chroma_choices, .fallback = "420", .is_live = true,
 	  .help = "colours at half the resolution in both directions (4:2:0), or at full resolution (4:4:4): larger files, sharper\n"
 	          "edges between colours, as of text and drawings" },
-	{ .section = "variant", OF(conf_variant, progressive, CONF_TYPE_CHOICE), .choices = yes_no, .fallback = "no",
+	{ .section = "variant", OF(conf_variant, progressive, CONF_TYPE_CHOICE), .choices = yes_no, .fallback = "no", .is_live = true,
 	  .help = "a progressive JPEG, which shows all of the picture early; smaller by about 5 %, seven times the work" },
-	{ .section = "variant", OF(conf_variant, optimize, CONF_TYPE_CHOICE), .choices = yes_no, .fallback = "no",
+	{ .section = "variant", OF(conf_variant, optimize, CONF_TYPE_CHOICE), .choices = yes_no, .fallback = "no", .is_live = true,
 	  .help = "Huffman tables made for the file (progressive ones always have them): smaller by 2 to 14 %, three times the work" },
 };
 /* clang-format on */

@@ -33,6 +33,7 @@ struct picture;
 struct picture_job;
 struct recovery_slot;
 struct server;
+struct setup;
 struct visit;
 
 #define IMAGE_MAGIC UINT32_C(0x494d4147)
@@ -95,6 +96,7 @@ struct upload {
 	uint32_t magic;
 	_Atomic unsigned refs;         /* one of the response, one per image */
 	struct server *server;
+	struct setup *setup;           /* a reference: what was in force when it began holds for all of it */
 	struct client_key client;
 	struct timing timing;          /* of all images together */
 	/* the body */
@@ -156,6 +158,10 @@ void upload_unref(struct upload *u);
 struct image *image_of(struct event *ev); /* checks the magic */
 struct step *step_of(struct event *ev);
 const struct plan_step *step_plan(const struct step *s);
+
+/* The configuration and the plan of variants that the image began with. */
+const struct conf *image_conf(const struct image *image);
+const struct plan *image_plan(const struct image *image);
 
 /* How many rows (of MCUs, or tiles) of that width to do between two looks at the clock: few enough that the default cutoff is kept to
  * a tenth, and enough for a look to cost nothing beside them. */

@@ -151,6 +151,16 @@ void recovery_image_ended(struct recovery *r, struct image *image)
 
 /* ---- feeding -------------------------------------------------------------------------------------- */
 
+/* This thread makes no visits, in which server->conf could be used. */
+static uint64_t images_max(struct server *s)
+{
+	struct setup *setup = setup_take(&s->setups);
+	uint64_t max = setup->conf.limits.images_in_flight;
+
+	setup_drop(&s->setups, setup);
+	return max;
+}
+
 /* Room for one more image and its body, however long that takes. False: we are to stop. */
 static bool take_room(struct recovery *r, uint64_t bytes)
 {
@@ -159,7 +169,7 @@ static bool take_room(struct recovery *r, uint64_t bytes)
 	while (!budget_try_reserve(&s->budget, BUDGET_BODY, bytes))
 		if (pause_for(r, ROOM_POLL_MS))
 			return false;
-	while (atomic_fetch_add_explicit(&s->images_in_flight, 1, memory_order_relaxed) >= s->conf->limits.images_in_flight) {
+	while (atomic_fetch_add_explicit(&s->images_in_flight, 1, memory_order_relaxed) >= images_max(s)) {
 		atomic_fetch_sub_explicit(&s->images_in_flight, 1, memory_order_relaxed);
 		if (pause_for(r, ROOM_POLL_MS)) {
 			budget_release(&s->budget, BUDGET_BODY, bytes);

@@ -208,6 +208,11 @@ void store_close(struct store *s)
 			close(fd[i]);
 }
 
+void store_survive_power(struct store *s, bool survives_power)
+{
+	atomic_store(&s->survives_power, survives_power);
+}
+
 /* ---- writing -------------------------------------------------------------------------------------- */
 
 /* Takes the file's room at once, in one piece. Only for files that are flushed, which it makes cheaper; else it costs half as

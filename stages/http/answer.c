@@ -267,7 +267,7 @@ static int open_file(struct conn *c, uint64_t *size)
 	char name[CONF_NAME_MAX + 5] = "image.json";
 
 	if (c->route.kind == ROUTE_VARIANT)
-		snprintf(name, sizeof name, "%s.jpg", s->conf->variant[c->route.variant].name);
+		snprintf(name, sizeof name, "%s.jpg", c->route.variant);
 	return store_open_file(&s->store, c->route.id, name, size);
 }
 
@@ -310,7 +310,7 @@ static enum conn_step answer_file(struct conn *c, int fd, uint64_t size)
 	uint64_t first = 0, last = size ? size - 1 : 0;
 	char etag[ULID_LENGTH + CONF_NAME_MAX + 4];
 
-	snprintf(etag, sizeof etag, "\"%s/%s\"", c->route.id, c->port->server->conf->variant[c->route.variant].name);
+	snprintf(etag, sizeof etag, "\"%s/%s\"", c->route.id, c->route.variant);
 	bool is_known = if_none_match.length > 0 && field_etag_matches(if_none_match, etag);
 
 	if (!is_known && wants_range(c, etag))

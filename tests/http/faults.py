@@ -6,6 +6,7 @@ import errno
 import mmap
 import os
 import pathlib
+import time
 
 from darkroom import ROOT
 
@@ -74,7 +75,8 @@ class Site(ctypes.Structure):
 
 class Control(ctypes.Structure):
     _fields_ = [("key", ctypes.c_uint64), ("skip", ctypes.c_int32), ("left", ctypes.c_int32), ("error", ctypes.c_int32),
-                ("fired", ctypes.c_uint32), ("allocations", ctypes.c_int64), ("lost", ctypes.c_uint32), ("site", Site * 4096)]
+                ("fired", ctypes.c_uint32), ("allocations", ctypes.c_int64), ("lost", ctypes.c_uint32), ("until_ns", ctypes.c_uint64),
+                ("site", Site * 4096)]
 
 
 class Faults:
@@ -88,11 +90,12 @@ class Faults:
         self.control = Control.from_buffer(self.map)
         self.environ = {"LD_PRELOAD": str(LIBRARY), "DARKROOM_FAULTS": str(path)}
 
-    def arm(self, key, error, count=1, skip=0):
-        """From now on the next calls at that site fail, after some that do not; count -1: until it is disarmed."""
+    def arm(self, key, error, count=1, skip=0, seconds=60.0):
+        """From now on the next calls at that site fail, after some that do not; count -1: as long as time is not over."""
         c = self.control
         c.key = 0
         c.error, c.left, c.skip, c.fired = error, count, skip, 0
+        c.until_ns = time.monotonic_ns() + int(seconds * 1e9)
         c.key = key
 
     def disarm(self):

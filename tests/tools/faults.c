@@ -55,6 +55,7 @@ struct control {
 	_Atomic uint32_t fired; /* failures so far */
 	_Atomic int64_t allocations; /* alive */
 	_Atomic uint32_t lost;  /* sites that found no place */
+	_Atomic uint64_t until_ns; /* of CLOCK_MONOTONIC: failures end by then */
 	struct site site[SITE_MAX];
 };
 
@@ -188,6 +189,14 @@ static void count_call(uint64_t key, const char *function, const struct trace *t
 	atomic_fetch_add(&control->lost, 1);
 }
 
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
 /* 0: the call is to be made; else what is to be told instead. */
 __attribute__((noinline)) static int fault(const char *function)
 {
@@ -201,7 +210,7 @@ __attribute__((noinline)) static int fault(const char *function)
 	uint64_t key = key_of(function, &t);
 
 	count_call(key, function, &t);
-	if (atomic_load(&control->key) == key && atomic_fetch_sub(&control->skip, 1) <= 0) {
+	if (atomic_load(&control->key) == key && now_ns() < atomic_load(&control->until_ns) && atomic_fetch_sub(&control->skip, 1) <= 0) {
 		int32_t left = atomic_load(&control->left);
 
 		if (left < 0 || (left > 0 && atomic_compare_exchange_strong(&control->left, &left, left - 1)))
