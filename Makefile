@@ -41,7 +41,7 @@ PRELOADS := $B/tests/tools/power_recorder.so $B/tests/tools/faults.so
 say = $(if $(filter 1,$V),,@printf '  %-5s %s\n' $(1) $@;)
 
 .PHONY: all check bench asan tsan ubsan clean help FORCE install install-bin install-conf install-man install-systemd install-completion \
-        uninstall
+        uninstall deb
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -149,6 +149,10 @@ install-completion:
 	$(INSTALL) -m 644 scripts/completion.bash $(DESTDIR)$(completiondir)/darkroomd
 	for t in $(TOOLS); do ln -sf darkroomd $(DESTDIR)$(completiondir)/darkroom-$$t; done
 
+# build/deb/darkroom_*.deb
+deb:
+	@scripts/deb
+
 # All but the configuration and the store.
 uninstall:
 	rm -f $(PROGRAMS:%=$(DESTDIR)$(bindir)/%) $(TOOLS:%=$(DESTDIR)$(mandir)/man1/darkroom-%.1) \
@@ -157,7 +161,7 @@ uninstall:
 	 $(DESTDIR)$(completiondir)/darkroomd $(TOOLS:%=$(DESTDIR)$(completiondir)/darkroom-%)
 
 clean:
-	rm -rf build/plain build/debug build/asan build/tsan build/ubsan build/clang-* build/darkroom*
+	rm -rf build/deb build/plain build/debug build/asan build/tsan build/ubsan build/clang-* build/darkroom*
 
 help:
 	@printf '%s\n' \
@@ -168,6 +172,7 @@ help:
 	 'make install          programs, man pages, systemd units, bash completion; keeps a configuration that is there;' \
 	 '                      DESTDIR= PREFIX=/usr/local SYSCONFDIR= unitdir= completiondir=; also install-bin, install-conf,' \
 	 '                      install-man, install-systemd, install-completion' \
+	 'make deb             a Debian package in build/deb, of conf/debian; needs debhelper, checked with lintian' \
 	 'make uninstall        removes all of that but the configuration' \
 	 'make clean            remove what was built (a store in build/store stays)' \
 	 '' \

@@ -85,14 +85,16 @@ static void list_spooled(struct disk_scratch *d, unsigned index, const struct im
 
 /* What is spooled of a stored image is not needed any more; unless it has gone: then the image was removed before it was made
  * again. If the daemon ends before this, recovery finds both. */
-static void unspool(struct server *s, const struct image *image)
+static void unspool(struct server *s, struct image *image)
 {
 	int err = store_unspool(&s->store, image->id);
 
 	if (err == -ENOENT)
 		err = store_remove(&s->store, STORE_IMAGES, image->id);
-	if (err)
-		log_warning("image %s is stored or removed, but not out of the spool: %s", image->id, strerror(-err));
+	if (!err)
+		return;
+	log_warning("image %s is stored or removed, but not out of the spool yet: %s", image->id, strerror(-err));
+	image->stays_spooled = true;
 }
 
 static void spooled(struct visit *v, struct disk_job *job, int err)

@@ -72,6 +72,7 @@ struct image {
 	unsigned orientation;   /* EXIF, 1..8 */
 	bool is_damaged;
 	bool is_spooled;        /* acknowledged, or about to be: what is spooled of it stays until it is stored */
+	bool stays_spooled;     /* it is stored, but could not be taken out of the spool */
 	bool answers_at_end;    /* it could not be spooled: the response waits for its end */
 	uint8_t *icc;           /* malloc'd profile or NULL */
 	size_t icc_size;

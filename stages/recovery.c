@@ -143,7 +143,7 @@ void recovery_image_ended(struct recovery *r, struct image *image)
 	pthread_mutex_lock(&r->lock);
 	if (slot)
 		slot->result = result;
-	else if (result != RECOVERY_STORED)
+	if (image->stays_spooled || (!slot && result != RECOVERY_STORED))
 		r->is_called = true;
 	pthread_cond_signal(&r->changed);
 	pthread_mutex_unlock(&r->lock);
@@ -283,7 +283,10 @@ static bool begin(struct recovery *r, const struct spooled *spooled, bool *is_de
 	uint64_t size = 0;
 
 	if (is_stored(&s->store, spooled->id)) {
-		store_unspool(&s->store, spooled->id); /* the daemon ended between the two */
+		/* The daemon ended between the two, or it could not be done. */
+		int err = store_unspool(&s->store, spooled->id);
+
+		*is_delayed |= err && err != -ENOENT;
 		return false;
 	}
 	if (spooled->attempts >= SPOOL_ATTEMPTS_MAX) {

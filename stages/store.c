@@ -441,9 +441,11 @@ int store_open_file(struct store *s, const char *id, const char *name, uint64_t 
 
 	if (fd < 0)
 		return -errno;
-	if (fstat(fd, &st) || !S_ISREG(st.st_mode)) {
+	int err = fstat(fd, &st) ? -errno : S_ISREG(st.st_mode) ? 0 : -ENOENT;
+
+	if (err) {
 		close(fd);
-		return -ENOENT;
+		return err;
 	}
 	*size = (uint64_t)st.st_size;
 	return fd;
@@ -451,5 +453,6 @@ int store_open_file(struct store *s, const char *id, const char *name, uint64_t 
 
 bool store_is_spooled(struct store *s, const char *id)
 {
-	return faccessat(s->spool_fd, id, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+	/* If that cannot be told, nobody should hear that an acknowledged image is not there. */
+	return faccessat(s->spool_fd, id, F_OK, AT_SYMLINK_NOFOLLOW) == 0 || errno != ENOENT;
 }

@@ -74,7 +74,7 @@ int store_unspool(struct store *s, const char *id);
 /* Opens a file of a finished image for reading; name as in store_file. A descriptor, *size set, or -errno (-ENOENT). */
 int store_open_file(struct store *s, const char *id, const char *name, uint64_t *size);
 
-/* Whether the image's original is spooled: then the image is stored by now, or will be. */
+/* Whether the image's original is spooled, or may be, for all that the system says: then the image is stored by now, or will be. */
 bool store_is_spooled(struct store *s, const char *id);
 
 #endif

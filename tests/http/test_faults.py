@@ -292,7 +292,7 @@ def test_while_it_serves(directory, request):
                 break
             descriptors = site.descriptors()
             site.acknowledged.clear()
-            for left in site.daemon.leftovers():
+            for left in (*site.daemon.leftovers(), *(site.daemon.store / ".spool").iterdir()):
                 shutil.rmtree(left, ignore_errors=True)
     faults.disarm()
     print(f"{len(sites)} sites, {trials} faults tried, {fired} happened, outcomes {site.outcomes}")
