@@ -2,6 +2,7 @@
 #include "topology.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <fcntl.h>
 #include <hwloc.h>
 #include <stdbool.h>
@@ -11,6 +12,8 @@
 #include <unistd.h>
 
 #include "../log.h"
+
+#define CPUS_MAX (8 * CPU_SETSIZE) /* that the kernel can be configured for */
 
 struct topology {
 	hwloc_topology_t hwloc;
@@ -114,6 +117,20 @@ unsigned topology_cpu_quota(const struct topology *t)
 	return cores < t->core_count ? (unsigned)cores : t->core_count;
 }
 
+/* Without memory of its own, which hwloc_set_cpubind() takes, and does without looking whether there was any. */
+static int bind_thread(hwloc_const_cpuset_t set)
+{
+	cpu_set_t cpus[CPUS_MAX / CPU_SETSIZE] = { 0 };
+	int cpu;
+
+	hwloc_bitmap_foreach_begin(cpu, set) {
+		if (cpu < CPUS_MAX)
+			CPU_SET_S((size_t)cpu, sizeof cpus, cpus);
+	}
+	hwloc_bitmap_foreach_end();
+	return sched_setaffinity(0, sizeof cpus, cpus) ? -errno : 0;
+}
+
 int topology_bind(const struct topology *t, unsigned core)
 {
 	hwloc_obj_t object = hwloc_get_obj_by_type(t->hwloc, HWLOC_OBJ_CORE, core % t->core_count);
@@ -122,14 +139,10 @@ int topology_bind(const struct topology *t, unsigned core)
 		object = hwloc_get_obj_by_type(t->hwloc, HWLOC_OBJ_PU, core % t->core_count);
 	if (!object)
 		return -ENOENT;
-	if (hwloc_set_cpubind(t->hwloc, object->cpuset, HWLOC_CPUBIND_THREAD))
-		return errno ? -errno : -EIO;
-	return 0;
+	return bind_thread(object->cpuset);
 }
 
 int topology_unbind(const struct topology *t)
 {
-	if (hwloc_set_cpubind(t->hwloc, hwloc_topology_get_allowed_cpuset(t->hwloc), HWLOC_CPUBIND_THREAD))
-		return errno ? -errno : -EIO;
-	return 0;
+	return bind_thread(hwloc_topology_get_allowed_cpuset(t->hwloc));
 }
