@@ -33,6 +33,8 @@ GONE = (Closed, ConnectionError, BrokenPipeError)
 WINDOW_S = 0.2
 # Allocations that count at the start: hwloc, libseccomp, iniparser and the dynamic linker end the process by themselves.
 OURS = re.compile(r"^\S+( libc\S+)* (darkroomd|libevent)")
+# iniparser does not look whether it got the memory of its dictionary, neither at the start nor at a reload.
+INIPARSER = re.compile(r"^\S+( libc\S+)* libiniparser")
 JPEG = ("Content-Type", "image/jpeg")
 
 
@@ -153,9 +155,10 @@ class Site:
         self.connected(self.write)
         self.connected(self.write_early)
         self.connected(self.abandon)
-        said = control(self.daemon, f"set scheduler.threads {1 + next(self.turn) % 2}")
-        if said and not said.startswith(("0\n", "1\n")):
-            raise Wrong(f"ctl: {said}")
+        for line in (f"set scheduler.threads {1 + next(self.turn) % 2}", "reload"):
+            said = control(self.daemon, line)
+            if said and not said.startswith(("0\n", "1\n")):
+                raise Wrong(f"ctl: {said}")
 
     # ---- what must hold afterwards
 
@@ -266,14 +269,15 @@ def test_while_it_serves(directory, request):
     for _ in range(6):
         site.rest()
     trial(site, faults, 1, errno.EIO, False)
-    sites = {k: s for k, s in faults.sites().items() if s[3] > before.get(k, 0)}
+    sites = {k: s for k, s in faults.sites().items() if s[3] > before.get(k, 0) and not (
+        s[1] in ALLOCATORS and INIPARSER.search(s[0]))}
     descriptors, allocations = site.descriptors(), faults.control.allocations
     trials = fired = 0
     failures = []
-    end = time.monotonic() + (3600 if IS_FULL else 6)
+    end = time.monotonic() + (3600 if IS_FULL else 8)
     plan = [(k, e, w) for k, (_, f, _, _) in sorted(sites.items()) for e in ERRORS[f] for w in (False, True)]
     if not IS_FULL: # of each site something first
-        plan.sort(key=lambda t: (t[2], hash((t[0], t[1])) % 101))
+        plan.sort(key=lambda t: (t[2], (ERRORS[sites[t[0]][1]].index(t[1]) + t[0]) % len(ERRORS[sites[t[0]][1]]), t[0]))
     for key, error, window in plan:
         if time.monotonic() > end or len(failures) > 20:
             break
@@ -346,8 +350,8 @@ def test_while_it_starts_and_ends(directory):
     sites = faults.sites()
     plan = [(k, e) for k, (n, f, _, _) in sorted(sites.items()) if f not in ALLOCATORS or OURS.search(n) for e in ERRORS[f]]
     if not IS_FULL:
-        plan.sort(key=lambda t: hash(t) % 101)
-    end = time.monotonic() + (3600 if IS_FULL else 6)
+        plan.sort(key=lambda t: ((ERRORS[sites[t[0]][1]].index(t[1]) + t[0]) % len(ERRORS[sites[t[0]][1]]), t[0]))
+    end = time.monotonic() + (3600 if IS_FULL else 4)
     outcomes, failures = {}, []
     for i, (key, error) in enumerate(plan):
         if time.monotonic() > end or len(failures) > 20:
