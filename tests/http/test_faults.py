@@ -20,6 +20,7 @@ import pictures
 from client import Closed, chunked, form
 from darkroom import IS_SANITIZED, POLICY, Daemon, eventually
 from faults import ALLOCATORS, ERRORS, Faults, name_of
+from test_crash import spool
 
 pytestmark = [
     pytest.mark.skipif(POLICY not in ("", "drain"), reason="the policy does not matter"),
@@ -36,6 +37,7 @@ OURS = re.compile(r"^\S+( libc\S+)* (darkroomd|libevent)")
 # iniparser does not look whether it got the memory of its dictionary, neither at the start nor at a reload.
 INIPARSER = re.compile(r"^\S+( libc\S+)* libiniparser")
 JPEG = ("Content-Type", "image/jpeg")
+VARIANT_FILES = {f"{v}.jpg" for v in pictures.VARIANTS}
 
 
 @pytest.fixture
@@ -307,8 +309,24 @@ def test_while_it_serves(directory, request):
     site.daemon.stop()
 
 
+ACKNOWLEDGED = "01K6Z0000000000000000000AA"
+
+
+def prepare(store):
+    """What a daemon that was killed leaves: an acknowledged image, a part of another, and part of a removed one."""
+    spool(store, ACKNOWLEDGED, SOURCES[1])
+    for name in (".incoming/01K6Z0000000000000000000BB", ".trash/01K6Z0000000000000000000CC.1"):
+        (store / name).mkdir(parents=True)
+        (store / name / "thumb.jpg").write_bytes(b"part")
+
+
+def left_to_do(store):
+    """What the next start has to see to."""
+    return [p for name in (".spool", ".incoming", ".trash") for p in (store / name).glob("*")]
+
+
 def life(store, environ):
-    """A whole life of a daemon: start, an upload, end. (exit status, log)"""
+    """A whole life of a daemon: start, recovery, an upload, end. (exit status, log, URL)"""
     try:
         daemon = Daemon(store, *SETTINGS, environ=environ, wait=False)
         daemon.ready.wait(3)
@@ -323,6 +341,7 @@ def life(store, environ):
                 assert answer.status in (201, 500, 503, 507), answer
             except GONE:
                 pass
+            eventually(lambda: not any((store / ".spool").iterdir()), 1.5)
             daemon.signal(signal.SIGTERM)
         return daemon.wait_exit(15), daemon.log, daemon.url
     finally:
@@ -330,7 +349,7 @@ def life(store, environ):
             daemon.kill()
 
 
-def judge_life(status, log, url, store):
+def judge_life(status, log, url):
     """What is wrong with how it went; nothing if it ended well, or said why it could not start."""
     if status < 0:
         return f"ended by {signal.Signals(-status).name}"
@@ -340,13 +359,27 @@ def judge_life(status, log, url, store):
         return f"exit status {status}"
     if status and not re.search(r"^<3>|: ", log, re.M):
         return f"exit status {status}, and nothing said"
-    left = [p for name in (".incoming", ".trash") for p in (store / name).glob("*")]
-    return f"left behind: {left}" if left and url else None
+    return None
+
+
+def judge_store(store):
+    """What a last life, without a fault, has not put right."""
+    if left_to_do(store):
+        status, log, _ = life(store, None)
+        if status:
+            return f"the next start has exit status {status}: {log[-400:]}"
+    directory = store / ACKNOWLEDGED[-2:] / ACKNOWLEDGED
+    if left := left_to_do(store):
+        return f"left behind: {left}"
+    if not directory.is_dir() or {p.name for p in directory.iterdir()} != {"image.json", "original.jpg", *VARIANT_FILES}:
+        return "the acknowledged image is not there"
+    return None
 
 
 def test_while_it_starts_and_ends(directory):
     faults = Faults(directory / "faults")
-    assert life(directory / "store", faults.environ)[0] == 0
+    prepare(directory / "store")
+    assert life(directory / "store", faults.environ)[0] == 0 and not judge_store(directory / "store")
     sites = faults.sites()
     plan = [(k, e) for k, (n, f, _, _) in sorted(sites.items()) if f not in ALLOCATORS or OURS.search(n) for e in ERRORS[f]]
     if not IS_FULL:
@@ -357,10 +390,12 @@ def test_while_it_starts_and_ends(directory):
         if time.monotonic() > end or len(failures) > 20:
             break
         store = directory / f"store{i}"
+        prepare(store)
         faults.arm(key, error)
         try:
             result = life(store, faults.environ)
-            wrong = judge_life(*result, store)
+            faults.disarm()
+            wrong = judge_life(*result) or judge_store(store)
             outcomes[result[0]] = outcomes.get(result[0], 0) + 1
         except Exception as failure:  # pylint: disable=broad-except
             wrong, result = f"{type(failure).__name__} {failure}", (None, "", None)
