@@ -126,9 +126,12 @@ int spool_open(struct store *s, const char *id, uint64_t *size, char file_name[U
 
 	if (fd < 0)
 		return fd;
-	if (fstat(fd, &st) || !S_ISREG(st.st_mode) || st.st_size <= 0) {
+	/* What cannot be looked at now may be as it was written. */
+	int err = fstat(fd, &st) ? -errno : S_ISREG(st.st_mode) && st.st_size > 0 ? 0 : -EINVAL;
+
+	if (err) {
 		close(fd);
-		return -EINVAL;
+		return err;
 	}
 	*size = (uint64_t)st.st_size;
 	return fd;
