@@ -130,10 +130,10 @@ static int allow_path(int ruleset, const char *path, uint64_t access)
 	return err;
 }
 
-/* Editors put a new file in the place of the old one, so it is the directory that a reload reads from. */
-static int allow_config(int ruleset, const char *config_path)
+/* Editors put a new file in the place of the old one, and logrotate moves it away: it is the directory that matters. */
+static int allow_directory_of(int ruleset, const char *file, uint64_t access)
 {
-	char *path = strdup(config_path);
+	char *path = strdup(file);
 	char *slash = path ? strrchr(path, '/') : NULL;
 	int err;
 
@@ -141,9 +141,14 @@ static int allow_config(int ruleset, const char *config_path)
 		return -ENOMEM;
 	if (slash)
 		slash[slash == path] = '\0';
-	err = allow_path(ruleset, slash ? path : ".", LANDLOCK_ACCESS_FS_READ_FILE);
+	err = allow_path(ruleset, slash ? path : ".", access);
 	free(path);
 	return err;
+}
+
+static bool has_access_file(const struct conf *conf)
+{
+	return conf->log.access_file[0] == '/';
 }
 
 static int enter_landlock(int version, const struct conf *conf, const char *config_path)
@@ -156,7 +161,9 @@ static int enter_landlock(int version, const struct conf *conf, const char *conf
 	if (!err)
 		err = allow_path(ruleset, conf->server.root, FS_STORE & attributes.fs);
 	if (!err && config_path)
-		err = allow_config(ruleset, config_path);
+		err = allow_directory_of(ruleset, config_path, LANDLOCK_ACCESS_FS_READ_FILE);
+	if (!err && has_access_file(conf))
+		err = allow_directory_of(ruleset, conf->log.access_file, LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_MAKE_REG);
 	if (!err && syscall(SYS_landlock_restrict_self, ruleset, 0))
 		err = -errno;
 	if (ruleset >= 0)
@@ -292,7 +299,8 @@ void sandbox_describe(const struct conf *conf, struct text *to)
 	}
 	text_puts(to, "sandbox: no new privileges; ");
 	if (version >= LANDLOCK_MIN)
-		text_printf(to, "Landlock, version %d: only the store%s", version, version >= 4 ? ", no other TCP sockets" : "");
+		text_printf(to, "Landlock, version %d: only the store%s%s", version, has_access_file(conf) ? " and the access log" : "",
+		            version >= 4 ? ", no other TCP sockets" : "");
 	else
 		text_printf(to, "no Landlock (%s)", version ? "this kernel's cannot allow renaming" : "this kernel has none");
 	text_puts(to, has_seccomp() ? "; seccomp: only the system calls of its work" : "; no seccomp (this kernel has none)");

@@ -39,6 +39,7 @@ struct visit;
 #define IMAGE_MAGIC UINT32_C(0x494d4147)
 #define UPLOAD_MAGIC UINT32_C(0x55504c44)
 #define LOOK_WIDTH 2048
+#define REQUEST_ID_MAX 65 /* with the zero */
 #define UPLOAD_FIELD_MAX 128 /* bytes kept of a part's name and file name, with the zero */
 
 struct step {
@@ -99,6 +100,7 @@ struct upload {
 	struct server *server;
 	struct setup *setup;           /* a reference: what was in force when it began holds for all of it */
 	struct client_key client;
+	char request_id[REQUEST_ID_MAX]; /* "": it is made again after a crash */
 	struct timing timing;          /* of all images together */
 	/* the body */
 	uint8_t *body;                 /* pool memory */
@@ -163,6 +165,12 @@ const struct plan_step *step_plan(const struct step *s);
 /* The configuration and the plan of variants that the image began with. */
 const struct conf *image_conf(const struct image *image);
 const struct plan *image_plan(const struct image *image);
+
+/* The id of the request that it came with, for the log; "-" if that was before a crash. */
+static inline const char *image_request(const struct image *image)
+{
+	return image->upload->request_id[0] ? image->upload->request_id : "-";
+}
 
 /* How many rows (of MCUs, or tiles) of that width to do between two looks at the clock: few enough that the default cutoff is kept to
  * a tenth, and enough for a look to cost nothing beside them. */
