@@ -36,16 +36,16 @@ PROGRAMS := darkroomd $(TOOLS:%=darkroom-%)
 TESTS  := $(patsubst %.c,$B/%,$(sort $(wildcard tests/unit/test_*.c)))
 SERVER := $B/tests/tools/answer_server
 LIMIT  := $B/tests/bench/limit
-RECORDER := $B/tests/tools/power_recorder.so
+PRELOADS := $B/tests/tools/power_recorder.so $B/tests/tools/faults.so
 
 say = $(if $(filter 1,$V),,@printf '  %-5s %s\n' $(1) $@;)
 
 .PHONY: all check bench bench-peers asan tsan ubsan clean help FORCE install install-bin install-conf install-man install-systemd install-completion \
-        uninstall
+        uninstall deb
 .DELETE_ON_ERROR:
 .SECONDARY:
 
-all: $(PROGRAMS:%=$B/%) $(if $(filter build/plain,$B),$(PROGRAMS:%=build/%) $(RECORDER))
+all: $(PROGRAMS:%=$B/%) $(if $(filter build/plain,$B),$(PROGRAMS:%=build/%) $(PRELOADS))
 
 $(PROGRAMS:%=build/%): build/%: build/plain/%
 	$(call say,COPY)ln -f $< $@
@@ -103,8 +103,8 @@ bench-peers: all
 	@scripts/setup peers
 	@tests/bench/bench_peers $(BENCH)
 
-# What tests/http records file operations with.
-$(RECORDER): tests/tools/power_recorder.c $B/flags
+# What tests/http loads into the daemon: it records file operations, or makes calls fail.
+$(PRELOADS): $B/%.so: %.c $B/flags
 	@mkdir -p $(@D)
 	$(call say,CC)$(CC) $(DARKROOM_CPPFLAGS) -MMD -MP $(DARKROOM_CFLAGS) -fPIC $(DARKROOM_LDFLAGS) -shared -o $@ $<
 
@@ -154,6 +154,10 @@ install-completion:
 	$(INSTALL) -m 644 scripts/completion.bash $(DESTDIR)$(completiondir)/darkroomd
 	for t in $(TOOLS); do ln -sf darkroomd $(DESTDIR)$(completiondir)/darkroom-$$t; done
 
+# build/deb/darkroom_*.deb
+deb:
+	@scripts/deb
+
 # All but the configuration and the store.
 uninstall:
 	rm -f $(PROGRAMS:%=$(DESTDIR)$(bindir)/%) $(TOOLS:%=$(DESTDIR)$(mandir)/man1/darkroom-%.1) \
@@ -162,7 +166,7 @@ uninstall:
 	 $(DESTDIR)$(completiondir)/darkroomd $(TOOLS:%=$(DESTDIR)$(completiondir)/darkroom-%)
 
 clean:
-	rm -rf build/plain build/debug build/asan build/tsan build/ubsan build/clang-* build/darkroom*
+	rm -rf build/deb build/plain build/debug build/asan build/tsan build/ubsan build/clang-* build/darkroom*
 
 help:
 	@printf '%s\n' \
@@ -174,10 +178,11 @@ help:
 	 'make install          programs, man pages, systemd units, bash completion; keeps a configuration that is there;' \
 	 '                      DESTDIR= PREFIX=/usr/local SYSCONFDIR= unitdir= completiondir=; also install-bin, install-conf,' \
 	 '                      install-man, install-systemd, install-completion' \
+	 'make deb             a Debian package in build/deb, of conf/debian; needs debhelper, checked with lintian' \
 	 'make uninstall        removes all of that but the configuration' \
 	 'make clean            remove what was built (a store in build/store stays)' \
 	 '' \
 	 'Variables: CC=gcc|clang (build/clang-* beside gcc'\''s), DEBUG=1 costly assertions, WERROR=1, V=1 show commands,' \
 	 '           OPT="-O2 -g", CPPFLAGS, CFLAGS, LDFLAGS, LDLIBS'
 
--include $(OBJ:.o=.d) $(TESTS:=.d) $(SERVER:=.d) $(LIMIT:=.d) $(RECORDER:.so=.d) $(foreach t,$(TOOLS),$(patsubst %.o,%.d,$(call tool_objects,$t)))
+-include $(OBJ:.o=.d) $(TESTS:=.d) $(SERVER:=.d) $(LIMIT:=.d) $(PRELOADS:.so=.d) $(foreach t,$(TOOLS),$(patsubst %.o,%.d,$(call tool_objects,$t)))

@@ -43,30 +43,28 @@ static void take_stages(struct take *t, struct conf *conf, const struct conf *ne
 	}
 }
 
-static const struct conf_variant *variant_named(const struct conf *conf, const char *name)
+static bool is_variant_equal(const struct conf_variant *a, const struct conf_variant *b)
 {
-	for (unsigned i = 0; i < conf->variant_count; i++)
-		if (strcmp(conf->variant[i].name, name) == 0)
-			return &conf->variant[i];
-	return NULL;
+	const struct conf_key *key;
+
+	for (size_t i = 0; (key = conf_key_at(i)); i++)
+		if (strcmp(key->section, "variant") == 0 && !conf_value_equals(key, a, b))
+			return false;
+	return strcmp(a->name, b->name) == 0;
 }
 
-static void compare_variants(struct take *t, struct conf *conf, const struct conf *next)
+/* All together, with those that are new and without those that are gone. */
+static void take_variants(struct take *t, struct conf *conf, const struct conf *next)
 {
-	for (unsigned i = 0; i < conf->variant_count; i++) {
-		struct conf_variant *own = &conf->variant[i];
-		const struct conf_variant *other = variant_named(next, own->name);
-		char section[CONF_NAME_MAX + 16];
+	bool is_equal = conf->variant_count == next->variant_count;
 
-		snprintf(section, sizeof section, "variant.%s", own->name);
-		if (other)
-			take_section(t, "variant", section, false, own, other);
-		else
-			text_printf(t->others, "%s\n", section);
-	}
-	for (unsigned i = 0; i < next->variant_count; i++)
-		if (!variant_named(conf, next->variant[i].name))
-			text_printf(t->others, "variant.%s\n", next->variant[i].name);
+	for (unsigned i = 0; i < conf->variant_count && is_equal; i++)
+		is_equal = is_variant_equal(&conf->variant[i], &next->variant[i]);
+	if (is_equal)
+		return;
+	memcpy(conf->variant, next->variant, sizeof conf->variant);
+	conf->variant_count = next->variant_count;
+	t->taken++;
 }
 
 unsigned conf_take_live(struct conf *conf, const struct conf *next, struct text *others)
@@ -77,7 +75,7 @@ unsigned conf_take_live(struct conf *conf, const struct conf *next, struct text 
 	for (size_t i = 0; (section = conf_section_at(i)); i++)
 		take_section(&t, section, section, true, conf, next);
 	take_stages(&t, conf, next);
-	compare_variants(&t, conf, next);
+	take_variants(&t, conf, next);
 	return t.taken;
 }
 

@@ -489,8 +489,10 @@ static int add_override(struct conf_source *s, const char *text, struct text *er
 		return -ENOMEM;
 	at->override = text;
 	at->value = strndup(value, length);
-	if (!at->value)
+	if (!at->value) {
+		drop_newest(s);
 		return -ENOMEM;
+	}
 	earlier = find_before(s, at);
 	if (earlier) { /* takes its place in the order, which is that of the variants */
 		struct conf_setting *old = &s->setting[earlier - s->setting];

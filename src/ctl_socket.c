@@ -130,8 +130,17 @@ static void answer(const struct ctl_client *c, enum ctl_status status, const str
 	text_init_growable(&t, CTL_ANSWER_MAX + 8);
 	text_printf(&t, "%d\n", (int)status);
 	text_put(&t, message->data, message->length);
-	if (send(c->fd, t.data, t.length, MSG_DONTWAIT | MSG_NOSIGNAL) != (ssize_t)t.length)
-		log_info("a client of the control socket did not take its answer");
+	for (size_t sent = 0; sent < t.length;) {
+		ssize_t n = send(c->fd, t.data + sent, t.length - sent, MSG_DONTWAIT | MSG_NOSIGNAL);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0) {
+			log_info("a client of the control socket did not take its answer");
+			break;
+		}
+		sent += (size_t)n;
+	}
 	text_fini(&t);
 }
 

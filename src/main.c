@@ -92,13 +92,30 @@ static int check_profile(const struct options *o, const struct conf *conf)
 	return err;
 }
 
-/* As configure(), at a reload: what the plan would be is of no use, for variants do not change while the daemon runs. */
+/* The same at a reload; the plan is made again when it is known what of the configuration can be taken over. */
 static int configure_again(const struct options *o, struct conf *conf, struct text *errors)
 {
-	struct plan ignored;
+	static struct plan ignored;
 
 	return configure(o, conf, &ignored, errors);
 }
+
+static int prepare_server(void *arg, const struct conf *conf, struct text *errors)
+{
+	return server_change_prepare(arg, conf, errors);
+}
+
+static void commit_server(void *arg)
+{
+	server_change_commit(arg);
+}
+
+static void cancel_server(void *arg)
+{
+	server_change_cancel(arg);
+}
+
+static const struct reload_user reload_server = { prepare_server, commit_server, cancel_server };
 
 /* ---- signals and commands ------------------------------------------------------------------------- */
 
@@ -358,7 +375,8 @@ static int run_daemon(const struct options *o, const struct conf *conf, const st
 		return EXIT_FAILURE;
 	if (server_init(&server, conf, plan) == 0) {
 		ear.server = &server;
-		ear.reload = (struct reload){ .options = o, .load = configure_again, .graph = server.graph, .conf = *conf };
+		ear.reload = (struct reload){ .options = o, .load = configure_again, .graph = server.graph,
+		                              .user = &reload_server, .user_arg = &server, .conf = *conf };
 		if (ctl_socket_open(&ear.ctl, conf) == 0 && sandbox_enter(conf, o->config_path) == 0 && log_start() == 0)
 			status = serve(&server, &ear);
 		log_stop();

@@ -68,13 +68,28 @@ static int apply(struct reload *r, const struct conf *next, struct text *others,
 {
 	struct conf changed = r->conf;
 	unsigned taken = conf_take_live(&changed, next, others);
-	int err = taken ? graph_switch(r->graph, &changed) : 0;
+	struct text errors;
 
+	if (!taken)
+		return 0;
+	text_init_growable(&errors, SAID_MAX);
+	int err = r->user->prepare(r->user_arg, &changed, &errors);
+	bool is_prepared = !err;
+
+	if (!err)
+		err = graph_switch(r->graph, &changed);
 	if (err) {
+		say_lines(said, LOG_LEVEL_ERROR, errors.data, "");
 		say(said, LOG_LEVEL_ERROR, "the change cannot be made, all stays as it was: %s", strerror(-err));
-		return err;
+		if (is_prepared)
+			r->user->cancel(r->user_arg);
+	} else {
+		r->user->commit(r->user_arg);
+		r->conf = changed;
 	}
-	r->conf = changed;
+	text_fini(&errors);
+	if (err)
+		return err;
 	reload_log(r->options, &r->conf);
 	return 0;
 }

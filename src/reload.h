@@ -14,11 +14,20 @@ struct graph;
 struct options;
 struct text;
 
+/* Whoever else goes by the configuration: prepare, then commit, or cancel if the graph cannot go by it. */
+struct reload_user {
+	int (*prepare)(void *arg, const struct conf *conf, struct text *errors); /* 0, or -errno, why being a line of errors */
+	void (*commit)(void *arg);
+	void (*cancel)(void *arg);
+};
+
 struct reload {
 	const struct options *options; /* borrowed */
 	/* Reads the configuration anew and checks all of it; 0, or -errno with every problem as a line of errors. */
 	int (*load)(const struct options *options, struct conf *conf, struct text *errors);
 	struct graph *graph; /* borrowed */
+	const struct reload_user *user; /* borrowed */
+	void *user_arg;
 	struct conf conf;    /* in force */
 	bool has_failed;     /* the file was wrong when it was read last */
 };

@@ -25,7 +25,6 @@
 /* What a commit is made of; one per worker. Handlers that send may be called again for what they have sent, so it is used
  * only until the first event is sent. */
 struct disk_scratch {
-	char name[CONF_VARIANT_MAX][CONF_NAME_MAX + 5]; /* ".jpg" */
 	struct store_item item[DISK_BATCH_MAX];
 	struct store_file file[DISK_BATCH_MAX][FILE_COUNT_MAX];
 	char metadata[DISK_BATCH_MAX][METADATA_BYTES_MAX];
@@ -50,10 +49,11 @@ static struct disk_job *disk_job_of(struct event *ev)
 }
 
 /* The files of a finished image. 0 or -ENOMEM. */
-static int list_files(struct server *s, struct disk_scratch *d, unsigned index, const struct image *image)
+static int list_files(struct disk_scratch *d, unsigned index, const struct image *image)
 {
 	struct store_file *file = d->file[index];
-	unsigned n = s->plan.variant_count;
+	const struct setup *setup = image->upload->setup;
+	unsigned n = setup->plan.variant_count;
 	struct text metadata;
 	struct json j;
 
@@ -66,9 +66,9 @@ static int list_files(struct server *s, struct disk_scratch *d, unsigned index, 
 	if (metadata.overflowed)
 		return -ENOMEM;
 	for (unsigned i = 0; i < n; i++)
-		file[i] = (struct store_file){ d->name[i], image->variant[i].data, image->variant[i].size };
+		file[i] = (struct store_file){ setup->file_name[i], image->variant[i].data, image->variant[i].size };
 	file[n] = (struct store_file){ "image.json", metadata.data, metadata.length };
-	if (s->conf->server.keep_originals == CONF_YES)
+	if (setup->conf.server.keep_originals == CONF_YES)
 		file[++n] = (struct store_file){ STORE_ORIGINAL, image->source, image->source_size };
 	d->item[index] = (struct store_item){ .place = STORE_IMAGES, .id = image->id, .file = file, .file_count = n + 1 };
 	return 0;
@@ -85,14 +85,16 @@ static void list_spooled(struct disk_scratch *d, unsigned index, const struct im
 
 /* What is spooled of a stored image is not needed any more; unless it has gone: then the image was removed before it was made
  * again. If the daemon ends before this, recovery finds both. */
-static void unspool(struct server *s, const struct image *image)
+static void unspool(struct server *s, struct image *image)
 {
 	int err = store_unspool(&s->store, image->id);
 
 	if (err == -ENOENT)
 		err = store_remove(&s->store, STORE_IMAGES, image->id);
-	if (err)
-		log_warning("image %s is stored or removed, but not out of the spool: %s", image->id, strerror(-err));
+	if (!err)
+		return;
+	log_warning("image %s is stored or removed, but not out of the spool yet: %s", image->id, strerror(-err));
+	image->stays_spooled = true;
 }
 
 static void spooled(struct visit *v, struct disk_job *job, int err)
@@ -140,7 +142,7 @@ static void commit(struct visit *v, struct event *const *batch, unsigned n, int 
 		if (job->work == DISK_SPOOL)
 			list_spooled(d, count, job->image);
 		else
-			err[i] = list_files(s, d, count, job->image);
+			err[i] = list_files(d, count, job->image);
 		if (!err[i])
 			index[count++] = i;
 	}
@@ -192,21 +194,10 @@ static unsigned disk_write_handle(struct visit *v, struct event *const *batch, u
 	return n;
 }
 
-static int disk_write_init(struct visit *v, void *scratch)
-{
-	const struct server *s = visit_app(v);
-	struct disk_scratch *d = scratch;
-
-	for (unsigned i = 0; i < s->plan.variant_count; i++)
-		snprintf(d->name[i], sizeof d->name[i], "%s.jpg", s->conf->variant[i].name);
-	return 0;
-}
-
 const struct stage_class stage_disk_write = {
 	.name = "disk_write",
 	.kind = STAGE_SHARED,
 	.batch_max = DISK_BATCH_MAX,
 	.scratch_size = sizeof(struct disk_scratch),
-	.worker_init = disk_write_init,
 	.handle = disk_write_handle,
 };

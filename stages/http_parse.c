@@ -131,9 +131,17 @@ static enum conn_state refuse_large_head(struct conn *c, uint64_t max, uint64_t 
 	return refuse_for_good(c);
 }
 
+/* A buffer that was made when the limit was lower holds no more than that. */
+static uint64_t header_max(const struct server *s, const struct conn *c)
+{
+	uint64_t max = s->conf->limits.header_bytes, room = c->input_size - CONN_READ_MIN;
+
+	return max < room ? max : room;
+}
+
 static enum conn_state parse_head(struct server *s, struct conn *c)
 {
-	uint64_t max = s->conf->limits.header_bytes;
+	uint64_t max = header_max(s, c);
 	enum request_progress progress;
 
 	if (c->request.fed == 0) {

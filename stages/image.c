@@ -39,6 +39,7 @@ struct upload *upload_new(struct server *s, uint8_t *body, uint64_t body_reserve
 		return NULL;
 	}
 	u->magic = UPLOAD_MAGIC;
+	u->setup = setup_take(&s->setups);
 	atomic_init(&u->refs, 1);
 	u->server = s;
 	u->body = body;
@@ -58,7 +59,7 @@ static void copy_field(char to[UPLOAD_FIELD_MAX], const char *from, size_t lengt
 struct image *upload_add_image(struct upload *u, const uint8_t *source, size_t source_size, const char *part_name,
                                size_t part_name_length, const char *file_name, size_t file_name_length)
 {
-	unsigned step_count = u->server->plan.step_count;
+	unsigned step_count = u->setup->plan.step_count;
 	struct image *image = calloc(1, sizeof *image + step_count * sizeof image->step[0]);
 
 	if (!image)
@@ -96,12 +97,22 @@ struct problem *upload_add_bad_part(struct upload *u, const char *part_name, siz
 	return &part->problem;
 }
 
+const struct conf *image_conf(const struct image *image)
+{
+	return &image->upload->setup->conf;
+}
+
+const struct plan *image_plan(const struct image *image)
+{
+	return &image->upload->setup->plan;
+}
+
 static void image_free(struct image *image)
 {
 	assert(!image->source && !image->waiters && !image->decoder);
 	event_fini(&image->event);
 	event_fini(&image->store_job.event);
-	for (unsigned i = 0; i < image->server->plan.step_count; i++)
+	for (unsigned i = 0; i < image_plan(image)->step_count; i++)
 		event_fini(&image->step[i].event);
 	free(image->icc);
 	image->magic = 0;
@@ -133,6 +144,7 @@ void upload_unref(struct upload *u)
 	free(u->image);
 	free(u->decode_failed);
 	free(u->bad_part);
+	setup_drop(&u->server->setups, u->setup);
 	u->magic = 0;
 	free(u);
 }
@@ -141,7 +153,8 @@ void upload_unref(struct upload *u)
 static bool admit(struct upload *u, unsigned n, struct problem *problem)
 {
 	struct server *s = u->server;
-	uint64_t max = s->conf->limits.images_in_flight, per_client = s->conf->limits.images_per_client, now;
+	const struct conf *conf = &u->setup->conf;
+	uint64_t max = conf->limits.images_in_flight, per_client = conf->limits.images_per_client, now;
 	int err;
 
 	uint64_t before = atomic_fetch_add_explicit(&s->images_in_flight, n, memory_order_relaxed);
@@ -175,7 +188,7 @@ static void assign_replica(struct upload *u)
 		struct image *image = u->image[i];
 
 		image->event.replica = replica;
-		for (unsigned k = 0; k < u->server->plan.step_count; k++)
+		for (unsigned k = 0; k < image_plan(image)->step_count; k++)
 			image->step[k].event.replica = replica;
 	}
 }
@@ -251,7 +264,7 @@ struct step *step_of(struct event *ev)
 
 const struct plan_step *step_plan(const struct step *s)
 {
-	return &s->image->server->plan.step[s->index];
+	return &image_plan(s->image)->step[s->index];
 }
 
 void image_set_problem(struct image *image, const struct problem *problem)
@@ -267,13 +280,13 @@ void image_set_problem(struct image *image, const struct problem *problem)
 /* Whether the uploaded file itself is to be stored. */
 static bool is_source_stored(const struct image *image)
 {
-	return image->server->conf->server.keep_originals == CONF_YES;
+	return image_conf(image)->server.keep_originals == CONF_YES;
 }
 
 /* Whether the image is acknowledged before it is stored, and must not be lost in between. */
 static bool needs_spool(const struct image *image)
 {
-	return image->upload->respond_after_decode && image->server->conf->server.durability != CONF_DURABILITY_NONE;
+	return image->upload->respond_after_decode && image_conf(image)->server.durability != CONF_DURABILITY_NONE;
 }
 
 void image_source_done(struct image *image)
@@ -314,7 +327,7 @@ static void decoder_done(struct visit *v, struct image *image, bool failed)
 /* Sends every step below parent on its way, each with a reference to the picture; takes over the caller's own. */
 static void send_children(struct visit *v, struct image *image, int parent, struct picture *picture)
 {
-	const struct plan *plan = &image->server->plan;
+	const struct plan *plan = image_plan(image);
 	unsigned step_count = plan->step_count;
 
 	for (unsigned i = 0; i < step_count; i++) {
@@ -335,7 +348,7 @@ static uint64_t variants_size(const struct image *image)
 {
 	uint64_t size = 0;
 
-	for (unsigned i = 0; i < image->server->plan.variant_count; i++)
+	for (unsigned i = 0; i < image_plan(image)->variant_count; i++)
 		size += image->variant[i].size;
 	return size;
 }
@@ -386,7 +399,7 @@ void image_decoded(struct visit *v, struct image *image, struct picture *root)
 
 	visit_aside(v, &image->event);
 	/* One more for the spool, and one for ourselves: the steps may all be through before this returns. */
-	atomic_store_explicit(&image->steps_left, image->server->plan.step_count + spools + 1, memory_order_relaxed);
+	atomic_store_explicit(&image->steps_left, image_plan(image)->step_count + spools + 1, memory_order_relaxed);
 	decoder_done(v, image, false);
 	if (spools)
 		send_to_spool(v, image);
@@ -453,7 +466,7 @@ void step_failed(struct visit *v, struct step *s, const struct problem *problem)
 	image_set_problem(image, problem);
 	visit_aside(v, &s->event);
 	input_done(s);
-	image_steps_end(v, image, subtree_size(&image->server->plan, s->index));
+	image_steps_end(v, image, subtree_size(image_plan(image), s->index));
 }
 
 /* Those who asked for the image while it was in the making look again. */
@@ -473,7 +486,7 @@ void image_end(struct visit *v, struct image *image)
 	struct server *s = image->server;
 	struct upload *u = image->upload;
 
-	for (unsigned i = 0; i < s->plan.variant_count; i++) {
+	for (unsigned i = 0; i < image_plan(image)->variant_count; i++) {
 		pool_put(image->variant[i].data);
 		image->variant[i].data = NULL;
 	}
@@ -501,7 +514,7 @@ void image_end(struct visit *v, struct image *image)
 
 void image_json(struct json *j, const struct image *image, bool is_stored)
 {
-	const struct server *s = image->server;
+	const struct conf *conf = image_conf(image);
 	char url[96];
 
 	snprintf(url, sizeof url, "/images/%s", image->id);
@@ -518,11 +531,11 @@ void image_json(struct json *j, const struct image *image, bool is_stored)
 		return;
 	}
 	json_object(j, "variants");
-	for (unsigned i = 0; i < s->plan.variant_count; i++) {
+	for (unsigned i = 0; i < image_plan(image)->variant_count; i++) {
 		const struct image_variant *variant = &image->variant[i];
 
-		json_object(j, s->conf->variant[i].name);
-		snprintf(url, sizeof url, "/images/%s/%s.jpg", image->id, s->conf->variant[i].name);
+		json_object(j, conf->variant[i].name);
+		snprintf(url, sizeof url, "/images/%s/%s.jpg", image->id, conf->variant[i].name);
 		json_string(j, "url", url);
 		json_uint(j, "width", variant->width);
 		json_uint(j, "height", variant->height);

@@ -33,6 +33,7 @@ struct picture;
 struct picture_job;
 struct recovery_slot;
 struct server;
+struct setup;
 struct visit;
 
 #define IMAGE_MAGIC UINT32_C(0x494d4147)
@@ -72,6 +73,7 @@ struct image {
 	unsigned orientation;   /* EXIF, 1..8 */
 	bool is_damaged;
 	bool is_spooled;        /* acknowledged, or about to be: what is spooled of it stays until it is stored */
+	bool stays_spooled;     /* it is stored, but could not be taken out of the spool */
 	bool answers_at_end;    /* it could not be spooled: the response waits for its end */
 	uint8_t *icc;           /* malloc'd profile or NULL */
 	size_t icc_size;
@@ -96,6 +98,7 @@ struct upload {
 	uint32_t magic;
 	_Atomic unsigned refs;         /* one of the response, one per image */
 	struct server *server;
+	struct setup *setup;           /* a reference: what was in force when it began holds for all of it */
 	struct client_key client;
 	char request_id[REQUEST_ID_MAX]; /* "": it is made again after a crash */
 	struct timing timing;          /* of all images together */
@@ -158,6 +161,10 @@ void upload_unref(struct upload *u);
 struct image *image_of(struct event *ev); /* checks the magic */
 struct step *step_of(struct event *ev);
 const struct plan_step *step_plan(const struct step *s);
+
+/* The configuration and the plan of variants that the image began with. */
+const struct conf *image_conf(const struct image *image);
+const struct plan *image_plan(const struct image *image);
 
 /* The id of the request that it came with, for the log; "-" if that was before a crash. */
 static inline const char *image_request(const struct image *image)

@@ -83,7 +83,7 @@ static enum verdict check_limits(const struct decoder *d, const struct conf *con
 /* Reads the header and what else is to be known before any memory is taken. */
 static enum verdict read_header(struct decode *d, struct image *image, struct problem *p)
 {
-	const struct conf *conf = image->server->conf;
+	const struct conf *conf = image_conf(image);
 	struct decoder *decoder = image->decoder;
 	struct footprint_need need;
 	int width, height;
@@ -105,7 +105,7 @@ static enum verdict read_header(struct decode *d, struct image *image, struct pr
 	orient_size(image->orientation, &width, &height);
 	image->width = (uint32_t)width;
 	image->height = (uint32_t)height;
-	footprint_root_need(&image->server->plan, width, height, image->orientation, &need);
+	footprint_root_need(image_plan(image), width, height, image->orientation, &need);
 	decoder_choose(decoder, need.width, need.height, need.chroma_width, need.chroma_height);
 	return GO_ON;
 }
@@ -122,7 +122,7 @@ static uint64_t bytes_needed(const struct decode *d, const struct image *image)
 	};
 
 	f.plane_count = decoder_shapes(image->decoder, f.shape);
-	return footprint_bytes(&f, &image->server->plan);
+	return footprint_bytes(&f, image_plan(image));
 }
 
 static void problem_of_memory(struct problem *p, const struct server *server, uint64_t need)
@@ -180,7 +180,7 @@ static int keep_profile(const struct decode *d, struct image *image)
 /* All that is to be done before the first row. */
 static enum verdict begin(struct visit *v, struct decode *d, struct image *image, struct problem *p)
 {
-	const struct conf *conf = image->server->conf;
+	const struct conf *conf = image_conf(image);
 	bool stop_on_loss = conf->server.damaged == CONF_DAMAGED_REJECT;
 	enum verdict verdict;
 
@@ -219,7 +219,7 @@ static enum verdict go_on(struct visit *v, struct image *image, struct problem *
 			return GONE;
 		}
 	if (result == DECODER_FAILED) {
-		problem_of_fault(p, decoder, image->server->conf);
+		problem_of_fault(p, decoder, image_conf(image));
 		return HAS_PROBLEM;
 	}
 	image->is_damaged = decoder->has_lost;

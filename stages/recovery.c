@@ -144,13 +144,23 @@ void recovery_image_ended(struct recovery *r, struct image *image)
 	pthread_mutex_lock(&r->lock);
 	if (slot)
 		slot->result = result;
-	else if (result != RECOVERY_STORED)
+	if (image->stays_spooled || (!slot && result != RECOVERY_STORED))
 		r->is_called = true;
 	pthread_cond_signal(&r->changed);
 	pthread_mutex_unlock(&r->lock);
 }
 
 /* ---- feeding -------------------------------------------------------------------------------------- */
+
+/* This thread makes no visits, in which server->conf could be used. */
+static uint64_t images_max(struct server *s)
+{
+	struct setup *setup = setup_take(&s->setups);
+	uint64_t max = setup->conf.limits.images_in_flight;
+
+	setup_drop(&s->setups, setup);
+	return max;
+}
 
 /* Room for one more image and its body, however long that takes. False: we are to stop. */
 static bool take_room(struct recovery *r, uint64_t bytes)
@@ -160,7 +170,7 @@ static bool take_room(struct recovery *r, uint64_t bytes)
 	while (!budget_try_reserve(&s->budget, BUDGET_BODY, bytes))
 		if (pause_for(r, ROOM_POLL_MS))
 			return false;
-	while (atomic_fetch_add_explicit(&s->images_in_flight, 1, memory_order_relaxed) >= s->conf->limits.images_in_flight) {
+	while (atomic_fetch_add_explicit(&s->images_in_flight, 1, memory_order_relaxed) >= images_max(s)) {
 		atomic_fetch_sub_explicit(&s->images_in_flight, 1, memory_order_relaxed);
 		if (pause_for(r, ROOM_POLL_MS)) {
 			budget_release(&s->budget, BUDGET_BODY, bytes);
@@ -274,7 +284,10 @@ static bool begin(struct recovery *r, const struct spooled *spooled, bool *is_de
 	uint64_t size = 0;
 
 	if (is_stored(&s->store, spooled->id)) {
-		store_unspool(&s->store, spooled->id); /* the daemon ended between the two */
+		/* The daemon ended between the two, or it could not be done. */
+		int err = store_unspool(&s->store, spooled->id);
+
+		*is_delayed |= err && err != -ENOENT;
 		return false;
 	}
 	if (spooled->attempts >= SPOOL_ATTEMPTS_MAX) {

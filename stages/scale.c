@@ -19,7 +19,7 @@ static struct picture_job *begin(const struct step *s)
 	struct geometry g;
 	struct scaling to;
 
-	geometry_of_step(&g, &image->server->plan, s->index, (int)image->width, (int)image->height);
+	geometry_of_step(&g, image_plan(image), s->index, (int)image->width, (int)image->height);
 	geometry_scaling(&to, step_plan(s), &g, image->orientation);
 	return picture_scale_begin(s->input, &to);
 }

@@ -155,11 +155,17 @@ static int listen_all(struct server *s)
 
 /* ---- life ----------------------------------------------------------------------------------------- */
 
+/* Of those, the events of connections. */
+static size_t inbox_count_max(const struct conf *conf)
+{
+	return (size_t)conf->limits.connections * 2 + 64;
+}
+
 /* Every event that can exist at once: of admitted images (with their steps and store jobs), and of connections (with their
  * removals). So that no push is ever refused. */
-static size_t event_count_max(const struct server *s)
+static size_t event_count_max(const struct conf *conf, unsigned step_count)
 {
-	return (size_t)s->conf->limits.images_in_flight * (s->plan.step_count + 2) + (size_t)s->conf->limits.connections * 2 + 64;
+	return (size_t)conf->limits.images_in_flight * (step_count + 2) + inbox_count_max(conf);
 }
 
 int server_init(struct server *s, const struct conf *conf, const struct plan *plan)
@@ -168,28 +174,43 @@ int server_init(struct server *s, const struct conf *conf, const struct plan *pl
 	int err;
 
 	memset(s, 0, sizeof *s);
-	s->conf = conf;
-	s->plan = *plan;
 	s->start_ns = clock_ns();
+	err = setups_init(&s->setups, conf, plan);
+	if (err) {
+		log_error("no memory for the configuration");
+		return err;
+	}
+	conf = &s->setups.current->conf;
+	atomic_init(&s->conf, conf);
 	err = store_open(&s->store, conf->server.root, conf->server.durability == CONF_DURABILITY_POWER, &cleared);
 	if (err)
-		return err;
+		goto fail_setups;
 	s->leftovers_cleared = cleared;
 	if (cleared)
 		log_notice("cleared %u unfinished or removed images left in %s", cleared, conf->server.root);
 	err = registry_init(&s->registry, (size_t)conf->limits.images_in_flight);
-	if (err)
+	if (err) {
+		log_error("the table of images in flight cannot be made: %s", strerror(-err));
 		goto fail_store;
+	}
 	budget_init(&s->budget, conf->limits.memory_budget);
-	err = graph_new(&s->graph, conf, s, event_count_max(s), (size_t)conf->limits.connections * 2 + 64);
-	if (err)
+	/* As queues have room for a power of two anyway, so may variants and limits that come later. */
+	for (s->event_count_max = 1; s->event_count_max < event_count_max(conf, plan->step_count);)
+		s->event_count_max *= 2;
+	s->inbox_count_max = inbox_count_max(conf);
+	err = graph_new(&s->graph, conf, s, s->event_count_max, s->inbox_count_max);
+	if (err) {
+		log_error("the stages and threads cannot be made: %s", strerror(-err));
 		goto fail_registry;
+	}
 	err = listen_all(s);
 	if (err)
 		goto fail_graph;
 	err = recovery_init(&s->recovery, s);
-	if (err)
+	if (err) {
+		log_error("the recovery cannot be made: %s", strerror(-err));
 		goto fail_listeners;
+	}
 	return 0;
 
 fail_listeners:
@@ -201,6 +222,8 @@ fail_registry:
 	registry_fini(&s->registry);
 fail_store:
 	store_close(&s->store);
+fail_setups:
+	setups_fini(&s->setups);
 	return err;
 }
 
@@ -212,6 +235,55 @@ void server_fini(struct server *s)
 	budget_fini(&s->budget);
 	registry_fini(&s->registry);
 	store_close(&s->store);
+	setups_fini(&s->setups);
+}
+
+/* ---- changes while it runs ------------------------------------------------------------------------ */
+
+/* What was made at the start for as much as there could be then. */
+static int check_room(struct server *s, const struct conf *conf, const struct plan *plan, struct text *errors)
+{
+	size_t events = event_count_max(conf, setups_step_count_max(&s->setups, plan));
+
+	if (conf->limits.body_bytes > conf->limits.memory_budget / 2)
+		text_printf(errors, "limits.body_bytes would be more than half of limits.memory_budget, which needs a restart\n");
+	else if (inbox_count_max(conf) > s->inbox_count_max)
+		text_printf(errors, "limits.connections can grow beyond what it was at the start only by a restart\n");
+	else if (events > s->event_count_max)
+		text_printf(errors, "limits.images_in_flight and the variants would need room for %zu events at once; there is room for %zu "
+		                    "since the start: this needs a restart, or fewer images in flight\n", events, s->event_count_max);
+	else
+		return 0;
+	return -EINVAL;
+}
+
+int server_change_prepare(struct server *s, const struct conf *conf, struct text *errors)
+{
+	static struct plan plan; /* main thread */
+	char error[CONF_TEXT_MAX * 2];
+	unsigned variant;
+	int err = plan_build(&plan, conf, &variant, error, sizeof error);
+
+	if (err) {
+		text_printf(errors, "%s\n", error);
+		return err;
+	}
+	err = check_room(s, conf, &plan, errors);
+	return err ? err : setups_prepare(&s->setups, conf, &plan);
+}
+
+void server_change_commit(struct server *s)
+{
+	const struct setup *setup = setups_commit(&s->setups);
+
+	/* Before the first image that is promised it; those on their way may be flushed in vain, or not, as they were promised. */
+	store_survive_power(&s->store, setup->conf.server.durability == CONF_DURABILITY_POWER);
+	atomic_store_explicit(&s->conf, &setup->conf, memory_order_release); /* partner: every use of conf */
+}
+
+void server_change_cancel(struct server *s)
+{
+	setups_cancel(&s->setups);
 }
 
 bool server_is_busy(const struct server *s)

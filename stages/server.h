@@ -13,18 +13,20 @@
 
 #include "../src/conf.h"
 #include "../src/mem/budget.h"
-#include "plan.h"
 #include "recovery.h"
 #include "registry.h"
+#include "setup.h"
 #include "store.h"
 
 struct graph;
 struct text;
 
 struct server {
-	const struct conf *conf; /* as at the start; what has changed of it since is in src/reload.h */
+	const struct conf *_Atomic conf; /* in force: good until the end of a visit (setup.h); each use is an acquire, with the
+	                                  * release of server_change_commit() */
+	struct setups setups;            /* locked inside; an image has one of its own */
 	struct graph *graph;
-	struct plan plan;
+	size_t event_count_max, inbox_count_max; /* what the queues were made for */
 	struct store store;
 	struct budget budget;     /* locked inside */
 	struct recovery recovery; /* locked inside */
@@ -52,12 +54,20 @@ struct server {
 	_Atomic uint64_t images_stored, images_failed, input_bytes_stored, output_bytes_stored;
 };
 
-/* Opens the store, makes the graph and opens the listeners; nothing runs yet. conf is borrowed. 0 or -errno, the reason
+/* Opens the store, makes the graph and opens the listeners; nothing runs yet. 0 or -errno, the reason
  * logged. Main thread. */
 int server_init(struct server *s, const struct conf *conf, const struct plan *plan);
 
 /* After graph_stop(), with no image in flight. Main thread. */
 void server_fini(struct server *s);
+
+/*
+ * A change of the configuration while the daemon runs: prepare; the graph goes by it, or not; commit or cancel. -errno: it
+ * cannot be made, and why is a line of errors; there is nothing to cancel then. Main thread.
+ */
+int server_change_prepare(struct server *s, const struct conf *conf, struct text *errors);
+void server_change_commit(struct server *s);
+void server_change_cancel(struct server *s);
 
 /* During a drain: whether there is anything left to wait for. Any thread. */
 bool server_is_busy(const struct server *s);

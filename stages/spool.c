@@ -45,11 +45,17 @@ static int read_note(struct store *s, const char *id, char note[SPOOL_NOTE_MAX])
 
 	if (fd < 0)
 		return fd;
-	ssize_t n = read(fd, note, SPOOL_NOTE_MAX - 1);
+	size_t n = 0;
+	ssize_t got;
+
+	do {
+		got = read(fd, note + n, SPOOL_NOTE_MAX - 1 - n);
+		n += got > 0 ? (size_t)got : 0;
+	} while (got > 0 || (got < 0 && errno == EINTR));
 	int err = -errno;
 
 	close(fd);
-	if (n < 0)
+	if (got < 0)
 		return err;
 	note[n] = '\0';
 	return n < 2 || note[0] < '0' || note[0] > '9' || note[1] != '\n' ? -EINVAL : (int)n;
@@ -120,9 +126,12 @@ int spool_open(struct store *s, const char *id, uint64_t *size, char file_name[U
 
 	if (fd < 0)
 		return fd;
-	if (fstat(fd, &st) || !S_ISREG(st.st_mode) || st.st_size <= 0) {
+	/* What cannot be looked at now may be as it was written. */
+	int err = fstat(fd, &st) ? -errno : S_ISREG(st.st_mode) && st.st_size > 0 ? 0 : -EINVAL;
+
+	if (err) {
 		close(fd);
-		return -EINVAL;
+		return err;
 	}
 	*size = (uint64_t)st.st_size;
 	return fd;

@@ -25,7 +25,7 @@ static void count(struct server *s, const struct image *image)
 	}
 	add(&s->images_stored, 1);
 	add(&s->input_bytes_stored, image->source_size);
-	for (unsigned i = 0; i < s->plan.variant_count; i++)
+	for (unsigned i = 0; i < image_plan(image)->variant_count; i++)
 		add(&s->output_bytes_stored, image->variant[i].size);
 }
 

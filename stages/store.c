@@ -27,6 +27,7 @@
 #include <unistd.h>
 
 #include "../src/check.h"
+#include "../src/clock.h"
 #include "../src/log.h"
 
 #define INCOMING ".incoming"
@@ -35,6 +36,7 @@
 #define QUARANTINE ".quarantine"
 #define SHARD_LENGTH 2 /* last characters of the id: random, so that images spread over 1024 directories */
 #define PATH_SIZE 96
+#define TIDY_NS NS_PER_S /* between attempts to remove what could not be removed */
 
 /* ---- ids ------------------------------------------------------------------------------------------ */
 
@@ -105,11 +107,13 @@ static int remove_directory(int at, const char *name)
 	return unlinkat(at, name, AT_REMOVEDIR) ? -errno : 0;
 }
 
+/* What another thread removes meanwhile is no matter. -EAGAIN: something is left, and the log says why. */
 static int clear_leftovers(int at, unsigned *cleared)
 {
 	int fd = openat(at, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
 	struct dirent *entry;
+	int result = 0;
 
 	if (!dir) {
 		int err = -errno;
@@ -123,13 +127,15 @@ static int clear_leftovers(int at, unsigned *cleared)
 			continue;
 		int err = remove_directory(at, entry->d_name);
 
-		if (err)
+		if (err && err != -ENOENT) {
 			log_warning("cannot clear the leftover %s: %s", entry->d_name, strerror(-err));
-		else
+			result = -EAGAIN;
+		} else {
 			(*cleared)++;
+		}
 	}
 	closedir(dir);
-	return 0;
+	return result;
 }
 
 /* Opens a directory below at, made if it is not there. A descriptor or -errno. */
@@ -180,8 +186,12 @@ int store_open(struct store *s, const char *root, bool survives_power, unsigned 
 	err = open_directories(s);
 	if (!err)
 		err = clear_leftovers(s->incoming_fd, cleared);
-	if (!err)
+	if (!err || err == -EAGAIN)
 		err = clear_leftovers(s->trash_fd, cleared);
+	if (err == -EAGAIN) {
+		atomic_store(&s->tidy_ns, clock_ns() + TIDY_NS);
+		err = 0;
+	}
 	if (!err && faccessat(s->incoming_fd, ".", W_OK, 0))
 		err = -errno;
 	if (!err)
@@ -199,6 +209,11 @@ void store_close(struct store *s)
 	for (size_t i = 0; i < COUNT_OF(fd); i++)
 		if (fd[i] >= 0)
 			close(fd[i]);
+}
+
+void store_survive_power(struct store *s, bool survives_power)
+{
+	atomic_store(&s->survives_power, survives_power);
 }
 
 /* ---- writing -------------------------------------------------------------------------------------- */
@@ -300,17 +315,23 @@ static void flush_items(struct store *s, struct store_item *items, unsigned coun
 			items[i].err = err;
 }
 
+static void trash_name(struct store *s, const char *id, char name[PATH_SIZE])
+{
+	uint64_t serial = atomic_fetch_add_explicit(&s->trash_serial, 1, memory_order_relaxed);
+
+	snprintf(name, PATH_SIZE, "%s.%llu", id, (unsigned long long)serial);
+}
+
 /* Out of sight by one rename. The name that it has in the trash goes to to. */
 static int move_to_trash(struct store *s, enum store_place place, const char *id, char to[PATH_SIZE])
 {
 	char from[PATH_SIZE];
-	uint64_t serial = atomic_fetch_add_explicit(&s->trash_serial, 1, memory_order_relaxed);
 
 	if (place == STORE_SPOOL)
 		snprintf(from, sizeof from, "%s", id);
 	else
 		image_path(from, id, NULL);
-	snprintf(to, PATH_SIZE, "%s.%llu", id, (unsigned long long)serial);
+	trash_name(s, id, to);
 	return renameat(place == STORE_SPOOL ? s->spool_fd : s->root_fd, from, s->trash_fd, to) ? -errno : 0;
 }
 
@@ -318,9 +339,39 @@ static void clear_trash(struct store *s, const char *name)
 {
 	int err = remove_directory(s->trash_fd, name);
 
-	/* It is gone for everybody; what is left is cleared at the next start. */
-	if (err)
-		log_warning("removed files stay in " TRASH "/%s until the next start: %s", name, strerror(-err));
+	/* It is gone for everybody; what is left is cleared later. */
+	if (!err || err == -ENOENT)
+		return;
+	log_warning("removed files stay in " TRASH "/%s for now: %s", name, strerror(-err));
+	atomic_store(&s->tidy_ns, clock_ns() + TIDY_NS);
+}
+
+/* What was not published. If it cannot be removed, it goes to the trash to be removed later. */
+static void discard(struct store *s, const char *id)
+{
+	int err = remove_directory(s->incoming_fd, id);
+	char name[PATH_SIZE];
+
+	if (!err || err == -ENOENT)
+		return;
+	trash_name(s, id, name);
+	if (renameat(s->incoming_fd, id, s->trash_fd, name))
+		log_warning("part of an image stays in " INCOMING "/%s until the next start: %s", id, strerror(-err));
+	else
+		clear_trash(s, name);
+}
+
+/* Clears the trash of what could not be removed, some time later. One thread at a time. */
+static void tidy(struct store *s)
+{
+	uint64_t due = atomic_load(&s->tidy_ns), now;
+	unsigned ignored = 0;
+
+	if (!due || (now = clock_ns()) < due || !atomic_compare_exchange_strong(&s->tidy_ns, &due, 0))
+		return;
+	/* Flushed first, for the reason that store_remove() has. */
+	if (flush(s) || clear_leftovers(s->trash_fd, &ignored))
+		atomic_store(&s->tidy_ns, now + TIDY_NS);
 }
 
 /* It is visible, but may not survive: it is as if it had never been. */
@@ -350,7 +401,8 @@ void store_put(struct store *s, struct store_item *items, unsigned count)
 		if (items[i].err && items[i].is_published)
 			withdraw(s, &items[i]);
 		else if (items[i].err)
-			remove_directory(s->incoming_fd, items[i].id);
+			discard(s, items[i].id);
+	tidy(s);
 }
 
 int store_remove(struct store *s, enum store_place place, const char *id)
@@ -358,11 +410,15 @@ int store_remove(struct store *s, enum store_place place, const char *id)
 	char name[PATH_SIZE];
 	int err = move_to_trash(s, place, id, name);
 
+	if (err)
+		return err;
 	/* Before its files go: else the name might come back without them. */
-	if (!err)
-		err = flush(s);
-	if (!err)
+	err = flush(s);
+	if (err)
+		atomic_store(&s->tidy_ns, clock_ns() + TIDY_NS);
+	else
 		clear_trash(s, name);
+	tidy(s);
 	return err;
 }
 
@@ -388,9 +444,11 @@ int store_open_file(struct store *s, const char *id, const char *name, uint64_t 
 
 	if (fd < 0)
 		return -errno;
-	if (fstat(fd, &st) || !S_ISREG(st.st_mode)) {
+	int err = fstat(fd, &st) ? -errno : S_ISREG(st.st_mode) ? 0 : -ENOENT;
+
+	if (err) {
 		close(fd);
-		return -ENOENT;
+		return err;
 	}
 	*size = (uint64_t)st.st_size;
 	return fd;
@@ -398,5 +456,6 @@ int store_open_file(struct store *s, const char *id, const char *name, uint64_t 
 
 bool store_is_spooled(struct store *s, const char *id)
 {
-	return faccessat(s->spool_fd, id, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+	/* If that cannot be told, nobody should hear that an acknowledged image is not there. */
+	return faccessat(s->spool_fd, id, F_OK, AT_SYMLINK_NOFOLLOW) == 0 || errno != ENOENT;
 }

@@ -17,8 +17,9 @@
 
 struct store {
 	int root_fd, incoming_fd, trash_fd, spool_fd, quarantine_fd;
-	bool survives_power; /* what is acknowledged is on the disk, not only with the kernel */
+	_Atomic bool survives_power; /* what is acknowledged is on the disk, not only with the kernel */
 	_Atomic uint64_t trash_serial;
+	_Atomic uint64_t tidy_ns; /* when to try again to clear the trash of what could not be removed; 0: there is none */
 	_Atomic uint64_t flushes; /* of the file system, so far */
 };
 
@@ -26,6 +27,9 @@ struct store {
  * whose number goes to *cleared. 0 or -errno, the reason logged. Main thread. */
 int store_open(struct store *s, const char *root, bool survives_power, unsigned *cleared);
 void store_close(struct store *s);
+
+/* From the next commit on. Any thread. */
+void store_survive_power(struct store *s, bool survives_power);
 
 /* A new id: 48 bits of milliseconds, 80 random bits (github.com/ulid/spec), zero-terminated. Any thread. */
 void ulid_new(char id[ULID_LENGTH + 1]);
@@ -70,7 +74,7 @@ int store_unspool(struct store *s, const char *id);
 /* Opens a file of a finished image for reading; name as in store_file. A descriptor, *size set, or -errno (-ENOENT). */
 int store_open_file(struct store *s, const char *id, const char *name, uint64_t *size);
 
-/* Whether the image's original is spooled: then the image is stored by now, or will be. */
+/* Whether the image's original is spooled, or may be, for all that the system says: then the image is stored by now, or will be. */
 bool store_is_spooled(struct store *s, const char *id);
 
 #endif

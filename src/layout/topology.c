@@ -3,12 +3,15 @@
 
 #include <errno.h>
 #include <hwloc.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "../check.h"
 #include "../log.h"
 #include "quota.h"
+
+#define CPUS_MAX (8 * CPU_SETSIZE) /* that the kernel can be configured for */
 
 struct topology {
 	hwloc_topology_t hwloc;
@@ -189,6 +192,20 @@ bool topology_is_here(const struct topology *t)
 	return hwloc_topology_is_thissystem(t->hwloc);
 }
 
+/* Without memory of its own, which hwloc_set_cpubind() takes, and does without looking whether there was any. */
+static int bind_thread(hwloc_const_cpuset_t set)
+{
+	cpu_set_t cpus[CPUS_MAX / CPU_SETSIZE] = { 0 };
+	int cpu;
+
+	hwloc_bitmap_foreach_begin(cpu, set) {
+		if (cpu < CPUS_MAX)
+			CPU_SET_S((size_t)cpu, sizeof cpus, cpus);
+	}
+	hwloc_bitmap_foreach_end();
+	return sched_setaffinity(0, sizeof cpus, cpus) ? -errno : 0;
+}
+
 int topology_bind(const struct topology *t, unsigned core)
 {
 	hwloc_obj_t object = hwloc_get_obj_by_type(t->hwloc, t->core_type, core);
@@ -197,16 +214,12 @@ int topology_bind(const struct topology *t, unsigned core)
 		return -ENOENT;
 	if (!topology_is_here(t))
 		return 0;
-	if (hwloc_set_cpubind(t->hwloc, object->cpuset, HWLOC_CPUBIND_THREAD))
-		return errno ? -errno : -EIO;
-	return 0;
+	return bind_thread(object->cpuset);
 }
 
 int topology_unbind(const struct topology *t)
 {
 	if (!topology_is_here(t))
 		return 0;
-	if (hwloc_set_cpubind(t->hwloc, hwloc_topology_get_allowed_cpuset(t->hwloc), HWLOC_CPUBIND_THREAD))
-		return errno ? -errno : -EIO;
-	return 0;
+	return bind_thread(hwloc_topology_get_allowed_cpuset(t->hwloc));
 }

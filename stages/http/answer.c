@@ -71,6 +71,17 @@ static void count_response(struct conn *c)
 		atomic_fetch_add_explicit(&c->port->server->responses_by_class[class], 1, memory_order_relaxed);
 }
 
+/* Instead of an answer that could not be made. */
+static void answer_without_memory(struct conn *c, bool is_head)
+{
+	answer_start(c, 500, 1);
+	response_field(&c->response, "Content-Type: application/problem+json");
+	response_field(&c->response, "Cache-Control: no-store");
+	response_finish_fixed(&c->response, "close", is_head,
+	                      "{\"type\":\"urn:darkroom:problem:internal\",\"title\":\"Something went wrong in the server\",\"status\":500,"
+	                      "\"detail\":\"there is no memory for the answer\"}\n");
+}
+
 enum conn_step answer_finish(struct conn *c)
 {
 	bool is_head = c->request.head_length > 0 && c->request.method == ROUTE_HEAD;
@@ -81,10 +92,8 @@ enum conn_step answer_finish(struct conn *c)
 	if (!response_finish(&c->response, connection, is_head)) {
 		log_error("request %s: an answer with status %u did not fit, or there was no memory for it", access_id(c),
 		          c->response.status);
-		response_start(&c->response, 500, 1);
-		response_field(&c->response, "X-Request-Id: %s", access_id(c));
 		c->closes = true;
-		response_finish(&c->response, "close", is_head);
+		answer_without_memory(c, is_head);
 	}
 	count_response(c);
 	/* The memory is better used by others than held while a slow client reads. */
@@ -262,7 +271,7 @@ static int open_file(struct conn *c, uint64_t *size)
 	char name[CONF_NAME_MAX + 5] = "image.json";
 
 	if (c->route.kind == ROUTE_VARIANT)
-		snprintf(name, sizeof name, "%s.jpg", s->conf->variant[c->route.variant].name);
+		snprintf(name, sizeof name, "%s.jpg", c->route.variant);
 	return store_open_file(&s->store, c->route.id, name, size);
 }
 
@@ -305,7 +314,7 @@ static enum conn_step answer_file(struct conn *c, int fd, uint64_t size)
 	uint64_t first = 0, last = size ? size - 1 : 0;
 	char etag[ULID_LENGTH + CONF_NAME_MAX + 4];
 
-	snprintf(etag, sizeof etag, "\"%s/%s\"", c->route.id, c->port->server->conf->variant[c->route.variant].name);
+	snprintf(etag, sizeof etag, "\"%s/%s\"", c->route.id, c->route.variant);
 	bool is_known = if_none_match.length > 0 && field_etag_matches(if_none_match, etag);
 
 	if (!is_known && wants_range(c, etag))

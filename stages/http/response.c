@@ -115,6 +115,12 @@ bool response_finish(struct response *r, const char *connection, bool is_head)
 	return !r->head.overflowed && !r->body.overflowed;
 }
 
+void response_finish_fixed(struct response *r, const char *connection, bool is_head, const char *body)
+{
+	text_printf(&r->head, "Content-Length: %zu\r\nConnection: %s\r\n\r\n%s", strlen(body), connection, is_head ? "" : body);
+	assert(!r->head.overflowed);
+}
+
 /* Header and text: what is left of them in one call. 1, 0 or -errno. */
 static int send_text(struct response *r, int fd, uint64_t *sent)
 {

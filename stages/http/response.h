@@ -46,6 +46,9 @@ void response_field(struct response *r, const char *format, ...) __attribute__((
  * Then nothing but response_send() may follow. False if header or body did not fit. */
 bool response_finish(struct response *r, const char *connection, bool is_head);
 
+/* The same with a short body and no memory of its own: cannot fail if few fields come before. */
+void response_finish_fixed(struct response *r, const char *connection, bool is_head, const char *body);
+
 /* Writes what the socket takes, at most about max_bytes; *sent is increased. 1 all is written, 0 more to do (wait until it
  * is writable), -errno. */
 int response_send(struct response *r, int fd, size_t max_bytes, uint64_t *sent);

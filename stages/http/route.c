@@ -46,14 +46,14 @@ static bool slice_equals(struct slice s, const char *text)
 }
 
 /* name is "medium.jpg". */
-static bool find_variant(const struct conf *conf, struct slice name, unsigned *index)
+static bool find_variant(const struct conf *conf, struct slice name, char found[CONF_NAME_MAX])
 {
 	if (name.length <= 4 || memcmp(name.data + name.length - 4, ".jpg", 4) != 0)
 		return false;
 	name.length -= 4;
 	for (unsigned i = 0; i < conf->variant_count; i++) {
 		if (slice_equals(name, conf->variant[i].name)) {
-			*index = i;
+			memcpy(found, conf->variant[i].name, CONF_NAME_MAX);
 			return true;
 		}
 	}
@@ -89,7 +89,7 @@ void route_find(struct route *route, const struct conf *conf, struct slice targe
 	if (rest.length == 0)
 		route->kind = ROUTE_IMAGE;
 	else if (rest.data[0] == '/' &&
-	         find_variant(conf, (struct slice){ rest.data + 1, rest.length - 1 }, &route->variant))
+	         find_variant(conf, (struct slice){ rest.data + 1, rest.length - 1 }, route->variant))
 		route->kind = ROUTE_VARIANT;
 }
 

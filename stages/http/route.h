@@ -5,10 +5,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "../../src/conf.h"
 #include "../store.h"
 #include "field.h"
-
-struct conf;
 
 enum route_kind {
 	ROUTE_NONE = 1, /* 404 */
@@ -27,7 +26,7 @@ enum route_method { ROUTE_GET = 1, ROUTE_HEAD = 2, ROUTE_POST = 4, ROUTE_DELETE 
 struct route {
 	enum route_kind kind;
 	char id[ULID_LENGTH + 1]; /* image, variant */
-	unsigned variant;         /* variant: index in conf->variant */
+	char variant[CONF_NAME_MAX]; /* variant: its name, which the configuration had a moment ago */
 };
 
 /* target is the request target as sent, in origin, absolute or asterisk form; a query is ignored. */

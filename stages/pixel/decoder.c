@@ -468,6 +468,8 @@ struct decoder *decoder_new(void)
 
 void decoder_free(struct decoder *d)
 {
+	if (!d)
+		return;
 	decoder_fini(d);
 	free(d);
 }

@@ -210,14 +210,11 @@ def test_reload_of_a_variant_that_cannot_be(site):
 
 
 def test_reload_names_what_needs_a_restart(site):
-    site.write("dbr", ("pixels = 200M", "pixels = 1K"), ("quality = 80", "quality = 7"), ("[variant.blurred]", "[variant.fog]"),
-               ("wait_timeout = 10s", "wait_timeout = 9s"))
+    site.write("dbr", ("memory_budget = 1G", "memory_budget = 2G"), ("sandbox = auto", "sandbox = off"))
     said = site.reload()
     waiting = re.findall(r"<4>(\S+) needs a restart", said)
-    assert sorted(waiting) == ["limits.pixels", "server.wait_timeout", "variant.blurred", "variant.fog", "variant.thumb.quality"]
+    assert sorted(waiting) == ["limits.memory_budget", "server.sandbox"]
     assert site.policy() == "dbr"
-    image = site.daemon.image(SMALL)
-    assert sorted(image["variants"]) == ["blurred", "medium", "thumb"]
 
 
 def test_what_the_command_line_says_stays_on_top(start, tmp_path):
@@ -264,7 +261,8 @@ def test_ctl(site):
 
 @pytest.mark.parametrize("words, status, said", [
     (["policy", "best"], 1, "expected one of drain, cohort"), (["set", "scheduler.threads", "0"], 1, "auto or a whole number from 1"),
-    (["set", "limits.pixels", "5"], 1, "limits.pixels needs a restart"), (["set", "stage.accept_read.threads", "5"], 1, "needs a restart"),
+    (["set", "limits.memory_budget", "64M"], 1, "at most half of limits.memory_budget"),
+    (["set", "limits.memory_budget", "2G"], 1, "limits.memory_budget needs a restart"), (["set", "stage.accept_read.threads", "5"], 1, "needs a restart"),
     (["set", "stage.blur.kind", "exclusive"], 1, "needs a restart"), (["set", "scheduler.polixy", "mg1"], 1, "did you mean policy"),
     (["set", "nonsense"], 1, "SECTION.KEY=VALUE"), (["set"], 2, "set SECTION.KEY VALUE"), (["reload", "now"], 2, "expected reload"),
     (["polcy"], 2, "did you mean policy"), ([""], 2, "unknown command"), ([], 2, "expected a command"),

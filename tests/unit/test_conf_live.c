@@ -130,16 +130,28 @@ static void other_keys_are_named(void **state)
 	change(&next, "scheduler.policy=dbr");
 	before = next;
 	change(&next, "server.listen=127.0.0.1:1");
-	change(&next, "limits.pixels=5M");
+	change(&next, "limits.memory_budget=2G");
 	change(&next, "stage.accept_read.threads=3"); /* a source's threads have their listeners */
 	change(&next, "stage.blur.kind=exclusive");
+	assert_int_equal(conf_take_live(&conf, &next, &said), 1);
+	assert_string_equal(said.data, "server.listen\nlimits.memory_budget\nstage.accept_read.threads\nstage.blur.kind\n");
+	assert_memory_equal(&conf, &before, sizeof conf);
+}
+
+static void variants_are_taken_over_together(void **state)
+{
+	(void)state;
 	change(&next, "variant.blurred.quality=1");
+	assert_int_equal(conf_take_live(&conf, &next, &said), 1);
+	assert_memory_equal(&conf, &next, sizeof conf);
 	change(&next, "variant.new.operations=blur 3");
 	memcpy(next.variant[0].name, "other", 6);
 	assert_int_equal(conf_take_live(&conf, &next, &said), 1);
-	assert_string_equal(said.data, "server.listen\nlimits.pixels\nstage.accept_read.threads\nstage.blur.kind\n"
-	                               "variant.medium\nvariant.blurred.quality\nvariant.other\nvariant.new\n");
-	assert_memory_equal(&conf, &before, sizeof conf);
+	assert_memory_equal(&conf, &next, sizeof conf);
+	next.variant_count--;
+	assert_int_equal(conf_take_live(&conf, &next, &said), 1);
+	assert_int_equal(conf.variant_count, 3);
+	assert_string_equal(said.data, "");
 }
 
 static void what_is_in_force_is_said_in_one_line(void **state)
@@ -153,10 +165,11 @@ static void what_is_in_force_is_said_in_one_line(void **state)
 	change(&conf, "scheduler.cutoff=1500us");
 	change(&conf, "scheduler.threads=3");
 	change(&conf, "stage.blur.threads=5");
-	change(&conf, "limits.pixels=5M"); /* not live */
+	change(&conf, "limits.memory_budget=5G"); /* not live */
+	change(&conf, "limits.pixels=5M");
 	conf_print_live(&conf, &said);
 	assert_string_equal(said.data, "policy seda, scheduler.threads = 3, scheduler.service = n-gated, scheduler.cutoff = "
-	                               "1500us, stage.blur.threads = 5");
+	                               "1500us, limits.pixels = 5M, stage.blur.threads = 5");
 }
 
 int main(void)
@@ -167,6 +180,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_contradiction_with_what_is_there_is_refused, begin, end),
 		cmocka_unit_test_setup_teardown(live_keys_are_taken_over, begin, end),
 		cmocka_unit_test_setup_teardown(other_keys_are_named, begin, end),
+		cmocka_unit_test_setup_teardown(variants_are_taken_over_together, begin, end),
 		cmocka_unit_test_setup_teardown(what_is_in_force_is_said_in_one_line, begin, end),
 	};
 

@@ -227,7 +227,7 @@ static void check_route(const struct conf *conf, const char *target, enum route_
 		fail_msg("'%s' gave %d", target, (int)route.kind);
 	if (kind == ROUTE_IMAGE || kind == ROUTE_VARIANT)
 		assert_string_equal(route.id, ID);
-	assert_int_equal(route.variant, variant);
+	assert_string_equal(route.variant, kind == ROUTE_VARIANT ? conf->variant[variant].name : "");
 	free_slice(all);
 }
 

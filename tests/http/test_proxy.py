@@ -1,0 +1,217 @@
+"""The sample configurations in conf/proxy, with the real nginx and HAProxy on loopback, TLS and a certificate of the test's own: only
+addresses, paths and the limit of bodies are others than in the files."""
+
+import http.client
+import json
+import re
+import shutil
+import socket
+import ssl
+import subprocess
+import threading
+import time
+
+import pytest
+
+import pictures
+from client import form_files
+from darkroom import IS_SANITIZED, POLICY, ROOT, eventually
+
+pytestmark = [
+    pytest.mark.skipif(POLICY not in ("", "drain"), reason="the policy does not matter"),
+    pytest.mark.skipif(IS_SANITIZED, reason="nor do sanitizers"),
+]
+
+LIMIT = 1 << 20
+PICTURE = pictures.photo_jpeg(400, 300, 1)
+GIVEN = "given-by-the-client.1"
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+def edited(name, *edits):
+    """The file with each text replaced; none may be missing, or the test would be of another file."""
+    text = (ROOT / "conf" / "proxy" / name).read_text()
+    for old, new in edits:
+        assert old in text, old
+        text = text.replace(old, new)
+    return text
+
+
+class Proxy:
+    """One of the two, in front of 127.0.0.1:upstream."""
+
+    def __init__(self, name, directory, certificate, upstream):
+        self.port, self.certificate = free_port(), certificate
+        self.log = directory / "log"
+        config = directory / name
+        if name == "nginx.conf":
+            config.write_text(edited(
+                name, ("/run/darkroom-nginx.pid", f"{directory}/pid"), ("/var/log/nginx/darkroom-error.log", f"{directory}/errors"),
+                ("/var/log/nginx/darkroom-access.log", str(self.log)), ("listen 443 ssl", f"listen 127.0.0.1:{self.port} ssl"),
+                ("/etc/ssl/certs/images.example.org.pem", str(certificate)),
+                ("/etc/ssl/private/images.example.org.key", str(certificate)),
+                ("127.0.0.1:8080", f"127.0.0.1:{upstream}"), ("client_max_body_size 256m", "client_max_body_size 1m")))
+            words = ["nginx", "-c", config, "-p", directory, "-e", directory / "errors", "-g", "daemon off;"]
+        else:
+            config.write_text(edited(
+                name, ("log /dev/log local0", "log stdout format raw local0"), ("bind :443", f"bind 127.0.0.1:{self.port}"),
+                ("/etc/ssl/private/images.example.org.pem", str(certificate)), ("127.0.0.1:8080", f"127.0.0.1:{upstream}"),
+                ("268435456", str(LIMIT))))
+            words = ["haproxy", "-f", config]
+        with open(self.log, "ab") as log:
+            self.process = subprocess.Popen([shutil.which(words[0]) or f"/usr/sbin/{words[0]}", *map(str, words[1:])],
+                                            stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=directory)
+
+    def connect(self):
+        context = ssl.create_default_context(cafile=self.certificate)
+        return http.client.HTTPSConnection("localhost", self.port, timeout=20, context=context)
+
+    def request(self, *args, **options):
+        """(status, header, body) on a connection of its own."""
+        connection = self.connect()
+        try:
+            connection.request(*args, **options)
+            answer = connection.getresponse()
+            return answer.status, answer.headers, answer.read()
+        finally:
+            connection.close()
+
+    def is_up(self):
+        assert self.process.poll() is None, self.log.read_text()
+        try:
+            return self.request("GET", "/healthz")[0] == 200
+        except OSError:
+            return False
+
+    def stop(self):
+        self.process.terminate()
+        self.process.wait(10)
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory):
+    path = tmp_path_factory.mktemp("tls") / "both.pem"
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "1",
+                    "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost", "-keyout", path, "-out", f"{path}.crt"],
+                   check=True, capture_output=True, timeout=20)
+    with open(path, "ab") as both:
+        both.write((path.parent / "both.pem.crt").read_bytes())
+    return path
+
+
+@pytest.fixture(params=["nginx.conf", "haproxy.cfg"])
+def start_proxy(request, tmp_path, certificate):
+    program = request.param.partition(".")[0]
+    if not shutil.which(program, path="/usr/sbin:/usr/bin:/usr/local/sbin:/usr/local/bin"):
+        pytest.skip(f"{program} is not installed")
+    started = []
+
+    def start_it(upstream):
+        directory = tmp_path / "proxy"
+        directory.mkdir()
+        started.append(Proxy(request.param, directory, certificate, upstream))
+        return started[-1]
+
+    yield start_it
+    for proxy in started:
+        proxy.stop()
+
+
+def test_uploads_and_files(start, start_proxy):
+    daemon = start(f"limits.body_bytes={LIMIT}")
+    proxy = start_proxy(daemon.port)
+    assert eventually(proxy.is_up, 10), proxy.log.read_text()
+    content_type, body = form_files(PICTURE, PICTURE)
+    status, _, answer = proxy.request("POST", "/images", body, {"Content-Type": content_type, "X-Request-Id": GIVEN})
+    images = json.loads(answer)["images"]
+    assert status == 201 and len(images) == 2
+    url = images[0]["variants"]["thumb"]["url"]
+    status, headers, file = proxy.request("GET", url)
+    assert status == 200 and file == daemon.fetch(images[0], "thumb")
+    assert proxy.request("GET", url, headers={"If-None-Match": headers["ETag"]})[0] == 304
+    status, _, part = proxy.request("GET", url, headers={"Range": "bytes=0-99"})
+    assert status == 206 and part == file[:100]
+    status, headers, _ = proxy.request("POST", "/images", iter([PICTURE[:1000], PICTURE[1000:]]), {"Content-Type": "image/jpeg"},
+                                       encode_chunked=True)
+    assert status == 201 and proxy.request("DELETE", headers["Location"])[0] == 204
+    assert eventually(lambda: GIVEN in proxy.log.read_text()), proxy.log.read_text()
+
+
+def test_limit_of_bodies(start, start_proxy):
+    """As much as the limit passes; what is more does not, by whomever it is refused."""
+    daemon = start(f"limits.body_bytes={LIMIT}")
+    proxy = start_proxy(daemon.port)
+    assert eventually(proxy.is_up, 10), proxy.log.read_text()
+    whole = PICTURE + bytes(LIMIT - len(PICTURE))
+    assert proxy.request("POST", "/images", whole, {"Content-Type": "image/jpeg"})[0] == 201
+    try:
+        assert proxy.request("POST", "/images", whole + b"x", {"Content-Type": "image/jpeg"})[0] == 413
+    except OSError:
+        pass  # refused while it was still being sent
+    assert len(daemon.stored()) == 1
+
+
+def test_bodies_go_on_as_they_come(start, start_proxy):
+    daemon = start(f"limits.body_bytes={LIMIT}")
+    proxy = start_proxy(daemon.port)
+    assert eventually(proxy.is_up, 10), proxy.log.read_text()
+    connection = proxy.connect()
+    connection.putrequest("POST", "/images")
+    connection.putheader("Content-Type", "image/jpeg")
+    connection.putheader("Content-Length", str(len(PICTURE)))
+    connection.endheaders(PICTURE[:len(PICTURE) // 2])
+    assert eventually(lambda: daemon.get("/stats").json()["memory"]["reserved_body_bytes"] > 0)
+    connection.send(PICTURE[len(PICTURE) // 2:])
+    assert connection.getresponse().status == 201
+    connection.close()
+
+
+def serve_once(listener, heads):
+    """An HTTP server that keeps what it was asked, and answers that all is well."""
+    while True:
+        try:
+            peer, _ = listener.accept()
+        except OSError:
+            return
+        with peer:
+            peer.settimeout(5)
+            heads.append(peer.recv(1 << 16).decode("latin-1"))
+            peer.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+
+
+def test_request_ids(start_proxy):
+    """One that a client gives is passed on if it is harmless; else, and if there is none, the proxy makes one."""
+    heads = []
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        threading.Thread(target=serve_once, args=(listener, heads), daemon=True).start()
+        proxy = start_proxy(listener.getsockname()[1])
+        assert eventually(proxy.is_up, 10), proxy.log.read_text()
+        ids = []
+        for number, given in enumerate((GIVEN, None, "a b;c", "x" * 65)):
+            proxy.request("GET", f"/images/number-{number}", headers={"X-Request-Id": given} if given else {})
+            (head,) = (h for h in heads if f"number-{number} " in h)
+            ids.append(re.findall(r"(?im)^X-Request-Id: ([^\r]*)", head))
+            assert "x-forwarded-for: 127.0.0.1" in head.lower() and "x-forwarded-proto: https" in head.lower()
+        listener.shutdown(socket.SHUT_RDWR)
+    assert ids[0] == [GIVEN]
+    for made in ids[1:]:
+        assert len(made) == 1 and re.fullmatch(r"[A-Za-z0-9._:-]{8,64}", made[0]) and made[0] not in ("a b;c", "x" * 65), ids
+
+
+def test_a_restart(start, start_proxy):
+    """Without a daemon the proxy says so; with the next one all is well again, without its help."""
+    port = free_port()
+    first = start("server.drain_delay=0", listen=f"127.0.0.1:{port}")
+    proxy = start_proxy(port)
+    assert eventually(proxy.is_up, 10), proxy.log.read_text()
+    first.stop()
+    assert proxy.request("GET", "/images/01ARZ3NDEKTSV4RRFFQ69G5FAV")[0] in (502, 503)
+    start(listen=f"127.0.0.1:{port}")
+    assert eventually(proxy.is_up, 10)
+    time.sleep(0.1)
+    assert proxy.request("POST", "/images", PICTURE, {"Content-Type": "image/jpeg"})[0] == 201

@@ -1,0 +1,88 @@
+"""The start takes the same however many images there are. DARKROOM_STORED: how many; else as many as CI has time for."""
+
+import os
+import pathlib
+import shutil
+import statistics
+import tempfile
+import time
+
+import pytest
+
+import pictures
+from darkroom import IS_SANITIZED, POLICY, Daemon
+from faults import Faults
+
+pytestmark = pytest.mark.skipif(POLICY not in ("", "drain"), reason="the policy does not matter")
+
+COUNT = int(os.environ.get("DARKROOM_STORED", "5000"))
+LETTERS = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+FILES = ("open", "openat", "__openat_2", "readdir", "fdopendir", "fstat", "lstat", "faccessat", "unlinkat", "read")
+
+
+def fill(store, count, model):
+    """So many finished images, each a directory with a description."""
+    for shard in (a + b for a in LETTERS for b in LETTERS):
+        os.makedirs(store / shard, exist_ok=True)
+    for i in range(count):
+        shard = LETTERS[i % 32] + LETTERS[i // 32 % 32]
+        directory = os.open(store / shard, os.O_RDONLY)
+        name = f"01K{i:021d}{shard}"
+        os.mkdir(name, dir_fd=directory)
+        os.link(model / f"image{i % 32}.json", f"{name}/image.json", dst_dir_fd=directory)
+        os.close(directory)
+
+
+def models(directory):
+    """A file for 1/32 of all to be links to: file systems have limits of links."""
+    directory.mkdir()
+    for i in range(32):
+        (directory / f"image{i}.json").write_text('{"id":"of a test"}\n')
+    return directory
+
+
+def starts(store, times):
+    """How long it takes until it is ready, in seconds."""
+    took = []
+    for _ in range(times):
+        daemon = Daemon(store)
+        took.append(daemon.ready_time)
+        daemon.stop()
+    return took
+
+
+def file_calls(store, path):
+    """How often the start asks the file system."""
+    faults = Faults(path)
+    daemon = Daemon(store, environ=faults.environ)
+    time.sleep(0.3) # the spool is looked through when it is ready
+    calls = {}
+    for name, function, module, count in faults.sites().values():
+        if function in FILES and module == "darkroomd":
+            calls[name] = count
+    daemon.stop()
+    return calls
+
+
+@pytest.fixture
+def place():
+    """In memory: there are as many inodes as anywhere, and nobody else waits for the disk."""
+    with tempfile.TemporaryDirectory(dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None) as path:
+        yield pathlib.Path(path)
+
+
+def test_many_images(place, tmp_path):
+    empty, full = place / "empty", place / "full"
+    empty.mkdir()
+    full.mkdir()
+    fill(full, COUNT, models(place / "models"))
+    fill(empty, 0, place / "models")
+    few, many = starts(empty, 5), starts(full, 5)
+    print(f"\nready after {statistics.median(few) * 1000:.0f} ms without images, {statistics.median(many) * 1000:.0f} ms with {COUNT}")
+    assert max(many) < 1 or IS_SANITIZED, many
+    if not IS_SANITIZED:
+        assert file_calls(empty, tmp_path / "faults0") == file_calls(full, tmp_path / "faults1")
+    daemon = Daemon(full)
+    assert daemon.image(pictures.photo_jpeg(60, 60))["id"]
+    daemon.stop()
+    shutil.rmtree(full)
