@@ -13,6 +13,7 @@
 
 #include "../../src/check.h"
 #include "../../src/mem/pool.h"
+#include "kernel_compare.h"
 #include "pool_fixture.h"
 #include "../../stages/pixel/geometry.h"
 #include "../../stages/pixel/kernel.h"
@@ -193,6 +194,17 @@ static void scaling_is_lanczos(void **state)
 	}
 }
 
+static void all_kernels_compute_the_same(void **state)
+{
+	unsigned last = 0;
+
+	(void)state;
+	while (kernel_at(last + 1))
+		last++;
+	for (unsigned k = 0; k < last; k++)
+		assert_true(kernels_agree(kernel_at(k), kernel_at(last)));
+}
+
 static void all_kernels_are_one(void **state)
 {
 	const struct kernel *kernel;
@@ -364,6 +376,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(scaling_is_lanczos),
+		cmocka_unit_test(all_kernels_compute_the_same),
 		cmocka_unit_test(all_kernels_are_one),
 		cmocka_unit_test(blur_is_gaussian),
 		cmocka_unit_test(flat_stays_flat),
