@@ -183,7 +183,7 @@ static const char *read_header(struct multipart_part *part, const char *base, st
 	struct slice value = slice_trim((struct slice){ colon + 1, line.length - name.length - 1 });
 
 	for (size_t i = 0; i < name.length; i++) {
-		if (name.data[i] <= ' ' || name.data[i] == 0x7f)
+		if ((unsigned char)name.data[i] <= ' ' || (unsigned char)name.data[i] >= 0x7f)
 			return "a part has a header with a space or a control character in its name";
 	}
 	if (slice_is(name, "content-disposition"))

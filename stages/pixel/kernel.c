@@ -82,6 +82,9 @@ const struct kernel *kernel_at(unsigned index)
 	if (__builtin_cpu_supports("ssse3"))
 		usable[count++] = &kernel_ssse3;
 #endif
+#if KERNEL_NEON
+	usable[count++] = &kernel_neon; /* no arm64 is without */
+#endif
 	usable[count++] = &kernel_c;
 	return index < count ? usable[index] : NULL;
 }

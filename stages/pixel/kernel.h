@@ -1,5 +1,5 @@
 /*
- * kernel.h - the inner loops of resampling, in plain C and for the vector units of x86.
+ * kernel.h - the inner loops of resampling, in plain C and for the vector units of x86 and arm64.
  *
  * Samples are 8 bits, between the passes 16 bits in 1/64; weights have 14 fraction bits. All versions compute the same
  * bits. A tile is 32 rows of the output; inside of it, rows lie side by side, so that the horizontal pass has one lane
@@ -38,6 +38,16 @@ extern const struct kernel kernel_avx512, kernel_avx2, kernel_ssse3;
 #else
 #define KERNEL_X86 0
 #endif
+#if defined(__aarch64__)
+#define KERNEL_NEON 1
+extern const struct kernel kernel_neon;
+#else
+#define KERNEL_NEON 0
+#endif
+
+/* For those with vectors of 16 bytes: into_tile and out_of_tile of all of them. */
+void kernel_into_tile(const int16_t *rows, ptrdiff_t pitch, int width, int row_count, int16_t *tile);
+void kernel_out_of_tile(const uint8_t *columns, int width, int row_count, uint8_t *dst, ptrdiff_t stride);
 
 /* Inner loops over register arrays must be unrolled even at -O2: not doing so doubles the time. */
 #define KERNEL_PRAGMA(text) _Pragma(#text)

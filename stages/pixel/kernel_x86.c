@@ -9,89 +9,12 @@
 #if KERNEL_X86
 
 #include <immintrin.h>
-#include <string.h>
 
 #include "weights.h"
 
 #define SSSE3 __attribute__((target("ssse3")))
 #define AVX2 __attribute__((target("avx2")))
 #define AVX512 __attribute__((target("avx512f,avx512bw")))
-
-/* ---- transposing, SSE2 ---------------------------------------------------------------------------- */
-
-static inline void transpose_8x8_16(const int16_t *s, ptrdiff_t from, int16_t *d, ptrdiff_t to)
-{
-	__m128i a[8], b[8];
-
-	KERNEL_UNROLL(8)
-	for (int i = 0; i < 8; i++)
-		a[i] = _mm_loadu_si128((const void *)(s + i * from));
-	KERNEL_UNROLL(4)
-	for (int i = 0; i < 4; i++) {
-		b[2 * i] = _mm_unpacklo_epi16(a[i], a[i + 4]);
-		b[2 * i + 1] = _mm_unpackhi_epi16(a[i], a[i + 4]);
-	}
-	KERNEL_UNROLL(4)
-	for (int i = 0; i < 4; i++) {
-		a[2 * i] = _mm_unpacklo_epi16(b[i], b[i + 4]);
-		a[2 * i + 1] = _mm_unpackhi_epi16(b[i], b[i + 4]);
-	}
-	KERNEL_UNROLL(4)
-	for (int i = 0; i < 4; i++) {
-		b[2 * i] = _mm_unpacklo_epi16(a[i], a[i + 4]);
-		b[2 * i + 1] = _mm_unpackhi_epi16(a[i], a[i + 4]);
-	}
-	KERNEL_UNROLL(8)
-	for (int i = 0; i < 8; i++)
-		_mm_storeu_si128((void *)(d + i * to), b[i]);
-}
-
-static inline void transpose_16x16_8(const uint8_t *s, ptrdiff_t from, uint8_t *d, ptrdiff_t to)
-{
-	__m128i a[16], b[16];
-
-	KERNEL_UNROLL(16)
-	for (int i = 0; i < 16; i++)
-		a[i] = _mm_loadu_si128((const void *)(s + i * from));
-	KERNEL_UNROLL(4)
-	for (int pass = 0; pass < 4; pass++) {
-		KERNEL_UNROLL(8)
-		for (int i = 0; i < 8; i++) {
-			b[2 * i] = _mm_unpacklo_epi8(a[i], a[i + 8]);
-			b[2 * i + 1] = _mm_unpackhi_epi8(a[i], a[i + 8]);
-		}
-		memcpy(a, b, sizeof(a));
-	}
-	KERNEL_UNROLL(16)
-	for (int i = 0; i < 16; i++)
-		_mm_storeu_si128((void *)(d + i * to), a[i]);
-}
-
-static void into_tile_sse2(const int16_t *rows, ptrdiff_t pitch, int width, int row_count, int16_t *tile)
-{
-	for (int x = 0; x < width; x += 8)
-		for (int i = 0; i < row_count; i += 8)
-			transpose_8x8_16(rows + i * pitch + x, pitch, tile + x * KERNEL_TILE + i, KERNEL_TILE);
-}
-
-static void out_of_tile_sse2(const uint8_t *columns, int width, int row_count, uint8_t *dst, ptrdiff_t stride)
-{
-	uint8_t last[16 * 16];
-
-	for (int x = 0; x < width; x += 16)
-		for (int i = 0; i < row_count; i += 16) {
-			const uint8_t *from = columns + x * KERNEL_TILE + i;
-			uint8_t *to = dst + i * stride + x;
-
-			if (i + 16 <= row_count) {
-				transpose_16x16_8(from, KERNEL_TILE, to, stride);
-				continue;
-			}
-			transpose_16x16_8(from, KERNEL_TILE, last, 16);
-			for (int k = 0; k < row_count - i; k++)
-				memcpy(to + k * stride, last + 16 * k, 16);
-		}
-}
 
 /* ---- SSSE3 ---------------------------------------------------------------------------------------- */
 
@@ -153,8 +76,8 @@ const struct kernel kernel_ssse3 = {
 	.name = "ssse3",
 	.vertical = vertical_ssse3,
 	.horizontal = horizontal_ssse3,
-	.into_tile = into_tile_sse2,
-	.out_of_tile = out_of_tile_sse2,
+	.into_tile = kernel_into_tile,
+	.out_of_tile = kernel_out_of_tile,
 };
 
 /* ---- AVX2 ----------------------------------------------------------------------------------------- */
@@ -205,8 +128,8 @@ const struct kernel kernel_avx2 = {
 	.name = "avx2",
 	.vertical = vertical_avx2,
 	.horizontal = horizontal_avx2,
-	.into_tile = into_tile_sse2,
-	.out_of_tile = out_of_tile_sse2,
+	.into_tile = kernel_into_tile,
+	.out_of_tile = kernel_out_of_tile,
 };
 
 /* ---- AVX-512 -------------------------------------------------------------------------------------- */
@@ -263,8 +186,8 @@ const struct kernel kernel_avx512 = {
 	.name = "avx512",
 	.vertical = vertical_avx512,
 	.horizontal = horizontal_avx512,
-	.into_tile = into_tile_sse2,
-	.out_of_tile = out_of_tile_sse2,
+	.into_tile = kernel_into_tile,
+	.out_of_tile = kernel_out_of_tile,
 };
 
 #else

@@ -62,6 +62,8 @@ static const struct document documents[] = {
 	{ "no name", "b", "--b\r\nContent-Disposition: form-data\r\n\r\nx\r\n--b--", "!" },
 	{ "not form-data", "b", "--b\r\nContent-Disposition: attachment; name=a\r\n\r\nx\r\n--b--", "!" },
 	{ "disposition twice", "b", "--b\r\nContent-Disposition: form-data; name=a\r\nContent-Disposition: form-data; name=a\r\n\r\nx\r\n--b--", "!" },
+	{ "header name beyond ASCII", "b", "--b\r\nX\xc3\xa4: y\r\nContent-Disposition: form-data; name=a\r\n\r\nx\r\n--b--", "!" },
+	{ "control character in a header name", "b", "--b\r\nX\x7f: y\r\nContent-Disposition: form-data; name=a\r\n\r\nx\r\n--b--", "!" },
 	{ "quote not closed", "b", "--b\r\nContent-Disposition: form-data; name=\"a\r\n\r\nx\r\n--b--", "!" },
 	{ "bare line feed in header", "b", "--b\r\nA: b\nC: d\r\n\r\nx\r\n--b--", "!" },
 	{ "space in header name", "b", "--b\r\nA b: c\r\n\r\nx\r\n--b--", "!" },
