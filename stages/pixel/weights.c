@@ -146,14 +146,14 @@ static int weights_fold(const struct weights *t, int x0, int n, const float *rea
 	memset(inside, 0, sizeof(*inside) * (size_t)t->taps);
 	for (int k = 0; k < n; k++) {
 		int x = x0 + k;
+		bool is_outside = x < 0 || x >= t->in;
 
-		if ((x < 0 || x >= t->in) && !copies)
-			continue;
 		x = (x < 0 ? 0 : x >= t->in ? t->in - 1 : x) - first;
 		x = x < 0 ? 0 : x >= t->taps ? t->taps - 1 : x;
-		inside[x] += real[k];
 		if (k == n / 2)
-			*middle = x;
+			*middle = x; /* that of an enlarged picture's first outputs may lie outside */
+		if (!is_outside || copies)
+			inside[x] += real[k];
 	}
 	return first;
 }
@@ -181,6 +181,7 @@ static void weights_round(int16_t *w, int taps, const float *real, int middle)
 		w[k] = (int16_t)rounded;
 		total += rounded;
 	}
+	assert(middle >= 0 && middle < taps);
 	w[middle] = (int16_t)(w[middle] + WEIGHTS_ONE - total);
 }
 

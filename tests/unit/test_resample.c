@@ -13,6 +13,7 @@
 
 #include "../../src/check.h"
 #include "../../src/mem/pool.h"
+#include "kernel_compare.h"
 #include "pool_fixture.h"
 #include "../../stages/pixel/geometry.h"
 #include "../../stages/pixel/kernel.h"
@@ -193,6 +194,44 @@ static void scaling_is_lanczos(void **state)
 	}
 }
 
+/* Of every output, also where a picture is enlarged so far that its outputs' middles lie outside of it. */
+static void weights_sum_to_one(void **state)
+{
+	static struct curves curves;
+	const int side[] = {1, 2, 3, 5, 16, 100, 1000};
+
+	(void)state;
+	curves_init(&curves);
+	for (size_t i = 0; i < COUNT_OF(side); i++)
+		for (size_t o = 0; o < COUNT_OF(side); o++) {
+			struct filter f = filter_lanczos(side[i], side[o], side[i], side[o], 1, o % 2);
+			void *memory = malloc((size_t)weights_bytes(&f)); /* the address sanitizer looks on */
+			struct weights t;
+
+			weights_make(&t, &f, &curves, memory);
+			for (int k = 0; k < t.out; k++) {
+				int sum = 0;
+
+				for (int tap = 0; tap < t.taps; tap++)
+					sum += t.w[k * t.taps + tap];
+				assert_int_equal(sum, WEIGHTS_ONE);
+				assert_in_range(t.first[k], 0, t.in - t.taps);
+			}
+			free(memory);
+		}
+}
+
+static void all_kernels_compute_the_same(void **state)
+{
+	unsigned last = 0;
+
+	(void)state;
+	while (kernel_at(last + 1))
+		last++;
+	for (unsigned k = 0; k < last; k++)
+		assert_true(kernels_agree(kernel_at(k), kernel_at(last)));
+}
+
 static void all_kernels_are_one(void **state)
 {
 	const struct kernel *kernel;
@@ -364,6 +403,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(scaling_is_lanczos),
+		cmocka_unit_test(weights_sum_to_one),
+		cmocka_unit_test(all_kernels_compute_the_same),
 		cmocka_unit_test(all_kernels_are_one),
 		cmocka_unit_test(blur_is_gaussian),
 		cmocka_unit_test(flat_stays_flat),
