@@ -16,6 +16,7 @@
 struct conf;
 struct graph;
 struct json;
+struct text;
 
 /* Which of the groups of threads serves the stage when stages have queues at all. */
 enum graph_group {
@@ -86,5 +87,8 @@ unsigned graph_port_count(const struct graph *g);
 
 /* Appends the members "scheduler" and "stages" of /stats to an open JSON object. Any thread. */
 void graph_stats_json(struct graph *g, struct json *j);
+
+/* Appends the families of workers and stages for /metrics. Any thread. */
+void graph_metrics(struct graph *g, struct text *t);
 
 #endif

@@ -171,9 +171,10 @@ int server_init(struct server *s, const struct conf *conf, const struct plan *pl
 	s->conf = conf;
 	s->plan = *plan;
 	s->start_ns = clock_ns();
+	process_open(&s->process);
 	err = store_open(&s->store, conf->server.root, conf->server.durability == CONF_DURABILITY_POWER, &cleared);
 	if (err)
-		return err;
+		goto fail_process;
 	s->leftovers_cleared = cleared;
 	if (cleared)
 		log_notice("cleared %u unfinished or removed images left in %s", cleared, conf->server.root);
@@ -201,6 +202,8 @@ fail_registry:
 	registry_fini(&s->registry);
 fail_store:
 	store_close(&s->store);
+fail_process:
+	process_close(&s->process);
 	return err;
 }
 
@@ -212,6 +215,7 @@ void server_fini(struct server *s)
 	budget_fini(&s->budget);
 	registry_fini(&s->registry);
 	store_close(&s->store);
+	process_close(&s->process);
 }
 
 bool server_is_busy(const struct server *s)
@@ -231,16 +235,16 @@ static uint64_t read_total(const _Atomic uint64_t *total)
 
 static void memory_json(struct server *s, struct json *j)
 {
+	struct budget_usage usage;
 	uint64_t used, kept;
 
 	pool_usage(&used, &kept);
+	budget_usage(&s->budget, &usage);
 	json_object(j, "memory");
-	pthread_mutex_lock(&s->budget.lock);
-	json_uint(j, "budget_bytes", s->budget.total);
-	json_uint(j, "reserved_body_bytes", s->budget.used[BUDGET_BODY]);
-	json_uint(j, "reserved_image_bytes", s->budget.used[BUDGET_IMAGE]);
-	json_uint(j, "waited", s->budget.wait_count);
-	pthread_mutex_unlock(&s->budget.lock);
+	json_uint(j, "budget_bytes", usage.total);
+	json_uint(j, "reserved_body_bytes", usage.used[BUDGET_BODY]);
+	json_uint(j, "reserved_image_bytes", usage.used[BUDGET_IMAGE]);
+	json_uint(j, "waited", usage.wait_count);
 	json_uint(j, "pool_used_bytes", used);
 	json_uint(j, "pool_kept_bytes", kept);
 	json_object_end(j);
@@ -263,16 +267,24 @@ static void store_json(struct server *s, struct json *j)
 
 static void http_json(struct server *s, struct json *j)
 {
+	uint64_t responses[6] = { 0 }; /* by class */
+	struct port_sum sum;
+
+	port_sum_collect(&sum, s);
+	for (unsigned i = 0; response_status_at(i); i++)
+		responses[response_status_at(i) / 100] += sum.responses[i];
 	json_object(j, "http");
 	json_uint(j, "connections", read_total(&s->connections));
 	json_uint(j, "connections_accepted", read_total(&s->connections_accepted));
 	json_uint(j, "connections_rejected", read_total(&s->connections_rejected));
+	json_uint(j, "received_bytes", sum.received_bytes);
+	json_uint(j, "sent_bytes", sum.sent_bytes);
 	json_uint(j, "requests", read_total(&s->requests));
 	json_object(j, "responses");
-	for (unsigned i = 1; i < COUNT_OF(s->responses_by_class); i++) {
+	for (unsigned i = 1; i < COUNT_OF(responses); i++) {
 		const char class[] = { (char)('0' + i), 'x', 'x', '\0' };
 
-		json_uint(j, class, read_total(&s->responses_by_class[i]));
+		json_uint(j, class, responses[i]);
 	}
 	json_object_end(j);
 	json_object_end(j);

@@ -13,6 +13,8 @@
 
 #include "../src/conf.h"
 #include "../src/mem/budget.h"
+#include "../src/telemetry/process.h"
+#include "http/port_counters.h"
 #include "plan.h"
 #include "recovery.h"
 #include "registry.h"
@@ -35,6 +37,7 @@ struct server {
 	bool is_activated;
 	char url[CONF_TEXT_MAX]; /* of the first listener, with the port that it got */
 	uint64_t start_ns;
+	struct process process;  /* locked inside */
 	unsigned leftovers_cleared; /* unfinished and removed images that were found at the start */
 	/* atomic, any thread */
 	alignas(CACHE_LINE) _Atomic bool is_draining; /* stop accepting, answer with Connection: close; set once,
@@ -44,12 +47,12 @@ struct server {
 	_Atomic unsigned ports, ports_closed; /* that there are; that have taken notice of is_draining, and accept no more */
 	alignas(CACHE_LINE) _Atomic uint64_t images_in_flight;
 	_Atomic uint64_t connections; /* open now */
-	/* totals since start, for /stats */
+	/* totals since start, for /stats and /metrics */
 	_Atomic uint64_t connections_accepted, connections_rejected;
 	_Atomic uint64_t requests;
-	_Atomic uint64_t responses_by_class[6]; /* [4]: 4xx */
 	_Atomic uint64_t store_full, store_failed; /* images that could not be stored: no space; anything else */
-	_Atomic uint64_t images_stored, images_failed, input_bytes_stored, output_bytes_stored;
+	_Atomic uint64_t images_stored, images_failed, images_damaged, input_bytes_stored, output_bytes_stored;
+	struct port_counters port_counters[CONF_THREADS_MAX]; /* by instance: each its own thread writes */
 };
 
 /* Opens the store, makes the graph and opens the listeners; nothing runs yet. conf is borrowed. 0 or -errno, the reason

@@ -14,6 +14,9 @@
 
 #include "../../src/clock.h"
 #include "../../src/log.h"
+#include "../../src/telemetry/counter.h"
+#include "../../src/telemetry/metrics_text.h"
+#include "../metrics.h"
 #include "../server.h"
 #include "port.h"
 #include "range.h"
@@ -64,10 +67,12 @@ static bool must_close(const struct conn *c)
 
 static void count_response(struct conn *c)
 {
-	unsigned class = c->response.status / 100;
+	counter_add(&conn_counters(c)->responses[response_status_index(c->response.status)], 1);
+}
 
-	if (class < COUNT_OF(c->port->server->responses_by_class))
-		atomic_fetch_add_explicit(&c->port->server->responses_by_class[class], 1, memory_order_relaxed);
+void answer_count_rejection(struct conn *c, const struct problem *problem)
+{
+	counter_add(&conn_counters(c)->rejections[problem->type], 1);
 }
 
 enum conn_step answer_finish(struct conn *c)
@@ -114,9 +119,11 @@ static void written(struct conn *c)
 
 enum conn_step answer_write(struct visit *v, struct conn *c)
 {
+	uint64_t before = c->phase_bytes;
 	int result = response_send(&c->response, c->fd, WRITE_TURN_MAX, &c->phase_bytes);
 
 	(void)v;
+	counter_add(&conn_counters(c)->sent_bytes, c->phase_bytes - before);
 	if (result == 0) {
 		if (c->deadline_ns == UINT64_MAX) {
 			uint64_t sent = c->phase_bytes;
@@ -158,6 +165,7 @@ static void problem_body(struct conn *c)
 
 enum conn_step answer_with_problem(struct conn *c)
 {
+	answer_count_rejection(c, &c->problem);
 	answer_start(c, c->problem.status, PROBLEM_BODY_MAX);
 	answer_problem_fields(c, &c->problem);
 	problem_body(c);
@@ -217,6 +225,15 @@ static enum conn_step answer_stats(struct conn *c)
 	response_field(&c->response, "Content-Type: application/json");
 	response_field(&c->response, "Cache-Control: no-store");
 	server_stats_json(c->port->server, &c->response.body);
+	return answer_finish(c);
+}
+
+static enum conn_step answer_metrics(struct conn *c)
+{
+	answer_start(c, 200, STATS_BODY_MAX);
+	response_field(&c->response, "Content-Type: " METRICS_CONTENT_TYPE);
+	response_field(&c->response, "Cache-Control: no-store");
+	server_metrics(c->port->server, &c->response.body);
 	return answer_finish(c);
 }
 
@@ -285,6 +302,7 @@ static bool wants_range(const struct conn *c, const char *etag)
 static enum conn_step answer_unsatisfiable(struct conn *c, uint64_t size)
 {
 	problem_set(&c->problem, 416, "range-not-satisfiable", "the file has %llu bytes", (unsigned long long)size);
+	answer_count_rejection(c, &c->problem);
 	answer_start(c, 416, PROBLEM_BODY_MAX);
 	answer_problem_fields(c, &c->problem);
 	response_field(&c->response, "Content-Range: bytes */%llu", (unsigned long long)size);
@@ -434,6 +452,8 @@ enum conn_step answer_request(struct visit *v, struct conn *c)
 		return answer_text(c, "ok\n");
 	case ROUTE_READYZ:
 		return answer_ready(c);
+	case ROUTE_METRICS:
+		return answer_metrics(c);
 	default:
 		assert(c->route.kind == ROUTE_STATS);
 		return answer_stats(c);

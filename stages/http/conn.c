@@ -339,6 +339,11 @@ struct conn *conn_of(struct event *ev)
 	return c;
 }
 
+struct port_counters *conn_counters(const struct conn *c)
+{
+	return &c->port->server->port_counters[c->instance];
+}
+
 static void link_to(struct port *p, struct conn *c)
 {
 	c->next = p->conns;

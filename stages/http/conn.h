@@ -23,6 +23,7 @@
 #include "response.h"
 
 struct port;
+struct port_counters;
 struct upload;
 struct visit;
 
@@ -112,6 +113,9 @@ struct conn {
 };
 
 struct conn *conn_of(struct event *ev); /* checks the magic */
+
+/* What its port counts. Port's thread. */
+struct port_counters *conn_counters(const struct conn *c);
 
 /* ---- port's thread ---- */
 

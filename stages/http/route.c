@@ -19,6 +19,7 @@ static const struct {
 	[ROUTE_HEALTHZ] = { ROUTE_GET | ROUTE_HEAD | ROUTE_OPTIONS, "GET, HEAD, OPTIONS", "/healthz" },
 	[ROUTE_READYZ] = { ROUTE_GET | ROUTE_HEAD | ROUTE_OPTIONS, "GET, HEAD, OPTIONS", "/readyz" },
 	[ROUTE_STATS] = { ROUTE_GET | ROUTE_HEAD | ROUTE_OPTIONS, "GET, HEAD, OPTIONS", "/stats" },
+	[ROUTE_METRICS] = { ROUTE_GET | ROUTE_HEAD | ROUTE_OPTIONS, "GET, HEAD, OPTIONS", "/metrics" },
 };
 
 /* "http://host:port/path" names the same as "/path" (RFC 9112 3.2.2). */
