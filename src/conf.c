@@ -59,6 +59,11 @@ static const struct conf_choice level_choices[] = {
 static const struct conf_key keys[] = {
 	{ KEY(server, "listen", listen, CONF_TYPE_LISTEN), .min = 1, .fallback = "127.0.0.1:8080",
 	  .help = "address to listen on; port 0 takes any free one, which the log names" },
+	{ KEY(server, "admin_listen", admin_listen, CONF_TYPE_ADMIN), .min = 1, .fallback = "auto",
+	  .help = "where /stats and /metrics are served, beside /healthz and /readyz, and nothing else: an address, or a Unix\n"
+	          "socket; auto: 127.0.0.1:8081, unless listen has them; no: nowhere but there" },
+	{ KEY(server, "admin_on_public", admin_on_public, CONF_TYPE_CHOICE), .choices = yes_no_auto, .fallback = "auto",
+	  .help = "whether listen has them, too; auto: if only this machine can connect there. Behind a proxy: no" },
 	{ KEY(server, "root", root, CONF_TYPE_TEXT), .min = 1, .fallback = "/var/lib/darkroom",
 	  .help = "directory of the stored images; made if it is missing, not its parents" },
 	{ KEY(server, "respond_after", respond_after, CONF_TYPE_CHOICE), .choices = respond_choices, .fallback = "store",

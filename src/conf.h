@@ -55,6 +55,8 @@ struct conf_stage {
 struct conf {
 	struct {
 		char listen[CONF_TEXT_MAX]; /* HOST:PORT or [HOST]:PORT; port 0: any free one */
+		char admin_listen[CONF_TEXT_MAX]; /* as listen, or an absolute path, "auto" or "no" */
+		uint64_t admin_on_public; /* enum conf_tristate */
 		char root[CONF_TEXT_MAX];
 		uint64_t respond_after; /* enum conf_respond_after */
 		uint64_t durability;    /* enum conf_durability */

@@ -78,6 +78,13 @@ static enum conn_state decide_upload(struct server *s, struct conn *c)
 	return CONN_TAKE_BODY;
 }
 
+static unsigned audience_of(const struct server *s, const struct conn *c)
+{
+	if (c->kind == CONN_ADMIN)
+		return ROUTE_ADMIN;
+	return s->admin.is_on_public ? ROUTE_PUBLIC | ROUTE_ADMIN : ROUTE_PUBLIC;
+}
+
 /* The header is complete. */
 static enum conn_state decide(struct server *s, struct conn *c)
 {
@@ -88,6 +95,8 @@ static enum conn_state decide(struct server *s, struct conn *c)
 	c->body_left = r->content_length;
 	c->has_chunks_left = r->is_chunked;
 	route_find(&c->route, s->conf, span_slice(r->target, c->input + c->begin));
+	if (!route_is_for(c->route.kind, audience_of(s, c)))
+		c->route.kind = ROUTE_NONE;
 	if (r->expects_other) {
 		problem_set(&c->problem, 417, "expectation-failed", "the only expectation that can be met is 100-continue");
 		return CONN_REFUSE;

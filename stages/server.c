@@ -5,8 +5,6 @@
 #include "server.h"
 
 #include <errno.h>
-#include <netdb.h>
-#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,46 +19,15 @@
 #include "../src/mem/pool.h"
 #include "../src/policy/policy.h"
 #include "../src/text.h"
+#include "listener.h"
 #include "stages.h"
-
-#define LISTEN_BACKLOG 4096 /* the kernel cuts it to net.core.somaxconn */
 
 /* ---- listeners ------------------------------------------------------------------------------------ */
 
-/* Divides HOST:PORT or [HOST]:PORT; the syntax was checked with the configuration. */
-static void split_address(const char *listen, char host[CONF_TEXT_MAX], char port[CONF_TEXT_MAX])
-{
-	const char *colon = strrchr(listen, ':');
-	size_t length = (size_t)(colon - listen);
-	bool is_bracketed = listen[0] == '[';
-
-	snprintf(host, CONF_TEXT_MAX, "%.*s", (int)(is_bracketed ? length - 2 : length), listen + is_bracketed);
-	snprintf(port, CONF_TEXT_MAX, "%s", colon + 1);
-}
-
-/* A bound and listening socket, or -errno. */
-static int listen_on(const struct sockaddr *address, socklen_t length, int family, bool share_port)
-{
-	const int one = 1;
-	int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-
-	if (fd < 0)
-		return -errno;
-	if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one) ||
-	    (share_port && setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &one, sizeof one)) || bind(fd, address, length) ||
-	    listen(fd, LISTEN_BACKLOG)) {
-		int err = -errno;
-
-		close(fd);
-		return err;
-	}
-	return fd;
-}
-
 /* Finds out the port if it was 0, and whether somebody else listens there: sockets that share a port would not be told. */
-static int claim_port(struct sockaddr_storage *address, socklen_t *length, int family)
+static int claim_port(struct sockaddr_storage *address, socklen_t *length)
 {
-	int fd = listen_on((struct sockaddr *)address, *length, family, false);
+	int fd = listener_open(address, *length, false);
 	int err = fd < 0 ? fd : 0;
 
 	if (fd < 0)
@@ -72,12 +39,12 @@ static int claim_port(struct sockaddr_storage *address, socklen_t *length, int f
 	return err;
 }
 
-static int open_listeners(struct server *s, struct sockaddr_storage *address, socklen_t length, int family, unsigned count)
+static int open_listeners(struct server *s, struct sockaddr_storage *address, socklen_t length, unsigned count)
 {
-	int err = claim_port(address, &length, family);
+	int err = claim_port(address, &length);
 
 	for (unsigned i = 0; i < count && !err; i++) {
-		int fd = listen_on((struct sockaddr *)address, length, family, count > 1);
+		int fd = listener_open(address, length, count > 1);
 
 		if (fd < 0)
 			err = fd;
@@ -87,46 +54,24 @@ static int open_listeners(struct server *s, struct sockaddr_storage *address, so
 	return err;
 }
 
-static void url_of(const struct sockaddr_storage *address, char *url, size_t size)
-{
-	char host[64], port[8]; /* numeric: INET6_ADDRSTRLEN and a scope; five digits */
-	bool is_v6 = address->ss_family == AF_INET6;
-
-	if (getnameinfo((const struct sockaddr *)address, sizeof *address, host, sizeof host, port, sizeof port,
-	                NI_NUMERICHOST | NI_NUMERICSERV))
-		snprintf(url, size, "(unknown)");
-	else
-		snprintf(url, size, "http://%s%s%s:%s", is_v6 ? "[" : "", host, is_v6 ? "]" : "", port);
-}
-
 static void close_listeners(struct server *s)
 {
 	for (unsigned i = 0; i < s->listen_count; i++)
 		close(s->listen_fd[i]);
 	s->listen_count = 0;
+	admin_close(&s->admin);
 }
 
 /* Listens as the configuration says. 0 or -errno, logged. */
 static int listen_as_told(struct server *s)
 {
-	char host[CONF_TEXT_MAX], port[CONF_TEXT_MAX];
-	const struct addrinfo hints = { .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM,
-		                        .ai_flags = AI_PASSIVE | AI_NUMERICSERV };
-	struct addrinfo *found;
-	struct sockaddr_storage address = { 0 };
+	struct sockaddr_storage address;
+	socklen_t length;
+	int err = listener_resolve("server.listen", s->conf->server.listen, &address, &length);
 
-	split_address(s->conf->server.listen, host, port);
-	int failure = getaddrinfo(host[0] ? host : NULL, port, &hints, &found);
-
-	if (failure) {
-		log_error("server.listen = %s: %s", s->conf->server.listen, gai_strerror(failure));
-		return -EADDRNOTAVAIL;
-	}
-	memcpy(&address, found->ai_addr, found->ai_addrlen);
-	unsigned count = graph_port_count(s->graph);
-	int err = open_listeners(s, &address, found->ai_addrlen, found->ai_family, count);
-
-	freeaddrinfo(found);
+	if (err)
+		return err;
+	err = open_listeners(s, &address, length, graph_port_count(s->graph));
 	if (err) {
 		log_error("server.listen = %s: %s", s->conf->server.listen, strerror(-err));
 		close_listeners(s);
@@ -136,9 +81,7 @@ static int listen_as_told(struct server *s)
 
 static int listen_all(struct server *s)
 {
-	struct sockaddr_storage address = { 0 };
-	socklen_t length = sizeof address;
-	int passed = activation_take(s->listen_fd, COUNT_OF(s->listen_fd));
+	int admin_fd, passed = activation_take(s->listen_fd, COUNT_OF(s->listen_fd), &admin_fd);
 	int err = passed < 0 ? passed : 0;
 
 	if (passed > 0) {
@@ -148,8 +91,12 @@ static int listen_all(struct server *s)
 	} else if (!err) {
 		err = listen_as_told(s);
 	}
-	if (!err && getsockname(s->listen_fd[0], (struct sockaddr *)&address, &length) == 0)
-		url_of(&address, s->url, sizeof s->url);
+	if (err)
+		return err;
+	listener_url(s->listen_fd[0], s->url, sizeof s->url);
+	err = admin_open(&s->admin, s->conf, s->listen_fd, s->listen_count, admin_fd);
+	if (err)
+		close_listeners(s);
 	return err;
 }
 
@@ -159,7 +106,8 @@ static int listen_all(struct server *s)
  * removals). So that no push is ever refused. */
 static size_t event_count_max(const struct server *s)
 {
-	return (size_t)s->conf->limits.images_in_flight * (s->plan.step_count + 2) + (size_t)s->conf->limits.connections * 2 + 64;
+	return (size_t)s->conf->limits.images_in_flight * (s->plan.step_count + 2) + (size_t)s->conf->limits.connections * 2 +
+	       ADMIN_EVENTS_MAX;
 }
 
 int server_init(struct server *s, const struct conf *conf, const struct plan *plan)
@@ -170,6 +118,7 @@ int server_init(struct server *s, const struct conf *conf, const struct plan *pl
 	memset(s, 0, sizeof *s);
 	s->conf = conf;
 	s->plan = *plan;
+	s->admin.socket.fd = s->admin.fd = -1;
 	s->start_ns = clock_ns();
 	process_open(&s->process);
 	err = store_open(&s->store, conf->server.root, conf->server.durability == CONF_DURABILITY_POWER, &cleared);
@@ -182,7 +131,8 @@ int server_init(struct server *s, const struct conf *conf, const struct plan *pl
 	if (err)
 		goto fail_store;
 	budget_init(&s->budget, conf->limits.memory_budget);
-	err = graph_new(&s->graph, conf, s, event_count_max(s), (size_t)conf->limits.connections * 2 + 64);
+	err = graph_new(&s->graph, conf, s, event_count_max(s),
+	                (size_t)conf->limits.connections * 2 + ADMIN_EVENTS_MAX);
 	if (err)
 		goto fail_registry;
 	err = listen_all(s);

@@ -14,6 +14,7 @@
 #include "../src/conf.h"
 #include "../src/mem/budget.h"
 #include "../src/telemetry/process.h"
+#include "admin.h"
 #include "http/port_counters.h"
 #include "plan.h"
 #include "recovery.h"
@@ -34,6 +35,7 @@ struct server {
 	int listen_fd[CONF_THREADS_MAX]; /* owned by server: one SO_REUSEPORT listener per port; or, if is_activated, the service
 	                                  * manager's, which all ports accept from, and which others go on with after us */
 	unsigned listen_count;
+	struct admin admin;
 	bool is_activated;
 	char url[CONF_TEXT_MAX]; /* of the first listener, with the port that it got */
 	uint64_t start_ns;

@@ -33,9 +33,15 @@ static bool is_draining(const struct conn *c)
 
 /* ---- how responses begin and end ------------------------------------------------------------------ */
 
+/* Web pages of other origins that may use the server: "" for none. Administration is not for pages. */
+static const char *allowed_origin(const struct conn *c)
+{
+	return c->kind == CONN_ADMIN ? "" : c->port->server->conf->server.allow_origin;
+}
+
 void answer_start(struct conn *c, unsigned status, size_t body_max)
 {
-	const char *origin = c->port->server->conf->server.allow_origin;
+	const char *origin = allowed_origin(c);
 
 	response_start(&c->response, status, body_max);
 	response_field(&c->response, "Date: %s", port_date(c->port));
@@ -243,7 +249,7 @@ static enum conn_step answer_options(struct conn *c)
 
 	answer_start(c, 204, 1);
 	response_field(&c->response, "Allow: %s", allow);
-	if (c->port->server->conf->server.allow_origin[0]) {
+	if (allowed_origin(c)[0]) {
 		response_field(&c->response, "Access-Control-Allow-Methods: %s", allow);
 		response_field(&c->response, "Access-Control-Allow-Headers: content-type, prefer");
 		response_field(&c->response, "Access-Control-Max-Age: 86400");

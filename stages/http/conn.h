@@ -61,6 +61,12 @@ enum conn_place {
 	CONN_WAITING   /* set aside in a line: the timer may take it back */
 };
 
+enum conn_kind {
+	CONN_COUNTED = 1, /* a client, in server->connections */
+	CONN_REJECTED,    /* one too many: it gets its 503 */
+	CONN_ADMIN        /* at the administrative listener */
+};
+
 struct conn {
 	struct event event; /* first: conn_of() */
 	uint32_t magic;
@@ -68,7 +74,7 @@ struct conn {
 	struct port *port;
 	unsigned instance;
 	int fd;
-	bool is_counted;    /* in server->connections */
+	enum conn_kind kind;
 	struct client_key client;
 	/* the port's thread only */
 	struct conn *next, **link;
@@ -120,7 +126,7 @@ struct port_counters *conn_counters(const struct conn *c);
 /* ---- port's thread ---- */
 
 /* Makes a connection that rests until there is something to read. Owns fd on success. NULL: no memory. */
-struct conn *conn_new(struct port *p, int fd, const struct client_key *client, bool is_counted);
+struct conn *conn_new(struct port *p, int fd, const struct client_key *client, enum conn_kind kind);
 
 /* Goes on with the connection in the caller's hands until it rests, is sent somewhere or has ended. */
 void conn_run(struct visit *v, struct conn *c);
