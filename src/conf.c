@@ -162,6 +162,10 @@ static const struct conf_key keys[] = {
 	  .help = "memory for bodies, decoders, planes and results of all requests together; requests wait for it, and one\n"
 	          "that needs more than its share is answered 413" },
 
+	{ KEY(access, "tokens_file", tokens_file, CONF_TYPE_PATH), .fallback = "",
+	  .help = "file of the tokens that uploads and DELETE need, as made by darkroomd token: a line each, NAME HASH [upload]\n"
+	          "[delete]; it is read again when it changes; nothing: they need none" },
+
 	{ .section = "stage", OF(conf_stage, threads, CONF_TYPE_AUTO), .min = 1, .max = CONF_THREADS_MAX, .fallback = "auto", .is_live = true,
 	  .help = "threads of its own: of accept_read, disk_write, and with policy seda of every stage that has a queue" },
 	{ .section = "stage", OF(conf_stage, threads_max, CONF_TYPE_NUMBER), .min = 1, .max = CONF_THREADS_MAX, .fallback = "20", .is_live = true,
@@ -231,7 +235,7 @@ struct load {
 
 /* ---- names ---- */
 
-static const char *const plain_sections[] = { "server", "scheduler", "limits" };
+static const char *const plain_sections[] = { "server", "scheduler", "limits", "access" };
 static const char stage_prefix[] = "stage.", variant_prefix[] = "variant.";
 
 const char *conf_section_at(size_t index)
@@ -323,7 +327,7 @@ static void report_unknown_section(struct load *l, const struct conf_setting *at
 	else if (nearest.best)
 		text_printf(l->errors, "; did you mean %s?\n", nearest.best);
 	else
-		text_puts(l->errors, "; expected server, scheduler, limits, stage.NAME or variant.NAME\n");
+		text_puts(l->errors, "; expected server, scheduler, limits, access, stage.NAME or variant.NAME\n");
 }
 
 /* ---- sections ---- */

@@ -92,6 +92,9 @@ struct conf {
 		uint64_t body_rate; /* bytes/s that a body must keep up on average once body_timeout is over */
 		uint64_t memory_budget; /* bytes */
 	} limits;
+	struct {
+		char tokens_file[CONF_TEXT_MAX]; /* absolute; "": nobody needs a token */
+	} access;
 	struct conf_stage stage[STAGE_COUNT_MAX]; /* by index in graph_rows */
 	struct conf_variant variant[CONF_VARIANT_MAX]; /* in the file's order */
 	unsigned variant_count;

@@ -132,6 +132,9 @@ void conf_value_describe(const struct conf_key *key, struct text *to)
 	case CONF_TYPE_ORIGIN:
 		text_puts(to, "* or an origin such as https://example.org, or nothing");
 		break;
+	case CONF_TYPE_PATH:
+		text_printf(to, "an absolute path of at most %zu bytes, or nothing", key->size - 1);
+		break;
 	case CONF_TYPE_POLICY:
 		policy_list(policies, sizeof policies);
 		text_printf(to, "one of %s", policies);
@@ -285,6 +288,8 @@ static bool is_text_good(const struct conf_key *key, const char *value)
 		return strcmp(value, "auto") == 0 || strcmp(value, "no") == 0 || is_listen(value);
 	case CONF_TYPE_ORIGIN:
 		return is_origin(value);
+	case CONF_TYPE_PATH:
+		return !*value || *value == '/';
 	case CONF_TYPE_POLICY:
 		return policy_is_known(value);
 	case CONF_TYPE_USER:

@@ -19,6 +19,7 @@ enum conf_type {
 	CONF_TYPE_LISTEN, /* HOST:PORT or [HOST]:PORT */
 	CONF_TYPE_ADMIN,  /* the same, "auto", "no" or an absolute path */
 	CONF_TYPE_ORIGIN, /* "*" or SCHEME://HOST[:PORT] */
+	CONF_TYPE_PATH,   /* an absolute path, or nothing */
 	CONF_TYPE_POLICY, /* one that src/policy/ knows */
 	CONF_TYPE_USER,   /* a user's name, or nothing; whether there is one is not asked */
 	CONF_TYPE_SOCKET, /* "auto", an absolute path, or nothing */

@@ -33,6 +33,7 @@ static const struct option long_options[] = {
 static const char help_text[] =
 	"usage: darkroomd [-t | -T] [-q] [-c FILE] [-o SECTION.KEY=VALUE]...\n"
 	"       darkroomd [-c FILE] [-o SECTION.KEY=VALUE]... ctl COMMAND\n"
+	"       darkroomd token NAME [upload] [delete]\n"
 	"       darkroomd --keys | --help | --version [-v]\n"
 	"\n"
 	"An HTTP daemon that turns every uploaded JPEG into scaled, blurred and re-encoded variants and stores them.\n"
@@ -69,6 +70,7 @@ static void print_help(void)
 	text_init(&t, commands, sizeof commands);
 	ctl_print_commands(&t);
 	printf("%s\nPolicies:  %s\n\n", help_text, policies);
+	printf("token makes a token for uploads and DELETE, and its line of access.tokens_file.\n\n");
 	printf("Commands of ctl, to the running daemon that the configuration describes (server.control):\n%s", commands);
 }
 
@@ -122,16 +124,17 @@ static int take_option(struct options *o, int option)
 	}
 }
 
-/* What is no option: nothing, or ctl with a command. Returns -1 to go on, else the exit status. */
+/* What is no option: nothing, or ctl or token with what belongs to it. Returns -1 to go on, else the exit status. */
 static int take_words(struct options *o, char *const *words, size_t count)
 {
 	if (count == 0)
 		return -1;
-	if (strcmp(words[0], "ctl") != 0) {
+	o->makes_token = strcmp(words[0], "token") == 0;
+	if (!o->makes_token && strcmp(words[0], "ctl") != 0) {
 		fprintf(stderr, "darkroomd: unexpected argument '%s'\n", words[0]);
 		return usage();
 	}
-	if (count == 1) {
+	if (count == 1 && !o->makes_token) {
 		fputs("darkroomd: ctl what? Expected a command\n", stderr);
 		return usage();
 	}

@@ -13,12 +13,14 @@
 struct graph;
 struct options;
 struct text;
+struct tokens;
 
 struct reload {
 	const struct options *options; /* borrowed */
 	/* Reads the configuration anew and checks all of it; 0, or -errno with every problem as a line of errors. */
 	int (*load)(const struct options *options, struct conf *conf, struct text *errors);
 	struct graph *graph; /* borrowed */
+	struct tokens *tokens; /* borrowed: read again as well */
 	struct conf conf;    /* in force */
 	bool has_failed;     /* the file was wrong when it was read last */
 };

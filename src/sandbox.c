@@ -130,10 +130,10 @@ static int allow_path(int ruleset, const char *path, uint64_t access)
 	return err;
 }
 
-/* Editors put a new file in the place of the old one, so it is the directory that a reload reads from. */
-static int allow_config(int ruleset, const char *config_path)
+/* Editors put a new file in the place of the old one: it is the directory that matters. */
+static int allow_directory_of(int ruleset, const char *file, uint64_t access)
 {
-	char *path = strdup(config_path);
+	char *path = strdup(file);
 	char *slash = path ? strrchr(path, '/') : NULL;
 	int err;
 
@@ -141,7 +141,7 @@ static int allow_config(int ruleset, const char *config_path)
 		return -ENOMEM;
 	if (slash)
 		slash[slash == path] = '\0';
-	err = allow_path(ruleset, slash ? path : ".", LANDLOCK_ACCESS_FS_READ_FILE);
+	err = allow_path(ruleset, slash ? path : ".", access);
 	free(path);
 	return err;
 }
@@ -156,7 +156,9 @@ static int enter_landlock(int version, const struct conf *conf, const char *conf
 	if (!err)
 		err = allow_path(ruleset, conf->server.root, FS_STORE & attributes.fs);
 	if (!err && config_path)
-		err = allow_config(ruleset, config_path);
+		err = allow_directory_of(ruleset, config_path, LANDLOCK_ACCESS_FS_READ_FILE);
+	if (!err && *conf->access.tokens_file)
+		err = allow_directory_of(ruleset, conf->access.tokens_file, LANDLOCK_ACCESS_FS_READ_FILE);
 	if (!err && syscall(SYS_landlock_restrict_self, ruleset, 0))
 		err = -errno;
 	if (ruleset >= 0)

@@ -8,6 +8,7 @@
 
 #include "../src/clock.h"
 #include "../src/mem/budget.h"
+#include "http/authorization.h"
 #include "http/conn.h"
 #include "http/port.h"
 #include "server.h"
@@ -109,6 +110,8 @@ static enum conn_state decide(struct server *s, struct conn *c)
 		problem_set(&c->problem, 405, "method-not-allowed", "allowed are %s", route_allow(c->route.kind));
 		return CONN_REFUSE;
 	}
+	if (!authorization_allows(s, c))
+		return CONN_REFUSE;
 	if (r->method == ROUTE_POST)
 		return decide_upload(s, c);
 	/* One in the making is waited for first, by the port: it has the clock. */

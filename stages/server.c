@@ -120,6 +120,9 @@ int server_init(struct server *s, const struct conf *conf, const struct plan *pl
 	s->plan = *plan;
 	s->admin.socket.fd = s->admin.fd = -1;
 	s->start_ns = clock_ns();
+	err = tokens_open(&s->tokens, conf->access.tokens_file);
+	if (err)
+		return err;
 	process_open(&s->process);
 	err = store_open(&s->store, conf->server.root, conf->server.durability == CONF_DURABILITY_POWER, &cleared);
 	if (err)
@@ -154,6 +157,7 @@ fail_store:
 	store_close(&s->store);
 fail_process:
 	process_close(&s->process);
+	tokens_close(&s->tokens);
 	return err;
 }
 
@@ -166,6 +170,7 @@ void server_fini(struct server *s)
 	registry_fini(&s->registry);
 	store_close(&s->store);
 	process_close(&s->process);
+	tokens_close(&s->tokens);
 }
 
 bool server_is_busy(const struct server *s)

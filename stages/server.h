@@ -14,6 +14,7 @@
 #include "../src/conf.h"
 #include "../src/mem/budget.h"
 #include "../src/telemetry/process.h"
+#include "../src/tokens.h"
 #include "admin.h"
 #include "http/port_counters.h"
 #include "plan.h"
@@ -36,6 +37,7 @@ struct server {
 	                                  * manager's, which all ports accept from, and which others go on with after us */
 	unsigned listen_count;
 	struct admin admin;
+	struct tokens tokens;    /* locked inside */
 	bool is_activated;
 	char url[CONF_TEXT_MAX]; /* of the first listener, with the port that it got */
 	uint64_t start_ns;

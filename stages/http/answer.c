@@ -154,6 +154,8 @@ void answer_problem_fields(struct conn *c, const struct problem *problem)
 	response_field(&c->response, "Cache-Control: no-store");
 	if (problem->status == 503 || problem->status == 429)
 		response_field(&c->response, "Retry-After: 1");
+	if (c->challenge)
+		response_field(&c->response, "WWW-Authenticate: %s", c->challenge);
 	if (problem->status == 405)
 		response_field(&c->response, "Allow: %s", route_allow(c->route.kind));
 }
@@ -251,7 +253,7 @@ static enum conn_step answer_options(struct conn *c)
 	response_field(&c->response, "Allow: %s", allow);
 	if (allowed_origin(c)[0]) {
 		response_field(&c->response, "Access-Control-Allow-Methods: %s", allow);
-		response_field(&c->response, "Access-Control-Allow-Headers: content-type, prefer");
+		response_field(&c->response, "Access-Control-Allow-Headers: authorization, content-type, prefer");
 		response_field(&c->response, "Access-Control-Max-Age: 86400");
 	}
 	return answer_finish(c);

@@ -108,6 +108,7 @@ struct conn {
 	struct budget_waiter body_waiter;
 	/* the answer */
 	struct problem problem;
+	const char *challenge;  /* static: goes with the problem if that is of a token; else NULL */
 	struct waiter waiter;   /* in the registry's line */
 	struct disk_job removal;
 	struct upload *upload;  /* a reference */

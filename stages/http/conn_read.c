@@ -378,6 +378,7 @@ static void forget_request(struct conn *c)
 	c->has_chunks_left = c->is_discarding = c->has_answered = false;
 	c->continue_sent = 0;
 	c->problem.status = 0;
+	c->challenge = NULL;
 }
 
 enum conn_step conn_next(struct visit *v, struct conn *c)

@@ -23,6 +23,8 @@ static const struct {
 	{ 206, "Partial Content" },
 	{ 304, "Not Modified" },
 	{ 400, "Bad Request" },
+	{ 401, "Unauthorized" },
+	{ 403, "Forbidden" },
 	{ 404, "Not Found" },
 	{ 405, "Method Not Allowed" },
 	{ 408, "Request Timeout" },
