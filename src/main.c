@@ -283,6 +283,7 @@ static int run_daemon(const struct options *o, const struct conf *conf, const st
 	if (sandbox_become_user(conf))
 		return EX_CONFIG;
 	pool_setup_malloc();
+	pool_set_max(conf->limits.memory_budget);
 	raise_descriptor_limit(conf);
 	notify_open();
 	ear.signal_fd = signals_open();

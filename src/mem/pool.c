@@ -21,12 +21,17 @@
 #define POOL_MAGIC UINT32_C(0x504f4f4c)
 #define CLASS_FIRST_SHIFT 12 /* the smallest buffer is 4 KiB */
 #define CLASS_COUNT 104      /* quarter octaves: up to 4 KiB << 26 = 256 GiB */
-/* What a thread keeps: the planes and outputs of a few 12-megapixel images. Less where many threads keep much. */
+/* What a thread keeps: the planes and outputs of a few 12-megapixel images. Less where much is kept or used. */
 #define SHELF_BYTES_MAX (UINT64_C(12) << 20)
 #define SHELF_BYTES_CROWDED (UINT64_C(2) << 20)
-#define ALL_BYTES_CROWDED (UINT64_C(96) << 20)
 #define SHELF_CLASS_MAX 4 /* buffers of one class */
-#define DEPOT_BYTES_MAX (UINT64_C(24) << 20)
+#define DEPOT_BYTES_MAX (UINT64_C(64) << 20)
+#define DEPOT_BUFFER_MAX (UINT64_C(24) << 20)
+/* Pictures are of so many sizes that a buffer of the right class is seldom there. One that is larger than asked for saves the
+ * kernel clearing new pages. Small ones are not worth it, and as long as much is in use none is: buffers so lent take no more
+ * than this together. */
+#define LEND_SIZE_MIN (64 << 10)
+#define LEND_USED_MAX (UINT64_C(64) << 20)
 
 struct buffer {
 	alignas(CACHE_LINE) uint32_t magic;
@@ -49,6 +54,7 @@ static struct shelf depot; /* under depot_lock */
 static pthread_mutex_t depot_lock = PTHREAD_MUTEX_INITIALIZER;
 static alignas(CACHE_LINE) _Atomic uint64_t all_used_bytes;
 static alignas(CACHE_LINE) _Atomic uint64_t all_kept_bytes;
+static _Atomic uint64_t bytes_max = UINT64_MAX; /* of both together, as far as what is kept can give way */
 
 static size_t class_size(unsigned class)
 {
@@ -68,6 +74,12 @@ static unsigned class_of(size_t size)
 	return class < CLASS_COUNT ? class : CLASS_COUNT;
 }
 
+static uint64_t all_bytes(void)
+{
+	return atomic_load_explicit(&all_used_bytes, memory_order_relaxed) +
+	       atomic_load_explicit(&all_kept_bytes, memory_order_relaxed);
+}
+
 static void account(_Atomic uint64_t *sum, int64_t bytes)
 {
 	atomic_fetch_add_explicit(sum, (uint64_t)bytes, memory_order_relaxed);
@@ -84,9 +96,13 @@ static void shelf_push(struct shelf *s, struct buffer *b)
 	account(&all_kept_bytes, (int64_t)bytes);
 }
 
-/* NULL: there is none. */
-static struct buffer *shelf_pop(struct shelf *s, unsigned class)
+/* The first of the classes from..to that there is one of; NULL: there is none. */
+static struct buffer *shelf_pop(struct shelf *s, unsigned from, unsigned to)
 {
+	unsigned class = from;
+
+	while (class < to && !s->top[class])
+		class++;
 	struct buffer *b = s->top[class];
 	size_t bytes = class_size(class);
 
@@ -106,7 +122,7 @@ static struct buffer *shelf_evict(struct shelf *s)
 
 	assert(s->bytes > 0);
 	do {
-		b = shelf_pop(s, s->evict_class);
+		b = shelf_pop(s, s->evict_class, s->evict_class);
 		s->evict_class = (s->evict_class + 1) % CLASS_COUNT;
 	} while (!b);
 	return b;
@@ -118,17 +134,15 @@ static void buffer_free(struct buffer *b)
 	free(b);
 }
 
-static void depot_put(struct buffer *b)
+static void depot_shrink(uint64_t bytes)
 {
-	struct buffer *evicted = NULL;
+	struct buffer *evicted = NULL, *b;
 
 	pthread_mutex_lock(&depot_lock);
-	shelf_push(&depot, b);
-	while (depot.bytes > DEPOT_BYTES_MAX) {
-		struct buffer *next = shelf_evict(&depot);
-
-		next->below = evicted;
-		evicted = next;
+	while (depot.bytes > bytes) {
+		b = shelf_evict(&depot);
+		b->below = evicted;
+		evicted = b;
 	}
 	pthread_mutex_unlock(&depot_lock);
 	while (evicted) {
@@ -138,16 +152,48 @@ static void depot_put(struct buffer *b)
 	}
 }
 
-static struct buffer *depot_get(unsigned class)
+static void depot_put(struct buffer *b)
+{
+	size_t bytes = class_size(b->class);
+
+	if (bytes > DEPOT_BUFFER_MAX || all_bytes() + bytes > atomic_load_explicit(&bytes_max, memory_order_relaxed)) {
+		buffer_free(b);
+		return;
+	}
+	pthread_mutex_lock(&depot_lock);
+	shelf_push(&depot, b);
+	bool is_full = depot.bytes > DEPOT_BYTES_MAX;
+	pthread_mutex_unlock(&depot_lock);
+
+	if (is_full)
+		depot_shrink(DEPOT_BYTES_MAX);
+}
+
+static struct buffer *depot_get(unsigned from, unsigned to)
 {
 	pthread_mutex_lock(&depot_lock);
-	struct buffer *b = shelf_pop(&depot, class);
+	struct buffer *b = shelf_pop(&depot, from, to);
 	pthread_mutex_unlock(&depot_lock);
 	return b;
 }
 
+/* What is kept gives way to what is needed, as far as it is in the depot. */
+static void make_room(uint64_t bytes)
+{
+	uint64_t all = all_bytes() + bytes, max = atomic_load_explicit(&bytes_max, memory_order_relaxed);
+
+	if (all <= max)
+		return;
+	pthread_mutex_lock(&depot_lock);
+	uint64_t had = depot.bytes;
+	pthread_mutex_unlock(&depot_lock);
+
+	depot_shrink(had > all - max ? had - (all - max) : 0);
+}
+
 static struct buffer *buffer_new(unsigned class)
 {
+	make_room(class_size(class));
 	struct buffer *b = aligned_alloc(CACHE_LINE, sizeof *b + class_size(class) + POOL_SLACK);
 
 	if (!b)
@@ -157,22 +203,35 @@ static struct buffer *buffer_new(unsigned class)
 	return b;
 }
 
+/* The largest class of which a buffer may serve for one of this class. */
+static unsigned lend_class(unsigned class)
+{
+	uint64_t used = atomic_load_explicit(&all_used_bytes, memory_order_relaxed);
+
+	if (class_size(class) < LEND_SIZE_MIN || used + class_size(class) > LEND_USED_MAX)
+		return class;
+	unsigned largest = class_of((size_t)(LEND_USED_MAX - used) + 1) - 1; /* the last that is no larger than that */
+
+	return largest > class ? largest : class;
+}
+
 void *pool_get_sized(size_t size, size_t *size_got)
 {
 	unsigned class = class_of(size);
 
 	if (class == CLASS_COUNT)
 		return NULL;
-	struct buffer *b = shelf_pop(&shelf, class);
+	unsigned largest = lend_class(class);
+	struct buffer *b = shelf_pop(&shelf, class, largest);
 
 	if (!b)
-		b = depot_get(class);
+		b = depot_get(class, largest);
 	if (!b)
 		b = buffer_new(class);
 	if (!b)
 		return NULL;
 	shelf.is_used = true;
-	*size_got = class_size(class);
+	*size_got = class_size(b->class);
 	account(&all_used_bytes, (int64_t)*size_got);
 	return b + 1;
 }
@@ -192,15 +251,11 @@ void pool_put(void *buffer)
 
 	assert(b->magic == POOL_MAGIC);
 	account(&all_used_bytes, -(int64_t)class_size(b->class));
-	if (class_size(b->class) > SHELF_BYTES_MAX) {
-		buffer_free(b);
-		return;
-	}
-	if (!shelf.is_used || shelf.count[b->class] == SHELF_CLASS_MAX) {
+	if (!shelf.is_used || shelf.count[b->class] == SHELF_CLASS_MAX || class_size(b->class) > SHELF_BYTES_MAX) {
 		depot_put(b);
 		return;
 	}
-	bool is_crowded = atomic_load_explicit(&all_kept_bytes, memory_order_relaxed) > ALL_BYTES_CROWDED;
+	bool is_crowded = all_bytes() > atomic_load_explicit(&bytes_max, memory_order_relaxed) / 2;
 	uint64_t max = is_crowded ? SHELF_BYTES_CROWDED : SHELF_BYTES_MAX;
 
 	shelf_push(&shelf, b);
@@ -217,8 +272,12 @@ void pool_thread_fini(void)
 
 void pool_fini(void)
 {
-	while (depot.bytes)
-		buffer_free(shelf_evict(&depot));
+	depot_shrink(0);
+}
+
+void pool_set_max(uint64_t bytes)
+{
+	atomic_store_explicit(&bytes_max, bytes, memory_order_relaxed);
 }
 
 void pool_setup_malloc(void)

@@ -3,7 +3,8 @@
  *
  * The buffer freed last is handed out first, because it is still in the core's cache (a rotating pool costs
  * 7.5 % on small images). Buffers come in size classes of a quarter octave. A buffer may be put back on another
- * thread than it came from. What is kept free is bounded; the rest goes back to malloc.
+ * thread than it came from. Where there is none of the class, a larger one serves. What is kept free is bounded; the rest goes
+ * back to malloc.
  */
 #ifndef DARKROOM_POOL_H
 #define DARKROOM_POOL_H
@@ -25,6 +26,10 @@ void pool_put(void *buffer);
 
 /* What the calling thread keeps is there for all others; at the end of a thread. */
 void pool_thread_fini(void);
+
+/* What is kept free gives way where it and what is in use come to more than this together (at the start: no limit); threads
+ * keep up to 2 MiB each even then. Any thread. */
+void pool_set_max(uint64_t bytes);
 
 /* Frees all that is kept. After pool_thread_fini() of every thread. */
 void pool_fini(void);

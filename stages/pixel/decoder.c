@@ -9,7 +9,6 @@
 
 #include <errno.h>
 #include <limits.h>
-#include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,9 +22,6 @@
 #define REDUCED_SIDE_MIN 16
 /* What libjpeg needs beside coefficients: 4 + 4 Huffman tables of 1.5 KB, block buffers, its own chunks of memory. */
 #define WORKING_BYTES (256 << 10)
-/* A file whose coefficients take more than this is decoded so slowly that giving them back to the system, and faulting
- * in the next one's, is not felt. */
-#define LARGE_BYTES (UINT64_C(32) << 20)
 
 static const int dct_sizes[SIZE_COUNT] = {1, 2, 4, 8};
 
@@ -168,7 +164,7 @@ enum decoder_result decoder_open(struct decoder *d, const uint8_t *jpeg, size_t 
 {
 	assert(d->state == DECODER_CLOSED);
 	d->fault = 0;
-	d->has_lost = d->has_ended_early = d->stop_on_loss = d->is_large = false;
+	d->has_lost = d->has_ended_early = d->stop_on_loss = false;
 	d->rows_done = 0;
 	d->errors.mgr.msg_code = 0;
 	d->state = DECODER_HEADER;
@@ -261,8 +257,7 @@ uint64_t decoder_working_bytes(const struct decoder *d)
 		uint64_t wide = round_up(ci->width_in_blocks, (uint64_t)ci->h_samp_factor);
 		uint64_t high = round_up(ci->height_in_blocks, (uint64_t)ci->v_samp_factor);
 
-		/* rows are aligned and pointed to; libjpeg asks malloc for many rows at once */
-		bytes += high * (wide * sizeof(JBLOCK) + sizeof(JBLOCKROW)) + high / 16 * 64 + 4096;
+		bytes += coefficients_bytes(wide, high);
 	}
 	return bytes;
 }
@@ -300,10 +295,8 @@ static bool picture_make(struct decoder *d)
 static void start(struct decoder *d)
 {
 	struct jpeg_decompress_struct *in = &d->in;
-	uint64_t bytes = decoder_working_bytes(d);
 
-	d->is_large = bytes > LARGE_BYTES;
-	in->mem->max_memory_to_use = bytes > LONG_MAX ? LONG_MAX : (long)bytes;
+	d->coefficients.bytes_max = decoder_working_bytes(d);
 	in->scale_num = (unsigned)d->dct_size[0];
 	in->scale_denom = DCTSIZE;
 	in->raw_data_out = TRUE;
@@ -432,11 +425,7 @@ void decoder_close(struct decoder *d)
 	picture_unref(d->picture);
 	d->picture = NULL;
 	jpeg_abort_decompress(&d->in);
-#ifdef __GLIBC__
-	if (d->is_large)
-		malloc_trim(0);
-#endif
-	d->is_large = false;
+	coefficients_free(&d->coefficients);
 }
 
 /* ---- life ----------------------------------------------------------------------------------------- */
@@ -454,6 +443,7 @@ int decoder_init(struct decoder *d)
 		return -ENOMEM;
 	}
 	jpeg_create_decompress(&d->in);
+	coefficients_init(&d->coefficients, (j_common_ptr)&d->in);
 	d->realize = d->in.mem->realize_virt_arrays;
 	d->in.mem->realize_virt_arrays = on_realize;
 	return 0;

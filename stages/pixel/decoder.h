@@ -22,6 +22,7 @@
 
 #include <jpeglib.h>
 
+#include "coefficients.h"
 #include "picture.h"
 
 enum decoder_fault {
@@ -35,12 +36,13 @@ enum decoder_fault {
 enum decoder_result { DECODER_FAILED = -1, DECODER_DONE = 0, DECODER_MORE = 1 };
 
 struct decoder {
+	struct coefficients coefficients; /* first: see there */
 	struct jpeg_decompress_struct in;
 	struct decoder_errors {
 		struct jpeg_error_mgr mgr;
 		jmp_buf failed;
 	} errors;
-	void (*realize)(j_common_ptr); /* libjpeg's own */
+	void (*realize)(j_common_ptr); /* that of coefficients.c */
 
 	/* read by the caller: the fault after a failure; after DECODER_DONE whether pixels were lost, and how first */
 	enum decoder_fault fault;
@@ -57,7 +59,6 @@ struct decoder {
 	bool is_buffered;
 	bool stop_on_loss;
 	bool has_ended_early; /* no EOI: harmless if nothing else is missing */
-	bool is_large;        /* its memory is worth giving back to the system */
 };
 
 /* 0 or -ENOMEM. */

@@ -5,7 +5,6 @@
 
 #include <errno.h>
 #include <limits.h>
-#include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,8 +19,6 @@
 #define MCU_LINES_MAX 16
 /* What libjpeg needs beside coefficients: Huffman tables and their statistics, its own chunks of memory. */
 #define WORKING_BYTES (64 << 10)
-/* More than this is given back to the system at once: coding it takes so long that faulting in the next is not felt. */
-#define LARGE_BYTES (UINT64_C(32) << 20)
 
 /* ---- errors and output ---------------------------------------------------------------------------- */
 
@@ -223,9 +220,9 @@ int encoder_encode(const struct encoding *how, const struct picture *p, const ui
 	return err;
 }
 
-static uint64_t round_up(uint64_t n, uint64_t to)
+static uint64_t div_up(uint64_t n, uint64_t by)
 {
-	return (n + to - 1) / to * to;
+	return (n + by - 1) / by;
 }
 
 static bool keeps_coefficients(const struct encoding *how)
@@ -233,14 +230,13 @@ static bool keeps_coefficients(const struct encoding *how)
 	return how->is_progressive || how->is_optimized;
 }
 
-/* Two bytes for each sample of whole MCUs; rows are aligned and pointed to, and libjpeg asks malloc for many rows at once. */
-static uint64_t coefficient_bytes(enum chroma chroma, int width, int height)
+/* Of whole MCUs. */
+static uint64_t picture_coefficient_bytes(enum chroma chroma, int width, int height)
 {
-	uint64_t side = chroma == CHROMA_420 ? 16 : 8;
-	uint64_t wide = round_up((uint64_t)width, side), high = round_up((uint64_t)height, side);
-	uint64_t samples = wide * high * (chroma == CHROMA_444 ? 6 : chroma == CHROMA_420 ? 3 : 2) / 2;
+	uint64_t side = chroma == CHROMA_420 ? 2 * DCTSIZE : DCTSIZE;
+	uint64_t wide = div_up((uint64_t)width, side), high = div_up((uint64_t)height, side), luma_side = side / DCTSIZE;
 
-	return samples * sizeof(JCOEF) + chroma_planes(chroma) * (high / DCTSIZE * 16 + 4096);
+	return coefficients_bytes(wide * luma_side, high * luma_side) + (chroma_planes(chroma) - 1) * coefficients_bytes(wide, high);
 }
 
 uint64_t encoder_bytes(const struct encoding *how, enum chroma chroma, int width, int height, size_t icc_size)
@@ -250,7 +246,7 @@ uint64_t encoder_bytes(const struct encoding *how, enum chroma chroma, int width
 	if (how->is_grey)
 		chroma = CHROMA_NONE;
 	if (keeps_coefficients(how))
-		kept = WORKING_BYTES + coefficient_bytes(chroma, width, height);
+		kept = WORKING_BYTES + picture_coefficient_bytes(chroma, width, height);
 	if (chroma == CHROMA_420)
 		samples += samples / 2 + (uint64_t)width + (uint64_t)height;
 	else if (chroma == CHROMA_444)
@@ -299,6 +295,7 @@ static void setup(struct encoder *e, const struct encoding *how)
 	e->file.mgr.empty_output_buffer = file_grow;
 	e->file.mgr.term_destination = file_end;
 	jpeg_create_compress(out);
+	coefficients_init(&e->coefficients, (j_common_ptr)out);
 	out->dest = &e->file.mgr;
 	setup_planes(e);
 	jpeg_set_quality(out, (int)how->quality, TRUE);
@@ -307,8 +304,6 @@ static void setup(struct encoder *e, const struct encoding *how)
 	if (how->is_progressive)
 		jpeg_simple_progression(out);
 	e->pass_count = pass_count(out);
-	/* else it would look into the environment for a limit */
-	out->mem->max_memory_to_use = LONG_MAX;
 }
 
 static bool try_setup(struct encoder *e, const struct encoding *how)
@@ -330,7 +325,7 @@ struct encoder *encoder_new(const struct encoding *how, const struct picture *p,
 	e->icc = icc;
 	e->icc_size = icc_size;
 	e->is_grey = how->is_grey || p->plane_count == 1;
-	e->is_large = keeps_coefficients(how) && coefficient_bytes(picture_chroma(p), p->width, p->height) > LARGE_BYTES;
+	e->coefficients.bytes_max = picture_coefficient_bytes(e->is_grey ? CHROMA_NONE : picture_chroma(p), p->width, p->height);
 	if (!try_setup(e, how)) {
 		encoder_free(e);
 		return NULL;
@@ -343,10 +338,7 @@ void encoder_free(struct encoder *e)
 	if (!e)
 		return;
 	jpeg_destroy_compress(&e->out);
-#ifdef __GLIBC__
-	if (e->is_large)
-		malloc_trim(0);
-#endif
+	coefficients_free(&e->coefficients);
 	pool_put(e->file.data);
 	free(e);
 }

@@ -22,10 +22,12 @@
 
 #include <jpeglib.h>
 
+#include "coefficients.h"
 #include "encoding.h"
 #include "picture.h"
 
 struct encoder {
+	struct coefficients coefficients; /* first: see there */
 	struct jpeg_compress_struct out;
 	struct encoder_errors {
 		struct jpeg_error_mgr mgr;
@@ -39,7 +41,7 @@ struct encoder {
 	const struct picture *picture; /* borrowed, as is the profile */
 	const uint8_t *icc;
 	size_t icc_size;
-	bool is_grey, is_large, is_started;
+	bool is_grey, is_started;
 	unsigned pass, pass_count; /* over the picture */
 	unsigned row;              /* of MCUs, done of the pass at hand */
 };
