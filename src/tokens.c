@@ -257,6 +257,7 @@ int tokens_reload(struct tokens *t, struct text *errors)
 		return 0;
 	int err = read_tokens(&r, &t->seen);
 
+	atomic_store_explicit(&t->is_outdated, err != 0, memory_order_relaxed); /* a report, and no more */
 	if (!err) {
 		put_in_force(t, &r);
 		log_notice("%u tokens of %s are in force", r.count, t->path);
@@ -331,10 +332,15 @@ void tokens_look(struct tokens *t)
 
 int tokens_open(struct tokens *t, const char *path)
 {
+	pthread_rwlockattr_t attributes;
 	struct text errors;
 
 	*t = (struct tokens){ .path = path, .watch_fd = -1 };
-	pthread_rwlock_init(&t->lock, NULL);
+	/* Else a change might have to wait as long as there are requests. */
+	pthread_rwlockattr_init(&attributes);
+	pthread_rwlockattr_setkind_np(&attributes, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
+	pthread_rwlock_init(&t->lock, &attributes);
+	pthread_rwlockattr_destroy(&attributes);
 	if (!tokens_are_needed(t))
 		return 0;
 	text_init_growable(&errors, ERRORS_MAX);

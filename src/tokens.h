@@ -10,6 +10,7 @@
 #define DARKROOM_TOKENS_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -42,6 +43,7 @@ struct tokens {
 	pthread_rwlock_t lock;
 	struct token *token; /* under the lock */
 	unsigned count;
+	_Atomic bool is_outdated; /* the file was wrong when it was read last: these are those of before */
 };
 
 /* Reads the file, if path is not "", and watches it from then on. 0 or -errno, the reason logged. Before the sandbox. Main thread. */

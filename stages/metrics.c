@@ -46,6 +46,8 @@ static void state(struct server *s, struct text *t)
 	metrics_family(t, "darkroom_build_info", "gauge", "What this daemon was built from.");
 	metrics_uint(t, "darkroom_build_info", LABELS({ "version", darkroom_version }, { "compiler", COMPILER }), 1);
 	metrics_gauge(t, "darkroom_ready", "Whether /readyz says yes.", atomic_load(&s->is_ready) && !atomic_load(&s->is_ending));
+	metrics_gauge(t, "darkroom_tokens_outdated", "Whether access.tokens_file is wrong, so that the tokens of before are in force.",
+	              atomic_load(&s->tokens.is_outdated));
 }
 
 static void http(struct server *s, struct text *t)

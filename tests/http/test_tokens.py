@@ -188,12 +188,14 @@ def test_what_is_wrong_changes_nothing(guarded, file):
         assert eventually(lambda: "<3>the tokens stay as they were" in "".join(guarded.lines[lines:])), guarded.log
         assert said in "".join(guarded.lines[lines:])
         assert post(guarded, file.bearer("up")).status == 201
+        assert b"darkroom_tokens_outdated 1\n" in guarded.get("/metrics").body
     assert file.token["up"] not in guarded.log
     file.path.unlink()
     assert eventually(lambda: "No such file or directory" in guarded.log), guarded.log
     assert post(guarded, file.bearer("up")).status == 201
     file.put("spare")
     assert eventually(lambda: post(guarded, file.bearer("spare")).status == 201)
+    assert b"darkroom_tokens_outdated 0\n" in guarded.get("/metrics").body
 
 
 def test_reload_fails_with_the_file(start, file, tmp_path):
