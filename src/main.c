@@ -224,6 +224,14 @@ static bool drain(struct server *s, struct ear *ear, int signal_number)
 	return true;
 }
 
+/* Who looks after the server was served until now. */
+static void close_administration(struct server *s, struct ear *ear)
+{
+	server_close_administration(s);
+	while (!server_has_closed_administration(s))
+		wait_or_die(ear, 1);
+}
+
 /* ---- the program ---------------------------------------------------------------------------------- */
 
 /* Every connection is a descriptor: asks for as many as the limits need. Threads may come to want counters besides, but can
@@ -267,6 +275,7 @@ static int serve(struct server *s, struct ear *ear)
 		ctl_socket_close(&ear->ctl);
 		_exit(EXIT_FAILURE);
 	}
+	close_administration(s, ear);
 	graph_stop(s->graph);
 	log_notice("ended, %" PRIu64 " images stored", atomic_load(&s->images_stored));
 	return EXIT_SUCCESS;

@@ -33,10 +33,16 @@ static bool does_listen(const struct port *p, unsigned i)
 	return p->is_draining || (p->mode == PORT_ONE_EACH && !p->conns);
 }
 
+/* Acquire: with server_close_administration(). */
+static bool is_closing(const struct port *p)
+{
+	return atomic_load_explicit(&p->server->is_closing, memory_order_acquire);
+}
+
 /* Likewise of the administrative one. It goes on while the server drains. */
 static bool does_listen_for_admin(const struct port *p)
 {
-	if (p->server->admin.fd < 0 || p->admin_count == ADMIN_CONNS_MAX)
+	if (p->server->admin.fd < 0 || p->admin_count == ADMIN_CONNS_MAX || is_closing(p))
 		return false;
 	return p->mode == PORT_OWN ? p->instance == 0 : p->mode == PORT_ONE_EACH && !p->conns;
 }
@@ -267,6 +273,25 @@ static void drain(struct port *p)
 	}
 }
 
+/* Ends administrative connections; those that are away come back in a moment. Called until there are none: an event of theirs must
+ * not be on its way when the threads stop. */
+static void close_for_admin(struct port *p)
+{
+	struct conn *next;
+
+	stop_listening_for_admin(p);
+	for (struct conn *c = p->conns; c; c = next) {
+		next = c->next;
+		if (c->kind == CONN_ADMIN && c->place == CONN_RESTING)
+			conn_abandon(c);
+	}
+	if (p->admin_count > 0)
+		return;
+	p->is_done = true;
+	/* Release: see server_has_closed_administration(). */
+	atomic_fetch_add_explicit(&p->server->ports_done, 1, memory_order_release);
+}
+
 /* ---- the stage ------------------------------------------------------------------------------------ */
 
 /* Somebody wants us awake: the loop has returned control by calling this. The group reads the descriptor. */
@@ -352,6 +377,8 @@ static unsigned accept_read_poll(struct visit *v, bool may_block)
 	/* Acquire: with main's store; then stage_wake_all() has made the wake descriptor readable. */
 	if (!p->is_draining && atomic_load_explicit(&p->server->is_draining, memory_order_acquire))
 		drain(p);
+	if (!p->is_done && is_closing(p))
+		close_for_admin(p);
 	bool is_running = loop_run(p->loop, may_block && p->served == 0);
 	assert(is_running);
 	p->visit = NULL;

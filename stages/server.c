@@ -181,6 +181,19 @@ bool server_is_busy(const struct server *s)
 	return atomic_load(&s->connections) || atomic_load(&s->images_in_flight);
 }
 
+void server_close_administration(struct server *s)
+{
+	/* Release: with the ports' acquire. */
+	atomic_store_explicit(&s->is_closing, true, memory_order_release);
+	stage_wake_all(graph_stage(s->graph, STAGE_ACCEPT_READ));
+}
+
+bool server_has_closed_administration(const struct server *s)
+{
+	/* Acquire: with the ports' release, after which no event of theirs is on its way. */
+	return atomic_load_explicit(&s->ports_done, memory_order_acquire) == atomic_load_explicit(&s->ports, memory_order_acquire);
+}
+
 /* ---- the report ----------------------------------------------------------------------------------- */
 
 static uint64_t read_total(const _Atomic uint64_t *total)

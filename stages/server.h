@@ -48,6 +48,8 @@ struct server {
 	                                               * then stage_wake_all(accept_read) */
 	_Atomic bool is_ready;
 	_Atomic bool is_ending; /* the end has been asked for: /readyz says so, all else goes on until is_draining */
+	_Atomic bool is_closing;    /* all that clients wanted is done: administrative connections end, too */
+	_Atomic unsigned ports_done; /* ports that have none any more, and accept none */
 	_Atomic unsigned ports, ports_closed; /* that there are; that have taken notice of is_draining, and accept no more */
 	alignas(CACHE_LINE) _Atomic uint64_t images_in_flight;
 	_Atomic uint64_t connections; /* open now */
@@ -68,6 +70,10 @@ void server_fini(struct server *s);
 
 /* During a drain: whether there is anything left to wait for. Any thread. */
 bool server_is_busy(const struct server *s);
+
+/* After that: ends administrative connections, which nobody has to wait for; whether that is done. Any thread. */
+void server_close_administration(struct server *s);
+bool server_has_closed_administration(const struct server *s);
 
 /* Appends the whole document of GET /stats. Any thread. */
 void server_stats_json(struct server *s, struct text *to);

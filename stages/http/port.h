@@ -44,6 +44,7 @@ struct port {
 	bool is_paused;
 	bool is_out_of_files;    /* said so in the log */
 	bool is_draining;
+	bool is_done;            /* counted in server->ports_done */
 	struct conn *conns;      /* all, doubly linked */
 	unsigned conn_count;     /* counted in server->connections */
 	unsigned admin_count;    /* at the administrative listener */
