@@ -27,8 +27,9 @@ def is_at_rest(daemon):
     """Stages count an event when its handler has returned, and a connection when it is seen that it has gone: the answer may be
     out by then."""
     metrics = scrape(daemon)
-    return metrics("darkroom_http_connections") == 1 and all(metrics("darkroom_stage_events_total", stage=name) == images for images in [metrics("darkroom_images_stored_total")]
-               for name in ("disk_write", "stats"))
+    images = metrics("darkroom_images_stored_total")
+    return metrics("darkroom_http_connections") == 1 and \
+        all(metrics("darkroom_stage_events_total", stage=name) == images for name in ("disk_write", "stats"))
 
 
 # ---- the checker ----
