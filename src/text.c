@@ -5,7 +5,6 @@
  */
 #include "text.h"
 
-#include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -14,7 +13,7 @@
 
 #include "check.h"
 
-#define GROWTH_MIN 256 /* bytes of the first allocation of a growable text */
+#define GROWTH_MIN 1024 /* bytes of the first allocation of a growable text: most answers fit */
 
 static const char replacement_character[] = "\xEF\xBF\xBD"; /* U+FFFD */
 
@@ -82,14 +81,30 @@ void text_puts(struct text *t, const char *string)
 	text_put(t, string, strlen(string));
 }
 
+void text_uint(struct text *t, uint64_t value)
+{
+	char digits[20], *first = digits + sizeof digits;
+
+	do
+		*--first = (char)('0' + value % 10);
+	while (value /= 10);
+	text_put(t, first, (size_t)(digits + sizeof digits - first));
+}
+
 void text_printf(struct text *t, const char *format, ...)
 {
+	size_t room = t->length < t->size && !t->overflowed ? t->size - t->length : 0;
 	va_list args;
-	int length;
 
 	va_start(args, format);
-	length = vsnprintf(NULL, 0, format, args);
+	int length = vsnprintf(room ? t->data + t->length : NULL, room, format, args);
 	va_end(args);
+	if (length >= 0 && (size_t)length < room) {
+		t->length += (size_t)length;
+		return;
+	}
+	if (room)
+		t->data[t->length] = '\0';
 	if (length < 0) {
 		t->overflowed = true;
 		return;
@@ -233,7 +248,7 @@ void json_string_n(struct json *j, const char *name, const char *value, size_t l
 void json_uint(struct json *j, const char *name, uint64_t value)
 {
 	json_begin(j, name);
-	text_printf(j->text, "%" PRIu64, value);
+	text_uint(j->text, value);
 }
 
 void json_double(struct json *j, const char *name, double value)

@@ -30,6 +30,7 @@ void text_fini(struct text *t);
 
 void text_put(struct text *t, const char *data, size_t length);
 void text_puts(struct text *t, const char *string);
+void text_uint(struct text *t, uint64_t value);
 void text_printf(struct text *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* ---- JSON: commas and nesting are kept right; strings are escaped, invalid UTF-8 becomes U+FFFD ---- */

@@ -76,6 +76,25 @@ static bool sees_stacks(const struct worker *w)
 	return false;
 }
 
+/* Events that the worker may take, as far as it sees. */
+static size_t count_work(const struct worker *w)
+{
+	const struct group *g = w->group;
+	bool can_steal = worker_schedule(w)->can_steal;
+	unsigned count = group_worker_count(g);
+	size_t n = 0;
+
+	for (unsigned i = 0; i < w->visit_set_count; i++) {
+		const struct stage *s = w->visit_set[i];
+
+		n += stage_queue_length(stage_queue(s, w->index));
+		for (unsigned k = 0; k < count; k++)
+			if (can_steal || k == w->index)
+				n += deque_length(&g->workers[k].stack[s->index]);
+	}
+	return n;
+}
+
 void idle_found(struct worker *w)
 {
 	struct group *g = w->group;
@@ -84,6 +103,8 @@ void idle_found(struct worker *w)
 
 	atomic_fetch_and_explicit(&g->searchers, ~bit_of(w), memory_order_relaxed);
 	atomic_thread_fence(memory_order_seq_cst); /* S3, with P2: an event whose pusher saw our bit is seen below */
+	if (count_work(w) <= 1)
+		return; /* that one is ours */
 	for (unsigned i = 0; i < w->visit_set_count; i++) {
 		const struct stage *s = w->visit_set[i];
 		uint64_t others = stage_may_visit(s, schedule, w->index) & ~bit_of(w);

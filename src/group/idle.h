@@ -9,10 +9,11 @@
  *   S1 searchers |= me                                     P1 push the event (release, in the queue)
  *   S2 look at the visit set for up to spin_ns             P2 fence (seq_cst)
  *      found: S3 searchers &= ~me; fence (seq_cst);        P3 searchers & may_visit: done
- *      for each own queue that is not empty and has no     P4 lowest bit b of sleepers & may_visit:
- *      searcher that may visit it: wake another (P4)          sleepers &= ~b; if b was still set,
- *   S4 sleepers |= me; searchers &= ~me                       write that worker's eventfd: done;
- *   S5 fence (seq_cst)                                        else the next bit
+ *      if more than one event is there, for each own       P4 lowest bit b of sleepers & may_visit:
+ *      queue that is not empty and has no searcher            sleepers &= ~b; if b was still set,
+ *      that may visit it: wake another (P4)                   write that worker's eventfd: done;
+ *   S4 sleepers |= me; searchers &= ~me                       else the next bit
+ *   S5 fence (seq_cst)
  *   S6 look at every source of work again
  *      found: sleepers &= ~me, back to S1
  *   S7 block; then sleepers &= ~me, read the eventfd,
@@ -26,7 +27,7 @@
  *
  * Only the owner writes its searcher bit. A waker that set it would leave a stale bit behind if the sleeper had cancelled at
  * S6 and begun a long piece of work, and that bit would suppress wakes while others sleep. The baton in S3 keeps a
- * second worker from sleeping beside a second event. A late eventfd write is a spurious wake: harmless, and counted.
+ * second worker from sleeping beside a second event; for a single one, which the finder takes, it would wake two for each. A late eventfd write is a spurious wake: harmless, and counted.
  * A failed attempt on an exclusive stage counts as nothing found: its holder wakes for it after letting go. A worker with a
  * source has its queues to itself: a wake-up that it spends on work from outside is passed on to nobody.
  *

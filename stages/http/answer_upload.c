@@ -30,6 +30,18 @@ static uint64_t spent_ns(const _Atomic uint64_t *ns)
 	return atomic_load_explicit(ns, memory_order_relaxed);
 }
 
+/* To a tenth of a millisecond, as Server-Timing has it. */
+static void add_ms(struct text *t, const char *name, uint64_t ns)
+{
+	uint64_t tenths = (ns + NS_PER_MS / 20) / (NS_PER_MS / 10);
+
+	text_puts(t, name);
+	text_puts(t, ";dur=");
+	text_uint(t, tenths / 10);
+	text_puts(t, ".");
+	text_uint(t, tenths % 10);
+}
+
 static void server_timing(struct conn *c, const struct upload *u)
 {
 	char line[1024];
@@ -37,15 +49,17 @@ static void server_timing(struct conn *c, const struct upload *u)
 	uint64_t wait_ns = 0;
 
 	text_init(&t, line, sizeof line);
-	text_printf(&t, "Server-Timing: read;dur=%.1f", (double)(c->read_ns - c->request_start_ns) / NS_PER_MS);
+	add_ms(&t, "Server-Timing: read", c->read_ns - c->request_start_ns);
 	for (unsigned i = 0; i < graph_row_count; i++) {
 		uint64_t ns = spent_ns(&c->timing.service_ns[i]) + spent_ns(&u->timing.service_ns[i]);
 
 		wait_ns += spent_ns(&c->timing.wait_ns[i]) + spent_ns(&u->timing.wait_ns[i]);
-		if (ns > 0)
-			text_printf(&t, ", %s;dur=%.1f", graph_rows[i].class->name, (double)ns / NS_PER_MS);
+		if (ns > 0) {
+			text_puts(&t, ", ");
+			add_ms(&t, graph_rows[i].class->name, ns);
+		}
 	}
-	text_printf(&t, ", queue;dur=%.1f", (double)wait_ns / NS_PER_MS);
+	add_ms(&t, ", queue", wait_ns);
 	if (!t.overflowed)
 		response_field(&c->response, "%s", line);
 }

@@ -46,30 +46,36 @@ static void add_pass(struct picture_job *job, const struct plane *src, struct fi
 	job->pass[job->pass_count++] = (struct pass){.kind = PASS_RESAMPLE, .src = src, .dst = dst, .x = x, .y = y};
 }
 
-static bool add_grid(struct picture_job *job, unsigned c, const struct plane *src, double sigma)
+/* To samples on a grid, or at once. */
+static bool add_first_pass(struct picture_job *job, unsigned c, const struct plane *src, double sigma)
 {
+	if (sigma < GRID_SIGMA_MIN) {
+		add_pass(job, src, filter_gauss(src->width, src->width, 0, 1, sigma),
+		         filter_gauss(src->height, src->height, 0, 1, sigma), &job->result->plane[c]);
+		return true;
+	}
 	struct grid gx = grid_of(src->width, sigma), gy = grid_of(src->height, sigma);
 	struct plane_shape shape = grid_shape(&gx, &gy);
-	struct plane *dst = &job->result->plane[c], *grid;
 
 	job->between[c] = picture_new(&shape, 1, JCS_GRAYSCALE);
 	if (!job->between[c])
 		return false;
-	grid = &job->between[c]->plane[0];
 	add_pass(job, src, filter_gauss(src->width, gx.count, gx.origin, gx.step, gx.sigma),
-	         filter_gauss(src->height, gy.count, gy.origin, gy.step, gy.sigma), grid);
-	add_pass(job, grid, filter_spline(gx.count, src->width, gx.origin, gx.step),
-	         filter_spline(gy.count, src->height, gy.origin, gy.step), dst);
+	         filter_gauss(src->height, gy.count, gy.origin, gy.step, gy.sigma), &job->between[c]->plane[0]);
 	return true;
 }
 
-static bool add_plane(struct picture_job *job, unsigned c, const struct plane *src, double sigma)
+/* From the grid, if there is one. */
+static void add_second_pass(struct picture_job *job, unsigned c, double sigma)
 {
-	if (sigma >= GRID_SIGMA_MIN)
-		return add_grid(job, c, src, sigma);
-	add_pass(job, src, filter_gauss(src->width, src->width, 0, 1, sigma), filter_gauss(src->height, src->height, 0, 1, sigma),
-	         &job->result->plane[c]);
-	return true;
+	struct plane *dst = &job->result->plane[c];
+
+	if (!job->between[c])
+		return;
+	struct grid gx = grid_of(dst->width, sigma), gy = grid_of(dst->height, sigma);
+
+	add_pass(job, &job->between[c]->plane[0], filter_spline(gx.count, dst->width, gx.origin, gx.step),
+	         filter_spline(gy.count, dst->height, gy.origin, gy.step), dst);
 }
 
 /* sigma is that of luma; chroma may have half the resolution. */
@@ -97,17 +103,21 @@ static bool plan_blur(struct picture_job *job, const struct picture *src, enum c
 {
 	if (!make_result(job, src, chroma))
 		return false;
+	/* Planes of a size come one after the other: they have their weights in common. */
 	for (unsigned c = 0; c < job->result->plane_count; c++)
-		if (!add_plane(job, c, &src->plane[c], plane_sigma(c, chroma, sigma)))
+		if (!add_first_pass(job, c, &src->plane[c], plane_sigma(c, chroma, sigma)))
 			return false;
+	for (unsigned c = 0; c < job->result->plane_count; c++)
+		add_second_pass(job, c, plane_sigma(c, chroma, sigma));
 	return true;
 }
 
 /* Chroma stays as it is: sharpening it makes coloured fringes, and no eye sees it sharper. */
 static bool plan_sharpening(struct picture_job *job, const struct picture *src, enum chroma chroma, double sigma, double amount)
 {
-	if (!make_result(job, src, chroma) || !add_plane(job, 0, &src->plane[0], sigma))
+	if (!make_result(job, src, chroma) || !add_first_pass(job, 0, &src->plane[0], sigma))
 		return false;
+	add_second_pass(job, 0, sigma);
 	job->amount = (int)(amount * 256 + .5);
 	job->pass[job->pass_count++] =
 		(struct pass){.kind = PASS_SHARPEN, .src = &src->plane[0], .dst = &job->result->plane[0]};

@@ -54,6 +54,27 @@ static int resample_tile(struct picture_job *job, const struct resampler *r, con
 	return err;
 }
 
+/* The weights of one pass serve for the next: those of Cb for Cr. */
+static bool has_same_weights(const struct pass *a, const struct pass *b)
+{
+	return a->kind == PASS_RESAMPLE && b->kind == PASS_RESAMPLE && a->transpose == b->transpose &&
+	       filter_is_same(&a->x, &b->x) && filter_is_same(&a->y, &b->y);
+}
+
+static void finish_pass(struct picture_job *job)
+{
+	const struct pass *pass = &job->pass[job->pass_at++];
+
+	job->line = 0;
+	if (job->pass_at < job->pass_count && has_same_weights(pass, pass + 1)) {
+		resampling_again(&job->resampling, pass[1].src, pass[1].dst);
+		return;
+	}
+	resampling_end(&job->resampling);
+	if (job->pass_at == job->pass_count)
+		picture_pad(job->result);
+}
+
 /* One tile of the pass at hand. 0 or -ENOMEM. */
 static int make_tile(struct picture_job *job, const struct resampler *r)
 {
@@ -69,13 +90,9 @@ static int make_tile(struct picture_job *job, const struct resampler *r)
 	else
 		color_to_ycc(job->between[0], job->line, n, pass->dst, &job->between[1]->plane[0], &job->between[1]->plane[1]);
 	job->line += n;
-	if (err || n < left)
-		return err;
-	resampling_end(&job->resampling);
-	job->line = 0;
-	if (++job->pass_at == job->pass_count)
-		picture_pad(job->result);
-	return 0;
+	if (!err && n == left)
+		finish_pass(job);
+	return err;
 }
 
 int picture_job_advance(struct picture_job *job, const struct resampler *r, unsigned tiles)

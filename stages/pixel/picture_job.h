@@ -45,7 +45,7 @@ struct picture_job {
 	/* how far it is */
 	unsigned pass_at;
 	int line;                     /* of the pass at hand */
-	struct resampling resampling; /* of the pass at hand; without memory until it has begun */
+	struct resampling resampling; /* of the pass at hand; without memory until it has begun, or for it already */
 };
 
 /* What is to be made of a picture. */

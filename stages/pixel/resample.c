@@ -88,6 +88,15 @@ void resampling_tile(const struct resampling *g, int top)
 		kernel->out_of_tile(g->columns, g->x.out, n, dst->data + top * dst->stride, dst->stride);
 }
 
+void resampling_again(struct resampling *g, const struct plane *src, struct plane *dst)
+{
+	assert(g->memory);
+	assert(src->width == g->src->width && src->height == g->src->height);
+	assert(dst->width == g->dst->width && dst->height == g->dst->height);
+	g->src = src;
+	g->dst = dst;
+}
+
 void resampling_end(struct resampling *g)
 {
 	pool_put(g->memory);

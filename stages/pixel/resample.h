@@ -48,6 +48,9 @@ int resampling_begin(struct resampling *g, const struct resampler *r, const stru
  * order. */
 void resampling_tile(const struct resampling *g, int top);
 
+/* Other planes, of the same sizes, by the same filters. */
+void resampling_again(struct resampling *g, const struct plane *src, struct plane *dst);
+
 /* Also before all are made. */
 void resampling_end(struct resampling *g);
 

@@ -1,13 +1,12 @@
 /*
  * weights.c - tables of integer weights for the resampler.
  *
- * Weights have 14 fraction bits and sum to exactly one, so that flat areas stay flat. Tables are made anew for every
- * plane: curves are looked up, and weights whose phase repeats are copied, which makes a cache of tables worthless.
+ * Weights have 14 fraction bits and sum to exactly one, so that flat areas stay flat. Curves are looked up, and weights whose
+ * phase repeats are copied. Tables serve for one plane, and for the next if it is of the same size.
  */
 #include "weights.h"
 
 #include <math.h>
-#include <stdbool.h>
 #include <string.h>
 
 #include "../../src/check.h"
@@ -66,6 +65,12 @@ struct filter filter_spline(int in, int out, double origin, double step)
 	return (struct filter){
 		.kind = FILTER_SPLINE, .in = in, .out = out, .origin = -origin / step, .step = 1 / step, .wide = 1,
 	};
+}
+
+bool filter_is_same(const struct filter *a, const struct filter *b)
+{
+	return a->kind == b->kind && a->in == b->in && a->out == b->out && a->origin == b->origin && a->step == b->step &&
+	       a->wide == b->wide;
 }
 
 static int gauss_radius(const struct filter *f)

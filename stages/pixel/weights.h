@@ -7,6 +7,7 @@
 #ifndef DARKROOM_WEIGHTS_H
 #define DARKROOM_WEIGHTS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -47,6 +48,9 @@ struct filter filter_gauss(int in, int out, double origin, double step, double s
 
 /* The row again, of which in holds samples at origin, origin + step, ... */
 struct filter filter_spline(int in, int out, double origin, double step);
+
+/* Whether both make the same weights. */
+bool filter_is_same(const struct filter *a, const struct filter *b);
 
 /* Bytes that weights_make() needs for this filter, a multiple of 64. */
 uint64_t weights_bytes(const struct filter *f);

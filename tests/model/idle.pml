@@ -22,7 +22,7 @@
  * -DOUTSIDE=n    the workers have a source: n pieces of work come from outside and end a worker's sleep
  *
  * Mutants, each of which must be rejected: NO_P2, NO_S3, NO_S5 (that fence is missing), NO_S6 (no second look), NO_BATON,
- * WAKER_SETS_SEARCHER, NO_LET_GO_FENCE, NO_LET_GO_LOOK.
+ * WAKER_SETS_SEARCHER, NO_LET_GO_FENCE, NO_LET_GO_LOOK, BATON_OVER=2 (a second event does not count).
  */
 #ifndef WORKERS
 #define WORKERS 2
@@ -35,6 +35,9 @@
 #endif
 #ifndef EXCLUSIVE
 #define EXCLUSIVE 1
+#endif
+#ifndef BATON_OVER
+#define BATON_OVER 1
 #endif
 #define CPUS (WORKERS + PRODUCERS)
 #define me _pid  /* workers first, then producers */
@@ -245,7 +248,13 @@ inline look(s)
 	fi
 }
 
-/* idle_found(), for one queue */
+/* idle_found(): count_work(), which reads one queue after the other; then for each queue. Pushes of its own are not pending. */
+inline count_work()
+{
+	work = queued[FIRST];
+	work = work + queued[LAST]
+}
+
 inline pass_baton(s)
 {
 	if
@@ -266,7 +275,7 @@ inline retract()
 
 active [WORKERS] proctype worker()
 {
-	byte candidates, woken;
+	byte candidates, woken, work;
 	bool found;
 
 	/* worker_run(). A policy may visit in any order. When it goes idle does not matter either: S2 and S6 look for
@@ -300,8 +309,13 @@ idle:
 		write_and_fence(CLEAR_SEARCHER);
 #endif
 #ifndef NO_BATON
-		pass_baton(FIRST);
-		pass_baton(LAST);
+		count_work();
+		if
+		:: d_step { work > BATON_OVER -> work = 0 };
+			pass_baton(FIRST);
+			pass_baton(LAST)
+		:: d_step { work <= BATON_OVER -> work = 0 }
+		fi;
 #endif
 		goto visits
 	:: else
