@@ -40,7 +40,7 @@ RECORDER := $B/tests/tools/power_recorder.so
 
 say = $(if $(filter 1,$V),,@printf '  %-5s %s\n' $(1) $@;)
 
-.PHONY: all check bench asan tsan ubsan clean help FORCE install install-bin install-conf install-man install-systemd install-completion \
+.PHONY: all check bench bench-peers asan tsan ubsan clean help FORCE install install-bin install-conf install-man install-systemd install-completion \
         uninstall
 .DELETE_ON_ERROR:
 .SECONDARY:
@@ -98,6 +98,11 @@ $(LIMIT): $(LIMIT).o $B/loadgen/load_files.o $B/loadgen/load_schedule.o $B/libda
 
 bench: all $(LIMIT)
 	@tests/bench/bench $(BENCH)
+
+bench-peers: all
+	@scripts/setup peers
+	@tests/bench/bench_peers $(BENCH)
+
 # What tests/http records file operations with.
 $(RECORDER): tests/tools/power_recorder.c $B/flags
 	@mkdir -p $(@D)
@@ -164,7 +169,8 @@ help:
 	 'make                  build build/darkroomd and its tools, build/darkroom-*' \
 	 'make check            build and run the unit tests' \
 	 'make asan|tsan|ubsan  the unit tests under gcc'\''s or clang'\''s sanitizers' \
-	 'make SAN=LIST         build/asan/darkroomd (address,undefined), build/tsan/darkroomd (thread), ...' \
+	 'make bench|bench-peers  the daemon beside its own code without a server, or beside other servers; BENCH="OPTIONS"' \
+ 'make SAN=LIST         build/asan/darkroomd (address,undefined), build/tsan/darkroomd (thread), ...' \
 	 'make install          programs, man pages, systemd units, bash completion; keeps a configuration that is there;' \
 	 '                      DESTDIR= PREFIX=/usr/local SYSCONFDIR= unitdir= completiondir=; also install-bin, install-conf,' \
 	 '                      install-man, install-systemd, install-completion' \

@@ -50,6 +50,10 @@ static const struct conf_choice level_choices[] = {
 	{ "info", LOG_LEVEL_INFO },   { "debug", LOG_LEVEL_DEBUG },     { 0 }
 };
 
+static const struct conf_choice access_choices[] = {
+	{ "no", LOG_ACCESS_NO }, { "text", LOG_ACCESS_TEXT }, { "json", LOG_ACCESS_JSON }, { 0 }
+};
+
 /* clang-format off */
 #define FIELD(section, member) .offset = offsetof(struct conf, section.member), .size = sizeof ((struct conf *)NULL)->section.member
 #define KEY(section_, name_, member, type_) .section = #section_, .name = name_, .type = type_, FIELD(section_, member)
@@ -95,8 +99,14 @@ static const struct conf_key keys[] = {
 	{ KEY(server, "sandbox", sandbox, CONF_TYPE_CHOICE), .choices = sandbox_choices, .fallback = "auto",
 	  .help = "auto: once all is open, have the kernel refuse everything but the store, the configuration's directory and\n"
 	          "the system calls that the work needs, as far as it can; -t and the log say how far" },
-	{ KEY(server, "log_level", log_level, CONF_TYPE_CHOICE), .choices = level_choices, .fallback = "info", .is_live = true,
+
+	{ KEY(log, "level", level, CONF_TYPE_CHOICE), .choices = level_choices, .fallback = "info", .is_live = true,
 	  .help = "messages above this level are not written" },
+	{ KEY(log, "access", access, CONF_TYPE_CHOICE), .choices = access_choices, .fallback = "text", .is_live = true,
+	  .help = "one line for each request, when it is answered or its client has gone: text, of KEY=VALUE, or json" },
+	{ KEY(log, "access_file", access_file, CONF_TYPE_LOG_FILE), .fallback = "stderr",
+	  .help = "where those lines go: stderr, as messages of level info, or a file, which SIGHUP opens anew (logrotate).\n"
+	          "The sandbox lets all files of its directory be written to: it should have one of its own" },
 
 	{ KEY(scheduler, "policy", policy, CONF_TYPE_POLICY), .min = 1, .fallback = "drain", .is_live = true,
 	  .help = "how threads and stages come together:" },
@@ -235,7 +245,7 @@ struct load {
 
 /* ---- names ---- */
 
-static const char *const plain_sections[] = { "server", "scheduler", "limits", "access" };
+static const char *const plain_sections[] = { "server", "log", "scheduler", "limits", "access" };
 static const char stage_prefix[] = "stage.", variant_prefix[] = "variant.";
 
 const char *conf_section_at(size_t index)
@@ -327,7 +337,7 @@ static void report_unknown_section(struct load *l, const struct conf_setting *at
 	else if (nearest.best)
 		text_printf(l->errors, "; did you mean %s?\n", nearest.best);
 	else
-		text_puts(l->errors, "; expected server, scheduler, limits, access, stage.NAME or variant.NAME\n");
+		text_puts(l->errors, "; expected server, log, scheduler, limits, access, stage.NAME or variant.NAME\n");
 }
 
 /* ---- sections ---- */

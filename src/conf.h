@@ -68,8 +68,12 @@ struct conf {
 		char control[CONF_SOCKET_MAX]; /* "auto", an absolute path, or "" for none */
 		char user[CONF_NAME_MAX]; /* "": whoever we are, except root */
 		uint64_t sandbox;   /* enum conf_sandbox */
-		uint64_t log_level; /* enum log_level */
 	} server;
+	struct {
+		uint64_t level;  /* enum log_level */
+		uint64_t access; /* enum log_access */
+		char access_file[CONF_TEXT_MAX]; /* "stderr" or an absolute path */
+	} log;
 	struct {
 		char policy[CONF_NAME_MAX];
 		uint64_t threads; /* CONF_AUTO: one per core that the process may use */

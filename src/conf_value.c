@@ -55,7 +55,7 @@ static uint64_t base_of(enum conf_type type)
 
 static bool is_text(enum conf_type type)
 {
-	return type <= CONF_TYPE_SOCKET; /* the last of them */
+	return type <= CONF_TYPE_LOG_FILE; /* the last of them */
 }
 
 /* ---- back to text ---- */
@@ -144,6 +144,9 @@ void conf_value_describe(const struct conf_key *key, struct text *to)
 		break;
 	case CONF_TYPE_SOCKET:
 		text_printf(to, "auto, an absolute path of at most %zu bytes, or nothing", key->size - 1);
+		break;
+	case CONF_TYPE_LOG_FILE:
+		text_printf(to, "stderr, or an absolute path of at most %zu bytes", key->size - 1);
 		break;
 	case CONF_TYPE_NUMBER:
 		describe_range(key, "a whole number", "", to);
@@ -296,6 +299,8 @@ static bool is_text_good(const struct conf_key *key, const char *value)
 		return *value != '-' && !value[strspn(value, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")];
 	case CONF_TYPE_SOCKET:
 		return !*value || *value == '/' || strcmp(value, "auto") == 0;
+	case CONF_TYPE_LOG_FILE:
+		return strcmp(value, "stderr") == 0 || (*value == '/' && value[strlen(value) - 1] != '/');
 	default:
 		return true;
 	}

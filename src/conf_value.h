@@ -23,6 +23,7 @@ enum conf_type {
 	CONF_TYPE_POLICY, /* one that src/policy/ knows */
 	CONF_TYPE_USER,   /* a user's name, or nothing; whether there is one is not asked */
 	CONF_TYPE_SOCKET, /* "auto", an absolute path, or nothing */
+	CONF_TYPE_LOG_FILE, /* "stderr" or an absolute path */
 	/* kept as uint64_t */
 	CONF_TYPE_NUMBER,
 	CONF_TYPE_BYTES,  /* K M G are powers of 1024 */

@@ -186,6 +186,7 @@ static void wait_or_die(struct ear *ear, int timeout_ms)
 		return;
 	log_warning("second signal: ending at once");
 	ctl_socket_close(&ear->ctl);
+	log_flush();
 	_exit(1);
 }
 
@@ -273,6 +274,7 @@ static int serve(struct server *s, struct ear *ear)
 		log_error("drain_timeout is over: %" PRIu64 " images and %" PRIu64 " connections are given up",
 		          atomic_load(&s->images_in_flight), atomic_load(&s->connections));
 		ctl_socket_close(&ear->ctl);
+		log_flush();
 		_exit(EXIT_FAILURE);
 	}
 	close_administration(s, ear);
@@ -288,9 +290,11 @@ static int run_daemon(const struct options *o, const struct conf *conf, const st
 	static struct ear ear;
 	int status = EXIT_FAILURE;
 
-	reload_log_level(o, conf);
+	reload_log(o, conf);
 	if (sandbox_become_user(conf))
 		return EX_CONFIG;
+	if (log_access_open(conf->log.access_file))
+		return EXIT_FAILURE;
 	pool_setup_malloc();
 	pool_set_max(conf->limits.memory_budget);
 	raise_descriptor_limit(conf);
@@ -302,8 +306,9 @@ static int run_daemon(const struct options *o, const struct conf *conf, const st
 		ear.server = &server;
 		ear.reload = (struct reload){ .options = o, .load = configure_again, .graph = server.graph, .tokens = &server.tokens,
 		                               .conf = *conf };
-		if (ctl_socket_open(&ear.ctl, conf) == 0 && sandbox_enter(conf, o->config_path) == 0)
+		if (ctl_socket_open(&ear.ctl, conf) == 0 && sandbox_enter(conf, o->config_path) == 0 && log_start() == 0)
 			status = serve(&server, &ear);
+		log_stop();
 		ctl_socket_close(&ear.ctl);
 		server_fini(&server);
 		pool_fini();

@@ -57,7 +57,8 @@ static const char help_text[] =
 	"Requests:  POST /images   GET, DELETE /images/ID   GET /images/ID/VARIANT.jpg   GET /healthz, /readyz,\n"
 	"           /stats, /metrics\n"
 	"Signals:   TERM, INT  finish what is in flight and end; a second one ends at once\n"
-	"           HUP        read the configuration again; what is live in --keys changes at once, a wrong file changes nothing\n"
+	"           HUP        read the configuration again; what is live in --keys changes at once, a wrong file changes nothing;\n"
+	"                      open log.access_file anew\n"
 	"Exit:      0  ended as asked     1  failed at run time\n"
 	"           2  wrong usage        78 wrong configuration\n";
 

@@ -42,9 +42,10 @@ static void say_lines(struct text *said, enum log_level level, const char *lines
 	}
 }
 
-void reload_log_level(const struct options *options, const struct conf *conf)
+void reload_log(const struct options *options, const struct conf *conf)
 {
-	log_set_level(options->quiet ? LOG_LEVEL_WARNING : (enum log_level)conf->server.log_level);
+	log_set_level(options->quiet ? LOG_LEVEL_WARNING : (enum log_level)conf->log.level);
+	log_set_access((enum log_access)conf->log.access);
 }
 
 void reload_print(const struct reload *r, struct text *to)
@@ -75,7 +76,7 @@ static int apply(struct reload *r, const struct conf *next, struct text *others,
 		return err;
 	}
 	r->conf = changed;
-	reload_log_level(r->options, &r->conf);
+	reload_log(r->options, &r->conf);
 	return 0;
 }
 
@@ -95,6 +96,8 @@ int reload_file(struct reload *r, struct text *said)
 
 	/* In one datagram: systemd 253 and later tell by the time which reload is meant. */
 	notify_send("RELOADING=1\nMONOTONIC_USEC=%" PRIu64 "\nSTATUS=reading the configuration again", clock_ns() / 1000);
+	if (log_access_reopen()) /* whatever becomes of the configuration */
+		text_puts(said, "the access log cannot be opened anew, the one before stays: the log says why\n");
 	text_init_growable(&errors, SAID_MAX);
 	text_init_growable(&others, SAID_MAX);
 	int err = r->load(r->options, &next, &errors);

@@ -27,7 +27,7 @@ struct reload {
 
 /*
  * Reads the file again, with the overrides of the command line on top, and goes by it as far as that needs no restart; what
- * has been set by reload_set() is forgotten. All of it is logged, and appended to said as lines. 0, or -errno: then the
+ * has been set by reload_set() is forgotten. Opens the access log anew in any case. All of it is logged, and appended to said as lines. 0, or -errno: then the
  * configuration in force is the one of before.
  */
 int reload_file(struct reload *r, struct text *said);
@@ -38,7 +38,7 @@ int reload_set(struct reload *r, const char *setting, struct text *said);
 /* Appends what is in force, as one line without an end. */
 void reload_print(const struct reload *r, struct text *to);
 
-/* Sets the level that the configuration asks for, or -q. */
-void reload_log_level(const struct options *options, const struct conf *conf);
+/* Sets what is logged as the configuration asks for, or -q. */
+void reload_log(const struct options *options, const struct conf *conf);
 
 #endif

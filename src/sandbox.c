@@ -130,7 +130,7 @@ static int allow_path(int ruleset, const char *path, uint64_t access)
 	return err;
 }
 
-/* Editors put a new file in the place of the old one: it is the directory that matters. */
+/* Editors put a new file in the place of the old one, and logrotate moves it away: it is the directory that matters. */
 static int allow_directory_of(int ruleset, const char *file, uint64_t access)
 {
 	char *path = strdup(file);
@@ -146,6 +146,11 @@ static int allow_directory_of(int ruleset, const char *file, uint64_t access)
 	return err;
 }
 
+static bool has_access_file(const struct conf *conf)
+{
+	return conf->log.access_file[0] == '/';
+}
+
 static int enter_landlock(int version, const struct conf *conf, const char *config_path)
 {
 	struct ruleset_attributes attributes = { .fs = fs_of_version(version), .net = NET_ALL };
@@ -159,6 +164,8 @@ static int enter_landlock(int version, const struct conf *conf, const char *conf
 		err = allow_directory_of(ruleset, config_path, LANDLOCK_ACCESS_FS_READ_FILE);
 	if (!err && *conf->access.tokens_file)
 		err = allow_directory_of(ruleset, conf->access.tokens_file, LANDLOCK_ACCESS_FS_READ_FILE);
+	if (!err && has_access_file(conf))
+		err = allow_directory_of(ruleset, conf->log.access_file, LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_MAKE_REG);
 	if (!err && syscall(SYS_landlock_restrict_self, ruleset, 0))
 		err = -errno;
 	if (ruleset >= 0)
@@ -294,7 +301,8 @@ void sandbox_describe(const struct conf *conf, struct text *to)
 	}
 	text_puts(to, "sandbox: no new privileges; ");
 	if (version >= LANDLOCK_MIN)
-		text_printf(to, "Landlock, version %d: only the store%s", version, version >= 4 ? ", no other TCP sockets" : "");
+		text_printf(to, "Landlock, version %d: only the store%s%s", version, has_access_file(conf) ? " and the access log" : "",
+		            version >= 4 ? ", no other TCP sockets" : "");
 	else
 		text_printf(to, "no Landlock (%s)", version ? "this kernel's cannot allow renaming" : "this kernel has none");
 	text_puts(to, has_seccomp() ? "; seccomp: only the system calls of its work" : "; no seccomp (this kernel has none)");

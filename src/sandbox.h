@@ -18,8 +18,9 @@ int sandbox_become_user(const struct conf *conf);
 
 /*
  * Shuts us in, if the configuration wants it (server.sandbox), when all that needs more is open already. From now on only the
- * store can be written to, and only that and the directory of config_path (NULL: none) be read; no program be run, no process
- * started, no socket opened. What is active is logged. 0, or -errno, logged: it cannot be tightened and not be loosened.
+ * store and, if there is one, the directory of the access log can be written to, only the store and the directory of config_path
+ * (NULL: none) be read; no program be run, no process started, no socket opened. What is active is logged. 0, or -errno, logged:
+ * it cannot be tightened and not be loosened.
  */
 int sandbox_enter(const struct conf *conf, const char *config_path);
 

@@ -88,6 +88,9 @@ void visit_aside(struct visit *v, struct event *ev);
 /* Takes an event that was set aside, or is fresh, into this handler's hands, to send it. */
 void visit_resume(struct visit *v, struct event *ev);
 
+/* Charges what has been spent on the event so far to its request, so that it can be told while the event is in hand. */
+void visit_charge(struct visit *v, struct event *ev);
+
 /* Brackets one piece of a source's work found by poll(): notes that the worker is awake, and counts and
  * times the piece. */
 void visit_enter(struct visit *v);

@@ -42,16 +42,13 @@ void text_fini(struct text *t)
 	*t = (struct text){ .data = nothing };
 }
 
-/* Makes room for length more bytes and the zero; false and overflowed if there is none. */
-static bool text_reserve(struct text *t, size_t length)
+static bool text_grow(struct text *t, size_t length)
 {
 	size_t size = t->size ? t->size : GROWTH_MIN;
 	char *data;
 
 	if (t->overflowed || t->size_max <= t->length || length >= t->size_max - t->length)
 		goto overflow;
-	if (length < t->size && t->length < t->size - length)
-		return true;
 	while (size <= t->length + length)
 		size = size > t->size_max / 2 ? t->size_max : size * 2;
 	if (size > t->size_max)
@@ -65,6 +62,13 @@ static bool text_reserve(struct text *t, size_t length)
 overflow:
 	t->overflowed = true;
 	return false;
+}
+
+/* Makes room for length more bytes and the zero; false and overflowed if there is none. */
+static inline bool text_reserve(struct text *t, size_t length)
+{
+	/* If there is anything, there is room for the zero. */
+	return (length < t->size - t->length && !t->overflowed) || text_grow(t, length);
 }
 
 void text_put(struct text *t, const char *data, size_t length)
@@ -115,6 +119,15 @@ void text_printf(struct text *t, const char *format, ...)
 	vsnprintf(t->data + t->length, (size_t)length + 1, format, args);
 	va_end(args);
 	t->length += (size_t)length;
+}
+
+void text_ms(struct text *t, uint64_t ns)
+{
+	unsigned us = (unsigned)(ns / 1000 % 1000);
+	const char fraction[] = { '.', (char)('0' + us / 100), (char)('0' + us / 10 % 10), (char)('0' + us % 10) };
+
+	text_uint(t, ns / 1000000);
+	text_put(t, fraction, sizeof fraction);
 }
 
 /* ---- JSON ---- */
@@ -179,9 +192,13 @@ static void json_quote(struct text *t, const char *value, size_t length)
 
 	text_put(t, "\"", 1);
 	while (i < length) {
+		if (s[i] >= 0x20 && s[i] < 0x7F && s[i] != '"' && s[i] != '\\') {
+			i++; /* nearly all there ever is */
+			continue;
+		}
 		size_t step = utf8_length(s + i, length - i);
 
-		if (step > 0 && s[i] >= 0x20 && s[i] != '"' && s[i] != '\\' && s[i] != 0x7F) {
+		if (step > 1) {
 			i += step;
 			continue;
 		}
@@ -200,10 +217,13 @@ static void json_quote(struct text *t, const char *value, size_t length)
 static void json_begin(struct json *j, const char *name)
 {
 	if (j->need_comma)
-		text_put(j->text, ",", 1);
+		text_put(j->text, ",\"", name ? 2 : 1);
+	else if (name)
+		text_put(j->text, "\"", 1);
 	if (name) {
-		json_quote(j->text, name, strlen(name));
-		text_put(j->text, ":", 1);
+		debug_assert(!strpbrk(name, "\"\\"));
+		text_puts(j->text, name);
+		text_put(j->text, "\":", 2);
 	}
 	j->need_comma = true;
 }
@@ -249,6 +269,12 @@ void json_uint(struct json *j, const char *name, uint64_t value)
 {
 	json_begin(j, name);
 	text_uint(j->text, value);
+}
+
+void json_ms(struct json *j, const char *name, uint64_t ns)
+{
+	json_begin(j, name);
+	text_ms(j->text, ns);
 }
 
 void json_double(struct json *j, const char *name, double value)

@@ -32,6 +32,7 @@ void text_put(struct text *t, const char *data, size_t length);
 void text_puts(struct text *t, const char *string);
 void text_uint(struct text *t, uint64_t value);
 void text_printf(struct text *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void text_ms(struct text *t, uint64_t ns); /* in milliseconds, with three decimals */
 
 /* ---- JSON: commas and nesting are kept right; strings are escaped, invalid UTF-8 becomes U+FFFD ---- */
 
@@ -42,7 +43,7 @@ struct json {
 
 void json_init(struct json *j, struct text *t);
 
-/* name is NULL inside arrays and at the top. */
+/* name is NULL inside arrays and at the top; it stands there as it is, so it is our own word and nobody else's. */
 void json_object(struct json *j, const char *name);
 void json_object_end(struct json *j);
 void json_array(struct json *j, const char *name);
@@ -50,6 +51,7 @@ void json_array_end(struct json *j);
 void json_string(struct json *j, const char *name, const char *value);
 void json_string_n(struct json *j, const char *name, const char *value, size_t length);
 void json_uint(struct json *j, const char *name, uint64_t value);
+void json_ms(struct json *j, const char *name, uint64_t ns); /* as text_ms() */
 void json_double(struct json *j, const char *name, double value); /* finite; else null */
 void json_bool(struct json *j, const char *name, bool value);
 

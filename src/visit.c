@@ -178,6 +178,11 @@ void visit_yield(struct visit *v, struct event *ev)
 	push_queue(v->stage, v->worker->index, ev, EVENT_HANDLED, v->worker);
 }
 
+void visit_charge(struct visit *v, struct event *ev)
+{
+	charge(v, ev->timing);
+}
+
 /* ---- what a handler may ask ----------------------------------------------------------------------- */
 
 void *visit_scratch(struct visit *v)

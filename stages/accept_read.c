@@ -160,11 +160,12 @@ static void welcome(struct port *p, int fd, const struct sockaddr_storage *addre
 }
 
 /* Owns fd. Neither counted nor limited with the others: who looks after the server must get through when it is full. */
-static void welcome_admin(struct port *p, int fd)
+static void welcome_admin(struct port *p, int fd, const struct sockaddr_storage *address)
 {
-	static const struct client_key nobody;
+	struct client_key client;
 
-	if (conn_new(p, fd, &nobody, CONN_ADMIN)) {
+	client_of(&client, address);
+	if (conn_new(p, fd, &client, CONN_ADMIN)) {
 		p->admin_count++;
 	} else {
 		close(fd);
@@ -183,7 +184,7 @@ static bool accept_one(struct port *p, const struct port_listener *l)
 		visit_enter(p->visit);
 		p->served++;
 		if (l == &p->admin)
-			welcome_admin(p, fd);
+			welcome_admin(p, fd, &address);
 		else
 			welcome(p, fd, &address);
 		visit_leave(p->visit);

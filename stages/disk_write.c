@@ -32,12 +32,12 @@ struct disk_scratch {
 };
 
 /* Status and slug for a failure of the store, and a message for the operator. */
-static void store_problem(struct server *s, struct problem *p, const char *id, int err)
+static void store_problem(struct server *s, struct problem *p, const struct image *image, int err)
 {
 	bool is_full = err == -ENOSPC || err == -EDQUOT;
 
 	atomic_fetch_add_explicit(is_full ? &s->store_full : &s->store_failed, 1, memory_order_relaxed);
-	log_error("image %s cannot be stored: %s", id, strerror(-err));
+	log_error("image %s of request %s cannot be stored: %s", image->id, image_request(image), strerror(-err));
 	if (is_full)
 		problem_set(p, 507, "storage-full", "%s", strerror(-err));
 	else
@@ -101,7 +101,7 @@ static void spooled(struct visit *v, struct disk_job *job, int err)
 	struct problem problem;
 
 	if (err)
-		store_problem(visit_app(v), &problem, image->id, err);
+		store_problem(visit_app(v), &problem, image, err);
 	visit_aside(v, &job->event);
 	image_spooled(v, image, err ? &problem : NULL);
 }
@@ -114,7 +114,7 @@ static void stored(struct visit *v, struct disk_job *job, int err)
 	if (err) {
 		struct problem problem;
 
-		store_problem(visit_app(v), &problem, image->id, err);
+		store_problem(visit_app(v), &problem, image, err);
 		image_set_problem(image, &problem);
 	} else if (image->is_spooled) {
 		unspool(visit_app(v), image);

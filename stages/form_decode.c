@@ -83,6 +83,7 @@ static struct upload *make_upload(struct server *s, struct conn *c, unsigned ima
 	if (!u)
 		return NULL;
 	u->client = c->client;
+	memcpy(u->request_id, access_id(c), sizeof u->request_id);
 	u->respond_after_decode = c->request.prefers_async || s->conf->server.respond_after == CONF_RESPOND_DECODE;
 	c->upload = u;
 	c->body = NULL;

@@ -38,6 +38,7 @@ struct visit;
 #define IMAGE_MAGIC UINT32_C(0x494d4147)
 #define UPLOAD_MAGIC UINT32_C(0x55504c44)
 #define LOOK_WIDTH 2048
+#define REQUEST_ID_MAX 65 /* with the zero */
 #define UPLOAD_FIELD_MAX 128 /* bytes kept of a part's name and file name, with the zero */
 
 struct step {
@@ -96,6 +97,7 @@ struct upload {
 	_Atomic unsigned refs;         /* one of the response, one per image */
 	struct server *server;
 	struct client_key client;
+	char request_id[REQUEST_ID_MAX]; /* "": it is made again after a crash */
 	struct timing timing;          /* of all images together */
 	/* the body */
 	uint8_t *body;                 /* pool memory */
@@ -156,6 +158,12 @@ void upload_unref(struct upload *u);
 struct image *image_of(struct event *ev); /* checks the magic */
 struct step *step_of(struct event *ev);
 const struct plan_step *step_plan(const struct step *s);
+
+/* The id of the request that it came with, for the log; "-" if that was before a crash. */
+static inline const char *image_request(const struct image *image)
+{
+	return image->upload->request_id[0] ? image->upload->request_id : "-";
+}
 
 /* How many rows (of MCUs, or tiles) of that width to do between two looks at the clock: few enough that the default cutoff is kept to
  * a tenth, and enough for a look to cost nothing beside them. */

@@ -9,6 +9,7 @@
 
 #include "../src/check.h"
 #include "../src/graph.h"
+#include "../src/log.h"
 #include "../src/mem/pool.h"
 #include "../src/options.h"
 #include "../src/telemetry/counter.h"
@@ -123,6 +124,19 @@ static void store(struct server *s, struct text *t)
 	                counter_read(&s->recovery.quarantined));
 }
 
+static void logs(struct text *t)
+{
+	struct log_totals totals;
+
+	log_totals(&totals);
+	metrics_family(t, "darkroom_log_lines_total", "counter", "Lines logged, by kind.");
+	metrics_uint(t, "darkroom_log_lines_total", LABELS({ "kind", "message" }), totals.messages);
+	metrics_uint(t, "darkroom_log_lines_total", LABELS({ "kind", "access" }), totals.access);
+	metrics_family(t, "darkroom_log_dropped_total", "counter", "Lines lost because the log's reader was too slow, by kind.");
+	metrics_uint(t, "darkroom_log_dropped_total", LABELS({ "kind", "message" }), totals.messages_dropped);
+	metrics_uint(t, "darkroom_log_dropped_total", LABELS({ "kind", "access" }), totals.access_dropped);
+}
+
 void server_metrics(struct server *s, struct text *to)
 {
 	state(s, to);
@@ -130,6 +144,7 @@ void server_metrics(struct server *s, struct text *to)
 	images(s, to);
 	memory(s, to);
 	store(s, to);
+	logs(to);
 	graph_metrics(s->graph, to);
 	process_metrics(&s->process, to);
 }

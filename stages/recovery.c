@@ -69,7 +69,8 @@ static void quarantine(struct recovery *r, const char *id, const char *why)
 		return; /* it was removed */
 	if (!err)
 		atomic_fetch_add_explicit(&r->quarantined, 1, memory_order_relaxed);
-	log_error("image %s was acknowledged, but cannot be made: %s. Its original is in .quarantine%s%s", id, why,
+	/* However many there are, somebody will want to know each. */
+	log_write(LOG_LEVEL_ERROR, "image %s was acknowledged, but cannot be made: %s. Its original is in .quarantine%s%s", id, why,
 	          err ? ", no: " : "", err ? strerror(-err) : "");
 }
 

@@ -258,6 +258,23 @@ static void http_json(struct server *s, struct json *j)
 	json_object_end(j);
 }
 
+static void log_json(struct json *j)
+{
+	struct log_totals t;
+
+	log_totals(&t);
+	json_object(j, "log");
+	json_uint(j, "messages", t.messages);
+	json_uint(j, "access", t.access);
+	json_object(j, "dropped");
+	json_uint(j, "messages", t.messages_dropped);
+	json_uint(j, "access", t.access_dropped);
+	json_object_end(j);
+	json_uint(j, "suppressed", t.suppressed);
+	json_uint(j, "failed", t.failed);
+	json_object_end(j);
+}
+
 void server_stats_json(struct server *s, struct text *to)
 {
 	struct json j;
@@ -276,6 +293,7 @@ void server_stats_json(struct server *s, struct text *to)
 	store_json(s, &j);
 	http_json(s, &j);
 	memory_json(s, &j);
+	log_json(&j);
 	graph_stats_json(s->graph, &j);
 	json_object_end(&j);
 	text_puts(to, "\n");

@@ -19,8 +19,8 @@ static void count(struct server *s, const struct image *image)
 {
 	if (atomic_load_explicit(&image->has_failed, memory_order_acquire)) {
 		add(&s->images_failed, 1);
-		log_debug("image %s failed: %u %s: %s", image->id, image->problem.status, image->problem.slug,
-		          image->problem.detail);
+		log_debug("image %s of request %s failed: %u %s: %s", image->id, image_request(image), image->problem.status,
+		          image->problem.slug, image->problem.detail);
 		return;
 	}
 	add(&s->images_stored, 1);

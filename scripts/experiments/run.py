@@ -39,7 +39,7 @@ class Daemon:
     def __enter__(self):
         store = self.directory / "store"
         store.mkdir()
-        command = [ROOT / "build" / "darkroomd", "-c", self.config, "-o", "server.listen=127.0.0.1:0",
+        command = [ROOT / "build" / "darkroomd", "-c", self.config, "-o", "server.listen=127.0.0.1:0", "-o", "log.access=no",
                    "-o", f"server.root={store}", *(["-o", "server.user=root"] if os.geteuid() == 0 else [])]
         for option in self.options:
             command += ["-o", option]

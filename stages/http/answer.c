@@ -45,12 +45,13 @@ void answer_start(struct conn *c, unsigned status, size_t body_max)
 
 	response_start(&c->response, status, body_max);
 	response_field(&c->response, "Date: %s", port_date(c->port));
+	response_field(&c->response, "X-Request-Id: %s", access_id(c));
 	if (!origin[0])
 		return;
 	response_field(&c->response, "Access-Control-Allow-Origin: %s", origin);
 	if (strcmp(origin, "*") != 0)
 		response_field(&c->response, "Vary: Origin");
-	response_field(&c->response, "Access-Control-Expose-Headers: Location, Server-Timing, ETag");
+	response_field(&c->response, "Access-Control-Expose-Headers: Location, Server-Timing, ETag, X-Request-Id");
 }
 
 /* Part of the request's body has not been read, and may still come. */
@@ -89,8 +90,10 @@ enum conn_step answer_finish(struct conn *c)
 	const char *connection = c->closes ? "close" : c->request.parser.http_minor == 0 ? "keep-alive" : NULL;
 
 	if (!response_finish(&c->response, connection, is_head)) {
-		log_error("an answer with status %u did not fit, or there was no memory for it", c->response.status);
+		log_error("request %s: an answer with status %u did not fit, or there was no memory for it", access_id(c),
+		          c->response.status);
 		response_start(&c->response, 500, 1);
+		response_field(&c->response, "X-Request-Id: %s", access_id(c));
 		c->closes = true;
 		response_finish(&c->response, "close", is_head);
 	}
@@ -104,8 +107,10 @@ enum conn_step answer_finish(struct conn *c)
 }
 
 /* The response is out. */
-static void written(struct conn *c)
+static void written(struct visit *v, struct conn *c)
 {
+	visit_charge(v, &c->event);
+	access_end(c, true);
 	response_reset(&c->response);
 	c->has_answered = true;
 	if (c->closes) {
@@ -128,7 +133,6 @@ enum conn_step answer_write(struct visit *v, struct conn *c)
 	uint64_t before = c->phase_bytes;
 	int result = response_send(&c->response, c->fd, WRITE_TURN_MAX, &c->phase_bytes);
 
-	(void)v;
 	counter_add(&conn_counters(c)->sent_bytes, c->phase_bytes - before);
 	if (result == 0) {
 		if (c->deadline_ns == UINT64_MAX) {
@@ -142,7 +146,7 @@ enum conn_step answer_write(struct visit *v, struct conn *c)
 	if (result < 0)
 		c->state = CONN_CLOSE;
 	else
-		written(c);
+		written(v, c);
 	return CONN_STEP_AGAIN;
 }
 
@@ -167,6 +171,7 @@ static void problem_body(struct conn *c)
 	json_init(&j, &c->response.body);
 	json_object(&j, NULL);
 	problem_json_members(&j, &c->problem);
+	json_string(&j, "request_id", access_id(c));
 	json_object_end(&j);
 	text_puts(&c->response.body, "\n");
 }
@@ -198,7 +203,7 @@ static enum conn_step store_failed(struct conn *c, int err)
 	if (err == -EMFILE || err == -ENFILE || err == -ENOMEM) {
 		problem_set(&c->problem, 503, "overloaded", "%s", strerror(-err));
 	} else {
-		log_error("image %s cannot be read: %s", c->route.id, strerror(-err));
+		log_error("image %s cannot be read, for request %s: %s", c->route.id, access_id(c), strerror(-err));
 		problem_set(&c->problem, 500, "internal", "the image cannot be read");
 	}
 	return answer_with_problem(c);

@@ -130,6 +130,7 @@ static void answer_failure(struct conn *c, const struct upload *u)
 	json_init(&j, body);
 	json_object(&j, NULL);
 	problem_json_members(&j, &c->problem);
+	json_string(&j, "request_id", access_id(c));
 	if (u->is_form)
 		errors_json(&j, u);
 	json_object_end(&j);
@@ -179,6 +180,7 @@ enum conn_step answer_uploaded(struct visit *v, struct conn *c)
 		answer_failure(c, u);
 	count_rejections(c, u);
 	server_timing(c, u);
+	access_note_upload(c, u, good);
 	c->upload = NULL;
 	upload_unref(u);
 	return answer_finish(c);

@@ -409,6 +409,8 @@ static void let_socket_go(struct conn *c)
 
 static void conn_free(struct conn *c)
 {
+	if (!c->has_answered && (c->request.head_length > 0 || c->response.status))
+		access_end(c, false);
 	conn_drop_body(c);
 	if (c->upload)
 		upload_unref(c->upload);

@@ -18,6 +18,7 @@
 #include "../disk_write.h"
 #include "../problem.h"
 #include "../registry.h"
+#include "access.h"
 #include "loop.h"
 #include "request.h"
 #include "response.h"
@@ -93,6 +94,7 @@ struct conn {
 	size_t end;         /* what was read */
 	struct request request;
 	struct route route;
+	struct access access;
 	uint64_t request_start_ns, read_ns; /* first byte; body complete */
 	uint64_t phase_start_ns, phase_bytes; /* of the body that is read, or the response that is written */
 	/* the body */

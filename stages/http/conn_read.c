@@ -369,6 +369,7 @@ static void forget_request(struct conn *c)
 {
 	c->begin = c->at;
 	request_init(&c->request);
+	access_forget(c);
 	for (unsigned i = 0; i < STAGE_COUNT_MAX; i++) {
 		atomic_store_explicit(&c->timing.service_ns[i], 0, memory_order_relaxed);
 		atomic_store_explicit(&c->timing.wait_ns[i], 0, memory_order_relaxed);

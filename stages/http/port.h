@@ -51,6 +51,8 @@ struct port {
 	unsigned rejected_count; /* over limits.connections: they get their 503 and linger a moment */
 	time_t date_s;           /* date is its text */
 	char date[32];
+	time_t log_s;            /* log_time likewise, as the log has it */
+	char log_time[24];
 };
 
 /* accept_read.c: one connection less; the port may accept again. */

@@ -82,6 +82,7 @@ static int on_header_value_complete(llhttp_t *parser)
 		[REQUEST_RANGE] = "range",
 		[REQUEST_IF_RANGE] = "if-range",
 		[REQUEST_IF_NONE_MATCH] = "if-none-match",
+		[REQUEST_ID] = "x-request-id",
 	};
 	struct request *r = request_of(parser);
 

@@ -202,9 +202,10 @@ class Daemon:
             total += int((task / "schedstat").read_text().split()[0])
         return total / 1e9
 
-    def resident_bytes(self):
+    def resident_bytes(self, field="VmRSS"):
+        """Now, or at most so far (VmHWM)."""
         status = pathlib.Path(f"/proc/{self.pid}/status").read_text()
-        return int(re.search(r"VmRSS:\s+(\d+) kB", status)[1]) * 1024
+        return int(re.search(rf"{field}:\s+(\d+) kB", status)[1]) * 1024
 
     def stored(self):
         """Ids of the images in the store's directory, by its documented layout."""

@@ -39,9 +39,10 @@ def test_keep_alive(daemon):
 def test_pipelined_gets(daemon):
     image = daemon.image(SMALL)
     paths = [image["url"], image["variants"]["medium"]["url"], "/nope", "/healthz", image["variants"]["thumb"]["url"]]
-    alone = [daemon.get(p) for p in paths]
+    same = [("X-Request-Id", "same")]
+    alone = [daemon.get(p, headers=same) for p in paths]
     with daemon.client() as c:
-        c.send(b"".join(c.head("GET", p) for p in paths * 40))
+        c.send(b"".join(c.head("GET", p, headers=same) for p in paths * 40))
         for i in range(40 * len(paths)):
             answer, expected = c.answer(), alone[i % len(paths)]
             assert answer.status == expected.status and answer.body == expected.body

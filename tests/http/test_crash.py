@@ -180,7 +180,7 @@ def test_spooled_images_are_made_again(start, tmp_path):
         assert daemon.get(f"/images/{ident}").json()["filename"] == "lake.jpg"
     assert not spooled(daemon)
     assert stats(daemon)["recovering"] == 0 and stats(daemon)["leftovers_cleared"] == 1
-    assert "8 acknowledged images are to be recovered" in daemon.log
+    assert eventually(lambda: "8 acknowledged images are to be recovered" in daemon.log)
 
 
 def test_image_that_ends_the_daemon_again_and_again_is_put_aside(start, tmp_path):
@@ -191,7 +191,7 @@ def test_image_that_ends_the_daemon_again_and_again_is_put_aside(start, tmp_path
     assert eventually(lambda: not spooled(daemon), 20)
     assert (store / ".quarantine" / (ID + "A") / "original.jpg").read_bytes() == SOURCES[0]
     assert daemon.get(f"/images/{ID}A").status == 404 and daemon.get(f"/images/{ID}B").status == 200
-    assert any(line.startswith("<3>") and ID + "A" in line for line in daemon.lines)
+    assert eventually(lambda: any(line.startswith("<3>") and ID + "A" in line for line in daemon.lines))
     assert eventually(lambda: (stats(daemon)["quarantined"], stats(daemon)["recovered"]) == (1, 1))
 
 

@@ -12,7 +12,7 @@ from client import form
 from darkroom import IS_SANITIZED, POLICY, eventually, overrides, run, slow
 from test_load import in_parallel
 
-SEDA = ("scheduler.policy=seda", "scheduler.dynamic=yes", "server.log_level=debug")
+SEDA = ("scheduler.policy=seda", "scheduler.dynamic=yes", "log.level=debug")
 FORMS = 4
 IMAGES = 60  # of a form; a form may have 64 parts
 

@@ -10,7 +10,7 @@ import pytest
 
 import pictures
 from client import form
-from darkroom import IS_SANITIZED, PER_CONNECTION, load, slow
+from darkroom import IS_SANITIZED, PER_CONNECTION, POLICY, load, slow
 
 JPEG = ("Content-Type", "image/jpeg")
 
@@ -125,6 +125,24 @@ def test_500_mixed_uploads_twice(start):
     for c in clients:
         c.close()
     assert not daemon.leftovers()
+
+
+@pytest.mark.skipif(IS_SANITIZED, reason="sanitizers take memory of their own")
+@pytest.mark.skipif(POLICY not in ("", "drain"), reason="takes long, and the policy does not matter")
+def test_resident_memory_is_bounded(start):
+    """What conf/darkroomd.ini promises of memory_budget, when all of it is wanted."""
+    budget, threads, connections = 96 << 20, 2, 12
+    daemon = start(f"limits.memory_budget={budget}", "limits.body_bytes=16M", f"scheduler.threads={threads}")
+    files = [pictures.photo_jpeg(4000, 3000, progressive=True), pictures.photo_jpeg(5000, 4000), *sources()[:2]]
+
+    def work(i):
+        with daemon.client(timeout=slow(60)) as c:
+            for k in range(4):
+                assert c.request("POST", "/images", files[(i + k) % len(files)], [JPEG]).status == 201
+    in_parallel(connections, work)
+    peak = daemon.resident_bytes("VmHWM")
+    assert peak <= budget + (32 << 20) + threads * (4 << 20) + connections * (32 << 10), peak / 2 ** 20
+    assert peak >= budget / 2, "the work was too little to show anything"
 
 
 def test_one_connection_that_stays_busy_for_long(daemon):

@@ -82,7 +82,8 @@ def keys():
 
 def test_shipped_configuration_is_complete():
     listed = {(s, k) for _, s, k in keys()} | {(s, m[1]) for s, m in commented()}
-    wanted = {"server": "listen root respond_after durability keep_originals damaged allow_origin wait_timeout drain_timeout log_level",
+    wanted = {"server": "listen root respond_after durability keep_originals damaged allow_origin wait_timeout drain_timeout",
+              "log": "level access access_file",
               "scheduler": "policy threads spin",
               "limits": "header_bytes body_bytes parts pixels pixels_progressive scans width height connections "
                         "images_in_flight images_per_client header_timeout body_timeout body_rate idle_timeout memory_budget",
@@ -273,7 +274,7 @@ def test_ready_line(start):
 
 
 def test_log_level(start):
-    daemon = start("server.log_level=debug")
+    daemon = start("log.level=debug")
     assert daemon.upload(SMALL).status == 201 and daemon.upload(b"text").status == 415
     assert all(re.match(r"<[3-7]>", line) for line in daemon.lines), daemon.log
 

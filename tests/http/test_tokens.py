@@ -174,9 +174,9 @@ def test_changes_take_effect_at_once(guarded, file):
     assert eventually(lambda: post(guarded, file.bearer("spare")).status == 401), guarded.log
     assert "has no tokens: nobody can upload or delete" in guarded.log
     (file.path.parent / "other").write_text("x")
-    lines = len(guarded.lines)
+    readings = guarded.log.count(" are in force")
     time.sleep(slow(0.1))
-    assert len(guarded.lines) == lines, "another file is of no interest"
+    assert guarded.log.count(" are in force") == readings >= 4, "another file is of no interest"
 
 
 def test_what_is_wrong_changes_nothing(guarded, file):
@@ -207,7 +207,7 @@ def test_reload_fails_with_the_file(start, file, tmp_path):
     config.write_text(CONFIG.read_text().replace("cutoff = 5ms", "cutoff = 7ms"))
     daemon.signal(signal.SIGHUP)
     assert eventually(lambda: "the configuration is wrong, all stays as it was" in daemon.log)
-    assert "7ms" not in daemon.log
+    assert "cutoff = 7ms" not in daemon.log
     assert post(daemon, file.bearer("up")).status == 201
     file.put("spare")
     daemon.signal(signal.SIGHUP)

@@ -249,7 +249,7 @@ def test_completion(installed):
     assert complete(installed, program, "token", "name", "up") == ["upload"]
     assert "mg1" in complete(installed, program, "ctl", "policy", "")
     assert "stage.blur.threads" in complete(installed, program, "ctl", "set", "stage.b")
-    assert set(complete(installed, program, "ctl", "set", "server.log_level", "")) == {"error", "warning", "notice", "info", "debug"}
+    assert set(complete(installed, program, "ctl", "set", "log.level", "")) == {"error", "warning", "notice", "info", "debug"}
     assert complete(installed, program, "-o", "server.ro") == ["server.root="]
     assert complete(installed, program, "-c", f"{installed}/etc/dark") == [f"{installed}/etc/darkroom"]
 

@@ -141,7 +141,9 @@ static void defaults_are_those_documented(void **state)
 	assert_string_equal(conf.server.allow_origin, "");
 	assert_int_equal(conf.server.wait_timeout_ms, 10000);
 	assert_int_equal(conf.server.drain_timeout_ms, 30000);
-	assert_int_equal(conf.server.log_level, LOG_LEVEL_INFO);
+	assert_int_equal(conf.log.level, LOG_LEVEL_INFO);
+	assert_int_equal(conf.log.access, LOG_ACCESS_TEXT);
+	assert_string_equal(conf.log.access_file, "stderr");
 	assert_string_equal(conf.scheduler.policy, "drain");
 	assert_true(conf.scheduler.threads == CONF_AUTO);
 	assert_int_equal(conf.scheduler.spin_us, 50);
@@ -194,8 +196,11 @@ static void a_file_sets_values(void **state)
 	                             "root = \"/a b;c#d\" ; quoted\n"
 	                             "allow_origin = https://example.org:8443\n"
 	                             "wait_timeout = 1500ms\n"
-	                             "log_level = DEBUG\n"
 	                             "damaged = accept # yes\n"
+	                             "[log]\n"
+	                             "level = DEBUG\n"
+	                             "access = json\n"
+	                             "access_file = /var/log/darkroom/access.log\n"
 	                             "\n"
 	                             "[limits]\n"
 	                             "body_bytes = 1m\n"
@@ -227,7 +232,9 @@ static void a_file_sets_values(void **state)
 	assert_string_equal(conf.server.root, "/a b;c#d");
 	assert_string_equal(conf.server.allow_origin, "https://example.org:8443");
 	assert_int_equal(conf.server.wait_timeout_ms, 1500);
-	assert_int_equal(conf.server.log_level, LOG_LEVEL_DEBUG);
+	assert_int_equal(conf.log.level, LOG_LEVEL_DEBUG);
+	assert_int_equal(conf.log.access, LOG_ACCESS_JSON);
+	assert_string_equal(conf.log.access_file, "/var/log/darkroom/access.log");
 	assert_int_equal(conf.server.damaged, CONF_DAMAGED_ACCEPT);
 	assert_int_equal(conf.limits.body_bytes, 1 << 20);
 	assert_int_equal(conf.limits.pixels, 3000000);
@@ -384,6 +391,11 @@ static void messages_name_place_text_and_expectation(void **state)
 {
 	(void)state;
 	refuse(VARIANT "[server]\nlisten = foo\n", "@:4: server.listen = \"foo\": expected HOST:PORT or [HOST]:PORT\n");
+	refuse(VARIANT "[log]\naccess_file = access.log\n",
+	       "@:4: log.access_file = \"access.log\": expected stderr, or an absolute path of at most 255 bytes\n");
+	refuse(VARIANT "[log]\naccess_file = /var/log/\n",
+	       "@:4: log.access_file = \"/var/log/\": expected stderr, or an absolute path of at most 255 bytes\n");
+	refuse(VARIANT "[log]\naccess = xml\n", "@:4: log.access = \"xml\": expected no, text or json\n");
 	refuse(VARIANT "[server]\nlisen = foo\n", "@:4: server.lisen = \"foo\": unknown key; did you mean listen?\n");
 	refuse(VARIANT "[server]\npolicy = cohort\n",
 	       "@:4: server.policy = \"cohort\": unknown key; it belongs to [scheduler]\n");
@@ -394,7 +406,7 @@ static void messages_name_place_text_and_expectation(void **state)
 	refuse(VARIANT "[stage.blurr]\n", "@:3: [stage.blurr]: unknown stage; did you mean blur?\n");
 	refuse(VARIANT "[variants]\n", "@:3: [variants]: unknown section; did you mean [variant.NAME]?\n");
 	refuse(VARIANT "[stage]\nthreads = 1\n", "@:3: [stage]: unknown section; did you mean [stage.NAME]?\n");
-	refuse(VARIANT "[quite.another]\n", "@:3: [quite.another]: unknown section; expected server, scheduler, limits, access, "
+	refuse(VARIANT "[quite.another]\n", "@:3: [quite.another]: unknown section; expected server, log, scheduler, limits, access, "
 	                                    "stage.NAME or variant.NAME\n");
 	refuse_override("sevrer.listen=a:1", "-o sevrer.listen=a:1: unknown section; did you mean server?\n");
 	refuse_override("server.lisen=a:1", "-o server.lisen=a:1: unknown key; did you mean listen?\n");

@@ -116,7 +116,7 @@ static void live_keys_are_taken_over(void **state)
 	change(&next, "scheduler.policy=dbr");
 	change(&next, "scheduler.service=gated");
 	change(&next, "stage.blur.discipline=lcfs");
-	change(&next, "server.log_level=debug");
+	change(&next, "log.level=debug");
 	assert_int_equal(conf_take_live(&conf, &next, &said), 4);
 	assert_string_equal(said.data, "");
 	assert_memory_equal(&conf, &next, sizeof conf);

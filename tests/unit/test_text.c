@@ -210,9 +210,31 @@ static void all_short_strings_end_in_a_quote(void **state)
 	}
 }
 
+static void numbers(void **state)
+{
+	char memory[128];
+	struct text t;
+
+	(void)state;
+	text_init(&t, memory, sizeof memory);
+	text_uint(&t, 0);
+	text_puts(&t, " ");
+	text_uint(&t, UINT64_MAX);
+	text_puts(&t, " ");
+	text_ms(&t, 0);
+	text_puts(&t, " ");
+	text_ms(&t, 999);
+	text_puts(&t, " ");
+	text_ms(&t, 1002003);
+	text_puts(&t, " ");
+	text_ms(&t, UINT64_MAX);
+	assert_string_equal(t.data, "0 18446744073709551615 0.000 0.000 1.002 18446744073709.551");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(numbers),
 		cmocka_unit_test(fixed_fills_and_stays_terminated),
 		cmocka_unit_test(overflow_is_final),
 		cmocka_unit_test(one_byte_holds_nothing),

@@ -1,0 +1,311 @@
+"""Lines about requests, ids of requests, and that the log gets in nobody's way."""
+
+import json
+import re
+import shlex
+import signal
+import threading
+import time
+
+import pytest
+
+import pictures
+from darkroom import POLICY, Daemon, eventually, run, slow
+
+pytestmark = pytest.mark.skipif(POLICY not in ("", "drain"), reason="the policy does not matter")
+
+SMALL = pictures.photo_jpeg(320, 240, 2)
+ULID = re.compile(r"[0-9A-HJKMNP-TV-Z]{26}\Z")
+LINE = re.compile(r"(?:<6>)?(time=\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z client=127\.0\.0\.1 [ -~]*)\n\Z")
+
+
+def parse(line):
+    """The keys and values of a line of text."""
+    found = LINE.match(line)
+    assert found, line
+    pairs = [word.partition("=") for word in shlex.split(found[1])]
+    assert all(equals for _, equals, _ in pairs), line
+    assert len({name for name, _, _ in pairs}) == len(pairs), line
+    return {name: value for name, _, value in pairs}
+
+
+def lines(daemon):
+    return [parse(line) for line in daemon.lines if "client=" in line]
+
+
+def line_of(daemon, ident):
+    """The line about the request with that id."""
+    assert eventually(lambda: any(f"id={ident} " in line for line in list(daemon.lines))), daemon.log
+    line, = [line for line in lines(daemon) if line["id"] == ident]
+    return line
+
+
+def get(path, *headers, close=False):
+    head = [f"GET {path} HTTP/1.1", "Host: x", *headers, *(["Connection: close"] if close else [])]
+    return ("\r\n".join(head) + "\r\n\r\n").encode("latin-1")
+
+
+# ---- what lines say ----
+
+def test_upload(daemon):
+    with daemon.client() as c:
+        answer = c.request("POST", "/images", SMALL, [("Content-Type", "image/jpeg"), ("X-Request-Id", "upload-1")])
+    assert answer.status == 201 and answer["x-request-id"] == "upload-1"
+    image, = answer.json()["images"]
+    line = line_of(daemon, "upload-1")
+    assert (line["method"], line["path"], line["status"]) == ("POST", "/images", "201")
+    assert (line["files"], line["failed"], line["images"]) == ("1", "0", f"{image['id']}:320x240")
+    assert len(SMALL) < int(line["bytes_in"]) < len(SMALL) + 500
+    assert len(answer.body) < int(line["bytes_out"]) < len(answer.body) + 1000
+    for stage in "jpeg_decode scale blur jpeg_encode disk_write".split():
+        assert 0 < float(line[f"{stage}_ms"]) < slow(10000)
+    assert float(line["total_ms"]) >= float(line["read_ms"]) >= 0
+    assert float(line["total_ms"]) >= float(line["jpeg_decode_ms"])
+
+
+def test_bytes_are_those_on_the_wire(daemon):
+    request = get("/healthz", "X-Request-Id: wire", close=True)
+    with daemon.client() as c:
+        c.send(request)
+        received = b""
+        while data := c.socket.recv(4096):
+            received += data
+    line = line_of(daemon, "wire")
+    assert (int(line["bytes_in"]), int(line["bytes_out"])) == (len(request), len(received))
+
+
+def test_form_with_files_that_fail(daemon):
+    parts = b"".join(b'--b\r\nContent-Disposition: form-data; name="f"; filename="%d.jpg"\r\n\r\n%s\r\n' % (i, data)
+                     for i, data in enumerate([SMALL, b"text", pictures.photo_jpeg(40, 30), SMALL[:700]]))
+    answer = daemon.upload(parts + b"--b--\r\n", "multipart/form-data; boundary=b", [("X-Request-Id", "form/4")])
+    assert answer.status == 201
+    line = line_of(daemon, "form/4")
+    assert (line["files"], line["failed"]) == ("4", "2")
+    assert [image.split(":")[1] for image in line["images"].split(",")][:2] == ["320x240", "40x30"]
+
+
+def test_pipelined_requests_have_a_line_each(daemon):
+    idents = [f"pipe-{i}" for i in range(20)]
+    with daemon.client() as c:
+        c.send(b"".join(get("/healthz" if i % 2 else f"/nothing/{i}", f"x-request-id: {ident}") for i, ident in enumerate(idents)))
+        answers = [c.answer() for _ in idents]
+    assert [answer["x-request-id"] for answer in answers] == idents
+    line_of(daemon, idents[-1])
+    mine = [line for line in lines(daemon) if line["id"] in idents]
+    assert [(line["id"], line["status"]) for line in mine] == [(ident, str(a.status)) for ident, a in zip(idents, answers)]
+
+
+def test_errors_name_the_request(daemon):
+    answer = daemon.get("/nothing", headers=[("X-Request-Id", "no.such")])
+    assert answer.json()["request_id"] == answer["x-request-id"] == "no.such"
+    answer = daemon.upload(b"text")
+    assert answer.json()["request_id"] == answer["x-request-id"]
+    assert line_of(daemon, answer["x-request-id"])["status"] == "415"
+
+
+def test_malformed_request(daemon):
+    with daemon.client() as c:
+        c.send(b"GARBAGE\x00\x1b[31m\r\n\r\n")
+        answer = c.answer()
+    assert answer.status == 400 and ULID.match(answer["x-request-id"])
+    line = line_of(daemon, answer["x-request-id"])
+    assert (line["method"], line["path"], line["status"], line["bytes_in"]) == ("-", "-", "400", "17")
+
+
+def test_client_that_goes(daemon):
+    with daemon.client() as c:
+        sent = (b"POST /images HTTP/1.1\r\nHost: x\r\nContent-Type: image/jpeg\r\nContent-Length: 1000\r\n"
+                b"X-Request-Id: gone\r\n\r\n" + SMALL[:100])
+        c.send(sent)
+    line = line_of(daemon, "gone")
+    assert (line["status"], line["complete"], line["bytes_out"]) == ("-", "no", "0")
+    assert int(line["bytes_in"]) == len(sent)
+
+
+def test_slow_client(start):
+    daemon = start("limits.header_timeout=50ms")
+    with daemon.client() as c:
+        c.send(b"GET /slow HTTP/1.1\r\nHost: x\r\n")
+        answer = c.answer()
+    assert line_of(daemon, answer["x-request-id"])["status"] == "408"
+
+
+# ---- hostile values ----
+
+@pytest.mark.parametrize("value", ['a"b', "a b", "a\tb", "x" * 65, "", "\xe4", "a;b", "<script>", "a\\b", "a%0d"])
+def test_ids_that_are_not_taken(daemon, value):
+    with daemon.client() as c:
+        c.send(get("/healthz", f"X-Request-Id: {value}"))
+        answer = c.answer()
+    assert answer.status == 200 and ULID.match(answer["x-request-id"])
+    line_of(daemon, answer["x-request-id"])
+
+
+def test_two_ids_are_none(daemon):
+    with daemon.client() as c:
+        c.send(get("/healthz", "X-Request-Id: one", "X-Request-Id: two"))
+        assert ULID.match(c.answer()["x-request-id"])
+
+
+@pytest.mark.parametrize("value", ["x" * 64, "f81d4fae-7dec-11d0-a765-00a0c91e6bf6", "1=2/3+4", "a@b:c~d.e_f"])
+def test_ids_that_are_taken(daemon, value):
+    assert daemon.get("/healthz", headers=[("X-Request-Id", value)])["x-request-id"] == value
+
+
+def test_control_characters(daemon):
+    """Refused; and whatever is said of it, all lines are single ones of plain characters."""
+    for byte in b"\x00\x01\x07\x0b\x1b\x7f":
+        with daemon.client() as c:
+            c.send(b"GET /a" + bytes([byte]) + b"status=200 HTTP/1.1\r\nHost: x\r\n\r\n")
+            bad_path = c.answer()
+        with daemon.client() as c:
+            c.send(b"GET /healthz HTTP/1.1\r\nHost: x\r\nX-Request-Id: a" + bytes([byte]) + b"b\r\n\r\n")
+            bad_value = c.answer()
+        assert bad_path.status == 400 and bad_value.status in (200, 400)
+        for answer in (bad_path, bad_value):
+            assert ULID.match(answer["x-request-id"])
+            line_of(daemon, answer["x-request-id"])
+    assert all(re.fullmatch(r"<[3-7]>[ -~]*\n", line) for line in daemon.lines)
+
+
+def test_paths(daemon):
+    for path, expected in [('/"q"', '/"q"'), ("/a=b?c=d", "/a=b?c=d"), ("/'", "/'"), ("/a\\b", "/a\\b"),
+                           ("/" + "x" * 600, "/" + "x" * 511 + "...")]:
+        with daemon.client() as c:
+            c.send(get(path))
+            answer = c.answer()
+        line, = [line for line in eventually(lambda: [x for x in daemon.lines if f"id={answer['x-request-id']} " in x])]
+        value = re.search(r' path=("(?:[^"\\]|\\.)*"|[^" ]*) status=404 ', line)[1]
+        if value.startswith('"'):
+            value = re.sub(r"\\(.)", r"\1", value[1:-1])
+        assert value == expected
+
+
+# ---- JSON, and changes while it runs ----
+
+def control(daemon, words):
+    done = run("-o", f"server.root={daemon.store}", "ctl", *words.split())
+    assert done.returncode == 0, done
+
+
+def test_json(start):
+    daemon = start("log.access=json")
+    with daemon.client() as c:
+        c.send(get('/a"b\\c?\'', "X-Request-Id: j-1") + b"NONSENSE\r\n\r\n")
+        assert [c.answer().status, c.answer().status] == [404, 400]
+    image = daemon.image(SMALL, headers=[("X-Request-Id", "j-2")])
+    daemon.get("/healthz", headers=[("X-Request-Id", "j-3")])
+    assert eventually(lambda: "j-3" in daemon.log)
+    path, nonsense, upload, _ = [json.loads(line) for line in daemon.lines if line.startswith("{")]
+    assert (path["id"], path["path"], path["status"], path["method"]) == ("j-1", '/a"b\\c?\'', 404, "GET")
+    assert nonsense["status"] == 400 and "path" not in nonsense and nonsense["complete"] is True
+    assert upload["images"] == [{"id": image["id"], "width": 320, "height": 240}]
+    assert upload["stages_ms"]["jpeg_decode"] > 0 and upload["client"] == "127.0.0.1"
+
+
+def test_changes_while_it_runs(start):
+    daemon = start("log.access=no")
+
+    def ask(ident):
+        daemon.get("/healthz", headers=[("X-Request-Id", ident)])
+
+    ask("r-1")
+    control(daemon, "set log.access text")
+    ask("r-2")
+    control(daemon, "set log.level warning")
+    ask("r-3")
+    control(daemon, "set log.level debug")
+    ask("r-4")
+    assert eventually(lambda: "r-4" in daemon.log)
+    assert re.findall(r"\br-\d\b", daemon.log) == ["r-2", "r-4"]
+
+
+# ---- a file ----
+
+def test_file_is_opened_anew(start, tmp_path):
+    directory = tmp_path / "log"
+    directory.mkdir()
+    path, old = directory / "access.log", directory / "access.log.1"
+    daemon = start(f"log.access_file={path}", "log.level=notice")
+    daemon.get("/healthz", headers=[("X-Request-Id", "f-1")])
+    assert eventually(lambda: "f-1" in path.read_text())
+    path.rename(old)
+    daemon.signal(signal.SIGHUP)
+    assert eventually(path.exists), daemon.log
+    assert eventually(lambda: daemon.log.count("in force") == 1)
+    daemon.get("/healthz", headers=[("X-Request-Id", "f-2")])
+    assert eventually(lambda: "f-2" in path.read_text())
+    assert [parse(line)["id"] for line in old.read_text().splitlines(True)] == ["f-1"]
+    assert [parse(line)["id"] for line in path.read_text().splitlines(True)] == ["f-2"]
+    assert "f-1" not in daemon.log and path.stat().st_mode & 0o027 == 0
+
+
+def test_file_that_cannot_be_opened(tmp_path):
+    done = run("-o", f"server.root={tmp_path}/store", "-o", "server.listen=127.0.0.1:0", "-o", "server.user=root",
+               "-o", f"log.access_file={tmp_path}/nowhere/access.log")
+    assert done.returncode == 1 and "log.access_file" in done.stderr and "No such file" in done.stderr
+    assert run("-t", "-o", "log.access_file=access.log").returncode == 78
+
+
+# ---- it gets in nobody's way ----
+
+class Stalled(Daemon):
+    """Nobody reads its standard error from the ready line on until resumed is set."""
+
+    def __init__(self, *arguments, **options):
+        self.resumed = threading.Event()
+        super().__init__(*arguments, **options)
+
+    def _drain(self):
+        for line in self.process.stderr:
+            self.lines.append(line.decode())
+            if found := re.search(r"ready on (http://(127\.0\.0\.1):(\d+))", self.lines[-1]):
+                self.url, self.host, self.port = found[1], found[2], int(found[3])
+                break
+        self.ready.set()
+        self.resumed.wait()
+        super()._drain()
+
+
+def test_a_stalled_reader_stalls_nobody(tmp_path):
+    daemon = Stalled(tmp_path / "store")
+    try:
+        with daemon.client() as c:
+            for _ in range(80):
+                c.send(get("/healthz") * 50)
+                assert all(c.answer().status == 200 for _ in range(50))
+        started = time.monotonic()
+        for _ in range(5):
+            daemon.image(SMALL)
+        assert time.monotonic() - started < slow(5)
+        log = daemon.get("/stats").json()["log"]
+        assert log["access"] > 1000 and log["dropped"]["access"] > 500 and log["dropped"]["messages"] == 0
+    finally:
+        daemon.resumed.set()
+        daemon.stop()
+    assert re.search(r"^<4>the log lost \d+ lines: they come faster than they are read$", daemon.log, re.M)
+    assert "ended, 5 images stored" in daemon.log
+
+
+def test_the_end_does_not_wait_for_the_reader_for_long(tmp_path):
+    daemon = Stalled(tmp_path / "store")
+    with daemon.client() as c:
+        for _ in range(40):
+            c.send(get("/healthz") * 50)
+            assert all(c.answer().status == 200 for _ in range(50))
+    daemon.signal(signal.SIGTERM)
+    try:
+        assert daemon.process.wait(slow(10)) == 0
+    finally:
+        daemon.resumed.set()
+        daemon.kill()
+
+
+def test_what_was_logged_before_a_crash_is_there(start):
+    daemon = start()
+    with daemon.client() as c:
+        c.request("GET", "/healthz", headers=[("X-Request-Id", "last-words")])
+        c.request("GET", "/healthz")  # then the first is over in every respect
+    daemon.signal(signal.SIGABRT)
+    assert daemon.wait_exit(10) == -signal.SIGABRT
+    assert "id=last-words " in daemon.log
