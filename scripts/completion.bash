@@ -57,7 +57,7 @@ _darkroomd() {
 		;;
 	esac
 	case $before in
-	-c | --config) mapfile -t COMPREPLY < <(compgen -f -- "$word") ;;
+	-c | --config | --profile) mapfile -t COMPREPLY < <(compgen -f -- "$word") ;;
 	-o | --override)
 		_darkroom_words "$(_darkroom_keys "$program")" "$word"
 		compopt -o nospace 2>/dev/null

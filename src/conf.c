@@ -45,6 +45,12 @@ static const struct conf_choice discipline_choices[] = {
 	{ "srpt", CONF_DISCIPLINE_SRPT }, { 0 }
 };
 static const struct conf_choice idle_choices[] = { { "wake", CONF_IDLE_WAKE }, { "backoff", CONF_IDLE_BACKOFF }, { 0 } };
+static const struct conf_choice layout_choices[] = {
+	{ "shared", CONF_LAYOUT_SHARED }, { "replicate", CONF_LAYOUT_REPLICATE }, { "partition", CONF_LAYOUT_PARTITION }, { 0 }
+};
+static const struct conf_choice distribution_choices[] = {
+	{ "round-robin", CONF_DISTRIBUTION_ROUND_ROBIN }, { "least-loaded", CONF_DISTRIBUTION_LEAST_LOADED }, { 0 }
+};
 static const struct conf_choice level_choices[] = {
 	{ "error", LOG_LEVEL_ERROR }, { "warning", LOG_LEVEL_WARNING }, { "notice", LOG_LEVEL_NOTICE },
 	{ "info", LOG_LEVEL_INFO },   { "debug", LOG_LEVEL_DEBUG },     { 0 }
@@ -136,6 +142,30 @@ static const struct conf_key keys[] = {
 	{ KEY(scheduler, "counters", counters, CONF_TYPE_CHOICE), .choices = yes_no, .fallback = "no", .is_live = true,
 	  .help = "whether processor and kernel count cycles, cache misses, page faults and the like for each stage;\n"
 	          "with server.sandbox = auto only if it is so at the start" },
+
+	{ KEY(layout, "mode", mode, CONF_TYPE_CHOICE), .choices = layout_choices, .fallback = "shared",
+	  .help = "which cores visit which stages: shared, every core every stage; replicate, the graph of stages several times, each\n"
+	          "with cores of its own, and requests are distributed over them; partition, stages divided into parts, each\n"
+	          "with cores of its own. The last two for policies with one thread per core" },
+	{ KEY(layout, "replicas", replicas, CONF_TYPE_NUMBER), .min = 1, .max = CONF_THREADS_MAX, .fallback = "2",
+	  .help = "mode = replicate: how many; at most one for each thread (scheduler.threads)" },
+	{ KEY(layout, "distribution", distribution, CONF_TYPE_CHOICE), .choices = distribution_choices, .fallback = "least-loaded", .is_live = true,
+	  .help = "mode = replicate: which one a request goes to: round-robin, each in turn; least-loaded, the one that has the\n"
+	          "fewest bytes of images in hand" },
+	{ KEY(layout, "steal", steal, CONF_TYPE_CHOICE), .choices = yes_no, .fallback = "no", .is_live = true,
+	  .help = "mode = replicate: whether threads without work do that of other replicas" },
+	{ KEY(layout, "parts", parts, CONF_TYPE_NUMBER), .min = 1, .max = STAGE_COUNT_MAX, .fallback = "2", .is_live = true,
+	  .help = "mode = partition: how many; at most one for each stage with a queue and for each thread" },
+	{ KEY(layout, "profile", profile, CONF_TYPE_PATH), .fallback = "",
+	  .help = "mode = partition: file with what the stages weigh, written by darkroomd --profile; needed unless online = yes" },
+	{ KEY(layout, "online", online, CONF_TYPE_CHOICE), .choices = yes_no, .fallback = "no", .is_live = true,
+	  .help = "mode = partition: whether stages are divided anew while running, by what was measured, when twice in a row the\n"
+	          "heaviest part has more than online_imbalance per cent more work per core than there is on average, and\n"
+	          "other parts would be better by a tenth" },
+	{ KEY(layout, "online_interval", online_interval_ms, CONF_TYPE_MS), .min = 100, .max = MS_PER_HOUR, .fallback = "5s", .is_live = true,
+	  .help = "time between two looks at that" },
+	{ KEY(layout, "online_imbalance", online_imbalance, CONF_TYPE_NUMBER), .max = 1000, .fallback = "20", .is_live = true,
+	  .help = "per cent" },
 
 	{ KEY(limits, "header_bytes", header_bytes, CONF_TYPE_BYTES), .min = 1024, .max = 1 << 20, .fallback = "16K",
 	  .help = "request line and headers; above: 431, or 414 if the target is that long" },
@@ -245,7 +275,7 @@ struct load {
 
 /* ---- names ---- */
 
-static const char *const plain_sections[] = { "server", "log", "scheduler", "limits", "access" };
+static const char *const plain_sections[] = { "server", "log", "scheduler", "layout", "limits", "access" };
 static const char stage_prefix[] = "stage.", variant_prefix[] = "variant.";
 
 const char *conf_section_at(size_t index)
@@ -337,7 +367,7 @@ static void report_unknown_section(struct load *l, const struct conf_setting *at
 	else if (nearest.best)
 		text_printf(l->errors, "; did you mean %s?\n", nearest.best);
 	else
-		text_puts(l->errors, "; expected server, log, scheduler, limits, access, stage.NAME or variant.NAME\n");
+		text_puts(l->errors, "; expected server, log, scheduler, layout, limits, access, stage.NAME or variant.NAME\n");
 }
 
 /* ---- sections ---- */
@@ -509,8 +539,17 @@ static void check_schedule(struct load *l)
 	char data[256];
 
 	text_init(&message, data, sizeof data);
-	if (schedule_build(&ignored, l->conf, 1, &message))
-		report(l, conf_source_find(l->source, "scheduler", "policy"), message.data);
+	if (schedule_build(&ignored, l->conf, 1, NULL, &message))
+		report(l, l->conf->layout.mode == CONF_LAYOUT_SHARED ? conf_source_find(l->source, "scheduler", "policy") :
+		                                                       conf_source_find(l->source, "layout", "mode"), message.data);
+}
+
+/* Without either nobody knows how to divide the stages. */
+static void check_profile(struct load *l)
+{
+	if (l->conf->layout.mode == CONF_LAYOUT_PARTITION && !l->conf->layout.profile[0] && l->conf->layout.online != CONF_YES)
+		report(l, conf_source_find(l->source, "layout", "mode"),
+		       "expected layout.profile with what the stages weigh (darkroomd --profile, scripts/partition), or layout.online = yes");
 }
 
 /* Values that were refused are still at their defaults: what would follow from those is left unsaid. */
@@ -526,6 +565,7 @@ static void check_contradictions(struct load *l, bool is_syntax_good)
 	check_originals(l);
 	check_limits(l);
 	check_schedule(l);
+	check_profile(l);
 	if (l->conf->variant_count == 0) {
 		text_printf(l->errors, "%s: no variant: expected at least one section [variant.NAME]\n", l->source->path);
 		l->has_failed = true;

@@ -31,6 +31,8 @@ enum conf_sandbox { CONF_SANDBOX_AUTO = 1, CONF_SANDBOX_OFF };
 enum conf_idle { CONF_IDLE_WAKE = 1, CONF_IDLE_BACKOFF };
 enum conf_discipline { CONF_DISCIPLINE_AUTO = 0, CONF_DISCIPLINE_FCFS, CONF_DISCIPLINE_LCFS, CONF_DISCIPLINE_SRPT };
 enum conf_tristate { CONF_DEFAULT = 0, CONF_NO, CONF_YES };
+enum conf_layout { CONF_LAYOUT_SHARED = 0, CONF_LAYOUT_REPLICATE, CONF_LAYOUT_PARTITION };
+enum conf_distribution { CONF_DISTRIBUTION_LEAST_LOADED = 0, CONF_DISTRIBUTION_ROUND_ROBIN };
 enum conf_chroma { CONF_CHROMA_420 = 1, CONF_CHROMA_444 };
 
 struct conf_variant {
@@ -88,6 +90,16 @@ struct conf {
 		uint64_t dynamic;        /* enum conf_tristate: seda's controllers */
 		uint64_t counters;       /* enum conf_tristate */
 	} scheduler;
+	struct {
+		uint64_t mode;         /* enum conf_layout */
+		uint64_t replicas;
+		uint64_t distribution; /* enum conf_distribution */
+		uint64_t steal;        /* enum conf_tristate */
+		uint64_t parts;
+		char profile[CONF_TEXT_MAX]; /* "": none */
+		uint64_t online;       /* enum conf_tristate */
+		uint64_t online_interval_ms, online_imbalance; /* the latter: per cent above the mean */
+	} layout;
 	struct {
 		uint64_t header_bytes, body_bytes, parts;
 		uint64_t pixels, pixels_progressive, scans, width, height;

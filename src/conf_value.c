@@ -132,9 +132,6 @@ void conf_value_describe(const struct conf_key *key, struct text *to)
 	case CONF_TYPE_ORIGIN:
 		text_puts(to, "* or an origin such as https://example.org, or nothing");
 		break;
-	case CONF_TYPE_PATH:
-		text_printf(to, "an absolute path of at most %zu bytes, or nothing", key->size - 1);
-		break;
 	case CONF_TYPE_POLICY:
 		policy_list(policies, sizeof policies);
 		text_printf(to, "one of %s", policies);
@@ -144,6 +141,9 @@ void conf_value_describe(const struct conf_key *key, struct text *to)
 		break;
 	case CONF_TYPE_SOCKET:
 		text_printf(to, "auto, an absolute path of at most %zu bytes, or nothing", key->size - 1);
+		break;
+	case CONF_TYPE_PATH:
+		text_printf(to, "an absolute path of at most %zu bytes, or nothing", key->size - 1);
 		break;
 	case CONF_TYPE_LOG_FILE:
 		text_printf(to, "stderr, or an absolute path of at most %zu bytes", key->size - 1);
@@ -291,14 +291,14 @@ static bool is_text_good(const struct conf_key *key, const char *value)
 		return strcmp(value, "auto") == 0 || strcmp(value, "no") == 0 || is_listen(value);
 	case CONF_TYPE_ORIGIN:
 		return is_origin(value);
-	case CONF_TYPE_PATH:
-		return !*value || *value == '/';
 	case CONF_TYPE_POLICY:
 		return policy_is_known(value);
 	case CONF_TYPE_USER:
 		return *value != '-' && !value[strspn(value, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")];
 	case CONF_TYPE_SOCKET:
 		return !*value || *value == '/' || strcmp(value, "auto") == 0;
+	case CONF_TYPE_PATH:
+		return !*value || *value == '/';
 	case CONF_TYPE_LOG_FILE:
 		return strcmp(value, "stderr") == 0 || (*value == '/' && value[strlen(value) - 1] != '/');
 	default:

@@ -19,10 +19,10 @@ enum conf_type {
 	CONF_TYPE_LISTEN, /* HOST:PORT or [HOST]:PORT */
 	CONF_TYPE_ADMIN,  /* the same, "auto", "no" or an absolute path */
 	CONF_TYPE_ORIGIN, /* "*" or SCHEME://HOST[:PORT] */
-	CONF_TYPE_PATH,   /* an absolute path, or nothing */
 	CONF_TYPE_POLICY, /* one that src/policy/ knows */
 	CONF_TYPE_USER,   /* a user's name, or nothing; whether there is one is not asked */
 	CONF_TYPE_SOCKET, /* "auto", an absolute path, or nothing */
+	CONF_TYPE_PATH,   /* an absolute path, or nothing */
 	CONF_TYPE_LOG_FILE, /* "stderr" or an absolute path */
 	/* kept as uint64_t */
 	CONF_TYPE_NUMBER,

@@ -5,6 +5,9 @@
 
 #include "check.h"
 #include "ctl.h"
+#include "layout/partition.h"
+#include "layout/profile.h"
+#include "layout/weights.h"
 #include "nearest.h"
 #include "options.h"
 #include "reload.h"
@@ -54,17 +57,29 @@ static enum ctl_status run_status(struct reload *r, char *arguments, struct text
 	return CTL_DONE;
 }
 
+/* What --profile writes at the end, as of now. */
+static enum ctl_status run_profile(struct reload *r, char *arguments, struct text *answer)
+{
+	struct partition_weights weights;
+
+	(void)arguments;
+	weights_collect(&weights, r->graph);
+	profile_print(&weights, answer);
+	return CTL_DONE;
+}
+
 static const struct command commands[] = {
 	{ "policy", "[NAME]", "go on with another policy, at once; or say which is in force", true, run_policy },
 	{ "set", "SECTION.KEY VALUE", "change a live key until the next reload; --keys says which are", false, run_set },
 	{ "reload", "", "read the configuration again, as at SIGHUP", true, run_reload },
+	{ "profile", "", "print what stages took and sent since the start, for layout.profile", true, run_profile },
 	{ "status", "", "say what is in force", true, run_status },
 };
 
 void ctl_print_commands(struct text *to)
 {
 	for (size_t i = 0; i < COUNT_OF(commands); i++)
-		text_printf(to, "  %-7s%-19s %s\n", commands[i].name, commands[i].arguments, commands[i].help);
+		text_printf(to, "  %-8s%-19s %s\n", commands[i].name, commands[i].arguments, commands[i].help);
 }
 
 static const struct command *find(const char *name, struct text *answer)

@@ -16,6 +16,7 @@ void event_init(struct event *ev, struct timing *timing)
 	atomic_store_explicit(&ev->state, EVENT_ASIDE, memory_order_relaxed);
 	ev->queued_ns = 0;
 	ev->size = 0;
+	ev->replica = 0;
 	ev->next = NULL;
 	ev->timing = timing;
 }

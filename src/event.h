@@ -38,6 +38,7 @@ struct event {
 	uint64_t queued_ns;     /* when it was queued, for the waiting time */
 	uint64_t size;          /* how much work it brings to its next stage, for discipline srpt; set by the sender in bytes,
 	                         * or in samples where pictures are made: comparable among the events of one stage */
+	unsigned replica;       /* that serves it, where the stage graph has several; else 0; set before it is sent */
 	struct event *next;     /* for its owner's private lists */
 	struct timing *timing;  /* borrowed; NULL if nobody asks */
 };

@@ -14,7 +14,11 @@
 #include "counters.h"
 #include "group/group.h"
 #include "group/idle.h"
+#include "layout/place.h"
+#include "layout/profile.h"
+#include "layout/report.h"
 #include "layout/topology.h"
+#include "layout/weights.h"
 #include "log.h"
 #include "telemetry/stats_json.h"
 #include "text.h"
@@ -55,13 +59,60 @@ unsigned graph_port_count(const struct graph *g)
 	return g->port_count;
 }
 
+unsigned graph_replica_count(const struct graph *g)
+{
+	return g->replica_count;
+}
+
+unsigned graph_replica_take(struct graph *g, uint64_t bytes)
+{
+	/* Acquire: with the release that published it. */
+	const struct schedule *schedule = atomic_load_explicit(&g->schedule, memory_order_acquire);
+
+	return g->replica_count == 1 ? 0 : distribution_take(&g->distribution, g->replica_count, schedule->is_least_loaded, bytes);
+}
+
+void graph_replica_give(struct graph *g, unsigned replica, uint64_t bytes)
+{
+	assert(replica < g->replica_count);
+	if (g->replica_count > 1)
+		distribution_give(&g->distribution, replica, bytes);
+}
+
 /* ---- making --------------------------------------------------------------------------------------- */
+
+/* Zeroed; the room is a multiple of the alignment, since the type is. */
+static void *new_array(size_t count, size_t size)
+{
+	void *array = aligned_alloc(CACHE_LINE, count * size);
+
+	if (array)
+		memset(array, 0, count * size);
+	return array;
+}
+
+/* Any event may be in any replica: each queue holds all. */
+static int queues_new(struct stage *s, size_t queue_capacity, size_t inbox_capacity)
+{
+	bool is_partitioned = s->kind == STAGE_PARTITIONED;
+	int err = 0;
+
+	s->queue_count = is_partitioned ? CONF_THREADS_MAX : s->group->id == GRAPH_GROUP_MAIN ? s->graph->replica_count : 1;
+	s->queue = new_array(s->queue_count, sizeof *s->queue);
+	s->gate = new_array(s->queue_count, sizeof *s->gate);
+	if (!s->queue || !s->gate)
+		return -ENOMEM;
+	for (unsigned i = 0; i < s->queue_count && is_partitioned; i++)
+		s->queue[i].capacity = inbox_capacity; /* made with its worker */
+	for (unsigned i = 0; i < s->queue_count && !is_partitioned && !err; i++)
+		err = stage_queue_init(&s->queue[i], queue_capacity);
+	return err;
+}
 
 static int stage_setup(struct graph *g, unsigned index, const struct conf *conf, size_t queue_capacity, size_t inbox_capacity)
 {
 	const struct graph_row *row = &graph_rows[index];
 	struct stage *s = &g->stage[index];
-	int err = 0;
 
 	s->class = row->class;
 	s->graph = g;
@@ -76,21 +127,10 @@ static int stage_setup(struct graph *g, unsigned index, const struct conf *conf,
 		assert(to >= 0);
 		s->targets |= UINT32_C(1) << to;
 	}
-	bool is_partitioned = s->kind == STAGE_PARTITIONED;
-
-	s->queue_count = is_partitioned ? CONF_THREADS_MAX : 1;
-	s->queue = aligned_alloc(CACHE_LINE, s->queue_count * sizeof *s->queue);
-	if (!s->queue)
-		return -ENOMEM;
-	memset(s->queue, 0, s->queue_count * sizeof *s->queue);
-	for (unsigned i = 0; i < s->queue_count && is_partitioned; i++)
-		s->queue[i].capacity = inbox_capacity; /* made with its worker */
-	if (!is_partitioned)
-		err = stage_queue_init(s->queue, queue_capacity);
-	return err;
+	return queues_new(s, queue_capacity, inbox_capacity);
 }
 
-static int group_setup(struct graph *g, enum graph_group id, size_t queue_capacity)
+static int group_setup(struct graph *g, enum graph_group id)
 {
 	static const char *const name[GRAPH_GROUP_COUNT] = { [GRAPH_GROUP_PORT] = "port", [GRAPH_GROUP_MAIN] = "main",
 		                                             [GRAPH_GROUP_DISK] = "disk" };
@@ -100,10 +140,7 @@ static int group_setup(struct graph *g, enum graph_group id, size_t queue_capaci
 	grp->name = name[id];
 	grp->graph = g;
 	grp->workers = aligned_alloc(CACHE_LINE, CONF_THREADS_MAX * sizeof *grp->workers);
-	if (!grp->workers)
-		return -ENOMEM;
-	/* A token for every event of every stage, and as many again after a switch. */
-	return id == GRAPH_GROUP_MAIN ? queue_init(&grp->tokens, 2 * queue_capacity * graph_row_count) : 0;
+	return grp->workers ? 0 : -ENOMEM;
 }
 
 /* ---- schedules ------------------------------------------------------------------------------------ */
@@ -111,11 +148,41 @@ static int group_setup(struct graph *g, enum graph_group id, size_t queue_capaci
 /* Makes what the schedule needs of queues before anybody goes by it. */
 static int prepare_queues(struct graph *g, const struct schedule *schedule)
 {
+	struct queue *tokens = g->group[GRAPH_GROUP_MAIN].tokens;
 	int err = 0;
 
-	for (unsigned i = 0; i < graph_row_count && !err; i++)
-		if (schedule->stage[i].by_size && g->stage[i].kind != STAGE_PARTITIONED)
-			err = stage_queue_make_classes(g->stage[i].queue);
+	for (unsigned i = 0; i < graph_row_count; i++) {
+		struct stage *s = &g->stage[i];
+
+		for (unsigned k = 0; k < s->queue_count && !err && schedule->stage[i].by_size && s->kind != STAGE_PARTITIONED; k++)
+			err = stage_queue_make_classes(&s->queue[k]);
+	}
+	/* A token for every event of every stage, and as many again after a switch. */
+	for (unsigned i = 0; i < schedule->share_count && !err && schedule->policy->mechanism == POLICY_CENTRAL; i++)
+		if (!tokens[i].cells)
+			err = queue_init(&tokens[i], 2 * g->queue_capacity * graph_row_count);
+	return err;
+}
+
+/* Workers that are bound get cores near those of their share. A quota grants CPU time and no cores: there may be others like us on
+ * the machine, and we would all be bound to the first of its cores. */
+static int place_workers(const struct graph *g, struct schedule *schedule)
+{
+	unsigned count[CONF_THREADS_MAX];
+	struct place place;
+
+	if (topology_cpu_quota(g->topology) < topology_core_count(g->topology))
+		schedule->is_bound = false;
+	if (!schedule->is_bound)
+		return 0;
+	for (unsigned i = 0; i < schedule->share_count; i++)
+		count[i] = (unsigned)__builtin_popcountll(schedule->share_workers[i]);
+	int err = place_shares(&place, g->topology, count, schedule->share_count);
+
+	for (unsigned i = 0; i < schedule->worker_count && !err; i++) {
+		assert(place.worker[i].share == schedule->share[i]);
+		schedule->core[i] = place.worker[i].core;
+	}
 	return err;
 }
 
@@ -143,17 +210,37 @@ static int add_workers(struct group *grp, unsigned count)
 	return err;
 }
 
+/* What parts are to be made by: what was measured, if they are cut anew by that anyhow, else the profile. NULL: nothing is known. */
+static const struct partition_weights *weights_for(struct graph *g, const struct conf *conf, struct partition_weights *measured)
+{
+	if (conf->layout.mode == CONF_LAYOUT_PARTITION && conf->layout.online == CONF_YES &&
+	    atomic_load_explicit(&g->schedule, memory_order_relaxed)) {
+		weights_collect(measured, g);
+		if (repartition_knows_enough(measured))
+			return measured;
+	}
+	return g->has_profile ? &g->weights : NULL;
+}
+
 /* Makes the schedule of a configuration. After the first, the number of ports that stay open is given. */
 static int schedule_new(struct graph *g, const struct conf *conf, struct schedule **out)
 {
 	struct schedule *schedule = malloc(sizeof *schedule);
+	struct partition_weights measured;
+	char data[256];
+	struct text error;
 	int err;
 
 	if (!schedule)
 		return -ENOMEM;
-	err = schedule_build(schedule, conf, topology_cpu_quota(g->topology), NULL);
+	text_init(&error, data, sizeof data);
+	err = schedule_build(schedule, conf, topology_cpu_quota(g->topology), weights_for(g, conf, &measured), &error);
+	if (err) /* of valid configurations only what a reload makes of two: what is live of one, and the rest of the other */
+		log_error("%s", data);
 	if (!err && g->port_count && !schedule->is_one_connection_each)
 		schedule->port_count = g->port_count;
+	if (!err)
+		err = place_workers(g, schedule);
 	if (!err)
 		err = prepare_queues(g, schedule);
 	if (err) {
@@ -165,6 +252,23 @@ static int schedule_new(struct graph *g, const struct conf *conf, struct schedul
 	return 0;
 }
 
+/* What the stages weigh, if the layout wants to know and there is a profile. */
+static int take_profile(struct graph *g, const struct conf *conf)
+{
+	struct text errors;
+
+	g->has_profile = conf->layout.mode == CONF_LAYOUT_PARTITION && conf->layout.profile[0];
+	if (!g->has_profile)
+		return 0;
+	text_init_growable(&errors, 64 << 10);
+	int err = profile_read(&g->weights, conf->layout.profile, &errors);
+
+	if (err)
+		log_error("layout.profile: %s", errors.data);
+	text_fini(&errors);
+	return err;
+}
+
 int graph_new(struct graph **out, const struct conf *conf, void *app, size_t queue_capacity, size_t inbox_capacity)
 {
 	struct graph *g = aligned_alloc(CACHE_LINE, (sizeof *g + CACHE_LINE - 1) / CACHE_LINE * CACHE_LINE);
@@ -174,11 +278,15 @@ int graph_new(struct graph **out, const struct conf *conf, void *app, size_t que
 		return -ENOMEM;
 	memset(g, 0, sizeof *g);
 	g->app = app;
+	g->queue_capacity = queue_capacity;
+	g->replica_count = conf->layout.mode == CONF_LAYOUT_REPLICATE ? (unsigned)conf->layout.replicas : 1;
 	pthread_mutex_init(&g->lock, NULL);
 	pthread_cond_init(&g->changed, NULL);
 	err = topology_new(&g->topology);
+	if (!err)
+		err = take_profile(g, conf);
 	for (unsigned i = 1; i < GRAPH_GROUP_COUNT && !err; i++)
-		err = group_setup(g, (enum graph_group)i, queue_capacity);
+		err = group_setup(g, (enum graph_group)i);
 	for (unsigned i = 0; i < graph_row_count && !err; i++)
 		err = stage_setup(g, i, conf, queue_capacity, inbox_capacity);
 	struct schedule *schedule = NULL;
@@ -196,12 +304,6 @@ int graph_new(struct graph **out, const struct conf *conf, void *app, size_t que
 	return 0;
 }
 
-static void drop_tokens(struct group *grp)
-{
-	while (central_take(grp))
-		continue;
-}
-
 /* The pointer is to const for everybody else. */
 static void free_schedule(const struct schedule *schedule)
 {
@@ -213,24 +315,25 @@ static void queues_free(struct stage *s)
 	for (unsigned i = 0; s->queue && i < s->queue_count; i++)
 		stage_queue_fini(&s->queue[i]);
 	free(s->queue);
+	free(s->gate);
 }
 
 void graph_free(struct graph *g)
 {
 	if (!g)
 		return;
-	for (unsigned i = 0; i < graph_row_count; i++)
-		queues_free(&g->stage[i]);
 	for (unsigned i = 1; i < GRAPH_GROUP_COUNT; i++) {
 		unsigned count = group_worker_count(&g->group[i]);
 
 		for (unsigned k = 0; k < count; k++)
 			close(g->group[i].workers[k].wake_fd);
-		if (g->group[i].tokens.cells)
-			drop_tokens(&g->group[i]);
-		queue_fini(&g->group[i].tokens);
+		central_drop(&g->group[i]);
+		for (unsigned k = 0; k < COUNT_OF(g->group[i].tokens); k++)
+			queue_fini(&g->group[i].tokens[k]);
 		free(g->group[i].workers);
 	}
+	for (unsigned i = 0; i < graph_row_count; i++)
+		queues_free(&g->stage[i]);
 	free_schedule(atomic_load_explicit(&g->schedule, memory_order_relaxed));
 	free_schedule(g->retired);
 	topology_free(g->topology);
@@ -303,21 +406,25 @@ static void wait_for_adoption(const struct graph *g)
  * one: all look once more. */
 static void retire(struct graph *g)
 {
+	central_renew(&g->group[GRAPH_GROUP_MAIN], atomic_load_explicit(&g->schedule, memory_order_relaxed));
 	wake_everybody(g);
 	free_schedule(g->retired);
 	g->retired = NULL;
 }
 
-/* What was queued before tokens were given out has none. */
-static void give_tokens(struct graph *g)
+/* Begins anew whatever changes schedules by itself. */
+static void start_controls(struct graph *g)
 {
-	for (unsigned i = 0; i < graph_row_count; i++) {
-		struct stage *s = &g->stage[i];
-		size_t waiting = s->group->id == GRAPH_GROUP_MAIN ? stage_queue_length(s->queue) : 0;
+	const struct schedule *schedule = atomic_load_explicit(&g->schedule, memory_order_relaxed);
+	struct partition_weights seen;
 
-		while (waiting--)
-			central_give(s);
-	}
+	control_start(&g->control, g, schedule, clock_ns());
+	weights_collect(&seen, g);
+	if (schedule->is_online)
+		repartition_start(&g->repartition, schedule->online_interval_ns, schedule->online_imbalance, &seen, clock_ns());
+	else
+		repartition_stop(&g->repartition);
+	report_log(schedule);
 }
 
 int graph_switch(struct graph *g, const struct conf *conf)
@@ -332,18 +439,14 @@ int graph_switch(struct graph *g, const struct conf *conf)
 		free(schedule);
 		return err;
 	}
-	if (g->retired) { /* the controllers have changed something just now */
+	if (g->retired) { /* a controller has changed something just now */
 		wait_for_adoption(g);
 		retire(g);
 	}
 	publish(g, schedule);
 	wait_for_adoption(g);
-	if (schedule->policy->mechanism == POLICY_CENTRAL)
-		give_tokens(g);
-	else
-		drop_tokens(&g->group[GRAPH_GROUP_MAIN]);
 	retire(g);
-	control_start(&g->control, g, schedule, clock_ns());
+	start_controls(g);
 	return 0;
 }
 
@@ -367,25 +470,56 @@ static int control(struct graph *g, uint64_t now_ns)
 	return err;
 }
 
+/* Goes by other parts if those that there are have lost their balance. */
+static int repartition(struct graph *g, uint64_t now_ns)
+{
+	const struct schedule *old = atomic_load_explicit(&g->schedule, memory_order_relaxed);
+	struct partition_weights done;
+	struct partition p = old->partition;
+	struct schedule *schedule;
+
+	weights_collect(&done, g);
+	if (!repartition_look(&g->repartition, &p, &done, old->worker_count, now_ns))
+		return 0;
+	schedule = malloc(sizeof *schedule);
+	if (!schedule)
+		return -ENOMEM;
+	*schedule = *old;
+	schedule_repartition(schedule, &p);
+	int err = place_workers(g, schedule);
+
+	if (err) {
+		free(schedule);
+		return err;
+	}
+	publish(g, schedule);
+	report_log(schedule);
+	return 0;
+}
+
 int graph_tick(struct graph *g)
 {
-	if (!control_is_on(&g->control))
+	bool is_controlled = control_is_on(&g->control);
+
+	if (!is_controlled && !repartition_is_on(&g->repartition))
 		return -1;
 	if (g->retired) {
 		if (!is_adopted(g))
 			return ADOPTION_TICK_MS;
 		retire(g);
 	}
-	uint64_t now_ns = clock_ns(), due_ns = control_due_ns(&g->control);
+	uint64_t now_ns = clock_ns(), due_ns = is_controlled ? control_due_ns(&g->control) : g->repartition.due_ns;
 
 	if (now_ns < due_ns)
 		return (int)((due_ns - now_ns) / NS_PER_MS) + 1;
-	int err = control(g, now_ns);
+	int err = is_controlled ? control(g, now_ns) : repartition(g, now_ns);
 
 	if (!err)
 		return ADOPTION_TICK_MS;
-	log_error("the controllers of policy seda stop, and all sizes stay as they are: %s", strerror(-err));
+	log_error("%s: %s", is_controlled ? "the controllers of policy seda stop, and all sizes stay as they are" :
+	                                    "stages are not divided anew any more (layout.online)", strerror(-err));
 	control_stop(&g->control);
+	repartition_stop(&g->repartition);
 	return -1;
 }
 
@@ -418,7 +552,7 @@ int graph_start(struct graph *g)
 	if (err)
 		graph_stop(g);
 	else
-		control_start(&g->control, g, schedule, clock_ns());
+		start_controls(g);
 	return err;
 }
 
@@ -456,6 +590,7 @@ void graph_stats_json(struct graph *g, struct json *j)
 	if (schedule->counters.is_on)
 		stats_counters_json(j, g, &schedule->counters);
 	json_object_end(j);
+	report_json(j, g, schedule);
 	json_array(j, "stages");
 	for (unsigned i = 0; i < graph_row_count; i++)
 		stats_stage_json(j, &g->stage[i], schedule);

@@ -52,15 +52,15 @@ enum graph_group graph_stage_group(unsigned index);
 int graph_new(struct graph **out, const struct conf *conf, void *app, size_t queue_capacity, size_t inbox_capacity);
 
 /*
- * Takes up policy, threads, regimes and disciplines of another configuration while work goes on: every worker adopts them
- * between two visits; returns when all have. What cannot change so (kinds of stages, number of ports) stays as it was.
+ * Takes up policy, threads, regimes, disciplines and parts of another configuration while work goes on: every worker adopts them
+ * between two visits; returns when all have. What cannot change so (kinds of stages, number of ports, layout) stays as it was.
  * 0 or -errno: then nothing has changed. Main thread.
  */
 int graph_switch(struct graph *g, const struct conf *conf);
 
 /*
- * Gives SEDA's controllers their turn, if it is time: they may publish a schedule with other sizes of pools and batches.
- * Returns in how many ms to call again, or -1: not before the next graph_switch. Never waits for workers. Main thread.
+ * Gives SEDA's controllers their turn, if it is time, or in layout partition whoever divides the stages anew (online = yes): they
+ * may publish a schedule with other sizes of pools and batches, or with other parts. Returns in how many ms to call again, or -1: not before the next graph_switch. Never waits for workers. Main thread.
  */
 int graph_tick(struct graph *g);
 
@@ -85,7 +85,13 @@ struct stage *graph_stage(struct graph *g, unsigned index);
 /* Instances of the source that the graph is made with. Under an inline policy there may come to be more. */
 unsigned graph_port_count(const struct graph *g);
 
-/* Appends the members "scheduler" and "stages" of /stats to an open JSON object. Any thread. */
+/* Layout replicate: how many, else 1; the replica that a request with so many bytes of images goes to, for event.replica; the
+ * bytes are given back as the images end. Any thread. */
+unsigned graph_replica_count(const struct graph *g);
+unsigned graph_replica_take(struct graph *g, uint64_t bytes);
+void graph_replica_give(struct graph *g, unsigned replica, uint64_t bytes);
+
+/* Appends the members "scheduler", "layout" and "stages" of /stats to an open JSON object. Any thread. */
 void graph_stats_json(struct graph *g, struct json *j);
 
 /* Appends the families of workers and stages for /metrics. Any thread. */

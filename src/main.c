@@ -5,6 +5,7 @@
  * asked, 1 failed, 2 wrong usage, 78 wrong configuration (EX_CONFIG of sysexits.h).
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
@@ -13,6 +14,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
+#include <sys/stat.h>
 #include <sysexits.h>
 #include <unistd.h>
 
@@ -26,6 +28,10 @@
 #include "ctl.h"
 #include "ctl_socket.h"
 #include "graph.h"
+#include "layout/overview.h"
+#include "layout/partition.h"
+#include "layout/profile.h"
+#include "layout/weights.h"
 #include "log.h"
 #include "mem/pool.h"
 #include "notify.h"
@@ -67,7 +73,27 @@ static int configure(const struct options *o, struct conf *conf, struct plan *pl
 	return err;
 }
 
-/* The same at a reload: what the plan would be is of no use, for variants do not change while the daemon runs. */
+/* The profile is read at the start only, when the sandbox still lets us. 0 or -errno, every problem a line on standard error. */
+static int check_profile(const struct options *o, const struct conf *conf)
+{
+	struct partition_weights ignored;
+	struct text errors;
+	int err = 0;
+
+	text_init_growable(&errors, 64 << 10);
+	if (conf->layout.mode == CONF_LAYOUT_PARTITION && conf->layout.profile[0])
+		err = profile_read(&ignored, conf->layout.profile, &errors);
+	if (err) {
+		char where[CONF_TEXT_MAX * 2];
+
+		conf_where(o->config_path, o->overrides, o->override_count, "layout", "profile", where, sizeof where);
+		fprintf(stderr, "%s: %s", where, errors.data);
+	}
+	text_fini(&errors);
+	return err;
+}
+
+/* As configure(), at a reload: what the plan would be is of no use, for variants do not change while the daemon runs. */
 static int configure_again(const struct options *o, struct conf *conf, struct text *errors)
 {
 	struct plan ignored;
@@ -83,6 +109,7 @@ struct ear {
 	struct ctl_socket ctl;
 	struct reload reload;
 	struct server *server;
+	int profile_fd;    /* of --profile, else -1 */
 	uint64_t tick_ns;  /* when the service manager is to hear from us again */
 	char status[256];  /* what it heard last */
 };
@@ -233,6 +260,42 @@ static void close_administration(struct server *s, struct ear *ear)
 		wait_or_die(ear, 1);
 }
 
+/* ---- profile -------------------------------------------------------------------------------------- */
+
+/* Opened while we still may, with the rights of whoever starts us. -1: there is none, the reason logged. */
+static int profile_open(const char *path)
+{
+	int fd = open(path, O_WRONLY | O_CREAT | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0644), err = fd < 0 ? errno : 0;
+	struct stat st;
+
+	if (!err && fstat(fd, &st))
+		err = errno;
+	if (!err && S_ISREG(st.st_mode))
+		return fd;
+	log_error("--profile %s: %s", path, err ? strerror(err) : "expected a regular file");
+	if (fd >= 0)
+		close(fd);
+	return -1;
+}
+
+/* True if there was nothing to do, or it was done. */
+static bool profile_finish(const struct server *s, const struct ear *ear)
+{
+	const char *path = ear->reload.options->profile;
+	struct partition_weights weights;
+
+	if (!path)
+		return true;
+	weights_collect(&weights, s->graph);
+	int err = profile_write(&weights, ear->profile_fd);
+
+	if (err)
+		log_error("--profile %s: %s", path, strerror(-err));
+	else
+		log_notice("profile written to %s", path);
+	return !err;
+}
+
 /* ---- the program ---------------------------------------------------------------------------------- */
 
 /* Every connection is a descriptor: asks for as many as the limits need. Threads may come to want counters besides, but can
@@ -273,6 +336,7 @@ static int serve(struct server *s, struct ear *ear)
 	if (!drain(s, ear, signal_number)) {
 		log_error("drain_timeout is over: %" PRIu64 " images and %" PRIu64 " connections are given up",
 		          atomic_load(&s->images_in_flight), atomic_load(&s->connections));
+		profile_finish(s, ear);
 		ctl_socket_close(&ear->ctl);
 		log_flush();
 		_exit(EXIT_FAILURE);
@@ -280,7 +344,7 @@ static int serve(struct server *s, struct ear *ear)
 	close_administration(s, ear);
 	graph_stop(s->graph);
 	log_notice("ended, %" PRIu64 " images stored", atomic_load(&s->images_stored));
-	return EXIT_SUCCESS;
+	return profile_finish(s, ear) ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
 /* Makes everything, serves, and takes it apart again. The exit status. */
@@ -291,6 +355,9 @@ static int run_daemon(const struct options *o, const struct conf *conf, const st
 	int status = EXIT_FAILURE;
 
 	reload_log(o, conf);
+	ear.profile_fd = o->profile ? profile_open(o->profile) : -1;
+	if (o->profile && ear.profile_fd < 0)
+		return EXIT_FAILURE;
 	if (sandbox_become_user(conf))
 		return EX_CONFIG;
 	if (log_access_open(conf->log.access_file))
@@ -316,6 +383,21 @@ static int run_daemon(const struct options *o, const struct conf *conf, const st
 	close(ear.signal_fd);
 	notify_close();
 	return status;
+}
+
+/* What --topology prints. The exit status. */
+static int show_layout(const struct conf *conf)
+{
+	struct text text;
+
+	log_set_level(LOG_LEVEL_WARNING); /* it says all that a notice would */
+	text_init_growable(&text, 1 << 20);
+	int err = overview_print(conf, &text);
+
+	if (!err)
+		fputs(text.data, stdout);
+	text_fini(&text);
+	return err ? EXIT_FAILURE : options_finish_output();
 }
 
 /* What -T prints. The exit status. */
@@ -369,8 +451,10 @@ static int run(const struct options *o)
 		err = tokens_check_file(conf.access.tokens_file, &errors);
 	fputs(errors.data, stderr);
 	text_fini(&errors);
-	if (err)
+	if (err || (!o->command && check_profile(o, &conf)))
 		return EX_CONFIG;
+	if (o->topology)
+		return show_layout(&conf);
 	if (o->dump)
 		return dump(&conf);
 	if (o->check_only) {

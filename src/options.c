@@ -22,16 +22,19 @@
 
 const char *const darkroom_version = DARKROOM_VERSION;
 
+enum { OPTION_TOPOLOGY = 256, OPTION_PROFILE }; /* without a letter */
+
 static const struct option long_options[] = {
 	{ "config", required_argument, NULL, 'c' }, { "check", no_argument, NULL, 't' },
 	{ "dump", no_argument, NULL, 'T' },         { "override", required_argument, NULL, 'o' },
 	{ "quiet", no_argument, NULL, 'q' },        { "verbose", no_argument, NULL, 'v' },
 	{ "keys", no_argument, NULL, 'K' },         { "help", no_argument, NULL, 'h' },
+	{ "topology", no_argument, NULL, OPTION_TOPOLOGY }, { "profile", required_argument, NULL, OPTION_PROFILE },
 	{ "version", no_argument, NULL, 'V' },      { NULL, 0, NULL, 0 }
 };
 
 static const char help_text[] =
-	"usage: darkroomd [-t | -T] [-q] [-c FILE] [-o SECTION.KEY=VALUE]...\n"
+	"usage: darkroomd [-t | -T | --topology] [-q] [-c FILE] [-o SECTION.KEY=VALUE]... [--profile FILE]\n"
 	"       darkroomd [-c FILE] [-o SECTION.KEY=VALUE]... ctl COMMAND\n"
 	"       darkroomd token NAME [upload] [delete]\n"
 	"       darkroomd --keys | --help | --version [-v]\n"
@@ -44,6 +47,8 @@ static const char help_text[] =
 	"                          set a key, whatever the file says; may be given several times\n"
 	"  -t, --check             check the configuration, say what is wrong with it, and end\n"
 	"  -T, --dump              the same, and print all that is in force, as an INI file\n"
+	"      --topology          print the machine's cores and caches, and where the configuration puts its threads\n"
+	"      --profile FILE      at the end, write what each stage took and sent to FILE, for layout.profile\n"
 	"  -q, --quiet             nothing but warnings and errors\n"
 	"  -K, --keys              print every configuration key with its default and meaning, as an INI file\n"
 	"  -h, --help              print this\n"
@@ -104,6 +109,12 @@ static int take_option(struct options *o, int option)
 		return -1;
 	case 'T':
 		o->check_only = o->dump = true;
+		return -1;
+	case OPTION_TOPOLOGY:
+		o->topology = true;
+		return -1;
+	case OPTION_PROFILE:
+		o->profile = optarg;
 		return -1;
 	case 'v':
 		o->verbose = true;

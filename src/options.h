@@ -20,6 +20,8 @@ struct options {
 	bool verbose;     /* -v: with -V, of what the program is made, too */
 	bool check_only; /* -t: check the configuration and end */
 	bool dump;       /* -T: the same, and print what it comes to */
+	bool topology;   /* --topology: print machine and layout, and end */
+	const char *profile; /* --profile: where to write what stages weighed, at the end; NULL: nowhere */
 	bool quiet;      /* -q: -t says nothing if all is well; else only warnings and errors are logged */
 };
 

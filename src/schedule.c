@@ -101,6 +101,7 @@ static int assign_pools(struct schedule *s, const struct conf *conf, uint32_t ma
 			s->visit_set[s->worker_count++] = UINT32_C(1) << i;
 		}
 	}
+	s->share_count = 1;
 	/* What was queued for a stage before it became pass-through is left to the first thread. */
 	if (s->worker_count == 0)
 		s->worker_count = 1;
@@ -115,13 +116,122 @@ static unsigned threads_or(uint64_t configured, unsigned automatic)
 	return threads < CONF_THREADS_MAX ? threads : CONF_THREADS_MAX;
 }
 
-static void assign_cores(struct schedule *s, const struct conf *conf, uint32_t main_stages, unsigned cores)
-{
-	bool is_inline = s->policy->mechanism == POLICY_INLINE; /* then the threads configured are the connections' */
+/* ---- layouts -------------------------------------------------------------------------------------- */
 
-	s->worker_count = threads_or(is_inline ? CONF_AUTO : conf->scheduler.threads, cores);
-	for (unsigned i = 0; i < s->worker_count; i++)
-		s->visit_set[i] = main_stages;
+/* Pools and threads that belong to connections have no shares. */
+static int check_layout(const struct schedule *s, const struct conf *conf, struct text *error)
+{
+	const char *layout = conf->layout.mode == CONF_LAYOUT_REPLICATE ? "replicate" : "partition";
+	bool is_pool = s->policy->mechanism == POLICY_POOL;
+
+	if (conf->layout.mode == CONF_LAYOUT_SHARED || (!is_pool && s->policy->mechanism != POLICY_INLINE))
+		return 0;
+	if (error)
+		text_printf(error, "layout.mode = %s deals one thread per core to shares, and policy %s has %s: expected layout.mode = shared, "
+		                   "or another policy", layout, s->policy->name,
+		            is_pool ? "a pool of threads for each stage" : "threads that take a connection through all stages");
+	return -EINVAL;
+}
+
+/* How many threads the layout needs at least. */
+static unsigned shares_wanted(const struct conf *conf)
+{
+	switch (conf->layout.mode) {
+	case CONF_LAYOUT_REPLICATE:
+		return (unsigned)conf->layout.replicas;
+	case CONF_LAYOUT_PARTITION:
+		return (unsigned)conf->layout.parts;
+	default:
+		return 1;
+	}
+}
+
+static void give_worker(struct schedule *s, unsigned worker, unsigned share, uint32_t stages)
+{
+	s->share[worker] = share;
+	s->share_workers[share] |= UINT64_C(1) << worker;
+	s->visit_set[worker] = stages;
+}
+
+/* Shares that differ by one worker at most, and visit all. */
+static void deal_evenly(struct schedule *s, uint32_t main_stages)
+{
+	unsigned at = 0;
+
+	for (unsigned share = 0; share < s->share_count; share++) {
+		unsigned count = s->worker_count / s->share_count + (share < s->worker_count % s->share_count);
+
+		for (unsigned end = at + count; at < end; at++)
+			give_worker(s, at, share, main_stages);
+	}
+}
+
+/* Each part's workers visit its stages, and those that are in no part, since mostly they are called directly. */
+static void deal_parts(struct schedule *s, uint32_t main_stages)
+{
+	const struct partition *p = &s->partition;
+	unsigned at = 0;
+
+	for (unsigned share = 0; share < s->share_count; share++) {
+		uint32_t stages = 0;
+
+		for (unsigned i = 0; i < graph_row_count; i++)
+			if (main_stages >> i & 1 && (p->part[i] == share || p->part[i] == PARTITION_NONE))
+				stages |= UINT32_C(1) << i;
+		for (unsigned end = at + p->cores[share]; at < end; at++)
+			give_worker(s, at, share, stages);
+	}
+}
+
+/* Of which nothing is known but that there are these stages. */
+static void weigh_alike(struct partition_weights *w)
+{
+	for (unsigned i = 0; i < graph_row_count; i++) {
+		w->stage_ns[i] = 1;
+		for (unsigned k = 0; k < COUNT_OF(graph_rows[i].targets) && graph_rows[i].targets[k]; k++)
+			w->edge_events[i][graph_stage_index(graph_rows[i].targets[k])] = 1;
+	}
+}
+
+static int partition_stages(struct schedule *s, uint32_t main_stages, const struct partition_weights *weights, struct text *error)
+{
+	struct partition_weights w = { 0 };
+
+	if (weights)
+		w = *weights;
+	else
+		weigh_alike(&w);
+	w.stage_count = graph_row_count;
+	w.stages = main_stages & ~s->pass_through;
+	return partition_build(&s->partition, &w, s->share_count, s->worker_count, error);
+}
+
+/* Says which workers work together, and what they visit. */
+static int assign_shares(struct schedule *s, const struct conf *conf, uint32_t main_stages, const struct partition_weights *weights,
+                         struct text *error)
+{
+	s->layout = (enum conf_layout)conf->layout.mode;
+	s->share_count = shares_wanted(conf);
+	s->is_helping = s->layout == CONF_LAYOUT_REPLICATE && conf->layout.steal == CONF_YES;
+	s->is_least_loaded = conf->layout.distribution == CONF_DISTRIBUTION_LEAST_LOADED;
+	if (s->share_count > s->worker_count) {
+		if (error)
+			text_printf(error, "%u threads (scheduler.threads) are too few for %u %s: expected one for each at least",
+			            s->worker_count, s->share_count, s->layout == CONF_LAYOUT_REPLICATE ? "replicas" : "parts");
+		return -EINVAL;
+	}
+	if (s->layout != CONF_LAYOUT_PARTITION) {
+		deal_evenly(s, main_stages);
+		return 0;
+	}
+	s->is_online = conf->layout.online == CONF_YES;
+	s->online_interval_ns = conf->layout.online_interval_ms * NS_PER_MS;
+	s->online_imbalance = 1 + (double)conf->layout.online_imbalance / 100;
+	int err = partition_stages(s, main_stages, weights, error);
+
+	if (!err)
+		deal_parts(s, main_stages);
+	return err;
 }
 
 static unsigned threads_of_group(const struct conf *conf, enum graph_group group, unsigned otherwise)
@@ -145,6 +255,17 @@ static void assign_others(struct schedule *s, const struct conf *conf, unsigned 
 	s->is_one_connection_each = s->policy->mechanism == POLICY_INLINE;
 	if (s->is_one_connection_each && s->port_count)
 		s->port_count = threads_or(conf->scheduler.threads, cores);
+}
+
+static int assign_cores(struct schedule *s, const struct conf *conf, uint32_t main_stages, unsigned cores,
+                        const struct partition_weights *weights, struct text *error)
+{
+	bool is_inline = s->policy->mechanism == POLICY_INLINE; /* then the threads configured are the connections' */
+	unsigned shares = shares_wanted(conf);
+
+	/* A machine may have fewer cores than the configuration has shares. */
+	s->worker_count = threads_or(is_inline ? CONF_AUTO : conf->scheduler.threads, cores > shares ? cores : shares);
+	return assign_shares(s, conf, main_stages, weights, error);
 }
 
 /* Threads that take a connection each are ports, and an exclusive source has one port. */
@@ -249,29 +370,51 @@ static void set_may_visit(struct schedule *s)
 	for (unsigned i = 0; i < graph_row_count; i++) {
 		unsigned count = is_disk(i) ? s->disk_count : s->worker_count;
 
+		s->stage[i].may_visit = 0;
 		for (unsigned w = 0; w < count; w++)
 			if (is_disk(i) || s->visit_set[w] >> i & 1)
 				s->stage[i].may_visit |= UINT64_C(1) << w;
 	}
 }
 
-int schedule_build(struct schedule *s, const struct conf *conf, unsigned cores, struct text *error)
+/* Those that have their queues served by the main group, if they have any. */
+static uint32_t stages_of_main(void)
+{
+	uint32_t stages = 0;
+
+	for (unsigned i = 0; i < graph_row_count; i++)
+		if (graph_stage_group(i) == GRAPH_GROUP_MAIN)
+			stages |= UINT32_C(1) << i;
+	return stages;
+}
+
+void schedule_repartition(struct schedule *s, const struct partition *partition)
+{
+	assert(s->layout == CONF_LAYOUT_PARTITION && partition->part_count == s->share_count);
+	s->partition = *partition;
+	memset(s->share_workers, 0, sizeof s->share_workers);
+	deal_parts(s, stages_of_main());
+	set_may_visit(s);
+}
+
+int schedule_build(struct schedule *s, const struct conf *conf, unsigned cores, const struct partition_weights *weights,
+                   struct text *error)
 {
 	unsigned first = first_of_main();
-	uint32_t main_stages = 0;
+	uint32_t main_stages = stages_of_main();
 
 	*s = (struct schedule){ .policy = policy_find(conf->scheduler.policy) };
 	assert(s->policy); /* validated with the configuration */
 	s->policy_index = policy_index(s->policy);
 	int err = check_source(s, conf, error);
 
+	if (!err)
+		err = check_layout(s, conf, error);
 	if (err)
 		return err;
 	for (unsigned i = 0; i < graph_row_count; i++) {
 		if (is_pass_through(s, conf, i))
 			s->pass_through |= UINT32_C(1) << i;
-		if (graph_stage_group(i) == GRAPH_GROUP_MAIN)
-			main_stages |= UINT32_C(1) << i;
 		set_stage(s, conf, i, i == first);
 	}
 	s->spin_ns = conf->scheduler.spin_us * 1000;
@@ -283,7 +426,7 @@ int schedule_build(struct schedule *s, const struct conf *conf, unsigned cores, 
 	if (s->policy->mechanism == POLICY_POOL)
 		err = assign_pools(s, conf, main_stages, error);
 	else
-		assign_cores(s, conf, main_stages, cores);
+		err = assign_cores(s, conf, main_stages, cores, weights, error);
 	assign_others(s, conf, cores);
 	set_may_visit(s);
 	for (unsigned i = 0; i < graph_row_count && s->is_dynamic && !err; i++)

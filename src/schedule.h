@@ -13,6 +13,7 @@
 #include "conf.h"
 #include "counters.h"
 #include "event.h"
+#include "layout/partition.h"
 #include "policy/policy.h"
 
 struct text;
@@ -54,6 +55,19 @@ struct schedule {
 	unsigned worker_count;     /* of the main group that have stages to visit */
 	uint32_t visit_set[CONF_THREADS_MAX]; /* bit i: worker visits stage i */
 	bool is_bound;             /* workers to cores; pools of SEDA float */
+	/* Layouts: shares of the main group's workers that work apart from each other, replicas or parts of the stage graph. In layout
+	 * shared there is one. The workers of share 0 come first, then those of share 1, and so on. */
+	enum conf_layout layout;
+	bool is_helping;           /* replicate: idle workers serve other replicas */
+	bool is_least_loaded;      /* replicate: how requests are distributed; else in turns */
+	unsigned share_count;
+	unsigned share[CONF_THREADS_MAX];         /* of each worker */
+	uint64_t share_workers[CONF_THREADS_MAX]; /* of each share: bit i: worker i */
+	unsigned core[CONF_THREADS_MAX];          /* of each worker, if is_bound; the graph fills it in */
+	struct partition partition;               /* layout partition */
+	bool is_online;                           /* it is cut anew when it loses its balance */
+	uint64_t online_interval_ns;
+	double online_imbalance;                  /* beyond which it does so */
 	bool is_one_connection_each; /* ports: thread-per-connection */
 	unsigned port_count, disk_count;
 	unsigned listener_count;   /* ports of policies other than thread-per-connection: one listener each */
@@ -62,10 +76,21 @@ struct schedule {
 };
 
 /*
- * Fills *s. cores: what the process may use (CPU quota). Returns 0, or -EINVAL with the contradiction in error (NULL: it is not
- * wanted). A pure function.
+ * Fills *s. cores: what the process may use (CPU quota). weights: of the stages, for layout partition; NULL: nothing is known,
+ * and all weigh the same. Returns 0, or -EINVAL with the contradiction in error (NULL: it is not wanted). A pure function.
  */
-int schedule_build(struct schedule *s, const struct conf *conf, unsigned cores, struct text *error);
+int schedule_build(struct schedule *s, const struct conf *conf, unsigned cores, const struct partition_weights *weights,
+                   struct text *error);
+
+/* Layout partition: goes by these parts instead, of which there are as many, with as many cores together. For schedules that are
+ * not published yet. */
+void schedule_repartition(struct schedule *s, const struct partition *partition);
+
+/* The share whose workers visit the stage; of stages that are visited by all, 0. Not for stages with a queue for each replica. */
+static inline unsigned schedule_share_of(const struct schedule *s, unsigned index)
+{
+	return s->layout == CONF_LAYOUT_PARTITION && s->partition.part[index] != PARTITION_NONE ? s->partition.part[index] : 0;
+}
 
 /* Gives the stage's pool so many threads, or as many as there can be, by taking up free workers or letting some go; the
  * number that it has then. For schedules that are not published yet. */

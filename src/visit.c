@@ -55,9 +55,9 @@ static void assert_balance(const struct visit *v)
 	assert(v->sent + v->aside == v->handled + v->resumed);
 }
 
-static void begin(struct visit *v, struct worker *w, struct stage *s, uint64_t now)
+static void begin(struct visit *v, struct worker *w, struct stage *s, unsigned queue, uint64_t now)
 {
-	*v = (struct visit){ .worker = w, .stage = s, .mark_ns = now };
+	*v = (struct visit){ .worker = w, .stage = s, .queue = queue, .mark_ns = now };
 }
 
 /* Closes the books of one call that handled n events (or pieces of a source). */
@@ -74,12 +74,34 @@ static void end(struct visit *v, unsigned n)
 
 /* ---- from stage to stage -------------------------------------------------------------------------- */
 
-/* Onto the worker's own stack, if that is where the stage's events go. */
-static bool push_stack(struct worker *w, struct stage *s, struct event *ev)
+/* An event has been put onto the worker's own stack, from where others may take it. */
+static void wake_for(const struct stage *s, const struct schedule *schedule, unsigned queue, struct worker *w)
 {
+	uint64_t others = ~(UINT64_C(1) << w->index);
+
+	idle_wake(s->group, stage_home(s, schedule, queue) & others, stage_may_visit(s, schedule, queue) & others, w);
+}
+
+/* Index of the queue in front of the stage that the event belongs to. */
+static unsigned queue_for(const struct stage *s, unsigned instance, const struct event *ev)
+{
+	unsigned queue = s->queue_count == 1 ? 0 : s->kind == STAGE_PARTITIONED ? instance : ev->replica;
+
+	assert(queue < s->queue_count);
+	return queue;
+}
+
+/* Onto the worker's own stack, if that is where the stage's events go. Of another replica only what it is helping with. */
+static bool push_stack(const struct visit *v, struct stage *s, struct event *ev)
+{
+	struct worker *w = v->worker;
 	const struct schedule *schedule = worker_schedule(w);
 
 	if (!schedule->stage[s->index].use_stacks || s->group != w->group || !(schedule->visit_set[w->index] >> s->index & 1))
+		return false;
+	unsigned queue = queue_for(s, 0, ev);
+
+	if (stage_is_replicated(s) && queue != w->share && queue != v->queue)
 		return false;
 	event_change(ev, EVENT_HANDLED, EVENT_QUEUED);
 	if (!deque_try_push(&w->stack[s->index], ev)) {
@@ -87,7 +109,7 @@ static bool push_stack(struct worker *w, struct stage *s, struct event *ev)
 		return false;
 	}
 	if (schedule->can_steal)
-		idle_wake(s->group, stage_may_visit(s, schedule, 0) & ~(UINT64_C(1) << w->index), w);
+		wake_for(s, schedule, queue, w);
 	return true;
 }
 
@@ -96,13 +118,14 @@ static void push_queue(struct stage *s, unsigned instance, struct event *ev, enu
 	/* Acquire: with the release that published it. */
 	const struct schedule *schedule = atomic_load_explicit(&s->graph->schedule, memory_order_acquire);
 
+	unsigned queue = queue_for(s, instance, ev);
+
 	event_change(ev, from, EVENT_QUEUED);
-	assert(s->kind != STAGE_PARTITIONED || instance < s->queue_count);
 	/* Admission bounds the events in being to what the queue holds. */
-	stage_queue_push(stage_queue(s, instance), ev, schedule->stage[s->index].by_size);
+	stage_queue_push(&s->queue[queue], ev, schedule->stage[s->index].by_size);
 	if (group_is_central(s->group, schedule))
-		central_give(s);
-	idle_wake(s->group, stage_may_visit(s, schedule, instance), waker);
+		central_give(s, schedule, queue);
+	idle_wake(s->group, stage_home(s, schedule, queue), stage_may_visit(s, schedule, queue), waker);
 }
 
 void stage_push(struct stage *s, unsigned instance, struct event *ev)
@@ -116,10 +139,16 @@ void stage_wake_all(struct stage *s)
 	idle_wake_all(s->group);
 }
 
-static struct stage *target(struct visit *v, unsigned index)
+static struct stage *target(const struct visit *v, unsigned index)
 {
 	debug_assert(v->stage->targets & (UINT32_C(1) << index));
 	return graph_stage(v->stage->graph, index);
+}
+
+static void count_sent(struct visit *v, unsigned index)
+{
+	v->sent++;
+	counter_add(&v->worker->edge[v->stage->index][index], 1);
 }
 
 void visit_send_to(struct visit *v, unsigned index, unsigned instance, struct event *ev)
@@ -127,9 +156,9 @@ void visit_send_to(struct visit *v, unsigned index, unsigned instance, struct ev
 	struct stage *s = target(v, index);
 
 	charge(v, ev->timing);
-	v->sent++;
+	count_sent(v, index);
 	ev->queued_ns = v->mark_ns;
-	if (s->kind == STAGE_PARTITIONED || !push_stack(v->worker, s, ev))
+	if (s->kind == STAGE_PARTITIONED || !push_stack(v, s, ev))
 		push_queue(s, instance, ev, EVENT_HANDLED, v->worker);
 }
 
@@ -145,8 +174,8 @@ void visit_send(struct visit *v, unsigned index, struct event *ev)
 	}
 	charge(v, ev->timing);
 	count_for_stage(v); /* what comes is the inner one's, until its end() */
-	v->sent++;
-	begin(&inner, v->worker, s, v->mark_ns);
+	count_sent(v, index);
+	begin(&inner, v->worker, s, v->queue, v->mark_ns);
 	inner.handled = 1;
 	inner.is_direct = true;
 	counter_add(&counters(&inner)->calls, 1);
@@ -232,15 +261,28 @@ static struct event *pop_stack(struct worker *w, struct stage *s)
 	struct event *ev = NULL;
 
 	if (turn % OLDEST_EVERY == 0)
-		ev = turn / OLDEST_EVERY % 2 ? stage_queue_pop(stage_queue(s, w->index), worker_schedule(w)->age_ns) : deque_steal(stack);
+		ev = turn / OLDEST_EVERY % 2 ? stage_queue_pop(stage_queue(s, w), worker_schedule(w)->age_ns) : deque_steal(stack);
 	return ev ? ev : deque_pop(stack);
 }
 
-static struct event *pop(struct worker *w, struct stage *s)
+static struct event *pop(struct worker *w, struct stage *s, unsigned queue)
 {
-	struct event *ev = rule_of(w, s)->use_stacks ? pop_stack(w, s) : NULL;
+	bool is_own = queue == stage_own_queue(s, w);
+	struct event *ev = is_own && rule_of(w, s)->use_stacks ? pop_stack(w, s) : NULL;
 
-	return ev ? ev : stage_queue_pop(stage_queue(s, w->index), worker_schedule(w)->age_ns);
+	return ev ? ev : stage_queue_pop(&s->queue[queue], worker_schedule(w)->age_ns);
+}
+
+/* Layouts: an event is handled in its replica, or by a worker that helps it out, and in the part that its stage is of. */
+static bool is_in_place(const struct visit *v, const struct event *ev)
+{
+	const struct worker *w = v->worker;
+	const struct schedule *schedule = worker_schedule(w);
+
+	if (w->group->id != GRAPH_GROUP_MAIN)
+		return true;
+	return schedule->visit_set[w->index] >> v->stage->index & 1 &&
+	       (!stage_is_replicated(v->stage) || schedule->is_helping || ev->replica == schedule->share[w->index]);
 }
 
 /* Notes that these events are in the handler's hands, and how long they have waited. */
@@ -253,6 +295,7 @@ static void take(struct visit *v, struct event *const *batch, unsigned n)
 		uint64_t waited = now > ev->queued_ns ? now - ev->queued_ns : 0;
 
 		event_change(ev, EVENT_QUEUED, EVENT_HANDLED);
+		debug_assert(is_in_place(v, ev));
 		histogram_add(&counters(v)->wait, waited, 1);
 		if (ev->timing)
 			atomic_fetch_add_explicit(&ev->timing->wait_ns[v->stage->index], waited, memory_order_relaxed);
@@ -263,18 +306,18 @@ static void take(struct visit *v, struct event *const *batch, unsigned n)
 
 /* One call of the handler with what there is, up to max events, at most the stage's batch; the number handled. What it leaves
  * untouched is put back. */
-static unsigned serve_batch(struct worker *w, struct stage *s, unsigned max, bool *untouched)
+static unsigned serve_batch(struct worker *w, struct stage *s, unsigned queue, unsigned max, bool *untouched)
 {
 	struct event *batch[VISIT_BATCH_MAX];
 	struct visit v;
 	unsigned n = 0;
 
 	assert(max <= s->class->batch_max);
-	while (n < max && (batch[n] = pop(w, s)))
+	while (n < max && (batch[n] = pop(w, s, queue)))
 		n++;
 	if (n == 0)
 		return 0;
-	begin(&v, w, s, 0);
+	begin(&v, w, s, queue, 0);
 	take(&v, batch, n);
 	v.handled = s->class->handle(&v, batch, n);
 	assert(v.handled <= n);
@@ -287,7 +330,7 @@ static unsigned serve_batch(struct worker *w, struct stage *s, unsigned max, boo
 
 static size_t waiting(const struct worker *w, const struct stage *s)
 {
-	return stage_queue_length(stage_queue(s, w->index)) + deque_length(&w->stack[s->index]);
+	return stage_queue_length(stage_queue(s, w)) + deque_length(&w->stack[s->index]);
 }
 
 /* Another stage of the visit set whose threshold is exceeded, or NULL. */
@@ -353,7 +396,7 @@ static size_t serve(struct worker *w, struct stage *s)
 	bool untouched = false;
 
 	while (total < max && !untouched) {
-		unsigned n = serve_batch(w, s, max - total < step ? (unsigned)(max - total) : step, &untouched);
+		unsigned n = serve_batch(w, s, stage_own_queue(s, w), max - total < step ? (unsigned)(max - total) : step, &untouched);
 
 		if (n == 0)
 			break;
@@ -373,32 +416,42 @@ static size_t serve(struct worker *w, struct stage *s)
 
 static bool is_empty(const struct worker *w, const struct stage *s)
 {
-	return deque_is_empty(&w->stack[s->index]) && stage_queue_is_empty(stage_queue(s, w->index));
+	return deque_is_empty(&w->stack[s->index]) && stage_queue_is_empty(stage_queue(s, w));
+}
+
+static bool is_taken(const struct stage *s, unsigned queue)
+{
+	return atomic_load_explicit(&s->gate[queue].is_taken, memory_order_relaxed);
 }
 
 bool stage_offers_work(const struct stage *s, const struct worker *w)
 {
-	return !is_empty(w, s) && !atomic_load_explicit(&s->is_taken, memory_order_relaxed);
+	return !is_empty(w, s) && !is_taken(s, stage_own_queue(s, w));
 }
 
-/* If the stage is taken, goes on; nobody waits. is_once: one event, else as the regime says. */
-static size_t serve_exclusive(struct worker *w, struct stage *s, bool is_once)
+bool stage_offers_help(const struct stage *s, unsigned queue)
+{
+	return !stage_queue_is_empty(&s->queue[queue]) && !is_taken(s, queue);
+}
+
+/* If the stage is taken, goes on; nobody waits. is_once: one event, else as the regime says of our own queue. */
+static size_t serve_exclusive(struct worker *w, struct stage *s, unsigned queue, bool is_once)
 {
 	bool untouched;
 
 	/* Acquire: with the release below, so that visits follow each other. Release: if it is taken, with the acquire below. */
-	if (atomic_exchange_explicit(&s->is_taken, true, memory_order_acq_rel))
+	if (atomic_exchange_explicit(&s->gate[queue].is_taken, true, memory_order_acq_rel))
 		return 0;
-	size_t total = is_once ? serve_batch(w, s, 1, &untouched) : serve(w, s);
+	size_t total = is_once ? serve_batch(w, s, queue, 1, &untouched) : serve(w, s);
 
 	/* Others may have come, found it taken and gone on. We take over from the last of them, so
 	 * that below we see every event that they knew of. */
-	atomic_exchange_explicit(&s->is_taken, false, memory_order_acq_rel);
+	atomic_exchange_explicit(&s->gate[queue].is_taken, false, memory_order_acq_rel);
 	/* Others may only have looked, and gone to sleep (idle_note): the fence orders our letting go before our look at the
 	 * queue, against their S5 before their look at is_taken. */
 	atomic_thread_fence(memory_order_seq_cst);
-	if (!stage_queue_is_empty(stage_queue(s, w->index)))
-		idle_wake(s->group, stage_may_visit(s, worker_schedule(w), w->index), w);
+	if (!stage_queue_is_empty(&s->queue[queue]))
+		idle_wake(s->group, stage_home(s, worker_schedule(w), queue), stage_may_visit(s, worker_schedule(w), queue), w);
 	return total;
 }
 
@@ -416,7 +469,7 @@ bool visit_stage(struct worker *w, struct stage *s)
 	size_t total = 0;
 
 	if (!is_empty(w, s))
-		total = s->kind == STAGE_EXCLUSIVE && !s->class->poll ? serve_exclusive(w, s, false) : serve(w, s);
+		total = s->kind == STAGE_EXCLUSIVE && !s->class->poll ? serve_exclusive(w, s, stage_own_queue(s, w), false) : serve(w, s);
 	if (s->kind == STAGE_EXCLUSIVE && total && (other = interrupter(w, s)))
 		interrupt(w, other);
 	/* A worker with nothing but its source looks outside when it goes idle: one system call, not two. */
@@ -426,10 +479,10 @@ bool visit_stage(struct worker *w, struct stage *s)
 	return total > 0;
 }
 
-bool visit_once(struct worker *w, struct stage *s)
+bool visit_once(struct worker *w, struct stage *s, unsigned queue)
 {
 	bool untouched;
-	size_t total = s->kind == STAGE_EXCLUSIVE ? serve_exclusive(w, s, true) : serve_batch(w, s, 1, &untouched);
+	size_t total = s->kind == STAGE_EXCLUSIVE ? serve_exclusive(w, s, queue, true) : serve_batch(w, s, queue, 1, &untouched);
 
 	count_visit(w, s, total > 0);
 	return total > 0;
@@ -444,6 +497,8 @@ static struct event *steal(struct worker *w, struct stage **from)
 	for (unsigned k = 1; k < count; k++) {
 		struct worker *victim = &g->workers[(w->index + k) % count];
 
+		if (!worker_may_steal(w, victim))
+			continue;
 		for (unsigned i = w->visit_set_count; i-- > 0;) {
 			struct event *ev = deque_steal(&victim->stack[w->visit_set[i]->index]);
 
@@ -463,7 +518,15 @@ bool visit_stolen(struct worker *w)
 
 	if (!ev)
 		return false;
-	begin(&v, w, s, 0);
+	unsigned queue = queue_for(s, 0, ev);
+
+	/* Of another replica, that its holder was with by the schedule before. */
+	if (stage_is_replicated(s) && queue != w->share && !worker_schedule(w)->is_helping) {
+		event_change(ev, EVENT_QUEUED, EVENT_HANDLED);
+		push_queue(s, 0, ev, EVENT_HANDLED, w);
+		return true;
+	}
+	begin(&v, w, s, queue, 0);
 	take(&v, &ev, 1);
 	v.handled = s->class->handle(&v, &ev, 1);
 	assert(v.handled == 1);
@@ -471,6 +534,25 @@ bool visit_stolen(struct worker *w)
 	count_visit(w, s, true);
 	counter_add(&w->counters.stolen, 1);
 	return true;
+}
+
+bool visit_other_replica(struct worker *w)
+{
+	const struct schedule *schedule = worker_schedule(w);
+
+	for (unsigned k = 1; k < schedule->share_count && schedule->is_helping && w->group->id == GRAPH_GROUP_MAIN; k++) {
+		unsigned queue = (w->share + k) % schedule->share_count;
+
+		for (unsigned i = w->visit_set_count; i-- > 0;) {
+			struct stage *s = w->visit_set[i];
+
+			if (stage_offers_help(s, queue) && visit_once(w, s, queue)) {
+				counter_add(&w->counters.helped, 1);
+				return true;
+			}
+		}
+	}
+	return false;
 }
 
 void visit_flush_stacks(struct worker *w)
@@ -493,7 +575,7 @@ unsigned visit_source(struct worker *w, bool may_block)
 {
 	struct visit v;
 
-	begin(&v, w, w->group->source, 0);
+	begin(&v, w, w->group->source, 0, 0);
 	unsigned served = v.stage->class->poll(&v, may_block);
 	assert_balance(&v);
 	return served;

@@ -163,6 +163,23 @@ static bool admit(struct upload *u, unsigned n, struct problem *problem)
 	return false;
 }
 
+/* All images of a request go to the same replica: they share its body. */
+static void assign_replica(struct upload *u)
+{
+	uint64_t bytes = 0;
+
+	for (unsigned i = 0; i < u->image_count; i++)
+		bytes += u->image[i]->source_size;
+	unsigned replica = graph_replica_take(u->server->graph, bytes);
+	for (unsigned i = 0; i < u->image_count; i++) {
+		struct image *image = u->image[i];
+
+		image->event.replica = replica;
+		for (unsigned k = 0; k < u->server->plan.step_count; k++)
+			image->step[k].event.replica = replica;
+	}
+}
+
 int upload_start(struct visit *v, struct upload *u, struct event *waiter, unsigned waiter_instance, struct problem *problem)
 {
 	unsigned n = u->image_count;
@@ -170,6 +187,7 @@ int upload_start(struct visit *v, struct upload *u, struct event *waiter, unsign
 	assert(n > 0);
 	if (!admit(u, n, problem))
 		return -EAGAIN;
+	assign_replica(u);
 	u->waiter = waiter;
 	u->waiter_instance = waiter_instance;
 	atomic_store_explicit(&u->undone, n, memory_order_relaxed);
@@ -192,6 +210,7 @@ void upload_start_again(struct upload *u)
 	struct image *image = u->image[0];
 
 	assert(u->image_count == 1);
+	assign_replica(u);
 	/* Relaxed: the queue publishes it all. */
 	atomic_store_explicit(&u->undone, 1, memory_order_relaxed);
 	atomic_store_explicit(&u->body_refs, 1, memory_order_relaxed);
@@ -459,6 +478,7 @@ void image_end(struct visit *v, struct image *image)
 		image->variant[i].data = NULL;
 	}
 	image_source_done(image);
+	graph_replica_give(s->graph, image->event.replica, image->source_size);
 	visit_aside(v, &image->event);
 	send_waiters(v, registry_remove(&s->registry, image));
 	if (u->is_client_counted)

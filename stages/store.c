@@ -9,6 +9,9 @@
  * disk's cache for each image (ext4, four files) where syncfs takes two for each batch; on a virtual disk whose flushes cost
  * next to nothing, 8 images a batch, an image took 0.34 ms and 0.27 ms. It needs no descriptor to be kept, either. Its price
  * is that other programs' data of the same file system is flushed as well.
+ *
+ * Files are made by plain calls. The same through io_uring, open, write and close linked for all four files of an image, took 50 us
+ * of CPU time where these take 32 (tmpfs, Linux 6.18): whatever creates a file is handed to a thread of the kernel.
  */
 #include "store.h"
 

@@ -3,7 +3,7 @@
 import collections
 
 import results as r
-from jobs import BATCHING, OVERLOAD
+from jobs import BATCHING, OVERLOAD, PARTITIONS, REPLICAS, SHARED
 from plan import PER_CONNECTION, PER_CORE, POOLS, class_of
 
 HOLDS, HOLDS_NOT, OPEN = "holds", "does not hold", "not decided"
@@ -12,6 +12,7 @@ HOLDS, HOLDS_NOT, OPEN = "holds", "does not hold", "not decided"
 Verdict = collections.namedtuple("Verdict", "claim verdict numbers")
 
 WITHIN = 0.02        # claim 2
+BALANCED = 1.1       # claim 5: load per core of the heaviest part, relative to the mean
 STAYS, GROWS = 1.5, 1.5  # claim 7: the last quarter's response time, relative to the target and to the first quarter's
 
 
@@ -102,9 +103,30 @@ def lowest_response_times(results, workload):
     return _verdict(claim, _enough(results), not beaten, numbers)
 
 
-def replication_beats_partitioning(_results):
-    return _missing("Replication beats partitioning; partitioning risks imbalance.",
-                    "This version has neither replicas nor partitions.")
+def replication_beats_partitioning(results):
+    """As many of the one as of the other, in turns; so for every number of parts that was measured."""
+    claim = "Replication beats partitioning; partitioning risks imbalance."
+    workload = max(results.workloads("layouts"), default=None)
+    names = {line["name"] for line in results.of("layouts")}
+    pairs = [(f"{name.split()[0]} {REPLICAS}", name) for name in sorted(names) if name.endswith(PARTITIONS)]
+    pairs = [pair for pair in pairs if pair[0] in names]
+    if not pairs:
+        return _missing(claim, "Not measured.")
+    ratios, imbalances, numbers = [], [], []
+    for replicas, partitions in pairs:
+        ratios.append(results.ratio(replicas, partitions, workload, r.THROUGHPUT, "layouts"))
+        imbalances.append(max(run["layout"]["imbalance"] for run in results.runs("layouts", partitions, workload)))
+        cpu = results.ratio(replicas, partitions, workload, r.CPU, "layouts")
+        numbers.append(f"{replicas} : {partitions} = {ratios[-1]} in throughput, {cpu} in CPU per image; the heaviest of the parts "
+                       f"had {imbalances[-1]:.2f} times the mean load per core.")
+    for name in sorted(names - {SHARED}):
+        if SHARED in names:
+            numbers.append(f"{name} : {SHARED} = {results.ratio(name, SHARED, workload, r.THROUGHPUT, 'layouts')} in throughput.")
+    if not _enough(results, "layouts"):
+        numbers.append(_too_few(results, "layouts"))
+    beats = all(ratio.is_more for ratio in ratios)
+    is_clear = beats or any(ratio.is_less for ratio in ratios) or max(imbalances) <= BALANCED
+    return _verdict(claim, _enough(results, "layouts") and is_clear, beats and max(imbalances) > BALANCED, numbers)
 
 
 def batching_saves_cycles(results):

@@ -13,10 +13,16 @@ from plan import PRELOADS, configurations, rotated
 
 Job = collections.namedtuple("Job", "kind name workload round measure guess_s")
 
-PARTS = ("policies", "batching", "overload", "baseline")
+PARTS = ("policies", "batching", "layouts", "overload", "baseline")
 
 # Claim 6 compares these: cohort scheduling as it is, and with its batches cut to one event.
 BATCHING = {"batches": (), "single events": ("scheduler.service=n-gated", "scheduler.service_events=1")}
+
+# Claim 5 compares these, under cohort scheduling. Replicas get requests in turns, as in the paper; those of the last by load.
+# Parts follow from a profile of the same pictures.
+SHARED, REPLICAS, PARTITIONS, BY_LOAD = "shared", "replicas", "partitions", "replicas by load"
+SHARES = (2, 4, 8)
+STAGES = 4  # with a queue of the main threads: there are no more parts
 
 # Claim 7: so many times the requests that the server can answer, with so many images admitted that they take TARGET_S.
 OVERLOAD, TARGET_S = 1.5, 0.25
@@ -36,6 +42,8 @@ def jobs(options, bench):
             out += rotated(_policies(options, bench, number), number, options.rounds)
         if "batching" in options.parts:
             out += rotated(_batching(options, bench, number), number, options.rounds)
+        if "layouts" in options.parts:
+            out += rotated(_layouts(options, bench, number), number, options.rounds)
         if "overload" in options.parts:
             out.append(_overload(options, bench, number))
         if "baseline" in options.parts:
@@ -49,7 +57,7 @@ def _closed(bench, name, path, connections, number, options=(), preload=""):
         report, rows = bench.load(daemon, "-c", connections, "--seed", number + 1)
         stats = daemon.stats()
     return {"configuration": name, "connections": connections,
-            **run.summary(report, rows, bench.server_cores()), **run.stage_counters(stats)}
+            **run.summary(report, rows, bench.server_cores()), **run.stage_counters(stats), "layout": stats["layout"]}
 
 
 def _policies(options, bench, number):
@@ -66,6 +74,39 @@ def _batching(options, bench, number):
     return [Job("batching", name, workload, number,
                 lambda name=name, extra=extra: _closed(bench, name, path, workload, number, ("scheduler.counters=yes", *extra)),
                 5) for name, extra in BATCHING.items()]
+
+
+# --- Layouts ------------------------------------------------------------------------------------------------------------
+
+def _layouts(options, bench, number):
+    """Shared, and as many replicas and parts as there are cores for, but two at least."""
+    workload, out = max(options.connections), {SHARED: ()}
+    for count in SHARES:
+        if count > max(2, bench.server_cores()):
+            continue
+        replicas = ("layout.mode=replicate", f"layout.replicas={count}")
+        out[f"{count} {REPLICAS}"] = (*replicas, "layout.distribution=round-robin")
+        out[f"{count} {BY_LOAD}"] = (*replicas, "layout.distribution=least-loaded")
+        if count <= STAGES:
+            out[f"{count} {PARTITIONS}"] = ("layout.mode=partition", f"layout.parts={count}")
+    return [Job("layouts", name, workload, number,
+                lambda name=name, extra=extra: _measure_layout(options, bench, name, extra, workload, number), 5)
+            for name, extra in out.items()]
+
+
+def _profile(options, bench, workload):
+    """Taken once, in a run that counts for nothing else, and kept beside the results."""
+    path = (options.out / "profile.ini").resolve()
+    if not path.exists():
+        with bench.daemon(ROOT / "conf" / "cohort.ini", profile=path) as daemon:
+            bench.load(daemon, "-c", workload, "--seed", 1)
+    return path
+
+
+def _measure_layout(options, bench, name, extra, workload, number):
+    if PARTITIONS in name:
+        extra += (f"layout.profile={_profile(options, bench, workload)}",)
+    return _closed(bench, name, ROOT / "conf" / "cohort.ini", workload, number, extra)
 
 
 # --- The script that the paper's server replaced ------------------------------------------------------------------------

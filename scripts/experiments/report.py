@@ -30,6 +30,8 @@ def write(results, directory, command):
         if results.runs("policies", "drain", workload) and len(results.ranking(workload, tables.r.RATE)) > 1:
             text.append(f"darkroom's default against every other, round by round: above 1 is better in throughput, below 1 in "
                         f"times.\n\n{tables.drain(results, workload)}\n")
+    for workload in results.workloads("layouts"):
+        text.append(f"## Replicas and partitions\n\nCohort scheduling, {workload} connections.\n\n{tables.layouts(results, workload)}\n")
     if results.of("baseline"):
         first = results.of("baseline")[0]
         text.append(f"## What the paper's server replaced\n\nThe same {first['images']} files ({first['sample_bytes'] / 1e6:.0f} MB) "

@@ -29,10 +29,11 @@ class Failed(Exception):
 
 
 class Daemon:
-    """A darkroomd on a free port of the loopback interface, with a new store; ends with the block."""
+    """A darkroomd on a free port of the loopback interface, with a new store; ends with the block. profile: a file to write what
+    the stages took into, at the end."""
 
-    def __init__(self, config, work, options=(), preload="", cpus=()):
-        self.config, self.options, self.preload, self.cpus = config, options, preload, cpus
+    def __init__(self, config, work, options=(), preload="", cpus=(), profile=None):
+        self.config, self.options, self.preload, self.cpus, self.profile = config, options, preload, cpus, profile
         self.directory = pathlib.Path(tempfile.mkdtemp(prefix="daemon-", dir=work))
         self.log = self.directory / "log"
 
@@ -43,6 +44,8 @@ class Daemon:
                    "-o", f"server.root={store}", *(["-o", "server.user=root"] if os.geteuid() == 0 else [])]
         for option in self.options:
             command += ["-o", option]
+        if self.profile:
+            command += ["--profile", self.profile]
         environment = dict(os.environ, LD_PRELOAD=self.preload) if self.preload else None
         with self.log.open("w") as log:
             self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment,
@@ -94,8 +97,8 @@ class Bench:
         for directory in self.work.iterdir():
             shutil.rmtree(directory)
 
-    def daemon(self, config, options=(), preload=""):
-        return Daemon(config, self.work, self.options + tuple(options), preload, self.cpus)
+    def daemon(self, config, options=(), preload="", profile=None):
+        return Daemon(config, self.work, self.options + tuple(options), preload, self.cpus, profile)
 
     def load(self, daemon, *arguments, files=None):
         """A run of the generator. Returns its report, with the CPU time that others took meanwhile, and one row per request."""

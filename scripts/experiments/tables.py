@@ -62,6 +62,17 @@ def drain(results, workload):
     return table(["drain relative to", "throughput", "90th percentile", "99th percentile"], rows)
 
 
+def layouts(results, workload):
+    """Replicas and parts."""
+    metrics = (r.THROUGHPUT, r.P90, r.CPU, r.CPU_USE)
+    rows = []
+    for name in results.ranking(workload, r.THROUGHPUT, "layouts"):
+        imbalances = [run["layout"]["imbalance"] for run in results.runs("layouts", name, workload) if "imbalance" in run["layout"]]
+        rows.append([name, *(r.spread(results.values("layouts", name, workload, metric), metric.digits) for metric in metrics),
+                     r.spread(imbalances, 2) if imbalances else ""])
+    return table(["Layout", *map(_head, metrics), "load of the heaviest part to the mean"], rows)
+
+
 def baseline(results):
     lines = results.of("baseline")
     rows = []

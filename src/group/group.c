@@ -90,6 +90,12 @@ static uint32_t visit_bits(const struct worker *w, const struct schedule *schedu
 	return bits;
 }
 
+/* Buffers of a node stay there, if there are several. */
+static unsigned pool_home(const struct topology *t, unsigned core)
+{
+	return topology_node_count(t) == 1 ? 0 : 1 + topology_core(t, core)->node % (POOL_HOMES - 1);
+}
+
 static void bind(const struct worker *w, const struct schedule *schedule)
 {
 	const struct topology *t = w->group->graph->topology;
@@ -97,11 +103,13 @@ static void bind(const struct worker *w, const struct schedule *schedule)
 
 	if (w->group->id != GRAPH_GROUP_MAIN)
 		return; /* runs on any core */
-	int err = is_bound ? topology_bind(t, w->index % topology_core_count(t)) : topology_unbind(t);
+	int err = is_bound ? topology_bind(t, schedule->core[w->index]) : topology_unbind(t);
 
 	if (err)
 		log_warning("worker %s/%u cannot be %s (%s): it runs where it did", w->group->name, w->index,
 		            is_bound ? "bound to a core" : "let loose", strerror(-err));
+	else
+		pool_thread_set_home(is_bound ? pool_home(t, schedule->core[w->index]) : 0);
 }
 
 /* Nothing is measured yet. */
@@ -137,16 +145,17 @@ int worker_adopt(struct worker *w, const struct schedule *schedule)
 
 	if (worker_schedule(w))
 		visit_flush_stacks(w);
+	w->share = w->group->id == GRAPH_GROUP_MAIN ? schedule->share[w->index] : 0;
 	w->visit_set_count = 0;
 	for (unsigned i = 0; i < graph_row_count; i++)
 		if (bits >> i & 1)
 			w->visit_set[w->visit_set_count++] = &g->stage[i];
+	bind(w, schedule); /* first, so that what the stages' scratch holds is near */
 	uint32_t missing = reachable(w, schedule) & ~w->initialised;
 
 	for (unsigned i = 0; i < graph_row_count && !err; i++)
 		if (missing >> i & 1)
 			err = init_stage(w, i);
-	bind(w, schedule);
 	adopt_counters(w, &schedule->counters);
 	/* Ports and disk threads have one stage each: any order does. */
 	w->policy = w->group->id == GRAPH_GROUP_MAIN && schedule->policy->next ? schedule->policy : &policy_cohort;

@@ -17,6 +17,8 @@
 #include "../control/control.h"
 #include "../counters.h"
 #include "../graph.h"
+#include "../layout/distribution.h"
+#include "../layout/repartition.h"
 #include "../policy/policy.h"
 #include "../queue.h"
 #include "../schedule.h"
@@ -28,6 +30,13 @@
 struct group;
 struct topology;
 
+/* What goes with one of a stage's queues. */
+struct stage_gate {
+	/* anyone, atomic */
+	alignas(CACHE_LINE) _Atomic bool is_taken; /* exclusive: a worker is in it */
+	_Atomic unsigned tokens; /* policy color: that name the queue, see central.c */
+};
+
 struct stage {
 	/* fixed after start */
 	const struct stage_class *class;
@@ -36,12 +45,10 @@ struct stage {
 	enum stage_kind kind;
 	uint32_t targets;     /* bit i: may send to stage i */
 	struct group *group;  /* whose workers visit it */
-	struct stage_queue *queue; /* one, or if partitioned one for each worker that the group may ever have, in use from
-	                            * the worker's start on */
+	struct stage_queue *queue; /* one; if partitioned one for each worker that the group may ever have, in use from the
+	                            * worker's start on; of the main group's stages one for each replica */
+	struct stage_gate *gate;   /* as many */
 	unsigned queue_count;
-	/* anyone, atomic */
-	alignas(CACHE_LINE) _Atomic bool is_taken; /* exclusive: a worker is in it */
-	_Atomic unsigned tokens; /* policy color: that name this stage, see central.c */
 };
 
 /* What a worker measures of a stage over an interval, for policies that ask (rates.c). */
@@ -58,6 +65,7 @@ struct worker {
 	/* owner only */
 	struct stage *visit_set[STAGE_COUNT_MAX]; /* pipeline order */
 	unsigned visit_set_count;
+	unsigned share;       /* of the adopted schedule: the replica or part that it works for */
 	const struct policy_class *policy; /* with a visit order */
 	void *scratch[STAGE_COUNT_MAX];
 	uint32_t initialised; /* stages whose worker_init is through */
@@ -74,6 +82,7 @@ struct worker {
 	alignas(CACHE_LINE) _Atomic(const struct schedule *) schedule; /* adopted: what it says is done */
 	struct worker_counters counters;
 	struct stage_counters stage[STAGE_COUNT_MAX];
+	_Atomic uint64_t edge[STAGE_COUNT_MAX][STAGE_COUNT_MAX]; /* events sent, [from][to] */
 	_Atomic uint64_t progress; /* changes with every step of its work, and with every look for some */
 	struct counters_thread counting;
 	struct counters_total counted[STAGE_COUNT_MAX];
@@ -90,7 +99,8 @@ struct group {
 	struct graph *graph;
 	struct stage *source;  /* the stage that looks outside, or NULL */
 	struct worker *workers; /* room for CONF_THREADS_MAX */
-	struct queue tokens;   /* policy color: stages, in the order of their turns, see central.c */
+	struct queue tokens[CONF_THREADS_MAX]; /* policy color: for each share, stages in the order of their turns, see central.c;
+	                        * made when first wanted */
 	/* main thread writes, anyone reads */
 	_Atomic unsigned worker_count;
 	/* anyone, atomic: see idle.h; only the owner writes its searcher bit */
@@ -102,6 +112,10 @@ struct group {
 struct graph {
 	/* fixed after start */
 	void *app;
+	size_t queue_capacity;
+	unsigned replica_count;
+	bool has_profile;
+	struct partition_weights weights; /* of the profile, if there is one */
 	struct topology *topology;
 	unsigned port_count;   /* instances of the source that the first schedule had: they have listeners */
 	struct stage stage[STAGE_COUNT_MAX];
@@ -111,6 +125,9 @@ struct graph {
 	/* main thread only */
 	const struct schedule *retired; /* the one before, as long as a worker may go by it; else NULL */
 	struct control control;
+	struct repartition repartition;
+	/* anyone, atomic */
+	struct distribution distribution;
 	/* start-up of workers */
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
@@ -124,6 +141,7 @@ struct visit {
 	struct stage *stage;
 	uint64_t mark_ns;      /* service is charged up to here: the event in hand has been served since */
 	uint64_t service_ns;   /* of this call, without nested ones */
+	unsigned queue;        /* index of the stage's queue that its events come from; the caller's, if it is called directly */
 	bool is_direct;        /* called by visit_send(), not from a queue */
 	unsigned handled, resumed, sent, aside;
 };
@@ -148,9 +166,23 @@ static inline unsigned group_worker_count(const struct group *g)
 	return atomic_load_explicit(&g->worker_count, memory_order_acquire);
 }
 
-static inline struct stage_queue *stage_queue(const struct stage *s, unsigned instance)
+/* Index of the stage's queue that the worker visits. */
+static inline unsigned stage_own_queue(const struct stage *s, const struct worker *w)
 {
-	return &s->queue[s->kind == STAGE_PARTITIONED ? instance : 0];
+	if (s->queue_count == 1)
+		return 0;
+	return s->kind == STAGE_PARTITIONED ? w->index : w->share;
+}
+
+static inline struct stage_queue *stage_queue(const struct stage *s, const struct worker *w)
+{
+	return &s->queue[stage_own_queue(s, w)];
+}
+
+/* Whether the stage has a queue for each replica. */
+static inline bool stage_is_replicated(const struct stage *s)
+{
+	return s->queue_count > 1 && s->kind != STAGE_PARTITIONED;
 }
 
 /* Whether the group's workers go by tokens. */
@@ -159,26 +191,48 @@ static inline bool group_is_central(const struct group *g, const struct schedule
 	return schedule->policy->mechanism == POLICY_CENTRAL && g->id == GRAPH_GROUP_MAIN;
 }
 
-/* Workers that may visit the stage's queue of that instance. */
-static inline uint64_t stage_may_visit(const struct stage *s, const struct schedule *schedule, unsigned instance)
+/* Workers that the stage's queue of that index belongs to. */
+static inline uint64_t stage_home(const struct stage *s, const struct schedule *schedule, unsigned queue)
 {
 	if (s->kind == STAGE_PARTITIONED)
-		return UINT64_C(1) << instance;
-	return s->group->id == GRAPH_GROUP_PORT ? UINT64_MAX : schedule->stage[s->index].may_visit;
+		return UINT64_C(1) << queue;
+	if (s->group->id == GRAPH_GROUP_PORT)
+		return UINT64_MAX;
+	return schedule->stage[s->index].may_visit & (stage_is_replicated(s) ? schedule->share_workers[queue] : UINT64_MAX);
+}
+
+/* Workers that may visit it: if replicas help each other, those of all. */
+static inline uint64_t stage_may_visit(const struct stage *s, const struct schedule *schedule, unsigned queue)
+{
+	return schedule->is_helping && stage_is_replicated(s) ? schedule->stage[s->index].may_visit : stage_home(s, schedule, queue);
+}
+
+/* Whether the worker may take from the other's stacks what its own visit set has. */
+static inline bool worker_may_steal(const struct worker *w, const struct worker *from)
+{
+	const struct schedule *schedule = worker_schedule(w);
+
+	return w->group->graph->replica_count == 1 || schedule->is_helping || schedule->share[from->index] == w->share;
 }
 
 /* visit.c: true if something waits there that the worker could serve now: a moment's view. If an exclusive stage is taken, there
  * is not: its holder looks at the queue after letting go, and wakes (idle_note). */
 bool stage_offers_work(const struct stage *s, const struct worker *w);
 
+/* visit.c: the same of another replica's queue, which the worker is to help with. */
+bool stage_offers_help(const struct stage *s, unsigned queue);
+
 /* visit.c: serves the stage as its regime says; true if it handled an event. */
 bool visit_stage(struct worker *w, struct stage *s);
 
-/* visit.c: serves one event of the stage, whatever its regime. */
-bool visit_once(struct worker *w, struct stage *s);
+/* visit.c: serves one event of the stage's queue of that index, whatever its regime. */
+bool visit_once(struct worker *w, struct stage *s, unsigned queue);
 
 /* visit.c: serves one event from another worker's stack, if there is one. */
 bool visit_stolen(struct worker *w);
+
+/* visit.c: serves one event of another replica, if they help each other and there is one. */
+bool visit_other_replica(struct worker *w);
 
 /* visit.c: lets the worker's source look outside; the number of pieces served. */
 unsigned visit_source(struct worker *w, bool may_block);
@@ -186,9 +240,15 @@ unsigned visit_source(struct worker *w, bool may_block);
 /* visit.c: moves what is on the worker's stacks to the stages' queues. */
 void visit_flush_stacks(struct worker *w);
 
-/* group/central.c: gives the stage a turn; takes the oldest turn, NULL if there is none. Any thread. */
-void central_give(struct stage *s);
-struct stage *central_take(struct group *g);
+/* group/central.c: gives the stage's queue of that index a turn; takes the share's oldest turn, NULL if there is none. Any
+ * thread. */
+void central_give(struct stage *s, const struct schedule *schedule, unsigned queue);
+struct stage *central_take(struct group *g, unsigned share);
+
+/* group/central.c: takes all tokens away; and gives those that fit the schedule, which all workers have adopted: those of
+ * policies or parts before are of no use. Main thread. */
+void central_drop(struct group *g);
+void central_renew(struct group *g, const struct schedule *schedule);
 
 /* group/central.c: serves one event of the stage whose turn it is; true if it did. */
 bool central_visit(struct worker *w, bool *had_token);

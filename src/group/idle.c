@@ -20,12 +20,10 @@ static void write_wake(struct worker *w)
 		continue;
 }
 
-/* P3 and P4 for a caller that has its fence behind it. */
-static void wake_one(struct group *g, uint64_t may_visit, struct worker *waker)
+/* P4: true if one of these was asleep, and has been woken. */
+static bool wake_any(struct group *g, uint64_t workers, struct worker *waker)
 {
-	if (atomic_load_explicit(&g->searchers, memory_order_relaxed) & may_visit)
-		return;
-	uint64_t candidates = atomic_load_explicit(&g->sleepers, memory_order_relaxed) & may_visit;
+	uint64_t candidates = atomic_load_explicit(&g->sleepers, memory_order_relaxed) & workers;
 
 	while (candidates) {
 		uint64_t bit = candidates & (~candidates + 1);
@@ -36,15 +34,25 @@ static void wake_one(struct group *g, uint64_t may_visit, struct worker *waker)
 			write_wake(&g->workers[__builtin_ctzll(bit)]);
 			if (waker)
 				counter_add(&waker->counters.wakes_sent, 1);
-			return;
+			return true;
 		}
 	}
+	return false;
 }
 
-void idle_wake(struct group *g, uint64_t may_visit, struct worker *waker)
+/* P3 and P4 for a caller that has its fence behind it. */
+static void wake_one(struct group *g, uint64_t home, uint64_t may_visit, struct worker *waker)
+{
+	if (atomic_load_explicit(&g->searchers, memory_order_relaxed) & may_visit)
+		return;
+	if (!wake_any(g, home, waker))
+		wake_any(g, may_visit & ~home, waker);
+}
+
+void idle_wake(struct group *g, uint64_t home, uint64_t may_visit, struct worker *waker)
 {
 	atomic_thread_fence(memory_order_seq_cst); /* P2, with S5 and S3 */
-	wake_one(g, may_visit, waker);
+	wake_one(g, home, may_visit, waker);
 }
 
 void idle_wake_all(struct group *g)
@@ -70,9 +78,41 @@ static bool sees_stacks(const struct worker *w)
 	unsigned count = group_worker_count(g);
 
 	for (unsigned k = 0; k < count; k++)
-		for (unsigned i = 0; i < w->visit_set_count; i++)
+		for (unsigned i = 0; i < w->visit_set_count && worker_may_steal(w, &g->workers[k]); i++)
 			if (!deque_is_empty(&g->workers[k].stack[w->visit_set[i]->index]))
 				return true;
+	return false;
+}
+
+/* Which queues of the stage the worker may visit: from first, so many, round about. */
+static unsigned queues_of(const struct worker *w, const struct stage *s, unsigned *first)
+{
+	*first = stage_own_queue(s, w);
+	return worker_schedule(w)->is_helping && stage_is_replicated(s) ? s->queue_count : 1;
+}
+
+/* Passes the baton for one of the stage's queues; adds the workers that it might have gone to. */
+static void pass_baton(struct worker *w, const struct stage *s, unsigned queue, uint64_t *all)
+{
+	const struct schedule *schedule = worker_schedule(w);
+	uint64_t others = stage_may_visit(s, schedule, queue) & ~bit_of(w);
+
+	*all |= others;
+	if (others && !stage_queue_is_empty(&s->queue[queue]))
+		wake_one(w->group, stage_home(s, schedule, queue) & ~bit_of(w), others, w);
+}
+
+/* Whether another replica has something that the worker may help with. */
+static bool sees_other_replica(const struct worker *w)
+{
+	for (unsigned i = 0; i < w->visit_set_count; i++) {
+		const struct stage *s = w->visit_set[i];
+		unsigned first, count = queues_of(w, s, &first);
+
+		for (unsigned k = 1; k < count; k++)
+			if (stage_offers_help(s, (first + k) % count))
+				return true;
+	}
 	return false;
 }
 
@@ -81,15 +121,17 @@ static size_t count_work(const struct worker *w)
 {
 	const struct group *g = w->group;
 	bool can_steal = worker_schedule(w)->can_steal;
-	unsigned count = group_worker_count(g);
+	unsigned worker_count = group_worker_count(g);
 	size_t n = 0;
 
 	for (unsigned i = 0; i < w->visit_set_count; i++) {
 		const struct stage *s = w->visit_set[i];
+		unsigned first, count = queues_of(w, s, &first);
 
-		n += stage_queue_length(stage_queue(s, w->index));
 		for (unsigned k = 0; k < count; k++)
-			if (can_steal || k == w->index)
+			n += stage_queue_length(&s->queue[(first + k) % s->queue_count]);
+		for (unsigned k = 0; k < worker_count; k++)
+			if (k == w->index || (can_steal && worker_may_steal(w, &g->workers[k])))
 				n += deque_length(&g->workers[k].stack[s->index]);
 	}
 	return n;
@@ -107,14 +149,13 @@ void idle_found(struct worker *w)
 		return; /* that one is ours */
 	for (unsigned i = 0; i < w->visit_set_count; i++) {
 		const struct stage *s = w->visit_set[i];
-		uint64_t others = stage_may_visit(s, schedule, w->index) & ~bit_of(w);
+		unsigned first, count = queues_of(w, s, &first);
 
-		all |= others;
-		if (others && !stage_queue_is_empty(stage_queue(s, w->index)))
-			wake_one(g, others, w);
+		for (unsigned k = 0; k < count; k++)
+			pass_baton(w, s, (first + k) % s->queue_count, &all);
 	}
 	if (schedule->can_steal && all && sees_stacks(w))
-		wake_one(g, all, w);
+		wake_one(g, all, all, w);
 }
 
 void idle_announce(struct worker *w)
@@ -144,5 +185,7 @@ bool idle_sees_work(const struct worker *w)
 	for (unsigned i = 0; i < w->visit_set_count; i++)
 		if (stage_offers_work(w->visit_set[i], w))
 			return true;
+	if (schedule->is_helping && sees_other_replica(w))
+		return true;
 	return schedule->can_steal && w->visit_set_count && sees_stacks(w);
 }

@@ -27,9 +27,11 @@
  *
  * Only the owner writes its searcher bit. A waker that set it would leave a stale bit behind if the sleeper had cancelled at
  * S6 and begun a long piece of work, and that bit would suppress wakes while others sleep. The baton in S3 keeps a
- * second worker from sleeping beside a second event; for a single one, which the finder takes, it would wake two for each. A late eventfd write is a spurious wake: harmless, and counted.
+ * second worker from sleeping beside a second event; for a single one, which the finder takes, it would wake two for each. A late
+ * eventfd write is a spurious wake: harmless, and counted.
  * A failed attempt on an exclusive stage counts as nothing found: its holder wakes for it after letting go. A worker with a
- * source has its queues to itself: a wake-up that it spends on work from outside is passed on to nobody.
+ * source has its queues to itself: a wake-up that it spends on work from outside is passed on to nobody. Where the stage graph has
+ * replicas, P4 tries the workers of the queue's own replica before the others that may visit it: any order will do.
  *
  * tests/model/idle.pml is this as a model, with store buffers, and tests/model/check verifies it: change both together.
  */
@@ -50,8 +52,9 @@ void idle_retract(struct worker *w);  /* S7, or S6 found: sleepers &= ~me; notes
 /* True if one of the worker's queues has an event that it may take (S2, S6). */
 bool idle_sees_work(const struct worker *w);
 
-/* P2..P4, after a push. Any thread; waker is the caller's worker, for its count, or NULL. */
-void idle_wake(struct group *g, uint64_t may_visit, struct worker *waker);
+/* P2..P4, after a push: wakes one of home, rather than another of may_visit. Any thread; waker is the caller's worker, for its
+ * count, or NULL. */
+void idle_wake(struct group *g, uint64_t home, uint64_t may_visit, struct worker *waker);
 
 /* Wakes every worker of the group, sleeping or not: something other than an event has changed (stop, drain, a live
  * switch). Write what has changed before, relaxed is enough. Any thread. */

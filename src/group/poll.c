@@ -193,7 +193,8 @@ void worker_run(struct worker *w)
 		if (++turns % RATES_TURNS == 0)
 			rates_refresh(w, clock_ns());
 		if (misses >= round) {
-			idle(w);
+			if (!visit_other_replica(w))
+				idle(w);
 			misses = 0;
 			found = false;
 		}

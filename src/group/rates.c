@@ -9,7 +9,13 @@
 #define RATES_INTERVAL_NS (5 * NS_PER_S)
 #define NEWEST_WEIGHT 0.7 /* of the exponentially weighted moving average */
 
-static struct rate_sample sample_of(const struct stage *s)
+/* Whether what the worker does of the stage counts for w: of replicas each has rates of its own. */
+static bool counts_for(const struct worker *w, const struct stage *s, const struct worker *other)
+{
+	return !stage_is_replicated(s) || other->group != w->group || worker_schedule(w)->share[other->index] == w->share;
+}
+
+static struct rate_sample sample_of(const struct stage *s, const struct worker *w)
 {
 	struct rate_sample sum = { 0 };
 
@@ -20,14 +26,15 @@ static struct rate_sample sample_of(const struct stage *s)
 		for (unsigned i = 0; i < count; i++) {
 			const struct stage_counters *c = &group->workers[i].stage[s->index];
 
+			if (!counts_for(w, s, &group->workers[i]))
+				continue;
 			sum.handled += counter_read(&c->service.count);
 			sum.service_ns += counter_read(&c->service.sum_ns);
 			sum.arrived += counter_read(&c->wait.count);
 		}
 	}
 	/* What has left the queue and what is in it has arrived. */
-	for (unsigned i = 0; i < s->queue_count; i++)
-		sum.arrived += stage_queue_length(&s->queue[i]);
+	sum.arrived += stage_queue_length(stage_queue(s, w));
 	return sum;
 }
 
@@ -60,9 +67,9 @@ void rates_refresh(struct worker *w, uint64_t now_ns)
 
 	for (unsigned i = 0; i < w->visit_set_count; i++) {
 		const struct stage *s = w->visit_set[i];
-		struct rate_sample now = sample_of(s);
+		struct rate_sample now = sample_of(s, w);
 
-		w->rates[i].cores = (unsigned)__builtin_popcountll(schedule->stage[s->index].may_visit);
+		w->rates[i].cores = (unsigned)__builtin_popcountll(stage_home(s, schedule, stage_own_queue(s, w)));
 		if (!is_first)
 			update(&w->rates[i], &w->sample[i], &now, seconds);
 		w->sample[i] = now;

@@ -1,50 +1,126 @@
-/* topology.c - hwloc's view of the machine, reduced to what the graph needs. */
+/* topology.c - hwloc's view of the machine, reduced to what layouts need. */
 #include "topology.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <hwloc.h>
-#include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "../check.h"
 #include "../log.h"
+#include "quota.h"
 
 struct topology {
 	hwloc_topology_t hwloc;
+	hwloc_obj_type_t core_type; /* some virtual machines show no cores, only processing units */
+	struct topology_core *core;
 	unsigned core_count;
-	int quota_fd; /* our cgroup's cpu.max; -1: there is none */
+	struct quota quota;
 };
 
-/* Path of our cgroup's cpu.max (cgroup v2): the line "0::PATH" of /proc/self/cgroup. */
-static bool quota_path(char *path, size_t size)
+/* Of what hwloc knows, devices and instruction caches are of no use here; leaving them out makes start-up fast. */
+static void choose_types(hwloc_topology_t hwloc)
 {
-	FILE *f = fopen("/proc/self/cgroup", "re");
-	char line[4096];
-	bool found = false;
+	static const hwloc_obj_type_t wanted[] = { HWLOC_OBJ_PACKAGE, HWLOC_OBJ_L3CACHE, HWLOC_OBJ_L2CACHE, HWLOC_OBJ_CORE };
 
-	if (!f)
-		return false;
-	while (!found && fgets(line, sizeof line, f)) {
-		if (strncmp(line, "0::", 3) != 0)
-			continue;
-		line[strcspn(line, "\n")] = '\0';
-		const char *group = strcmp(line + 3, "/") == 0 ? "" : line + 3;
-		int n = snprintf(path, size, "/sys/fs/cgroup%s/cpu.max", group);
-		found = n > 0 && (size_t)n < size;
-	}
-	fclose(f);
-	return found;
+	hwloc_topology_set_all_types_filter(hwloc, HWLOC_TYPE_FILTER_KEEP_NONE);
+	for (size_t i = 0; i < COUNT_OF(wanted); i++)
+		hwloc_topology_set_type_filter(hwloc, wanted[i], HWLOC_TYPE_FILTER_KEEP_ALL);
+	/* NUMA nodes of less than a package need something to be attached to. */
+	hwloc_topology_set_type_filter(hwloc, HWLOC_OBJ_DIE, HWLOC_TYPE_FILTER_KEEP_STRUCTURE);
+	hwloc_topology_set_type_filter(hwloc, HWLOC_OBJ_GROUP, HWLOC_TYPE_FILTER_KEEP_STRUCTURE);
 }
 
-/* Kept open: the quota may change, and later the sandbox would not let us open it. -1: there is none. */
-static int open_quota(void)
+/* hwloc takes this machine if it does not understand what it is told of another one; who asks for that wants to know. */
+static int check_source(hwloc_topology_t hwloc)
 {
-	char path[4200];
+	static const char *const name[] = { "HWLOC_SYNTHETIC", "HWLOC_XMLFILE" };
 
-	return quota_path(path, sizeof path) ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+	for (size_t i = 0; i < COUNT_OF(name); i++) {
+		const char *value = getenv(name[i]);
+
+		if (!value || !*value || !hwloc_topology_is_thissystem(hwloc) || getenv("HWLOC_THISSYSTEM"))
+			continue;
+		log_error("hwloc cannot read the machine that %s=%s describes", name[i], value);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+/* hwloc respects the cpuset of our control group, but not what taskset says. */
+static int restrict_to_binding(hwloc_topology_t hwloc)
+{
+	hwloc_bitmap_t set = hwloc_bitmap_alloc();
+	int err = 0;
+
+	if (!set)
+		return -ENOMEM;
+	if (hwloc_topology_is_thissystem(hwloc) && hwloc_get_cpubind(hwloc, set, HWLOC_CPUBIND_THREAD) == 0 &&
+	    hwloc_bitmap_intersects(set, hwloc_topology_get_topology_cpuset(hwloc)) && hwloc_topology_restrict(hwloc, set, 0))
+		err = errno ? -errno : -EIO;
+	hwloc_bitmap_free(set);
+	return err;
+}
+
+static int load(hwloc_topology_t *out)
+{
+	if (hwloc_topology_init(out))
+		return -ENOMEM;
+	choose_types(*out);
+	int err = hwloc_topology_load(*out) ? errno ? -errno : -EIO : restrict_to_binding(*out);
+
+	if (err)
+		log_error("cannot read the machine's topology: %s", strerror(-err));
+	else
+		err = check_source(*out);
+	if (err)
+		hwloc_topology_destroy(*out);
+	return err;
+}
+
+static unsigned number_of(hwloc_topology_t hwloc, hwloc_obj_t from, hwloc_obj_type_t type)
+{
+	hwloc_obj_t ancestor = hwloc_get_ancestor_obj_by_type(hwloc, type, from);
+
+	return ancestor ? ancestor->logical_index : TOPOLOGY_NONE;
+}
+
+static void describe_core(hwloc_topology_t hwloc, hwloc_obj_t object, struct topology_core *core)
+{
+	int cpu = hwloc_bitmap_first(object->cpuset), threads = hwloc_bitmap_weight(object->cpuset);
+	int node = hwloc_bitmap_first(object->nodeset);
+
+	*core = (struct topology_core){
+		.cpu = cpu > 0 ? (unsigned)cpu : 0,
+		.thread_count = threads > 0 ? (unsigned)threads : 1,
+		.package = number_of(hwloc, object, HWLOC_OBJ_PACKAGE),
+		.node = node > 0 ? (unsigned)node : 0,
+		.l3 = number_of(hwloc, object, HWLOC_OBJ_L3CACHE),
+		.l2 = number_of(hwloc, object, HWLOC_OBJ_L2CACHE),
+	};
+}
+
+/* hwloc numbers cores depth first: neighbours in its order are neighbours on the machine. */
+static int describe_cores(struct topology *t)
+{
+	int count = hwloc_get_nbobjs_by_type(t->hwloc, HWLOC_OBJ_CORE);
+
+	t->core_type = count > 0 ? HWLOC_OBJ_CORE : HWLOC_OBJ_PU;
+	if (count <= 0)
+		count = hwloc_get_nbobjs_by_type(t->hwloc, HWLOC_OBJ_PU);
+	assert(count > 0); /* hwloc refuses machines without */
+	t->core_count = (unsigned)count;
+	t->core = calloc(t->core_count, sizeof *t->core);
+	if (!t->core)
+		return -ENOMEM;
+	for (unsigned i = 0; i < t->core_count; i++) {
+		hwloc_obj_t object = hwloc_get_obj_by_type(t->hwloc, t->core_type, i);
+
+		if (!object)
+			return -ENOENT;
+		describe_core(t->hwloc, object, &t->core[i]);
+	}
+	return 0;
 }
 
 int topology_new(struct topology **out)
@@ -53,28 +129,21 @@ int topology_new(struct topology **out)
 
 	if (!t)
 		return -ENOMEM;
-	if (hwloc_topology_init(&t->hwloc)) {
-		free(t);
-		return -ENOMEM;
-	}
-	/* Caches, packages and devices are not asked for yet; leaving them out makes start-up fast on large machines. */
-	hwloc_topology_set_all_types_filter(t->hwloc, HWLOC_TYPE_FILTER_KEEP_NONE);
-	hwloc_topology_set_type_filter(t->hwloc, HWLOC_OBJ_CORE, HWLOC_TYPE_FILTER_KEEP_ALL);
-	if (hwloc_topology_load(t->hwloc)) {
-		int err = errno ? -errno : -EIO;
+	int err = load(&t->hwloc);
 
-		log_error("cannot read the machine's topology: %s", strerror(-err));
-		hwloc_topology_destroy(t->hwloc);
+	if (err) {
 		free(t);
 		return err;
 	}
-	int cores = hwloc_get_nbobjs_by_type(t->hwloc, HWLOC_OBJ_CORE);
-
-	/* Some virtual machines show no cores, only processing units. */
-	if (cores <= 0)
-		cores = hwloc_get_nbobjs_by_type(t->hwloc, HWLOC_OBJ_PU);
-	t->core_count = cores > 0 ? (unsigned)cores : 1;
-	t->quota_fd = open_quota();
+	err = describe_cores(t);
+	if (err) {
+		topology_free(t);
+		return err;
+	}
+	if (topology_is_here(t))
+		quota_open(&t->quota, "/proc/self/cgroup", "/sys/fs/cgroup");
+	else
+		log_notice("the topology is that of another machine: workers are not bound to cores");
 	*out = t;
 	return 0;
 }
@@ -84,8 +153,8 @@ void topology_free(struct topology *t)
 	if (!t)
 		return;
 	hwloc_topology_destroy(t->hwloc);
-	if (t->quota_fd >= 0)
-		close(t->quota_fd);
+	quota_close(&t->quota);
+	free(t->core);
 	free(t);
 }
 
@@ -94,34 +163,40 @@ unsigned topology_core_count(const struct topology *t)
 	return t->core_count;
 }
 
+const struct topology_core *topology_core(const struct topology *t, unsigned core)
+{
+	assert(core < t->core_count);
+	return &t->core[core];
+}
+
+unsigned topology_node_count(const struct topology *t)
+{
+	unsigned count = 1;
+
+	/* Cores of a node are neighbours. */
+	for (unsigned i = 1; i < t->core_count; i++)
+		count += t->core[i].node != t->core[i - 1].node;
+	return count;
+}
+
 unsigned topology_cpu_quota(const struct topology *t)
 {
-	char text[64];
-	unsigned long long quota_us, period_us;
-	ssize_t length = t->quota_fd < 0 ? -1 : pread(t->quota_fd, text, sizeof text - 1, 0);
+	return quota_cores(&t->quota, t->core_count);
+}
 
-	/* An absent or unreadable file is no quota. */
-	if (length <= 0)
-		return t->core_count;
-	text[length] = '\0';
-	/* "max 100000": no number, no quota */
-	if (sscanf(text, "%llu %llu", &quota_us, &period_us) != 2 || period_us == 0)
-		return t->core_count;
-	unsigned long long cores = (quota_us + period_us - 1) / period_us;
-
-	if (cores == 0)
-		return 1;
-	return cores < t->core_count ? (unsigned)cores : t->core_count;
+bool topology_is_here(const struct topology *t)
+{
+	return hwloc_topology_is_thissystem(t->hwloc);
 }
 
 int topology_bind(const struct topology *t, unsigned core)
 {
-	hwloc_obj_t object = hwloc_get_obj_by_type(t->hwloc, HWLOC_OBJ_CORE, core % t->core_count);
+	hwloc_obj_t object = hwloc_get_obj_by_type(t->hwloc, t->core_type, core);
 
 	if (!object)
-		object = hwloc_get_obj_by_type(t->hwloc, HWLOC_OBJ_PU, core % t->core_count);
-	if (!object)
 		return -ENOENT;
+	if (!topology_is_here(t))
+		return 0;
 	if (hwloc_set_cpubind(t->hwloc, object->cpuset, HWLOC_CPUBIND_THREAD))
 		return errno ? -errno : -EIO;
 	return 0;
@@ -129,6 +204,8 @@ int topology_bind(const struct topology *t, unsigned core)
 
 int topology_unbind(const struct topology *t)
 {
+	if (!topology_is_here(t))
+		return 0;
 	if (hwloc_set_cpubind(t->hwloc, hwloc_topology_get_allowed_cpuset(t->hwloc), HWLOC_CPUBIND_THREAD))
 		return errno ? -errno : -EIO;
 	return 0;

@@ -1,23 +1,48 @@
 /*
- * topology.h - the cores that this process may use, and binding threads to them (hwloc).
+ * topology.h - the cores that this process may use, what they share, and binding threads to them (hwloc).
+ *
+ * HWLOC_SYNTHETIC and HWLOC_XMLFILE in the environment describe another machine: all is as there, but nothing is bound.
  */
 #ifndef DARKROOM_TOPOLOGY_H
 #define DARKROOM_TOPOLOGY_H
 
+#include <limits.h>
+#include <stdbool.h>
+
 struct topology;
+
+#define TOPOLOGY_NONE UINT_MAX
+
+/* Cores stand in an order in which those that share more are nearer to each other. */
+struct topology_core {
+	unsigned cpu;          /* the system's number of its first hardware thread */
+	unsigned thread_count; /* hardware threads that we may use */
+	unsigned package;      /* numbers from 0; TOPOLOGY_NONE: not known, or there is none */
+	unsigned node;         /* NUMA node, the system's number */
+	unsigned l3, l2;       /* of the cache, from 0; TOPOLOGY_NONE: there is none */
+};
 
 /* 0 or -errno, the reason logged. Main thread. */
 int topology_new(struct topology **out);
 void topology_free(struct topology *t);
 
-/* Cores (not hardware threads) in the allowed set, >= 1. */
+/* Cores (not hardware threads) in the allowed set (cpuset, taskset), >= 1. */
 unsigned topology_core_count(const struct topology *t);
 
-/* Cores' worth of CPU time that the process may use: the allowed cores, or less by the cgroup's quota (cpu.max, which
- * hwloc does not see), rounded up; >= 1. */
+/* core: 0 .. core_count - 1. Valid as long as t. */
+const struct topology_core *topology_core(const struct topology *t, unsigned core);
+
+/* NUMA nodes that have cores among these, >= 1. */
+unsigned topology_node_count(const struct topology *t);
+
+/* Cores' worth of CPU time that the process may use: the allowed cores, or less by the cgroup's quota, which hwloc does not
+ * see, rounded up; >= 1. */
 unsigned topology_cpu_quota(const struct topology *t);
 
-/* Binds the calling thread to a core, 0 .. core_count - 1. 0 or -errno. */
+/* Whether this is the machine that we run on. */
+bool topology_is_here(const struct topology *t);
+
+/* Binds the calling thread to a core, 0 .. core_count - 1. 0 or -errno. Elsewhere than here it does nothing. */
 int topology_bind(const struct topology *t, unsigned core);
 
 /* Lets the calling thread run on all cores of the allowed set. 0 or -errno. */

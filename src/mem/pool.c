@@ -1,5 +1,5 @@
 /*
- * pool.c - free buffers on shelves over malloc: one shelf per thread, without a lock, and a depot for all behind them.
+ * pool.c - free buffers on shelves over malloc: one shelf per thread, without a lock, and a depot for all of a home behind them.
  *
  * Many buffers are taken by one thread and put back by another: bodies go from ports to workers, files from workers to the
  * disk. A shelf that has enough of a size, or whose thread takes none, passes buffers on to the depot, where the next thread
@@ -25,7 +25,7 @@
 #define SHELF_BYTES_MAX (UINT64_C(12) << 20)
 #define SHELF_BYTES_CROWDED (UINT64_C(2) << 20)
 #define SHELF_CLASS_MAX 4 /* buffers of one class */
-#define DEPOT_BYTES_MAX (UINT64_C(64) << 20)
+#define DEPOT_BYTES_MAX (UINT64_C(64) << 20) /* each */
 #define DEPOT_BUFFER_MAX (UINT64_C(24) << 20)
 /* Pictures are of so many sizes that a buffer of the right class is seldom there. One that is larger than asked for saves the
  * kernel clearing new pages. Small ones are not worth it, and as long as much is in use none is: buffers so lent take no more
@@ -36,6 +36,7 @@
 struct buffer {
 	alignas(CACHE_LINE) uint32_t magic;
 	uint32_t class;
+	unsigned home;        /* of the thread that made it: it wrote to it first, so that the pages are there */
 	struct buffer *below; /* in the stack of its class */
 };
 
@@ -49,9 +50,16 @@ struct shelf {
 	bool is_used;         /* the thread takes buffers, too */
 };
 
+struct depot {
+	alignas(CACHE_LINE) pthread_mutex_t lock;
+	struct shelf shelf; /* under lock */
+};
+
+#define DEPOT { .lock = PTHREAD_MUTEX_INITIALIZER }
+
 static _Thread_local struct shelf shelf;
-static struct shelf depot; /* under depot_lock */
-static pthread_mutex_t depot_lock = PTHREAD_MUTEX_INITIALIZER;
+static _Thread_local unsigned home;
+static struct depot depots[POOL_HOMES] = { DEPOT, DEPOT, DEPOT, DEPOT, DEPOT, DEPOT, DEPOT, DEPOT, DEPOT };
 static alignas(CACHE_LINE) _Atomic uint64_t all_used_bytes;
 static alignas(CACHE_LINE) _Atomic uint64_t all_kept_bytes;
 static _Atomic uint64_t bytes_max = UINT64_MAX; /* of both together, as far as what is kept can give way */
@@ -134,17 +142,17 @@ static void buffer_free(struct buffer *b)
 	free(b);
 }
 
-static void depot_shrink(uint64_t bytes)
+static void depot_shrink(struct depot *depot, uint64_t bytes)
 {
 	struct buffer *evicted = NULL, *b;
 
-	pthread_mutex_lock(&depot_lock);
-	while (depot.bytes > bytes) {
-		b = shelf_evict(&depot);
+	pthread_mutex_lock(&depot->lock);
+	while (depot->shelf.bytes > bytes) {
+		b = shelf_evict(&depot->shelf);
 		b->below = evicted;
 		evicted = b;
 	}
-	pthread_mutex_unlock(&depot_lock);
+	pthread_mutex_unlock(&depot->lock);
 	while (evicted) {
 		b = evicted;
 		evicted = b->below;
@@ -154,41 +162,49 @@ static void depot_shrink(uint64_t bytes)
 
 static void depot_put(struct buffer *b)
 {
+	struct depot *depot = &depots[b->home];
 	size_t bytes = class_size(b->class);
 
 	if (bytes > DEPOT_BUFFER_MAX || all_bytes() + bytes > atomic_load_explicit(&bytes_max, memory_order_relaxed)) {
 		buffer_free(b);
 		return;
 	}
-	pthread_mutex_lock(&depot_lock);
-	shelf_push(&depot, b);
-	bool is_full = depot.bytes > DEPOT_BYTES_MAX;
-	pthread_mutex_unlock(&depot_lock);
+	pthread_mutex_lock(&depot->lock);
+	shelf_push(&depot->shelf, b);
+	bool is_full = depot->shelf.bytes > DEPOT_BYTES_MAX;
+	pthread_mutex_unlock(&depot->lock);
 
 	if (is_full)
-		depot_shrink(DEPOT_BYTES_MAX);
+		depot_shrink(depot, DEPOT_BYTES_MAX);
 }
 
 static struct buffer *depot_get(unsigned from, unsigned to)
 {
-	pthread_mutex_lock(&depot_lock);
-	struct buffer *b = shelf_pop(&depot, from, to);
-	pthread_mutex_unlock(&depot_lock);
+	struct depot *depot = &depots[home];
+
+	pthread_mutex_lock(&depot->lock);
+	struct buffer *b = shelf_pop(&depot->shelf, from, to);
+	pthread_mutex_unlock(&depot->lock);
 	return b;
 }
 
-/* What is kept gives way to what is needed, as far as it is in the depot. */
+/* What is kept gives way to what is needed, as far as it is in depots; that of other homes first. */
 static void make_room(uint64_t bytes)
 {
-	uint64_t all = all_bytes() + bytes, max = atomic_load_explicit(&bytes_max, memory_order_relaxed);
+	uint64_t max = atomic_load_explicit(&bytes_max, memory_order_relaxed);
 
-	if (all <= max)
-		return;
-	pthread_mutex_lock(&depot_lock);
-	uint64_t had = depot.bytes;
-	pthread_mutex_unlock(&depot_lock);
+	for (unsigned i = 1; i <= POOL_HOMES; i++) {
+		struct depot *depot = &depots[(home + i) % POOL_HOMES];
+		uint64_t all = all_bytes() + bytes;
 
-	depot_shrink(had > all - max ? had - (all - max) : 0);
+		if (all <= max)
+			return;
+		pthread_mutex_lock(&depot->lock);
+		uint64_t had = depot->shelf.bytes;
+		pthread_mutex_unlock(&depot->lock);
+
+		depot_shrink(depot, had > all - max ? had - (all - max) : 0);
+	}
 }
 
 static struct buffer *buffer_new(unsigned class)
@@ -200,6 +216,7 @@ static struct buffer *buffer_new(unsigned class)
 		return NULL;
 	b->magic = POOL_MAGIC;
 	b->class = class;
+	b->home = home;
 	return b;
 }
 
@@ -251,7 +268,7 @@ void pool_put(void *buffer)
 
 	assert(b->magic == POOL_MAGIC);
 	account(&all_used_bytes, -(int64_t)class_size(b->class));
-	if (!shelf.is_used || shelf.count[b->class] == SHELF_CLASS_MAX || class_size(b->class) > SHELF_BYTES_MAX) {
+	if (!shelf.is_used || b->home != home || shelf.count[b->class] == SHELF_CLASS_MAX || class_size(b->class) > SHELF_BYTES_MAX) {
 		depot_put(b);
 		return;
 	}
@@ -270,9 +287,19 @@ void pool_thread_fini(void)
 	shelf.is_used = false;
 }
 
+void pool_thread_set_home(unsigned new_home)
+{
+	assert(new_home < POOL_HOMES);
+	if (new_home == home)
+		return;
+	pool_thread_fini();
+	home = new_home;
+}
+
 void pool_fini(void)
 {
-	depot_shrink(0);
+	for (unsigned i = 0; i < POOL_HOMES; i++)
+		depot_shrink(&depots[i], 0);
 }
 
 void pool_set_max(uint64_t bytes)

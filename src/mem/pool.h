@@ -15,6 +15,9 @@
 /* Readable and writable bytes beyond the size asked for: vector kernels may touch them. */
 #define POOL_SLACK 128
 
+/* Buffers have a home, that of the thread they were made on, and serve threads of that home only: memory stays on its NUMA node. */
+#define POOL_HOMES 9 /* 0: anywhere, for threads that are not bound, and on machines with one node; then nodes */
+
 /* Any thread. 64-byte aligned, at least size bytes + POOL_SLACK, contents undefined; NULL if there is no memory. */
 void *pool_get(size_t size);
 
@@ -23,6 +26,9 @@ void *pool_get_sized(size_t size, size_t *size_got);
 
 /* Any thread; takes what pool_get returned, or NULL. */
 void pool_put(void *buffer);
+
+/* Where the calling thread is from now on, < POOL_HOMES; 0 at first. What it keeps goes back to where it came from. */
+void pool_thread_set_home(unsigned new_home);
 
 /* What the calling thread keeps is there for all others; at the end of a thread. */
 void pool_thread_fini(void);

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "../../src/clock.h"
+#include "../../src/graph.h"
 #include "../../src/log.h"
 #include "../../src/mem/pool.h"
 #include "../image.h"
@@ -305,6 +306,8 @@ void conn_phase(struct conn *c)
 
 enum conn_step conn_parse(struct visit *v, struct conn *c)
 {
+	/* Descriptors are dense, so that replicas get as many. The images that it brings are distributed by themselves. */
+	c->event.replica = (unsigned)c->fd % graph_replica_count(c->port->server->graph);
 	c->event.size = 0; /* headers take no time to speak of, whatever their size */
 	visit_send(v, STAGE_HTTP_PARSE, &c->event);
 	return CONN_STEP_GONE;

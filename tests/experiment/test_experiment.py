@@ -42,11 +42,14 @@ def test_results_of_every_part(finished):
     assert machine["files"] == 6 and machine["cores"] >= 1
     assert sorted(line["name"] for line in lines if line["kind"] == "policies") == ["drain", "seda", "thread-per-connection-4"]
     for line in lines:
-        if line["kind"] in ("policies", "batching"):
+        if line["kind"] in ("policies", "batching", "layouts"):
             assert line["images"] == 6 and line["cpu_s"] > 0 and line["p50_ms"] <= line["p90_ms"] <= line["p99_ms"]
             # By intervals or as a whole: the same bytes.
             assert sum(line["processed"]) * line["interval_s"] == pytest.approx(machine["file_bytes"], rel=0.01)
-    assert {line["kind"] for line in lines} == {"policies", "batching", "baseline", "overload"}
+    assert {line["kind"] for line in lines} == {"policies", "batching", "layouts", "baseline", "overload"}
+    layouts = {line["name"]: line["layout"] for line in lines if line["kind"] == "layouts"}
+    assert layouts["shared"] == {"mode": "shared"} and len(layouts["2 replicas"]["replicas"]) == 2
+    assert layouts["2 partitions"]["imbalance"] >= 1 and len(layouts["2 partitions"]["parts"]) == 2
     baseline = next(line for line in lines if line["kind"] == "baseline")
     assert baseline["images"] == 1 and baseline["cpu_ms_per_image"] > baseline["daemon"]["cpu_ms_per_image"]
 

@@ -85,6 +85,24 @@ def test_claim_6_needs_counters():
     assert claims.batching_saves_cycles(Results([])).verdict == claims.OPEN
 
 
+def layouts(partitions, imbalance, rounds=5):
+    lines = []
+    for number in range(rounds):
+        for name, factor, layout in (("shared", 1, {}), ("2 replicas", 1, {}), ("2 partitions", partitions, {"imbalance": imbalance})):
+            lines.append(dict(RUN, kind="layouts", name=name, workload=16, round=number, layout=layout))
+            lines[-1]["input_bytes_per_s"] *= factor * NOISE[number]
+    return Results(lines)
+
+
+def test_claim_5_is_about_both():
+    assert claims.replication_beats_partitioning(layouts(0.8, 1.4)).verdict == claims.HOLDS
+    assert claims.replication_beats_partitioning(layouts(0.8, 1.05)).verdict == claims.HOLDS_NOT  # not for want of balance
+    assert claims.replication_beats_partitioning(layouts(1.1, 1.4)).verdict == claims.HOLDS_NOT
+    assert claims.replication_beats_partitioning(layouts(1, 1.4)).verdict == claims.OPEN  # no difference
+    assert claims.replication_beats_partitioning(layouts(0.8, 1.4, rounds=2)).verdict == claims.OPEN
+    assert claims.replication_beats_partitioning(Results([])).verdict == claims.OPEN
+
+
 def overload(limited, unlimited):
     return Results([{"kind": "overload", "name": "drain", "workload": 16, "round": 0, "capacity_per_s": 100.0, "target_s": 0.25,
                      "admitted": 25, "limited": {"requests": 10, "answered": 6, "p90_s": limited},

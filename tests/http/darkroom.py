@@ -72,10 +72,10 @@ def activated(words, sockets, names):
 
 
 class Daemon:
-    """environ: more variables; sockets: listeners that are passed to it, with names for them."""
+    """environ: more variables; extra: more words of the command line; sockets: listeners that are passed to it, with names for them."""
 
-    def __init__(self, store, *settings, config=CONFIG, listen="127.0.0.1:0", policy=POLICY, wait=True, environ=None, sockets=(),
-                 names=None):
+    def __init__(self, store, *settings, config=CONFIG, listen="127.0.0.1:0", policy=POLICY, wait=True, environ=None, extra=(),
+                 sockets=(), names=None):
         self.store = pathlib.Path(store)
         defaults = [f"server.listen={listen}", f"server.root={self.store}"]
         if os.geteuid() == 0:
@@ -91,7 +91,7 @@ class Daemon:
         self.url = self.host = self.port = None
         self.start_time = time.monotonic()
         self.ready_time = None
-        words = command("-c", config, *overrides(*defaults, *settings))
+        words = command("-c", config, *overrides(*defaults, *settings), *extra)
         self.process = subprocess.Popen(activated(words, sockets, names) if sockets else words, stdin=subprocess.DEVNULL,
                                         stderr=subprocess.PIPE, cwd="/", env={**os.environ, **(environ or {})},
                                         pass_fds=[s.fileno() for s in sockets])

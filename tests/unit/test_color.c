@@ -95,7 +95,7 @@ static void event_behind_an_unfinished_push_is_not_forgotten(void **state)
 	event_change(&slow, EVENT_ASIDE, EVENT_QUEUED);
 	cell->item = &slow;
 	atomic_store(&cell->sequence, at + 1);
-	idle_wake(s->group, UINT64_MAX, NULL);
+	idle_wake(s->group, UINT64_MAX, UINT64_MAX, NULL);
 	finish(g, 2);
 }
 

@@ -406,7 +406,7 @@ static void messages_name_place_text_and_expectation(void **state)
 	refuse(VARIANT "[stage.blurr]\n", "@:3: [stage.blurr]: unknown stage; did you mean blur?\n");
 	refuse(VARIANT "[variants]\n", "@:3: [variants]: unknown section; did you mean [variant.NAME]?\n");
 	refuse(VARIANT "[stage]\nthreads = 1\n", "@:3: [stage]: unknown section; did you mean [stage.NAME]?\n");
-	refuse(VARIANT "[quite.another]\n", "@:3: [quite.another]: unknown section; expected server, log, scheduler, limits, access, "
+	refuse(VARIANT "[quite.another]\n", "@:3: [quite.another]: unknown section; expected server, log, scheduler, layout, limits, access, "
 	                                    "stage.NAME or variant.NAME\n");
 	refuse_override("sevrer.listen=a:1", "-o sevrer.listen=a:1: unknown section; did you mean server?\n");
 	refuse_override("server.lisen=a:1", "-o server.lisen=a:1: unknown key; did you mean listen?\n");

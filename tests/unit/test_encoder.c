@@ -12,13 +12,11 @@
 
 #include "../../src/check.h"
 #include "../../src/mem/pool.h"
-#include "pool_fixture.h"
+#include "codec_fixture.h"
 #include "../../stages/pixel/encoder.h"
 #include "../../stages/pixel/metadata.h"
 #include "../../stages/pixel/picture_job.h"
 #include "jpeg_structures.h"
-
-static struct decoder decoder;
 
 static struct picture *drawn(int width, int height, unsigned plane_count)
 {
@@ -207,20 +205,6 @@ static void pictures_are_shared_by_threads(void **state)
 	free(jpeg);
 }
 
-static int setup(void **state)
-{
-	(void)state;
-	return decoder_init(&decoder);
-}
-
-static int teardown(void **state)
-{
-	(void)state;
-	decoder_fini(&decoder);
-	pool_forget();
-	return 0;
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -230,5 +214,5 @@ int main(void)
 		cmocka_unit_test(pictures_are_shared_by_threads),
 	};
 
-	return cmocka_run_group_tests(tests, setup, teardown);
+	return cmocka_run_group_tests(tests, codec_setup, codec_teardown);
 }

@@ -13,7 +13,7 @@
 #include "../../src/check.h"
 #include "../../src/conf.h"
 #include "../../src/mem/pool.h"
-#include "pool_fixture.h"
+#include "codec_fixture.h"
 #include "../../stages/pixel/encoder.h"
 #include "../../stages/pixel/footprint.h"
 #include "../../stages/pixel/geometry.h"
@@ -22,8 +22,6 @@
 #include "../../stages/stages.h"
 #include "jpeg_structures.h"
 
-static struct decoder decoder;
-static struct resampler resampler;
 static struct conf conf;
 static struct plan plan;
 
@@ -195,22 +193,6 @@ static void bombs_are_expensive(void **state)
 	assert_true(footprint_bytes(&f, &plan) < UINT64_C(65500) * 65500 * 40);
 }
 
-static int setup(void **state)
-{
-
-	(void)state;
-	resampler_init(&resampler);
-	return decoder_init(&decoder);
-}
-
-static int teardown(void **state)
-{
-	(void)state;
-	decoder_fini(&decoder);
-	pool_forget();
-	return 0;
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -218,5 +200,5 @@ int main(void)
 		cmocka_unit_test(bombs_are_expensive),
 	};
 
-	return cmocka_run_group_tests(tests, setup, teardown);
+	return cmocka_run_group_tests(tests, codec_setup, codec_teardown);
 }

@@ -12,15 +12,12 @@
 #include "../../src/check.h"
 #include "../../src/clock.h"
 #include "../../src/mem/pool.h"
-#include "pool_fixture.h"
+#include "codec_fixture.h"
 #include "../../stages/pixel/geometry.h"
 #include "../../stages/pixel/encoder.h"
 #include "../../stages/pixel/metadata.h"
 #include "../../stages/pixel/picture_job.h"
 #include "jpeg_structures.h"
-
-static struct decoder decoder;
-static struct resampler resampler;
 
 /* Brightness of the fixture's pixel when it is shown. */
 static double luma_of(const struct fixture *f, int x, int y)
@@ -379,21 +376,6 @@ static void mutated_files_do_no_harm(void **state)
 		free(jpeg[i]);
 }
 
-static int setup(void **state)
-{
-	(void)state;
-	resampler_init(&resampler);
-	return decoder_init(&decoder);
-}
-
-static int teardown(void **state)
-{
-	(void)state;
-	decoder_fini(&decoder);
-	pool_forget();
-	return 0;
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -407,5 +389,5 @@ int main(void)
 		cmocka_unit_test(mutated_files_do_no_harm),
 	};
 
-	return cmocka_run_group_tests(tests, setup, teardown);
+	return cmocka_run_group_tests(tests, codec_setup, codec_teardown);
 }

@@ -12,14 +12,11 @@
 
 #include "../../src/check.h"
 #include "../../src/mem/pool.h"
-#include "pool_fixture.h"
+#include "codec_fixture.h"
 #include "../../stages/pixel/encoder.h"
 #include "../../stages/pixel/orient.h"
 #include "../../stages/pixel/picture_job.h"
 #include "jpeg_structures.h"
-
-static struct decoder decoder;
-static struct resampler resampler;
 
 static struct picture *made(struct picture_job *job)
 {
@@ -474,21 +471,6 @@ static void files_can_be_given_up_at_any_step(void **state)
 	picture_unref(p);
 }
 
-static int setup(void **state)
-{
-	(void)state;
-	resampler_init(&resampler);
-	return decoder_init(&decoder);
-}
-
-static int teardown(void **state)
-{
-	(void)state;
-	decoder_fini(&decoder);
-	pool_forget();
-	return 0;
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -505,5 +487,5 @@ int main(void)
 		cmocka_unit_test(files_can_be_given_up_at_any_step),
 	};
 
-	return cmocka_run_group_tests(tests, setup, teardown);
+	return cmocka_run_group_tests(tests, codec_setup, codec_teardown);
 }

@@ -12,14 +12,12 @@
 
 #include "../../src/check.h"
 #include "../../src/mem/pool.h"
-#include "pool_fixture.h"
+#include "codec_fixture.h"
 #include "../../stages/pixel/decoder.h"
 #include "../../stages/pixel/metadata.h"
 #include "../../stages/pixel/orient.h"
 #include "../../stages/pixel/picture_job.h"
 #include "jpeg_fixture.h"
-
-static struct resampler resampler;
 
 /* Where the seen picture's (x, y) is in the stored one of width x height, straight from the EXIF specification's table
  * (Exif 2.32, 4.6.5, "Orientation": what row 0 and column 0 of the stored picture are). */
@@ -276,20 +274,6 @@ static void marker_walk_survives_anything(void **state)
 	free(jpeg);
 }
 
-static int setup(void **state)
-{
-	(void)state;
-	resampler_init(&resampler);
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	(void)state;
-	pool_forget();
-	return 0;
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -302,5 +286,5 @@ int main(void)
 		cmocka_unit_test(marker_walk_survives_anything),
 	};
 
-	return cmocka_run_group_tests(tests, setup, teardown);
+	return cmocka_run_group_tests(tests, codec_setup, codec_teardown);
 }

@@ -104,6 +104,51 @@ static void buffers_come_back_from_other_threads(void **state)
 	pool_put(a);
 }
 
+static void *take_at_home_2(void *size)
+{
+	pool_thread_set_home(2);
+	void *buffer = pool_get(*(size_t *)size);
+
+	memset(buffer, 1, *(size_t *)size);
+	pool_thread_fini();
+	return buffer;
+}
+
+static void *taken_at_home_2(size_t size)
+{
+	pthread_t thread;
+	void *buffer;
+
+	assert_int_equal(pthread_create(&thread, NULL, take_at_home_2, &size), 0);
+	assert_int_equal(pthread_join(thread, &buffer), 0);
+	return buffer;
+}
+
+static void buffers_serve_threads_of_their_home_alone(void **state)
+{
+	size_t size = MIB;
+	void *own = pool_get(size), *other = taken_at_home_2(size), *third;
+
+	(void)state;
+	pool_put(other); /* home, although it is put back here */
+	assert_int_equal(kept(), used());
+	third = pool_get(size);
+	assert_ptr_not_equal(third, other);
+	assert_ptr_equal(taken_at_home_2(size), other);
+	pool_put(other);
+	pool_put(own);
+	pool_thread_set_home(2);
+	assert_ptr_equal(pool_get(size), other); /* and not our own, which stayed where we were */
+	pool_put(other);
+	pool_put(third);
+	pool_thread_set_home(0);
+	void *again = pool_get(size), *more = pool_get(size);
+
+	assert_true((again == own && more == third) || (again == third && more == own));
+	pool_put(again);
+	pool_put(more);
+}
+
 static void what_is_kept_is_bounded(void **state)
 {
 	void *buffer[256];
@@ -224,6 +269,7 @@ int main(void)
 		cmocka_unit_test_teardown(buffers_hold_what_was_asked_for, forget),
 		cmocka_unit_test_teardown(last_in_first_out, forget),
 		cmocka_unit_test_teardown(buffers_come_back_from_other_threads, forget),
+		cmocka_unit_test_teardown(buffers_serve_threads_of_their_home_alone, forget),
 		cmocka_unit_test_teardown(what_is_kept_is_bounded, forget),
 		cmocka_unit_test_teardown(what_is_kept_gives_way, forget),
 		cmocka_unit_test_teardown(larger_buffers_serve, forget),

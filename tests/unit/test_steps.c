@@ -40,9 +40,9 @@ static void nobody_waits_for_an_exclusive_stage(void **state)
 		begin_test(&conf);
 		push(C, 0);
 		push(A, 1);
-		atomic_store(&stage(C)->is_taken, true); /* by another */
+		atomic_store(&stage(C)->gate->is_taken, true); /* by another */
 		assert_false(visit_stage(worker(0), stage(C)));
-		assert_false(visit_once(worker(0), stage(C)));
+		assert_false(visit_once(worker(0), stage(C), 0));
 		assert_false(stage_offers_work(stage(C), worker(0)));
 		bool found = false;
 
@@ -56,7 +56,7 @@ static void nobody_waits_for_an_exclusive_stage(void **state)
 		assert_int_equal(items[0].stage, C);
 		for (unsigned i = 0; i < group_worker_count(&graph->group[GRAPH_GROUP_MAIN]); i++)
 			assert_false(idle_sees_work(worker(i)));
-		atomic_store(&stage(C)->is_taken, false);
+		atomic_store(&stage(C)->gate->is_taken, false);
 		while (visit_stage(worker(0), stage(C)))
 			continue;
 		assert_true(items[0].has_ended && items[1].has_ended);
@@ -184,10 +184,10 @@ static void a_token_that_comes_too_early_does_not_lose_its_event(void **state)
 	items[0].stage = C;
 	event_change(&items[0].event, EVENT_ASIDE, EVENT_QUEUED);
 	fill(q, at, &items[0].event);
-	central_give(stage(C));
+	central_give(stage(C), worker_schedule(worker(0)), 0);
 	trace[0] = '\0';
 	assert_true(visit_by_token(worker(0), &misses));
-	assert_int_equal(atomic_load(&stage(C)->tokens), 1); /* in place of the one that came too early */
+	assert_int_equal(atomic_load(&stage(C)->gate->tokens), 1); /* in place of the one that came too early */
 	assert_true(idle_sees_work(worker(0)));
 	assert_true(visit_by_token(worker(0), &misses));
 	assert_string_equal(served(), "c0 c1");
@@ -225,7 +225,7 @@ static void events_without_tokens_are_found(void **state)
 	conf_init(&conf, "color");
 	begin_test(&conf);
 	push_range(A, 0, 3);
-	while (central_take(stage(A)->group))
+	while (central_take(stage(A)->group, 0))
 		continue;
 	assert_true(idle_sees_work(worker(0)));
 	trace[0] = '\0';
@@ -250,7 +250,7 @@ static void tokens_do_not_pile_up(void **state)
 	for (unsigned i = 10; i < EVENTS_MAX; i++) {
 		push(C, i);
 		assert_true(visit_by_token(worker(0), &misses));
-		assert_true(atomic_load(&stage(C)->tokens) <= stage_queue_length(stage(C)->queue));
+		assert_true(atomic_load(&stage(C)->gate->tokens) <= stage_queue_length(stage(C)->queue));
 		trace_length = 0;
 	}
 	while (visit_by_token(worker(0), &misses))

@@ -1,6 +1,8 @@
 /* test_visit.c - visits on one thread: how long one lasts, which event is next, and what interrupts it. */
 #include "visit_harness.h"
 
+#include "../../src/group/idle.h"
+
 static const char *visit(unsigned index)
 {
 	trace[0] = '\0';
@@ -243,9 +245,9 @@ static void note_that_b_is_free(struct visit *v, unsigned stage_index, unsigned 
 	(void)v;
 	(void)number;
 	if (stage_index == C)
-		assert_false(atomic_load(&stage(B)->is_taken));
+		assert_false(atomic_load(&stage(B)->gate->is_taken));
 	else
-		assert_true(atomic_load(&stage(B)->is_taken));
+		assert_true(atomic_load(&stage(B)->gate->is_taken));
 }
 
 static void an_exclusive_stage_is_not_held_by_an_interruption(void **state)
@@ -265,6 +267,62 @@ static void an_exclusive_stage_is_not_held_by_an_interruption(void **state)
 	end_test();
 }
 
+/* ---- replicas ------------------------------------------------------------------------------------- */
+
+static void begin_replicas(const char *policy, bool is_helping)
+{
+	struct conf conf;
+
+	conf_init(&conf, policy);
+	conf.scheduler.threads = 2;
+	conf.layout.mode = CONF_LAYOUT_REPLICATE;
+	conf.layout.replicas = 2;
+	conf.layout.steal = is_helping ? CONF_YES : CONF_NO;
+	begin_test(&conf);
+	items[1].event.replica = 1;
+}
+
+/* From the stacks of its own replica only, unless they help each other. */
+static void stealing_keeps_to_the_replica(void **state)
+{
+	(void)state;
+	for (unsigned is_helping = 0; is_helping < 2; is_helping++) {
+		begin_replicas("drain", is_helping);
+		push(A, 0);
+		assert_string_equal(visit(A), "a0"); /* b0 is on the stack of worker 0 */
+		assert_int_equal(idle_sees_work(worker(1)), is_helping);
+		assert_int_equal(visit_stolen(worker(1)), is_helping);
+		while (visit_stage(worker(0), stage(B)) || visit_stage(worker(0), stage(C)) || visit_stage(worker(1), stage(C)))
+			continue;
+		assert_true(items[0].has_ended);
+		end_test();
+	}
+}
+
+/* What comes from another replica's queue goes on there, however it is served. */
+static void each_replica_has_its_queues(void **state)
+{
+	(void)state;
+	for (unsigned is_helping = 0; is_helping < 2; is_helping++) {
+		begin_replicas("cohort", is_helping);
+		push_range(A, 0, 3);
+		assert_int_equal(stage_queue_length(&stage(A)->queue[0]), 2);
+		assert_int_equal(stage_queue_length(&stage(A)->queue[1]), 1);
+		assert_string_equal(visit(A), "a0 a2");
+		assert_false(visit_stage(worker(0), stage(A)));
+		assert_int_equal(idle_sees_work(worker(0)), true); /* b0 and b2 */
+		assert_string_equal(visit(B), "b0 b2");
+		assert_string_equal(visit(C), "c0 c2");
+		assert_int_equal(idle_sees_work(worker(0)), is_helping);
+		assert_int_equal(visit_other_replica(worker(0)), is_helping);
+		assert_int_equal(stage_queue_length(&stage(A)->queue[1]), !is_helping);
+		while (visit_stage(worker(1), stage(A)) || visit_stage(worker(1), stage(B)) || visit_stage(worker(1), stage(C)))
+			continue;
+		assert_true(items[1].has_ended);
+		end_test();
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -278,6 +336,8 @@ int main(void)
 		cmocka_unit_test(thresholds_interrupt_a_visit),
 		cmocka_unit_test(intervals_interrupt_a_visit),
 		cmocka_unit_test(an_exclusive_stage_is_not_held_by_an_interruption),
+		cmocka_unit_test(stealing_keeps_to_the_replica),
+		cmocka_unit_test(each_replica_has_its_queues),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

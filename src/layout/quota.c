@@ -1,0 +1,156 @@
+/* quota.c - reads what control groups grant of CPU time. Every group above ours limits us, too. */
+#include "quota.h"
+
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define LINE_MAX_BYTES 4096
+
+static int open_in(const char *mount, const char *group, const char *file)
+{
+	char path[LINE_MAX_BYTES + 256];
+	int n = snprintf(path, sizeof path, "%s%s/%s", mount, group, file);
+
+	return n > 0 && (size_t)n < sizeof path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+}
+
+/* In a container the path may be one outside, which is not there; but what stands above it is. */
+static void open_level(struct quota *q, const char *mount, const char *group, bool is_v1)
+{
+	struct quota_level level = { .quota_fd = open_in(mount, group, is_v1 ? "cpu.cfs_quota_us" : "cpu.max"), .period_fd = -1 };
+
+	if (level.quota_fd < 0)
+		return;
+	if (is_v1) {
+		level.period_fd = open_in(mount, group, "cpu.cfs_period_us");
+		if (level.period_fd < 0) {
+			close(level.quota_fd);
+			return;
+		}
+	}
+	q->level[q->count++] = level;
+}
+
+/* The group and all above it up to the mount; cuts group down. */
+static void open_levels(struct quota *q, const char *mount, char *group, bool is_v1)
+{
+	size_t length = strlen(group);
+
+	while (q->count < QUOTA_LEVELS_MAX) {
+		while (length > 0 && group[length - 1] == '/')
+			group[--length] = '\0';
+		open_level(q, mount, group, is_v1);
+		if (length == 0)
+			return;
+		while (length > 0 && group[length - 1] != '/')
+			group[--length] = '\0';
+	}
+}
+
+/* Whether the comma-separated list has the word. */
+static bool list_has(const char *list, const char *word)
+{
+	size_t length = strlen(word);
+
+	for (const char *at = list; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL)
+		if (strncmp(at, word, length) == 0 && (at[length] == ',' || at[length] == '\0'))
+			return true;
+	return false;
+}
+
+/* A line is HIERARCHY:CONTROLLERS:PATH, with no controllers in version 2. */
+static void open_line(struct quota *q, const char *mount, char *line)
+{
+	char v1_mount[LINE_MAX_BYTES];
+	char *controllers = strchr(line, ':'), *group = controllers ? strchr(controllers + 1, ':') : NULL;
+
+	if (!group)
+		return;
+	*group++ = '\0';
+	controllers++;
+	if (group[0] != '/' || strstr(group, "/.."))
+		return;
+	if (controllers[0] == '\0') {
+		open_levels(q, mount, group, false);
+		return;
+	}
+	int n = snprintf(v1_mount, sizeof v1_mount, "%s/cpu", mount); /* a link where controllers share a mount */
+
+	if (list_has(controllers, "cpu") && n > 0 && (size_t)n < sizeof v1_mount)
+		open_levels(q, v1_mount, group, true);
+}
+
+void quota_open(struct quota *q, const char *membership, const char *mount)
+{
+	char line[LINE_MAX_BYTES];
+	FILE *f = fopen(membership, "re");
+
+	q->count = 0;
+	if (!f)
+		return;
+	while (fgets(line, sizeof line, f)) {
+		line[strcspn(line, "\n")] = '\0';
+		open_line(q, mount, line);
+	}
+	fclose(f);
+}
+
+void quota_close(struct quota *q)
+{
+	while (q->count > 0) {
+		const struct quota_level *level = &q->level[--q->count];
+
+		close(level->quota_fd);
+		if (level->period_fd >= 0)
+			close(level->period_fd);
+	}
+}
+
+/* Numbers at the file's beginning, at most 2; none in "max 100000", and none below 1 (v1: -1 is no quota). */
+static unsigned read_numbers(int fd, uint64_t *number)
+{
+	char text[64], *at = text, *end;
+	ssize_t length = pread(fd, text, sizeof text - 1, 0);
+	unsigned n = 0;
+
+	if (length <= 0)
+		return 0;
+	text[length] = '\0';
+	for (; n < 2; n++, at = end) {
+		long long value = strtoll(at, &end, 10);
+
+		if (end == at || value < 1)
+			break;
+		number[n] = (uint64_t)value;
+	}
+	return n;
+}
+
+static unsigned level_cores(const struct quota_level *level, unsigned cores)
+{
+	uint64_t number[2], period[2];
+	unsigned n = read_numbers(level->quota_fd, number);
+
+	if (level->period_fd >= 0) {
+		if (n < 1 || read_numbers(level->period_fd, period) < 1)
+			return cores;
+		number[1] = period[0];
+	} else if (n < 2) {
+		return cores;
+	}
+	uint64_t granted = number[0] / number[1] + (number[0] % number[1] ? 1 : 0);
+
+	return granted < cores ? (unsigned)granted : cores;
+}
+
+unsigned quota_cores(const struct quota *q, unsigned cores)
+{
+	for (unsigned i = 0; i < q->count; i++)
+		cores = level_cores(&q->level[i], cores);
+	return cores;
+}

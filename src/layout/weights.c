@@ -1,0 +1,37 @@
+/* weights.c - sums what workers count of stages and edges. */
+#include "weights.h"
+
+#include "../group/group.h"
+#include "partition.h"
+
+uint32_t weights_stages(const struct schedule *schedule)
+{
+	uint32_t stages = 0;
+
+	for (unsigned i = 0; i < graph_row_count; i++)
+		if (graph_stage_group(i) == GRAPH_GROUP_MAIN && !(schedule->pass_through >> i & 1))
+			stages |= UINT32_C(1) << i;
+	return stages;
+}
+
+static void add_worker(struct partition_weights *w, const struct worker *from)
+{
+	for (unsigned i = 0; i < graph_row_count; i++) {
+		w->stage_ns[i] += counter_read(&from->stage[i].service.sum_ns);
+		w->stage_events[i] += counter_read(&from->stage[i].events);
+		for (unsigned k = 0; k < graph_row_count; k++)
+			w->edge_events[i][k] += counter_read(&from->edge[i][k]);
+	}
+}
+
+void weights_collect(struct partition_weights *w, const struct graph *g)
+{
+	*w = (struct partition_weights){ .stage_count = graph_row_count };
+	w->stages = weights_stages(atomic_load_explicit(&g->schedule, memory_order_relaxed));
+	for (unsigned i = 1; i < GRAPH_GROUP_COUNT; i++) {
+		unsigned count = group_worker_count(&g->group[i]);
+
+		for (unsigned k = 0; k < count; k++)
+			add_worker(w, &g->group[i].workers[k]);
+	}
+}

@@ -1,0 +1,177 @@
+"""Layouts: the same files come out whichever cores visit which stages, and /stats says who has done what. The tests choose
+the policies, which change while the daemon runs."""
+
+import re
+
+import pytest
+
+import pictures
+from client import form
+from darkroom import IS_SANITIZED, POLICY, eventually, load, overrides, run, slow
+from test_load import JPEG, fetch_all, in_parallel, sources
+from test_switch import Site, command
+
+pytestmark = pytest.mark.skipif(POLICY not in ("", "drain"), reason="the tests choose the policies: once is enough")
+
+TWO = "scheduler.threads=2"
+POLICIES = ["drain", "cohort", "mg1", "srpt", "dbr", "color"]
+PROFILE = """[stage.jpeg_decode]
+service_ns = 600
+events = 10
+to_scale = 20
+[stage.scale]
+service_ns = 100
+events = 20
+to_blur = 10
+to_jpeg_encode = 20
+[stage.blur]
+service_ns = 200
+events = 10
+to_jpeg_encode = 10
+[stage.jpeg_encode]
+service_ns = 300
+events = 30
+"""
+
+
+@pytest.fixture
+def profile(tmp_path):
+    path = tmp_path / "profile.ini"
+    path.write_text(PROFILE)
+    return path
+
+
+def layout(daemon):
+    return daemon.get("/stats").json()["layout"]
+
+
+def queued(daemon):
+    return sum(stage["queued"] for stage in daemon.get("/stats").json()["stages"])
+
+
+def upload_all(daemon, inputs, expected, count):
+    """Forms of two, and single images, all at once; every file must be as expected."""
+    def work(i):
+        picked = [i % len(inputs), (i + 1) % len(inputs)][:1 + i % 2]
+        content_type, body = form([("f", f"{k}.jpg", "image/jpeg", inputs[k]) for k in picked])
+        with daemon.client(timeout=slow(60)) as c:
+            answer = c.request("POST", "/images", body, [("Content-Type", content_type)])
+            assert answer.status == 201, answer
+            for k, image in zip(picked, answer.json()["images"]):
+                assert fetch_all(c, image) == expected[k]
+
+    in_parallel(count, work)
+
+
+@pytest.fixture
+def files(daemon):
+    """Inputs and what the layout that is shipped makes of them."""
+    inputs = sources()
+    with daemon.client() as c:
+        return inputs, [fetch_all(c, c.request("POST", "/images", data, [JPEG]).json()["images"][0]) for data in inputs]
+
+
+def under_all_policies(daemon, files, settings=()):
+    count = load(8, 4)
+    for policy in POLICIES:
+        assert command(daemon, f"policy {policy}")[0] == 0
+        for setting in settings:
+            assert command(daemon, f"set {setting}")[0] == 0
+            upload_all(daemon, *files, count)
+        if not settings:
+            upload_all(daemon, *files, count)
+    return count * len(POLICIES) * max(1, len(settings))
+
+
+def test_replicas(start, files):
+    daemon = start("layout.mode=replicate", TWO)
+    requests = under_all_policies(daemon, files, ("layout.distribution round-robin", "layout.steal yes"))
+    seen = layout(daemon)
+    assert seen["mode"] == "replicate" and seen["distribution"] == "round-robin" and seen["steal"] is True
+    assert [replica["workers"] for replica in seen["replicas"]] == [1, 1]
+    # In turns, whatever the requests are.
+    assert [replica["requests"] for replica in seen["replicas"]] == [requests / 2] * 2
+    assert [replica["queued_bytes"] for replica in seen["replicas"]] == [0, 0]
+    assert queued(daemon) == 0
+
+
+def test_replicas_by_load(start, files):
+    """No replica is without work while the other has the bytes of several requests."""
+    daemon = start("layout.mode=replicate", TWO, "layout.replicas=3", "scheduler.threads=3", "stage.form_decode.pass_through=no")
+    upload_all(daemon, *files, load(30, 6))
+    seen = layout(daemon)
+    assert seen["distribution"] == "least-loaded"
+    assert sum(replica["requests"] for replica in seen["replicas"]) == load(30, 6)
+    assert all(replica["requests"] for replica in seen["replicas"])
+    assert [replica["queued_bytes"] for replica in seen["replicas"]] == [0, 0, 0]
+
+
+def test_parts(start, files, profile):
+    daemon = start("layout.mode=partition", f"layout.profile={profile}", TWO)
+    under_all_policies(daemon, files)
+    seen = layout(daemon)
+    assert [part["stages"] for part in seen["parts"]] == [["jpeg_decode"], ["scale", "blur", "jpeg_encode"]]
+    assert [part["workers"] for part in seen["parts"]] == [1, 1]
+    stages = {stage["name"]: stage for stage in daemon.get("/stats").json()["stages"]}
+    # Truthful: what the stages' own counters say.
+    spent = [sum(stages[name]["service"]["sum_ms"] for name in part["stages"]) for part in seen["parts"]]
+    assert [part["load_ms"] for part in seen["parts"]] == pytest.approx(spent, rel=0.01)
+    assert seen["imbalance"] == pytest.approx(max(spent) / (sum(spent) / 2), rel=0.01)
+    assert 0 < seen["edge_cut"] < seen["edge_events"]
+    assert [stages[name]["threads"] for name in ("jpeg_decode", "scale", "blur", "jpeg_encode")] == [1, 1, 1, 1]
+    assert queued(daemon) == 0 and not seen["online"] and seen["repartitions"] == 0
+    assert re.search("layout partition: 1 core for jpeg_decode; 1 core for scale blur jpeg_encode; imbalance 1.00", daemon.log)
+
+
+@pytest.mark.skipif(IS_SANITIZED, reason="needs many images within seconds")
+def test_parts_are_cut_anew(start, tmp_path):
+    """By this profile all the work is blurring; what comes has nothing to blur."""
+    profile = tmp_path / "profile.ini"
+    profile.write_text("[stage.blur]\nservice_ns = 1000\n[stage.jpeg_decode]\nservice_ns = 10\n[stage.jpeg_encode]\nservice_ns = 10\n")
+    site = tmp_path / "site.ini"
+    site.write_text("[variant.medium]\noperations = scale 400x400 inside\n")
+    daemon = start("layout.mode=partition", f"layout.profile={profile}", "layout.online=yes", "layout.online_interval=200ms", TWO,
+                   config=site)
+    data = pictures.photo_jpeg(640, 480, 1)
+    content_type, body = form([("f", f"{i}.jpg", "image/jpeg", data) for i in range(60)])
+    assert [part["stages"] for part in layout(daemon)["parts"]][1] == ["blur"]
+
+    def more():
+        with daemon.client(timeout=slow(60)) as c:
+            assert c.request("POST", "/images", body, [("Content-Type", content_type)]).status == 201
+        return layout(daemon)["repartitions"]
+
+    assert eventually(more, 30) >= 1
+    assert [part["stages"] for part in layout(daemon)["parts"]][1] != ["blur"]
+    # What was measured counts for more than the profile, also when something else changes.
+    assert command(daemon, "set scheduler.spin 40us")[0] == 0
+    assert [part["stages"] for part in layout(daemon)["parts"]][1] != ["blur"]
+
+
+def test_what_needs_a_restart_is_named(start, tmp_path):
+    site = Site(start, tmp_path)
+    for old, new in (("mode = shared", "mode = replicate"), ("replicas = 2", "replicas = 1"), ("profile =\n", "profile = /x\n")):
+        site.write("drain", (old, new))
+        assert re.findall(r"<4>(\S+) needs a restart", site.reload()) == [f"layout.{old.split()[0]}"]
+    assert layout(site.daemon) == {"mode": "shared"}
+
+
+def test_policies_without_layouts_are_refused_live(start):
+    daemon = start("layout.mode=replicate", "scheduler.policy=drain")
+    for policy in ("seda", "thread-per-connection"):
+        status, said = command(daemon, f"policy {policy}")
+        assert status == 1 and "expected layout.mode = shared, or another policy" in said
+    assert daemon.get("/stats").json()["scheduler"]["policy"] == "drain"
+
+
+@pytest.mark.parametrize("settings,said", [
+    (["layout.mode=partition"], "expected layout.profile"),
+    (["layout.mode=partition", "layout.profile=/nonexistent"], "layout.profile=/nonexistent: /nonexistent: cannot be read"),
+    (["layout.mode=partition", "layout.online=yes", "layout.parts=5"], "5 parts of 4 stages"),
+    (["layout.mode=replicate", "layout.replicas=3", "scheduler.threads=2"], "2 threads .* are too few for 3 replicas"),
+    (["layout.mode=replicate", "scheduler.policy=seda"], "policy seda has a pool of threads for each stage"),
+    (["layout.mode=partition", "scheduler.policy=thread-per-connection"], "threads that take a connection through all stages"),
+])
+def test_contradictions_are_named(settings, said):
+    done = run("-t", *overrides(*settings))
+    assert done.returncode == 78 and re.search(said, done.stderr), done.stderr
