@@ -43,6 +43,9 @@ _darkroomd() {
 			3:set) _darkroom_words "$(_darkroom_values "$program" "$before")" "$word" ;;
 			esac
 			return
+		elif [ "${COMP_WORDS[i]}" = token ]; then
+			[ $((COMP_CWORD - i)) -lt 2 ] || _darkroom_words "upload delete" "$word"
+			return
 		fi
 	done
 	case $line in
@@ -59,7 +62,7 @@ _darkroomd() {
 		_darkroom_words "$(_darkroom_keys "$program")" "$word"
 		compopt -o nospace 2>/dev/null
 		;;
-	*) _darkroom_words "$(_darkroom_options "$program") ctl" "$word" ;;
+	*) _darkroom_words "$(_darkroom_options "$program") ctl token" "$word" ;;
 	esac
 }
 

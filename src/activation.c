@@ -51,6 +51,11 @@ static bool is_for_http(const char *name)
 	       (length >= sizeof unit && strcmp(name + length - (sizeof unit - 1), unit) == 0);
 }
 
+static bool is_for_admin(const char *name)
+{
+	return strcmp(name, "admin") == 0;
+}
+
 static int socket_option(int fd, int option)
 {
 	int value = 0;
@@ -64,12 +69,13 @@ static const char *fault_of(int fd, const char *name)
 {
 	int domain = socket_option(fd, SO_DOMAIN);
 
-	if (!is_for_http(name))
-		return "expected the name http";
+	if (!is_for_http(name) && !is_for_admin(name))
+		return "expected the name http or admin";
 	if (domain < 0)
 		return "expected a socket";
-	if ((domain != AF_INET && domain != AF_INET6) || socket_option(fd, SO_TYPE) != SOCK_STREAM)
-		return "expected a TCP socket";
+	if ((domain != AF_INET && domain != AF_INET6 && (domain != AF_UNIX || !is_for_admin(name))) ||
+	    socket_option(fd, SO_TYPE) != SOCK_STREAM)
+		return is_for_admin(name) ? "expected a stream socket" : "expected a TCP socket";
 	return socket_option(fd, SO_ACCEPTCONN) == 1 ? NULL : "expected a socket that listens (Accept=no)";
 }
 
@@ -82,15 +88,17 @@ static int prepare(int fd)
 	return 0;
 }
 
-int activation_take(int *fd, unsigned max)
+int activation_take(int *fd, unsigned max, int *admin_fd)
 {
 	const char *names = getenv("LISTEN_FDNAMES");
 	long count = environment_number("LISTEN_FDS");
+	int taken = 0;
 
+	*admin_fd = -1;
 	if (count < 0 || environment_number("LISTEN_PID") != (long)getpid())
 		return 0;
-	if (count > (long)max) {
-		log_error("%ld sockets were passed: expected at most %u", count, max);
+	if (count > (long)max + 1) {
+		log_error("%ld sockets were passed: expected at most %u", count, max + 1);
 		return -E2BIG;
 	}
 	for (int i = 0; i < (int)count; i++) {
@@ -98,6 +106,11 @@ int activation_take(int *fd, unsigned max)
 
 		next_name(&names, name);
 		const char *fault = fault_of(FIRST_FD + i, name);
+
+		if (!fault && is_for_admin(name) && *admin_fd >= 0)
+			fault = "expected only one with this name";
+		if (!fault && !is_for_admin(name) && taken == (int)max)
+			fault = "expected not so many";
 		int err = fault ? -EINVAL : prepare(FIRST_FD + i);
 
 		if (err) {
@@ -105,7 +118,10 @@ int activation_take(int *fd, unsigned max)
 			          fault ? fault : strerror(-err));
 			return err;
 		}
-		fd[i] = FIRST_FD + i;
+		if (is_for_admin(name))
+			*admin_fd = FIRST_FD + i;
+		else
+			fd[taken++] = FIRST_FD + i;
 	}
-	return (int)count;
+	return taken;
 }

@@ -69,6 +69,11 @@ static const struct conf_choice access_choices[] = {
 static const struct conf_key keys[] = {
 	{ KEY(server, "listen", listen, CONF_TYPE_LISTEN), .min = 1, .fallback = "127.0.0.1:8080",
 	  .help = "address to listen on; port 0 takes any free one, which the log names" },
+	{ KEY(server, "admin_listen", admin_listen, CONF_TYPE_ADMIN), .min = 1, .fallback = "auto",
+	  .help = "where /stats and /metrics are served, beside /healthz and /readyz, and nothing else: an address, or a Unix\n"
+	          "socket; auto: 127.0.0.1:8081, unless listen has them; no: nowhere but there" },
+	{ KEY(server, "admin_on_public", admin_on_public, CONF_TYPE_CHOICE), .choices = yes_no_auto, .fallback = "auto",
+	  .help = "whether listen has them, too; auto: if only this machine can connect there. Behind a proxy: no" },
 	{ KEY(server, "root", root, CONF_TYPE_TEXT), .min = 1, .fallback = "/var/lib/darkroom",
 	  .help = "directory of the stored images; made if it is missing, not its parents" },
 	{ KEY(server, "respond_after", respond_after, CONF_TYPE_CHOICE), .choices = respond_choices, .fallback = "store", .is_live = true,
@@ -197,6 +202,10 @@ static const struct conf_key keys[] = {
 	  .help = "memory for bodies, decoders, planes and results of all requests together; requests wait for it, and one\n"
 	          "that needs more than its share is answered 413" },
 
+	{ KEY(access, "tokens_file", tokens_file, CONF_TYPE_PATH), .fallback = "",
+	  .help = "file of the tokens that uploads and DELETE need, as made by darkroomd token: a line each, NAME HASH [upload]\n"
+	          "[delete]; it is read again when it changes; nothing: they need none" },
+
 	{ .section = "stage", OF(conf_stage, threads, CONF_TYPE_AUTO), .min = 1, .max = CONF_THREADS_MAX, .fallback = "auto", .is_live = true,
 	  .help = "threads of its own: of accept_read, disk_write, and with policy seda of every stage that has a queue" },
 	{ .section = "stage", OF(conf_stage, threads_max, CONF_TYPE_NUMBER), .min = 1, .max = CONF_THREADS_MAX, .fallback = "20", .is_live = true,
@@ -266,7 +275,7 @@ struct load {
 
 /* ---- names ---- */
 
-static const char *const plain_sections[] = { "server", "log", "scheduler", "layout", "limits" };
+static const char *const plain_sections[] = { "server", "log", "scheduler", "layout", "limits", "access" };
 static const char stage_prefix[] = "stage.", variant_prefix[] = "variant.";
 
 const char *conf_section_at(size_t index)
@@ -358,7 +367,7 @@ static void report_unknown_section(struct load *l, const struct conf_setting *at
 	else if (nearest.best)
 		text_printf(l->errors, "; did you mean %s?\n", nearest.best);
 	else
-		text_puts(l->errors, "; expected server, log, scheduler, layout, limits, stage.NAME or variant.NAME\n");
+		text_puts(l->errors, "; expected server, log, scheduler, layout, limits, access, stage.NAME or variant.NAME\n");
 }
 
 /* ---- sections ---- */

@@ -57,6 +57,8 @@ struct conf_stage {
 struct conf {
 	struct {
 		char listen[CONF_TEXT_MAX]; /* HOST:PORT or [HOST]:PORT; port 0: any free one */
+		char admin_listen[CONF_TEXT_MAX]; /* as listen, or an absolute path, "auto" or "no" */
+		uint64_t admin_on_public; /* enum conf_tristate */
 		char root[CONF_TEXT_MAX];
 		uint64_t respond_after; /* enum conf_respond_after */
 		uint64_t durability;    /* enum conf_durability */
@@ -106,6 +108,9 @@ struct conf {
 		uint64_t body_rate; /* bytes/s that a body must keep up on average once body_timeout is over */
 		uint64_t memory_budget; /* bytes */
 	} limits;
+	struct {
+		char tokens_file[CONF_TEXT_MAX]; /* absolute; "": nobody needs a token */
+	} access;
 	struct conf_stage stage[STAGE_COUNT_MAX]; /* by index in graph_rows */
 	struct conf_variant variant[CONF_VARIANT_MAX]; /* in the file's order */
 	unsigned variant_count;

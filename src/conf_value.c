@@ -126,6 +126,9 @@ void conf_value_describe(const struct conf_key *key, struct text *to)
 	case CONF_TYPE_LISTEN:
 		text_puts(to, "HOST:PORT or [HOST]:PORT");
 		break;
+	case CONF_TYPE_ADMIN:
+		text_printf(to, "auto, no, HOST:PORT, [HOST]:PORT or an absolute path of at most %d bytes", CONF_SOCKET_MAX - 1);
+		break;
 	case CONF_TYPE_ORIGIN:
 		text_puts(to, "* or an origin such as https://example.org, or nothing");
 		break;
@@ -282,6 +285,10 @@ static bool is_text_good(const struct conf_key *key, const char *value)
 	switch (key->type) {
 	case CONF_TYPE_LISTEN:
 		return is_listen(value);
+	case CONF_TYPE_ADMIN:
+		if (*value == '/')
+			return strlen(value) < CONF_SOCKET_MAX;
+		return strcmp(value, "auto") == 0 || strcmp(value, "no") == 0 || is_listen(value);
 	case CONF_TYPE_ORIGIN:
 		return is_origin(value);
 	case CONF_TYPE_POLICY:

@@ -17,6 +17,7 @@ enum conf_type {
 	/* kept as text, in a char array; min 0: may be empty */
 	CONF_TYPE_TEXT = 1,
 	CONF_TYPE_LISTEN, /* HOST:PORT or [HOST]:PORT */
+	CONF_TYPE_ADMIN,  /* the same, "auto", "no" or an absolute path */
 	CONF_TYPE_ORIGIN, /* "*" or SCHEME://HOST[:PORT] */
 	CONF_TYPE_POLICY, /* one that src/policy/ knows */
 	CONF_TYPE_USER,   /* a user's name, or nothing; whether there is one is not asked */

@@ -6,8 +6,6 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "check.h"
@@ -21,59 +19,6 @@
 
 /* ---- opening -------------------------------------------------------------------------------------- */
 
-static struct sockaddr_un address_of(const char *path)
-{
-	struct sockaddr_un address = { .sun_family = AF_UNIX };
-
-	memcpy(address.sun_path, path, strlen(path) + 1);
-	return address;
-}
-
-/* 0 if nobody listens at the path and it can be bound; -EADDRINUSE if a daemon does, -EEXIST if it is something else. */
-static int clear_path(const char *path)
-{
-	const struct sockaddr_un address = address_of(path);
-	struct stat st;
-
-	if (lstat(path, &st))
-		return errno == ENOENT ? 0 : -errno;
-	if (!S_ISSOCK(st.st_mode))
-		return -EEXIST;
-	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-
-	if (fd < 0)
-		return -errno;
-	/* EAGAIN: it listens, and has a queue. */
-	int err = connect(fd, (const struct sockaddr *)&address, sizeof address) == 0 || errno == EAGAIN ? -EADDRINUSE : -errno;
-
-	close(fd);
-	if (err != -ECONNREFUSED)
-		return err;
-	return unlink(path) ? -errno : 0;
-}
-
-static int listen_at(struct ctl_socket *s)
-{
-	const struct sockaddr_un address = address_of(s->path);
-	struct stat st;
-
-	s->listen_fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (s->listen_fd < 0)
-		return -errno;
-	/* The path gets the mode that the socket has when it is bound: there is no moment when others may use it. */
-	if (fchmod(s->listen_fd, 0600) || bind(s->listen_fd, (const struct sockaddr *)&address, sizeof address))
-		return -errno;
-	if (listen(s->listen_fd, BACKLOG) || lstat(s->path, &st)) {
-		int err = -errno;
-
-		unlink(s->path);
-		return err;
-	}
-	s->device = st.st_dev;
-	s->inode = st.st_ino;
-	return 0;
-}
-
 static int watch(struct ctl_socket *s, int fd, uint32_t who)
 {
 	struct epoll_event event = { .events = EPOLLIN, .data.u32 = who };
@@ -81,34 +26,26 @@ static int watch(struct ctl_socket *s, int fd, uint32_t who)
 	return epoll_ctl(s->fd, EPOLL_CTL_ADD, fd, &event) ? -errno : 0;
 }
 
-static const char *reason(int err)
-{
-	return err == -EADDRINUSE     ? "another daemon listens there"
-	       : err == -EEXIST       ? "it is there already, and is no socket"
-	       : err == -ENAMETOOLONG ? "longer than the path of a socket may be"
-	                              : strerror(-err);
-}
-
 int ctl_socket_open(struct ctl_socket *s, const struct conf *conf)
 {
 	bool is_wanted = strcmp(conf->server.control, "auto") != 0;
 
-	*s = (struct ctl_socket){ .fd = -1, .listen_fd = -1 };
+	char path[CONF_SOCKET_MAX];
+
+	*s = (struct ctl_socket){ .fd = -1, .listener.fd = -1 };
 	for (unsigned i = 0; i < CTL_CLIENTS; i++)
 		s->client[i].fd = -1;
-	int err = ctl_path(conf, s->path);
+	int err = ctl_path(conf, path);
 
-	if (!err && !*s->path)
+	if (!err && !*path)
 		return 0;
 	if (!err)
-		err = clear_path(s->path);
+		err = unix_socket_open(&s->listener, path, 0600, BACKLOG);
 	if (!err)
-		err = listen_at(s);
-	if (!err)
-		err = (s->fd = epoll_create1(EPOLL_CLOEXEC)) < 0 ? -errno : watch(s, s->listen_fd, LISTENER);
+		err = (s->fd = epoll_create1(EPOLL_CLOEXEC)) < 0 ? -errno : watch(s, s->listener.fd, LISTENER);
 	if (!err)
 		return 0;
-	log_write(is_wanted ? LOG_LEVEL_ERROR : LOG_LEVEL_WARNING, "no control socket at %s: %s", s->path, reason(err));
+	log_write(is_wanted ? LOG_LEVEL_ERROR : LOG_LEVEL_WARNING, "no control socket at %s: %s", path, unix_socket_reason(err));
 	ctl_socket_close(s);
 	return is_wanted ? err : 0;
 }
@@ -211,7 +148,7 @@ static bool is_allowed(int fd)
 
 static void client_accept(struct ctl_socket *s)
 {
-	int fd = accept4(s->listen_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+	int fd = accept4(s->listener.fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 
 	if (fd < 0) {
 		if (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED)
@@ -250,17 +187,10 @@ void ctl_socket_serve(struct ctl_socket *s, struct reload *r)
 
 void ctl_socket_close(struct ctl_socket *s)
 {
-	struct stat st;
-
 	for (unsigned i = 0; i < CTL_CLIENTS; i++)
 		client_close(&s->client[i]);
-	/* Removed only if it is ours still. */
-	if (s->inode && lstat(s->path, &st) == 0 && st.st_dev == s->device && st.st_ino == s->inode)
-		unlink(s->path);
-	if (s->listen_fd >= 0)
-		close(s->listen_fd);
+	unix_socket_close(&s->listener);
 	if (s->fd >= 0)
 		close(s->fd);
-	s->fd = s->listen_fd = -1;
-	s->inode = 0;
+	s->fd = -1;
 }

@@ -8,9 +8,9 @@
 #define DARKROOM_CTL_SOCKET_H
 
 #include <stddef.h>
-#include <sys/types.h>
 
 #include "ctl.h"
+#include "unix_socket.h"
 
 #define CTL_CLIENTS 8
 
@@ -23,11 +23,8 @@ struct ctl_client {
 };
 
 struct ctl_socket {
-	char path[CONF_SOCKET_MAX];
 	int fd; /* readable when there is something to serve; -1: there is no socket */
-	int listen_fd;
-	dev_t device; /* of the path, to know it again */
-	ino_t inode;
+	struct unix_socket listener;
 	struct ctl_client client[CTL_CLIENTS];
 	unsigned next; /* whose place a newcomer gets if none is free */
 };

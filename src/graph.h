@@ -16,6 +16,7 @@
 struct conf;
 struct graph;
 struct json;
+struct text;
 
 /* Which of the groups of threads serves the stage when stages have queues at all. */
 enum graph_group {
@@ -92,5 +93,8 @@ void graph_replica_give(struct graph *g, unsigned replica, uint64_t bytes);
 
 /* Appends the members "scheduler", "layout" and "stages" of /stats to an open JSON object. Any thread. */
 void graph_stats_json(struct graph *g, struct json *j);
+
+/* Appends the families of workers and stages for /metrics. Any thread. */
+void graph_metrics(struct graph *g, struct text *t);
 
 #endif

@@ -39,6 +39,7 @@
 #include "reload.h"
 #include "sandbox.h"
 #include "text.h"
+#include "tokens.h"
 
 #define DRAIN_POLL_MS 5       /* how often a drain looks whether it is over */
 #define DRAIN_SLACK_MS 5000   /* beyond its limits, for the service manager */
@@ -203,13 +204,16 @@ static int earlier(int a_ms, int b_ms)
 /* Waits for up to timeout_ms (-1: for ever) and serves what comes; the number of SIGTERM or SIGINT, or 0. */
 static int wait_for_end(struct ear *ear, int timeout_ms)
 {
-	struct pollfd p[] = { { .fd = ear->signal_fd, .events = POLLIN }, { .fd = ear->ctl.fd, .events = POLLIN } };
+	struct pollfd p[] = { { .fd = ear->signal_fd, .events = POLLIN }, { .fd = ear->ctl.fd, .events = POLLIN },
+		              { .fd = ear->server->tokens.watch_fd, .events = POLLIN } };
 	struct signalfd_siginfo info;
 
 	if (poll(p, COUNT_OF(p), earlier(timeout_ms, tick(ear))) <= 0)
 		return 0;
 	if (p[1].revents)
 		ctl_socket_serve(&ear->ctl, &ear->reload);
+	if (p[2].revents)
+		tokens_look(&ear->server->tokens);
 	if (!p[0].revents || read(ear->signal_fd, &info, sizeof info) != sizeof info)
 		return 0;
 	if (info.ssi_signo != SIGHUP)
@@ -263,6 +267,14 @@ static bool drain(struct server *s, struct ear *ear, int signal_number)
 			return false;
 	}
 	return true;
+}
+
+/* Who looks after the server was served until now. */
+static void close_administration(struct server *s, struct ear *ear)
+{
+	server_close_administration(s);
+	while (!server_has_closed_administration(s))
+		wait_or_die(ear, 1);
 }
 
 /* ---- profile -------------------------------------------------------------------------------------- */
@@ -346,6 +358,7 @@ static int serve(struct server *s, struct ear *ear)
 		log_flush();
 		_exit(EXIT_FAILURE);
 	}
+	close_administration(s, ear);
 	graph_stop(s->graph);
 	log_notice("ended, %" PRIu64 " images stored", atomic_load(&s->images_stored));
 	return profile_finish(s, ear) ? EXIT_SUCCESS : EXIT_FAILURE;
@@ -375,7 +388,7 @@ static int run_daemon(const struct options *o, const struct conf *conf, const st
 		return EXIT_FAILURE;
 	if (server_init(&server, conf, plan) == 0) {
 		ear.server = &server;
-		ear.reload = (struct reload){ .options = o, .load = configure_again, .graph = server.graph,
+		ear.reload = (struct reload){ .options = o, .load = configure_again, .graph = server.graph, .tokens = &server.tokens,
 		                              .user = &reload_server, .user_arg = &server, .conf = *conf };
 		if (ctl_socket_open(&ear.ctl, conf) == 0 && sandbox_enter(conf, o->config_path) == 0 && log_start() == 0)
 			status = serve(&server, &ear);
@@ -445,9 +458,14 @@ static int run(const struct options *o)
 	static struct plan plan;
 	struct text errors;
 
+	if (o->makes_token)
+		return token_command(o->command, o->command_length);
+
 	text_init_growable(&errors, 64 << 10);
 	int err = configure(o, &conf, &plan, &errors);
 
+	if (!err && !o->command) /* of ctl's user it is no business */
+		err = tokens_check_file(conf.access.tokens_file, &errors);
 	fputs(errors.data, stderr);
 	text_fini(&errors);
 	if (err || (!o->command && check_profile(o, &conf)))

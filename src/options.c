@@ -36,6 +36,7 @@ static const struct option long_options[] = {
 static const char help_text[] =
 	"usage: darkroomd [-t | -T | --topology] [-q] [-c FILE] [-o SECTION.KEY=VALUE]... [--profile FILE]\n"
 	"       darkroomd [-c FILE] [-o SECTION.KEY=VALUE]... ctl COMMAND\n"
+	"       darkroomd token NAME [upload] [delete]\n"
 	"       darkroomd --keys | --help | --version [-v]\n"
 	"\n"
 	"An HTTP daemon that turns every uploaded JPEG into scaled, blurred and re-encoded variants and stores them.\n"
@@ -58,7 +59,8 @@ static const char help_text[] =
 	"  darkroomd -o server.root=/tmp/store -o server.listen=127.0.0.1:8080\n"
 	"  curl -F file=@photo.jpg http://127.0.0.1:8080/images\n"
 	"\n"
-	"Requests:  POST /images   GET, DELETE /images/ID   GET /images/ID/VARIANT.jpg   GET /healthz, /readyz, /stats\n"
+	"Requests:  POST /images   GET, DELETE /images/ID   GET /images/ID/VARIANT.jpg   GET /healthz, /readyz,\n"
+	"           /stats, /metrics\n"
 	"Signals:   TERM, INT  finish what is in flight and end; a second one ends at once\n"
 	"           HUP        read the configuration again; what is live in --keys changes at once, a wrong file changes nothing;\n"
 	"                      open log.access_file anew\n"
@@ -74,6 +76,7 @@ static void print_help(void)
 	text_init(&t, commands, sizeof commands);
 	ctl_print_commands(&t);
 	printf("%s\nPolicies:  %s\n\n", help_text, policies);
+	printf("token makes a token for uploads and DELETE, and its line of access.tokens_file.\n\n");
 	printf("Commands of ctl, to the running daemon that the configuration describes (server.control):\n%s", commands);
 }
 
@@ -133,16 +136,17 @@ static int take_option(struct options *o, int option)
 	}
 }
 
-/* What is no option: nothing, or ctl with a command. Returns -1 to go on, else the exit status. */
+/* What is no option: nothing, or ctl or token with what belongs to it. Returns -1 to go on, else the exit status. */
 static int take_words(struct options *o, char *const *words, size_t count)
 {
 	if (count == 0)
 		return -1;
-	if (strcmp(words[0], "ctl") != 0) {
+	o->makes_token = strcmp(words[0], "token") == 0;
+	if (!o->makes_token && strcmp(words[0], "ctl") != 0) {
 		fprintf(stderr, "darkroomd: unexpected argument '%s'\n", words[0]);
 		return usage();
 	}
-	if (count == 1) {
+	if (count == 1 && !o->makes_token) {
 		fputs("darkroomd: ctl what? Expected a command\n", stderr);
 		return usage();
 	}

@@ -13,8 +13,9 @@ struct options {
 	const char *config_path;      /* -c; NULL: built-in values */
 	const char **overrides;       /* -o, in order, for conf_load(); the texts are argv's */
 	size_t override_count;
-	char *const *command;         /* ctl: the words after it, argv's own; NULL: the daemon itself */
+	char *const *command;         /* ctl, token: the words after it, argv's own; NULL: the daemon itself */
 	size_t command_length;
+	bool makes_token; /* the command is token's */
 	unsigned version; /* -V: how often */
 	bool verbose;     /* -v: with -V, of what the program is made, too */
 	bool check_only; /* -t: check the configuration and end */

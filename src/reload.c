@@ -12,6 +12,7 @@
 #include "notify.h"
 #include "options.h"
 #include "text.h"
+#include "tokens.h"
 
 #define SAID_MAX ((size_t)64 << 10)
 
@@ -116,6 +117,8 @@ int reload_file(struct reload *r, struct text *said)
 	text_init_growable(&others, SAID_MAX);
 	int err = r->load(r->options, &next, &errors);
 
+	if (!err)
+		err = tokens_reload(r->tokens, &errors);
 	if (err) {
 		say_lines(said, LOG_LEVEL_ERROR, errors.data, "");
 		say(said, LOG_LEVEL_ERROR, "the configuration is wrong, all stays as it was");

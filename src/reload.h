@@ -13,6 +13,7 @@
 struct graph;
 struct options;
 struct text;
+struct tokens;
 
 /* Whoever else goes by the configuration: prepare, then commit, or cancel if the graph cannot go by it. */
 struct reload_user {
@@ -28,6 +29,7 @@ struct reload {
 	struct graph *graph; /* borrowed */
 	const struct reload_user *user; /* borrowed */
 	void *user_arg;
+	struct tokens *tokens; /* borrowed: read again as well */
 	struct conf conf;    /* in force */
 	bool has_failed;     /* the file was wrong when it was read last */
 };

@@ -162,6 +162,8 @@ static int enter_landlock(int version, const struct conf *conf, const char *conf
 		err = allow_path(ruleset, conf->server.root, FS_STORE & attributes.fs);
 	if (!err && config_path)
 		err = allow_directory_of(ruleset, config_path, LANDLOCK_ACCESS_FS_READ_FILE);
+	if (!err && *conf->access.tokens_file)
+		err = allow_directory_of(ruleset, conf->access.tokens_file, LANDLOCK_ACCESS_FS_READ_FILE);
 	if (!err && has_access_file(conf))
 		err = allow_directory_of(ruleset, conf->log.access_file, LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_MAKE_REG);
 	if (!err && syscall(SYS_landlock_restrict_self, ruleset, 0))

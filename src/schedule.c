@@ -405,6 +405,7 @@ int schedule_build(struct schedule *s, const struct conf *conf, unsigned cores, 
 
 	*s = (struct schedule){ .policy = policy_find(conf->scheduler.policy) };
 	assert(s->policy); /* validated with the configuration */
+	s->policy_index = policy_index(s->policy);
 	int err = check_source(s, conf, error);
 
 	if (!err)

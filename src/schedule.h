@@ -45,6 +45,7 @@ struct stage_schedule {
 
 struct schedule {
 	const struct policy_class *policy;
+	unsigned policy_index;     /* in the registry */
 	struct stage_schedule stage[STAGE_COUNT_MAX];
 	uint32_t pass_through;     /* bit i: stage i is called directly */
 	bool has_thresholds;

@@ -455,9 +455,16 @@ static size_t serve_exclusive(struct worker *w, struct stage *s, unsigned queue,
 	return total;
 }
 
-bool visit_stage(struct worker *w, struct stage *s)
+static void count_visit(struct worker *w, const struct stage *s, bool has_found)
 {
 	struct stage_counters *c = &w->stage[s->index];
+	unsigned policy = worker_schedule(w)->policy_index;
+
+	counter_add(has_found ? &c->visits[policy] : &c->visits_empty[policy], 1);
+}
+
+bool visit_stage(struct worker *w, struct stage *s)
+{
 	struct stage *other;
 	size_t total = 0;
 
@@ -468,17 +475,16 @@ bool visit_stage(struct worker *w, struct stage *s)
 	/* A worker with nothing but its source looks outside when it goes idle: one system call, not two. */
 	if (s->class->poll && (total || w->visit_set_count > 1))
 		total += visit_source(w, false);
-	counter_add(total ? &c->visits : &c->visits_empty, 1);
+	count_visit(w, s, total > 0);
 	return total > 0;
 }
 
 bool visit_once(struct worker *w, struct stage *s, unsigned queue)
 {
-	struct stage_counters *c = &w->stage[s->index];
 	bool untouched;
 	size_t total = s->kind == STAGE_EXCLUSIVE ? serve_exclusive(w, s, queue, true) : serve_batch(w, s, queue, 1, &untouched);
 
-	counter_add(total ? &c->visits : &c->visits_empty, 1);
+	count_visit(w, s, total > 0);
 	return total > 0;
 }
 
@@ -525,7 +531,7 @@ bool visit_stolen(struct worker *w)
 	v.handled = s->class->handle(&v, &ev, 1);
 	assert(v.handled == 1);
 	end(&v, 1);
-	counter_add(&w->stage[s->index].visits, 1);
+	count_visit(w, s, true);
 	counter_add(&w->counters.stolen, 1);
 	return true;
 }
@@ -580,6 +586,7 @@ void visit_enter(struct visit *v)
 	idle_retract(v->worker);
 	v->service_ns = 0;
 	v->mark_ns = clock_ns();
+	idle_time_off(&v->worker->counters.idle, v->mark_ns);
 	count_from_here(v);
 }
 

@@ -33,6 +33,20 @@ static bool does_listen(const struct port *p, unsigned i)
 	return p->is_draining || (p->mode == PORT_ONE_EACH && !p->conns);
 }
 
+/* Acquire: with server_close_administration(). */
+static bool is_closing(const struct port *p)
+{
+	return atomic_load_explicit(&p->server->is_closing, memory_order_acquire);
+}
+
+/* Likewise of the administrative one. It goes on while the server drains. */
+static bool does_listen_for_admin(const struct port *p)
+{
+	if (p->server->admin.fd < 0 || p->admin_count == ADMIN_CONNS_MAX || is_closing(p))
+		return false;
+	return p->mode == PORT_OWN ? p->instance == 0 : p->mode == PORT_ONE_EACH && !p->conns;
+}
+
 static void client_of(struct client_key *key, const struct sockaddr_storage *address)
 {
 	static const uint8_t mapped[12] = { [10] = 0xff, [11] = 0xff }; /* ::ffff:0:0/96 */
@@ -52,10 +66,17 @@ static void stop_listening(struct port *p)
 		loop_watch_off(&p->listener[i].watch);
 }
 
+static void stop_listening_for_admin(struct port *p)
+{
+	if (p->server->admin.fd >= 0)
+		loop_watch_off(&p->admin.watch);
+}
+
 /* No watch can be set, or no connection accepted: tries again after a moment, so that the loop never spins. */
 static void pause_listening(struct port *p, const char *why)
 {
 	stop_listening(p);
+	stop_listening_for_admin(p);
 	if (!p->is_out_of_files)
 		log_warning("no new connections can be accepted for the moment: %s", why);
 	p->is_out_of_files = p->is_paused = true;
@@ -66,7 +87,15 @@ static void pause_listening(struct port *p, const char *why)
 /* Watches those listeners that the port takes connections from, and no others. */
 static void update_listening(struct port *p)
 {
-	if (p->is_paused || p->is_draining)
+	if (p->is_paused)
+		return;
+	if (!does_listen_for_admin(p)) {
+		stop_listening_for_admin(p);
+	} else if (loop_watch_on(&p->admin.watch)) {
+		pause_listening(p, strerror(ENOMEM));
+		return;
+	}
+	if (p->is_draining)
 		return;
 	for (unsigned i = 0; i < p->server->listen_count; i++) {
 		if (!does_listen(p, i)) {
@@ -89,7 +118,7 @@ static void on_pause_over(void *arg)
 /* Over limits.connections: the client is told, and the connection is in nobody's count. Owns fd. */
 static void reject(struct port *p, int fd, const struct client_key *client, uint64_t count)
 {
-	struct conn *c = p->rejected_count < REJECTED_MAX ? conn_new(p, fd, client, false) : NULL;
+	struct conn *c = p->rejected_count < REJECTED_MAX ? conn_new(p, fd, client, CONN_REJECTED) : NULL;
 
 	atomic_fetch_add_explicit(&p->server->connections_rejected, 1, memory_order_relaxed);
 	if (!c) {
@@ -120,7 +149,7 @@ static void welcome(struct port *p, int fd, const struct sockaddr_storage *addre
 		return;
 	}
 	atomic_fetch_add_explicit(&s->connections_accepted, 1, memory_order_relaxed);
-	if (!conn_new(p, fd, &client, true)) {
+	if (!conn_new(p, fd, &client, CONN_COUNTED)) {
 		atomic_fetch_sub_explicit(&s->connections, 1, memory_order_relaxed);
 		close(fd);
 		log_warning("a connection is closed: no memory");
@@ -130,17 +159,34 @@ static void welcome(struct port *p, int fd, const struct sockaddr_storage *addre
 	p->is_out_of_files = false;
 }
 
+/* Owns fd. Neither counted nor limited with the others: who looks after the server must get through when it is full. */
+static void welcome_admin(struct port *p, int fd, const struct sockaddr_storage *address)
+{
+	struct client_key client;
+
+	client_of(&client, address);
+	if (conn_new(p, fd, &client, CONN_ADMIN)) {
+		p->admin_count++;
+	} else {
+		close(fd);
+		log_warning("an administrative connection is closed: no memory");
+	}
+}
+
 /* Accepts one connection: false if there is none, or none can be had. */
-static bool accept_one(struct port *p, int listen_fd)
+static bool accept_one(struct port *p, const struct port_listener *l)
 {
 	struct sockaddr_storage address = { .ss_family = AF_UNSPEC };
 	socklen_t length = sizeof address;
-	int fd = accept4(listen_fd, (struct sockaddr *)&address, &length, SOCK_NONBLOCK | SOCK_CLOEXEC);
+	int fd = accept4(l->fd, (struct sockaddr *)&address, &length, SOCK_NONBLOCK | SOCK_CLOEXEC);
 
 	if (fd >= 0) {
 		visit_enter(p->visit);
 		p->served++;
-		welcome(p, fd, &address);
+		if (l == &p->admin)
+			welcome_admin(p, fd, &address);
+		else
+			welcome(p, fd, &address);
 		visit_leave(p->visit);
 		return true;
 	}
@@ -165,17 +211,19 @@ static void on_listener(void *arg)
 	struct port_listener *l = arg;
 	struct port *p = l->port;
 
-	for (int i = 0; i < ACCEPT_TURN_MAX && l->watch.is_on && accept_one(p, l->fd); i++)
+	for (int i = 0; i < ACCEPT_TURN_MAX && l->watch.is_on && accept_one(p, l); i++)
 		update_listening(p);
 }
 
 /* ---- what connections ask of their port ----------------------------------------------------------- */
 
-void port_conn_ended(struct port *p, bool was_counted)
+void port_conn_ended(struct port *p, enum conn_kind kind)
 {
-	if (was_counted) {
+	if (kind == CONN_COUNTED) {
 		p->conn_count--;
 		atomic_fetch_sub_explicit(&p->server->connections, 1, memory_order_relaxed);
+	} else if (kind == CONN_ADMIN) {
+		p->admin_count--;
 	} else {
 		p->rejected_count--;
 	}
@@ -210,7 +258,7 @@ static void drain(struct port *p)
 		if (!does_listen(p, i))
 			continue;
 		/* Who has come before now is served. */
-		while (accept_one(p, p->listener[i].fd))
+		while (accept_one(p, &p->listener[i]))
 			continue;
 		/* Else the kernel would go on to accept on our behalf. */
 		shutdown(p->listener[i].fd, SHUT_RDWR);
@@ -224,6 +272,25 @@ static void drain(struct port *p)
 		conn_drain(p->visit, c);
 		visit_leave(p->visit);
 	}
+}
+
+/* Ends administrative connections; those that are away come back in a moment. Called until there are none: an event of theirs must
+ * not be on its way when the threads stop. */
+static void close_for_admin(struct port *p)
+{
+	struct conn *next;
+
+	stop_listening_for_admin(p);
+	for (struct conn *c = p->conns; c; c = next) {
+		next = c->next;
+		if (c->kind == CONN_ADMIN && c->place == CONN_RESTING)
+			conn_abandon(c);
+	}
+	if (p->admin_count > 0)
+		return;
+	p->is_done = true;
+	/* Release: see server_has_closed_administration(). */
+	atomic_fetch_add_explicit(&p->server->ports_done, 1, memory_order_release);
 }
 
 /* ---- the stage ------------------------------------------------------------------------------------ */
@@ -244,27 +311,32 @@ static void accept_read_fini(struct visit *v, void *scratch)
 		conn_abandon(p->conns);
 	for (unsigned i = 0; i < p->server->listen_count; i++)
 		loop_watch_fini(&p->listener[i].watch);
+	loop_watch_fini(&p->admin.watch);
 	loop_watch_fini(&p->wake);
 	loop_timer_fini(&p->pause);
 	loop_free(p->loop);
 	p->loop = NULL;
 }
 
-static int init_listeners(struct port *p)
+static int init_listener(struct port *p, struct port_listener *l, int fd)
 {
 	const int one = 1;
-	int err = 0;
 
-	for (unsigned i = 0; i < p->server->listen_count && !err; i++) {
-		struct port_listener *l = &p->listener[i];
+	l->port = p;
+	l->fd = fd;
+	/* Accepted sockets inherit it: answers are written at once, so nothing is gained by waiting for more. Unix sockets do
+	 * not know it. */
+	if (setsockopt(l->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one) && errno != EOPNOTSUPP)
+		log_warning("TCP_NODELAY cannot be set: %s", strerror(errno));
+	return loop_watch_init(&l->watch, p->loop, l->fd, false, on_listener, l);
+}
 
-		l->port = p;
-		l->fd = p->server->listen_fd[i];
-		/* Accepted sockets inherit it: answers are written at once, so nothing is gained by waiting for more. */
-		if (setsockopt(l->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one))
-			log_warning("TCP_NODELAY cannot be set: %s", strerror(errno));
-		err = loop_watch_init(&l->watch, p->loop, l->fd, false, on_listener, l);
-	}
+static int init_listeners(struct port *p)
+{
+	int err = p->server->admin.fd < 0 ? 0 : init_listener(p, &p->admin, p->server->admin.fd);
+
+	for (unsigned i = 0; i < p->server->listen_count && !err; i++)
+		err = init_listener(p, &p->listener[i], p->server->listen_fd[i]);
 	return err;
 }
 
@@ -306,6 +378,8 @@ static unsigned accept_read_poll(struct visit *v, bool may_block)
 	/* Acquire: with main's store; then stage_wake_all() has made the wake descriptor readable. */
 	if (!p->is_draining && atomic_load_explicit(&p->server->is_draining, memory_order_acquire))
 		drain(p);
+	if (!p->is_done && is_closing(p))
+		close_for_admin(p);
 	bool is_running = loop_run(p->loop, may_block && p->served == 0);
 	assert(is_running);
 	p->visit = NULL;

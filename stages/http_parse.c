@@ -8,6 +8,7 @@
 
 #include "../src/clock.h"
 #include "../src/mem/budget.h"
+#include "http/authorization.h"
 #include "http/conn.h"
 #include "http/port.h"
 #include "server.h"
@@ -78,6 +79,13 @@ static enum conn_state decide_upload(struct server *s, struct conn *c)
 	return CONN_TAKE_BODY;
 }
 
+static unsigned audience_of(const struct server *s, const struct conn *c)
+{
+	if (c->kind == CONN_ADMIN)
+		return ROUTE_ADMIN;
+	return s->admin.is_on_public ? ROUTE_PUBLIC | ROUTE_ADMIN : ROUTE_PUBLIC;
+}
+
 /* The header is complete. */
 static enum conn_state decide(struct server *s, struct conn *c)
 {
@@ -88,6 +96,8 @@ static enum conn_state decide(struct server *s, struct conn *c)
 	c->body_left = r->content_length;
 	c->has_chunks_left = r->is_chunked;
 	route_find(&c->route, s->conf, span_slice(r->target, c->input + c->begin));
+	if (!route_is_for(c->route.kind, audience_of(s, c)))
+		c->route.kind = ROUTE_NONE;
 	if (r->expects_other) {
 		problem_set(&c->problem, 417, "expectation-failed", "the only expectation that can be met is 100-continue");
 		return CONN_REFUSE;
@@ -100,6 +110,8 @@ static enum conn_state decide(struct server *s, struct conn *c)
 		problem_set(&c->problem, 405, "method-not-allowed", "allowed are %s", route_allow(c->route.kind));
 		return CONN_REFUSE;
 	}
+	if (!authorization_allows(s, c))
+		return CONN_REFUSE;
 	if (r->method == ROUTE_POST)
 		return decide_upload(s, c);
 	/* One in the making is waited for first, by the port: it has the clock. */

@@ -15,6 +15,7 @@ static const struct {
 	{ "damaged-image", "The image is damaged" },
 	{ "draining", "The server is shutting down" },
 	{ "expectation-failed", "The expectation cannot be met" },
+	{ "forbidden", "The token is not good for this" },
 	{ "header-too-large", "The request's header is too large" },
 	{ "http-version", "This version of HTTP is not supported" },
 	{ "image-too-large", "The image is too wide or too high" },
@@ -38,14 +39,22 @@ static const struct {
 	{ "too-many-pixels", "The image has too many pixels" },
 	{ "too-many-requests", "This client has too many images in flight" },
 	{ "too-many-scans", "The image has too many scans" },
+	{ "unauthorized", "This needs a token" },
 	{ "unsupported-image", "This kind of JPEG is not supported" },
 	{ "unsupported-media-type", "Only JPEG images are accepted" },
 	{ "uri-too-long", "The request's target is too long" },
 };
 
-static size_t type_index(const char *slug)
+static_assert(COUNT_OF(types) <= PROBLEM_TYPE_MAX, "counters are kept by type");
+
+const char *problem_type_at(unsigned index)
 {
-	size_t i = 0;
+	return index < COUNT_OF(types) ? types[index].slug : NULL;
+}
+
+static unsigned type_index(const char *slug)
+{
+	unsigned i = 0;
 
 	while (i < COUNT_OF(types) && strcmp(types[i].slug, slug) != 0)
 		i++;
@@ -58,9 +67,9 @@ void problem_set(struct problem *p, unsigned status, const char *slug, const cha
 	va_list args;
 
 	assert(status >= 400 && status <= 599);
-	size_t i = type_index(slug);
+	unsigned i = type_index(slug);
 
-	*p = (struct problem){ .status = status, .slug = types[i].slug, .title = types[i].title };
+	*p = (struct problem){ .status = status, .type = i, .slug = types[i].slug, .title = types[i].title };
 	va_start(args, detail);
 	vsnprintf(p->detail, sizeof p->detail, detail, args);
 	va_end(args);

@@ -5,8 +5,6 @@
 #include "server.h"
 
 #include <errno.h>
-#include <netdb.h>
-#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,46 +19,15 @@
 #include "../src/mem/pool.h"
 #include "../src/policy/policy.h"
 #include "../src/text.h"
+#include "listener.h"
 #include "stages.h"
-
-#define LISTEN_BACKLOG 4096 /* the kernel cuts it to net.core.somaxconn */
 
 /* ---- listeners ------------------------------------------------------------------------------------ */
 
-/* Divides HOST:PORT or [HOST]:PORT; the syntax was checked with the configuration. */
-static void split_address(const char *listen, char host[CONF_TEXT_MAX], char port[CONF_TEXT_MAX])
-{
-	const char *colon = strrchr(listen, ':');
-	size_t length = (size_t)(colon - listen);
-	bool is_bracketed = listen[0] == '[';
-
-	snprintf(host, CONF_TEXT_MAX, "%.*s", (int)(is_bracketed ? length - 2 : length), listen + is_bracketed);
-	snprintf(port, CONF_TEXT_MAX, "%s", colon + 1);
-}
-
-/* A bound and listening socket, or -errno. */
-static int listen_on(const struct sockaddr *address, socklen_t length, int family, bool share_port)
-{
-	const int one = 1;
-	int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-
-	if (fd < 0)
-		return -errno;
-	if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one) ||
-	    (share_port && setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &one, sizeof one)) || bind(fd, address, length) ||
-	    listen(fd, LISTEN_BACKLOG)) {
-		int err = -errno;
-
-		close(fd);
-		return err;
-	}
-	return fd;
-}
-
 /* Finds out the port if it was 0, and whether somebody else listens there: sockets that share a port would not be told. */
-static int claim_port(struct sockaddr_storage *address, socklen_t *length, int family)
+static int claim_port(struct sockaddr_storage *address, socklen_t *length)
 {
-	int fd = listen_on((struct sockaddr *)address, *length, family, false);
+	int fd = listener_open(address, *length, false);
 	int err = fd < 0 ? fd : 0;
 
 	if (fd < 0)
@@ -72,12 +39,12 @@ static int claim_port(struct sockaddr_storage *address, socklen_t *length, int f
 	return err;
 }
 
-static int open_listeners(struct server *s, struct sockaddr_storage *address, socklen_t length, int family, unsigned count)
+static int open_listeners(struct server *s, struct sockaddr_storage *address, socklen_t length, unsigned count)
 {
-	int err = claim_port(address, &length, family);
+	int err = claim_port(address, &length);
 
 	for (unsigned i = 0; i < count && !err; i++) {
-		int fd = listen_on((struct sockaddr *)address, length, family, count > 1);
+		int fd = listener_open(address, length, count > 1);
 
 		if (fd < 0)
 			err = fd;
@@ -87,46 +54,24 @@ static int open_listeners(struct server *s, struct sockaddr_storage *address, so
 	return err;
 }
 
-static void url_of(const struct sockaddr_storage *address, char *url, size_t size)
-{
-	char host[64], port[8]; /* numeric: INET6_ADDRSTRLEN and a scope; five digits */
-	bool is_v6 = address->ss_family == AF_INET6;
-
-	if (getnameinfo((const struct sockaddr *)address, sizeof *address, host, sizeof host, port, sizeof port,
-	                NI_NUMERICHOST | NI_NUMERICSERV))
-		snprintf(url, size, "(unknown)");
-	else
-		snprintf(url, size, "http://%s%s%s:%s", is_v6 ? "[" : "", host, is_v6 ? "]" : "", port);
-}
-
 static void close_listeners(struct server *s)
 {
 	for (unsigned i = 0; i < s->listen_count; i++)
 		close(s->listen_fd[i]);
 	s->listen_count = 0;
+	admin_close(&s->admin);
 }
 
 /* Listens as the configuration says. 0 or -errno, logged. */
 static int listen_as_told(struct server *s)
 {
-	char host[CONF_TEXT_MAX], port[CONF_TEXT_MAX];
-	const struct addrinfo hints = { .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM,
-		                        .ai_flags = AI_PASSIVE | AI_NUMERICSERV };
-	struct addrinfo *found;
-	struct sockaddr_storage address = { 0 };
+	struct sockaddr_storage address;
+	socklen_t length;
+	int err = listener_resolve("server.listen", s->conf->server.listen, &address, &length);
 
-	split_address(s->conf->server.listen, host, port);
-	int failure = getaddrinfo(host[0] ? host : NULL, port, &hints, &found);
-
-	if (failure) {
-		log_error("server.listen = %s: %s", s->conf->server.listen, gai_strerror(failure));
-		return -EADDRNOTAVAIL;
-	}
-	memcpy(&address, found->ai_addr, found->ai_addrlen);
-	unsigned count = graph_port_count(s->graph);
-	int err = open_listeners(s, &address, found->ai_addrlen, found->ai_family, count);
-
-	freeaddrinfo(found);
+	if (err)
+		return err;
+	err = open_listeners(s, &address, length, graph_port_count(s->graph));
 	if (err) {
 		log_error("server.listen = %s: %s", s->conf->server.listen, strerror(-err));
 		close_listeners(s);
@@ -136,9 +81,7 @@ static int listen_as_told(struct server *s)
 
 static int listen_all(struct server *s)
 {
-	struct sockaddr_storage address = { 0 };
-	socklen_t length = sizeof address;
-	int passed = activation_take(s->listen_fd, COUNT_OF(s->listen_fd));
+	int admin_fd, passed = activation_take(s->listen_fd, COUNT_OF(s->listen_fd), &admin_fd);
 	int err = passed < 0 ? passed : 0;
 
 	if (passed > 0) {
@@ -148,8 +91,12 @@ static int listen_all(struct server *s)
 	} else if (!err) {
 		err = listen_as_told(s);
 	}
-	if (!err && getsockname(s->listen_fd[0], (struct sockaddr *)&address, &length) == 0)
-		url_of(&address, s->url, sizeof s->url);
+	if (err)
+		return err;
+	listener_url(s->listen_fd[0], s->url, sizeof s->url);
+	err = admin_open(&s->admin, s->conf, s->listen_fd, s->listen_count, admin_fd);
+	if (err)
+		close_listeners(s);
 	return err;
 }
 
@@ -158,7 +105,7 @@ static int listen_all(struct server *s)
 /* Of those, the events of connections. */
 static size_t inbox_count_max(const struct conf *conf)
 {
-	return (size_t)conf->limits.connections * 2 + 64;
+	return (size_t)conf->limits.connections * 2 + ADMIN_EVENTS_MAX;
 }
 
 /* Every event that can exist at once: of admitted images (with their steps and store jobs), and of connections (with their
@@ -174,6 +121,7 @@ int server_init(struct server *s, const struct conf *conf, const struct plan *pl
 	int err;
 
 	memset(s, 0, sizeof *s);
+	s->admin.socket.fd = s->admin.fd = -1;
 	s->start_ns = clock_ns();
 	err = setups_init(&s->setups, conf, plan);
 	if (err) {
@@ -182,9 +130,13 @@ int server_init(struct server *s, const struct conf *conf, const struct plan *pl
 	}
 	conf = &s->setups.current->conf;
 	atomic_init(&s->conf, conf);
-	err = store_open(&s->store, conf->server.root, conf->server.durability == CONF_DURABILITY_POWER, &cleared);
+	err = tokens_open(&s->tokens, conf->access.tokens_file);
 	if (err)
 		goto fail_setups;
+	process_open(&s->process);
+	err = store_open(&s->store, conf->server.root, conf->server.durability == CONF_DURABILITY_POWER, &cleared);
+	if (err)
+		goto fail_process;
 	s->leftovers_cleared = cleared;
 	if (cleared)
 		log_notice("cleared %u unfinished or removed images left in %s", cleared, conf->server.root);
@@ -222,6 +174,9 @@ fail_registry:
 	registry_fini(&s->registry);
 fail_store:
 	store_close(&s->store);
+fail_process:
+	process_close(&s->process);
+	tokens_close(&s->tokens);
 fail_setups:
 	setups_fini(&s->setups);
 	return err;
@@ -235,6 +190,8 @@ void server_fini(struct server *s)
 	budget_fini(&s->budget);
 	registry_fini(&s->registry);
 	store_close(&s->store);
+	process_close(&s->process);
+	tokens_close(&s->tokens);
 	setups_fini(&s->setups);
 }
 
@@ -294,6 +251,19 @@ bool server_is_busy(const struct server *s)
 	return atomic_load(&s->connections) || atomic_load(&s->images_in_flight);
 }
 
+void server_close_administration(struct server *s)
+{
+	/* Release: with the ports' acquire. */
+	atomic_store_explicit(&s->is_closing, true, memory_order_release);
+	stage_wake_all(graph_stage(s->graph, STAGE_ACCEPT_READ));
+}
+
+bool server_has_closed_administration(const struct server *s)
+{
+	/* Acquire: with the ports' release, after which no event of theirs is on its way. */
+	return atomic_load_explicit(&s->ports_done, memory_order_acquire) == atomic_load_explicit(&s->ports, memory_order_acquire);
+}
+
 /* ---- the report ----------------------------------------------------------------------------------- */
 
 static uint64_t read_total(const _Atomic uint64_t *total)
@@ -303,16 +273,16 @@ static uint64_t read_total(const _Atomic uint64_t *total)
 
 static void memory_json(struct server *s, struct json *j)
 {
+	struct budget_usage usage;
 	uint64_t used, kept;
 
 	pool_usage(&used, &kept);
+	budget_usage(&s->budget, &usage);
 	json_object(j, "memory");
-	pthread_mutex_lock(&s->budget.lock);
-	json_uint(j, "budget_bytes", s->budget.total);
-	json_uint(j, "reserved_body_bytes", s->budget.used[BUDGET_BODY]);
-	json_uint(j, "reserved_image_bytes", s->budget.used[BUDGET_IMAGE]);
-	json_uint(j, "waited", s->budget.wait_count);
-	pthread_mutex_unlock(&s->budget.lock);
+	json_uint(j, "budget_bytes", usage.total);
+	json_uint(j, "reserved_body_bytes", usage.used[BUDGET_BODY]);
+	json_uint(j, "reserved_image_bytes", usage.used[BUDGET_IMAGE]);
+	json_uint(j, "waited", usage.wait_count);
 	json_uint(j, "pool_used_bytes", used);
 	json_uint(j, "pool_kept_bytes", kept);
 	json_object_end(j);
@@ -335,16 +305,24 @@ static void store_json(struct server *s, struct json *j)
 
 static void http_json(struct server *s, struct json *j)
 {
+	uint64_t responses[6] = { 0 }; /* by class */
+	struct port_sum sum;
+
+	port_sum_collect(&sum, s);
+	for (unsigned i = 0; response_status_at(i); i++)
+		responses[response_status_at(i) / 100] += sum.responses[i];
 	json_object(j, "http");
 	json_uint(j, "connections", read_total(&s->connections));
 	json_uint(j, "connections_accepted", read_total(&s->connections_accepted));
 	json_uint(j, "connections_rejected", read_total(&s->connections_rejected));
+	json_uint(j, "received_bytes", sum.received_bytes);
+	json_uint(j, "sent_bytes", sum.sent_bytes);
 	json_uint(j, "requests", read_total(&s->requests));
 	json_object(j, "responses");
-	for (unsigned i = 1; i < COUNT_OF(s->responses_by_class); i++) {
+	for (unsigned i = 1; i < COUNT_OF(responses); i++) {
 		const char class[] = { (char)('0' + i), 'x', 'x', '\0' };
 
-		json_uint(j, class, read_total(&s->responses_by_class[i]));
+		json_uint(j, class, responses[i]);
 	}
 	json_object_end(j);
 	json_object_end(j);

@@ -24,6 +24,8 @@ static void count(struct server *s, const struct image *image)
 		return;
 	}
 	add(&s->images_stored, 1);
+	if (image->is_damaged)
+		add(&s->images_damaged, 1);
 	add(&s->input_bytes_stored, image->source_size);
 	for (unsigned i = 0; i < image_plan(image)->variant_count; i++)
 		add(&s->output_bytes_stored, image->variant[i].size);

@@ -6,6 +6,7 @@
 #include <hwloc.h>
 #include <jpeglib.h>
 #include <llhttp.h>
+#include <nettle/version.h>
 #include <seccomp.h>
 #include <sys/utsname.h>
 
@@ -50,6 +51,8 @@ void versions_print(FILE *to)
 
 	fprintf(to, "libseccomp     %d.%d.%d, running %u.%u.%u\n", SCMP_VER_MAJOR, SCMP_VER_MINOR, SCMP_VER_MICRO, seccomp->major,
 	        seccomp->minor, seccomp->micro);
+	fprintf(to, "nettle         %d.%d, running %d.%d\n", NETTLE_VERSION_MAJOR, NETTLE_VERSION_MINOR, nettle_version_major(),
+	        nettle_version_minor());
 	fprintf(to, "glibc          " VALUE_OF(__GLIBC__) "." VALUE_OF(__GLIBC_MINOR__) ", running %s\n", gnu_get_libc_version());
 	if (uname(&system) == 0)
 		fprintf(to, "system         %s %s %s\n", system.sysname, system.release, system.machine);

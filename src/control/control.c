@@ -29,11 +29,9 @@ static uint64_t next_random(struct control *c)
 /* True if the worker has had time to spare: it has handled nothing of the stage since the last sample, and it slept. */
 static bool see(struct control_seen *seen, const struct worker *w, const struct stage *s)
 {
-	uint64_t handled = counter_read(&w->stage[s->index].events), idle_ns = counter_read(&w->counters.idle_ns);
-	/* Time asleep is counted on waking: those still asleep are known by their bit. */
-	bool has_slept = idle_ns != seen->idle_ns ||
-	                 atomic_load_explicit(&w->group->sleepers, memory_order_relaxed) >> w->index & 1;
-	bool is_idle = handled == seen->handled && has_slept;
+	uint64_t handled = counter_read(&w->stage[s->index].events);
+	uint64_t idle_ns = idle_time_ns(&w->counters.idle, clock_ns());
+	bool is_idle = handled == seen->handled && idle_ns != seen->idle_ns;
 
 	*seen = (struct control_seen){ handled, idle_ns };
 	return is_idle;

@@ -59,11 +59,11 @@ static void read_wake_fd(struct worker *w)
 /* S7. With a source, the outside world wakes us as well; what it brings is served within. */
 static unsigned block(struct worker *w, int timeout_ms)
 {
-	uint64_t since = clock_ns();
 	unsigned served = 0;
 
 	w->was_woken = false;
 	counter_add(&w->counters.sleeps, 1);
+	idle_time_on(&w->counters.idle, clock_ns());
 	counter_add(&w->progress, 1);
 	if (w->group->source) {
 		served = visit_source(w, true);
@@ -78,9 +78,7 @@ static unsigned block(struct worker *w, int timeout_ms)
 	 * every piece from outside; if it is readable all the same, the next poll says so. */
 	if (w->was_woken || served == 0)
 		read_wake_fd(w);
-	/* A source counts its own pieces' time as service: idle is the rest, near enough. */
-	if (served == 0)
-		counter_add(&w->counters.idle_ns, clock_ns() - since);
+	idle_time_off(&w->counters.idle, clock_ns()); /* if no piece that the source found has done so: visit_enter() */
 	return served;
 }
 

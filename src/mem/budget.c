@@ -1,6 +1,8 @@
 /* budget.c - reservations, and the lines of those who wait for them. Knows nothing of what is reserved. Any thread. */
 #include "budget.h"
 
+#include <string.h>
+
 #include "../check.h"
 #include "../stage.h"
 
@@ -99,6 +101,14 @@ static void queue_granted(struct budget_waiter *list)
 		list = w->next;
 		stage_push(w->stage, w->instance, w->event);
 	}
+}
+
+void budget_usage(struct budget *b, struct budget_usage *usage)
+{
+	pthread_mutex_lock(&b->lock);
+	*usage = (struct budget_usage){ .total = b->total, .wait_count = b->wait_count };
+	memcpy(usage->used, b->used, sizeof usage->used);
+	pthread_mutex_unlock(&b->lock);
 }
 
 bool budget_has_waiters(struct budget *b, enum budget_share share)

@@ -41,6 +41,14 @@ struct budget {
 void budget_init(struct budget *b, uint64_t total);
 void budget_fini(struct budget *b);
 
+/* A moment's view. */
+struct budget_usage {
+	uint64_t total, used[BUDGET_SHARE_COUNT], wait_count;
+};
+
+/* Any thread. */
+void budget_usage(struct budget *b, struct budget_usage *usage);
+
 /* The most that one reservation of this share can ever get. */
 uint64_t budget_max(const struct budget *b);
 

@@ -35,6 +35,18 @@ const struct policy_class *policy_at(size_t index)
 	return index < COUNT_OF(policies) ? policies[index] : NULL;
 }
 
+static_assert(COUNT_OF(policies) <= POLICY_COUNT_MAX, "counters are kept by policy");
+
+unsigned policy_index(const struct policy_class *policy)
+{
+	unsigned i = 0;
+
+	while (i < COUNT_OF(policies) && policies[i] != policy)
+		i++;
+	assert(i < COUNT_OF(policies));
+	return i;
+}
+
 const struct policy_class *policy_find(const char *name)
 {
 	for (size_t i = 0; i < COUNT_OF(policies); i++)

@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#define POLICY_COUNT_MAX 8   /* that there are, at most */
 #define POLICY_STATE_MAX 512 /* bytes of state that a worker sets aside */
 
 /* How a policy's stages get their threads. */
@@ -55,6 +56,9 @@ bool policy_is_known(const char *name);
 
 /* "cohort, mg1, ...", for messages. */
 void policy_list(char *out, size_t size);
+
+/* The place of a policy in the registry, < POLICY_COUNT_MAX. */
+unsigned policy_index(const struct policy_class *policy);
 
 /* The registry in order; NULL after the last. For --help and /stats. */
 const struct policy_class *policy_at(size_t index);

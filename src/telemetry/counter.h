@@ -9,6 +9,7 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
+#include "../policy/policy.h"
 #include "histogram.h"
 
 /* The owner's thread only. Relaxed: a reader wants a number, not an order. */
@@ -23,11 +24,46 @@ static inline uint64_t counter_read(const _Atomic uint64_t *c)
 	return atomic_load_explicit(c, memory_order_relaxed);
 }
 
-/* One list makes the struct and the members of /stats. */
+/*
+ * Time that goes on while its owner sleeps: one word, so that a reader never sees half of a change. Awake, it is the time in all;
+ * asleep, with the top bit set, the moment since which it would have gone by without a break.
+ */
+struct idle_time {
+	_Atomic uint64_t word;
+};
+
+#define IDLE_TIME_ON (UINT64_C(1) << 63)
+
+/* The owner's thread only. Off when off already: nothing happens. */
+static inline void idle_time_on(struct idle_time *t, uint64_t now_ns)
+{
+	uint64_t word = atomic_load_explicit(&t->word, memory_order_relaxed);
+
+	if (!(word & IDLE_TIME_ON))
+		atomic_store_explicit(&t->word, (now_ns - word) | IDLE_TIME_ON, memory_order_relaxed);
+}
+
+static inline void idle_time_off(struct idle_time *t, uint64_t now_ns)
+{
+	uint64_t word = atomic_load_explicit(&t->word, memory_order_relaxed);
+
+	if (word & IDLE_TIME_ON)
+		atomic_store_explicit(&t->word, now_ns - (word & ~IDLE_TIME_ON), memory_order_relaxed);
+}
+
+/* Any thread. now_ns may be older than the owner's last word. */
+static inline uint64_t idle_time_ns(const struct idle_time *t, uint64_t now_ns)
+{
+	uint64_t word = atomic_load_explicit(&t->word, memory_order_relaxed), since = word & ~IDLE_TIME_ON;
+
+	if (!(word & IDLE_TIME_ON))
+		return word;
+	return now_ns > since ? now_ns - since : 0;
+}
+
+/* One list makes the structs, the members of /stats and the families of /metrics. */
 #define STAGE_COUNTERS(X) \
 	X(events, "events handled") \
-	X(visits, "visits that found an event") \
-	X(visits_empty, "visits that found none, or an exclusive stage taken") \
 	X(calls, "direct calls of a pass-through stage")
 
 #define WORKER_COUNTERS(X) \
@@ -37,19 +73,21 @@ static inline uint64_t counter_read(const _Atomic uint64_t *c)
 	X(wakes_sent, "sleeping workers woken") \
 	X(wakes_spurious, "woken with nothing to do") \
 	X(stolen, "events taken from another worker's stack") \
-	X(helped, "visits to another replica's queue") \
-	X(idle_ns, "time blocked")
+	X(helped, "visits to another replica's queue")
 
 #define COUNTER_MEMBER(name, help) _Atomic uint64_t name;
 
 /* Of one stage on one worker. */
 struct stage_counters {
 	STAGE_COUNTERS(COUNTER_MEMBER)
+	/* by policy: that found an event; that found none, or an exclusive stage taken */
+	_Atomic uint64_t visits[POLICY_COUNT_MAX], visits_empty[POLICY_COUNT_MAX];
 	struct histogram service, wait;
 };
 
 struct worker_counters {
 	WORKER_COUNTERS(COUNTER_MEMBER)
+	struct idle_time idle;
 };
 
 #endif

@@ -1,12 +1,12 @@
-/* stats_json.c - sums what the workers count, when somebody asks. */
+/* stats_json.c - the sums of sums.h as JSON. */
 #include "stats_json.h"
 
+#include "../clock.h"
 #include "../group/group.h"
 #include "../text.h"
-#include "counter.h"
+#include "sums.h"
 
 #define JSON_MEMBER(name, help) json_uint(j, #name, sum.name);
-#define SUM_MEMBER(name, help) uint64_t name;
 
 static double ms(double ns)
 {
@@ -27,18 +27,14 @@ static void durations_json(struct json *j, const char *name, const struct histog
 
 void stats_group_json(struct json *j, const struct group *grp)
 {
-	struct { WORKER_COUNTERS(SUM_MEMBER) } sum = { 0 };
+	struct group_sum sum;
 
-#define SUM_WORKER(name, help) sum.name += counter_read(&grp->workers[i].counters.name);
-	unsigned count = group_worker_count(grp);
-
-	for (unsigned i = 0; i < count; i++) {
-		WORKER_COUNTERS(SUM_WORKER)
-	}
+	group_sum_collect(&sum, grp, clock_ns());
 	json_object(j, NULL);
 	json_string(j, "name", grp->name);
-	json_uint(j, "threads", count);
+	json_uint(j, "threads", sum.threads);
 	WORKER_COUNTERS(JSON_MEMBER)
+	json_uint(j, "idle_ns", sum.idle_ns);
 	json_object_end(j);
 }
 
@@ -101,27 +97,14 @@ void stats_stage_json(struct json *j, const struct stage *s, const struct schedu
 {
 	static const char *const kind[STAGE_KIND_COUNT] = { [STAGE_SHARED] = "shared", [STAGE_EXCLUSIVE] = "exclusive",
 		                                            [STAGE_PARTITIONED] = "partitioned" };
-	struct { STAGE_COUNTERS(SUM_MEMBER) } sum = { 0 };
-	struct histogram_sum service = { 0 }, wait = { 0 };
-	struct counters_sum counted = { 0 };
-	uint64_t queued = 0;
+	struct stage_sum sum;
+	uint64_t visits = 0, visits_empty = 0;
 
-#define SUM_STAGE(name, help) sum.name += counter_read(&c->name);
-	for (unsigned i = 1; i < GRAPH_GROUP_COUNT; i++) {
-		const struct group *grp = &s->graph->group[i];
-		unsigned count = group_worker_count(grp);
-
-		for (unsigned k = 0; k < count; k++) {
-			const struct stage_counters *c = &grp->workers[k].stage[s->index];
-
-			STAGE_COUNTERS(SUM_STAGE)
-			histogram_collect(&service, &c->service);
-			histogram_collect(&wait, &c->wait);
-			counters_collect(&counted, &grp->workers[k].counted[s->index]);
-		}
+	stage_sum_collect(&sum, s);
+	for (unsigned i = 0; i < POLICY_COUNT_MAX; i++) {
+		visits += sum.visits[i];
+		visits_empty += sum.visits_empty[i];
 	}
-	for (unsigned i = 0; i < s->queue_count; i++)
-		queued += stage_queue_length(&s->queue[i]);
 	json_object(j, NULL);
 	json_string(j, "name", s->class->name);
 	json_string(j, "kind", kind[s->kind]);
@@ -130,11 +113,13 @@ void stats_stage_json(struct json *j, const struct stage *s, const struct schedu
 	json_uint(j, "threads", thread_count(s, schedule));
 	if (schedule->stage[s->index].service == SERVICE_N_GATED && !s->class->poll)
 		json_uint(j, "batch", schedule->stage[s->index].events_max);
-	json_uint(j, "queued", queued);
+	json_uint(j, "queued", sum.queued);
 	STAGE_COUNTERS(JSON_MEMBER)
-	durations_json(j, "service", &service);
-	durations_json(j, "wait", &wait);
+	json_uint(j, "visits", visits);
+	json_uint(j, "visits_empty", visits_empty);
+	durations_json(j, "service", &sum.service);
+	durations_json(j, "wait", &sum.wait);
 	if (schedule->counters.is_on)
-		counted_json(j, &schedule->counters, &counted);
+		counted_json(j, &schedule->counters, &sum.counted);
 	json_object_end(j);
 }

@@ -14,6 +14,9 @@
 
 #include "../../src/clock.h"
 #include "../../src/log.h"
+#include "../../src/telemetry/counter.h"
+#include "../../src/telemetry/metrics_text.h"
+#include "../metrics.h"
 #include "../server.h"
 #include "port.h"
 #include "range.h"
@@ -30,9 +33,15 @@ static bool is_draining(const struct conn *c)
 
 /* ---- how responses begin and end ------------------------------------------------------------------ */
 
+/* Web pages of other origins that may use the server: "" for none. Administration is not for pages. */
+static const char *allowed_origin(const struct conn *c)
+{
+	return c->kind == CONN_ADMIN ? "" : c->port->server->conf->server.allow_origin;
+}
+
 void answer_start(struct conn *c, unsigned status, size_t body_max)
 {
-	const char *origin = c->port->server->conf->server.allow_origin;
+	const char *origin = allowed_origin(c);
 
 	response_start(&c->response, status, body_max);
 	response_field(&c->response, "Date: %s", port_date(c->port));
@@ -65,10 +74,12 @@ static bool must_close(const struct conn *c)
 
 static void count_response(struct conn *c)
 {
-	unsigned class = c->response.status / 100;
+	counter_add(&conn_counters(c)->responses[response_status_index(c->response.status)], 1);
+}
 
-	if (class < COUNT_OF(c->port->server->responses_by_class))
-		atomic_fetch_add_explicit(&c->port->server->responses_by_class[class], 1, memory_order_relaxed);
+void answer_count_rejection(struct conn *c, const struct problem *problem)
+{
+	counter_add(&conn_counters(c)->rejections[problem->type], 1);
 }
 
 /* Instead of an answer that could not be made. */
@@ -128,8 +139,10 @@ static void written(struct visit *v, struct conn *c)
 
 enum conn_step answer_write(struct visit *v, struct conn *c)
 {
+	uint64_t before = c->phase_bytes;
 	int result = response_send(&c->response, c->fd, WRITE_TURN_MAX, &c->phase_bytes);
 
+	counter_add(&conn_counters(c)->sent_bytes, c->phase_bytes - before);
 	if (result == 0) {
 		if (c->deadline_ns == UINT64_MAX) {
 			uint64_t sent = c->phase_bytes;
@@ -154,6 +167,8 @@ void answer_problem_fields(struct conn *c, const struct problem *problem)
 	response_field(&c->response, "Cache-Control: no-store");
 	if (problem->status == 503 || problem->status == 429)
 		response_field(&c->response, "Retry-After: 1");
+	if (c->challenge)
+		response_field(&c->response, "WWW-Authenticate: %s", c->challenge);
 	if (problem->status == 405)
 		response_field(&c->response, "Allow: %s", route_allow(c->route.kind));
 }
@@ -172,6 +187,7 @@ static void problem_body(struct conn *c)
 
 enum conn_step answer_with_problem(struct conn *c)
 {
+	answer_count_rejection(c, &c->problem);
 	answer_start(c, c->problem.status, PROBLEM_BODY_MAX);
 	answer_problem_fields(c, &c->problem);
 	problem_body(c);
@@ -234,15 +250,24 @@ static enum conn_step answer_stats(struct conn *c)
 	return answer_finish(c);
 }
 
+static enum conn_step answer_metrics(struct conn *c)
+{
+	answer_start(c, 200, STATS_BODY_MAX);
+	response_field(&c->response, "Content-Type: " METRICS_CONTENT_TYPE);
+	response_field(&c->response, "Cache-Control: no-store");
+	server_metrics(c->port->server, &c->response.body);
+	return answer_finish(c);
+}
+
 static enum conn_step answer_options(struct conn *c)
 {
 	const char *allow = route_allow(c->route.kind);
 
 	answer_start(c, 204, 1);
 	response_field(&c->response, "Allow: %s", allow);
-	if (c->port->server->conf->server.allow_origin[0]) {
+	if (allowed_origin(c)[0]) {
 		response_field(&c->response, "Access-Control-Allow-Methods: %s", allow);
-		response_field(&c->response, "Access-Control-Allow-Headers: content-type, prefer");
+		response_field(&c->response, "Access-Control-Allow-Headers: authorization, content-type, prefer");
 		response_field(&c->response, "Access-Control-Max-Age: 86400");
 	}
 	return answer_finish(c);
@@ -299,6 +324,7 @@ static bool wants_range(const struct conn *c, const char *etag)
 static enum conn_step answer_unsatisfiable(struct conn *c, uint64_t size)
 {
 	problem_set(&c->problem, 416, "range-not-satisfiable", "the file has %llu bytes", (unsigned long long)size);
+	answer_count_rejection(c, &c->problem);
 	answer_start(c, 416, PROBLEM_BODY_MAX);
 	answer_problem_fields(c, &c->problem);
 	response_field(&c->response, "Content-Range: bytes */%llu", (unsigned long long)size);
@@ -448,6 +474,8 @@ enum conn_step answer_request(struct visit *v, struct conn *c)
 		return answer_text(c, "ok\n");
 	case ROUTE_READYZ:
 		return answer_ready(c);
+	case ROUTE_METRICS:
+		return answer_metrics(c);
 	default:
 		assert(c->route.kind == ROUTE_STATS);
 		return answer_stats(c);

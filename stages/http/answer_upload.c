@@ -89,6 +89,16 @@ static void errors_json(struct json *j, const struct upload *u)
 	json_array_end(j);
 }
 
+/* Whatever the answer as a whole says: every image and part that was no good counts. */
+static void count_rejections(struct conn *c, const struct upload *u)
+{
+	for (unsigned i = 0; i < u->image_count; i++)
+		if (is_failed(u, i))
+			answer_count_rejection(c, &u->image[i]->problem);
+	for (unsigned i = 0; i < u->bad_part_count; i++)
+		answer_count_rejection(c, &u->bad_part[i].problem);
+}
+
 /* The one with the highest status speaks for all. */
 static const struct problem *worst_problem(const struct upload *u)
 {
@@ -168,6 +178,7 @@ enum conn_step answer_uploaded(struct visit *v, struct conn *c)
 		answer_success(c, u, good);
 	else
 		answer_failure(c, u);
+	count_rejections(c, u);
 	server_timing(c, u);
 	access_note_upload(c, u, good);
 	c->upload = NULL;

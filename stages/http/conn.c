@@ -342,6 +342,11 @@ struct conn *conn_of(struct event *ev)
 	return c;
 }
 
+struct port_counters *conn_counters(const struct conn *c)
+{
+	return &c->port->server->port_counters[c->instance];
+}
+
 static void link_to(struct port *p, struct conn *c)
 {
 	c->next = p->conns;
@@ -351,7 +356,7 @@ static void link_to(struct port *p, struct conn *c)
 	p->conns = c;
 }
 
-struct conn *conn_new(struct port *p, int fd, const struct client_key *client, bool is_counted)
+struct conn *conn_new(struct port *p, int fd, const struct client_key *client, enum conn_kind kind)
 {
 	struct conn *c = calloc(1, sizeof *c);
 
@@ -365,7 +370,7 @@ struct conn *conn_new(struct port *p, int fd, const struct client_key *client, b
 	c->port = p;
 	c->instance = p->instance;
 	c->fd = fd;
-	c->is_counted = is_counted;
+	c->kind = kind;
 	c->client = *client;
 	c->place = CONN_RESTING;
 	c->state = CONN_READ_HEAD;
@@ -402,7 +407,7 @@ static void let_socket_go(struct conn *c)
 	*c->link = c->next;
 	if (c->next)
 		c->next->link = c->link;
-	port_conn_ended(c->port, c->is_counted);
+	port_conn_ended(c->port, c->kind);
 }
 
 static void conn_free(struct conn *c)

@@ -24,6 +24,7 @@
 #include "response.h"
 
 struct port;
+struct port_counters;
 struct upload;
 struct visit;
 
@@ -61,6 +62,12 @@ enum conn_place {
 	CONN_WAITING   /* set aside in a line: the timer may take it back */
 };
 
+enum conn_kind {
+	CONN_COUNTED = 1, /* a client, in server->connections */
+	CONN_REJECTED,    /* one too many: it gets its 503 */
+	CONN_ADMIN        /* at the administrative listener */
+};
+
 struct conn {
 	struct event event; /* first: conn_of() */
 	uint32_t magic;
@@ -68,7 +75,7 @@ struct conn {
 	struct port *port;
 	unsigned instance;
 	int fd;
-	bool is_counted;    /* in server->connections */
+	enum conn_kind kind;
 	struct client_key client;
 	/* the port's thread only */
 	struct conn *next, **link;
@@ -103,6 +110,7 @@ struct conn {
 	struct budget_waiter body_waiter;
 	/* the answer */
 	struct problem problem;
+	const char *challenge;  /* static: goes with the problem if that is of a token; else NULL */
 	struct waiter waiter;   /* in the registry's line */
 	struct disk_job removal;
 	struct upload *upload;  /* a reference */
@@ -115,10 +123,13 @@ struct conn {
 
 struct conn *conn_of(struct event *ev); /* checks the magic */
 
+/* What its port counts. Port's thread. */
+struct port_counters *conn_counters(const struct conn *c);
+
 /* ---- port's thread ---- */
 
 /* Makes a connection that rests until there is something to read. Owns fd on success. NULL: no memory. */
-struct conn *conn_new(struct port *p, int fd, const struct client_key *client, bool is_counted);
+struct conn *conn_new(struct port *p, int fd, const struct client_key *client, enum conn_kind kind);
 
 /* Goes on with the connection in the caller's hands until it rests, is sent somewhere or has ended. */
 void conn_run(struct visit *v, struct conn *c);

@@ -10,6 +10,7 @@
 #include "../../src/clock.h"
 #include "../../src/graph.h"
 #include "../../src/mem/pool.h"
+#include "../../src/telemetry/counter.h"
 #include "../server.h"
 #include "../stages.h"
 #include "conn.h"
@@ -33,8 +34,10 @@ static size_t receive(struct conn *c, void *to, size_t size, int flags, enum con
 	do
 		n = recv(c->fd, to, size, MSG_DONTWAIT | flags);
 	while (n < 0 && errno == EINTR);
-	if (n > 0)
+	if (n > 0) {
+		counter_add(&conn_counters(c)->received_bytes, (uint64_t)n);
 		return (size_t)n;
+	}
 	if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
 		*step = CONN_STEP_READ;
 	} else {
@@ -207,6 +210,7 @@ enum conn_step conn_continue(struct visit *v, struct conn *c)
 			return CONN_STEP_AGAIN;
 		}
 		c->continue_sent += (size_t)n;
+		counter_add(&conn_counters(c)->sent_bytes, (uint64_t)n);
 	}
 	conn_phase(c);
 	c->state = c->after_continue;
@@ -375,6 +379,7 @@ static void forget_request(struct conn *c)
 	c->has_chunks_left = c->is_discarding = c->has_answered = false;
 	c->continue_sent = 0;
 	c->problem.status = 0;
+	c->challenge = NULL;
 }
 
 enum conn_step conn_next(struct visit *v, struct conn *c)

@@ -11,9 +11,9 @@
 #include <time.h>
 
 #include "../../src/conf.h"
+#include "conn.h"
 #include "loop.h"
 
-struct conn;
 struct server;
 struct visit;
 
@@ -38,13 +38,16 @@ struct port {
 	unsigned served;         /* pieces of work since poll() began */
 	struct loop_watch wake;
 	struct port_listener listener[CONF_THREADS_MAX]; /* of server->listen_count */
+	struct port_listener admin; /* if the server has one */
 	enum port_mode mode;
 	struct loop_timer pause; /* nothing is accepted until it fires */
 	bool is_paused;
 	bool is_out_of_files;    /* said so in the log */
 	bool is_draining;
+	bool is_done;            /* counted in server->ports_done */
 	struct conn *conns;      /* all, doubly linked */
 	unsigned conn_count;     /* counted in server->connections */
+	unsigned admin_count;    /* at the administrative listener */
 	unsigned rejected_count; /* over limits.connections: they get their 503 and linger a moment */
 	time_t date_s;           /* date is its text */
 	char date[32];
@@ -53,7 +56,7 @@ struct port {
 };
 
 /* accept_read.c: one connection less; the port may accept again. */
-void port_conn_ended(struct port *p, bool was_counted);
+void port_conn_ended(struct port *p, enum conn_kind kind);
 
 /* accept_read.c: the value of a Date header field. */
 const char *port_date(struct port *p);

@@ -78,6 +78,7 @@ static int on_header_value_complete(llhttp_t *parser)
 	static const char *const names[REQUEST_FIELD_COUNT] = {
 		[REQUEST_HOST] = "host",
 		[REQUEST_CONTENT_TYPE] = "content-type",
+		[REQUEST_AUTHORIZATION] = "authorization",
 		[REQUEST_RANGE] = "range",
 		[REQUEST_IF_RANGE] = "if-range",
 		[REQUEST_IF_NONE_MATCH] = "if-none-match",

@@ -23,6 +23,8 @@ static const struct {
 	{ 206, "Partial Content" },
 	{ 304, "Not Modified" },
 	{ 400, "Bad Request" },
+	{ 401, "Unauthorized" },
+	{ 403, "Forbidden" },
 	{ 404, "Not Found" },
 	{ 405, "Method Not Allowed" },
 	{ 408, "Request Timeout" },
@@ -42,13 +44,21 @@ static const struct {
 	{ 507, "Insufficient Storage" },
 };
 
-static const char *reason_of(unsigned status)
+static_assert(COUNT_OF(reasons) <= RESPONSE_STATUS_MAX, "counters are kept by status");
+
+unsigned response_status_at(unsigned index)
 {
-	for (size_t i = 0; i < COUNT_OF(reasons); i++) {
-		if (reasons[i].status == status)
-			return reasons[i].reason;
-	}
-	return status < 500 ? "Refused" : "Failed";
+	return index < COUNT_OF(reasons) ? reasons[index].status : 0;
+}
+
+unsigned response_status_index(unsigned status)
+{
+	unsigned i = 0;
+
+	while (i < COUNT_OF(reasons) && reasons[i].status != status)
+		i++;
+	assert(i < COUNT_OF(reasons)); /* all that we ever say are in the table */
+	return i;
 }
 
 void response_init(struct response *r)
@@ -71,7 +81,8 @@ void response_start(struct response *r, unsigned status, size_t body_max)
 	r->status = status;
 	text_init(&r->head, r->buffer, sizeof r->buffer);
 	text_init_growable(&r->body, body_max);
-	text_printf(&r->head, "HTTP/1.1 %u %s\r\nServer: darkroom\r\n", status, reason_of(status));
+	text_printf(&r->head, "HTTP/1.1 %u %s\r\nServer: darkroom\r\n", status,
+	            reasons[response_status_index(status)].reason);
 }
 
 void response_file(struct response *r, int fd, uint64_t at, uint64_t length)

@@ -15,6 +15,8 @@
 
 #define RESPONSE_HEAD_MAX 2048 /* nine stages in Server-Timing, an origin of 255 bytes and all else take about 1,500 */
 
+#define RESPONSE_STATUS_MAX 32 /* statuses that there are, at most */
+
 struct response {
 	unsigned status;
 	struct text head;
@@ -32,6 +34,10 @@ void response_init(struct response *r);
 
 /* Frees the body and closes the file; usable again after response_start(). */
 void response_reset(struct response *r);
+
+/* Every status that is ever said, in one order; 0 after the last. And the place of one of them in it. */
+unsigned response_status_at(unsigned index);
+unsigned response_status_index(unsigned status);
 
 /* Begins an answer. body_max bounds the text that may be put into r->body. */
 void response_start(struct response *r, unsigned status, size_t body_max);

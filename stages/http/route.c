@@ -6,19 +6,24 @@
 #include "../../src/check.h"
 #include "../../src/conf.h"
 
+#define READING (ROUTE_GET | ROUTE_HEAD | ROUTE_OPTIONS)
+#define READING_TEXT "GET, HEAD, OPTIONS"
+
 static const struct {
 	unsigned methods; /* enum route_method */
 	const char *allow;
-	const char *path; /* of those that have just one */
+	unsigned audience; /* enum route_audience */
+	const char *path;  /* of those that have just one */
 } routes[ROUTE_COUNT] = {
-	[ROUTE_NONE] = { 0, "", NULL },
-	[ROUTE_SERVER] = { ROUTE_OPTIONS, "GET, HEAD, POST, DELETE, OPTIONS", NULL },
-	[ROUTE_IMAGES] = { ROUTE_POST | ROUTE_OPTIONS, "POST, OPTIONS", "/images" },
-	[ROUTE_IMAGE] = { ROUTE_GET | ROUTE_HEAD | ROUTE_DELETE | ROUTE_OPTIONS, "GET, HEAD, DELETE, OPTIONS", NULL },
-	[ROUTE_VARIANT] = { ROUTE_GET | ROUTE_HEAD | ROUTE_OPTIONS, "GET, HEAD, OPTIONS", NULL },
-	[ROUTE_HEALTHZ] = { ROUTE_GET | ROUTE_HEAD | ROUTE_OPTIONS, "GET, HEAD, OPTIONS", "/healthz" },
-	[ROUTE_READYZ] = { ROUTE_GET | ROUTE_HEAD | ROUTE_OPTIONS, "GET, HEAD, OPTIONS", "/readyz" },
-	[ROUTE_STATS] = { ROUTE_GET | ROUTE_HEAD | ROUTE_OPTIONS, "GET, HEAD, OPTIONS", "/stats" },
+	[ROUTE_NONE] = { 0, "", 0, NULL },
+	[ROUTE_SERVER] = { ROUTE_OPTIONS, "GET, HEAD, POST, DELETE, OPTIONS", ROUTE_PUBLIC | ROUTE_ADMIN, NULL },
+	[ROUTE_IMAGES] = { ROUTE_POST | ROUTE_OPTIONS, "POST, OPTIONS", ROUTE_PUBLIC, "/images" },
+	[ROUTE_IMAGE] = { READING | ROUTE_DELETE, "GET, HEAD, DELETE, OPTIONS", ROUTE_PUBLIC, NULL },
+	[ROUTE_VARIANT] = { READING, READING_TEXT, ROUTE_PUBLIC, NULL },
+	[ROUTE_HEALTHZ] = { READING, READING_TEXT, ROUTE_PUBLIC | ROUTE_ADMIN, "/healthz" },
+	[ROUTE_READYZ] = { READING, READING_TEXT, ROUTE_PUBLIC | ROUTE_ADMIN, "/readyz" },
+	[ROUTE_STATS] = { READING, READING_TEXT, ROUTE_ADMIN, "/stats" },
+	[ROUTE_METRICS] = { READING, READING_TEXT, ROUTE_ADMIN, "/metrics" },
 };
 
 /* "http://host:port/path" names the same as "/path" (RFC 9112 3.2.2). */
@@ -91,6 +96,11 @@ void route_find(struct route *route, const struct conf *conf, struct slice targe
 	else if (rest.data[0] == '/' &&
 	         find_variant(conf, (struct slice){ rest.data + 1, rest.length - 1 }, route->variant))
 		route->kind = ROUTE_VARIANT;
+}
+
+bool route_is_for(enum route_kind kind, unsigned audience)
+{
+	return routes[kind].audience & audience;
 }
 
 bool route_allows(enum route_kind kind, enum route_method method)

@@ -18,10 +18,14 @@ enum route_kind {
 	ROUTE_HEALTHZ,
 	ROUTE_READYZ,
 	ROUTE_STATS,
+	ROUTE_METRICS,
 	ROUTE_COUNT
 };
 
 enum route_method { ROUTE_GET = 1, ROUTE_HEAD = 2, ROUTE_POST = 4, ROUTE_DELETE = 8, ROUTE_OPTIONS = 16, ROUTE_OTHER = 32 };
+
+/* Whom a listener serves. */
+enum route_audience { ROUTE_PUBLIC = 1, ROUTE_ADMIN = 2 };
 
 struct route {
 	enum route_kind kind;
@@ -31,6 +35,9 @@ struct route {
 
 /* target is the request target as sent, in origin, absolute or asterisk form; a query is ignored. */
 void route_find(struct route *route, const struct conf *conf, struct slice target);
+
+/* Whether one of the audience (a set) gets to see it. */
+bool route_is_for(enum route_kind kind, unsigned audience);
 
 bool route_allows(enum route_kind kind, enum route_method method);
 

@@ -71,13 +71,15 @@ def check_problem(answer):
 
 class Client:
     def __init__(self, host, port, timeout, receive_buffer=0):
-        self.socket = socket.socket()
+        is_path = host.startswith("/")
+        self.socket = socket.socket(socket.AF_UNIX if is_path else socket.AF_INET)
         if receive_buffer:
             self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
         self.socket.settimeout(timeout)
-        self.socket.connect((host, port))
-        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self.host = f"{host}:{port}"
+        self.socket.connect(host if is_path else (host, port))
+        if not is_path:
+            self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.host = "localhost" if is_path else f"{host}:{port}"
         self.buffer = b""
         self.interim = []
 

@@ -129,6 +129,11 @@ class Daemon:
     def client(self, **options):
         return Client(self.host, self.port, timeout=options.pop("timeout", slow(20)), **options)
 
+    def admin(self, **options):
+        """A client of the administrative listener."""
+        where = re.search(r"administration on (?:http://(.*):(\d+)|unix:(.*))", self.log)
+        return Client(where[1] or where[3], int(where[2] or 0), timeout=options.pop("timeout", slow(20)), **options)
+
     def get(self, path, **options):
         """One request on a connection of its own."""
         with self.client() as c:

@@ -242,9 +242,11 @@ def complete(installed, *words, script="darkroomd", function="_darkroomd"):
 
 def test_completion(installed):
     program = str(installed / "usr/bin/darkroomd")
-    assert {"--check", "-t", "--dump", "ctl"} <= set(complete(installed, program, ""))
+    assert {"--check", "-t", "--dump", "ctl", "token"} <= set(complete(installed, program, ""))
     assert complete(installed, program, "--ver") == ["--verbose", "--version"]
     assert complete(installed, program, "ctl", "re") == ["reload"]
+    assert complete(installed, program, "token", "up") == []
+    assert complete(installed, program, "token", "name", "up") == ["upload"]
     assert "mg1" in complete(installed, program, "ctl", "policy", "")
     assert "stage.blur.threads" in complete(installed, program, "ctl", "set", "stage.b")
     assert set(complete(installed, program, "ctl", "set", "log.level", "")) == {"error", "warning", "notice", "info", "debug"}

@@ -347,6 +347,28 @@ static void listen_addresses(void **state)
 	}
 }
 
+static void administrative_addresses(void **state)
+{
+	static const char *const good[] = { "auto", "no", "127.0.0.1:0", "[::1]:9090", "/run/darkroom/admin.sock" };
+	static const char *const bad[] = { "", "yes", "8081", "run/admin.sock", "unix:/run/admin.sock" };
+	static struct conf conf;
+	char override[256];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
+		snprintf(override, sizeof override, "server.admin_listen=%s", good[i]);
+		assert_int_equal(load_with(&conf, override), 0);
+		assert_string_equal(conf.server.admin_listen, good[i]);
+	}
+	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+		snprintf(override, sizeof override, "server.admin_listen=%s", bad[i]);
+		assert_int_equal(load_with(&conf, override), -22);
+		assert_non_null(strstr(errors.data, "expected auto, no, HOST:PORT, [HOST]:PORT or an absolute path of at most 107 bytes\n"));
+	}
+	snprintf(override, sizeof override, "server.admin_listen=/%107s", "x"); /* one more than fits */
+	assert_int_equal(load_with(&conf, override), -22);
+}
+
 static void origins(void **state)
 {
 	static const char *const bad[] = { "example.org", "https://", "https://example.org/", "://x", "a b://x", "http://a,b", "http://a\r\nX: y" };
@@ -384,7 +406,7 @@ static void messages_name_place_text_and_expectation(void **state)
 	refuse(VARIANT "[stage.blurr]\n", "@:3: [stage.blurr]: unknown stage; did you mean blur?\n");
 	refuse(VARIANT "[variants]\n", "@:3: [variants]: unknown section; did you mean [variant.NAME]?\n");
 	refuse(VARIANT "[stage]\nthreads = 1\n", "@:3: [stage]: unknown section; did you mean [stage.NAME]?\n");
-	refuse(VARIANT "[quite.another]\n", "@:3: [quite.another]: unknown section; expected server, log, scheduler, layout, limits, "
+	refuse(VARIANT "[quite.another]\n", "@:3: [quite.another]: unknown section; expected server, log, scheduler, layout, limits, access, "
 	                                    "stage.NAME or variant.NAME\n");
 	refuse_override("sevrer.listen=a:1", "-o sevrer.listen=a:1: unknown section; did you mean server?\n");
 	refuse_override("server.lisen=a:1", "-o server.lisen=a:1: unknown key; did you mean listen?\n");
@@ -572,6 +594,7 @@ int main(void)
 		cmocka_unit_test(overrides_replace_and_add),
 		cmocka_unit_test(numbers_are_strict),
 		cmocka_unit_test(listen_addresses),
+		cmocka_unit_test(administrative_addresses),
 		cmocka_unit_test(origins),
 		cmocka_unit_test(messages_name_place_text_and_expectation),
 		cmocka_unit_test(syntax_is_judged_line_by_line),

@@ -18,7 +18,7 @@
 #define BODY_TIMEOUT_MS 5000
 
 static struct conf conf = { .limits = { .header_bytes = 16384, .idle_timeout_ms = 60000, .body_timeout_ms = BODY_TIMEOUT_MS } };
-static struct server server = { .conf = &conf };
+static struct server server = { .conf = &conf, .admin = { .fd = -1 } };
 static struct port port = { .server = &server };
 
 /* A connection and the client's end of it. */
@@ -32,7 +32,7 @@ static struct conn *connect_client(int *client)
 	assert_non_null(port.loop);
 	port.conn_count = 1;
 	server.connections = 1;
-	struct conn *c = conn_new(&port, fd[0], &key, true);
+	struct conn *c = conn_new(&port, fd[0], &key, CONN_COUNTED);
 
 	assert_non_null(c);
 	*client = fd[1];

@@ -1,0 +1,77 @@
+/* authorization.c - the Authorization header field, and what is said to those whose token is not good enough. */
+#include "authorization.h"
+
+#include <string.h>
+
+#include "../server.h"
+#include "conn.h"
+
+#define BEARER "Bearer realm=\"darkroom\""
+
+static bool refuse(struct conn *c, unsigned status, const char *slug, const char *challenge, const char *detail)
+{
+	problem_set(&c->problem, status, slug, "%s", detail);
+	c->challenge = challenge;
+	return false;
+}
+
+/* RFC 6750 2.1: what a token may be made of. */
+static bool is_token(struct slice s)
+{
+	size_t i = 0;
+
+	while (i < s.length && s.data[i] && s.data[i] != '=' &&
+	       strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~+/", s.data[i]))
+		i++;
+	if (i == 0)
+		return false;
+	while (i < s.length && s.data[i] == '=')
+		i++;
+	return i == s.length;
+}
+
+/* Takes the scheme off; false if it is another one. */
+static bool take_scheme(struct slice *value)
+{
+	static const char scheme[] = "bearer";
+	size_t length = sizeof scheme - 1;
+
+	if (value->length < length || !slice_is((struct slice){ value->data, length }, scheme) ||
+	    (value->length > length && value->data[length] != ' '))
+		return false;
+	value->data += length;
+	value->length -= length;
+	*value = slice_trim(*value);
+	return true;
+}
+
+static bool allows(struct server *s, struct conn *c, enum token_scope scope)
+{
+	struct slice value = request_value(&c->request, REQUEST_AUTHORIZATION, c->input + c->begin);
+
+	if (c->request.field_count[REQUEST_AUTHORIZATION] > 1)
+		return refuse(c, 400, "malformed-request", BEARER ", error=\"invalid_request\"",
+		              "the request has several Authorization header fields");
+	if (!take_scheme(&value))
+		return refuse(c, 401, "unauthorized", BEARER, "this needs a token: Authorization: Bearer TOKEN");
+	enum token_verdict verdict = is_token(value) ? tokens_verdict(&s->tokens, value.data, value.length, scope) : TOKEN_UNKNOWN;
+
+	if (verdict == TOKEN_UNKNOWN)
+		return refuse(c, 401, "unauthorized", BEARER ", error=\"invalid_token\"", "the token is not a valid one");
+	if (verdict == TOKEN_INSUFFICIENT && scope == TOKEN_UPLOAD)
+		return refuse(c, 403, "forbidden", BEARER ", error=\"insufficient_scope\", scope=\"upload\"",
+		              "the token is not good for uploads");
+	if (verdict == TOKEN_INSUFFICIENT)
+		return refuse(c, 403, "forbidden", BEARER ", error=\"insufficient_scope\", scope=\"delete\"",
+		              "the token is not good for removing images");
+	return true;
+}
+
+bool authorization_allows(struct server *s, struct conn *c)
+{
+	if (!tokens_are_needed(&s->tokens))
+		return true;
+	if (c->request.method == ROUTE_POST)
+		return allows(s, c, TOKEN_UPLOAD);
+	return c->request.method != ROUTE_DELETE || allows(s, c, TOKEN_DELETE);
+}

@@ -1,0 +1,197 @@
+"""The administrative listener: who gets to see /stats and /metrics where, and that it works when the public one is full, or gone."""
+
+import os
+import signal
+import socket
+import threading
+import time
+
+import pytest
+
+import pictures
+from client import Client, Closed
+from darkroom import POLICY, Daemon, eventually, slow
+
+pytestmark = pytest.mark.skipif(POLICY not in ("", "drain", "thread-per-connection"), reason="ports accept in one of two ways")
+
+SMALL = pictures.photo_jpeg(320, 240, 2)
+OWN = "server.admin_listen=127.0.0.1:0", "server.admin_on_public=no"
+PROBES = "/healthz", "/readyz"
+ADMIN = "/stats", "/metrics"
+
+
+def statuses(make_client, paths=PROBES + ADMIN):
+    with make_client() as c:
+        return [c.request("GET", path).status for path in paths]
+
+
+def test_on_loopback_the_public_listener_has_all(daemon):
+    assert statuses(daemon.client) == [200, 200, 200, 200]
+    assert "administration on" not in daemon.log
+
+
+def test_own_listener(start):
+    daemon = start(*OWN, "server.allow_origin=*")
+    image = daemon.image(SMALL)
+    assert statuses(daemon.client) == [200, 200, 404, 404]
+    with daemon.admin() as c:
+        assert [c.request("GET", path).status for path in PROBES + ADMIN] == [200, 200, 200, 200]
+        assert c.request("GET", "/stats")["access-control-allow-origin"] is None, "it is not for web pages"
+        assert c.request("OPTIONS", "/stats")["access-control-allow-methods"] is None
+        assert c.request("GET", image["url"]).status == c.request("GET", image["url"] + "/medium.jpg").status == 404
+        assert c.request("POST", "/images", SMALL, [("Content-Type", "image/jpeg")]).status == 404
+        assert c.request("DELETE", image["url"]).status == 404
+        assert eventually(lambda: c.request("GET", "/stats").json()["http"]["connections"] == 0), "it is not one of the clients'"
+    assert daemon.get(image["url"]).status == 200
+
+
+def test_on_both(start):
+    daemon = start("server.admin_listen=127.0.0.1:0", "server.admin_on_public=yes")
+    assert statuses(daemon.client) == statuses(daemon.admin) == [200, 200, 200, 200]
+
+
+def test_nowhere(start):
+    daemon = start("server.admin_listen=no", "server.admin_on_public=no")
+    assert statuses(daemon.client) == [200, 200, 404, 404]
+    assert "/stats and /metrics are served nowhere" in daemon.log
+
+
+def test_auto_does_without_if_its_port_is_taken(start):
+    """Whoever has it: if nobody else, then the first of us."""
+    both = start("server.admin_on_public=no"), start("server.admin_on_public=no")
+    assert "administration on http://127.0.0.1:8081" in both[0].log or "admin_listen = 127.0.0.1:8081: " in both[0].log
+    assert "<4>server.admin_listen = 127.0.0.1:8081: Address already in use" in both[1].log
+    assert statuses(both[1].client) == [200, 200, 404, 404]
+
+
+def test_address_that_cannot_be_had(tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as s:
+        daemon = Daemon(tmp_path / "store", f"server.admin_listen=127.0.0.1:{s.getsockname()[1]}", wait=False)
+        assert daemon.wait_exit(10) == 1
+    assert "server.admin_listen" in daemon.log and "Address already in use" in daemon.log
+
+
+def test_unix_socket(start, tmp_path):
+    path = tmp_path / "admin.sock"
+    with socket.socket(socket.AF_UNIX) as stale:
+        stale.bind(str(path))
+    mask = os.umask(0o027)
+    os.umask(mask)
+    daemon = start(f"server.admin_listen={path}", "server.admin_on_public=no")
+    assert path.stat().st_mode & 0o777 == 0o660 & ~mask
+    assert f"administration on unix:{path}" in daemon.log
+    assert statuses(daemon.admin) == [200, 200, 200, 200]
+    assert "TCP_NODELAY" not in daemon.log
+
+
+def test_full_house(start):
+    """limits.connections is for clients; more than 32 administrators wait for each other, and nobody else for them."""
+    daemon = start(*OWN, "limits.connections=2")
+    clients = [daemon.client() for _ in range(2)]
+    assert all(c.is_open() for c in clients)
+    assert daemon.get("/healthz").status == 503
+    assert statuses(daemon.admin) == [200, 200, 200, 200]
+    if POLICY != "thread-per-connection":
+        admins = [daemon.admin() for _ in range(40)]
+        assert all(c.is_open() for c in admins[:32])
+        late = admins[32]
+        late.send(late.head("GET", "/stats"))
+        assert all(c.is_open() for c in clients)
+        time.sleep(slow(0.05))
+        assert late.is_silent()
+        admins[0].close()
+        assert late.answer().status == 200
+        for c in admins:
+            c.close()
+    for c in clients:
+        c.close()
+    assert eventually(lambda: daemon.get("/healthz").status == 200)
+
+
+def test_during_a_drain(start):
+    """What is in flight is finished, and who looks after the server can see it."""
+    daemon = start(*OWN)
+    idle = daemon.admin()
+    assert idle.is_open()
+    with daemon.client() as c:
+        c.send(c.head("POST", "/images", SMALL, [("Content-Type", "image/jpeg")]) + SMALL[:1000])
+        assert eventually(lambda: daemon.admin().request("GET", "/stats").json()["http"]["connections"] == 1)
+        daemon.signal(signal.SIGTERM)
+        assert eventually(lambda: refused(daemon))
+        with daemon.admin() as admin:
+            answer = admin.request("GET", "/readyz")
+            assert (answer.status, answer.slug, answer.closes) == (503, "draining", True)
+        assert eventually(lambda: b"darkroom_http_connections 1\n" in daemon.admin().request("GET", "/metrics").body)
+        hanging = daemon.admin()  # says nothing: it holds nobody up
+        c.send(SMALL[1000:])
+        assert c.answer().status == 201
+        assert daemon.wait_exit(10) == 0
+    hanging.close()
+    idle.close()
+    daemon.assert_no_alarm()
+
+
+def scrape_until_it_ends(daemon, count):
+    while daemon.is_alive():
+        try:
+            with daemon.admin() as c:
+                while True:
+                    c.request("GET", "/healthz")
+                    count[0] += 1
+        except (Closed, OSError):
+            pass  # after a drain has begun each gets one answer
+
+
+@pytest.mark.parametrize("settings", [(), ("stage.http_parse.pass_through=no",)])
+def test_scrapes_at_the_end(start, settings):
+    """No request is on its way when the threads stop, however many come."""
+    if settings and POLICY == "thread-per-connection":
+        pytest.skip("it calls all stages directly")
+    for _ in range(4):
+        daemon = start(*OWN, *settings)
+        count = [0]
+        clients = [threading.Thread(target=scrape_until_it_ends, args=(daemon, count)) for _ in range(4)]
+        for c in clients:
+            c.start()
+        assert eventually(lambda: count[0] > 50)
+        daemon.stop()
+        for c in clients:
+            c.join()
+
+
+def refused(daemon):
+    try:
+        return daemon.get("/healthz") is None
+    except (OSError, Closed):
+        return True
+
+
+@pytest.mark.parametrize("kind", ["tcp", "unix"])
+def test_passed_by_the_service_manager(start, tmp_path, kind):
+    path = str(tmp_path / "passed.sock")
+    with socket.create_server(("127.0.0.1", 0)) as public, socket.socket(socket.AF_UNIX) as unix, \
+            socket.create_server(("127.0.0.1", 0)) as tcp:
+        if kind == "unix":
+            unix.bind(path)
+            unix.listen()
+        daemon = start("server.admin_on_public=no", sockets=[unix if kind == "unix" else tcp, public], names="admin:http")
+        admin = (lambda: Client(path, 0, timeout=slow(20))) if kind == "unix" else daemon.admin
+        daemon.port = public.getsockname()[1]
+        assert statuses(daemon.client) == [200, 200, 404, 404]
+        assert statuses(admin) == [200, 200, 200, 200]
+        daemon.stop()
+
+
+def test_only_the_administrative_one_is_passed(start):
+    with socket.create_server(("127.0.0.1", 0)) as tcp:
+        daemon = start("server.admin_on_public=no", sockets=[tcp], names="admin")
+        assert statuses(daemon.client) == [200, 200, 404, 404]
+        assert statuses(daemon.admin) == [200, 200, 200, 200]
+        daemon.stop()
+
+
+def test_two_are_too_many(tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as a, socket.create_server(("127.0.0.1", 0)) as b:
+        daemon = Daemon(tmp_path / "store", sockets=[a, b], names="admin:admin", wait=False)
+        assert daemon.wait_exit(10) == 1
+    assert "expected only one with this name" in daemon.log
