@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/inotify.h>
@@ -335,7 +336,8 @@ int tokens_open(struct tokens *t, const char *path)
 	pthread_rwlockattr_t attributes;
 	struct text errors;
 
-	*t = (struct tokens){ .path = path, .watch_fd = -1 };
+	*t = (struct tokens){ .watch_fd = -1 };
+	snprintf(t->path, sizeof t->path, "%s", path);
 	/* Else a change might have to wait as long as there are requests. */
 	pthread_rwlockattr_init(&attributes);
 	pthread_rwlockattr_setkind_np(&attributes, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);

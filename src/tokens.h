@@ -16,6 +16,8 @@
 #include <stdint.h>
 #include <sys/stat.h>
 
+#include "conf.h"
+
 struct text;
 
 #define TOKEN_NAME_MAX 64 /* bytes of a name, with the zero */
@@ -37,11 +39,11 @@ struct token {
 };
 
 struct tokens {
-	const char *path;    /* borrowed; "": nobody needs a token */
-	int watch_fd;        /* readable when something has changed in the file's directory; -1: that is not known */
-	struct stat seen;    /* main thread: the file as it was read last, well or not */
+	char path[CONF_TEXT_MAX]; /* "": nobody needs a token */
+	int watch_fd;             /* readable when something has changed in the file's directory; -1: that is not known */
+	struct stat seen;         /* main thread: the file as it was read last, well or not */
 	pthread_rwlock_t lock;
-	struct token *token; /* under the lock */
+	struct token *token;      /* under the lock */
 	unsigned count;
 	_Atomic bool is_outdated; /* the file was wrong when it was read last: these are those of before */
 };
