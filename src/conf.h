@@ -1,7 +1,7 @@
 /*
  * conf.h - the configuration: an INI file and -o overrides become one typed, validated struct.
  *
- * Every key stands in one table (conf.c) with its type, range, default, unit and help text; parsing,
+ * Every key stands in one table (conf_keys.c) with its type, range, default, unit and help text; parsing,
  * validation, the documentation of keys and the dump are all made from that table. An unknown section or
  * key, a bad value, a duplicate or a contradiction is an error that names file, line, the offending text
  * and what was expected. Nothing here knows HTTP or JPEG beyond the names of keys.

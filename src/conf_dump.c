@@ -1,6 +1,6 @@
 /*
  * conf_dump.c - a configuration as the INI file that it could have come from: every key, whether it was set or not. Walks the
- * table of conf.c. Main thread.
+ * table of conf_keys.c. Main thread.
  */
 #include <errno.h>
 #include <string.h>

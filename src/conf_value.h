@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct conf_variant;
 struct text;
 
 enum conf_type {
@@ -71,10 +72,13 @@ void conf_value_print(const struct conf_key *key, const void *base, struct text 
 /* Appends the number as one would write it in the key's unit. Numbers only. */
 void conf_value_format(const struct conf_key *key, uint64_t value, struct text *to);
 
-/* The rows of the table in conf.c, in its order; NULL after the last. */
+/* The rows of the table in conf_keys.c, in its order; NULL after the last. */
 const struct conf_key *conf_key_at(size_t index);
 
 /* Sections that there is one of: not those of stages and variants. NULL after the last. */
 const char *conf_section_at(size_t index);
+
+/* The variants that there are if no file is given. NULL after the last. */
+const struct conf_variant *conf_reference_variant_at(size_t index);
 
 #endif

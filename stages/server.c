@@ -115,9 +115,34 @@ static size_t event_count_max(const struct conf *conf, unsigned step_count)
 	return (size_t)conf->limits.images_in_flight * (step_count + 2) + inbox_count_max(conf);
 }
 
-int server_init(struct server *s, const struct conf *conf, const struct plan *plan)
+static int open_store(struct server *s, const struct conf *conf)
 {
 	unsigned cleared;
+	int err = store_open(&s->store, conf->server.root, conf->server.durability == CONF_DURABILITY_POWER, &cleared);
+
+	if (err)
+		return err;
+	s->leftovers_cleared = cleared;
+	if (cleared)
+		log_notice("cleared %u unfinished or removed images left in %s", cleared, conf->server.root);
+	return 0;
+}
+
+static int make_graph(struct server *s, const struct conf *conf, const struct plan *plan)
+{
+	/* As queues have room for a power of two anyway, so may variants and limits that come later. */
+	for (s->event_count_max = 1; s->event_count_max < event_count_max(conf, plan->step_count);)
+		s->event_count_max *= 2;
+	s->inbox_count_max = inbox_count_max(conf);
+	int err = graph_new(&s->graph, conf, s, s->event_count_max, s->inbox_count_max);
+
+	if (err)
+		log_error("the stages and threads cannot be made: %s", strerror(-err));
+	return err;
+}
+
+int server_init(struct server *s, const struct conf *conf, const struct plan *plan)
+{
 	int err;
 
 	memset(s, 0, sizeof *s);
@@ -134,27 +159,18 @@ int server_init(struct server *s, const struct conf *conf, const struct plan *pl
 	if (err)
 		goto fail_setups;
 	process_open(&s->process);
-	err = store_open(&s->store, conf->server.root, conf->server.durability == CONF_DURABILITY_POWER, &cleared);
+	err = open_store(s, conf);
 	if (err)
 		goto fail_process;
-	s->leftovers_cleared = cleared;
-	if (cleared)
-		log_notice("cleared %u unfinished or removed images left in %s", cleared, conf->server.root);
 	err = registry_init(&s->registry, (size_t)conf->limits.images_in_flight);
 	if (err) {
 		log_error("the table of images in flight cannot be made: %s", strerror(-err));
 		goto fail_store;
 	}
 	budget_init(&s->budget, conf->limits.memory_budget);
-	/* As queues have room for a power of two anyway, so may variants and limits that come later. */
-	for (s->event_count_max = 1; s->event_count_max < event_count_max(conf, plan->step_count);)
-		s->event_count_max *= 2;
-	s->inbox_count_max = inbox_count_max(conf);
-	err = graph_new(&s->graph, conf, s, s->event_count_max, s->inbox_count_max);
-	if (err) {
-		log_error("the stages and threads cannot be made: %s", strerror(-err));
+	err = make_graph(s, conf, plan);
+	if (err)
 		goto fail_registry;
-	}
 	err = listen_all(s);
 	if (err)
 		goto fail_graph;
