@@ -3,7 +3,6 @@
 import json
 import os
 import shutil
-import subprocess
 import sys
 
 import jobs
@@ -19,11 +18,8 @@ BUSY = 0.5  # load average per core
 
 
 def make_dataset(options):
-    command = [machine.ROOT / "build" / "darkroom-dataset", "--scale", f"{options.scale:g}", options.dataset]
-    options.dataset.parent.mkdir(parents=True, exist_ok=True)
     print(f"The dataset is {options.dataset}.", file=sys.stderr)
-    if subprocess.run(command, stdout=sys.stderr.fileno()).returncode != 0:
-        raise run.Failed("darkroom-dataset failed")
+    run.make_dataset(options.dataset, options.scale, sys.stderr.fileno())
 
 
 def begin(options, path):

@@ -125,6 +125,14 @@ def children_cpu_s():
     return usage.ru_utime + usage.ru_stime
 
 
+def make_dataset(directory, scale, output):
+    """What of it is not there yet; what darkroom-dataset says of it goes to output."""
+    directory.parent.mkdir(parents=True, exist_ok=True)
+    command = [ROOT / "build" / "darkroom-dataset", "--scale", f"{scale:g}", directory]
+    if subprocess.run(command, stdout=output).returncode != 0:
+        raise Failed("darkroom-dataset failed")
+
+
 def preload_path(library):
     """Of a library for LD_PRELOAD: it must be there, since the loader would only warn. Empty for none."""
     if not library:
