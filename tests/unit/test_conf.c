@@ -15,6 +15,7 @@
 #include "../../src/log.h"
 #include "../../src/schedule.h"
 #include "../../src/text.h"
+#include "file_fixture.h"
 
 #define VARIANT "[variant.a]\noperations = scale 10x10 inside\n"
 
@@ -46,13 +47,8 @@ static struct text errors;
 
 static int make_file(void **state)
 {
-	int fd = mkstemp(path);
-
 	(void)state;
-	if (fd < 0)
-		return -1;
-	close(fd);
-	return 0;
+	return file_make(path);
 }
 
 static int remove_file(void **state)

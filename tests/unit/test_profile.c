@@ -18,19 +18,15 @@
 #include "../../src/layout/profile.h"
 #include "../../src/text.h"
 #include "../../stages/stages.h"
+#include "file_fixture.h"
 
 static char path[] = "/tmp/darkroom-test-profile-XXXXXX";
 static struct text errors;
 
 static int make_file(void **state)
 {
-	int fd = mkstemp(path);
-
 	(void)state;
-	if (fd < 0)
-		return -1;
-	close(fd);
-	return 0;
+	return file_make(path);
 }
 
 static int remove_file(void **state)

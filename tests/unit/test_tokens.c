@@ -15,6 +15,7 @@
 #include "../../src/log.h"
 #include "../../src/text.h"
 #include "../../src/tokens.h"
+#include "file_fixture.h"
 
 /* FIPS 180-4's example: the hash of "abc"; and that of the empty message. */
 #define ABC "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
@@ -27,9 +28,7 @@ static int set_up_all(void **state)
 {
 	(void)state;
 	log_set_level(LOG_LEVEL_ERROR);
-	int fd = mkstemp(path);
-
-	return fd < 0 || close(fd) ? -1 : 0;
+	return file_make(path);
 }
 
 static int tear_down_all(void **state)
