@@ -50,8 +50,7 @@ static struct pool_sample sample(struct control_stage *cs, const struct stage *s
 		in.idle += is_idle && may_visit >> i & 1;
 		handled += cs->seen[i].handled;
 	}
-	for (unsigned i = 0; i < s->queue_count; i++)
-		in.queued += stage_queue_length(&s->queue[i]);
+	in.queued = stage_queued(s);
 	in.events_per_s = (double)(handled - cs->handled) / seconds;
 	cs->handled = handled;
 	return in;

@@ -185,6 +185,16 @@ static inline bool stage_is_replicated(const struct stage *s)
 	return s->queue_count > 1 && s->kind != STAGE_PARTITIONED;
 }
 
+/* Events in all of the stage's queues; a moment's sum. Any thread. */
+static inline size_t stage_queued(const struct stage *s)
+{
+	size_t n = 0;
+
+	for (unsigned i = 0; i < s->queue_count; i++)
+		n += stage_queue_length(&s->queue[i]);
+	return n;
+}
+
 /* Whether the group's workers go by tokens. */
 static inline bool group_is_central(const struct group *g, const struct schedule *schedule)
 {

@@ -173,8 +173,10 @@ void worker_run(struct worker *w)
 	bool found = false, is_central = false;
 
 	while (!is_stopping(w)) {
-		if (schedule != atomic_load_explicit(&w->group->graph->schedule, memory_order_acquire)) {
-			schedule = atomic_load_explicit(&w->group->graph->schedule, memory_order_acquire);
+		const struct schedule *current = atomic_load_explicit(&w->group->graph->schedule, memory_order_acquire);
+
+		if (schedule != current) {
+			schedule = current;
 			if (schedule != worker_schedule(w))
 				adopt_or_die(w, schedule);
 			is_central = group_is_central(w->group, schedule);

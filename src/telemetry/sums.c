@@ -28,8 +28,7 @@ void stage_sum_collect(struct stage_sum *sum, const struct stage *s)
 		for (unsigned k = 0; k < count; k++)
 			add_worker(sum, &grp->workers[k], s->index);
 	}
-	for (unsigned i = 0; i < s->queue_count; i++)
-		sum->queued += stage_queue_length(&s->queue[i]);
+	sum->queued = stage_queued(s);
 }
 
 void group_sum_collect(struct group_sum *sum, const struct group *grp, uint64_t now_ns)
