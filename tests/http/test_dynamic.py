@@ -59,8 +59,13 @@ def test_pools_grow_and_shrink(start):
     sizes = in_parallel(FORMS + 1, work)[FORMS]
     assert 1 < max(sizes) <= 3, sizes
     assert eventually(lambda: threads(daemon, "jpeg_decode") == 1, 15, step=0.2)
-    changes = re.findall(r"stage jpeg_decode: a pool of (\d) threads instead of (\d) \(\d+ events wait", daemon.log)
-    assert changes[0] == ("2", "1") and int(changes[-1][0]) == 1, changes
+
+    def logged():
+        return re.findall(r"stage jpeg_decode: a pool of (\d) threads instead of (\d) \(\d+ events wait", daemon.log)
+
+    assert eventually(lambda: logged() and logged()[-1][0] == "1"), logged()  # it is logged after it is done
+    changes = logged()
+    assert changes[0] == ("2", "1"), changes
     assert all(int(to) - int(before) <= 1 for to, before in changes), changes
     assert re.search(r"stage \w+: batches of 833 events instead of 1000 ", daemon.log)
 
