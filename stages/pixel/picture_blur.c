@@ -4,13 +4,15 @@
  * Out of the picture, samples of the blurred picture are taken on a grid of 0.75 sigma, and a cubic B-spline is laid
  * through them. The spline blurs by itself with a variance of step^2/3, which is taken off the Gaussian's. The result
  * differs from a true Gaussian by 0.3 grey levels on average, of which 0.25 are the rounding to 8 bits. Below a sigma
- * of 2 such a grid would be nearly as dense as the picture: there the Gaussian is applied directly.
+ * of 2 such a grid would be nearly as dense as the picture: there the Gaussian is applied directly. Planes are blurred as they
+ * are, unless they hold much that viewers do not show: that is cut off before.
  */
 #include <math.h>
 #include <stdio.h>
 
 #include <jpeglib.h>
 
+#include "gamut.h"
 #include "picture_job.h"
 
 #define GRID_SIGMA_MIN 2.
@@ -99,9 +101,28 @@ static bool make_result(struct picture_job *job, const struct picture *src, enum
 	return job->result;
 }
 
+/* *src as viewers show it: itself, if that is all the same. */
+static bool add_gamut_pass(struct picture_job *job, const struct picture **src)
+{
+	struct plane_shape shape[PLANE_MAX];
+	struct picture *shown;
+
+	if (!gamut_is_left(*src))
+		return true;
+	picture_shapes(shape, picture_chroma(*src), (*src)->width, (*src)->height);
+	shown = picture_new(shape, (*src)->plane_count, (*src)->color_space);
+	if (!shown)
+		return false;
+	job->source = *src;
+	job->between[PLANE_MAX - 1] = shown;
+	job->pass[job->pass_count++] = (struct pass){.kind = PASS_GAMUT, .src = &(*src)->plane[0], .dst = &shown->plane[0]};
+	*src = shown;
+	return true;
+}
+
 static bool plan_blur(struct picture_job *job, const struct picture *src, enum chroma chroma, double sigma)
 {
-	if (!make_result(job, src, chroma))
+	if (!make_result(job, src, chroma) || (chroma != CHROMA_NONE && !add_gamut_pass(job, &src)))
 		return false;
 	/* Planes of a size come one after the other: they have their weights in common. */
 	for (unsigned c = 0; c < job->result->plane_count; c++)
@@ -180,7 +201,8 @@ uint64_t picture_blur_bytes(enum chroma chroma, int width, int height, double si
 	uint64_t bytes;
 
 	picture_shapes(shape, chroma, width, height);
-	bytes = picture_bytes(shape, chroma_planes(chroma));
+	/* the result, and src once more where its colours must be cut off */
+	bytes = (chroma == CHROMA_NONE ? 1 : 2) * picture_bytes(shape, chroma_planes(chroma));
 	for (unsigned c = 0; c < chroma_planes(chroma); c++)
 		bytes += blur_scratch_bytes(shape[c].width, shape[c].height, plane_sigma(c, chroma, sigma));
 	return bytes;

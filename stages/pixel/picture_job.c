@@ -8,6 +8,7 @@
 
 #include "../../src/check.h"
 #include "color.h"
+#include "gamut.h"
 #include "kernel.h"
 
 #define SHARPEN_BLOCK 32
@@ -85,6 +86,8 @@ static int make_tile(struct picture_job *job, const struct resampler *r)
 		err = resample_tile(job, r, pass);
 	else if (pass->kind == PASS_COPY)
 		copy_lines(pass, job->line, n);
+	else if (pass->kind == PASS_GAMUT)
+		gamut_clip(job->source, job->line, n, job->between[PLANE_MAX - 1]);
 	else if (pass->kind == PASS_SHARPEN)
 		sharpen_lines(pass, job->amount, job->line, n);
 	else

@@ -17,13 +17,14 @@
 #include "picture.h"
 #include "resample.h"
 
-#define PASS_MAX 8 /* four planes, their conversion, and two of chroma */
+#define PASS_MAX 8 /* four planes, their conversion, and two of chroma; or a cut, and three planes twice */
 #define SHARPEN_AMOUNT_MAX 10
 
 enum pass_kind {
 	PASS_RESAMPLE = 1,
 	PASS_COPY,    /* to a plane of the same size */
 	PASS_CONVERT, /* between[0], of a rare colour space, to dst and the two planes of between[1] */
+	PASS_GAMUT,   /* all planes of source, cut off where viewers do it, to those of between[PLANE_MAX - 1] */
 	PASS_SHARPEN  /* dst, in which src has been blurred, becomes src with what that took away added */
 };
 
@@ -37,6 +38,7 @@ struct pass {
 };
 
 struct picture_job {
+	const struct picture *source; /* of PASS_GAMUT */
 	struct picture *result;
 	struct picture *between[PLANE_MAX]; /* what passes make for later ones */
 	struct pass pass[PASS_MAX];
