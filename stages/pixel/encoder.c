@@ -13,12 +13,16 @@
 
 #include "../../src/check.h"
 #include "../../src/mem/pool.h"
+#include "huffman.h"
 
 /* Headers and tables take 0.6 KB. */
 #define FILE_BYTES_MIN 4096
 #define MCU_LINES_MAX 16
 /* What libjpeg needs beside coefficients: Huffman tables and their statistics, its own chunks of memory. */
 #define WORKING_BYTES (64 << 10)
+
+/* Then what is inside of libjpeg is as jpegint.h here says. */
+#define HAS_INSIDE (LIBJPEG_TURBO_VERSION_NUMBER >= 2000000 && LIBJPEG_TURBO_VERSION_NUMBER < 3000000)
 
 /* ---- errors and output ---------------------------------------------------------------------------- */
 
@@ -86,6 +90,8 @@ static void start(struct encoder *e)
 	out->image_width = (JDIMENSION)e->picture->width;
 	out->image_height = (JDIMENSION)e->picture->height;
 	jpeg_start_compress(out, TRUE);
+	if (e->huffman)
+		huffman_start(e->huffman, out);
 	if (e->icc_size)
 		jpeg_write_icc_profile(out, e->icc, (unsigned)e->icc_size);
 	e->is_started = true;
@@ -115,25 +121,32 @@ static void write_row(struct encoder *e)
 /*
  * jpeg_finish_compress() makes all passes after the first in one call, which takes seconds for a large progressive picture. So
  * they are made here, as it would make them, row by row, and it is left the end of the last one. This uses what is inside of
- * libjpeg-turbo 2; a unit test compares the files. With any other version the passes are made at one go.
+ * libjpeg-turbo 2; a unit test compares the files. With any other version the passes are made at one go. The second pass of a
+ * baseline file is all ours.
  */
-#if LIBJPEG_TURBO_VERSION_NUMBER >= 2000000 && LIBJPEG_TURBO_VERSION_NUMBER < 3000000
+#if HAS_INSIDE
 static bool has_further_pass(const struct encoder *e)
 {
-	return !e->out.master->is_last_pass;
+	return e->huffman ? e->pass == 0 : !e->out.master->is_last_pass;
 }
 
 static void begin_pass(struct encoder *e)
 {
-	e->out.master->finish_pass(&e->out);
-	e->out.master->prepare_for_pass(&e->out);
+	if (e->huffman) {
+		huffman_tables(e->huffman, &e->out);
+	} else {
+		e->out.master->finish_pass(&e->out);
+		e->out.master->prepare_for_pass(&e->out);
+	}
 	e->pass++;
 	e->row = 0;
 }
 
 static void code_row(struct encoder *e)
 {
-	if (!e->out.coef->compress_data(&e->out, NULL))
+	if (e->huffman)
+		huffman_code(e->huffman, &e->out, e->out.total_iMCU_rows - e->row);
+	else if (!e->out.coef->compress_data(&e->out, NULL))
 		ERREXIT(&e->out, JERR_CANT_SUSPEND);
 }
 #else
@@ -225,9 +238,15 @@ static uint64_t div_up(uint64_t n, uint64_t by)
 	return (n + by - 1) / by;
 }
 
+/* Baseline with tables of its own. */
+static bool is_coded_here(const struct encoding *how)
+{
+	return HAS_INSIDE && how->is_optimized && !how->is_progressive;
+}
+
 static bool keeps_coefficients(const struct encoding *how)
 {
-	return how->is_progressive || how->is_optimized;
+	return !is_coded_here(how) && (how->is_progressive || how->is_optimized);
 }
 
 /* Of whole MCUs. */
@@ -247,6 +266,8 @@ uint64_t encoder_bytes(const struct encoding *how, enum chroma chroma, int width
 		chroma = CHROMA_NONE;
 	if (keeps_coefficients(how))
 		kept = WORKING_BYTES + picture_coefficient_bytes(chroma, width, height);
+	else if (is_coded_here(how))
+		kept = huffman_bytes(picture_coefficient_bytes(chroma, width, height));
 	if (chroma == CHROMA_420)
 		samples += samples / 2 + (uint64_t)width + (uint64_t)height;
 	else if (chroma == CHROMA_444)
@@ -303,7 +324,7 @@ static void setup(struct encoder *e, const struct encoding *how)
 	out->optimize_coding = keeps_coefficients(how);
 	if (how->is_progressive)
 		jpeg_simple_progression(out);
-	e->pass_count = pass_count(out);
+	e->pass_count = e->huffman ? 2 : pass_count(out);
 }
 
 static bool try_setup(struct encoder *e, const struct encoding *how)
@@ -326,7 +347,9 @@ struct encoder *encoder_new(const struct encoding *how, const struct picture *p,
 	e->icc_size = icc_size;
 	e->is_grey = how->is_grey || p->plane_count == 1;
 	e->coefficients.bytes_max = picture_coefficient_bytes(e->is_grey ? CHROMA_NONE : picture_chroma(p), p->width, p->height);
-	if (!try_setup(e, how)) {
+	if (is_coded_here(how))
+		e->huffman = huffman_new(e->coefficients.bytes_max);
+	if ((is_coded_here(how) && !e->huffman) || !try_setup(e, how)) {
 		encoder_free(e);
 		return NULL;
 	}
@@ -339,6 +362,7 @@ void encoder_free(struct encoder *e)
 		return;
 	jpeg_destroy_compress(&e->out);
 	coefficients_free(&e->coefficients);
+	huffman_free(e->huffman);
 	pool_put(e->file.data);
 	free(e);
 }

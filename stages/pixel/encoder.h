@@ -6,8 +6,8 @@
  *	encoder_take()     the file is the caller's
  *	encoder_free()     at any time
  *
- * Baseline with the standard Huffman tables, unless told otherwise. What is progressive, or has tables of its own, is collected as
- * coefficients and then coded in several passes over all of it. One libjpeg object for each file: making one takes 1 us, while
+ * Baseline with the standard Huffman tables, unless told otherwise. What has tables of its own is coded when all has been seen,
+ * from notes (huffman.h); what is progressive is collected as coefficients and then coded in several passes over all of it. One libjpeg object for each file: making one takes 1 us, while
  * reconfiguring one for other parameters costs time too, and switching its table options off again corrupts files. An
  * encoder belongs to one thread at a time, and between two steps it may go to another.
  */
@@ -38,6 +38,7 @@ struct encoder {
 		uint8_t *data; /* pool memory */
 		size_t size;
 	} file;
+	struct huffman *huffman;       /* where it codes what libjpeg would have to keep */
 	const struct picture *picture; /* borrowed, as is the profile */
 	const uint8_t *icc;
 	size_t icc_size;

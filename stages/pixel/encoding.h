@@ -8,8 +8,8 @@
 
 struct encoding {
 	unsigned quality; /* 1..100 */
-	/* Either keeps all coefficients in memory, and codes them with tables of their own. */
-	bool is_progressive, is_optimized;
+	bool is_progressive; /* keeps all coefficients in memory; always with tables of its own */
+	bool is_optimized;   /* Huffman tables of its own */
 	bool is_grey;     /* luma alone, whatever else the picture has */
 };
 

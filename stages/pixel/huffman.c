@@ -1,0 +1,492 @@
+/*
+ * huffman.c - notes for each block what is to be coded, counts, makes tables (ITU-T T.81, K.2), and codes it.
+ *
+ * A note is a number of 32 bits: below, which symbol of which table, in 10 bits; above, the bits that follow it in the file.
+ */
+#include "huffman.h"
+
+#include <endian.h>
+#include <stdbool.h>
+#include <string.h>
+
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
+#include <jerror.h>
+#include <jpegint.h>
+
+#include "../../src/check.h"
+#include "../../src/mem/pool.h"
+
+#define SYMBOLS 256
+#define TABLES 4 /* [of component][AC] */
+#define LENGTH_MAX 16
+#define DEPTH_MAX 64 /* of a tree before it is cut: its leaves are fewer than 2^24 */
+#define CHUNK_NOTES 16320
+#define CHUNKS_MIN 4 /* enough for whatever a small picture has */
+#define NOTES_BYTES_MAX (16u << 20)
+#define CODED_AT_ONCE 256 /* notes; each takes 27 bits at most */
+
+struct chunk {
+	struct chunk *next;
+	unsigned count, coded;
+	uint32_t note[CHUNK_NOTES];
+};
+
+struct huffman {
+	struct jpeg_entropy_encoder methods; /* first: libjpeg has a pointer to it */
+	struct chunk *first, *last;
+	unsigned chunk_count, chunks_max;
+	uint64_t notes_left; /* to code */
+	bool has_tables;
+	int last_dc[MAX_COMPS_IN_SCAN];
+	uint64_t bits; /* the last bit_count of them, coded, are not yet written: less than a byte */
+	unsigned bit_count;
+	uint32_t count[TABLES * SYMBOLS];
+	uint32_t code[TABLES * SYMBOLS]; /* with room for the bits that follow, above 5 bits with the length of both */
+};
+
+static const uint8_t natural_of[DCTSIZE2] = {
+	 0,  1,  8, 16,  9,  2,  3, 10, 17, 24, 32, 25, 18, 11,  4,  5, 12, 19, 26, 33, 40, 48, 41, 34, 27, 20, 13,  6,  7, 14, 21, 28,
+	35, 42, 49, 56, 57, 50, 43, 36, 29, 22, 15, 23, 30, 37, 44, 51, 58, 59, 52, 45, 38, 31, 39, 46, 53, 60, 61, 54, 47, 55, 62, 63,
+};
+
+/* The other way round, four coefficients at a time: which bits they are in zigzag order if they are not zero. */
+#define BIT(place) (UINT64_C(1) << (place))
+#define PAIR(a, b) 0, BIT(a), BIT(b), BIT(a) | BIT(b)
+#define WITH(c, a, b) BIT(c), BIT(c) | BIT(a), BIT(c) | BIT(b), BIT(c) | BIT(a) | BIT(b)
+#define FOUR(a, b, c, d) {                                                    \
+	PAIR(a, b), WITH(c, a, b), WITH(d, a, b),                             \
+	BIT(c) | BIT(d), BIT(c) | BIT(d) | BIT(a), BIT(c) | BIT(d) | BIT(b), BIT(c) | BIT(d) | BIT(a) | BIT(b) \
+}
+
+static const uint64_t zigzag_bits[DCTSIZE2 / 4][16] = {
+	FOUR(0, 1, 5, 6), FOUR(14, 15, 27, 28), FOUR(2, 4, 7, 13), FOUR(16, 26, 29, 42),
+	FOUR(3, 8, 12, 17), FOUR(25, 30, 41, 43), FOUR(9, 11, 18, 24), FOUR(31, 40, 44, 53),
+	FOUR(10, 19, 23, 32), FOUR(39, 45, 52, 54), FOUR(20, 22, 33, 38), FOUR(46, 51, 55, 60),
+	FOUR(21, 34, 37, 47), FOUR(50, 56, 59, 61), FOUR(35, 36, 48, 49), FOUR(57, 58, 62, 63),
+};
+
+/* ---- writing -------------------------------------------------------------------------------------- */
+
+static void put_bytes(j_compress_ptr c, const uint8_t *from, size_t size)
+{
+	struct jpeg_destination_mgr *to = c->dest;
+
+	while (size > 0) {
+		size_t n = size < to->free_in_buffer ? size : to->free_in_buffer;
+
+		memcpy(to->next_output_byte, from, n);
+		to->next_output_byte += n;
+		to->free_in_buffer -= n;
+		from += n;
+		size -= n;
+		if (to->free_in_buffer == 0 && !to->empty_output_buffer(c))
+			ERREXIT(c, JERR_CANT_SUSPEND);
+	}
+}
+
+/* After a byte of ones comes a zero: it is no marker. */
+static size_t stuff(const uint8_t *from, size_t size, uint8_t *to)
+{
+	uint8_t *at = to;
+	size_t i = 0;
+
+#if defined(__SSE2__)
+	for (; i + 16 <= size; i += 16) {
+		__m128i bytes = _mm_loadu_si128((const void *)(from + i));
+
+		if (_mm_movemask_epi8(_mm_cmpeq_epi8(bytes, _mm_set1_epi8(-1)))) {
+			for (int k = 0; k < 16; k++) {
+				*at++ = from[i + (size_t)k];
+				*at = 0;
+				at += from[i + (size_t)k] == 0xff;
+			}
+			continue;
+		}
+		_mm_storeu_si128((void *)at, bytes);
+		at += 16;
+	}
+#endif
+	for (; i < size; i++) {
+		*at++ = from[i];
+		if (from[i] == 0xff)
+			*at++ = 0;
+	}
+	return (size_t)(at - to);
+}
+
+/* To whole bytes; what is left of the last one stays for the next notes. Without branches on what is coded: none could be
+ * foreseen. */
+static uint8_t *code_notes(struct huffman *h, const uint32_t *note, unsigned count, uint8_t *to)
+{
+	uint64_t bits = h->bits, all;
+	unsigned n = h->bit_count;
+
+	for (unsigned i = 0; i < count; i++) {
+		uint32_t code = h->code[note[i] % (TABLES * SYMBOLS)];
+
+		bits = bits << (code & 31) | code >> 5 | note[i] >> 16;
+		n += code & 31;
+		all = htobe64(bits << (64 - n));
+		memcpy(to, &all, sizeof(all));
+		to += n / 8;
+		n %= 8;
+	}
+	h->bits = bits;
+	h->bit_count = n;
+	return to;
+}
+
+static void code_part(struct huffman *h, j_compress_ptr c, struct chunk *k, unsigned count)
+{
+	uint8_t coded[CODED_AT_ONCE * 4 + 8], stuffed[2 * sizeof(coded)];
+
+	while (count > 0) {
+		unsigned n = count < CODED_AT_ONCE ? count : CODED_AT_ONCE;
+		uint8_t *end = code_notes(h, k->note + k->coded, n, coded);
+
+		k->coded += n;
+		h->notes_left -= n;
+		count -= n;
+		put_bytes(c, stuffed, stuff(coded, (size_t)(end - coded), stuffed));
+	}
+}
+
+/* ---- tables --------------------------------------------------------------------------------------- */
+
+/* Shell's sort: a few dozen keys in most tables. */
+static void sort(uint64_t *key, int n)
+{
+	static const int gaps[] = {57, 23, 10, 4, 1};
+
+	for (size_t g = 0; g < COUNT_OF(gaps); g++)
+		for (int i = gaps[g]; i < n; i++) {
+			uint64_t k = key[i];
+			int at = i;
+
+			for (; at >= gaps[g] && key[at - gaps[g]] > k; at -= gaps[g])
+				key[at] = key[at - gaps[g]];
+			key[at] = k;
+		}
+}
+
+/* How many of n >= 2 leaves, the rarest first, a tree has at each depth. */
+static void tree_depths(const uint64_t *key, int n, unsigned at_depth[DEPTH_MAX])
+{
+	uint64_t sum[SYMBOLS + 1];
+	int parent[2 * (SYMBOLS + 1)], leaf = 0, inner = 0, root = 2 * n - 2;
+	uint8_t depth[2 * (SYMBOLS + 1)];
+
+	/* Joined nodes come in order, too: the next rarest is the first of either row. */
+	for (int made = 0; made < n - 1; made++) {
+		sum[made] = 0;
+		for (int i = 0; i < 2; i++) {
+			bool is_leaf = inner == made || (leaf < n && key[leaf] / 512 <= sum[inner]);
+
+			sum[made] += is_leaf ? key[leaf] / 512 : sum[inner];
+			parent[is_leaf ? leaf++ : n + inner++] = n + made;
+		}
+	}
+	memset(at_depth, 0, DEPTH_MAX * sizeof(*at_depth));
+	depth[root] = 0;
+	for (int node = root - 1; node >= 0; node--) {
+		depth[node] = (uint8_t)(depth[parent[node]] + 1);
+		assert(depth[node] < DEPTH_MAX);
+		if (node < n)
+			at_depth[depth[node]]++;
+	}
+}
+
+/* No deeper than 16: pairs of the deepest leaves, one of which goes where they joined, the other below a leaf higher up. */
+static void cut_tree(unsigned at_depth[DEPTH_MAX])
+{
+	for (int i = DEPTH_MAX - 1; i > LENGTH_MAX; i--)
+		while (at_depth[i] > 0) {
+			int j = i - 2;
+
+			while (at_depth[j] == 0)
+				j--;
+			at_depth[i] -= 2;
+			at_depth[i - 1]++;
+			at_depth[j + 1] += 2;
+			at_depth[j]--;
+		}
+}
+
+static void make_codes(const JHUFF_TBL *t, uint32_t *code)
+{
+	const uint8_t *symbol = t->huffval;
+	uint32_t next = 0;
+
+	for (unsigned length = 1; length <= LENGTH_MAX; length++, next <<= 1)
+		for (unsigned i = 0; i < t->bits[length]; i++, symbol++) {
+			unsigned follow = *symbol & 15;
+
+			code[*symbol] = next++ << follow << 5 | (length + follow);
+		}
+}
+
+static void make_table(const uint32_t *count, JHUFF_TBL *t, uint32_t *code)
+{
+	uint64_t key[SYMBOLS + 1];
+	unsigned at_depth[DEPTH_MAX], longest = LENGTH_MAX;
+	int n = 0;
+
+	key[n++] = SYMBOLS; /* never used, so the rarest: it gets the code of ones alone, which must not be used */
+	for (unsigned s = 0; s < SYMBOLS; s++)
+		if (count[s])
+			key[n++] = (uint64_t)count[s] * 512 + s;
+	assert(n > 1);
+	sort(key, n);
+	tree_depths(key, n, at_depth);
+	cut_tree(at_depth);
+	while (at_depth[longest] == 0)
+		longest--;
+	at_depth[longest]--;
+	memset(t, 0, sizeof(*t));
+	for (unsigned i = 1; i <= LENGTH_MAX; i++)
+		t->bits[i] = (UINT8)at_depth[i];
+	for (int i = 1; i < n; i++)
+		t->huffval[i - 1] = (UINT8)(key[n - i] % 512);
+	make_codes(t, code);
+}
+
+void huffman_tables(struct huffman *h, j_compress_ptr c)
+{
+	if (h->has_tables)
+		return;
+	h->has_tables = true;
+	for (int i = 0; i < (c->num_components > 1 ? 2 : 1); i++) {
+		make_table(h->count + 2 * i * SYMBOLS, c->dc_huff_tbl_ptrs[i], h->code + 2 * i * SYMBOLS);
+		make_table(h->count + (2 * i + 1) * SYMBOLS, c->ac_huff_tbl_ptrs[i], h->code + (2 * i + 1) * SYMBOLS);
+	}
+	c->master->pass_startup(c); /* writes the headers, as the first line would have done */
+}
+
+/* ---- noting --------------------------------------------------------------------------------------- */
+
+/* A table that is made before all has been seen must have whatever 8-bit samples can lead to. */
+static void count_all_possible(struct huffman *h)
+{
+	for (unsigned i = 0; i < 2; i++) {
+		uint32_t *dc = h->count + 2 * i * SYMBOLS, *ac = dc + SYMBOLS;
+
+		for (unsigned size = 0; size <= 11; size++)
+			dc[size]++;
+		ac[0]++;
+		ac[0xf0]++;
+		for (unsigned run = 0; run < 16; run++)
+			for (unsigned size = 1; size <= 10; size++)
+				ac[run << 4 | size]++;
+	}
+}
+
+static void add_chunk(struct huffman *h, j_compress_ptr c)
+{
+	struct chunk *k = pool_get(sizeof(*k));
+
+	if (!k)
+		ERREXIT1(c, JERR_OUT_OF_MEMORY, 0);
+	k->next = NULL;
+	k->count = k->coded = 0;
+	if (h->last)
+		h->last->next = k;
+	else
+		h->first = k;
+	h->last = k;
+	h->chunk_count++;
+}
+
+static void drop_first_chunk(struct huffman *h)
+{
+	struct chunk *k = h->first;
+
+	h->first = k->next;
+	if (!h->first)
+		h->last = NULL;
+	h->chunk_count--;
+	pool_put(k);
+}
+
+/* Room in the last chunk for so many notes. */
+static struct chunk *room(struct huffman *h, j_compress_ptr c, unsigned notes)
+{
+	if (h->last && h->last->count + notes <= CHUNK_NOTES)
+		return h->last;
+	if (h->chunk_count == h->chunks_max) {
+		if (!h->has_tables)
+			count_all_possible(h);
+		huffman_tables(h, c);
+		while (h->first) {
+			code_part(h, c, h->first, h->first->count - h->first->coded);
+			drop_first_chunk(h);
+		}
+	}
+	add_chunk(h, c);
+	return h->last;
+}
+
+/* Which of 16 coefficients are not zero. */
+static inline unsigned sixteen(const JCOEF *b)
+{
+#if defined(__SSE2__)
+	__m128i left = _mm_loadu_si128((const void *)b), right = _mm_loadu_si128((const void *)(b + 8));
+
+	return ~(unsigned)_mm_movemask_epi8(_mm_cmpeq_epi8(_mm_packs_epi16(left, right), _mm_setzero_si128())) & 0xffff;
+#else
+	unsigned bits = 0;
+
+	for (int i = 0; i < 16; i++)
+		bits |= (unsigned)(b[i] != 0) << i;
+	return bits;
+#endif
+}
+
+/* Where in zigzag order a block is not zero: seldom anywhere but at its beginning. */
+static inline uint64_t places(const JCOEF *b)
+{
+	uint64_t zigzag = 0;
+
+	for (int i = 0; i < DCTSIZE2 / 4; i += 4) {
+		unsigned bits = sixteen(b + 4 * i);
+
+		if (bits)
+			zigzag |= zigzag_bits[i][bits & 15] | zigzag_bits[i + 1][bits >> 4 & 15] |
+			          zigzag_bits[i + 2][bits >> 8 & 15] | zigzag_bits[i + 3][bits >> 12];
+	}
+	return zigzag;
+}
+
+static inline unsigned size_of(int v)
+{
+	return 31 - (unsigned)__builtin_clz(2 * (unsigned)(v < 0 ? -v : v) | 1);
+}
+
+/* Of a negative number, the bits of one less. */
+static inline uint32_t bits_of(int v, unsigned size)
+{
+	return (uint32_t)(v + (v >> 31)) & ((1u << size) - 1);
+}
+
+/* One block, in at most 64 notes. table: that of DC, before which stands none and after which that of AC. */
+static uint32_t *note_block(struct huffman *h, const JCOEF *b, unsigned table, int *last_dc, uint32_t *note)
+{
+	unsigned size = size_of(b[0] - *last_dc), at = 0;
+	uint32_t symbol = table + size;
+	uint64_t left = places(b) & ~UINT64_C(1);
+
+	h->count[symbol]++;
+	*note++ = symbol | bits_of(b[0] - *last_dc, size) << 16;
+	*last_dc = b[0];
+	for (; left; left &= left - 1) {
+		unsigned to = (unsigned)__builtin_ctzll(left), run = to - at - 1;
+		int v = b[natural_of[to]];
+
+		for (; run > 15; run -= 16) {
+			h->count[table + SYMBOLS + 0xf0]++;
+			*note++ = table + SYMBOLS + 0xf0;
+		}
+		size = size_of(v);
+		symbol = table + SYMBOLS + (run << 4 | size);
+		h->count[symbol]++;
+		*note++ = symbol | bits_of(v, size) << 16;
+		at = to;
+	}
+	if (at < DCTSIZE2 - 1) {
+		h->count[table + SYMBOLS]++;
+		*note++ = table + SYMBOLS;
+	}
+	return note;
+}
+
+static boolean on_mcu(j_compress_ptr c, JBLOCKROW *blocks)
+{
+	struct huffman *h = (struct huffman *)(void *)c->entropy;
+	struct chunk *k = room(h, c, (unsigned)c->blocks_in_MCU * DCTSIZE2);
+	uint32_t *begin = k->note + k->count, *end = begin;
+
+	for (int i = 0; i < c->blocks_in_MCU; i++) {
+		int component = c->MCU_membership[i];
+		unsigned table = 2 * SYMBOLS * (unsigned)c->cur_comp_info[component]->dc_tbl_no;
+
+		end = note_block(h, blocks[i][0], table, &h->last_dc[component], end);
+	}
+	k->count += (unsigned)(end - begin);
+	h->notes_left += (uint64_t)(end - begin);
+	return TRUE;
+}
+
+void huffman_code(struct huffman *h, j_compress_ptr c, unsigned parts)
+{
+	uint64_t n = (h->notes_left + parts - 1) / parts;
+
+	while (n > 0) {
+		struct chunk *k = h->first;
+		unsigned left = k->count - k->coded, part = n < left ? (unsigned)n : left;
+
+		code_part(h, c, k, part);
+		n -= part;
+		if (k->coded == k->count)
+			drop_first_chunk(h);
+	}
+}
+
+/* What is left, and the last bits, filled up with ones. */
+static void on_finish(j_compress_ptr c)
+{
+	struct huffman *h = (struct huffman *)(void *)c->entropy;
+	uint8_t coded[1], stuffed[2];
+
+	huffman_tables(h, c);
+	huffman_code(h, c, 1);
+	if (h->bit_count == 0)
+		return;
+	coded[0] = (uint8_t)((h->bits << 8 | 0xff) >> h->bit_count);
+	put_bytes(c, stuffed, stuff(coded, 1, stuffed));
+}
+
+/* ---- life ----------------------------------------------------------------------------------------- */
+
+static unsigned chunks_of(uint64_t bytes)
+{
+	uint64_t n = ((bytes < NOTES_BYTES_MAX ? bytes : NOTES_BYTES_MAX) + sizeof(struct chunk) - 1) / sizeof(struct chunk);
+
+	return n < CHUNKS_MIN ? CHUNKS_MIN : (unsigned)n;
+}
+
+uint64_t huffman_bytes(uint64_t bytes_max)
+{
+	return sizeof(struct huffman) + chunks_of(bytes_max) * sizeof(struct chunk);
+}
+
+struct huffman *huffman_new(uint64_t bytes_max)
+{
+	struct huffman *h = pool_get(sizeof(*h));
+
+	if (!h)
+		return NULL;
+	memset(h, 0, sizeof(*h));
+	h->chunks_max = chunks_of(bytes_max);
+	return h;
+}
+
+void huffman_free(struct huffman *h)
+{
+	if (!h)
+		return;
+	while (h->first)
+		drop_first_chunk(h);
+	pool_put(h);
+}
+
+void huffman_start(struct huffman *h, j_compress_ptr c)
+{
+	assert(!c->optimize_coding && !c->scan_info && !c->restart_interval);
+	h->methods = *c->entropy;
+	h->methods.encode_mcu = on_mcu;
+	h->methods.finish_pass = on_finish;
+	c->entropy = &h->methods;
+	c->master->call_pass_startup = FALSE; /* headers with tables that are not there yet */
+}
