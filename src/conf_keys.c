@@ -245,7 +245,8 @@ static const struct conf_key keys[] = {
 	{ .section = "variant", OF(conf_variant, progressive, CONF_TYPE_CHOICE), .choices = yes_no, .fallback = "no", .is_live = true,
 	  .help = "a progressive JPEG, which shows all of the picture early; smaller by about 5 %, seven times the work" },
 	{ .section = "variant", OF(conf_variant, optimize, CONF_TYPE_CHOICE), .choices = yes_no, .fallback = "no", .is_live = true,
-	  .help = "Huffman tables made for the file (progressive ones always have them): smaller by 2 to 14 %, three times the work" },
+	  .help = "Huffman tables made for the file (progressive ones always have them): smaller by 2 to 14 %, a fifth more\n"
+	          "work of encoding" },
 };
 /* clang-format on */
 
