@@ -359,26 +359,24 @@ static inline uint64_t places(const JCOEF *b)
 	return zigzag;
 }
 
-static inline unsigned size_of(int v)
+/* The bits of a number, of a negative one those of one less, where a note has them; *size of them count. */
+static inline uint32_t note_bits(int v, unsigned *size)
 {
-	return 31 - (unsigned)__builtin_clz(2 * (unsigned)(v < 0 ? -v : v) | 1);
-}
+	unsigned zeros = (unsigned)__builtin_clz(2 * (unsigned)(v < 0 ? -v : v) | 1);
 
-/* Of a negative number, the bits of one less. */
-static inline uint32_t bits_of(int v, unsigned size)
-{
-	return (uint32_t)(v + (v >> 31)) & ((1u << size) - 1);
+	*size = 31 - zeros;
+	return ((uint32_t)(v + (v >> 31)) & (UINT32_C(0x7fffffff) >> zeros)) << 16;
 }
 
 /* One block, in at most 64 notes. table: that of DC, before which stands none and after which that of AC. */
 static uint32_t *note_block(struct huffman *h, const JCOEF *b, unsigned table, int *last_dc, uint32_t *note)
 {
-	unsigned size = size_of(b[0] - *last_dc), at = 0;
-	uint32_t symbol = table + size;
+	unsigned size, at = 0;
+	uint32_t bits = note_bits(b[0] - *last_dc, &size), symbol = table + size;
 	uint64_t left = places(b) & ~UINT64_C(1);
 
 	h->count[symbol]++;
-	*note++ = symbol | bits_of(b[0] - *last_dc, size) << 16;
+	*note++ = symbol | bits;
 	*last_dc = b[0];
 	for (; left; left &= left - 1) {
 		unsigned to = (unsigned)__builtin_ctzll(left), run = to - at - 1;
@@ -388,10 +386,10 @@ static uint32_t *note_block(struct huffman *h, const JCOEF *b, unsigned table, i
 			h->count[table + SYMBOLS + 0xf0]++;
 			*note++ = table + SYMBOLS + 0xf0;
 		}
-		size = size_of(v);
+		bits = note_bits(v, &size);
 		symbol = table + SYMBOLS + (run << 4 | size);
 		h->count[symbol]++;
-		*note++ = symbol | bits_of(v, size) << 16;
+		*note++ = symbol | bits;
 		at = to;
 	}
 	if (at < DCTSIZE2 - 1) {
