@@ -8,12 +8,12 @@
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "check.h"
+#include "mem/pool.h"
 
-#define GROWTH_MIN 1024 /* bytes of the first allocation of a growable text: most answers fit */
+#define GROWTH_MIN 4096 /* bytes that a growable text has at first: the pool's smallest buffer, and most answers fit */
 
 static const char replacement_character[] = "\xEF\xBF\xBD"; /* U+FFFD */
 
@@ -38,13 +38,13 @@ void text_init_growable(struct text *t, size_t size_max)
 void text_fini(struct text *t)
 {
 	if (t->data != nothing)
-		free(t->data);
+		pool_put(t->data);
 	*t = (struct text){ .data = nothing };
 }
 
 static bool text_grow(struct text *t, size_t length)
 {
-	size_t size = t->size ? t->size : GROWTH_MIN;
+	size_t size = t->size ? t->size : GROWTH_MIN, got;
 	char *data;
 
 	if (t->overflowed || t->size_max <= t->length || length >= t->size_max - t->length)
@@ -53,11 +53,14 @@ static bool text_grow(struct text *t, size_t length)
 		size = size > t->size_max / 2 ? t->size_max : size * 2;
 	if (size > t->size_max)
 		size = t->size_max;
-	data = realloc(t->data == nothing ? NULL : t->data, size);
+	data = pool_get_sized(size, &got);
 	if (!data)
 		goto overflow;
+	memcpy(data, t->data, t->length + 1);
+	if (t->data != nothing)
+		pool_put(t->data);
 	t->data = data;
-	t->size = size;
+	t->size = got < t->size_max ? got : t->size_max;
 	return true;
 overflow:
 	t->overflowed = true;

@@ -12,7 +12,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* A buffer that fills up: the data is the caller's, or grows from malloc if growable. Always terminated by a zero byte
+/* A buffer that fills up: the data is the caller's, or grows in memory of the pool if growable. Always terminated by a zero byte
  * beyond length. Once overflowed it takes nothing more. */
 struct text {
 	char *data;

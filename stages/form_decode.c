@@ -4,10 +4,10 @@
  * Images are slices of the body, never copies. Parts that are no JPEG are noted here already. Touches neither socket nor
  * loop, so it may have a queue and threads of its own. STAGE_SHARED, pass-through.
  */
-#include <stdlib.h>
 #include <string.h>
 
 #include "../src/log.h"
+#include "../src/mem/pool.h"
 #include "http/conn.h"
 #include "http/multipart.h"
 #include "http/port.h"
@@ -17,8 +17,9 @@
 
 /* The parts of a form that are files. */
 struct file_list {
-	struct multipart_part *part;
+	struct multipart_part *part; /* pool memory */
 	unsigned count, room;
+	unsigned bad_count; /* of those that are no JPEG */
 	uint64_t part_count; /* with those that are plain fields */
 };
 
@@ -103,24 +104,34 @@ static int decode_raw(struct server *s, struct conn *c)
 	}
 	struct upload *u = make_upload(s, c, 1, 0);
 
-	if (!u || !upload_add_image(u, body, size, "", 0, "", 0))
+	if (!u)
 		return refuse_no_memory(c);
+	upload_add_image(u, body, size, "", 0, "", 0);
 	return 0;
 }
 
+static bool is_jpeg_part(const struct multipart_part *part, const char *body)
+{
+	return is_jpeg((const uint8_t *)body + part->body.at, part->body.length);
+}
+
 /* One more file. False: no memory. */
-static bool list_add(struct file_list *list, const struct multipart_part *part)
+static bool list_add(struct file_list *list, const struct multipart_part *part, const char *body)
 {
 	if (list->count == list->room) {
-		unsigned room = list->room ? list->room * 2 : 8;
-		struct multipart_part *more = realloc(list->part, room * sizeof *more);
+		size_t bytes = list->count * sizeof *part;
+		struct multipart_part *more = pool_get_sized(bytes ? 2 * bytes : sizeof *part, &bytes);
 
 		if (!more)
 			return false;
+		if (list->count)
+			memcpy(more, list->part, list->count * sizeof *part);
+		pool_put(list->part);
 		list->part = more;
-		list->room = room;
+		list->room = (unsigned)(bytes / sizeof *part);
 	}
 	list->part[list->count++] = *part;
+	list->bad_count += !is_jpeg_part(part, body);
 	return true;
 }
 
@@ -148,7 +159,7 @@ static int list_files(struct server *s, struct conn *c, struct file_list *list)
 	multipart_init(&m, boundary, length, (size_t)s->conf->limits.header_bytes);
 	while ((result = multipart_next(&m, body, c->body_size, true, &part)) == MULTIPART_PART) {
 		/* Those over the limit are counted, for the message. */
-		if (++list->part_count <= max && is_file(&part, body) && !list_add(list, &part))
+		if (++list->part_count <= max && is_file(&part, body) && !list_add(list, &part, body))
 			return refuse_no_memory(c);
 	}
 	if (result == MULTIPART_BAD) {
@@ -167,8 +178,7 @@ static int list_files(struct server *s, struct conn *c, struct file_list *list)
 	return 0;
 }
 
-/* 0 or -1: no memory. */
-static int add_part(struct upload *u, const char *body, const struct multipart_part *part)
+static void add_part(struct upload *u, const char *body, const struct multipart_part *part)
 {
 	const uint8_t *data = (const uint8_t *)body + part->body.at;
 	char name[UPLOAD_FIELD_MAX], file_name[UPLOAD_FIELD_MAX];
@@ -176,11 +186,12 @@ static int add_part(struct upload *u, const char *body, const struct multipart_p
 	size_t file_name_length =
 		multipart_text(span_slice(part->file_name, body), part->is_file_name_extended, file_name, sizeof file_name);
 
-	if (is_jpeg(data, part->body.length))
-		return upload_add_image(u, data, part->body.length, name, name_length, file_name, file_name_length) ? 0 : -1;
+	if (is_jpeg_part(part, body)) {
+		upload_add_image(u, data, part->body.length, name, name_length, file_name, file_name_length);
+		return;
+	}
 	no_jpeg(upload_add_bad_part(u, name, name_length, file_name, file_name_length), "part", data, part->body.length);
 	u->bad_part[u->bad_part_count - 1].images_before = u->image_count;
-	return 0;
 }
 
 static int decode_form(struct server *s, struct conn *c)
@@ -190,17 +201,16 @@ static int decode_form(struct server *s, struct conn *c)
 	int err = list_files(s, c, &list);
 
 	if (!err) {
-		struct upload *u = make_upload(s, c, list.count, list.count);
+		struct upload *u = make_upload(s, c, list.count - list.bad_count, list.bad_count);
 
-		err = u ? 0 : -1;
 		if (u)
 			u->is_form = true;
+		else
+			err = refuse_no_memory(c);
 		for (unsigned i = 0; i < list.count && !err; i++)
-			err = add_part(u, body, &list.part[i]);
-		if (err)
-			refuse_no_memory(c);
+			add_part(u, body, &list.part[i]);
 	}
-	free(list.part);
+	pool_put(list.part);
 	return err;
 }
 

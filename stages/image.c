@@ -8,7 +8,6 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "../src/graph.h"
@@ -21,25 +20,53 @@
 
 /* ---- upload --------------------------------------------------------------------------------------- */
 
+static size_t round_up(size_t n, size_t to)
+{
+	return (n + to - 1) / to * to;
+}
+
+static size_t image_size(const struct setup *setup)
+{
+	return round_up(sizeof(struct image) + setup->plan.step_count * sizeof(struct step), CACHE_LINE);
+}
+
+/* Where in an upload's memory things lie. */
+struct layout {
+	size_t bad_parts, pointers, flags, images, size;
+};
+
+static struct layout layout_of(const struct setup *setup, unsigned images_max, unsigned bad_parts_max)
+{
+	struct layout l;
+
+	l.bad_parts = round_up(sizeof(struct upload), alignof(struct upload_bad_part));
+	l.pointers = round_up(l.bad_parts + bad_parts_max * sizeof(struct upload_bad_part), alignof(struct image *));
+	l.flags = l.pointers + images_max * sizeof(struct image *);
+	l.images = round_up(l.flags + images_max * sizeof(bool), CACHE_LINE);
+	l.size = l.images + images_max * image_size(setup);
+	return l;
+}
+
 struct upload *upload_new(struct server *s, uint8_t *body, uint64_t body_reserved, unsigned images_max,
                           unsigned bad_parts_max)
 {
-	struct upload *u = calloc(1, sizeof *u);
+	struct setup *setup = setup_take(&s->setups);
+	struct layout l = layout_of(setup, images_max, bad_parts_max);
+	uint8_t *memory = pool_get(l.size);
+	struct upload *u = (struct upload *)(void *)memory;
 
-	if (!u)
-		return NULL;
-	u->image = calloc(images_max ? images_max : 1, sizeof(struct image *));
-	u->decode_failed = calloc(images_max ? images_max : 1, sizeof *u->decode_failed);
-	u->bad_part = calloc(bad_parts_max ? bad_parts_max : 1, sizeof *u->bad_part);
-	if (!u->image || !u->decode_failed || !u->bad_part) {
-		free(u->image);
-		free(u->decode_failed);
-		free(u->bad_part);
-		free(u);
+	if (!memory) {
+		setup_drop(&s->setups, setup);
 		return NULL;
 	}
+	memset(memory, 0, l.images);
+	u->bad_part = (struct upload_bad_part *)(void *)(memory + l.bad_parts);
+	u->image = (struct image **)(void *)(memory + l.pointers);
+	u->decode_failed = (bool *)(void *)(memory + l.flags);
+	u->images = memory + l.images;
+	u->images_max = images_max;
 	u->magic = UPLOAD_MAGIC;
-	u->setup = setup_take(&s->setups);
+	u->setup = setup;
 	atomic_init(&u->refs, 1);
 	u->server = s;
 	u->body = body;
@@ -60,10 +87,10 @@ struct image *upload_add_image(struct upload *u, const uint8_t *source, size_t s
                                size_t part_name_length, const char *file_name, size_t file_name_length)
 {
 	unsigned step_count = u->setup->plan.step_count;
-	struct image *image = calloc(1, sizeof *image + step_count * sizeof image->step[0]);
+	struct image *image = (struct image *)(void *)(u->images + u->image_count * image_size(u->setup));
 
-	if (!image)
-		return NULL;
+	assert(u->image_count < u->images_max);
+	memset(image, 0, image_size(u->setup));
 	image->magic = IMAGE_MAGIC;
 	event_init(&image->event, &u->timing);
 	image->server = u->server;
@@ -107,16 +134,15 @@ const struct plan *image_plan(const struct image *image)
 	return &image->upload->setup->plan;
 }
 
-static void image_free(struct image *image)
+static void image_fini(struct image *image)
 {
 	assert(!image->source && !image->waiters && !image->decoder);
 	event_fini(&image->event);
 	event_fini(&image->store_job.event);
 	for (unsigned i = 0; i < image_plan(image)->step_count; i++)
 		event_fini(&image->step[i].event);
-	free(image->icc);
+	pool_put(image->icc);
 	image->magic = 0;
-	free(image);
 }
 
 /* Of images that are not stored as they came, the body is freed long before the last variant is stored. */
@@ -137,16 +163,13 @@ void upload_unref(struct upload *u)
 	assert(u->magic == UPLOAD_MAGIC);
 	for (unsigned i = 0; i < u->image_count; i++) {
 		u->image[i]->source = NULL; /* it may never have been started */
-		image_free(u->image[i]);
+		image_fini(u->image[i]);
 	}
 	if (u->body)
 		body_free(u);
-	free(u->image);
-	free(u->decode_failed);
-	free(u->bad_part);
 	setup_drop(&u->server->setups, u->setup);
 	u->magic = 0;
-	free(u);
+	pool_put(u);
 }
 
 /* Takes places for n images or fills the problem. */

@@ -75,7 +75,7 @@ struct image {
 	bool is_spooled;        /* acknowledged, or about to be: what is spooled of it stays until it is stored */
 	bool stays_spooled;     /* it is stored, but could not be taken out of the spool */
 	bool answers_at_end;    /* it could not be spooled: the response waits for its end */
-	uint8_t *icc;           /* malloc'd profile or NULL */
+	uint8_t *icc;           /* the profile, in pool memory, or NULL */
 	size_t icc_size;
 	bool icc_is_of_grey;    /* else of colours */
 	struct budget_waiter budget_waiter;
@@ -94,6 +94,7 @@ struct image {
 	struct step step[];             /* plan.step_count */
 };
 
+/* With its arrays and images one piece of pool memory. */
 struct upload {
 	uint32_t magic;
 	_Atomic unsigned refs;         /* one of the response, one per image */
@@ -113,7 +114,8 @@ struct upload {
 	unsigned waiter_instance;
 	_Atomic unsigned undone;       /* images that the response still waits for */
 	bool is_form;
-	unsigned image_count;
+	unsigned image_count, images_max;
+	uint8_t *images;               /* their memory */
 	struct image **image;
 	bool *decode_failed;           /* per image, set before undone is decremented: what a 202 may report while
 	                                * the images go on; it was not decoded, or not spooled */
@@ -130,11 +132,11 @@ struct upload {
 /* ---- upload: from form_decode and accept_read ---- */
 
 /* Makes an upload that owns the body (pool memory, with body_reserved bytes of BUDGET_BODY); refs 1. NULL: no memory,
- * and the body is still the caller's. images_max and bad_parts_max size its arrays. */
+ * and the body is still the caller's. It has room for images_max images and bad_parts_max other parts. */
 struct upload *upload_new(struct server *s, uint8_t *body, uint64_t body_reserved, unsigned images_max,
                           unsigned bad_parts_max);
 
-/* Adds an image whose source is a slice of the body; its id is new. NULL: no memory. */
+/* Adds an image whose source is a slice of the body; its id is new. */
 struct image *upload_add_image(struct upload *u, const uint8_t *source, size_t source_size, const char *part_name,
                                size_t part_name_length, const char *file_name, size_t file_name_length);
 

@@ -5,9 +5,6 @@
  * not there, it waits, and comes back with the reservation made. A decode that takes longer than the stage's cutoff is set
  * aside between rows: its decoder goes with the image, and any worker goes on with both. Knows libjpeg through its decoder
  * only, and nothing of HTTP but statuses. Any worker, STAGE_SHARED.
- *
- * A decoder is made for each image and freed with its last row: that takes a quarter of a microsecond, and what it needs for
- * the file at hand libjpeg allocates anew in any case.
  */
 #include <limits.h>
 #include <stdio.h>
@@ -253,10 +250,18 @@ static unsigned decode_handle(struct visit *v, struct event *const *batch, unsig
 	return 1;
 }
 
+static void decode_worker_fini(struct visit *v, void *scratch)
+{
+	(void)v;
+	(void)scratch;
+	decoder_thread_fini();
+}
+
 const struct stage_class stage_jpeg_decode = {
 	.name = "jpeg_decode",
 	.kind = STAGE_SHARED,
 	.batch_max = 1,
 	.scratch_size = sizeof(struct decode),
+	.worker_fini = decode_worker_fini,
 	.handle = decode_handle,
 };

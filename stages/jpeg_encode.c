@@ -74,9 +74,17 @@ static unsigned encode_handle(struct visit *v, struct event *const *batch, unsig
 	return n;
 }
 
+static void encode_worker_fini(struct visit *v, void *scratch)
+{
+	(void)v;
+	(void)scratch;
+	encoder_thread_fini();
+}
+
 const struct stage_class stage_jpeg_encode = {
 	.name = "jpeg_encode",
 	.kind = STAGE_SHARED,
 	.batch_max = 16,
+	.worker_fini = encode_worker_fini,
 	.handle = encode_handle,
 };

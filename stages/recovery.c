@@ -211,12 +211,6 @@ static struct upload *make_upload(struct recovery *r, const char *id, uint8_t *b
 		return NULL;
 	struct image *image = upload_add_image(u, body, (size_t)size, "", 0, file_name, strlen(file_name));
 
-	if (!image) {
-		u->body = NULL;
-		u->body_reserved = 0;
-		upload_unref(u);
-		return NULL;
-	}
 	memcpy(image->id, id, sizeof image->id);
 	image->is_spooled = true;
 	return u;

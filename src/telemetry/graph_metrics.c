@@ -1,10 +1,10 @@
 /* graph_metrics.c - what workers and stages do, for GET /metrics: the sums of sums.h as families. Any thread. */
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "../clock.h"
 #include "../graph.h"
 #include "../group/group.h"
+#include "../mem/pool.h"
 #include "../text.h"
 #include "metrics_text.h"
 #include "sums.h"
@@ -125,7 +125,7 @@ void graph_metrics(struct graph *g, struct text *t)
 {
 	/* Acquire: with the release that published it. */
 	const struct schedule *schedule = atomic_load_explicit(&g->schedule, memory_order_acquire);
-	struct stage_sum *sum = calloc(graph_row_count, sizeof *sum);
+	struct stage_sum *sum = pool_get(graph_row_count * sizeof *sum);
 
 	if (!sum) {
 		t->overflowed = true;
@@ -140,5 +140,5 @@ void graph_metrics(struct graph *g, struct text *t)
 	stage_counts(t, sum);
 	stage_counters(t, sum, &schedule->counters);
 	workers(t, g);
-	free(sum);
+	pool_put(sum);
 }

@@ -29,7 +29,7 @@ uint64_t coefficients_bytes(uint64_t wide, uint64_t high);
 /* The object makes its arrays of blocks here from now on. After jpeg_create_*(), and bytes_max is set. */
 void coefficients_init(struct coefficients *k, j_common_ptr c);
 
-/* Gives back those of the file at hand. After jpeg_abort_*() or jpeg_destroy_*(): libjpeg has forgotten them. */
+/* Gives back those of the file at hand, which libjpeg has forgotten. */
 void coefficients_free(struct coefficients *k);
 
 #endif

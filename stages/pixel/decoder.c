@@ -296,7 +296,7 @@ static void start(struct decoder *d)
 {
 	struct jpeg_decompress_struct *in = &d->in;
 
-	d->coefficients.bytes_max = decoder_working_bytes(d);
+	d->memory.coefficients.bytes_max = decoder_working_bytes(d);
 	in->scale_num = (unsigned)d->dct_size[0];
 	in->scale_denom = DCTSIZE;
 	in->raw_data_out = TRUE;
@@ -417,6 +417,15 @@ struct picture *decoder_take(struct decoder *d)
 	return p;
 }
 
+/* libjpeg would let a file that has none of its own use those of the file before: of somebody else's. */
+static void forget_tables(struct jpeg_decompress_struct *in)
+{
+	for (int i = 0; i < NUM_QUANT_TBLS; i++)
+		in->quant_tbl_ptrs[i] = NULL;
+	for (int i = 0; i < NUM_HUFF_TBLS; i++)
+		in->dc_huff_tbl_ptrs[i] = in->ac_huff_tbl_ptrs[i] = NULL;
+}
+
 void decoder_close(struct decoder *d)
 {
 	if (d->state == DECODER_CLOSED)
@@ -425,13 +434,21 @@ void decoder_close(struct decoder *d)
 	picture_unref(d->picture);
 	d->picture = NULL;
 	jpeg_abort_decompress(&d->in);
-	coefficients_free(&d->coefficients);
+	forget_tables(&d->in);
 }
 
 /* ---- life ----------------------------------------------------------------------------------------- */
 
+/* A decode that is set aside keeps its decoder: then the thread may need another. */
+#define RESTING_MAX 2
+
+static _Thread_local struct decoder *resting[RESTING_MAX];
+static _Thread_local unsigned resting_count;
+
 int decoder_init(struct decoder *d)
 {
+	static const uint8_t nothing[1];
+
 	memset(d, 0, sizeof(*d));
 	d->in.err = jpeg_std_error(&d->errors.mgr);
 	d->errors.mgr.error_exit = on_error;
@@ -443,7 +460,8 @@ int decoder_init(struct decoder *d)
 		return -ENOMEM;
 	}
 	jpeg_create_decompress(&d->in);
-	coefficients_init(&d->coefficients, (j_common_ptr)&d->in);
+	jpeg_mem_src(&d->in, nothing, sizeof(nothing)); /* makes the source, which stays */
+	jpeg_memory_init(&d->memory, (j_common_ptr)&d->in, true);
 	d->realize = d->in.mem->realize_virt_arrays;
 	d->in.mem->realize_virt_arrays = on_realize;
 	return 0;
@@ -457,6 +475,8 @@ void decoder_fini(struct decoder *d)
 
 struct decoder *decoder_new(void)
 {
+	if (resting_count > 0)
+		return resting[--resting_count];
 	struct decoder *d = malloc(sizeof(*d));
 
 	if (d && decoder_init(d)) {
@@ -466,10 +486,25 @@ struct decoder *decoder_new(void)
 	return d;
 }
 
+static void destroy(struct decoder *d)
+{
+	decoder_fini(d);
+	free(d);
+}
+
 void decoder_free(struct decoder *d)
 {
 	if (!d)
 		return;
-	decoder_fini(d);
-	free(d);
+	decoder_close(d);
+	if (resting_count < RESTING_MAX)
+		resting[resting_count++] = d;
+	else
+		destroy(d);
+}
+
+void decoder_thread_fini(void)
+{
+	while (resting_count > 0)
+		destroy(resting[--resting_count]);
 }

@@ -8,7 +8,7 @@
  *	decoder_take()     the picture is the caller's
  *	decoder_close()    from any state; the decoder can be opened again
  *
- * One libjpeg object, reused. A decoder belongs to one thread at a time, and between two steps it may go to another: then
+ * One libjpeg object, reused: nothing of a file is left for the next. A decoder belongs to one thread at a time, and between two steps it may go to another: then
  * through something that orders memory, as a queue does. What goes wrong with a file is in fault.
  */
 #ifndef DARKROOM_DECODER_H
@@ -22,7 +22,7 @@
 
 #include <jpeglib.h>
 
-#include "coefficients.h"
+#include "jpeg_memory.h"
 #include "picture.h"
 
 enum decoder_fault {
@@ -36,7 +36,7 @@ enum decoder_fault {
 enum decoder_result { DECODER_FAILED = -1, DECODER_DONE = 0, DECODER_MORE = 1 };
 
 struct decoder {
-	struct coefficients coefficients; /* first: see there */
+	struct jpeg_memory memory; /* first: see there */
 	struct jpeg_decompress_struct in;
 	struct decoder_errors {
 		struct jpeg_error_mgr mgr;
@@ -65,9 +65,13 @@ struct decoder {
 int decoder_init(struct decoder *d);
 void decoder_fini(struct decoder *d);
 
-/* The same in memory of its own. NULL: no memory. */
+/* The same in memory of its own. Some that are not needed are kept by the thread that frees them, for its next file. NULL: no
+ * memory. */
 struct decoder *decoder_new(void);
 void decoder_free(struct decoder *d);
+
+/* At the end of a thread: it keeps none any more. */
+void decoder_thread_fini(void);
 
 /* Reads the header of jpeg[size], which must stay until decoder_close(), and rejects what is unsupported. */
 enum decoder_result decoder_open(struct decoder *d, const uint8_t *jpeg, size_t size);

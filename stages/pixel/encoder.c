@@ -18,8 +18,8 @@
 /* Headers and tables take 0.6 KB. */
 #define FILE_BYTES_MIN 4096
 #define MCU_LINES_MAX 16
-/* What libjpeg needs beside coefficients: Huffman tables and their statistics, its own chunks of memory. */
-#define WORKING_BYTES (64 << 10)
+/* What libjpeg needs beside coefficients: tables, and for files with tables of their own the statistics of all of them. */
+#define WORKING_BYTES JPEG_MEMORY_BYTES
 
 /* Then what is inside of libjpeg is as jpegint.h here says. */
 #define HAS_INSIDE (LIBJPEG_TURBO_VERSION_NUMBER >= 2000000 && LIBJPEG_TURBO_VERSION_NUMBER < 3000000)
@@ -197,8 +197,10 @@ static bool is_no_memory(int message)
 
 int encoder_advance(struct encoder *e, unsigned rows)
 {
-	if (setjmp(e->errors.failed))
+	if (setjmp(e->errors.failed)) {
+		e->has_failed = true;
 		return is_no_memory(e->errors.mgr.msg_code) ? -ENOMEM : -EINVAL;
+	}
 	return advance(e, rows);
 }
 
@@ -260,14 +262,14 @@ static uint64_t picture_coefficient_bytes(enum chroma chroma, int width, int hei
 
 uint64_t encoder_bytes(const struct encoding *how, enum chroma chroma, int width, int height, size_t icc_size)
 {
-	uint64_t samples = (uint64_t)width * (uint64_t)height, kept = 0;
+	uint64_t samples = (uint64_t)width * (uint64_t)height, kept = WORKING_BYTES;
 
 	if (how->is_grey)
 		chroma = CHROMA_NONE;
 	if (keeps_coefficients(how))
-		kept = WORKING_BYTES + picture_coefficient_bytes(chroma, width, height);
+		kept += WORKING_BYTES + picture_coefficient_bytes(chroma, width, height);
 	else if (is_coded_here(how))
-		kept = huffman_bytes(picture_coefficient_bytes(chroma, width, height));
+		kept += huffman_bytes(picture_coefficient_bytes(chroma, width, height));
 	if (chroma == CHROMA_420)
 		samples += samples / 2 + (uint64_t)width + (uint64_t)height;
 	else if (chroma == CHROMA_444)
@@ -295,16 +297,17 @@ static unsigned pass_count(const struct jpeg_compress_struct *out)
 static void setup_planes(struct encoder *e)
 {
 	struct jpeg_compress_struct *out = &e->out;
+	bool is_grey = e->chroma == CHROMA_NONE;
 
-	out->input_components = e->is_grey ? 1 : 3;
-	out->in_color_space = e->is_grey ? JCS_GRAYSCALE : JCS_YCbCr;
+	out->input_components = is_grey ? 1 : 3;
+	out->in_color_space = is_grey ? JCS_GRAYSCALE : JCS_YCbCr;
 	jpeg_set_defaults(out); /* 4:2:0 for YCbCr */
-	if (!e->is_grey && picture_chroma(e->picture) == CHROMA_444)
+	if (e->chroma == CHROMA_444)
 		out->comp_info[0].h_samp_factor = out->comp_info[0].v_samp_factor = 1;
 	out->raw_data_in = TRUE;
 }
 
-static void setup(struct encoder *e, const struct encoding *how)
+static void setup(struct encoder *e)
 {
 	struct jpeg_compress_struct *out = &e->out;
 
@@ -316,40 +319,108 @@ static void setup(struct encoder *e, const struct encoding *how)
 	e->file.mgr.empty_output_buffer = file_grow;
 	e->file.mgr.term_destination = file_end;
 	jpeg_create_compress(out);
-	coefficients_init(&e->coefficients, (j_common_ptr)out);
+	jpeg_memory_init(&e->memory, (j_common_ptr)out, false);
 	out->dest = &e->file.mgr;
 	setup_planes(e);
-	jpeg_set_quality(out, (int)how->quality, TRUE);
+	jpeg_set_quality(out, (int)e->how.quality, TRUE);
 	out->dct_method = JDCT_ISLOW;
-	out->optimize_coding = keeps_coefficients(how);
-	if (how->is_progressive)
+	out->optimize_coding = keeps_coefficients(&e->how);
+	if (e->how.is_progressive)
 		jpeg_simple_progression(out);
-	e->pass_count = e->huffman ? 2 : pass_count(out);
+	e->pass_count = is_coded_here(&e->how) ? 2 : pass_count(out);
 }
 
-static bool try_setup(struct encoder *e, const struct encoding *how)
+static bool try_setup(struct encoder *e)
 {
 	if (setjmp(e->errors.failed))
 		return false;
-	setup(e, how);
+	setup(e);
 	return true;
+}
+
+static void destroy(struct encoder *e)
+{
+	jpeg_destroy_compress(&e->out);
+	free(e);
+}
+
+static struct encoder *make(const struct encoding *how, enum chroma chroma)
+{
+	struct encoder *e = calloc(1, sizeof(*e));
+
+	if (!e)
+		return NULL;
+	e->how = *how;
+	e->chroma = chroma;
+	if (!try_setup(e)) {
+		destroy(e);
+		return NULL;
+	}
+	return e;
+}
+
+/* ---- at rest -------------------------------------------------------------------------------------- */
+
+/* All of a configuration with few variants, each for grey and for colour. One takes about 6 KB. */
+#define RESTING_MAX 16
+
+/* The one used last first. */
+static _Thread_local struct encoder *resting;
+
+static bool is_for(const struct encoder *e, const struct encoding *how, enum chroma chroma)
+{
+	return e->chroma == chroma && e->how.quality == how->quality && e->how.is_progressive == how->is_progressive &&
+	       e->how.is_optimized == how->is_optimized;
+}
+
+static struct encoder *wake(const struct encoding *how, enum chroma chroma)
+{
+	for (struct encoder **at = &resting; *at; at = &(*at)->next) {
+		struct encoder *e = *at;
+
+		if (!is_for(e, how, chroma))
+			continue;
+		*at = e->next;
+		return e;
+	}
+	return NULL;
+}
+
+/* Those that nobody has wanted for long are of variants that there are no more. */
+static void rest(struct encoder *e)
+{
+	struct encoder **at = &resting;
+
+	e->next = resting;
+	resting = e;
+	for (unsigned i = 0; *at && i < RESTING_MAX; i++)
+		at = &(*at)->next;
+	if (*at) {
+		destroy(*at);
+		*at = NULL;
+	}
 }
 
 struct encoder *encoder_new(const struct encoding *how, const struct picture *p, const uint8_t *icc, size_t icc_size)
 {
-	struct encoder *e = calloc(1, sizeof(*e));
+	enum chroma chroma = how->is_grey ? CHROMA_NONE : picture_chroma(p);
+	struct encoder *e = wake(how, chroma);
 
 	assert(p->plane_count == 1 || p->plane_count == 3);
+	if (!e)
+		e = make(how, chroma);
 	if (!e)
 		return NULL;
 	e->picture = p;
 	e->icc = icc;
 	e->icc_size = icc_size;
-	e->is_grey = how->is_grey || p->plane_count == 1;
-	e->coefficients.bytes_max = picture_coefficient_bytes(e->is_grey ? CHROMA_NONE : picture_chroma(p), p->width, p->height);
-	if (is_coded_here(how))
-		e->huffman = huffman_new(e->coefficients.bytes_max);
-	if ((is_coded_here(how) && !e->huffman) || !try_setup(e, how)) {
+	e->is_started = false;
+	e->pass = e->row = 0;
+	e->memory.coefficients.bytes_max = picture_coefficient_bytes(chroma, p->width, p->height);
+	if (!is_coded_here(how))
+		return e;
+	e->huffman = huffman_new(e->memory.coefficients.bytes_max);
+	if (!e->huffman) {
 		encoder_free(e);
 		return NULL;
 	}
@@ -360,9 +431,23 @@ void encoder_free(struct encoder *e)
 {
 	if (!e)
 		return;
-	jpeg_destroy_compress(&e->out);
-	coefficients_free(&e->coefficients);
+	jpeg_abort_compress(&e->out);
 	huffman_free(e->huffman);
+	e->huffman = NULL;
 	pool_put(e->file.data);
-	free(e);
+	e->file.data = NULL;
+	if (e->has_failed)
+		destroy(e);
+	else
+		rest(e);
+}
+
+void encoder_thread_fini(void)
+{
+	while (resting) {
+		struct encoder *e = resting;
+
+		resting = e->next;
+		destroy(e);
+	}
 }

@@ -7,9 +7,9 @@
  *	encoder_free()     at any time
  *
  * Baseline with the standard Huffman tables, unless told otherwise. What has tables of its own is coded when all has been seen,
- * from notes (huffman.h); what is progressive is collected as coefficients and then coded in several passes over all of it. One libjpeg object for each file: making one takes 1 us, while
- * reconfiguring one for other parameters costs time too, and switching its table options off again corrupts files. An
- * encoder belongs to one thread at a time, and between two steps it may go to another.
+ * from notes (huffman.h); what is progressive is collected as coefficients and then coded in several passes over all of it.
+ * Encoders are kept for files of the same parameters: to set these takes as long as to code a small file, and switching table
+ * options off again corrupts files. An encoder belongs to one thread at a time, and between two steps it may go to another.
  */
 #ifndef DARKROOM_ENCODER_H
 #define DARKROOM_ENCODER_H
@@ -22,12 +22,12 @@
 
 #include <jpeglib.h>
 
-#include "coefficients.h"
 #include "encoding.h"
+#include "jpeg_memory.h"
 #include "picture.h"
 
 struct encoder {
-	struct coefficients coefficients; /* first: see there */
+	struct jpeg_memory memory; /* first: see there */
 	struct jpeg_compress_struct out;
 	struct encoder_errors {
 		struct jpeg_error_mgr mgr;
@@ -42,9 +42,13 @@ struct encoder {
 	const struct picture *picture; /* borrowed, as is the profile */
 	const uint8_t *icc;
 	size_t icc_size;
-	bool is_grey, is_started;
+	bool is_started, has_failed;
 	unsigned pass, pass_count; /* over the picture */
 	unsigned row;              /* of MCUs, done of the pass at hand */
+	/* what it is made for */
+	struct encoding how;
+	enum chroma chroma;
+	struct encoder *next; /* of the thread's that rest */
 };
 
 /*
@@ -52,7 +56,12 @@ struct encoder {
  * stay until encoder_free(). NULL: no memory.
  */
 struct encoder *encoder_new(const struct encoding *how, const struct picture *p, const uint8_t *icc, size_t icc_size);
+
+/* The thread keeps it for its next file of that kind, without memory for pictures; not after a failure. */
 void encoder_free(struct encoder *e);
+
+/* At the end of a thread: it keeps none any more. */
+void encoder_thread_fini(void);
 
 /* Encodes up to so many rows of MCUs. 1: there is more to do; 0: the file is ready; -ENOMEM, or -EINVAL if libjpeg refuses: then
  * it can only be freed. */

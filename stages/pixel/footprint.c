@@ -105,6 +105,6 @@ uint64_t footprint_bytes(const struct footprint *f, const struct plan *plan)
 		else
 			steps += pooled(encoder_bytes(&step->encoding, chroma_of(f, step), g->width, g->height, f->icc_bytes));
 	}
-	picture = pooled(picture_bytes(f->shape, f->plane_count)) + f->icc_bytes;
+	picture = pooled(picture_bytes(f->shape, f->plane_count)) + (f->icc_bytes ? pooled(f->icc_bytes) : 0);
 	return picture + (f->working_bytes > steps ? f->working_bytes : steps);
 }

@@ -7,9 +7,9 @@
 
 #include <errno.h>
 #include <stdbool.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "../../src/mem/pool.h"
 #include "orient.h"
 
 enum marker {
@@ -139,7 +139,7 @@ int metadata_copy_icc(const struct metadata *m, enum icc_space space, uint8_t **
 	*size = 0;
 	if (!m->icc_bytes)
 		return 0;
-	at = copy = malloc(m->icc_bytes);
+	at = copy = pool_get(m->icc_bytes);
 	if (!copy)
 		return -ENOMEM;
 	for (unsigned i = 0; i < m->icc_chunk_count; i++) {
@@ -147,7 +147,7 @@ int metadata_copy_icc(const struct metadata *m, enum icc_space space, uint8_t **
 		at += m->icc_chunk[i].size;
 	}
 	if (!icc_is_for(copy, m->icc_bytes, space)) {
-		free(copy);
+		pool_put(copy);
 		return 0;
 	}
 	*icc = copy;

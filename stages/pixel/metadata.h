@@ -32,7 +32,7 @@ unsigned exif_orientation(const uint8_t *app1, size_t size);
 enum icc_space { ICC_RGB = 1, ICC_GRAY };
 
 /*
- * A malloc'd copy of the whole profile, if there is one and its header says that it is for pictures of this colour
+ * A copy of the whole profile in pool memory, if there is one and its header says that it is for pictures of this colour
  * space. 0 and *icc, *size (NULL, 0 if there is none), or -ENOMEM.
  */
 int metadata_copy_icc(const struct metadata *m, enum icc_space space, uint8_t **icc, size_t *size);

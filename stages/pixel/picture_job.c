@@ -3,10 +3,10 @@
 
 #include <errno.h>
 #include <limits.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "../../src/check.h"
+#include "../../src/mem/pool.h"
 #include "color.h"
 #include "gamut.h"
 #include "kernel.h"
@@ -131,7 +131,11 @@ struct picture *picture_job_take(struct picture_job *job)
 
 struct picture_job *picture_job_new(void)
 {
-	return calloc(1, sizeof(struct picture_job));
+	struct picture_job *job = pool_get(sizeof(*job));
+
+	if (job)
+		memset(job, 0, sizeof(*job));
+	return job;
 }
 
 void picture_job_free(struct picture_job *job)
@@ -142,7 +146,7 @@ void picture_job_free(struct picture_job *job)
 	for (unsigned i = 0; i < PLANE_MAX; i++)
 		picture_unref(job->between[i]);
 	picture_unref(job->result);
-	free(job);
+	pool_put(job);
 }
 
 struct picture *picture_job_finish(struct picture_job *job, const struct resampler *r)

@@ -147,6 +147,8 @@ static void *work_run(void *arg)
 		picture_unref(picture);
 	}
 	free(w);
+	decoder_thread_fini();
+	encoder_thread_fini();
 	pool_thread_fini();
 	return NULL;
 }

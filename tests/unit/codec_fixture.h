@@ -4,6 +4,7 @@
 
 /* After cmocka.h. */
 #include "../../stages/pixel/decoder.h"
+#include "../../stages/pixel/encoder.h"
 #include "../../stages/pixel/resample.h"
 #include "pool_fixture.h"
 
@@ -22,6 +23,8 @@ static inline int codec_teardown(void **state)
 {
 	(void)state;
 	decoder_fini(&decoder);
+	decoder_thread_fini();
+	encoder_thread_fini();
 	pool_forget();
 	return 0;
 }

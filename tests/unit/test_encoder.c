@@ -134,12 +134,12 @@ static void profiles_go_through_if_they_fit(void **state)
 		assert_int_equal(kept_size, n);
 		assert_memory_equal(kept, icc, n);
 		assert_int_equal(encoder_encode(&(struct encoding){.quality = 75}, p, kept, kept_size, &data, &data_size), 0);
-		free(kept);
+		pool_put(kept);
 		metadata_read(&m, data, data_size);
 		assert_int_equal(metadata_copy_icc(&m, ICC_RGB, &kept, &kept_size), 0);
 		assert_int_equal(kept_size, n);
 		assert_memory_equal(kept, icc, n);
-		free(kept);
+		pool_put(kept);
 		pool_put(data);
 		/* the profile's header says another size: not a profile */
 		jpeg[find_marker(jpeg, size, 0xe2) + 4 + 14 + 3] ^= 1;
@@ -153,6 +153,67 @@ static void profiles_go_through_if_they_fit(void **state)
 		free(jpeg);
 	}
 	picture_unref(p);
+}
+
+/* ---- encoders that are kept ------------------------------------------------------------------------ */
+
+#define KINDS_MORE_THAN_KEPT 40
+
+static void check_same(const struct encoding *how, const struct picture *p, const uint8_t *data, size_t size)
+{
+	uint8_t *again;
+	size_t again_size;
+
+	assert_int_equal(encoder_encode(how, p, NULL, 0, &again, &again_size), 0);
+	assert_int_equal(again_size, size);
+	assert_memory_equal(again, data, size);
+	pool_put(again);
+}
+
+/* Begun, and given up in its last pass, with its tables made and some of them written. */
+static void give_up(const struct encoding *how, const struct picture *p)
+{
+	struct encoder *e = encoder_new(how, p, NULL, 0);
+
+	while (encoder_advance(e, 1) > 0 && encoder_lines_left(e) > 30)
+		continue;
+	encoder_free(e);
+}
+
+static void a_file_is_the_same_from_any_encoder(void **state)
+{
+	static const struct encoding how[] = {
+		{.quality = 75},
+		{.quality = 75, .is_optimized = true},
+		{.quality = 75, .is_progressive = true},
+		{.quality = 75, .is_grey = true},
+		{.quality = 74},
+	};
+	struct picture *pictures[] = {drawn(120, 90, 3), drawn(33, 170, 3), drawn(120, 90, 1)};
+
+	(void)state;
+	for (size_t i = 0; i < COUNT_OF(how) * COUNT_OF(pictures); i++) {
+		const struct encoding *h = &how[i / COUNT_OF(pictures)];
+		const struct picture *p = pictures[i % COUNT_OF(pictures)], *other = pictures[(i + 1) % COUNT_OF(pictures)];
+		uint8_t *data, *ignored;
+		size_t size, ignored_size;
+
+		encoder_thread_fini();
+		assert_int_equal(encoder_encode(h, p, NULL, 0, &data, &size), 0);
+		check_same(h, p, data, size);
+		for (size_t k = 0; k < COUNT_OF(how); k++) {
+			assert_int_equal(encoder_encode(&how[k], other, NULL, 0, &ignored, &ignored_size), 0);
+			pool_put(ignored);
+			give_up(&how[k], other);
+		}
+		check_same(h, p, data, size);
+		for (unsigned q = 1; q <= KINDS_MORE_THAN_KEPT; q++)
+			give_up(&(struct encoding){.quality = q}, p);
+		check_same(h, p, data, size);
+		pool_put(data);
+	}
+	for (size_t i = 0; i < COUNT_OF(pictures); i++)
+		picture_unref(pictures[i]);
 }
 
 /* ---- several threads with one picture ------------------------------------------------------------- */
@@ -176,6 +237,7 @@ static void *encode_and_scale(void *arg)
 	picture_unref(picture_blur(r, job->picture, 5));
 	picture_unref(job->picture);
 	free(r);
+	encoder_thread_fini();
 	pool_thread_fini();
 	return NULL;
 }
@@ -211,6 +273,7 @@ int main(void)
 		cmocka_unit_test(every_size_is_encoded),
 		cmocka_unit_test(noise_grows_the_file),
 		cmocka_unit_test(profiles_go_through_if_they_fit),
+		cmocka_unit_test(a_file_is_the_same_from_any_encoder),
 		cmocka_unit_test(pictures_are_shared_by_threads),
 	};
 

@@ -376,6 +376,73 @@ static void mutated_files_do_no_harm(void **state)
 		free(jpeg[i]);
 }
 
+#define MARKER_DHT 0xc4
+#define MARKER_DQT 0xdb
+
+/* Cuts all such segments out. Returns the file's new size. */
+static size_t without(uint8_t *jpeg, size_t size, unsigned marker)
+{
+	size_t at;
+
+	while ((at = find_marker(jpeg, size, marker)) > 0) {
+		size_t end = at + 2 + ((size_t)jpeg[at + 2] << 8 | jpeg[at + 3]);
+
+		memmove(jpeg + at, jpeg + end, size - end);
+		size -= end - at;
+	}
+	return size;
+}
+
+/* A file that leaves its tables out, decoded after another that has brought some: as by a decoder that has seen no other. */
+static void check_without(const struct fixture *f, unsigned marker, const uint8_t *before, size_t before_size, bool is_possible)
+{
+	struct picture *fresh_picture, *picture;
+	struct decoder *fresh = malloc(sizeof(*fresh));
+	size_t size;
+	uint8_t *jpeg = fixture_make(f, &size);
+
+	size = without(jpeg, size, marker);
+	assert_int_equal(decoder_init(fresh), 0);
+	fresh_picture = decode_to(fresh, jpeg, size, W, H, 100, true);
+	assert_int_equal(fresh_picture != NULL, is_possible);
+	picture_unref(decode_to(&decoder, before, before_size, W, H, 100, true));
+	picture = decode_to(&decoder, jpeg, size, W, H, 100, true);
+	assert_int_equal(picture != NULL, is_possible);
+	if (is_possible)
+		for (int y = 0; y < picture->height; y++)
+			assert_memory_equal(picture->plane[0].data + y * picture->plane[0].stride,
+			                    fresh_picture->plane[0].data + y * fresh_picture->plane[0].stride, (size_t)picture->width);
+	picture_unref(picture);
+	picture_unref(fresh_picture);
+	decoder_fini(fresh);
+	free(fresh);
+	free(jpeg);
+}
+
+static void tables_of_one_file_are_not_for_the_next(void **state)
+{
+	struct fixture f = structures[0], progressive = structures[0];
+	size_t size, optimized_size, progressive_size;
+	uint8_t *jpeg = fixture_make(&f, &size), *optimized, *other;
+	struct picture *p = decode_to(&decoder, jpeg, size, W, H, 1, true), *ready = picture_scale(&resampler, p, 50, 40, 1);
+
+	(void)state;
+	progressive.is_progressive = true;
+	other = fixture_make(&progressive, &progressive_size);
+	assert_int_equal(encoder_encode(&(struct encoding){.quality = 40, .is_optimized = true}, ready, NULL, 0, &optimized,
+	                                &optimized_size), 0);
+	/* without Huffman tables it has the standard's; there are none of those for progressive files */
+	check_without(&f, MARKER_DHT, optimized, optimized_size, true);
+	check_without(&f, MARKER_DHT, other, progressive_size, true);
+	check_without(&progressive, MARKER_DHT, other, progressive_size, false);
+	check_without(&f, MARKER_DQT, jpeg, size, false);
+	pool_put(optimized);
+	picture_unref(p);
+	picture_unref(ready);
+	free(jpeg);
+	free(other);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -386,6 +453,7 @@ int main(void)
 		cmocka_unit_test(truncation_is_noticed),
 		cmocka_unit_test(what_cameras_do_wrong_is_accepted),
 		cmocka_unit_test(lost_pixels_are_damage),
+		cmocka_unit_test(tables_of_one_file_are_not_for_the_next),
 		cmocka_unit_test(mutated_files_do_no_harm),
 	};
 

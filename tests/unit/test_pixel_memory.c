@@ -50,9 +50,10 @@ static struct picture *decode_all(const uint8_t *jpeg, size_t size)
 	enum decoder_result result = decoder_open(&decoder, jpeg, size);
 	struct picture *p = NULL;
 
-	assert_int_equal(result, DECODER_MORE);
-	decoder_choose(&decoder, 200, 100, 100, 50);
-	result = decoder_start(&decoder, 100, true);
+	if (result == DECODER_MORE) {
+		decoder_choose(&decoder, 200, 100, 100, 50);
+		result = decoder_start(&decoder, 100, true);
+	}
 	while (result == DECODER_MORE)
 		result = decoder_advance(&decoder, 1);
 	if (result == DECODER_DONE)
@@ -121,6 +122,7 @@ static void every_request_may_fail(void **state)
 		free(jpeg);
 	}
 	decoder_fini(&decoder);
+	encoder_thread_fini();
 }
 
 int main(void)

@@ -469,6 +469,8 @@ static int teardown(void **state)
 	(void)state;
 	decoder_free(decoder);
 	decoder_free(other);
+	decoder_thread_fini();
+	encoder_thread_fini();
 	pool_forget();
 	return 0;
 }

@@ -1,0 +1,102 @@
+"""Requests cost no allocation once the daemon has warmed up: its memory comes from its pool, and libjpeg's objects are kept. What
+one connection takes of the heap is taken when it begins. Allocations are counted by tests/tools/faults.c, by call site."""
+
+import pytest
+from PIL import ImageCms
+
+import pictures
+from client import chunked, form
+from darkroom import IS_SANITIZED, POLICY, Daemon
+from faults import ALLOCATORS, Faults
+
+pytestmark = [
+    pytest.mark.skipif(POLICY not in ("", "drain"), reason="the policy does not matter"),
+    pytest.mark.skipif(IS_SANITIZED, reason="faults.so cannot be loaded before the sanitizer"),
+]
+
+REQUESTS = 40
+STRAY = 4  # in all: a thread may have taken no buffer of a size before, and makes its first
+ROUNDS = 8  # that may pass until each thread has all that it needs
+PER_REQUEST = {"asynchronous": 1}  # what is spooled is removed with readdir(), and that takes a stream
+
+PLAIN, PROGRESSIVE = pictures.photo_jpeg(240, 180, 1), pictures.photo_jpeg(180, 240, 2, progressive=True)
+GREY = pictures.jpeg(pictures.photo(120, 120, 3).convert("L"))
+WITH_PROFILE = pictures.jpeg(pictures.photo(200, 150, 4), icc_profile=ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes())
+JPEG = ("Content-Type", "image/jpeg")
+FORM = form([("file", "a.jpg", "image/jpeg", PLAIN), ("file", "b.png", "image/png", b"\x89PNG"), ("file", "c.jpg", "image/jpeg", GREY)])
+
+
+def post(body, *headers, content_type="image/jpeg"):
+    return "POST", "/images", body, [("Content-Type", content_type), *headers]
+
+
+# name: (status, request)
+UPLOADS = {
+    "baseline": (201, post(PLAIN)),
+    "progressive": (201, post(PROGRESSIVE)),
+    "grey": (201, post(GREY)),
+    "profile": (201, post(WITH_PROFILE)),
+    "form": (201, post(FORM[1], content_type=FORM[0])),
+    "chunks": (201, post(chunked(PLAIN), ("Transfer-Encoding", "chunked"))),
+    "asynchronous": (202, post(PLAIN, ("Prefer", "respond-async"))),
+    "no JPEG": (415, post(b"GIF89a")),
+    "damaged": (422, post(PLAIN[:700])),
+}
+READS = {
+    "metadata": (200, ("GET", "{image}")),
+    "variant": (200, ("GET", "{image}/thumb.jpg")),
+    "head": (200, ("HEAD", "{image}/thumb.jpg")),
+    "range": (206, ("GET", "{image}/thumb.jpg", None, [("Range", "bytes=5-50")])),
+    "not modified": (304, ("GET", "{image}/thumb.jpg", None, [("If-None-Match", "*")])),
+    "not found": (404, ("GET", "/images/01JD0000000000000000000000")),
+    "no such path": (404, ("GET", "/nowhere")),
+    "statistics": (200, ("GET", "/stats")),
+    "metrics": (200, ("GET", "/metrics")),
+    "health": (200, ("GET", "/healthz")),
+}
+
+
+@pytest.fixture(scope="module")
+def counted(tmp_path_factory):
+    """A daemon, a connection to it, the path of an image in it, and its call sites."""
+    faults = Faults(tmp_path_factory.mktemp("faults") / "control")
+    daemon = Daemon(tmp_path_factory.mktemp("counted"), "limits.images_per_client=100", environ=faults.environ)
+    with daemon.client() as client:
+        yield client, daemon.image(PLAIN)["url"], faults
+    daemon.stop()
+
+
+def allocations(faults):
+    return {name: calls for name, function, _, calls in faults.sites().values() if function in ALLOCATORS}
+
+
+def round_of(counted, status, request):
+    """Makes that many requests; the allocations meanwhile, by site."""
+    client, image, faults = counted
+    method, path, *rest = request
+    before = allocations(faults)
+    for _ in range(REQUESTS):
+        answer = client.request(method, path.format(image=image), *rest)
+        assert answer.status == status, answer
+    return {name: calls - before.get(name, 0) for name, calls in allocations(faults).items() if calls > before.get(name, 0)}
+
+
+@pytest.mark.parametrize("name", [*UPLOADS, *READS])
+def test_no_allocation_per_request(counted, name):
+    status, request = {**UPLOADS, **READS}[name]
+    for _ in range(ROUNDS):
+        made = round_of(counted, status, request)
+        if sum(made.values()) <= STRAY + REQUESTS * PER_REQUEST.get(name, 0):
+            return
+    pytest.fail(f"{REQUESTS} requests made {sum(made.values())} allocations: {made}")
+
+
+def test_a_connection_allocates_once(counted):
+    """The counter counts: a connection's own object, and two of the event loop."""
+    daemon_host, _, faults = counted
+    before = sum(allocations(faults).values())
+    for _ in range(REQUESTS):
+        with type(daemon_host)(*daemon_host.socket.getpeername(), timeout=20) as client:
+            assert client.request("GET", "/healthz").status == 200
+    made = sum(allocations(faults).values()) - before
+    assert 3 * REQUESTS <= made <= 3 * REQUESTS + STRAY, made
