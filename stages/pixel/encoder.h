@@ -7,9 +7,10 @@
  *	encoder_free()     at any time
  *
  * Baseline with the standard Huffman tables, unless told otherwise. What has tables of its own is coded when all has been seen,
- * from notes (huffman.h); what is progressive is collected as coefficients and then coded in several passes over all of it. One libjpeg object for each file: making one takes 1 us, while
- * reconfiguring one for other parameters costs time too, and switching its table options off again corrupts files. An
- * encoder belongs to one thread at a time, and between two steps it may go to another.
+ * from notes (huffman.h); what is progressive is collected as coefficients and then coded in several passes over all of it.
+ * One libjpeg object for each file: making one takes 1 us, while reconfiguring one for other parameters costs time too, and
+ * switching its table options off again corrupts files. An encoder belongs to one thread at a time, and between two steps it may
+ * go to another.
  */
 #ifndef DARKROOM_ENCODER_H
 #define DARKROOM_ENCODER_H
