@@ -85,8 +85,8 @@ struct stage *graph_stage(struct graph *g, unsigned index);
 /* Instances of the source that the graph is made with. Under an inline policy there may come to be more. */
 unsigned graph_port_count(const struct graph *g);
 
-/* Layout replicate: how many, else 1; the replica that a request with so many bytes of images goes to, for event.replica; the
- * bytes are given back as the images end. Any thread. */
+/* Layout replicate: how many, else 1; the replica that a request with so many bytes of images goes to, for event.replica (handlers:
+ * visit_replica_take()); the bytes are given back as the images end. Any thread. */
 unsigned graph_replica_count(const struct graph *g);
 unsigned graph_replica_take(struct graph *g, uint64_t bytes);
 void graph_replica_give(struct graph *g, unsigned replica, uint64_t bytes);

@@ -10,6 +10,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "event.h"
 
@@ -87,6 +88,10 @@ void visit_aside(struct visit *v, struct event *ev);
 
 /* Takes an event that was set aside, or is fresh, into this handler's hands, to send it. */
 void visit_resume(struct visit *v, struct event *ev);
+
+/* As graph_replica_take(), for a request that the handler begins by sending to the stage: if this thread is of a replica, and will
+ * call the stage itself, that one. */
+unsigned visit_replica_take(struct visit *v, unsigned stage, uint64_t bytes);
 
 /* Charges what has been spent on the event so far to its request, so that it can be told while the event is in hand. */
 void visit_charge(struct visit *v, struct event *ev);
