@@ -9,39 +9,16 @@ import pytest
 
 import pictures
 from client import form
-from darkroom import IS_SANITIZED, POLICY, eventually, load, overrides, run, slow
+from darkroom import IS_SANITIZED, POLICY, SETTINGS, eventually, load, overrides, run, slow
 from test_load import JPEG, fetch_all, in_parallel, sources
 from test_switch import Site, command
 
-pytestmark = pytest.mark.skipif(POLICY not in ("", "drain"), reason="the tests choose the policies: once is enough")
+pytestmark = pytest.mark.skipif(POLICY not in ("", "drain") or SETTINGS, reason="the tests choose policies and layouts: once is enough")
 
 TWO = "scheduler.threads=2"
 CORES = ["drain", "cohort", "mg1", "srpt", "dbr", "color"]  # policies with one thread per core
 POLICIES = ["seda", "thread-per-connection", *CORES]
-PROFILE = """[stage.jpeg_decode]
-service_ns = 600
-events = 10
-to_scale = 20
-[stage.scale]
-service_ns = 100
-events = 20
-to_blur = 10
-to_jpeg_encode = 20
-[stage.blur]
-service_ns = 200
-events = 10
-to_jpeg_encode = 10
-[stage.jpeg_encode]
-service_ns = 300
-events = 30
-"""
-
-
-@pytest.fixture
-def profile(tmp_path):
-    path = tmp_path / "profile.ini"
-    path.write_text(PROFILE)
-    return path
+PROFILE = pathlib.Path(__file__).with_name("profile.ini")
 
 
 def layout(daemon):
@@ -120,7 +97,7 @@ def test_connections_of_replicas(start, files):
 
 
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two cores")
-def test_threads_are_where_they_belong(start, profile):
+def test_threads_are_where_they_belong(start):
     """Not for a moment only: the kernel says where they may run, while policies change."""
     daemon = start("layout.mode=replicate")
     replicas = [str(cpu) for cpu in bound(daemon, "main")]
@@ -134,7 +111,7 @@ def test_threads_are_where_they_belong(start, profile):
     assert [replica["connection_threads"] for replica in layout(daemon)["replicas"]] == [2, 2]
     assert command(daemon, "policy drain")[0] == 0
     assert one not in bound(daemon, "port") and two not in bound(daemon, "port")
-    daemon = start("layout.mode=partition", f"layout.profile={profile}", "scheduler.policy=seda")
+    daemon = start("layout.mode=partition", f"layout.profile={PROFILE}", "scheduler.policy=seda")
     assert len(replicas) > 2 or bound(daemon, "main") == [one] * 2 + [two] * 6
     assert [part["workers"] for part in layout(daemon)["parts"]] == [2, 6]
 
@@ -150,8 +127,8 @@ def test_replicas_by_load(start, files):
     assert [replica["queued_bytes"] for replica in seen["replicas"]] == [0, 0, 0]
 
 
-def test_parts(start, files, profile):
-    daemon = start("layout.mode=partition", f"layout.profile={profile}", TWO)
+def test_parts(start, files):
+    daemon = start("layout.mode=partition", f"layout.profile={PROFILE}", TWO)
     under_policies(daemon, files, POLICIES)
     seen = layout(daemon)
     assert [part["stages"] for part in seen["parts"]] == [["jpeg_decode"], ["scale", "blur", "jpeg_encode"]]
