@@ -59,8 +59,9 @@ int graph_new(struct graph **out, const struct conf *conf, void *app, size_t que
 int graph_switch(struct graph *g, const struct conf *conf);
 
 /*
- * Gives SEDA's controllers their turn, if it is time, or in layout partition whoever divides the stages anew (online = yes): they
- * may publish a schedule with other sizes of pools and batches, or with other parts. Returns in how many ms to call again, or -1: not before the next graph_switch. Never waits for workers. Main thread.
+ * Gives SEDA's controllers their turn, if it is time, and in layout partition whoever divides the stages anew (online = yes): they
+ * may publish a schedule with other sizes of pools and batches, or with other parts. Returns in how many ms to call again, or -1: not
+ * before the next graph_switch. Never waits for workers. Main thread.
  */
 int graph_tick(struct graph *g);
 
