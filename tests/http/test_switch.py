@@ -17,7 +17,7 @@ import time
 import pytest
 
 import pictures
-from darkroom import CONFIG, PER_CONNECTION, POLICY, SETTINGS, Daemon, eventually, overrides, run, slow
+from darkroom import CONFIG, LEAST_THREADS, PER_CONNECTION, POLICY, Daemon, eventually, overrides, run, slow
 
 JPEG = [("Content-Type", "image/jpeg")]
 SMALL = pictures.photo_jpeg(320, 240, 2)
@@ -28,8 +28,6 @@ FIRST = "cohort" if PER_CONNECTION else POLICY or "drain"
 OTHER = "dbr" if FIRST == "srpt" else "srpt"
 SECONDS = float(os.environ.get("DARKROOM_SWITCH_S", "5"))
 EVERY = 0.2
-# Each replica or part that the environment asks for needs a thread.
-THREADS = ["2", "3", "6", "auto"] if any(setting.startswith("layout.") for setting in SETTINGS) else ["1", "2", "3", "6", "auto"]
 
 
 class Site:
@@ -162,7 +160,7 @@ def test_policies_switched_by_hangup_under_load(site):
 def test_everything_live_switched_under_load(site):
     """Regimes, disciplines, threads, thresholds and direct calls, in any order."""
     rng = random.Random(5)
-    choices = {"scheduler.policy": POLICIES, "scheduler.threads": THREADS,
+    choices = {"scheduler.policy": POLICIES, "scheduler.threads": [str(LEAST_THREADS), "2", "3", "6", "auto"],
                "scheduler.service": ["exhaustive", "gated", "n-gated", "time-gated", "cutoff", "auto"],
                "scheduler.discipline": ["fcfs", "lcfs", "srpt", "auto"], "scheduler.idle": ["wake", "backoff"],
                "stage.disk_write.threads": ["1", "2", "4"], "stage.jpeg_decode.threads": ["1", "3"],
