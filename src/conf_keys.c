@@ -150,7 +150,7 @@ static const struct conf_key keys[] = {
 	          "them have at most 64 threads together" },
 	{ KEY(layout, "distribution", distribution, CONF_TYPE_CHOICE), .choices = distribution_choices, .fallback = "least-loaded", .is_live = true,
 	  .help = "mode = replicate: which one a request goes to: round-robin, each in turn; least-loaded, the one that has the\n"
-	          "fewest bytes of images in hand; with thread-per-connection a connection goes to any thread that is free" },
+	          "fewest bytes of images in hand; with thread-per-connection the one that has the fewest connections" },
 	{ KEY(layout, "steal", steal, CONF_TYPE_CHOICE), .choices = yes_no, .fallback = "no", .is_live = true,
 	  .help = "mode = replicate: whether threads without work do that of other replicas" },
 	{ KEY(layout, "parts", parts, CONF_TYPE_NUMBER), .min = 1, .max = STAGE_COUNT_MAX, .fallback = "2", .is_live = true,

@@ -84,6 +84,7 @@ struct worker {
 	struct worker_counters counters;
 	struct stage_counters stage[STAGE_COUNT_MAX];
 	_Atomic uint64_t edge[STAGE_COUNT_MAX][STAGE_COUNT_MAX]; /* events sent, [from][to] */
+	_Atomic unsigned connections; /* that its source says it has */
 	_Atomic uint64_t progress; /* changes with every step of its work, and with every look for some */
 	struct counters_thread counting;
 	struct counters_total counted[STAGE_COUNT_MAX];

@@ -258,7 +258,7 @@ static void print_layout(struct text *to, const struct conf *conf, const struct 
 {
 	text_printf(to, "\nPolicy %s, layout %s\n", s->policy->name, meaning(s));
 	if (s->layout == CONF_LAYOUT_REPLICATE && s->is_one_connection_each)
-		text_puts(to, "A connection goes to a thread that has none, whichever its replica.\n");
+		text_puts(to, "Connections are distributed to the replica that has the fewest.\n");
 	else if (s->layout == CONF_LAYOUT_REPLICATE)
 		text_printf(to, "Requests are distributed %s%s.\n", s->is_least_loaded ? "to the least loaded" : "in turns",
 		            s->is_helping ? ", and workers without work do that of other replicas" : "");

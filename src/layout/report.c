@@ -26,7 +26,7 @@ static void replicas_json(struct json *j, const struct graph *g, const struct sc
 {
 	bool is_inline = schedule->is_one_connection_each;
 
-	json_string(j, "distribution", is_inline ? "free-thread" : schedule->is_least_loaded ? "least-loaded" : "round-robin");
+	json_string(j, "distribution", is_inline ? "fewest-connections" : schedule->is_least_loaded ? "least-loaded" : "round-robin");
 	json_bool(j, "steal", schedule->is_helping);
 	json_array(j, "replicas");
 	for (unsigned i = 0; i < schedule->share_count; i++) {

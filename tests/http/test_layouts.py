@@ -1,6 +1,7 @@
 """Layouts: the same files come out whichever cores visit which stages, and /stats says who has done what. The tests choose
 the policies, which change while the daemon runs."""
 
+import contextlib
 import os
 import pathlib
 import re
@@ -86,12 +87,19 @@ def test_replicas(start, files):
 
 
 def test_connections_of_replicas(start, files):
-    """Each thread's connections stay in its replica; whichever thread is free takes one."""
-    daemon = start("layout.mode=replicate", TWO, "scheduler.policy=thread-per-connection")
-    requests = under_policies(daemon, files, ["thread-per-connection", "cohort", "thread-per-connection"])
+    """What a connection brings stays in its thread's replica, and neither replica has them all."""
+    daemon = start("layout.mode=replicate", "scheduler.threads=16", "scheduler.policy=thread-per-connection")
+    with contextlib.ExitStack() as stack:
+        clients = [stack.enter_context(daemon.client()) for _ in range(8)]
+        for c in clients:
+            assert c.request("GET", "/healthz").status == 200
+        for c in clients:
+            assert c.request("POST", "/images", files[0][0], [JPEG]).status == 201
+    assert all(replica["requests"] for replica in layout(daemon)["replicas"])
+    requests = len(clients) + under_policies(daemon, files, ["thread-per-connection", "cohort", "thread-per-connection"])
     seen = layout(daemon)
-    assert seen["distribution"] == "free-thread"
-    assert [replica["connection_threads"] for replica in seen["replicas"]] == [1, 1]
+    assert seen["distribution"] == "fewest-connections"
+    assert [replica["connection_threads"] for replica in seen["replicas"]] == [8, 8]
     assert sum(replica["requests"] for replica in seen["replicas"]) == requests
     assert [replica["queued_bytes"] for replica in seen["replicas"]] == [0, 0]
 

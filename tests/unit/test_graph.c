@@ -146,7 +146,7 @@ static void control_loses_nothing_in(enum conf_layout layout)
 	unsigned turns = 0, most = 0, replicas = layout == CONF_LAYOUT_REPLICATE ? 2 : 1;
 	struct conf conf;
 
-	start(&setting, EVENTS_MAX, 700, 0);
+	start(&setting, EVENTS_MAX, 300, 0);
 	struct graph *g = run.graph;
 
 	assert_int_equal(graph_tick(g), -1); /* no such thing under other policies */

@@ -48,7 +48,7 @@ static void no_wake_up_is_lost(void **state)
 
 				setting.policy = policy_at(p)->name;
 				setting.spin_us = events;
-				start(&setting, events, 300, 0);
+				start(&setting, events, 240, 0);
 				finish();
 			}
 }
