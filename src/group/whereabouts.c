@@ -83,11 +83,12 @@ bool visit_is_in_place(const struct visit *v, const struct event *ev)
 	const struct worker *w = v->worker;
 	const struct schedule *schedule = worker_schedule(w);
 	unsigned index = v->stage->index;
+	bool is_main = w->group->id == GRAPH_GROUP_MAIN && !v->is_direct, moves = schedule_moves_threads(schedule, index);
+	unsigned share = moves ? schedule_share_of(schedule, index) : w->share;
 
-	if (w->group->id == GRAPH_GROUP_MAIN && !v->is_direct && !(schedule->visit_set[w->index] >> index & 1))
+	if (is_main && !(schedule->visit_set[w->index] >> index & 1))
 		return false;
-	if (schedule_moves_threads(schedule, index) && w->cores.count &&
-	    !is_within(w->cores, schedule->share_range[schedule_share_of(schedule, index)]))
+	if ((is_main || moves) && schedule->is_bound && w->cores.count && !is_within(w->cores, schedule->share_range[share]))
 		return false;
 	return is_in_replica(v, ev) && topology_is_on(w->group->graph->topology, w->cores);
 }
