@@ -59,26 +59,6 @@ unsigned graph_port_count(const struct graph *g)
 	return g->port_count;
 }
 
-unsigned graph_replica_count(const struct graph *g)
-{
-	return g->replica_count;
-}
-
-unsigned graph_replica_take(struct graph *g, uint64_t bytes)
-{
-	/* Acquire: with the release that published it. */
-	const struct schedule *schedule = atomic_load_explicit(&g->schedule, memory_order_acquire);
-
-	return g->replica_count == 1 ? 0 : distribution_take(&g->distribution, g->replica_count, schedule->is_least_loaded, bytes);
-}
-
-void graph_replica_give(struct graph *g, unsigned replica, uint64_t bytes)
-{
-	assert(replica < g->replica_count);
-	if (g->replica_count > 1)
-		distribution_give(&g->distribution, replica, bytes);
-}
-
 /* ---- making --------------------------------------------------------------------------------------- */
 
 /* Zeroed; the room is a multiple of the alignment, since the type is. */
@@ -168,22 +148,22 @@ static int prepare_queues(struct graph *g, const struct schedule *schedule)
  * the machine, and we would all be bound to the first of its cores. */
 static int place_workers(const struct graph *g, struct schedule *schedule)
 {
-	unsigned count[CONF_THREADS_MAX];
 	struct place place;
 
 	if (topology_cpu_quota(g->topology) < topology_core_count(g->topology))
 		schedule->is_bound = false;
 	if (!schedule->is_bound)
 		return 0;
-	for (unsigned i = 0; i < schedule->share_count; i++)
-		count[i] = (unsigned)__builtin_popcountll(schedule->share_workers[i]);
-	int err = place_shares(&place, g->topology, count, schedule->share_count);
+	int err = place_shares(&place, g->topology, schedule->share_cores, schedule->share_count);
 
-	for (unsigned i = 0; i < schedule->worker_count && !err; i++) {
+	if (err)
+		return err;
+	memcpy(schedule->share_range, place.share, sizeof place.share);
+	for (unsigned i = 0; i < schedule->worker_count && schedule->policy->mechanism != POLICY_POOL; i++) {
 		assert(place.worker[i].share == schedule->share[i]);
 		schedule->core[i] = place.worker[i].core;
 	}
-	return err;
+	return 0;
 }
 
 /* Finds out what can be counted when counting begins; from then on all workers go by the same. */
@@ -479,7 +459,7 @@ static int repartition(struct graph *g, uint64_t now_ns)
 	struct schedule *schedule;
 
 	weights_collect(&done, g);
-	if (!repartition_look(&g->repartition, &p, &done, old->worker_count, now_ns))
+	if (!repartition_look(&g->repartition, &p, &done, schedule_core_count(old), now_ns))
 		return 0;
 	schedule = malloc(sizeof *schedule);
 	if (!schedule)
@@ -508,19 +488,25 @@ int graph_tick(struct graph *g)
 			return ADOPTION_TICK_MS;
 		retire(g);
 	}
-	uint64_t now_ns = clock_ns(), due_ns = is_controlled ? control_due_ns(&g->control) : g->repartition.due_ns;
+	uint64_t now_ns = clock_ns();
+	uint64_t control_ns = is_controlled ? control_due_ns(&g->control) : UINT64_MAX;
+	uint64_t repartition_ns = repartition_is_on(&g->repartition) ? g->repartition.due_ns : UINT64_MAX;
+	bool is_control = control_ns <= repartition_ns; /* whose turn it is: one schedule at a time */
+	uint64_t due_ns = is_control ? control_ns : repartition_ns;
 
 	if (now_ns < due_ns)
 		return (int)((due_ns - now_ns) / NS_PER_MS) + 1;
-	int err = is_controlled ? control(g, now_ns) : repartition(g, now_ns);
+	int err = is_control ? control(g, now_ns) : repartition(g, now_ns);
 
 	if (!err)
 		return ADOPTION_TICK_MS;
-	log_error("%s: %s", is_controlled ? "the controllers of policy seda stop, and all sizes stay as they are" :
-	                                    "stages are not divided anew any more (layout.online)", strerror(-err));
-	control_stop(&g->control);
-	repartition_stop(&g->repartition);
-	return -1;
+	log_error("%s: %s", is_control ? "the controllers of policy seda stop, and all sizes stay as they are" :
+	                                 "stages are not divided anew any more (layout.online)", strerror(-err));
+	if (is_control)
+		control_stop(&g->control);
+	else
+		repartition_stop(&g->repartition);
+	return ADOPTION_TICK_MS;
 }
 
 /* ---- watching ------------------------------------------------------------------------------------- */

@@ -59,8 +59,9 @@ int graph_new(struct graph **out, const struct conf *conf, void *app, size_t que
 int graph_switch(struct graph *g, const struct conf *conf);
 
 /*
- * Gives SEDA's controllers their turn, if it is time, or in layout partition whoever divides the stages anew (online = yes): they
- * may publish a schedule with other sizes of pools and batches, or with other parts. Returns in how many ms to call again, or -1: not before the next graph_switch. Never waits for workers. Main thread.
+ * Gives SEDA's controllers their turn, if it is time, and in layout partition whoever divides the stages anew (online = yes): they
+ * may publish a schedule with other sizes of pools and batches, or with other parts. Returns in how many ms to call again, or -1: not
+ * before the next graph_switch. Never waits for workers. Main thread.
  */
 int graph_tick(struct graph *g);
 
@@ -85,8 +86,8 @@ struct stage *graph_stage(struct graph *g, unsigned index);
 /* Instances of the source that the graph is made with. Under an inline policy there may come to be more. */
 unsigned graph_port_count(const struct graph *g);
 
-/* Layout replicate: how many, else 1; the replica that a request with so many bytes of images goes to, for event.replica; the
- * bytes are given back as the images end. Any thread. */
+/* Layout replicate: how many, else 1; the replica that a request with so many bytes of images goes to, for event.replica (handlers:
+ * visit_replica_take()); the bytes are given back as the images end. Any thread. */
 unsigned graph_replica_count(const struct graph *g);
 unsigned graph_replica_take(struct graph *g, uint64_t bytes);
 void graph_replica_give(struct graph *g, unsigned replica, uint64_t bytes);

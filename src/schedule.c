@@ -18,18 +18,24 @@ static uint64_t own_or_global(uint64_t own, uint64_t global)
 	return own ? own : global;
 }
 
-/* Direct calls: as configured, or all of them if threads belong to connections; never into an exclusive stage, which
- * several threads might enter at a time. */
-static bool is_pass_through(const struct schedule *s, const struct conf *conf, unsigned index)
+/* Into an exclusive stage several threads might be called at a time. */
+static bool must_have_queue(const struct conf *conf, unsigned index)
 {
-	const struct stage_class *class = graph_rows[index].class;
+	return graph_rows[index].class->poll || graph_stage_kind(conf, index) == STAGE_EXCLUSIVE;
+}
+
+/* As configured, whatever the policy makes of it. */
+static bool should_have_queue(const struct conf *conf, unsigned index)
+{
 	uint64_t asked = conf->stage[index].pass_through;
 
-	if (class->poll || graph_stage_kind(conf, index) == STAGE_EXCLUSIVE)
-		return false;
-	if (s->policy->mechanism == POLICY_INLINE)
-		return true;
-	return asked == CONF_DEFAULT ? class->pass_through : asked == CONF_YES;
+	return must_have_queue(conf, index) || !(asked == CONF_DEFAULT ? graph_rows[index].class->pass_through : asked == CONF_YES);
+}
+
+/* Direct calls: as configured, or all that can be if threads belong to connections. */
+static bool is_pass_through(const struct schedule *s, const struct conf *conf, unsigned index)
+{
+	return s->policy->mechanism == POLICY_INLINE ? !must_have_queue(conf, index) : !should_have_queue(conf, index);
 }
 
 static void set_discipline(struct stage_schedule *to, uint64_t discipline, bool is_drain, bool is_first)
@@ -83,32 +89,6 @@ static void set_stage(struct schedule *s, const struct conf *conf, unsigned inde
 		s->has_thresholds = true;
 }
 
-/* SEDA: each stage that has a queue gets a pool of its own. */
-static int assign_pools(struct schedule *s, const struct conf *conf, uint32_t main_stages, struct text *error)
-{
-	for (unsigned i = 0; i < graph_row_count; i++) {
-		uint64_t threads = conf->stage[i].threads == CONF_AUTO ? SEDA_THREADS_DEFAULT : conf->stage[i].threads;
-
-		if (!((main_stages & ~s->pass_through) >> i & 1))
-			continue;
-		for (uint64_t k = 0; k < threads; k++) {
-			if (s->worker_count == CONF_THREADS_MAX) {
-				if (error)
-					text_printf(error, "the stages' pools have more than %d threads together: expected less in "
-					                   "stage.NAME.threads", CONF_THREADS_MAX);
-				return -EINVAL;
-			}
-			s->visit_set[s->worker_count++] = UINT32_C(1) << i;
-		}
-	}
-	s->share_count = 1;
-	/* What was queued for a stage before it became pass-through is left to the first thread. */
-	if (s->worker_count == 0)
-		s->worker_count = 1;
-	s->visit_set[0] |= main_stages & s->pass_through;
-	return 0;
-}
-
 static unsigned threads_or(uint64_t configured, unsigned automatic)
 {
 	unsigned threads = configured == CONF_AUTO ? automatic : (unsigned)configured;
@@ -118,22 +98,18 @@ static unsigned threads_or(uint64_t configured, unsigned automatic)
 
 /* ---- layouts -------------------------------------------------------------------------------------- */
 
-/* Pools and threads that belong to connections have no shares. */
-static int check_layout(const struct schedule *s, const struct conf *conf, struct text *error)
+/* Those that have their queues served by the main group, if they have any. */
+static uint32_t stages_of_main(void)
 {
-	const char *layout = conf->layout.mode == CONF_LAYOUT_REPLICATE ? "replicate" : "partition";
-	bool is_pool = s->policy->mechanism == POLICY_POOL;
+	uint32_t stages = 0;
 
-	if (conf->layout.mode == CONF_LAYOUT_SHARED || (!is_pool && s->policy->mechanism != POLICY_INLINE))
-		return 0;
-	if (error)
-		text_printf(error, "layout.mode = %s deals one thread per core to shares, and policy %s has %s: expected layout.mode = shared, "
-		                   "or another policy", layout, s->policy->name,
-		            is_pool ? "a pool of threads for each stage" : "threads that take a connection through all stages");
-	return -EINVAL;
+	for (unsigned i = 0; i < graph_row_count; i++)
+		if (graph_stage_group(i) == GRAPH_GROUP_MAIN)
+			stages |= UINT32_C(1) << i;
+	return stages;
 }
 
-/* How many threads the layout needs at least. */
+/* How many shares the layout has. */
 static unsigned shares_wanted(const struct conf *conf)
 {
 	switch (conf->layout.mode) {
@@ -153,33 +129,71 @@ static void give_worker(struct schedule *s, unsigned worker, unsigned share, uin
 	s->visit_set[worker] = stages;
 }
 
-/* Shares that differ by one worker at most, and visit all. */
-static void deal_evenly(struct schedule *s, uint32_t main_stages)
+/* Replicas visit all; a part those of its stages, and those that are in no part, since mostly they are called directly. */
+static uint32_t stages_of_share(const struct schedule *s, unsigned share, uint32_t main_stages)
 {
-	unsigned at = 0;
+	uint32_t stages = 0;
 
-	for (unsigned share = 0; share < s->share_count; share++) {
-		unsigned count = s->worker_count / s->share_count + (share < s->worker_count % s->share_count);
-
-		for (unsigned end = at + count; at < end; at++)
-			give_worker(s, at, share, main_stages);
-	}
+	for (unsigned i = 0; i < graph_row_count; i++)
+		if (s->layout != CONF_LAYOUT_PARTITION || s->partition.part[i] == share || s->partition.part[i] == PARTITION_NONE)
+			stages |= UINT32_C(1) << i;
+	return stages & main_stages;
 }
 
-/* Each part's workers visit its stages, and those that are in no part, since mostly they are called directly. */
-static void deal_parts(struct schedule *s, uint32_t main_stages)
+/* One worker for each core. */
+static void deal_workers(struct schedule *s, uint32_t main_stages)
 {
-	const struct partition *p = &s->partition;
 	unsigned at = 0;
 
-	for (unsigned share = 0; share < s->share_count; share++) {
-		uint32_t stages = 0;
+	for (unsigned share = 0; share < s->share_count; share++)
+		for (unsigned end = at + s->share_cores[share]; at < end; at++)
+			give_worker(s, at, share, stages_of_share(s, share, main_stages));
+}
 
-		for (unsigned i = 0; i < graph_row_count; i++)
-			if (main_stages >> i & 1 && (p->part[i] == share || p->part[i] == PARTITION_NONE))
-				stages |= UINT32_C(1) << i;
-		for (unsigned end = at + p->cores[share]; at < end; at++)
-			give_worker(s, at, share, stages);
+static int add_pool(struct schedule *s, const struct conf *conf, unsigned index, unsigned share, struct text *error)
+{
+	uint64_t threads = conf->stage[index].threads == CONF_AUTO ? SEDA_THREADS_DEFAULT : conf->stage[index].threads;
+
+	if (threads > CONF_THREADS_MAX - s->worker_count) {
+		if (error)
+			text_printf(error, "the stages' pools have more than %d threads together%s: expected less in stage.NAME.threads",
+			            CONF_THREADS_MAX, s->layout == CONF_LAYOUT_REPLICATE ? ", in all replicas" : "");
+		return -EINVAL;
+	}
+	while (threads-- > 0)
+		give_worker(s, s->worker_count++, share, UINT32_C(1) << index);
+	return 0;
+}
+
+/* SEDA: each stage that has a queue gets a pool of its own, in each replica, or in its part. */
+static int deal_pools(struct schedule *s, const struct conf *conf, uint32_t main_stages, struct text *error)
+{
+	int err = 0;
+
+	for (unsigned share = 0; share < s->share_count && !err; share++) {
+		uint32_t stages = stages_of_share(s, share, main_stages);
+		unsigned first = s->worker_count;
+
+		for (unsigned i = 0; i < graph_row_count && !err; i++)
+			if ((stages & ~s->pass_through) >> i & 1)
+				err = add_pool(s, conf, i, share, error);
+		assert(first < CONF_THREADS_MAX || err);
+		if (!err && s->worker_count == first) /* no pool at all */
+			give_worker(s, s->worker_count++, share, 0);
+		if (!err) /* what was queued for a stage before it became pass-through is left to the first thread */
+			s->visit_set[first] |= stages & s->pass_through;
+	}
+	return err;
+}
+
+/* Pools go with their stages from part to part. */
+static void deal_pools_anew(struct schedule *s)
+{
+	for (unsigned i = 0; i < s->worker_count; i++) {
+		uint32_t stages = s->visit_set[i] & s->part_stages;
+
+		if (stages)
+			give_worker(s, i, s->partition.part[__builtin_ctz(stages)], s->visit_set[i]);
 	}
 }
 
@@ -193,45 +207,77 @@ static void weigh_alike(struct partition_weights *w)
 	}
 }
 
-static int partition_stages(struct schedule *s, uint32_t main_stages, const struct partition_weights *weights, struct text *error)
+static void take_partition(struct schedule *s, const struct partition *p)
+{
+	s->partition = *p;
+	memcpy(s->share_cores, p->cores, sizeof p->cores);
+}
+
+static int partition_stages(struct schedule *s, unsigned cores, const struct partition_weights *weights, struct text *error)
 {
 	struct partition_weights w = { 0 };
+	struct partition p;
 
 	if (weights)
 		w = *weights;
 	else
 		weigh_alike(&w);
 	w.stage_count = graph_row_count;
-	w.stages = main_stages & ~s->pass_through;
-	return partition_build(&s->partition, &w, s->share_count, s->worker_count, error);
+	w.stages = s->part_stages;
+	int err = partition_build(&p, &w, s->share_count, cores, error);
+
+	if (!err)
+		take_partition(s, &p);
+	return err;
 }
 
-/* Says which workers work together, and what they visit. */
-static int assign_shares(struct schedule *s, const struct conf *conf, uint32_t main_stages, const struct partition_weights *weights,
-                         struct text *error)
+static int check_threads(const struct schedule *s, unsigned threads, struct text *error)
 {
-	s->layout = (enum conf_layout)conf->layout.mode;
-	s->share_count = shares_wanted(conf);
+	if (s->share_count <= threads)
+		return 0;
+	if (error)
+		text_printf(error, "%u threads (scheduler.threads) are too few for %u %s: expected one for each at least", threads,
+		            s->share_count, s->layout == CONF_LAYOUT_REPLICATE ? "replicas" : "parts");
+	return -EINVAL;
+}
+
+/* Deals so many cores to the shares: to replicas evenly, to parts by their work. */
+static int deal_cores(struct schedule *s, const struct conf *conf, unsigned cores, const struct partition_weights *weights,
+                      struct text *error)
+{
 	s->is_helping = s->layout == CONF_LAYOUT_REPLICATE && conf->layout.steal == CONF_YES;
 	s->is_least_loaded = conf->layout.distribution == CONF_DISTRIBUTION_LEAST_LOADED;
-	if (s->share_count > s->worker_count) {
-		if (error)
-			text_printf(error, "%u threads (scheduler.threads) are too few for %u %s: expected one for each at least",
-			            s->worker_count, s->share_count, s->layout == CONF_LAYOUT_REPLICATE ? "replicas" : "parts");
-		return -EINVAL;
-	}
-	if (s->layout != CONF_LAYOUT_PARTITION) {
-		deal_evenly(s, main_stages);
+	for (unsigned i = 0; i < s->share_count; i++)
+		s->share_cores[i] = cores / s->share_count + (i < cores % s->share_count);
+	if (s->layout != CONF_LAYOUT_PARTITION)
 		return 0;
-	}
 	s->is_online = conf->layout.online == CONF_YES;
 	s->online_interval_ns = conf->layout.online_interval_ms * NS_PER_MS;
 	s->online_imbalance = 1 + (double)conf->layout.online_imbalance / 100;
-	int err = partition_stages(s, main_stages, weights, error);
+	return partition_stages(s, cores, weights, error);
+}
+
+/* Says which workers there are, which of them work together, and what they visit. cores: that the process may use. */
+static int assign_workers(struct schedule *s, const struct conf *conf, unsigned cores, const struct partition_weights *weights,
+                          struct text *error)
+{
+	uint32_t main_stages = stages_of_main();
+	bool has_own = s->policy->mechanism == POLICY_POLL || s->policy->mechanism == POLICY_CENTRAL; /* threads, as many as configured */
+
+	/* A machine may have fewer cores than the configuration has shares. */
+	unsigned at_least = cores > s->share_count ? cores : s->share_count;
+	unsigned wanted = threads_or(has_own ? conf->scheduler.threads : CONF_AUTO, at_least);
+	int err = check_threads(s, s->is_one_connection_each && s->layout == CONF_LAYOUT_REPLICATE ? s->port_count : wanted, error);
 
 	if (!err)
-		deal_parts(s, main_stages);
-	return err;
+		err = deal_cores(s, conf, wanted, weights, error);
+	if (err)
+		return err;
+	if (s->policy->mechanism == POLICY_POOL)
+		return deal_pools(s, conf, main_stages, error);
+	s->worker_count = wanted;
+	deal_workers(s, main_stages);
+	return 0;
 }
 
 static unsigned threads_of_group(const struct conf *conf, enum graph_group group, unsigned otherwise)
@@ -254,18 +300,7 @@ static void assign_others(struct schedule *s, const struct conf *conf, unsigned 
 	s->disk_count = threads_of_group(conf, GRAPH_GROUP_DISK, cores / 4 > 2 ? cores / 4 : 2);
 	s->is_one_connection_each = s->policy->mechanism == POLICY_INLINE;
 	if (s->is_one_connection_each && s->port_count)
-		s->port_count = threads_or(conf->scheduler.threads, cores);
-}
-
-static int assign_cores(struct schedule *s, const struct conf *conf, uint32_t main_stages, unsigned cores,
-                        const struct partition_weights *weights, struct text *error)
-{
-	bool is_inline = s->policy->mechanism == POLICY_INLINE; /* then the threads configured are the connections' */
-	unsigned shares = shares_wanted(conf);
-
-	/* A machine may have fewer cores than the configuration has shares. */
-	s->worker_count = threads_or(is_inline ? CONF_AUTO : conf->scheduler.threads, cores > shares ? cores : shares);
-	return assign_shares(s, conf, main_stages, weights, error);
+		s->port_count = threads_or(conf->scheduler.threads, cores > s->share_count ? cores : s->share_count);
 }
 
 /* Threads that take a connection each are ports, and an exclusive source has one port. */
@@ -299,13 +334,23 @@ static uint64_t taken_workers(const struct schedule *s, unsigned index)
 	return taken;
 }
 
-static void add_to_pool(struct schedule *s, unsigned index, unsigned worker)
+unsigned schedule_pool_count(const struct schedule *s, unsigned index)
+{
+	return s->layout == CONF_LAYOUT_REPLICATE && !is_disk(index) ? s->share_count : 1;
+}
+
+static uint64_t pool_workers(const struct schedule *s, unsigned index, unsigned pool)
+{
+	return s->stage[index].may_visit & (schedule_pool_count(s, index) > 1 ? s->share_workers[pool] : UINT64_MAX);
+}
+
+static void add_to_pool(struct schedule *s, unsigned index, unsigned pool, unsigned worker)
 {
 	unsigned *count = is_disk(index) ? &s->disk_count : &s->worker_count;
 
 	s->stage[index].may_visit |= UINT64_C(1) << worker;
 	if (!is_disk(index))
-		s->visit_set[worker] = UINT32_C(1) << index;
+		give_worker(s, worker, s->layout == CONF_LAYOUT_REPLICATE ? pool : schedule_share_of(s, index), UINT32_C(1) << index);
 	if (*count <= worker)
 		*count = worker + 1;
 }
@@ -313,20 +358,34 @@ static void add_to_pool(struct schedule *s, unsigned index, unsigned worker)
 static void remove_from_pool(struct schedule *s, unsigned index, unsigned worker)
 {
 	s->stage[index].may_visit &= ~(UINT64_C(1) << worker);
-	if (!is_disk(index))
-		s->visit_set[worker] = 0;
+	if (is_disk(index))
+		return;
+	s->visit_set[worker] = 0;
+	s->share_workers[s->share[worker]] &= ~(UINT64_C(1) << worker);
 }
 
-unsigned schedule_resize_pool(struct schedule *s, unsigned index, unsigned threads)
+/* Of sleeping workers the lowest is woken: the highest has the least to do. One that has other stages besides stays. */
+static unsigned least_needed(const struct schedule *s, unsigned index, uint64_t workers)
 {
-	const uint64_t *may_visit = &s->stage[index].may_visit;
-	unsigned count = (unsigned)__builtin_popcountll(*may_visit);
+	unsigned worker;
 
+	do {
+		assert(workers);
+		worker = 63 - (unsigned)__builtin_clzll(workers);
+		workers &= ~(UINT64_C(1) << worker);
+	} while (!is_disk(index) && s->visit_set[worker] != UINT32_C(1) << index);
+	return worker;
+}
+
+unsigned schedule_resize_pool(struct schedule *s, unsigned index, unsigned pool, unsigned threads)
+{
+	unsigned count = (unsigned)__builtin_popcountll(pool_workers(s, index, pool));
+
+	assert(threads >= 1);
 	for (uint64_t taken; count < threads && ~(taken = taken_workers(s, index)); count++)
-		add_to_pool(s, index, (unsigned)__builtin_ctzll(~taken));
-	/* Of sleeping workers the lowest is woken: the highest has the least to do. */
+		add_to_pool(s, index, pool, (unsigned)__builtin_ctzll(~taken));
 	for (; count > threads; count--)
-		remove_from_pool(s, index, 63 - (unsigned)__builtin_clzll(*may_visit));
+		remove_from_pool(s, index, least_needed(s, index, pool_workers(s, index, pool)));
 	return count;
 }
 
@@ -349,9 +408,11 @@ static int set_control(struct schedule *s, const struct conf *conf, unsigned ind
 	}
 	/* One thread at a time: more would find the stage taken. */
 	if (graph_stage_kind(conf, index) != STAGE_EXCLUSIVE) {
-		unsigned threads = (unsigned)__builtin_popcountll(to->may_visit);
+		for (unsigned pool = 0; pool < schedule_pool_count(s, index); pool++) {
+			unsigned threads = (unsigned)__builtin_popcountll(pool_workers(s, index, pool));
 
-		to->threads_min = threads > max ? schedule_resize_pool(s, index, max) : threads;
+			to->threads_min = threads > max ? schedule_resize_pool(s, index, pool, max) : threads;
+		}
 		to->threads_max = max;
 	}
 	if (!own_or_global(own->service, conf->scheduler.service)) {
@@ -377,57 +438,55 @@ static void set_may_visit(struct schedule *s)
 	}
 }
 
-/* Those that have their queues served by the main group, if they have any. */
-static uint32_t stages_of_main(void)
-{
-	uint32_t stages = 0;
-
-	for (unsigned i = 0; i < graph_row_count; i++)
-		if (graph_stage_group(i) == GRAPH_GROUP_MAIN)
-			stages |= UINT32_C(1) << i;
-	return stages;
-}
-
 void schedule_repartition(struct schedule *s, const struct partition *partition)
 {
 	assert(s->layout == CONF_LAYOUT_PARTITION && partition->part_count == s->share_count);
-	s->partition = *partition;
+	take_partition(s, partition);
 	memset(s->share_workers, 0, sizeof s->share_workers);
-	deal_parts(s, stages_of_main());
+	if (s->policy->mechanism == POLICY_POOL)
+		deal_pools_anew(s);
+	else
+		deal_workers(s, stages_of_main());
 	set_may_visit(s);
+}
+
+unsigned schedule_core_count(const struct schedule *s)
+{
+	unsigned count = 0;
+
+	for (unsigned i = 0; i < s->share_count; i++)
+		count += s->share_cores[i];
+	return count;
 }
 
 int schedule_build(struct schedule *s, const struct conf *conf, unsigned cores, const struct partition_weights *weights,
                    struct text *error)
 {
 	unsigned first = first_of_main();
-	uint32_t main_stages = stages_of_main();
 
-	*s = (struct schedule){ .policy = policy_find(conf->scheduler.policy) };
+	*s = (struct schedule){ .policy = policy_find(conf->scheduler.policy), .layout = (enum conf_layout)conf->layout.mode,
+		                .share_count = shares_wanted(conf) };
 	assert(s->policy); /* validated with the configuration */
 	s->policy_index = policy_index(s->policy);
 	int err = check_source(s, conf, error);
 
-	if (!err)
-		err = check_layout(s, conf, error);
 	if (err)
 		return err;
 	for (unsigned i = 0; i < graph_row_count; i++) {
 		if (is_pass_through(s, conf, i))
 			s->pass_through |= UINT32_C(1) << i;
+		if (stages_of_main() >> i & 1 && should_have_queue(conf, i))
+			s->part_stages |= UINT32_C(1) << i;
 		set_stage(s, conf, i, i == first);
 	}
 	s->spin_ns = conf->scheduler.spin_us * 1000;
 	s->age_ns = conf->scheduler.age_ms * NS_PER_MS;
 	s->can_steal = s->policy->wants_ready;
 	s->is_backoff = conf->scheduler.idle == CONF_IDLE_BACKOFF;
-	s->is_bound = s->policy->mechanism != POLICY_POOL;
+	s->is_bound = s->policy->mechanism != POLICY_POOL || s->layout != CONF_LAYOUT_SHARED;
 	s->is_dynamic = s->policy->mechanism == POLICY_POOL && conf->scheduler.dynamic == CONF_YES;
-	if (s->policy->mechanism == POLICY_POOL)
-		err = assign_pools(s, conf, main_stages, error);
-	else
-		err = assign_cores(s, conf, main_stages, cores, weights, error);
 	assign_others(s, conf, cores);
+	err = assign_workers(s, conf, cores, weights, error);
 	set_may_visit(s);
 	for (unsigned i = 0; i < graph_row_count && s->is_dynamic && !err; i++)
 		err = set_control(s, conf, i, error);

@@ -14,6 +14,7 @@
 #include "counters.h"
 #include "event.h"
 #include "layout/partition.h"
+#include "layout/topology.h"
 #include "policy/policy.h"
 
 struct text;
@@ -54,16 +55,21 @@ struct schedule {
 	uint64_t spin_ns, age_ns;
 	unsigned worker_count;     /* of the main group that have stages to visit */
 	uint32_t visit_set[CONF_THREADS_MAX]; /* bit i: worker visits stage i */
-	bool is_bound;             /* workers to cores; pools of SEDA float */
+	bool is_bound;             /* threads to cores; pools of SEDA float in layout shared */
 	/* Layouts: shares of the main group's workers that work apart from each other, replicas or parts of the stage graph. In layout
-	 * shared there is one. The workers of share 0 come first, then those of share 1, and so on. */
+	 * shared there is one. With one thread per core the workers of share 0 come first, then those of share 1, and so on. */
 	enum conf_layout layout;
 	bool is_helping;           /* replicate: idle workers serve other replicas */
 	bool is_least_loaded;      /* replicate: how requests are distributed; else in turns */
 	unsigned share_count;
 	unsigned share[CONF_THREADS_MAX];         /* of each worker */
 	uint64_t share_workers[CONF_THREADS_MAX]; /* of each share: bit i: worker i */
-	unsigned core[CONF_THREADS_MAX];          /* of each worker, if is_bound; the graph fills it in */
+	unsigned share_cores[CONF_THREADS_MAX];   /* of each share: how many */
+	/* if is_bound; the graph fills them in */
+	struct topology_range share_range[CONF_THREADS_MAX]; /* of each share: which; pools are bound to all of them */
+	unsigned core[CONF_THREADS_MAX];          /* of each worker, if there is one for each core */
+	uint32_t part_stages;                     /* bit i: stage i would be in a part: it has a queue that the main group serves, or
+	                                           * had one if threads did not belong to connections */
 	struct partition partition;               /* layout partition */
 	bool is_online;                           /* it is cut anew when it loses its balance */
 	uint64_t online_interval_ns;
@@ -86,14 +92,44 @@ int schedule_build(struct schedule *s, const struct conf *conf, unsigned cores, 
  * not published yet. */
 void schedule_repartition(struct schedule *s, const struct partition *partition);
 
+/* Cores that all shares have together. */
+unsigned schedule_core_count(const struct schedule *s);
+
 /* The share whose workers visit the stage; of stages that are visited by all, 0. Not for stages with a queue for each replica. */
 static inline unsigned schedule_share_of(const struct schedule *s, unsigned index)
 {
 	return s->layout == CONF_LAYOUT_PARTITION && s->partition.part[index] != PARTITION_NONE ? s->partition.part[index] : 0;
 }
 
-/* Gives the stage's pool so many threads, or as many as there can be, by taking up free workers or letting some go; the
- * number that it has then. For schedules that are not published yet. */
-unsigned schedule_resize_pool(struct schedule *s, unsigned index, unsigned threads);
+/* The replica whose connections the port has, where threads belong to connections; else 0. */
+static inline unsigned schedule_port_share(const struct schedule *s, unsigned port)
+{
+	bool has_replica = s->is_one_connection_each && s->layout == CONF_LAYOUT_REPLICATE && port < s->port_count;
+
+	return has_replica ? port * s->share_count / s->port_count : 0;
+}
+
+/* How many ports have it. */
+static inline unsigned schedule_share_ports(const struct schedule *s, unsigned share)
+{
+	unsigned count = 0;
+
+	for (unsigned i = 0; i < s->port_count; i++)
+		count += schedule_port_share(s, i) == share;
+	return count;
+}
+
+/* Whether a thread that calls the stage takes itself to the cores of the stage's part for that. */
+static inline bool schedule_moves_threads(const struct schedule *s, unsigned index)
+{
+	return s->is_one_connection_each && s->is_bound && s->layout == CONF_LAYOUT_PARTITION && s->partition.part[index] != PARTITION_NONE;
+}
+
+/* SEDA: how many pools the stage has; in layout replicate each replica has one. */
+unsigned schedule_pool_count(const struct schedule *s, unsigned index);
+
+/* Gives the stage's pool of that index so many threads, or as many as there can be, by taking up free workers or letting some go;
+ * the number that it has then. For schedules that are not published yet. */
+unsigned schedule_resize_pool(struct schedule *s, unsigned index, unsigned pool, unsigned threads);
 
 #endif

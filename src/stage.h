@@ -10,6 +10,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "event.h"
 
@@ -69,6 +70,11 @@ void visit_yield(struct visit *v, struct event *ev);
 bool visit_is_inline(const struct visit *v);
 bool visit_is_retired(const struct visit *v);
 
+/* For sources, where threads are of replicas (inline, layout replicate): tells how many connections this one has; and whether its
+ * replica should leave the next to another, which has fewer, and a thread to spare. */
+void visit_note_connections(struct visit *v, unsigned count);
+bool visit_gives_way(const struct visit *v);
+
 /* A descriptor that is readable while somebody wants this worker awake. Sources watch it in poll();
  * the group reads it empty. Valid from worker_init to worker_fini. */
 int visit_wake_fd(const struct visit *v);
@@ -87,6 +93,10 @@ void visit_aside(struct visit *v, struct event *ev);
 
 /* Takes an event that was set aside, or is fresh, into this handler's hands, to send it. */
 void visit_resume(struct visit *v, struct event *ev);
+
+/* As graph_replica_take(), for a request that the handler begins by sending to the stage: if this thread is of a replica, and will
+ * call the stage itself, that one. */
+unsigned visit_replica_take(struct visit *v, unsigned stage, uint64_t bytes);
 
 /* Charges what has been spent on the event so far to its request, so that it can be told while the event is in hand. */
 void visit_charge(struct visit *v, struct event *ev);

@@ -162,6 +162,19 @@ void visit_send_to(struct visit *v, unsigned index, unsigned instance, struct ev
 		push_queue(s, instance, ev, EVENT_HANDLED, v->worker);
 }
 
+/* Calls the stage's handler, which shall charge its time to inner. */
+static void call(const struct visit *v, struct stage *s, struct event *ev, struct visit *inner)
+{
+	begin(inner, v->worker, s, v->queue, v->mark_ns);
+	inner->handled = 1;
+	inner->is_direct = true;
+	debug_assert(visit_is_in_place(inner, ev));
+	counter_add(&counters(inner)->calls, 1);
+	unsigned handled = s->class->handle(inner, &ev, 1);
+	assert(handled == 1);
+	end(inner, 1);
+}
+
 void visit_send(struct visit *v, unsigned index, struct event *ev)
 {
 	struct stage *s = target(v, index);
@@ -175,13 +188,11 @@ void visit_send(struct visit *v, unsigned index, struct event *ev)
 	charge(v, ev->timing);
 	count_for_stage(v); /* what comes is the inner one's, until its end() */
 	count_sent(v, index);
-	begin(&inner, v->worker, s, v->queue, v->mark_ns);
-	inner.handled = 1;
-	inner.is_direct = true;
-	counter_add(&counters(&inner)->calls, 1);
-	unsigned handled = s->class->handle(&inner, &ev, 1);
-	assert(handled == 1);
-	end(&inner, 1);
+	struct topology_range here = v->worker->cores;
+
+	worker_go_for(v->worker, s);
+	call(v, s, ev, &inner);
+	worker_bind(v->worker, here);
 	v->mark_ns = inner.mark_ns;
 }
 
@@ -273,18 +284,6 @@ static struct event *pop(struct worker *w, struct stage *s, unsigned queue)
 	return ev ? ev : stage_queue_pop(&s->queue[queue], worker_schedule(w)->age_ns);
 }
 
-/* Layouts: an event is handled in its replica, or by a worker that helps it out, and in the part that its stage is of. */
-static bool is_in_place(const struct visit *v, const struct event *ev)
-{
-	const struct worker *w = v->worker;
-	const struct schedule *schedule = worker_schedule(w);
-
-	if (w->group->id != GRAPH_GROUP_MAIN)
-		return true;
-	return schedule->visit_set[w->index] >> v->stage->index & 1 &&
-	       (!stage_is_replicated(v->stage) || schedule->is_helping || ev->replica == schedule->share[w->index]);
-}
-
 /* Notes that these events are in the handler's hands, and how long they have waited. */
 static void take(struct visit *v, struct event *const *batch, unsigned n)
 {
@@ -295,7 +294,7 @@ static void take(struct visit *v, struct event *const *batch, unsigned n)
 		uint64_t waited = now > ev->queued_ns ? now - ev->queued_ns : 0;
 
 		event_change(ev, EVENT_QUEUED, EVENT_HANDLED);
-		debug_assert(is_in_place(v, ev));
+		debug_assert(visit_is_in_place(v, ev));
 		histogram_add(&counters(v)->wait, waited, 1);
 		if (ev->timing)
 			atomic_fetch_add_explicit(&ev->timing->wait_ns[v->stage->index], waited, memory_order_relaxed);

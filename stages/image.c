@@ -199,14 +199,14 @@ static bool admit(struct upload *u, unsigned n, struct problem *problem)
 	return false;
 }
 
-/* All images of a request go to the same replica: they share its body. */
-static void assign_replica(struct upload *u)
+/* All images of a request go to the same replica: they share its body. v: NULL outside of any visit. */
+static void assign_replica(struct visit *v, struct upload *u)
 {
 	uint64_t bytes = 0;
 
 	for (unsigned i = 0; i < u->image_count; i++)
 		bytes += u->image[i]->source_size;
-	unsigned replica = graph_replica_take(u->server->graph, bytes);
+	unsigned replica = v ? visit_replica_take(v, STAGE_JPEG_DECODE, bytes) : graph_replica_take(u->server->graph, bytes);
 	for (unsigned i = 0; i < u->image_count; i++) {
 		struct image *image = u->image[i];
 
@@ -223,7 +223,7 @@ int upload_start(struct visit *v, struct upload *u, struct event *waiter, unsign
 	assert(n > 0);
 	if (!admit(u, n, problem))
 		return -EAGAIN;
-	assign_replica(u);
+	assign_replica(v, u);
 	u->waiter = waiter;
 	u->waiter_instance = waiter_instance;
 	atomic_store_explicit(&u->undone, n, memory_order_relaxed);
@@ -246,7 +246,7 @@ void upload_start_again(struct upload *u)
 	struct image *image = u->image[0];
 
 	assert(u->image_count == 1);
-	assign_replica(u);
+	assign_replica(NULL, u);
 	/* Relaxed: the queue publishes it all. */
 	atomic_store_explicit(&u->undone, 1, memory_order_relaxed);
 	atomic_store_explicit(&u->body_refs, 1, memory_order_relaxed);

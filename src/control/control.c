@@ -2,6 +2,7 @@
 #include "control.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 
 #include "../clock.h"
 #include "../group/group.h"
@@ -26,51 +27,59 @@ static uint64_t next_random(struct control *c)
 
 /* ---- sampling ------------------------------------------------------------------------------------- */
 
-/* True if the worker has had time to spare: it has handled nothing of the stage since the last sample, and it slept. */
-static bool see(struct control_seen *seen, const struct worker *w, const struct stage *s)
+/* A worker has had time to spare if it has handled nothing of the stage since the last sample, and it slept. */
+static void see(struct control_stage *cs, const struct stage *s)
 {
-	uint64_t handled = counter_read(&w->stage[s->index].events);
-	uint64_t idle_ns = idle_time_ns(&w->counters.idle, clock_ns());
-	bool is_idle = handled == seen->handled && idle_ns != seen->idle_ns;
-
-	*seen = (struct control_seen){ handled, idle_ns };
-	return is_idle;
-}
-
-/* The sample, but for what the stage needs no counters for. */
-static struct pool_sample sample(struct control_stage *cs, const struct stage *s, uint64_t may_visit, double seconds)
-{
-	struct pool_sample in = { .threads = (unsigned)__builtin_popcountll(may_visit) };
 	unsigned count = group_worker_count(s->group);
-	uint64_t handled = 0;
 
 	for (unsigned i = 0; i < count; i++) {
-		bool is_idle = see(&cs->seen[i], &s->group->workers[i], s);
+		const struct worker *w = &s->group->workers[i];
+		struct control_seen *seen = &cs->seen[i];
+		uint64_t handled = counter_read(&w->stage[s->index].events), idle_ns = idle_time_ns(&w->counters.idle, clock_ns());
 
-		in.idle += is_idle && may_visit >> i & 1;
-		handled += cs->seen[i].handled;
+		*seen = (struct control_seen){ .handled = handled, .idle_ns = idle_ns, .handled_since = handled - seen->handled,
+			                       .is_idle = handled == seen->handled && idle_ns != seen->idle_ns };
 	}
-	in.queued = stage_queued(s);
-	in.events_per_s = (double)(handled - cs->handled) / seconds;
-	cs->handled = handled;
+}
+
+/* Of the stage's pool of that index. */
+static struct pool_sample sample(const struct control_stage *cs, const struct stage *s, const struct schedule *now, unsigned pool,
+                                 double seconds)
+{
+	uint64_t workers = stage_home(s, now, pool), handled = 0;
+	struct pool_sample in = { .threads = (unsigned)__builtin_popcountll(workers) };
+
+	for (; workers; workers &= workers - 1) {
+		const struct control_seen *seen = &cs->seen[__builtin_ctzll(workers)];
+
+		in.idle += seen->is_idle;
+		handled += seen->handled_since;
+	}
+	in.queued = stage_queue_length(&s->queue[pool]);
+	in.events_per_s = (double)handled / seconds;
 	return in;
 }
 
 /* ---- deciding ------------------------------------------------------------------------------------- */
 
 /* There may be fewer threads to be had than the controller wants. */
-static bool resize_pool(struct control_stage *cs, const struct stage *s, struct schedule *next, const struct pool_sample *in)
+static bool resize_pool(struct control_stage *cs, const struct stage *s, struct schedule *next, unsigned pool,
+                        const struct pool_sample *in)
 {
-	unsigned wanted = pool_size_next(&cs->pool, in);
+	unsigned wanted = pool_size_next(&cs->pool[pool], in);
 
 	if (wanted == in->threads)
 		return false;
-	unsigned threads = schedule_resize_pool(next, s->index, wanted);
+	unsigned threads = schedule_resize_pool(next, s->index, pool, wanted);
 
 	if (threads == in->threads)
 		return false;
-	log_debug("stage %s: a pool of %u threads instead of %u (%" PRIu64 " events wait, %.1f/s handled, %u threads idle)",
-	          s->class->name, threads, in->threads, in->queued, in->events_per_s, in->idle);
+	char replica[32] = "";
+
+	if (schedule_pool_count(next, s->index) > 1)
+		snprintf(replica, sizeof replica, ", replica %u", pool);
+	log_debug("stage %s%s: a pool of %u threads instead of %u (%" PRIu64 " events wait, %.1f/s handled, %u threads idle)",
+	          s->class->name, replica, threads, in->threads, in->queued, in->events_per_s, in->idle);
 	return true;
 }
 
@@ -87,26 +96,37 @@ static bool resize_batch(struct control_stage *cs, const struct stage *s, struct
 	return true;
 }
 
+/* One stage. True if something is to change. */
+static bool step(struct control *c, const struct stage *s, const struct schedule *now, struct schedule *next, double seconds)
+{
+	const struct stage_schedule *rule = &now->stage[s->index];
+	struct control_stage *cs = &c->stage[s->index];
+	double events_per_s = 0;
+	bool has_changed = false;
+
+	see(cs, s);
+	for (unsigned pool = 0; pool < schedule_pool_count(now, s->index); pool++) {
+		struct pool_sample in = sample(cs, s, now, pool, seconds);
+
+		in.random = next_random(c);
+		events_per_s += in.events_per_s;
+		if (rule->threads_max && resize_pool(cs, s, next, pool, &in))
+			has_changed = true;
+	}
+	if (rule->is_batch_controlled && resize_batch(cs, s, next, events_per_s))
+		has_changed = true;
+	return has_changed;
+}
+
 bool control_step(struct control *c, const struct graph *g, const struct schedule *now, struct schedule *next, uint64_t now_ns)
 {
 	double seconds = (double)(now_ns - c->sampled_ns) / (double)NS_PER_S;
 	bool has_changed = false;
 
 	*next = *now;
-	for (unsigned i = 0; i < graph_row_count; i++) {
-		const struct stage_schedule *rule = &now->stage[i];
-		struct control_stage *cs = &c->stage[i];
-
-		if (!is_controlled(rule))
-			continue;
-		struct pool_sample in = sample(cs, &g->stage[i], rule->may_visit, seconds);
-
-		in.random = next_random(c);
-		if (rule->threads_max && resize_pool(cs, &g->stage[i], next, &in))
+	for (unsigned i = 0; i < graph_row_count; i++)
+		if (is_controlled(&now->stage[i]) && step(c, &g->stage[i], now, next, seconds))
 			has_changed = true;
-		if (rule->is_batch_controlled && resize_batch(cs, &g->stage[i], next, in.events_per_s))
-			has_changed = true;
-	}
 	c->sampled_ns = now_ns;
 	return has_changed;
 }
@@ -123,11 +143,11 @@ void control_start(struct control *c, const struct graph *g, const struct schedu
 	for (unsigned i = 0; i < graph_row_count; i++) {
 		const struct stage_schedule *rule = &schedule->stage[i];
 
-		if (rule->threads_max)
-			pool_size_init(&c->stage[i].pool, rule->threads_min, rule->threads_max);
+		for (unsigned pool = 0; pool < schedule_pool_count(schedule, i) && rule->threads_max; pool++)
+			pool_size_init(&c->stage[i].pool[pool], rule->threads_min, rule->threads_max);
 		batch_size_init(&c->stage[i].batch);
 		if (is_controlled(rule))
-			sample(&c->stage[i], &g->stage[i], rule->may_visit, 1); /* what was handled before does not count */
+			see(&c->stage[i], &g->stage[i]); /* what was handled before does not count */
 	}
 }
 

@@ -17,15 +17,16 @@
 struct graph;
 struct schedule;
 
-/* A worker's counters at the last sample. */
+/* A worker's counters at the last sample, and what has become of them since the one before. */
 struct control_seen {
 	uint64_t handled, idle_ns;
+	uint64_t handled_since;
+	bool is_idle; /* it has had time to spare */
 };
 
 struct control_stage {
-	struct pool_size pool;
+	struct pool_size pool[CONF_THREADS_MAX]; /* one; in layout replicate one for each replica */
 	struct batch_size batch;
-	uint64_t handled; /* by all workers, at the last sample */
 	struct control_seen seen[CONF_THREADS_MAX];
 };
 

@@ -8,7 +8,6 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "../layout/topology.h"
 #include "../log.h"
 #include "../mem/pool.h"
 
@@ -90,28 +89,6 @@ static uint32_t visit_bits(const struct worker *w, const struct schedule *schedu
 	return bits;
 }
 
-/* Buffers of a node stay there, if there are several. */
-static unsigned pool_home(const struct topology *t, unsigned core)
-{
-	return topology_node_count(t) == 1 ? 0 : 1 + topology_core(t, core)->node % (POOL_HOMES - 1);
-}
-
-static void bind(const struct worker *w, const struct schedule *schedule)
-{
-	const struct topology *t = w->group->graph->topology;
-	bool is_bound = schedule->is_bound;
-
-	if (w->group->id != GRAPH_GROUP_MAIN)
-		return; /* runs on any core */
-	int err = is_bound ? topology_bind(t, schedule->core[w->index]) : topology_unbind(t);
-
-	if (err)
-		log_warning("worker %s/%u cannot be %s (%s): it runs where it did", w->group->name, w->index,
-		            is_bound ? "bound to a core" : "let loose", strerror(-err));
-	else
-		pool_thread_set_home(is_bound ? pool_home(t, schedule->core[w->index]) : 0);
-}
-
 /* Nothing is measured yet. */
 static void reset_rates(struct worker *w, const struct schedule *schedule)
 {
@@ -145,12 +122,13 @@ int worker_adopt(struct worker *w, const struct schedule *schedule)
 
 	if (worker_schedule(w))
 		visit_flush_stacks(w);
-	w->share = w->group->id == GRAPH_GROUP_MAIN ? schedule->share[w->index] : 0;
+	w->share = w->group->id == GRAPH_GROUP_MAIN ? schedule->share[w->index] :
+	           w->group->id == GRAPH_GROUP_PORT ? schedule_port_share(schedule, w->index) : 0;
 	w->visit_set_count = 0;
 	for (unsigned i = 0; i < graph_row_count; i++)
 		if (bits >> i & 1)
 			w->visit_set[w->visit_set_count++] = &g->stage[i];
-	bind(w, schedule); /* first, so that what the stages' scratch holds is near */
+	worker_bind(w, worker_cores(w, schedule)); /* first, so that what the stages' scratch holds is near */
 	uint32_t missing = reachable(w, schedule) & ~w->initialised;
 
 	for (unsigned i = 0; i < graph_row_count && !err; i++)

@@ -66,6 +66,7 @@ struct worker {
 	struct stage *visit_set[STAGE_COUNT_MAX]; /* pipeline order */
 	unsigned visit_set_count;
 	unsigned share;       /* of the adopted schedule: the replica or part that it works for */
+	struct topology_range cores; /* that it is bound to */
 	const struct policy_class *policy; /* with a visit order */
 	void *scratch[STAGE_COUNT_MAX];
 	uint32_t initialised; /* stages whose worker_init is through */
@@ -83,6 +84,7 @@ struct worker {
 	struct worker_counters counters;
 	struct stage_counters stage[STAGE_COUNT_MAX];
 	_Atomic uint64_t edge[STAGE_COUNT_MAX][STAGE_COUNT_MAX]; /* events sent, [from][to] */
+	_Atomic unsigned connections; /* that its source says it has */
 	_Atomic uint64_t progress; /* changes with every step of its work, and with every look for some */
 	struct counters_thread counting;
 	struct counters_total counted[STAGE_COUNT_MAX];
@@ -158,6 +160,12 @@ static inline bool worker_is_called(const struct worker *w)
 	/* Relaxed: whoever changes either wakes us afterwards, and the schedule is loaded again before it is adopted. */
 	return atomic_load_explicit(&w->group->is_stopping, memory_order_relaxed) ||
 	       atomic_load_explicit(&w->group->graph->schedule, memory_order_relaxed) != worker_schedule(w);
+}
+
+/* Whether it works for a replica or part, w->share, and not for all of them. */
+static inline bool worker_has_share(const struct worker *w)
+{
+	return w->group->id == GRAPH_GROUP_MAIN || (w->group->id == GRAPH_GROUP_PORT && worker_schedule(w)->is_one_connection_each);
 }
 
 static inline unsigned group_worker_count(const struct group *g)
@@ -275,6 +283,20 @@ void rates_refresh(struct worker *w, uint64_t now_ns);
 
 /* group/group.c: makes one more worker and starts its thread. 0 or -errno, logged. Main thread. */
 int group_add_worker(struct group *g);
+
+/* group/whereabouts.c: the cores that the schedule binds the worker to. */
+struct topology_range worker_cores(const struct worker *w, const struct schedule *schedule);
+
+/* group/whereabouts.c: binds the worker to the cores, if it is not. If that fails, which is logged, it runs where it did. Owner's
+ * thread. */
+void worker_bind(struct worker *w, struct topology_range cores);
+
+/* group/whereabouts.c: binds it to the cores of the stage's part, if it is to go there for calling the stage; else does nothing. */
+void worker_go_for(struct worker *w, const struct stage *s);
+
+/* group/whereabouts.c, for assertions: an event that is about to be handled is in its replica, or with a worker that helps it out,
+ * and in the part that the stage is of, and the worker runs where it is bound to. */
+bool visit_is_in_place(const struct visit *v, const struct event *ev);
 
 /* group/group.c: goes by the schedule from now on. Owner's thread. 0 or -errno (a stage could not be initialised). */
 int worker_adopt(struct worker *w, const struct schedule *schedule);

@@ -20,13 +20,18 @@ static unsigned least_loaded(const struct distribution *d, unsigned replicas, un
 	return best;
 }
 
+void distribution_note(struct distribution *d, unsigned replica, uint64_t bytes)
+{
+	atomic_fetch_add_explicit(&d->load[replica].bytes, bytes, memory_order_relaxed);
+	atomic_fetch_add_explicit(&d->load[replica].requests, 1, memory_order_relaxed);
+}
+
 unsigned distribution_take(struct distribution *d, unsigned replicas, bool is_least_loaded, uint64_t bytes)
 {
 	unsigned first = (unsigned)(atomic_fetch_add_explicit(&d->turn, 1, memory_order_relaxed) % replicas);
 	unsigned chosen = is_least_loaded ? least_loaded(d, replicas, first) : first;
 
-	atomic_fetch_add_explicit(&d->load[chosen].bytes, bytes, memory_order_relaxed);
-	atomic_fetch_add_explicit(&d->load[chosen].requests, 1, memory_order_relaxed);
+	distribution_note(d, chosen, bytes);
 	return chosen;
 }
 

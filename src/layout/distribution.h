@@ -29,6 +29,9 @@ struct distribution {
 /* The replica, < replicas, that takes so many bytes. */
 unsigned distribution_take(struct distribution *d, unsigned replicas, bool is_least_loaded, uint64_t bytes);
 
+/* The replica has taken so many bytes by itself. */
+void distribution_note(struct distribution *d, unsigned replica, uint64_t bytes);
+
 /* The replica is through with so many of the bytes that it took. */
 void distribution_give(struct distribution *d, unsigned replica, uint64_t bytes);
 

@@ -83,12 +83,33 @@ static uint64_t whole_load(const struct partition *p)
 	return sum;
 }
 
+static void print_range(struct text *to, struct topology_range cores)
+{
+	if (cores.count == 1)
+		text_printf(to, "core %u", cores.first);
+	else
+		text_printf(to, "cores %u-%u", cores.first, cores.first + cores.count - 1);
+}
+
+/* How many there are of the share's; of pools, which have them in common, on which cores. */
+static void print_count(struct text *to, const struct schedule *s, unsigned share)
+{
+	unsigned workers = (unsigned)__builtin_popcountll(s->share_workers[share]);
+
+	text_printf(to, "%u worker%s", workers, plural(workers));
+	if (s->policy->mechanism != POLICY_POOL || !s->is_bound)
+		return;
+	text_puts(to, " on ");
+	print_range(to, s->share_range[share]);
+}
+
 static void print_part(struct text *to, const struct graph *g, const struct schedule *s, unsigned part)
 {
 	const struct partition *p = &s->partition;
 	const char *before = "";
 
-	text_printf(to, "\nPart %u, %u worker%s", part, p->cores[part], plural(p->cores[part]));
+	text_printf(to, "\nPart %u, ", part);
+	print_count(to, s, part);
 	if (g->has_profile)
 		text_printf(to, ", %.1f %% of the work", per_cent(p->load_ns[part], whole_load(p)));
 	text_puts(to, ": ");
@@ -103,14 +124,29 @@ static void print_part(struct text *to, const struct graph *g, const struct sche
 	text_puts(to, "\n");
 }
 
+static void print_replica(struct text *to, const struct schedule *s, unsigned replica)
+{
+	unsigned ports = schedule_share_ports(s, replica);
+
+	text_printf(to, "\nReplica %u, ", replica);
+	if (s->is_one_connection_each) {
+		text_printf(to, "%u thread%s for connections", ports, plural(ports));
+		if (s->is_bound) {
+			text_puts(to, " on ");
+			print_range(to, s->share_range[replica]);
+		}
+		text_puts(to, ", and for what has to wait ");
+	}
+	print_count(to, s, replica);
+	text_puts(to, ":\n");
+}
+
 static void print_share(struct text *to, const struct graph *g, const struct schedule *s, unsigned share)
 {
-	unsigned workers = (unsigned)__builtin_popcountll(s->share_workers[share]);
-
 	if (s->layout == CONF_LAYOUT_PARTITION)
 		print_part(to, g, s, share);
 	else if (s->layout == CONF_LAYOUT_REPLICATE)
-		text_printf(to, "\nReplica %u, %u worker%s:\n", share, workers, plural(workers));
+		print_replica(to, s, share);
 	else
 		text_printf(to, "\n%u worker%s:\n", s->worker_count, plural(s->worker_count));
 }
@@ -126,7 +162,7 @@ static void print_stages(struct text *to, const struct schedule *s, unsigned wor
 static void print_worker(struct text *to, const struct topology *t, const struct schedule *s, unsigned worker)
 {
 	text_printf(to, "  worker %-3u", worker);
-	if (s->is_bound) {
+	if (s->is_bound && s->policy->mechanism != POLICY_POOL) {
 		const struct topology_core *core = topology_core(t, s->core[worker]);
 
 		text_printf(to, "  core %u  CPU %u", s->core[worker], core->cpu);
@@ -135,7 +171,12 @@ static void print_worker(struct text *to, const struct topology *t, const struct
 		print_number(to, "node", core->node);
 		print_number(to, "package", core->package);
 	} else {
-		text_puts(to, "  any core, for");
+		text_puts(to, "  ");
+		if (s->is_bound)
+			print_range(to, s->share_range[s->share[worker]]);
+		else
+			text_puts(to, "any core");
+		text_puts(to, ", for");
 		print_stages(to, s, worker);
 	}
 	text_puts(to, "\n");
@@ -181,15 +222,44 @@ static void print_balance(struct text *to, const struct graph *g, const struct s
 	            per_cent(p->cut, all));
 }
 
+/* The layout, and what it means for the policy. */
+static const char *meaning(const struct schedule *s)
+{
+	static const char *const cores[] = { [CONF_LAYOUT_SHARED] = "shared: every worker visits every stage",
+		                             [CONF_LAYOUT_REPLICATE] = "replicate", [CONF_LAYOUT_PARTITION] = "partition" };
+	static const char *const pools[] = { [CONF_LAYOUT_SHARED] = "shared: a pool of workers for each stage",
+		                             [CONF_LAYOUT_REPLICATE] = "replicate: a pool of workers for each stage of each replica",
+		                             [CONF_LAYOUT_PARTITION] = "partition: a pool of workers for each stage, on its part's cores" };
+	static const char *const connections[] = {
+		[CONF_LAYOUT_SHARED] = "shared: every thread calls every stage",
+		[CONF_LAYOUT_REPLICATE] = "replicate: every thread calls the stages of its replica",
+		[CONF_LAYOUT_PARTITION] = "partition: every thread calls every stage, each on the cores of its part",
+	};
+
+	return (s->policy->mechanism == POLICY_POOL ? pools : s->is_one_connection_each ? connections : cores)[s->layout];
+}
+
+static void print_others(struct text *to, const struct schedule *s)
+{
+	bool are_ports_bound = s->is_one_connection_each && s->is_bound && s->layout != CONF_LAYOUT_SHARED;
+
+	text_puts(to, "\n");
+	if (are_ports_bound && s->layout == CONF_LAYOUT_PARTITION)
+		text_printf(to, "Bound to the cores of a part while in its stages: %u thread%s for connections\n", s->port_count,
+		            plural(s->port_count));
+	if (are_ports_bound)
+		text_printf(to, "Not bound to cores: %u thread%s for files\n", s->disk_count, plural(s->disk_count));
+	else
+		text_printf(to, "Not bound to cores: %u thread%s for connections, %u for files\n", s->port_count, plural(s->port_count),
+		            s->disk_count);
+}
+
 static void print_layout(struct text *to, const struct conf *conf, const struct graph *g, const struct schedule *s)
 {
-	static const char *const name[] = { [CONF_LAYOUT_SHARED] = "shared: every worker visits every stage",
-		                            [CONF_LAYOUT_REPLICATE] = "replicate", [CONF_LAYOUT_PARTITION] = "partition" };
-	bool is_pools = s->policy->mechanism == POLICY_POOL;
-
-	text_printf(to, "\nPolicy %s, layout %s\n", s->policy->name,
-	            is_pools ? "shared: a pool of workers for each stage" : name[s->layout]);
-	if (s->layout == CONF_LAYOUT_REPLICATE)
+	text_printf(to, "\nPolicy %s, layout %s\n", s->policy->name, meaning(s));
+	if (s->layout == CONF_LAYOUT_REPLICATE && s->is_one_connection_each)
+		text_puts(to, "Connections are distributed to the replica that has the fewest.\n");
+	else if (s->layout == CONF_LAYOUT_REPLICATE)
 		text_printf(to, "Requests are distributed %s%s.\n", s->is_least_loaded ? "to the least loaded" : "in turns",
 		            s->is_helping ? ", and workers without work do that of other replicas" : "");
 	if (s->layout == CONF_LAYOUT_PARTITION) {
@@ -198,8 +268,7 @@ static void print_layout(struct text *to, const struct conf *conf, const struct 
 		print_balance(to, g, s);
 	}
 	print_workers(to, g, s);
-	text_printf(to, "\nNot bound to cores: %u thread%s for connections, %u for files\n", s->port_count, plural(s->port_count),
-	            s->disk_count);
+	print_others(to, s);
 }
 
 int overview_print(const struct conf *conf, struct text *to)

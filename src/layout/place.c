@@ -128,9 +128,20 @@ static unsigned nearest(const struct topology *t, unsigned first, unsigned end, 
 	return best;
 }
 
-/* The share's workers, with so many others before them in the row. */
-static void place_share(struct place_worker *to, const struct request *r, unsigned share, unsigned before)
+/* Index of the share's first worker. */
+static unsigned first_worker(const struct request *r, unsigned share)
 {
+	unsigned first = 0;
+
+	while (share > 0)
+		first += r->workers[--share];
+	return first;
+}
+
+/* The share's workers, with so many others before them in the row. */
+static void place_share(struct place *p, const struct request *r, unsigned share, unsigned before)
+{
+	struct place_worker *to = &p->worker[first_worker(r, share)];
 	unsigned count = r->workers[share], first = first_core(r, before);
 	bool is_spacious = r->worker_count < r->core_count;
 
@@ -141,16 +152,7 @@ static void place_share(struct place_worker *to, const struct request *r, unsign
 
 		to[i] = (struct place_worker){ .core = core, .node = topology_core(r->topology, core)->node, .share = share };
 	}
-}
-
-/* Index of the share's first worker. */
-static unsigned first_worker(const struct request *r, unsigned share)
-{
-	unsigned first = 0;
-
-	while (share > 0)
-		first += r->workers[--share];
-	return first;
+	p->share[share] = (struct topology_range){ first, to[count - 1].core - first + 1 };
 }
 
 int place_shares(struct place *p, const struct topology *t, const unsigned *workers, unsigned share_count)
@@ -170,7 +172,7 @@ int place_shares(struct place *p, const struct topology *t, const unsigned *work
 		return -EINVAL;
 	choose_order(&r, order);
 	for (unsigned i = 0; i < share_count; i++) {
-		place_share(&p->worker[first_worker(&r, order[i])], &r, order[i], before);
+		place_share(p, &r, order[i], before);
 		before += workers[order[i]];
 	}
 	p->worker_count = r.worker_count;

@@ -9,8 +9,7 @@
 #define DARKROOM_PLACE_H
 
 #include "../conf.h"
-
-struct topology;
+#include "topology.h"
 
 struct place_worker {
 	unsigned core;  /* as topology_bind() knows it */
@@ -22,6 +21,7 @@ struct place_worker {
 struct place {
 	unsigned worker_count, share_count;
 	struct place_worker worker[CONF_THREADS_MAX];
+	struct topology_range share[CONF_THREADS_MAX]; /* the cores of its workers */
 };
 
 /*

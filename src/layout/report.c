@@ -6,20 +6,27 @@
 #include "../text.h"
 #include "weights.h"
 
-/* How many, and the cores that they are bound to, if they are. */
+/* How many, and the cores that they are bound to, if they are: one each, or all of the share's. */
 static void workers_json(struct json *j, const struct schedule *schedule, unsigned share)
 {
+	struct topology_range range = schedule->share_range[share];
+	bool is_pool = schedule->policy->mechanism == POLICY_POOL;
+
 	json_uint(j, "workers", (unsigned)__builtin_popcountll(schedule->share_workers[share]));
 	json_array(j, "cores");
-	for (unsigned i = 0; i < schedule->worker_count && schedule->is_bound; i++)
+	for (unsigned i = 0; i < schedule->worker_count && schedule->is_bound && !is_pool; i++)
 		if (schedule->share[i] == share)
 			json_uint(j, NULL, schedule->core[i]);
+	for (unsigned i = 0; i < range.count && schedule->is_bound && is_pool; i++)
+		json_uint(j, NULL, range.first + i);
 	json_array_end(j);
 }
 
 static void replicas_json(struct json *j, const struct graph *g, const struct schedule *schedule)
 {
-	json_string(j, "distribution", schedule->is_least_loaded ? "least-loaded" : "round-robin");
+	bool is_inline = schedule->is_one_connection_each;
+
+	json_string(j, "distribution", is_inline ? "fewest-connections" : schedule->is_least_loaded ? "least-loaded" : "round-robin");
 	json_bool(j, "steal", schedule->is_helping);
 	json_array(j, "replicas");
 	for (unsigned i = 0; i < schedule->share_count; i++) {
@@ -27,6 +34,8 @@ static void replicas_json(struct json *j, const struct graph *g, const struct sc
 
 		json_object(j, NULL);
 		workers_json(j, schedule, i);
+		if (is_inline)
+			json_uint(j, "connection_threads", schedule_share_ports(schedule, i));
 		json_uint(j, "requests", atomic_load_explicit(&load->requests, memory_order_relaxed));
 		json_uint(j, "queued_bytes", atomic_load_explicit(&load->bytes, memory_order_relaxed));
 		json_object_end(j);

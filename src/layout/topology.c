@@ -192,34 +192,46 @@ bool topology_is_here(const struct topology *t)
 	return hwloc_topology_is_thissystem(t->hwloc);
 }
 
-/* Without memory of its own, which hwloc_set_cpubind() takes, and does without looking whether there was any. */
-static int bind_thread(hwloc_const_cpuset_t set)
+static void add_cpus(cpu_set_t *cpus, size_t size, hwloc_const_cpuset_t set)
 {
-	cpu_set_t cpus[CPUS_MAX / CPU_SETSIZE] = { 0 };
 	int cpu;
 
 	hwloc_bitmap_foreach_begin(cpu, set) {
 		if (cpu < CPUS_MAX)
-			CPU_SET_S((size_t)cpu, sizeof cpus, cpus);
+			CPU_SET_S((size_t)cpu, size, cpus);
 	}
 	hwloc_bitmap_foreach_end();
-	return sched_setaffinity(0, sizeof cpus, cpus) ? -errno : 0;
 }
 
-int topology_bind(const struct topology *t, unsigned core)
+static hwloc_const_cpuset_t cpus_of(const struct topology *t, unsigned core)
 {
 	hwloc_obj_t object = hwloc_get_obj_by_type(t->hwloc, t->core_type, core);
 
-	if (!object)
-		return -ENOENT;
-	if (!topology_is_here(t))
-		return 0;
-	return bind_thread(object->cpuset);
+	assert(object);
+	return object->cpuset;
 }
 
-int topology_unbind(const struct topology *t)
+/* Without memory of its own, which hwloc_set_cpubind() takes, and does without looking whether there was any. */
+int topology_bind(const struct topology *t, struct topology_range cores)
 {
+	cpu_set_t cpus[CPUS_MAX / CPU_SETSIZE] = { 0 };
+
+	assert(cores.first + cores.count <= t->core_count);
 	if (!topology_is_here(t))
 		return 0;
-	return bind_thread(hwloc_topology_get_allowed_cpuset(t->hwloc));
+	if (cores.count == 0)
+		add_cpus(cpus, sizeof cpus, hwloc_topology_get_allowed_cpuset(t->hwloc));
+	for (unsigned i = 0; i < cores.count; i++)
+		add_cpus(cpus, sizeof cpus, cpus_of(t, cores.first + i));
+	return sched_setaffinity(0, sizeof cpus, cpus) ? -errno : 0;
+}
+
+bool topology_is_on(const struct topology *t, struct topology_range cores)
+{
+	int cpu = sched_getcpu();
+
+	for (unsigned i = 0; i < cores.count && cpu >= 0 && topology_is_here(t); i++)
+		if (hwloc_bitmap_isset(cpus_of(t, cores.first + i), (unsigned)cpu))
+			return true;
+	return cores.count == 0 || cpu < 0 || !topology_is_here(t);
 }

@@ -22,6 +22,11 @@ struct topology_core {
 	unsigned l3, l2;       /* of the cache, from 0; TOPOLOGY_NONE: there is none */
 };
 
+/* Cores first .. first + count - 1. count 0: all that may be used, whichever they are. */
+struct topology_range {
+	unsigned first, count;
+};
+
 /* 0 or -errno, the reason logged. Main thread. */
 int topology_new(struct topology **out);
 void topology_free(struct topology *t);
@@ -42,10 +47,11 @@ unsigned topology_cpu_quota(const struct topology *t);
 /* Whether this is the machine that we run on. */
 bool topology_is_here(const struct topology *t);
 
-/* Binds the calling thread to a core, 0 .. core_count - 1. 0 or -errno. Elsewhere than here it does nothing. */
-int topology_bind(const struct topology *t, unsigned core);
+/* Binds the calling thread to the cores: it runs on one of them when this returns. 0 or -errno. Elsewhere than here it does
+ * nothing. */
+int topology_bind(const struct topology *t, struct topology_range cores);
 
-/* Lets the calling thread run on all cores of the allowed set. 0 or -errno. */
-int topology_unbind(const struct topology *t);
+/* Whether the calling thread runs on one of the cores just now. Elsewhere than here it is taken for that. */
+bool topology_is_on(const struct topology *t, struct topology_range cores);
 
 #endif

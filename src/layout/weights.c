@@ -4,16 +4,6 @@
 #include "../group/group.h"
 #include "partition.h"
 
-uint32_t weights_stages(const struct schedule *schedule)
-{
-	uint32_t stages = 0;
-
-	for (unsigned i = 0; i < graph_row_count; i++)
-		if (graph_stage_group(i) == GRAPH_GROUP_MAIN && !(schedule->pass_through >> i & 1))
-			stages |= UINT32_C(1) << i;
-	return stages;
-}
-
 static void add_worker(struct partition_weights *w, const struct worker *from)
 {
 	for (unsigned i = 0; i < graph_row_count; i++) {
@@ -27,7 +17,7 @@ static void add_worker(struct partition_weights *w, const struct worker *from)
 void weights_collect(struct partition_weights *w, const struct graph *g)
 {
 	*w = (struct partition_weights){ .stage_count = graph_row_count };
-	w->stages = weights_stages(atomic_load_explicit(&g->schedule, memory_order_relaxed));
+	w->stages = atomic_load_explicit(&g->schedule, memory_order_relaxed)->part_stages;
 	for (unsigned i = 1; i < GRAPH_GROUP_COUNT; i++) {
 		unsigned count = group_worker_count(&g->group[i]);
 

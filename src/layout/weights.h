@@ -6,14 +6,8 @@
 #ifndef DARKROOM_WEIGHTS_H
 #define DARKROOM_WEIGHTS_H
 
-#include <stdint.h>
-
 struct graph;
 struct partition_weights;
-struct schedule;
-
-/* Stages that can be in parts: those with queues that the main group serves. Any thread. */
-uint32_t weights_stages(const struct schedule *schedule);
 
 /* Since the graph's start; for an interval take it twice, and partition_weights_subtract(). w->stages: as
  * the schedule in force has them. Main thread. */

@@ -19,6 +19,8 @@ CONFIG = ROOT / "conf" / "darkroomd.ini"
 POLICY = os.environ.get("DARKROOM_POLICY", "")
 SETTINGS = os.environ.get("DARKROOM_SETTINGS", "").split()
 PER_CONNECTION = POLICY == "thread-per-connection"
+# Of [scheduler]: each of the two replicas or parts that DARKROOM_SETTINGS may ask for needs one.
+LEAST_THREADS = 2 if any(setting.startswith("layout.") for setting in SETTINGS) else 1
 
 _code = BINARY.read_bytes() if BINARY.exists() else b""
 IS_TSAN = b"__tsan_init" in _code

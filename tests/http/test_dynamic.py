@@ -9,11 +9,12 @@ import pytest
 
 import pictures
 from client import form
-from darkroom import IS_SANITIZED, POLICY, eventually, overrides, run, slow
+from darkroom import IS_SANITIZED, POLICY, SETTINGS, eventually, overrides, run, slow
 from test_load import in_parallel
 
 SEDA = ("scheduler.policy=seda", "scheduler.dynamic=yes", "log.level=debug")
-FORMS = 4
+REPLICAS = 2 if "layout.mode=replicate" in SETTINGS else 1  # that the environment asks for: each has a pool
+FORMS = 4 * REPLICAS
 IMAGES = 60  # of a form; a form may have 64 parts
 
 pytestmark = pytest.mark.skipif(POLICY not in ("", "seda"), reason="the tests choose the policy: once is enough")
@@ -44,7 +45,7 @@ def test_pools_grow_and_shrink(start):
     daemon = start(*SEDA, "stage.jpeg_decode.threads=1", "stage.jpeg_decode.threads_max=3")
     data = pictures.photo_jpeg(*((1000, 750) if IS_SANITIZED else (2000, 1500)), 1)
     content_type, body = form([("f", f"{i}.jpg", "image/jpeg", data) for i in range(IMAGES)])
-    assert threads(daemon, "jpeg_decode") == 1 and stages(daemon)["jpeg_decode"]["batch"] == 1000
+    assert threads(daemon, "jpeg_decode") == REPLICAS and stages(daemon)["jpeg_decode"]["batch"] == 1000
     answered = []
 
     def upload(i):
@@ -57,11 +58,11 @@ def test_pools_grow_and_shrink(start):
         return watch(daemon, "jpeg_decode", lambda: len(answered) == FORMS, 120) if i == FORMS else upload(i)
 
     sizes = in_parallel(FORMS + 1, work)[FORMS]
-    assert 1 < max(sizes) <= 3, sizes
-    assert eventually(lambda: threads(daemon, "jpeg_decode") == 1, 15, step=0.2)
+    assert REPLICAS < max(sizes) <= 3 * REPLICAS, sizes
+    assert eventually(lambda: threads(daemon, "jpeg_decode") == REPLICAS, 15, step=0.2)
 
     def logged():
-        return re.findall(r"stage jpeg_decode: a pool of (\d) threads instead of (\d) \(\d+ events wait", daemon.log)
+        return re.findall(r"stage jpeg_decode(?:, replica \d)?: a pool of (\d) threads instead of (\d) \(\d+ events wait", daemon.log)
 
     assert eventually(lambda: logged() and logged()[-1][0] == "1"), logged()  # it is logged after it is done
     changes = logged()
@@ -78,7 +79,7 @@ def test_no_pool_is_touched_without_need(start):
         daemon.image(pictures.photo_jpeg(640, 480, seed))
         time.sleep(1)
     assert {name: stage["threads"] for name, stage in stages(daemon).items()} == before
-    assert before["jpeg_decode"] == 2 and "a pool of" not in daemon.log
+    assert before["jpeg_decode"] == 2 * REPLICAS and "a pool of" not in daemon.log
 
 
 def test_the_controllers_sleep_under_other_policies(start):

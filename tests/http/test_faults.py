@@ -18,7 +18,7 @@ import pytest
 
 import pictures
 from client import Closed, chunked, form
-from darkroom import IS_SANITIZED, POLICY, Daemon, eventually
+from darkroom import IS_SANITIZED, LEAST_THREADS, POLICY, Daemon, eventually
 from faults import ALLOCATORS, ERRORS, Faults, name_of
 from test_crash import spool
 
@@ -157,7 +157,7 @@ class Site:
         self.connected(self.write)
         self.connected(self.write_early)
         self.connected(self.abandon)
-        for line in (f"set scheduler.threads {1 + next(self.turn) % 2}", "reload"):
+        for line in (f"set scheduler.threads {LEAST_THREADS + next(self.turn) % 2}", "reload"):
             said = control(self.daemon, line)
             if said and not said.startswith(("0\n", "1\n")):
                 raise Wrong(f"ctl: {said}")

@@ -1,44 +1,25 @@
 """Layouts: the same files come out whichever cores visit which stages, and /stats says who has done what. The tests choose
 the policies, which change while the daemon runs."""
 
+import contextlib
+import os
+import pathlib
 import re
 
 import pytest
 
 import pictures
 from client import form
-from darkroom import IS_SANITIZED, POLICY, eventually, load, overrides, run, slow
+from darkroom import IS_SANITIZED, POLICY, SETTINGS, eventually, load, overrides, run, slow
 from test_load import JPEG, fetch_all, in_parallel, sources
 from test_switch import Site, command
 
-pytestmark = pytest.mark.skipif(POLICY not in ("", "drain"), reason="the tests choose the policies: once is enough")
+pytestmark = pytest.mark.skipif(POLICY not in ("", "drain") or SETTINGS, reason="the tests choose policies and layouts: once is enough")
 
 TWO = "scheduler.threads=2"
-POLICIES = ["drain", "cohort", "mg1", "srpt", "dbr", "color"]
-PROFILE = """[stage.jpeg_decode]
-service_ns = 600
-events = 10
-to_scale = 20
-[stage.scale]
-service_ns = 100
-events = 20
-to_blur = 10
-to_jpeg_encode = 20
-[stage.blur]
-service_ns = 200
-events = 10
-to_jpeg_encode = 10
-[stage.jpeg_encode]
-service_ns = 300
-events = 30
-"""
-
-
-@pytest.fixture
-def profile(tmp_path):
-    path = tmp_path / "profile.ini"
-    path.write_text(PROFILE)
-    return path
+CORES = ["drain", "cohort", "mg1", "srpt", "dbr", "color"]  # policies with one thread per core
+POLICIES = ["seda", "thread-per-connection", *CORES]
+PROFILE = pathlib.Path(__file__).with_name("profile.ini")
 
 
 def layout(daemon):
@@ -71,21 +52,31 @@ def files(daemon):
         return inputs, [fetch_all(c, c.request("POST", "/images", data, [JPEG]).json()["images"][0]) for data in inputs]
 
 
-def under_all_policies(daemon, files, settings=()):
+def under_policies(daemon, files, policies, settings=()):
     count = load(8, 4)
-    for policy in POLICIES:
+    for policy in policies:
         assert command(daemon, f"policy {policy}")[0] == 0
         for setting in settings:
             assert command(daemon, f"set {setting}")[0] == 0
             upload_all(daemon, *files, count)
         if not settings:
             upload_all(daemon, *files, count)
-    return count * len(POLICIES) * max(1, len(settings))
+    return count * len(policies) * max(1, len(settings))
+
+
+def bound(daemon, group):
+    """The CPUs that each thread of the group may run on, in the threads' order."""
+    found = {}
+    for task in pathlib.Path(f"/proc/{daemon.pid}/task").iterdir():
+        name = (task / "comm").read_text().strip()
+        if name.startswith(f"{group}/"):
+            found[int(name.partition("/")[2])] = re.search(r"^Cpus_allowed_list:\s+(\S+)", (task / "status").read_text(), re.M)[1]
+    return [found[i] for i in sorted(found)]
 
 
 def test_replicas(start, files):
     daemon = start("layout.mode=replicate", TWO)
-    requests = under_all_policies(daemon, files, ("layout.distribution round-robin", "layout.steal yes"))
+    requests = under_policies(daemon, files, ["seda", *CORES], ("layout.distribution round-robin", "layout.steal yes"))
     seen = layout(daemon)
     assert seen["mode"] == "replicate" and seen["distribution"] == "round-robin" and seen["steal"] is True
     assert [replica["workers"] for replica in seen["replicas"]] == [1, 1]
@@ -93,6 +84,44 @@ def test_replicas(start, files):
     assert [replica["requests"] for replica in seen["replicas"]] == [requests / 2] * 2
     assert [replica["queued_bytes"] for replica in seen["replicas"]] == [0, 0]
     assert queued(daemon) == 0
+
+
+def test_connections_of_replicas(start, files):
+    """What a connection brings stays in its thread's replica, and neither replica has them all."""
+    daemon = start("layout.mode=replicate", "scheduler.threads=16", "scheduler.policy=thread-per-connection")
+    with contextlib.ExitStack() as stack:
+        clients = [stack.enter_context(daemon.client()) for _ in range(8)]
+        for c in clients:
+            assert c.request("GET", "/healthz").status == 200
+        for c in clients:
+            assert c.request("POST", "/images", files[0][0], [JPEG]).status == 201
+    assert all(replica["requests"] for replica in layout(daemon)["replicas"])
+    requests = len(clients) + under_policies(daemon, files, ["thread-per-connection", "cohort", "thread-per-connection"])
+    seen = layout(daemon)
+    assert seen["distribution"] == "fewest-connections"
+    assert [replica["connection_threads"] for replica in seen["replicas"]] == [8, 8]
+    assert sum(replica["requests"] for replica in seen["replicas"]) == requests
+    assert [replica["queued_bytes"] for replica in seen["replicas"]] == [0, 0]
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two cores")
+def test_threads_are_where_they_belong(start):
+    """Not for a moment only: the kernel says where they may run, while policies change."""
+    daemon = start("layout.mode=replicate")
+    replicas = [str(cpu) for cpu in bound(daemon, "main")]
+    if len(set(replicas)) < 2 or not replicas[0].isdigit():
+        pytest.skip("nothing is bound, or cores have several threads")
+    one, two = replicas[0], replicas[-1]
+    assert command(daemon, "policy seda")[0] == 0
+    assert len(replicas) > 2 or bound(daemon, "main") == [one] * 8 + [two] * 8
+    assert command(daemon, "policy thread-per-connection")[0] == command(daemon, "set scheduler.threads 4")[0] == 0
+    assert len(replicas) > 2 or bound(daemon, "port") == [one, one, two, two]
+    assert [replica["connection_threads"] for replica in layout(daemon)["replicas"]] == [2, 2]
+    assert command(daemon, "policy drain")[0] == 0
+    assert one not in bound(daemon, "port") and two not in bound(daemon, "port")
+    daemon = start("layout.mode=partition", f"layout.profile={PROFILE}", "scheduler.policy=seda")
+    assert len(replicas) > 2 or bound(daemon, "main") == [one] * 2 + [two] * 6
+    assert [part["workers"] for part in layout(daemon)["parts"]] == [2, 6]
 
 
 def test_replicas_by_load(start, files):
@@ -106,9 +135,9 @@ def test_replicas_by_load(start, files):
     assert [replica["queued_bytes"] for replica in seen["replicas"]] == [0, 0, 0]
 
 
-def test_parts(start, files, profile):
-    daemon = start("layout.mode=partition", f"layout.profile={profile}", TWO)
-    under_all_policies(daemon, files)
+def test_parts(start, files):
+    daemon = start("layout.mode=partition", f"layout.profile={PROFILE}", TWO)
+    under_policies(daemon, files, POLICIES)
     seen = layout(daemon)
     assert [part["stages"] for part in seen["parts"]] == [["jpeg_decode"], ["scale", "blur", "jpeg_encode"]]
     assert [part["workers"] for part in seen["parts"]] == [1, 1]
@@ -156,11 +185,12 @@ def test_what_needs_a_restart_is_named(start, tmp_path):
     assert layout(site.daemon) == {"mode": "shared"}
 
 
-def test_policies_without_layouts_are_refused_live(start):
-    daemon = start("layout.mode=replicate", "scheduler.policy=drain")
-    for policy in ("seda", "thread-per-connection"):
-        status, said = command(daemon, f"policy {policy}")
-        assert status == 1 and "expected layout.mode = shared, or another policy" in said
+def test_what_a_layout_cannot_have_is_refused_live(start):
+    daemon = start("layout.mode=replicate", "layout.replicas=9", "scheduler.policy=drain")
+    status, said = command(daemon, "policy seda")
+    assert status == 1 and "more than 64 threads together, in all replicas" in said
+    status, said = command(daemon, "set scheduler.threads 8")
+    assert status == 1 and "8 threads (scheduler.threads) are too few for 9 replicas" in said
     assert daemon.get("/stats").json()["scheduler"]["policy"] == "drain"
 
 
@@ -169,8 +199,9 @@ def test_policies_without_layouts_are_refused_live(start):
     (["layout.mode=partition", "layout.profile=/nonexistent"], "layout.profile=/nonexistent: /nonexistent: cannot be read"),
     (["layout.mode=partition", "layout.online=yes", "layout.parts=5"], "5 parts of 4 stages"),
     (["layout.mode=replicate", "layout.replicas=3", "scheduler.threads=2"], "2 threads .* are too few for 3 replicas"),
-    (["layout.mode=replicate", "scheduler.policy=seda"], "policy seda has a pool of threads for each stage"),
-    (["layout.mode=partition", "scheduler.policy=thread-per-connection"], "threads that take a connection through all stages"),
+    (["layout.mode=replicate", "layout.replicas=9", "scheduler.policy=seda"], "more than 64 threads together, in all replicas"),
+    (["layout.mode=replicate", "layout.replicas=3", "scheduler.policy=thread-per-connection", "scheduler.threads=2"],
+     "2 threads .* are too few for 3 replicas"),
 ])
 def test_contradictions_are_named(settings, said):
     done = run("-t", *overrides(*settings))

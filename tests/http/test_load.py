@@ -199,8 +199,9 @@ def test_small_requests_do_not_wait_behind_pixels(start):
 
 
 def test_images_wait_for_memory(start):
-    """Each needs more than a third of the budget: they take turns, whichever thread comes to wait."""
-    daemon = start("limits.memory_budget=64M", "limits.body_bytes=16M", *([] if PER_CONNECTION else ["scheduler.threads=4"]))
+    """Each needs nearly half of the budget, and with its body more: while one is in the making, another waits, whichever thread
+    comes to do so, and however few there are to decode."""
+    daemon = start("limits.memory_budget=36M", "limits.body_bytes=16M", *([] if PER_CONNECTION else ["scheduler.threads=4"]))
     source = pictures.photo_jpeg(2600, 2000, 1, progressive=True)
 
     def upload(_):

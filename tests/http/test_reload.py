@@ -10,7 +10,7 @@ import pytest
 
 import pictures
 from client import chunked
-from darkroom import CONFIG, POLICY, eventually, load, slow
+from darkroom import CONFIG, LEAST_THREADS, POLICY, eventually, load, slow
 from test_switch import command
 
 pytestmark = pytest.mark.skipif(POLICY not in ("", "drain"), reason="the policy does not matter")
@@ -185,7 +185,7 @@ class Uploader(threading.Thread):
 def test_reloads_under_load(start, tmp_path):
     site = Site(start, tmp_path)
     files = [edited(), edited(("pixels", "50M"), ("durability", "none"), ("connections", "100"), variants=OTHER_VARIANTS),
-             edited(("header_bytes", "8K"), ("images_in_flight", "64"), ("keep_originals", "yes"), ("threads", "1")),
+             edited(("header_bytes", "8K"), ("images_in_flight", "64"), ("keep_originals", "yes"), ("threads", f"{LEAST_THREADS}")),
              edited(("policy", "cohort"), ("body_timeout", "20s"), variants=OTHER_VARIANTS)]
     over = threading.Event()
     uploaders = [Uploader(site, i, over) for i in range(8)]

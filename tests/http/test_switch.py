@@ -17,7 +17,7 @@ import time
 import pytest
 
 import pictures
-from darkroom import CONFIG, PER_CONNECTION, POLICY, Daemon, eventually, overrides, run, slow
+from darkroom import CONFIG, LEAST_THREADS, PER_CONNECTION, POLICY, Daemon, eventually, overrides, run, slow
 
 JPEG = [("Content-Type", "image/jpeg")]
 SMALL = pictures.photo_jpeg(320, 240, 2)
@@ -160,12 +160,13 @@ def test_policies_switched_by_hangup_under_load(site):
 def test_everything_live_switched_under_load(site):
     """Regimes, disciplines, threads, thresholds and direct calls, in any order."""
     rng = random.Random(5)
-    choices = {"scheduler.policy": POLICIES, "scheduler.threads": ["1", "2", "3", "6", "auto"],
+    choices = {"scheduler.policy": POLICIES, "scheduler.threads": [str(LEAST_THREADS), "2", "3", "6", "auto"],
                "scheduler.service": ["exhaustive", "gated", "n-gated", "time-gated", "cutoff", "auto"],
                "scheduler.discipline": ["fcfs", "lcfs", "srpt", "auto"], "scheduler.idle": ["wake", "backoff"],
                "stage.disk_write.threads": ["1", "2", "4"], "stage.jpeg_decode.threads": ["1", "3"],
                "stage.jpeg_encode.threshold_events": ["0", "2"], "stage.scale.pass_through": ["yes", "no"],
-               "stage.blur.service": ["gated", "auto"], "scheduler.counters": ["yes", "no"]}
+               "stage.blur.service": ["gated", "auto"], "scheduler.counters": ["yes", "no"],
+               "layout.steal": ["yes", "no"], "layout.distribution": ["round-robin", "least-loaded"]}
     with Load(site.daemon) as load:
         end = time.monotonic() + SECONDS
         while time.monotonic() < end:

@@ -79,6 +79,25 @@ def test_pools_float():
     assert len(re.findall(r"  worker \d+ +any core, for blur\n", said)) == 3
 
 
+def test_pools_have_the_cores_of_their_replica_or_part():
+    said = topology("scheduler.policy=seda", "layout.mode=replicate", machine=TWO_SOCKETS)
+    assert "layout replicate: a pool of workers for each stage of each replica\n" in said
+    assert "Replica 0, 8 workers on cores 0-31:\n" in said and "Replica 1, 8 workers on cores 32-63:\n" in said
+    assert "  worker 8    cores 32-63, for jpeg_decode\n" in said
+    said = topology("scheduler.policy=seda", "layout.mode=partition", "layout.online=yes", machine="Package:1 L3:1 Core:8 PU:1")
+    assert "Part 0, 4 workers on cores 0-3: jpeg_decode, scale\n" in said or "Part 0, 2 workers on cores 0-1: jpeg_decode\n" in said
+    assert len(re.findall(r"  worker \d+ +cores \d-\d, for \w+\n", said)) == 8
+
+
+def test_threads_of_connections_have_replicas_or_move():
+    policy = "scheduler.policy=thread-per-connection"
+    said = topology(policy, "layout.mode=replicate", machine=TWO_SOCKETS)
+    assert "Replica 1, 32 threads for connections on cores 32-63, and for what has to wait 32 workers:\n" in said
+    assert said.endswith("Not bound to cores: 16 threads for files\n")
+    said = topology(policy, "layout.mode=partition", "layout.online=yes", machine=TWO_SOCKETS)
+    assert "Bound to the cores of a part while in its stages: 64 threads for connections\n" in said
+
+
 def test_only_cores_that_we_may_use():
     cpu = max(os.sched_getaffinity(0))
     said = topology(prefix=["taskset", "-c", str(cpu)])
@@ -191,7 +210,7 @@ def test_partition(start, tmp_path):
 
 def test_partition_leaves_what_it_cannot_do(tmp_path):
     config = tmp_path / "darkroomd.ini"
-    config.write_text("[scheduler]\npolicy = seda\n[variant.a]\noperations = scale 200x200 inside\n")
+    config.write_text("[layout]\nparts = 9\n[variant.a]\noperations = scale 200x200 inside\n")
     before = config.read_text()
     for words, status, says in [
         ([], 2, "expected a configuration"),
@@ -202,10 +221,10 @@ def test_partition_leaves_what_it_cannot_do(tmp_path):
     ]:
         done = partition(*words)
         assert done.returncode == status and says in done.stderr, done
-    config.write_text(before.replace("seda", "drain"))
+    config.write_text(before.replace("9", "2"))
     done = partition("-p", 9, config, SAMPLE)
     assert done.returncode == 1 and "cannot have layout partition" in done.stderr
     done = partition(config, tmp_path / "nowhere")
     assert done.returncode != 0 and "nowhere" in done.stderr
-    assert config.read_text() == before.replace("seda", "drain")
+    assert config.read_text() == before.replace("9", "2")
     assert partition("--help").stdout.startswith("usage: scripts/partition")

@@ -29,6 +29,7 @@
 #include "../../src/conf.h"
 #include "../../src/graph.h"
 #include "../../src/group/group.h"
+#include "../../src/layout/topology.h"
 #include "../../src/policy/policy.h"
 #include "../../src/schedule.h"
 #include "../../src/text.h"
@@ -188,13 +189,20 @@ static void check_place(const struct visit *v, const struct event *ev, unsigned 
 {
 	const struct worker *w = v->worker;
 	const struct schedule *schedule = worker_schedule(w);
+	bool is_main = w->group->id == GRAPH_GROUP_MAIN;
+	bool has_connection = w->group->id == GRAPH_GROUP_PORT && schedule->is_one_connection_each && stage != REPLY;
+	unsigned share = is_main ? schedule->share[w->index] : schedule_port_share(schedule, w->index);
 
-	if (v->is_direct || w->group->id != GRAPH_GROUP_MAIN)
-		return;
-	if (!(schedule->visit_set[w->index] >> stage & 1))
+	if (is_main && !v->is_direct && !(schedule->visit_set[w->index] >> stage & 1))
 		fail_run("an event is handled outside its part");
-	if (schedule->layout == CONF_LAYOUT_REPLICATE && !schedule->is_helping && schedule->share[w->index] != ev->replica)
+	if (schedule->layout == CONF_LAYOUT_REPLICATE && stage != DISK && (is_main || has_connection) && !schedule->is_helping &&
+	    share != ev->replica)
 		fail_run("an event is handled outside its replica");
+	if (schedule_moves_threads(schedule, stage) &&
+	    !topology_is_on(run.graph->topology, schedule->share_range[schedule->partition.part[stage]]))
+		fail_run("an event is handled on a core of another part");
+	if (!topology_is_on(run.graph->topology, w->cores))
+		fail_run("a worker is not where it is bound to");
 }
 
 static struct item *arrive(const struct visit *v, struct event *ev, unsigned stage)
@@ -216,9 +224,13 @@ static struct item *arrive(const struct visit *v, struct event *ev, unsigned sta
 	return item;
 }
 
-static unsigned choose_replica(const struct item *item)
+/* Whoever calls the stage keeps the event in its own replica. */
+static unsigned choose_replica(struct visit *v, const struct item *item, unsigned to)
 {
 	unsigned count = graph_replica_count(run.graph);
+
+	if (v && worker_schedule(v->worker)->pass_through >> to & 1)
+		return to == FIRST ? visit_replica_take(v, to, 0) : item->event.replica;
 
 	switch (run.spread) {
 	case AT_RANDOM:
@@ -231,7 +243,7 @@ static unsigned choose_replica(const struct item *item)
 }
 
 /* Must come before the sending: then the item is another's. */
-static struct event *depart(struct item *item, unsigned to)
+static struct event *depart(struct visit *v, struct item *item, unsigned to)
 {
 	if (!sender)
 		sender = atomic_fetch_add(&run.senders, 1) + 1;
@@ -240,7 +252,7 @@ static struct event *depart(struct item *item, unsigned to)
 	item->stage = to;
 	item->sender = sender;
 	if (to == FIRST || (to == THIRD && run.spread == AT_RANDOM))
-		item->event.replica = choose_replica(item);
+		item->event.replica = choose_replica(v, item, to);
 	item->number = ++sent[to][lane(to, item)];
 	return &item->event;
 }
@@ -263,7 +275,7 @@ static unsigned pass_on(struct visit *v, struct event *const *batch, unsigned n,
 		struct item *item = arrive(v, batch[i], me);
 
 		dawdle();
-		visit_send(v, to, depart(item, to));
+		visit_send(v, to, depart(v, item, to));
 	}
 	leave(me, k);
 	return n;
@@ -308,7 +320,7 @@ static unsigned called_handle(struct visit *v, struct event *const *batch, unsig
 	unsigned k = enter(CALLED, batch[0]);
 	struct item *item = arrive(v, batch[0], CALLED);
 
-	visit_send_to(v, REPLY, item->instance, depart(item, REPLY));
+	visit_send_to(v, REPLY, item->instance, depart(v, item, REPLY));
 	leave(CALLED, k);
 	return n;
 }
@@ -326,7 +338,7 @@ static unsigned reply_handle(struct visit *v, struct event *const *batch, unsign
 		if (++item->rounds == run.rounds)
 			atomic_fetch_sub(&run.behind, 1);
 		if (atomic_load(&run.behind)) {
-			visit_send(v, FIRST, depart(item, FIRST));
+			visit_send(v, FIRST, depart(v, item, FIRST));
 		} else {
 			visit_aside(v, batch[i]);
 			atomic_fetch_sub(&run.going, 1);
@@ -451,7 +463,7 @@ static void start(const struct setting *setting, unsigned events, unsigned round
 		event_init(&item->event, NULL);
 		item->event.size = UINT64_C(1024) << i % 16;
 		item->instance = i % graph_port_count(run.graph);
-		stage_push(graph_stage(run.graph, REPLY), item->instance, depart(item, REPLY));
+		stage_push(graph_stage(run.graph, REPLY), item->instance, depart(NULL, item, REPLY));
 		if (i % 16 == 0)
 			usleep(50); /* so that workers fall asleep in between */
 	}

@@ -113,48 +113,74 @@ static void idle_by_backoff_works_too(void **state)
 static void force_sizes(struct control *c, unsigned turn)
 {
 	for (unsigned i = 0; i < graph_row_count; i++) {
-		c->stage[i].pool.min = c->stage[i].pool.max = turn % 2 ? 1 + (turn + i) % 8 : 9;
+		for (unsigned pool = 0; pool < graph_replica_count(run.graph); pool++) {
+			struct pool_size *size = &c->stage[i].pool[pool];
+
+			size->min = size->max = turn % 2 ? 1 + (turn + i + pool) % 8 : 9;
+		}
 		c->stage[i].batch.events = 1 + (turn + i) % 20;
 	}
 }
 
-/* SEDA's controllers, in fast motion: a second lasts a millisecond. */
-static void controllers_lose_nothing(void **state)
+/* If parts are divided anew: every fourth turn, as if the weights were others, and two stages that are heavy better apart. */
+static void force_parts(struct graph *g, unsigned turn)
 {
-	struct setting setting = { .policy = "cohort", .is_switched = true };
-	struct conf conf;
-	unsigned turns = 0, most = 0;
+	if (turn % 4 || !repartition_is_on(&g->repartition))
+		return;
+	for (unsigned i = FIRST; i <= THIRD; i++) {
+		g->repartition.seen.stage_ns[i] -= i == turn / 16 % 3 ? 0 : 100 * NS_PER_S;
+		g->repartition.seen.stage_events[i] -= 100;
+	}
+	g->repartition.due_ns = 1;
+}
 
-	(void)state;
-	start(&setting, EVENTS_MAX, 1000, 0);
+static unsigned pool_of(const struct graph *g, unsigned stage)
+{
+	return (unsigned)__builtin_popcountll(atomic_load(&g->schedule)->stage[stage].may_visit);
+}
+
+/* SEDA's controllers, in fast motion: a second lasts a millisecond. */
+static void control_loses_nothing_in(enum conf_layout layout)
+{
+	struct setting setting = { .policy = "cohort", .is_switched = true, .layout = layout };
+	unsigned turns = 0, most = 0, replicas = layout == CONF_LAYOUT_REPLICATE ? 2 : 1;
+	struct conf conf;
+
+	start(&setting, EVENTS_MAX, 300, 0);
 	struct graph *g = run.graph;
 
 	assert_int_equal(graph_tick(g), -1); /* no such thing under other policies */
 	setting.policy = "seda";
+	setting.is_online = layout == CONF_LAYOUT_PARTITION;
 	conf_init(&conf, &setting);
 	conf.scheduler.dynamic = CONF_YES;
 	describe(&setting);
 	assert_int_equal(graph_switch(g, &conf), 0);
 	assert_in_range(graph_tick(g), 1, 1001);
-	while (atomic_load(&run.behind) || turns < 20) {
-		const struct schedule *schedule;
-
+	while (atomic_load(&run.behind) || turns < 20 || (setting.is_online && atomic_load(&g->repartition.times) < 2)) {
 		g->control.sampled_ns -= NS_PER_S;
-		if (!g->retired)
+		if (!g->retired) {
 			force_sizes(&g->control, turns++);
+			force_parts(g, turns);
+		}
 		assert_in_range(graph_tick(g), 1, 1001);
-		schedule = atomic_load(&g->schedule);
 		for (unsigned i = FIRST; i <= THIRD; i++)
-			if (most < (unsigned)__builtin_popcountll(schedule->stage[i].may_visit))
-				most = (unsigned)__builtin_popcountll(schedule->stage[i].may_visit);
-		assert_int_equal(__builtin_popcountll(schedule->stage[SECOND].may_visit), 2); /* exclusive: it has no use for more */
+			most = pool_of(g, i) > most ? pool_of(g, i) : most;
+		assert_int_equal(pool_of(g, SECOND), 2 * replicas); /* exclusive: it has no use for more */
 		usleep(1000);
 	}
-	assert_int_equal(most, 9);
+	assert_int_equal(most, 9 * replicas);
 	/* Back to what is configured, whatever is on its way. */
 	assert_int_equal(graph_switch(g, &conf), 0);
-	assert_int_equal(__builtin_popcountll(atomic_load(&g->schedule)->stage[FIRST].may_visit), 2);
+	assert_int_equal(pool_of(g, FIRST), 2 * replicas);
 	finish();
+}
+
+static void controllers_lose_nothing(void **state)
+{
+	(void)state;
+	for (enum conf_layout layout = CONF_LAYOUT_SHARED; layout <= CONF_LAYOUT_PARTITION; layout++)
+		control_loses_nothing_in(layout);
 }
 
 static void statistics_add_up(void **state)

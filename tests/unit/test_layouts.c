@@ -1,6 +1,5 @@
 /*
- * test_layouts.c - real workers in replicas and parts, under every policy that has one thread per core; what must hold,
- * graph_harness.h says. And how requests are distributed, and when parts are cut anew.
+ * test_layouts.c - real workers in replicas and parts, under every policy; what must hold, graph_harness.h says. And how requests are distributed, and when parts are cut anew.
  */
 #include "graph_harness.h"
 
@@ -15,11 +14,6 @@ static const struct setting layouts[] = {
 	{ .layout = CONF_LAYOUT_PARTITION },
 };
 
-static bool has_layouts(const struct policy_class *policy)
-{
-	return policy->mechanism == POLICY_POLL || policy->mechanism == POLICY_CENTRAL;
-}
-
 /* Every policy in every layout with every discipline and kind, and with one regime after the other. */
 static void every_layout_holds(void **state)
 {
@@ -27,7 +21,7 @@ static void every_layout_holds(void **state)
 
 	(void)state;
 	for (size_t p = 0; policy_at(p); p++)
-		for (size_t i = 0; i < COUNT_OF(layouts) && has_layouts(policy_at(p)); i++)
+		for (size_t i = 0; i < COUNT_OF(layouts); i++)
 			for (unsigned d = CONF_DISCIPLINE_AUTO; d <= CONF_DISCIPLINE_SRPT; d++)
 				for (unsigned k = 0; k < KINDS_COUNT; k++) {
 					struct setting setting = layouts[i];
@@ -48,13 +42,13 @@ static void no_wake_up_is_lost(void **state)
 {
 	(void)state;
 	for (size_t p = 0; policy_at(p); p++)
-		for (size_t i = 0; i < COUNT_OF(layouts) && has_layouts(policy_at(p)); i++)
+		for (size_t i = 0; i < COUNT_OF(layouts); i++)
 			for (unsigned events = 1; events <= 3; events += 2) {
 				struct setting setting = layouts[i];
 
 				setting.policy = policy_at(p)->name;
 				setting.spin_us = events;
-				start(&setting, events, 300, 0);
+				start(&setting, events, 240, 0);
 				finish();
 			}
 }
@@ -88,8 +82,8 @@ static void nobody_sleeps_beside_work(void **state)
 	for (size_t p = 0; policy_at(p); p++) {
 		const char *policy = policy_at(p)->name;
 
-		if (!has_layouts(policy_at(p)))
-			continue;
+		if (policy_at(p)->mechanism == POLICY_INLINE)
+			continue; /* its threads have what their connections bring, and nobody else has it */
 		meet_in(&layouts[0], policy, EVENLY, WORKERS);
 		meet_in(&layouts[0], policy, ALL_TO_ONE, WORKERS / 2);
 		meet_in(&layouts[1], policy, EVENLY, WORKERS);
@@ -112,8 +106,6 @@ static void switching_loses_nothing(void **state)
 		for (unsigned turn = 0; turn < 100 && atomic_load(&run.behind); turn++) {
 			size_t p = turn * 3 % 8;
 
-			if (!has_layouts(policy_at(p)))
-				continue;
 			setting.policy = policy_at(p)->name;
 			setting.service = (enum schedule_service)(turn * 7 % 6);
 			setting.discipline = (enum conf_discipline)(turn * 5 % 4);
@@ -132,24 +124,25 @@ static void switching_loses_nothing(void **state)
 /* Parts that are cut anew whenever it may be, as if the stages' weights changed all the time. */
 static void repartitioning_loses_nothing(void **state)
 {
-	struct setting setting = { .policy = "drain", .is_switched = true, .layout = CONF_LAYOUT_PARTITION };
+	static const char *const policies[] = { "drain", "color", "seda", "thread-per-connection" };
+	struct setting setting = { .is_switched = true, .layout = CONF_LAYOUT_PARTITION };
 	unsigned turns = 0, before;
 
 	(void)state;
-	for (unsigned central = 0; central < 2; central++) {
-		setting.policy = central ? "color" : "drain";
+	for (unsigned p = 0; p < COUNT_OF(policies); p++) {
+		setting.policy = policies[p];
 		setting.is_online = true;
 		start(&setting, EVENTS_MAX, 200, 0);
 		struct graph *g = run.graph;
 
 		before = 0;
 		while (atomic_load(&run.behind)) {
-			/* Nothing was seen of the stage that is heaviest from now on. */
-			unsigned heavy = turns++ / 4 % 3;
+			/* Nothing was seen of the two stages that are heavy from now on, and better apart. */
+			unsigned light = turns++ / 4 % 3;
 
 			for (unsigned i = FIRST; i <= THIRD; i++)
 				for (unsigned w = 0; w < group_worker_count(&g->group[GRAPH_GROUP_MAIN]); w++)
-					g->repartition.seen.stage_ns[i] -= i == heavy ? NS_PER_S : 0;
+					g->repartition.seen.stage_ns[i] -= i == light ? 0 : NS_PER_S;
 			g->repartition.due_ns = 1;
 			assert_true(graph_tick(g) > 0);
 			usleep(500);
@@ -161,27 +154,140 @@ static void repartitioning_loses_nothing(void **state)
 	}
 }
 
-/* ---- policies that have no layouts ---------------------------------------------------------------- */
+/* ---- who is where --------------------------------------------------------------------------------- */
 
-static void others_are_refused(void **state)
+static struct schedule build(const struct setting *setting, unsigned cores, const struct partition_weights *w)
 {
-	static const char *const policies[] = { "seda", "thread-per-connection" };
 	struct schedule schedule;
 	struct conf conf;
 
-	(void)state;
-	for (unsigned i = 0; i < COUNT_OF(policies); i++)
-		for (enum conf_layout mode = CONF_LAYOUT_SHARED; mode <= CONF_LAYOUT_PARTITION; mode++) {
-			struct setting setting = { .policy = policies[i], .layout = mode };
-			char data[256];
-			struct text error;
+	conf_init(&conf, setting);
+	assert_int_equal(schedule_build(&schedule, &conf, cores, w, NULL), 0);
+	return schedule;
+}
 
-			text_init(&error, data, sizeof data);
-			conf_init(&conf, &setting);
-			assert_int_equal(schedule_build(&schedule, &conf, WORKERS, NULL, &error), mode ? -EINVAL : 0);
-			if (mode)
-				assert_non_null(strstr(data, "expected layout.mode = shared, or another policy"));
-		}
+/* A pool for each stage of each replica; none of it is shared. */
+static void replicas_have_pools_of_their_own(void **state)
+{
+	struct setting setting = { .policy = "seda", .layout = CONF_LAYOUT_REPLICATE, .kinds = ALL_SHARED };
+	struct schedule s = build(&setting, 5, NULL);
+
+	(void)state;
+	assert_int_equal(s.worker_count, 2 * (2 + 2 + WORKERS));
+	assert_int_equal(s.share_workers[0], 0xff);
+	assert_int_equal(s.share_workers[1], 0xff00);
+	assert_int_equal(s.stage[THIRD].may_visit, 0xf0f0);
+	assert_int_equal(s.share_cores[0], 3);
+	assert_int_equal(s.share_cores[1], 2);
+	assert_true(s.is_bound);
+	/* What was queued for a stage that is called directly now has somebody in each. */
+	assert_int_equal(s.stage[CALLED].may_visit, 0x101);
+	for (unsigned i = 0; i < s.worker_count; i++)
+		assert_int_equal(s.share[i], i / 8);
+}
+
+/* Pools grow into what is free, in their own replica. */
+static void pools_of_replicas_grow_apart(void **state)
+{
+	struct setting setting = { .policy = "seda", .layout = CONF_LAYOUT_REPLICATE, .kinds = ALL_SHARED };
+	struct schedule s = build(&setting, 4, NULL);
+
+	(void)state;
+	assert_int_equal(schedule_pool_count(&s, THIRD), 2);
+	assert_int_equal(schedule_pool_count(&s, DISK), 1);
+	assert_int_equal(schedule_resize_pool(&s, THIRD, 1, WORKERS + 1), WORKERS + 1);
+	assert_int_equal(s.stage[THIRD].may_visit, 0x1f0f0);
+	assert_int_equal(s.share[16], 1);
+	assert_int_equal(s.share_workers[1], 0x1ff00);
+	assert_int_equal(schedule_resize_pool(&s, THIRD, 0, 1), 1);
+	assert_int_equal(s.stage[THIRD].may_visit, 0x1f010);
+	assert_int_equal(s.share_workers[0], 0x1f);
+	/* The first of a replica has what nobody else has: it is not the one that goes, whatever its number is. */
+	assert_int_equal(schedule_resize_pool(&s, FIRST, 1, 3), 3);
+	assert_int_equal(s.stage[FIRST].may_visit, 0x323);
+	assert_int_equal(s.share[5], 1);
+	assert_int_equal(schedule_resize_pool(&s, FIRST, 1, 1), 1);
+	assert_int_equal(s.stage[FIRST].may_visit, 0x103);
+	assert_int_equal(s.stage[CALLED].may_visit, 0x101);
+}
+
+/* Each pool is in its stage's part, and goes with it. */
+static void pools_are_where_their_parts_are(void **state)
+{
+	struct setting setting = { .policy = "seda", .layout = CONF_LAYOUT_PARTITION, .kinds = ALL_SHARED };
+	struct partition_weights w = { .stage_count = STAGES, .stage_ns = { [FIRST] = 10, [SECOND] = 10, [THIRD] = 60 } };
+	struct schedule s = build(&setting, 4, &w);
+	struct partition other;
+
+	(void)state;
+	assert_int_equal(s.worker_count, 2 + 2 + WORKERS);
+	assert_int_equal(s.share_workers[0], 0xf);
+	assert_int_equal(s.share_workers[1], 0xf0);
+	assert_int_equal(s.share_cores[0], 1);
+	assert_int_equal(s.share_cores[1], 3);
+	assert_int_equal(schedule_core_count(&s), 4);
+	w.stages = s.part_stages;
+	w.stage_ns[FIRST] = 60;
+	w.stage_ns[THIRD] = 10;
+	assert_int_equal(partition_build(&other, &w, 2, schedule_core_count(&s), NULL), 0);
+	schedule_repartition(&s, &other);
+	assert_int_equal(s.share_workers[0], 0x3);
+	assert_int_equal(s.share_workers[1], 0xfc);
+	assert_int_equal(s.share_cores[0], 3);
+	assert_int_equal(s.stage[FIRST].may_visit, 0x3);
+	assert_int_equal(s.stage[THIRD].may_visit, 0xf0);
+}
+
+/* Threads that belong to connections are of a replica, or go from part to part. */
+static void connections_have_replicas_or_move(void **state)
+{
+	struct setting setting = { .policy = "thread-per-connection", .layout = CONF_LAYOUT_REPLICATE, .shares = 3 };
+	struct schedule s = build(&setting, 6, NULL);
+
+	(void)state;
+	assert_int_equal(s.port_count, WORKERS);
+	assert_int_equal(s.worker_count, 6);
+	for (unsigned i = 0; i < WORKERS; i++)
+		assert_int_equal(schedule_port_share(&s, i), i * 3 / WORKERS);
+	assert_int_equal(schedule_share_ports(&s, 0) + schedule_share_ports(&s, 1) + schedule_share_ports(&s, 2), WORKERS);
+	assert_false(schedule_moves_threads(&s, FIRST));
+	setting.layout = CONF_LAYOUT_PARTITION;
+	s = build(&setting, 6, NULL);
+	/* Stages that have no queue for this policy alone are in parts all the same. */
+	assert_int_equal(s.part_stages, 1 << FIRST | 1 << SECOND | 1 << THIRD);
+	assert_true(schedule_moves_threads(&s, FIRST));
+	assert_false(schedule_moves_threads(&s, CALLED));
+	assert_false(schedule_moves_threads(&s, DISK));
+	for (unsigned i = 0; i < WORKERS; i++)
+		assert_int_equal(schedule_port_share(&s, i), 0);
+	setting.layout = CONF_LAYOUT_SHARED;
+	s = build(&setting, 6, NULL);
+	assert_false(schedule_moves_threads(&s, FIRST));
+}
+
+static void assert_refused(const struct setting *setting, const char *expected)
+{
+	struct schedule schedule;
+	struct conf conf;
+	char data[256];
+	struct text error;
+
+	text_init(&error, data, sizeof data);
+	conf_init(&conf, setting);
+	assert_int_equal(schedule_build(&schedule, &conf, 64, NULL, &error), -EINVAL);
+	assert_non_null(strstr(data, expected));
+}
+
+static void what_cannot_be_is_refused(void **state)
+{
+	struct setting setting = { .policy = "seda", .layout = CONF_LAYOUT_REPLICATE, .kinds = ALL_SHARED, .shares = 9 };
+
+	(void)state;
+	assert_refused(&setting, "more than 64 threads together, in all replicas");
+	setting.policy = "thread-per-connection";
+	assert_refused(&setting, "4 threads (scheduler.threads) are too few for 9 replicas");
+	setting.layout = CONF_LAYOUT_PARTITION;
+	assert_refused(&setting, "9 parts of 3 stages");
 }
 
 static void shares_need_threads(void **state)
@@ -364,7 +470,11 @@ int main(void)
 		cmocka_unit_test(nobody_sleeps_beside_work),
 		cmocka_unit_test(switching_loses_nothing),
 		cmocka_unit_test(repartitioning_loses_nothing),
-		cmocka_unit_test(others_are_refused),
+		cmocka_unit_test(replicas_have_pools_of_their_own),
+		cmocka_unit_test(pools_of_replicas_grow_apart),
+		cmocka_unit_test(pools_are_where_their_parts_are),
+		cmocka_unit_test(connections_have_replicas_or_move),
+		cmocka_unit_test(what_cannot_be_is_refused),
 		cmocka_unit_test(shares_need_threads),
 		cmocka_unit_test(parts_follow_the_weights),
 		cmocka_unit_test(round_robin_takes_turns),

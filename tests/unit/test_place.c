@@ -84,8 +84,9 @@ static void it_sees_what_cores_share(void **state)
 	assert_int_equal(topology_core(t, 32)->cpu, 64);
 	assert_int_equal(topology_core(t, 32)->thread_count, 2);
 	/* nothing is bound, and no error */
-	assert_int_equal(topology_bind(t, 63), 0);
-	assert_int_equal(topology_unbind(t), 0);
+	assert_int_equal(topology_bind(t, (struct topology_range){ 62, 2 }), 0);
+	assert_int_equal(topology_bind(t, (struct topology_range){ 0, 0 }), 0);
+	assert_true(topology_is_on(t, (struct topology_range){ 62, 2 })); /* as far as anybody can say */
 	topology_free(t);
 	t = machine("PU:3"); /* as some virtual machines look */
 	assert_int_equal(topology_core_count(t), 3);
@@ -124,8 +125,9 @@ static void this_machine_respects_taskset(void **state)
 	assert_true(topology_is_here(t));
 	assert_int_equal(topology_core_count(t), 1);
 	assert_int_equal(topology_core(t, 0)->cpu, hwloc_bitmap_last(before));
-	assert_int_equal(topology_bind(t, 0), 0);
-	assert_int_equal(topology_unbind(t), 0); /* does not let us loose where we may not run */
+	assert_int_equal(topology_bind(t, (struct topology_range){ 0, 1 }), 0);
+	assert_true(topology_is_on(t, (struct topology_range){ 0, 1 }));
+	assert_int_equal(topology_bind(t, (struct topology_range){ 0, 0 }), 0); /* does not let us loose where we may not run */
 	assert_int_equal(hwloc_get_cpubind(hwloc, now, HWLOC_CPUBIND_THREAD), 0);
 	assert_int_equal(hwloc_bitmap_weight(now), 1);
 	topology_free(t);
