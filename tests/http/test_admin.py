@@ -1,8 +1,11 @@
 """The administrative listener: who gets to see /stats and /metrics where, and that it works when the public one is full, or gone."""
 
+import fcntl
 import os
+import pathlib
 import signal
 import socket
+import tempfile
 import threading
 import time
 
@@ -56,7 +59,15 @@ def test_nowhere(start):
     assert "/stats and /metrics are served nowhere" in daemon.log
 
 
-def test_auto_does_without_if_its_port_is_taken(start):
+@pytest.fixture
+def default_port():
+    """Nobody else who tests on this machine uses the default port meanwhile, and until our daemons are gone."""
+    with open(pathlib.Path(tempfile.gettempdir()) / "darkroom-tests-8081", "a", encoding="ascii") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def test_auto_does_without_if_its_port_is_taken(default_port, start):
     """Whoever has it: if nobody else, then the first of us."""
     both = start("server.admin_on_public=no"), start("server.admin_on_public=no")
     assert "administration on http://127.0.0.1:8081" in both[0].log or "admin_listen = 127.0.0.1:8081: " in both[0].log
@@ -67,7 +78,7 @@ def test_auto_does_without_if_its_port_is_taken(start):
 def test_address_that_cannot_be_had(tmp_path):
     with socket.create_server(("127.0.0.1", 0)) as s:
         daemon = Daemon(tmp_path / "store", f"server.admin_listen=127.0.0.1:{s.getsockname()[1]}", wait=False)
-        assert daemon.wait_exit(10) == 1
+        assert daemon.wait_exit() == 1
     assert "server.admin_listen" in daemon.log and "Address already in use" in daemon.log
 
 
@@ -98,7 +109,7 @@ def test_full_house(start):
         late.send(late.head("GET", "/stats"))
         assert all(c.is_open() for c in clients)
         time.sleep(slow(0.05))
-        assert late.is_silent()
+        assert late.is_silent()  # too early is no harm: it is only not noticed
         admins[0].close()
         assert late.answer().status == 200
         for c in admins:
@@ -115,7 +126,7 @@ def test_during_a_drain(start):
     assert idle.is_open()
     with daemon.client() as c:
         c.send(c.head("POST", "/images", SMALL, [("Content-Type", "image/jpeg")]) + SMALL[:1000])
-        assert eventually(lambda: daemon.admin().request("GET", "/stats").json()["http"]["connections"] == 1)
+        assert eventually(lambda: daemon.has_read(c))
         daemon.signal(signal.SIGTERM)
         assert eventually(lambda: refused(daemon))
         with daemon.admin() as admin:
@@ -125,7 +136,7 @@ def test_during_a_drain(start):
         hanging = daemon.admin()  # says nothing: it holds nobody up
         c.send(SMALL[1000:])
         assert c.answer().status == 201
-        assert daemon.wait_exit(10) == 0
+        assert daemon.wait_exit() == 0
     hanging.close()
     idle.close()
     daemon.assert_no_alarm()
@@ -193,5 +204,5 @@ def test_only_the_administrative_one_is_passed(start):
 def test_two_are_too_many(tmp_path):
     with socket.create_server(("127.0.0.1", 0)) as a, socket.create_server(("127.0.0.1", 0)) as b:
         daemon = Daemon(tmp_path / "store", sockets=[a, b], names="admin:admin", wait=False)
-        assert daemon.wait_exit(10) == 1
+        assert daemon.wait_exit() == 1
     assert "expected only one with this name" in daemon.log

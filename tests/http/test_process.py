@@ -235,7 +235,7 @@ def test_dump_of_what_is_wrong():
 def test_second_daemon_on_the_same_port(start, tmp_path):
     first = start()
     second = Daemon(tmp_path / "other", listen=f"127.0.0.1:{first.port}", wait=False)
-    assert second.wait_exit(10) not in (0, 2), "it shares the port in silence"
+    assert second.wait_exit() not in (0, 2), "it shares the port in silence"
     second.assert_no_alarm()
     assert str(first.port) in second.log and "ready on" not in second.log
     assert first.upload(SMALL).status == 201
@@ -244,7 +244,7 @@ def test_second_daemon_on_the_same_port(start, tmp_path):
 def test_second_daemon_on_the_same_store(start):
     first = start()
     second = Daemon(first.store, wait=False)
-    assert second.wait_exit(10) not in (0, 2)
+    assert second.wait_exit() not in (0, 2)
     second.assert_no_alarm()
     assert str(first.store) in second.log and "ready on" not in second.log
     assert first.upload(SMALL).status == 201
@@ -254,14 +254,14 @@ def test_store_that_cannot_be_used(tmp_path):
     (tmp_path / "file").write_text("x")
     for root in (tmp_path / "file", tmp_path / "file" / "below", tmp_path / "no" / "parent"):
         daemon = Daemon(root, wait=False)
-        assert daemon.wait_exit(10) not in (0, 2)
+        assert daemon.wait_exit() not in (0, 2)
         daemon.assert_no_alarm()
         assert str(root) in daemon.log
 
 
 def test_address_that_is_not_ours(tmp_path):
     daemon = Daemon(tmp_path / "store", listen="203.0.113.1:0", wait=False)
-    assert daemon.wait_exit(10) not in (0, 2)
+    assert daemon.wait_exit() not in (0, 2)
     assert "203.0.113.1" in daemon.log
 
 
@@ -281,13 +281,16 @@ def test_log_level(start):
 
 @pytest.mark.skipif(IS_SANITIZED, reason="says nothing about the product")
 def test_start_takes_less_than_100_ms(start):
-    assert any(start().ready_time < 0.1 for _ in range(10))
+    """Of a processor; where others want that, too, it takes longer."""
+    def cpu_seconds(_):
+        return start().cpu_seconds()
+    assert min(map(cpu_seconds, range(5))) < 0.1
 
 
 # ---- stop ----
 
 def drain_under_load(daemon, number):
-    """Eight uploads are on their way when the signal comes. Returns the answers of those that were not answered by then."""
+    """Eight uploads are on their way when the signal comes; one of them is complete only after that. Their answers."""
     clients = [daemon.client(timeout=slow(60)) for _ in range(8)]
     for c in clients:
         assert c.request("GET", "/healthz").status == 200
@@ -295,32 +298,29 @@ def drain_under_load(daemon, number):
         c.send(c.head("POST", "/images", LARGE, [JPEG]) + LARGE)
     last = clients[7].head("POST", "/images", SMALL, [JPEG]) + SMALL
     clients[7].send(last[:len(last) // 2])
-    time.sleep(slow(0.05))
+    assert eventually(lambda: all(daemon.has_read(c) for c in clients))
     daemon.signal(number)
-    assert eventually(lambda: "draining" in daemon.log)  # a busy machine may take its time
-    time.sleep(slow(0.05))
-    early = [c for c in clients if not c.is_silent()]  # some may have been written just before
+    assert eventually(daemon.refuses_connections)
     clients[7].send(last[len(last) // 2:])
-    answers = [(c not in early, c.answer()) for c in clients]
+    answers = [c.answer() for c in clients]
     for c in clients:
         assert c.is_closed()
         c.close()
-    return [answer for is_late, answer in answers if is_late]
+    assert answers[7].closes
+    return answers
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_drain_under_load(start, number):
     daemon = start()
-    answers = drain_under_load(daemon, number)
-    assert answers
-    for answer in answers:
-        assert answer.status == 201 and answer.closes, answer
+    for answer in drain_under_load(daemon, number):
+        assert answer.status == 201, answer
         (image,) = answer.json()["images"]
         for name, variant in image["variants"].items():
             data = (daemon.store / image["id"][-2:] / image["id"] / f"{name}.jpg").read_bytes()
             assert len(data) == variant["bytes"]
             pictures.decode(data)
-    assert daemon.wait_exit(10) == 0
+    assert daemon.wait_exit() == 0
     with pytest.raises(ConnectionRefusedError):
         daemon.client()
     assert not daemon.leftovers()
@@ -345,7 +345,7 @@ def test_drain_with_idle_connections_is_quick(start):
         assert c.request("GET", "/healthz").status == 200
     started = time.monotonic()
     daemon.stop()
-    assert time.monotonic() - started < slow(3)
+    assert time.monotonic() - started < slow(15)  # of the 30 s that it may take
     for c in clients:
         c.close()
 
@@ -357,18 +357,9 @@ def test_drain_refuses_new_work(start):
     assert other.request("GET", "/readyz").status == 200
     busy.send(busy.head("POST", "/images", SMALL, [JPEG]) + SMALL[:1000])
     other.send(b"GET /readyz HTTP/1.1\r\nHost: x\r\n")
-    time.sleep(slow(0.1))
+    assert eventually(lambda: daemon.has_read(busy) and daemon.has_read(other))
     daemon.signal(signal.SIGTERM)
-
-    def is_refused():
-        try:
-            daemon.client().close()
-        except ConnectionRefusedError:
-            return True
-        except ConnectionResetError:
-            pass  # the listener was shut down while we connected
-        return False
-    assert eventually(is_refused)
+    assert eventually(daemon.refuses_connections)
     other.send(b"\r\n")
     answer = other.answer()
     assert (answer.status, answer.slug) == (503, "draining") and answer.closes
@@ -376,18 +367,19 @@ def test_drain_refuses_new_work(start):
     busy.send(SMALL[1000:])
     answer = busy.answer()
     assert answer.status == 201 and answer.closes
-    assert daemon.wait_exit(10) == 0
+    assert daemon.wait_exit() == 0
 
 
 def test_drain_has_an_end(start):
-    daemon = start(f"server.drain_timeout={millis(300)}")
+    daemon = start("server.drain_timeout=300ms")
     with daemon.client() as c:
         c.send(c.head("POST", "/images", SMALL, [JPEG]) + SMALL[:1000])
-        time.sleep(slow(0.1))
+        assert eventually(lambda: daemon.has_read(c))
         started = time.monotonic()
         daemon.signal(signal.SIGTERM)
-        daemon.wait_exit(10)
-        assert slow(0.2) < time.monotonic() - started < slow(3)
+        assert daemon.wait_exit() == 1
+        assert 0.25 < time.monotonic() - started < slow(15)
+    assert "drain_timeout is over" in daemon.log
     daemon.assert_no_alarm()
 
 
@@ -396,14 +388,15 @@ def test_second_signal_exits_at_once(start, first, second):
     daemon = start()
     with daemon.client() as c:
         c.send(c.head("POST", "/images", SMALL, [JPEG]) + SMALL[:1000])
-        time.sleep(slow(0.1))
+        assert eventually(lambda: daemon.has_read(c))
         daemon.signal(first)
-        time.sleep(slow(0.3))
+        assert eventually(daemon.refuses_connections)
+        time.sleep(0.3)
         assert daemon.is_alive(), "an upload is on its way"
         started = time.monotonic()
         daemon.signal(second)
-        assert daemon.wait_exit(5) != 0
-        assert time.monotonic() - started < slow(1)
+        assert daemon.wait_exit() == 1
+        assert time.monotonic() - started < slow(15)  # of the 30 s that it would wait
 
 
 def test_terminated_while_starting(tmp_path):
@@ -412,7 +405,7 @@ def test_terminated_while_starting(tmp_path):
         daemon = Daemon(tmp_path / f"store{delay}", wait=False)
         time.sleep(slow(delay))
         daemon.signal(signal.SIGTERM)
-        assert daemon.wait_exit(10) in (0, -signal.SIGTERM)
+        assert daemon.wait_exit() in (0, -signal.SIGTERM)
         daemon.assert_no_alarm()
 
 
@@ -437,13 +430,17 @@ def test_idle_costs_nothing(start):
             t.join()
     kept = [daemons[2].client() for _ in range(4)]
     assert all(c.request("GET", "/healthz").status == 200 for c in kept)
-    time.sleep(0.5)
-    before = [d.cpu_seconds() for d in daemons]
-    time.sleep(5)
-    spent = [d.cpu_seconds() - b for d, b in zip(daemons, before)]
+
+    def spend(seconds):
+        before = [d.cpu_seconds() for d in daemons]
+        time.sleep(seconds)
+        return [d.cpu_seconds() - b for d, b in zip(daemons, before)]
+
+    assert eventually(lambda: not any(spend(0.2))), "there is no rest"  # what the uploads left to be done
+    spent = spend(3)
     for c in kept:
         c.close()
-    assert max(spent) < 5 * 0.001, f"seconds of CPU in 5 s idle (fresh, after uploads, with connections): {spent}"
+    assert max(spent) < 3 * 0.001, f"seconds of CPU in 3 s idle (fresh, after uploads, with connections): {spent}"
 
 
 def test_threads_do_not_grow(start):
