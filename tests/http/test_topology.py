@@ -8,7 +8,7 @@ import subprocess
 import pytest
 
 import pictures
-from darkroom import BINARY, POLICY, ROOT, SETTINGS, command, overrides, run, slow
+from darkroom import BINARY, POLICY, ROOT, SETTINGS, command, eventually, overrides, run, slow
 
 pytestmark = pytest.mark.skipif(POLICY not in ("", "drain") or SETTINGS, reason="policy and layout do not matter: once is enough")
 
@@ -136,9 +136,14 @@ def test_profile(start, tmp_path):
     daemon = start(extra=("--profile", path))
     for seed in range(3):
         daemon.image(pictures.photo_jpeg(400, 300, seed))
-    done = run("-o", f"server.root={daemon.store}", "ctl", "profile")
-    assert done.returncode == 0, done.stderr
-    live = values(done.stdout)
+
+    def profile():
+        done = run("-o", f"server.root={daemon.store}", "ctl", "profile")
+        assert done.returncode == 0, done.stderr
+        return values(done.stdout)
+    # An event is counted when its handler returns: the answer may be out before.
+    assert eventually(lambda: profile()["stage.jpeg_decode"]["events"] == 3)
+    live = profile()
     daemon.stop()
     assert f"profile written to {path}" in daemon.log
     found = values(path.read_text())
