@@ -133,7 +133,7 @@ static void switching_loses_nothing(void **state)
 static void repartitioning_loses_nothing(void **state)
 {
 	struct setting setting = { .policy = "drain", .is_switched = true, .layout = CONF_LAYOUT_PARTITION };
-	unsigned turns = 0, before;
+	unsigned turns = 0;
 
 	(void)state;
 	for (unsigned central = 0; central < 2; central++) {
@@ -142,8 +142,8 @@ static void repartitioning_loses_nothing(void **state)
 		start(&setting, EVENTS_MAX, 200, 0);
 		struct graph *g = run.graph;
 
-		before = 0;
-		while (atomic_load(&run.behind)) {
+		/* The work may be over before they have been cut three times, if we had no processor: they are cut without, too. */
+		while (atomic_load(&run.behind) || atomic_load(&g->repartition.times) < 3) {
 			/* Nothing was seen of the stage that is heaviest from now on. */
 			unsigned heavy = turns++ / 4 % 3;
 
@@ -154,9 +154,6 @@ static void repartitioning_loses_nothing(void **state)
 			assert_true(graph_tick(g) > 0);
 			usleep(500);
 		}
-		before = (unsigned)atomic_load(&g->repartition.times);
-		if (before < 3)
-			fail_run("the parts stay as they are");
 		finish();
 	}
 }
