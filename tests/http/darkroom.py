@@ -37,11 +37,6 @@ def slow(seconds):
     return seconds * SLOW
 
 
-def millis(ms):
-    """A time of the configuration, for this build."""
-    return f"{int(ms * SLOW)}ms"
-
-
 def load(count, least=1):
     """How often to do something in a load test, for this build."""
     return max(least, int(count / max(1.0, SLOW)))

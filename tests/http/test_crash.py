@@ -57,13 +57,13 @@ def check_stored(store, ident, source):
     """All of its files are there and decode to the right sizes."""
     directory = store / ident[-2:] / ident
     document = json.loads((directory / "image.json").read_bytes())
-    width, height = pictures.decode(source).size
+    width, height = pictures.size(source)
     assert (document["width"], document["height"]) == (width, height)
     assert document["variants"].keys() == pictures.VARIANTS.keys()
     for name, (box, _, _) in pictures.VARIANTS.items():
         data = (directory / f"{name}.jpg").read_bytes()
         assert len(data) == document["variants"][name]["bytes"]
-        assert pictures.decode(data).size == pictures.fit(width, height, box)
+        assert pictures.size(data) == pictures.fit(width, height, box)
 
 
 def check_whole(store, ident):

@@ -131,7 +131,7 @@ class Site:
         """Remembers what was acknowledged; the variants' sizes tell which is which."""
         for image in answer.json()["images"] if answer else ():
             size = image["width"], image["height"]
-            (source,) = (s for s in sources if pictures.decode(s).size == size)
+            (source,) = (s for s in sources if pictures.size(s) == size)
             self.acknowledged.append((image["id"], source))
         for problem in (answer.json().get("errors", ()) if answer else ()):
             if problem["status"] < 500 and problem.get("filename") != "b.txt":

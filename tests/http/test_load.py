@@ -46,7 +46,7 @@ def test_200_concurrent_uploads(daemon):
         alone = [fetch_all(c, c.request("POST", "/images", data, [JPEG]).json()["images"][0]) for data in inputs]
     for data, files in zip(inputs, alone):
         for name, file in files.items():
-            assert pictures.decode(file).size == pictures.fit(*pictures.decode(data).size, pictures.VARIANTS[name][0])
+            assert pictures.size(file) == pictures.fit(*pictures.size(data), pictures.VARIANTS[name][0])
     count = load(200, 40)
     barrier = threading.Barrier(count)
 
@@ -158,7 +158,7 @@ def test_one_connection_that_stays_busy_for_long(daemon):
         for _ in range(load(60, 10)):
             data = rng.choice(inputs)
             image = c.request("POST", "/images", data, [JPEG]).json()["images"][0]
-            assert (image["width"], image["height"]) == pictures.decode(data).size
+            assert (image["width"], image["height"]) == pictures.size(data)
             assert c.request("DELETE", image["url"]).status == 204
 
 

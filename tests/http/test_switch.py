@@ -29,6 +29,9 @@ OTHER = "dbr" if FIRST == "srpt" else "srpt"
 SECONDS = float(os.environ.get("DARKROOM_SWITCH_S", "5"))
 EVERY = 0.2
 
+# The tests go through all policies, from each to others: it matters little with which the daemon begins, but for its kind of threads.
+pytestmark = pytest.mark.skipif(POLICY not in ("", "drain", "seda", "thread-per-connection"), reason="the tests choose the policies")
+
 
 class Site:
     """A daemon with a configuration file that can be edited; the policy is in that, not on the command line."""
