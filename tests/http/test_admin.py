@@ -1,11 +1,8 @@
 """The administrative listener: who gets to see /stats and /metrics where, and that it works when the public one is full, or gone."""
 
-import fcntl
 import os
-import pathlib
 import signal
 import socket
-import tempfile
 import threading
 import time
 
@@ -61,9 +58,15 @@ def test_nowhere(start):
 
 @pytest.fixture
 def default_port():
-    """Nobody else who tests on this machine uses the default port meanwhile, and until our daemons are gone."""
-    with open(pathlib.Path(tempfile.gettempdir()) / "darkroom-tests-8081", "a", encoding="ascii") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    """Nobody else who runs this test on this machine uses the default port meanwhile, and until our daemons are gone."""
+    with socket.socket(socket.AF_UNIX) as lock:
+        def is_ours():
+            try:
+                lock.bind("\0darkroom-tests-8081")
+                return True
+            except OSError:
+                return False
+        assert eventually(is_ours, 120)
         yield
 
 

@@ -7,6 +7,7 @@ import pwd
 import re
 import shutil
 import signal
+import tempfile
 
 import pytest
 
@@ -108,8 +109,7 @@ def test_root_must_be_told(tmp_path):
 def test_another_user(start):
     """Files, threads and groups are that user's, and there is no way back."""
     nobody = pwd.getpwnam("nobody")
-    root = pathlib.Path("/tmp") / f"darkroom-{os.getpid()}"  # pytest's own directories are closed to others
-    root.mkdir()
+    root = pathlib.Path(tempfile.mkdtemp(prefix="darkroom-", dir="/tmp"))  # pytest's own directories are closed to others
     os.chown(root, nobody.pw_uid, nobody.pw_gid)
     config = root / "site.ini"
     config.write_text(CONFIG.read_text())

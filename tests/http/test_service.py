@@ -13,13 +13,14 @@ import pytest
 
 import pictures
 from client import Closed
-from darkroom import CONFIG, POLICY, Daemon, eventually, load, slow
+from darkroom import CONFIG, IS_SANITIZED, POLICY, Daemon, eventually, load, slow
 
 # Ports take connections in one of two ways, and images are worked on in two kinds of threads: more policies would say no more.
 pytestmark = pytest.mark.skipif(POLICY not in ("", "drain", "thread-per-connection"), reason="the policy does not matter")
 
 SMALL = pictures.photo_jpeg(320, 240, 2)
 RESTARTS = int(os.environ.get("DARKROOM_RESTARTS", "10"))
+WATCHDOG_S = 1 if IS_SANITIZED else 0.4
 
 
 class Manager:
@@ -134,7 +135,7 @@ def test_manager_that_does_not_listen(start, name):
 
 def test_watchdog_is_fed_when_idle_and_when_busy(start, path_manager):
     """At least twice as often as it must be, on a machine that lets it."""
-    limit = slow(0.4)
+    limit = WATCHDOG_S
     daemon = start(environ=watched(path_manager, limit))
     path_manager.wait_for("READY")
 
@@ -160,7 +161,7 @@ def test_watchdog_is_fed_when_idle_and_when_busy(start, path_manager):
 
 def test_watchdog_is_not_fed_when_a_worker_hangs(start, path_manager):
     """A file of the store that never ends to be opened holds up whoever opens it."""
-    limit = slow(0.4)
+    limit = WATCHDOG_S
     daemon = start(environ=watched(path_manager, limit))
     image = daemon.image(SMALL)
     stuck = re.compile(r"worker \w+/\d+ is stuck")
