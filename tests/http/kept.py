@@ -1,6 +1,6 @@
 """Results of pure functions, kept for other runs of the tests: several need the same pictures, and a daemon that makes the same files
 as under another policy needs no second look at every pixel. DARKROOM_KEPT names the directory; without it nothing is kept. Several may
-use it at once, and it may be removed at any time."""
+use it at once."""
 
 import functools
 import hashlib
