@@ -11,6 +11,7 @@ from PIL import Image, ImageFilter, ImageOps
 import jpegfile
 import pictures
 from darkroom import CONFIG, IS_SANITIZED, POLICY, Daemon, eventually, overrides, run
+from kept import kept
 
 pytestmark = pytest.mark.skipif(POLICY not in ("", "drain"), reason="what is made is the same with any policy: once is enough")
 
@@ -91,19 +92,24 @@ def all_operations(tmp_path_factory):
     daemon.stop()
 
 
+@kept
+def compare(data, source, name):
+    """What Pillow makes of the source for the variant: (its size, is it grey, how near the file is)."""
+    ours, ideal = pictures.decode(data), VARIANTS[name][2](pictures.upright(source))
+    return ideal.size, ideal.mode == "L", pictures.psnr(ours, ideal) if ours.size == ideal.size else 0
+
+
 def check(daemon, source, least, names=VARIANTS):
     """The variants are what Pillow makes of the file, as well as JPEGs of quality 95 can be."""
     image = daemon.image(source)
-    original = pictures.upright(source)
     for name in names:
         data = daemon.fetch(image, name)
-        ours, ideal = pictures.decode(data), VARIANTS[name][2](original)
+        size, is_grey, psnr = compare(data, source, name)
         variant = image["variants"][name]
-        assert ours.size == ideal.size == (variant["width"], variant["height"]), name
-        assert pictures.psnr(ours, ideal) > least, f"{name}: {pictures.psnr(ours, ideal):.1f} dB"
+        assert size == (variant["width"], variant["height"]), name
+        assert psnr > least, f"{name}: {psnr:.1f} dB"
         marker, width, height, factors = jpegfile.frame(data)
-        is_grey = ideal.mode == "L"
-        assert (width, height) == ours.size
+        assert (width, height) == size
         assert marker == (jpegfile.SOF2 if "progressive" in VARIANTS[name][1] else jpegfile.SOF0), name
         assert factors == ([(1, 1)] if is_grey else [(1, 1)] * 3 if "chroma" in VARIANTS[name][1] else
                            [(2, 2), (1, 1), (1, 1)]), name
