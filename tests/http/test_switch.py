@@ -17,7 +17,7 @@ import time
 import pytest
 
 import pictures
-from darkroom import CONFIG, PER_CONNECTION, POLICY, Daemon, eventually, overrides, run, slow
+from darkroom import CONFIG, PER_CONNECTION, POLICY, SETTINGS, Daemon, eventually, overrides, run, slow
 
 JPEG = [("Content-Type", "image/jpeg")]
 SMALL = pictures.photo_jpeg(320, 240, 2)
@@ -30,7 +30,8 @@ SECONDS = float(os.environ.get("DARKROOM_SWITCH_S", "5"))
 EVERY = 0.2
 
 # The tests go through all policies, from each to others: it matters little with which the daemon begins, but for its kind of threads.
-pytestmark = pytest.mark.skipif(POLICY not in ("", "drain", "seda", "thread-per-connection"), reason="the tests choose the policies")
+pytestmark = pytest.mark.skipif(POLICY not in ("", "drain", "seda", "thread-per-connection") and not SETTINGS,
+                                reason="the tests choose the policies")
 
 
 class Site:
