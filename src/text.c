@@ -80,11 +80,6 @@ void text_put(struct text *t, const char *data, size_t length)
 	t->data[t->length] = '\0';
 }
 
-void text_puts(struct text *t, const char *string)
-{
-	text_put(t, string, strlen(string));
-}
-
 void text_uint(struct text *t, uint64_t value)
 {
 	char digits[20], *first = digits + sizeof digits;

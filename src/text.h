@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 /* A buffer that fills up: the data is the caller's, or grows from malloc if growable. Always terminated by a zero byte
  * beyond length. Once overflowed it takes nothing more. */
@@ -29,7 +30,11 @@ void text_init_growable(struct text *t, size_t size_max);
 void text_fini(struct text *t);
 
 void text_put(struct text *t, const char *data, size_t length);
-void text_puts(struct text *t, const char *string);
+static inline void text_puts(struct text *t, const char *string)
+{
+	text_put(t, string, strlen(string)); /* known where the string is */
+}
+
 void text_uint(struct text *t, uint64_t value);
 void text_printf(struct text *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void text_ms(struct text *t, uint64_t ns); /* in milliseconds, with three decimals */

@@ -512,14 +512,29 @@ void image_end(struct visit *v, struct image *image)
 	upload_unref(u);
 }
 
+/* variant: its name, or NULL for the image's own. */
+static void json_url(struct json *j, const char *id, const char *variant)
+{
+	char url[96];
+	struct text t;
+
+	text_init(&t, url, sizeof url);
+	text_puts(&t, "/images/");
+	text_puts(&t, id);
+	if (variant) {
+		text_puts(&t, "/");
+		text_puts(&t, variant);
+		text_puts(&t, ".jpg");
+	}
+	json_string_n(j, "url", t.data, t.length);
+}
+
 void image_json(struct json *j, const struct image *image, bool is_stored)
 {
 	const struct conf *conf = image_conf(image);
-	char url[96];
 
-	snprintf(url, sizeof url, "/images/%s", image->id);
 	json_string(j, "id", image->id);
-	json_string(j, "url", url);
+	json_url(j, image->id, NULL);
 	json_uint(j, "width", atomic_load_explicit(&image->width, memory_order_relaxed));
 	json_uint(j, "height", atomic_load_explicit(&image->height, memory_order_relaxed));
 	if (image->file_name[0])
@@ -535,8 +550,7 @@ void image_json(struct json *j, const struct image *image, bool is_stored)
 		const struct image_variant *variant = &image->variant[i];
 
 		json_object(j, conf->variant[i].name);
-		snprintf(url, sizeof url, "/images/%s/%s.jpg", image->id, conf->variant[i].name);
-		json_string(j, "url", url);
+		json_url(j, image->id, conf->variant[i].name);
 		json_uint(j, "width", variant->width);
 		json_uint(j, "height", variant->height);
 		json_uint(j, "bytes", variant->size);

@@ -42,6 +42,23 @@
 
 static const char crockford[] = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
 
+/* Some of the kernel's random numbers, a call for many. */
+static void random_take(uint64_t random[2])
+{
+	static _Thread_local struct {
+		uint64_t data[32]; /* 256 bytes never come short once the kernel's pool is initialised (getrandom(2)) */
+		unsigned left;
+	} stock;
+
+	if (stock.left < 2) {
+		while (getrandom(stock.data, sizeof stock.data, 0) != sizeof stock.data)
+			continue;
+		stock.left = COUNT_OF(stock.data);
+	}
+	random[0] = stock.data[--stock.left];
+	random[1] = stock.data[--stock.left];
+}
+
 void ulid_new(char id[ULID_LENGTH + 1])
 {
 	struct timespec now;
@@ -50,9 +67,7 @@ void ulid_new(char id[ULID_LENGTH + 1])
 	clock_gettime(CLOCK_REALTIME, &now);
 	uint64_t ms = (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 
-	/* 16 bytes never come short from the kernel's pool once it is initialised (getrandom(2)). */
-	while (getrandom(random, sizeof random, 0) != sizeof random)
-		continue;
+	random_take(random);
 	for (int i = 9; i >= 0; i--, ms >>= 5)
 		id[i] = crockford[ms & 31];
 	for (int i = 0; i < 16; i++)

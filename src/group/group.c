@@ -238,7 +238,7 @@ int group_add_worker(struct group *grp)
 	memset(w, 0, sizeof *w);
 	w->group = grp;
 	w->index = index;
-	w->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	w->wake_fd = eventfd(0, EFD_CLOEXEC | (grp->source ? EFD_NONBLOCK : 0)); /* a source waits for it with others */
 	err = w->wake_fd < 0 ? -errno : init_inboxes(grp, index);
 	if (!err)
 		err = start_thread(w);

@@ -60,7 +60,7 @@ struct worker {
 	/* fixed after start */
 	struct group *group;
 	unsigned index;       /* in the group */
-	int wake_fd;          /* eventfd: readable while somebody wants this worker awake */
+	int wake_fd;          /* eventfd: readable while somebody wants this worker awake; blocks without a source */
 	pthread_t thread;
 	/* owner only */
 	struct stage *visit_set[STAGE_COUNT_MAX]; /* pipeline order */

@@ -15,6 +15,7 @@
 
 #define BACKOFF_MS_MAX 64
 #define RATES_TURNS 64 /* visits between looks at the clock for the rates' sake */
+#define SPIN_TURNS 32  /* looks at the queues between those at the clock */
 
 static bool is_stopping(const struct worker *w)
 {
@@ -34,17 +35,17 @@ static bool search(struct worker *w)
 {
 	/* Ports and disk threads wait for the world outside: it takes longer than any spinning. */
 	uint64_t spin_ns = w->group->id == GRAPH_GROUP_MAIN ? worker_schedule(w)->spin_ns : 0;
-	uint64_t until = spin_ns ? clock_ns() + spin_ns : 0;
 
 	counter_add(&w->counters.spins, 1);
 	counter_add(&w->progress, 1);
-	do {
-		for (int i = 0; i < 32; i++) {
+	if (!spin_ns)
+		return idle_sees_work(w);
+	for (uint64_t until = clock_ns() + spin_ns; clock_ns() < until && !is_stopping(w);)
+		for (int i = 0; i < SPIN_TURNS; i++) {
 			if (idle_sees_work(w))
 				return true;
 			cpu_relax();
 		}
-	} while (spin_ns && clock_ns() < until && !is_stopping(w));
 	return false;
 }
 
@@ -56,6 +57,16 @@ static void read_wake_fd(struct worker *w)
 		continue;
 }
 
+static bool is_readable(int fd, int timeout_ms)
+{
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+	int n;
+
+	while ((n = poll(&p, 1, timeout_ms)) < 0 && errno == EINTR)
+		continue;
+	return n > 0;
+}
+
 /* S7. With a source, the outside world wakes us as well; what it brings is served within. */
 static unsigned block(struct worker *w, int timeout_ms)
 {
@@ -65,18 +76,14 @@ static unsigned block(struct worker *w, int timeout_ms)
 	counter_add(&w->counters.sleeps, 1);
 	idle_time_on(&w->counters.idle, clock_ns());
 	counter_add(&w->progress, 1);
-	if (w->group->source) {
+	if (w->group->source)
 		served = visit_source(w, true);
-	} else {
-		struct pollfd p = { .fd = w->wake_fd, .events = POLLIN };
-
-		while (poll(&p, 1, timeout_ms) < 0 && errno == EINTR)
-			continue;
-	}
+	else if (timeout_ms < 0 || is_readable(w->wake_fd, timeout_ms))
+		read_wake_fd(w); /* it blocks */
 	idle_retract(w);
 	/* Nothing served: only the eventfd can have ended a source's poll. Not reading it otherwise saves a call for
 	 * every piece from outside; if it is readable all the same, the next poll says so. */
-	if (w->was_woken || served == 0)
+	if (w->group->source && (w->was_woken || served == 0))
 		read_wake_fd(w);
 	idle_time_off(&w->counters.idle, clock_ns()); /* if no piece that the source found has done so: visit_enter() */
 	return served;
