@@ -225,6 +225,7 @@ def test_kill_leaves_whole_images_or_none(start, tmp_path):
     second = start(store=store)
     # What was acknowledged early is made again, and is unfinished meanwhile.
     assert eventually(lambda: not list((store / ".spool").iterdir()) and not second.leftovers(), 60)
+    assert eventually(lambda: second.get("/stats").json()["images"]["in_flight"] == 0)
     assert set(whole) <= set(second.stored())
     for ident in second.stored():
         image = second.get(f"/images/{ident}").json()
