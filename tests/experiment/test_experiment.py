@@ -21,7 +21,7 @@ def command(tmp_path, *arguments):
 
 
 def experiment(tmp_path, *arguments):
-    return subprocess.run(command(tmp_path, *arguments), capture_output=True, text=True, timeout=120)
+    return subprocess.run(command(tmp_path, *arguments), capture_output=True, text=True, timeout=600)
 
 
 def raw(tmp_path):
@@ -100,13 +100,13 @@ def test_results_of_another_experiment_are_not_mixed_in(finished):
 def test_interrupted_keeps_what_it_has(tmp_path):
     process = subprocess.Popen(command(tmp_path, "--parts", "overload", "--overload-seconds", "30"), stdin=subprocess.DEVNULL,
                                stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True)
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 300
     while not (tmp_path / "darkroom-experiment").exists() or not list((tmp_path / "darkroom-experiment").iterdir()):
         assert time.monotonic() < deadline
         time.sleep(0.05)
     time.sleep(0.5)
     os.killpg(process.pid, signal.SIGINT)
-    _, errors = process.communicate(timeout=60)
+    _, errors = process.communicate(timeout=300)
     assert process.returncode == 1 and "the same command goes on" in errors
     assert not (tmp_path / "darkroom-experiment").exists()
 

@@ -80,7 +80,7 @@ class Client:
         if not is_path:
             self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.host = "localhost" if is_path else f"{host}:{port}"
-        self.buffer = b""
+        self.buffer = bytearray()
         self.interim = []
 
     def __enter__(self):
@@ -117,14 +117,14 @@ class Client:
         except ConnectionResetError:
             data = b""
         if not data:
-            raise Closed(f"after {self.buffer[:200]!r}")
+            raise Closed(f"after {bytes(self.buffer[:200])!r}")
         self.buffer += data
 
     def _head(self):
-        while b"\r\n\r\n" not in self.buffer:
+        while (end := self.buffer.find(b"\r\n\r\n")) < 0:
             self._more()
-        head, self.buffer = self.buffer.split(b"\r\n\r\n", 1)
-        first, *lines = head.split(b"\r\n")
+        first, *lines = bytes(self.buffer[:end]).split(b"\r\n")
+        del self.buffer[:end + 4]
         assert STATUS_LINE.match(first), first
         headers = collections.defaultdict(list)
         for line in lines:
@@ -147,8 +147,8 @@ class Client:
             length = 0
         while len(self.buffer) < length:
             self._more()
-        body, self.buffer = self.buffer[:length], self.buffer[length:]
-        answer = Answer(status, headers, body)
+        answer = Answer(status, headers, bytes(self.buffer[:length]))
+        del self.buffer[:length]
         answer.check(method)
         return answer
 

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-sys.dont_write_bytecode = True
+sys.dont_write_bytecode = sys.pycache_prefix is None  # not beside the sources
 
 from darkroom import BINARY, Daemon  # noqa: E402 (after the line above, on purpose)
 

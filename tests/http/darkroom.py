@@ -3,6 +3,8 @@ status. Sanitizer builds report through that status and through standard error, 
 leaks and races. Environment: DARKROOMD (binary), DARKROOM_POLICY, DARKROOM_SETTINGS (more settings, SECTION.KEY=VALUE, with
 spaces between them), DARKROOM_SLOW (factor for all timeouts)."""
 
+import functools
+import itertools
 import os
 import pathlib
 import re
@@ -37,11 +39,6 @@ def slow(seconds):
     return seconds * SLOW
 
 
-def millis(ms):
-    """A time of the configuration, for this build."""
-    return f"{int(ms * SLOW)}ms"
-
-
 def load(count, least=1):
     """How often to do something in a load test, for this build."""
     return max(least, int(count / max(1.0, SLOW)))
@@ -53,7 +50,7 @@ def command(*arguments):
         + [str(BINARY), *map(str, arguments)]
 
 
-def run(*arguments, timeout=20):
+def run(*arguments, timeout=60):
     """Runs the binary to its end."""
     done = subprocess.run(command(*arguments), capture_output=True, text=True, timeout=slow(timeout))
     for alarm in ALARMS:
@@ -89,6 +86,7 @@ class Daemon:
             defaults.append("scheduler.threads=32")
         self.stopped = False
         self.lines = []
+        self.marks = itertools.count()
         self.ready = threading.Event()
         self.url = self.host = self.port = None
         self.start_time = time.monotonic()
@@ -115,26 +113,41 @@ class Daemon:
 
     @property
     def log(self):
+        """What of its log has been read so far. The daemon writes it a moment after it is said, and may say it after what it tells
+        of can be seen: that something is in it ask with says(); that something is not, of log_until_now(). All of the start is there
+        when it is ready, and everything when it has stopped."""
         return "".join(self.lines)
+
+    def says(self, what, timeout=20.0):
+        """True as soon as the log has it: a text, or a question about the log."""
+        return eventually(lambda: what(self.log) if callable(what) else what in self.log, timeout)
+
+    def log_until_now(self):
+        """The log with all that was said before this call, by any thread: lines are written in the order in which they were said, and
+        that of a request of our own comes behind them. Needs log.access, and log.level = info."""
+        ident = f"now-{next(self.marks)}"
+        assert self.get("/healthz", headers=[("X-Request-Id", ident)])["x-request-id"] == ident
+        assert self.says(f"id={ident} "), self.log
+        return self.log
 
     @property
     def pid(self):
         return self.process.pid
 
     def wait_ready(self):
-        self.ready.wait(slow(10))
+        self.ready.wait(slow(60))
         if self.url is None:
             self.process.kill()
             self.reader.join(5)
             raise AssertionError(f"no ready line; exit status {self.process.wait()}, log:\n{self.log}")
 
     def client(self, **options):
-        return Client(self.host, self.port, timeout=options.pop("timeout", slow(20)), **options)
+        return Client(self.host, self.port, timeout=options.pop("timeout", slow(60)), **options)
 
     def admin(self, **options):
         """A client of the administrative listener."""
         where = re.search(r"administration on (?:http://(.*):(\d+)|unix:(.*))", self.log)
-        return Client(where[1] or where[3], int(where[2] or 0), timeout=options.pop("timeout", slow(20)), **options)
+        return Client(where[1] or where[3], int(where[2] or 0), timeout=options.pop("timeout", slow(60)), **options)
 
     def get(self, path, **options):
         """One request on a connection of its own."""
@@ -160,23 +173,43 @@ class Daemon:
         assert answer.status == 200, answer
         return answer.body
 
+    def has_read(self, client):
+        """All that was sent on this connection: the kernel keeps nothing of it, at either end. One of which nothing was read is closed
+        by a drain, as an idle one."""
+        kept, port = [], client.socket.getsockname()[1]
+        for line in pathlib.Path("/proc/net/tcp").read_text().splitlines()[1:]:
+            _, ours, theirs, _, queues = line.split()[:5]
+            ports = int(ours.split(":")[1], 16), int(theirs.split(":")[1], 16)
+            if ports in ((port, self.port), (self.port, port)):
+                kept.append(queues.split(":")[ports[0] == self.port])  # what is to be sent, or to be received
+        return len(kept) == 2 and all(int(count, 16) == 0 for count in kept)
+
+    def refuses_connections(self):
+        try:
+            self.client().close()
+        except ConnectionRefusedError:
+            return True
+        except ConnectionResetError:
+            pass  # the listener was shut down while we connected
+        return False
+
     def is_alive(self):
         return self.process.poll() is None
 
     def signal(self, number):
         self.process.send_signal(number)
 
-    def wait_exit(self, timeout):
+    def wait_exit(self, timeout=60):
         status = self.process.wait(slow(timeout))
         self.stopped = True
-        self.reader.join(slow(5))
+        self.reader.join(slow(20))
         return status
 
     def assert_no_alarm(self):
         for alarm in ALARMS:
             assert alarm not in self.log, self.log[-20000:]
 
-    def stop(self, timeout=15):
+    def stop(self, timeout=60):
         """Drains it; whatever a sanitizer found fails here."""
         if self.stopped:
             self.assert_no_alarm()
@@ -218,11 +251,33 @@ class Daemon:
         return [p for name in (".incoming", ".trash") for p in (self.store / name).glob("*")]
 
 
-def eventually(question, timeout=5.0, step=0.01):
-    """Asks until the answer is true or time is over; the last answer."""
+def eventually(question, timeout=20.0, step=0.01):
+    """Asks until the answer is true or time is over; the last answer. The time is for machines that have a lot else to do."""
     end = time.monotonic() + slow(timeout)
     while True:
+        is_last = time.monotonic() > end  # asked once more after a pause that somebody else has made
         answer = question()
-        if answer or time.monotonic() > end:
+        if answer or is_last:
             return answer
         time.sleep(step)
+
+
+class TooLate(Exception):
+    """The machine was too slow, or too quick, for this attempt to show anything."""
+
+
+def attempts(count):
+    """For tests that need something to happen in time, on machines where it may not. One that raises TooLate is tried again, and fails
+    if it always does; what it asserts must hold in every attempt."""
+    def decorate(test):
+        @functools.wraps(test)
+        def attempt(*arguments, **options):
+            for _ in range(count):
+                try:
+                    return test(*arguments, **options)
+                except TooLate as reason:
+                    print(f"again: {reason}")
+                    last = reason
+            raise AssertionError(f"in {count} attempts: {last}")
+        return attempt
+    return decorate

@@ -9,6 +9,8 @@ import struct
 import numpy as np
 from PIL import Image
 
+from kept import kept
+
 SOI, EOI, SOS, DQT, DHT, DRI, COM = 0xD8, 0xD9, 0xDA, 0xDB, 0xC4, 0xDD, 0xFE
 SOF0, SOF1, SOF2, SOF3, SOF9 = 0xC0, 0xC1, 0xC2, 0xC3, 0xC9
 APP0, APP1, APP2, APP14 = 0xE0, 0xE1, 0xE2, 0xEE
@@ -199,6 +201,7 @@ def scan_data(units, components, restart):
     return out + pack_bits("".join(bits))
 
 
+@kept
 def encode(planes, sampling=None, quality=90, transform=None, restart=0, interleaved=True, ids=None):
     """A baseline file from full-size planes; sampling: [(h, v)] per plane; transform: of an Adobe marker."""
     size = planes[0].shape[1], planes[0].shape[0]

@@ -8,6 +8,8 @@ import math
 import numpy as np
 from PIL import Image, ImageOps
 
+from kept import kept
+
 # The reference variants of conf/darkroomd.ini: box and quality, blur in pixels.
 VARIANTS = {"medium": (800, 82, 0), "thumb": (160, 80, 0), "blurred": (800, 75, 8)}
 
@@ -28,9 +30,7 @@ def tile(seed, size=512):
     return np.stack([grey + 0.15 * c for c in channels], axis=2).astype(np.float32)
 
 
-@functools.lru_cache(maxsize=64)
-def photo(width, height, seed=1):
-    """An RGB Pillow image: 1/f noise with some hard edges in it."""
+def make_photo(width, height, seed):
     base = tile(seed)
     scale = max(1, math.ceil(max(width, height) / (4 * base.shape[0])))  # huge pictures are coarse, and quick to make
     small_w, small_h = -(-width // scale), -(-height // scale)
@@ -45,6 +45,13 @@ def photo(width, height, seed=1):
     return image.resize((width, height), Image.Resampling.BICUBIC) if scale > 1 else image
 
 
+@functools.lru_cache(maxsize=64)
+@kept
+def photo(width, height, seed=1):
+    """An RGB Pillow image: 1/f noise with some hard edges in it."""
+    return make_photo(width, height, seed)
+
+
 def jpeg(image, quality=92, **options):
     out = io.BytesIO()
     image.save(out, "JPEG", quality=quality, **options)
@@ -52,8 +59,9 @@ def jpeg(image, quality=92, **options):
 
 
 @functools.lru_cache(maxsize=256)
+@kept
 def photo_jpeg(width, height, seed=1, quality=88, progressive=False):
-    return jpeg(photo(width, height, seed), quality, progressive=progressive)
+    return jpeg(make_photo(width, height, seed), quality, progressive=progressive)
 
 
 def decode(data):
@@ -62,6 +70,12 @@ def decode(data):
     assert image.format == "JPEG"
     image.load()
     return image
+
+
+@kept
+def size(data):
+    """That of a file which can be decoded to the end."""
+    return decode(data).size
 
 
 def fit(width, height, box):
@@ -74,6 +88,11 @@ def upright(data):
     """The file as a viewer shows it: oriented, RGB or grey."""
     image = ImageOps.exif_transpose(decode(data))
     return image if image.mode in ("L", "RGB") else image.convert("RGB")
+
+
+@kept
+def upright_size(data):
+    return upright(data).size
 
 
 def gaussian(image, sigma):
@@ -115,3 +134,18 @@ def luma_rms(a, b):
 
 def psnr(a, b):
     return 20 * math.log10(255 / max(rms(a, b), 1e-9))
+
+
+class Likeness:
+    """How a file compares with what Pillow makes of the source for that variant: ideal, before it is encoded, and encoded likewise."""
+
+    def __init__(self, ours, source, variant):
+        ours, ideal = decode(ours), reference(source, variant)
+        encoded = decode(jpeg(ideal, VARIANTS[variant][1], subsampling=2))
+        self.ideal_psnr, self.encoded_psnr, self.best_psnr = psnr(ours, ideal), psnr(ours, encoded), psnr(encoded, ideal)
+        self.ideal_rms, self.encoded_luma_rms, self.best_rms = rms(ours, ideal), luma_rms(ours, encoded), rms(encoded, ideal)
+
+
+@kept
+def compare(ours, source, variant):
+    return Likeness(ours, source, variant)

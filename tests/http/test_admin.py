@@ -56,7 +56,21 @@ def test_nowhere(start):
     assert "/stats and /metrics are served nowhere" in daemon.log
 
 
-def test_auto_does_without_if_its_port_is_taken(start):
+@pytest.fixture
+def default_port():
+    """Nobody else who runs this test on this machine uses the default port meanwhile, and until our daemons are gone."""
+    with socket.socket(socket.AF_UNIX) as lock:
+        def is_ours():
+            try:
+                lock.bind("\0darkroom-tests-8081")
+                return True
+            except OSError:
+                return False
+        assert eventually(is_ours, 120)
+        yield
+
+
+def test_auto_does_without_if_its_port_is_taken(default_port, start):
     """Whoever has it: if nobody else, then the first of us."""
     both = start("server.admin_on_public=no"), start("server.admin_on_public=no")
     assert "administration on http://127.0.0.1:8081" in both[0].log or "admin_listen = 127.0.0.1:8081: " in both[0].log
@@ -67,7 +81,7 @@ def test_auto_does_without_if_its_port_is_taken(start):
 def test_address_that_cannot_be_had(tmp_path):
     with socket.create_server(("127.0.0.1", 0)) as s:
         daemon = Daemon(tmp_path / "store", f"server.admin_listen=127.0.0.1:{s.getsockname()[1]}", wait=False)
-        assert daemon.wait_exit(10) == 1
+        assert daemon.wait_exit() == 1
     assert "server.admin_listen" in daemon.log and "Address already in use" in daemon.log
 
 
@@ -89,7 +103,8 @@ def test_full_house(start):
     daemon = start(*OWN, "limits.connections=2")
     clients = [daemon.client() for _ in range(2)]
     assert all(c.is_open() for c in clients)
-    assert daemon.get("/healthz").status == 503
+    with daemon.client() as c:
+        assert c.answer().status == 503  # before it asks for anything
     assert statuses(daemon.admin) == [200, 200, 200, 200]
     if POLICY != "thread-per-connection":
         admins = [daemon.admin() for _ in range(40)]
@@ -98,14 +113,20 @@ def test_full_house(start):
         late.send(late.head("GET", "/stats"))
         assert all(c.is_open() for c in clients)
         time.sleep(slow(0.05))
-        assert late.is_silent()
+        assert late.is_silent()  # too early is no harm: it is only not noticed
         admins[0].close()
         assert late.answer().status == 200
         for c in admins:
             c.close()
     for c in clients:
         c.close()
-    assert eventually(lambda: daemon.get("/healthz").status == 200)
+
+    def is_served():
+        try:
+            return daemon.get("/healthz").status == 200
+        except (Closed, OSError):
+            return False
+    assert eventually(is_served)
 
 
 def test_during_a_drain(start):
@@ -115,7 +136,7 @@ def test_during_a_drain(start):
     assert idle.is_open()
     with daemon.client() as c:
         c.send(c.head("POST", "/images", SMALL, [("Content-Type", "image/jpeg")]) + SMALL[:1000])
-        assert eventually(lambda: daemon.admin().request("GET", "/stats").json()["http"]["connections"] == 1)
+        assert eventually(lambda: daemon.has_read(c))
         daemon.signal(signal.SIGTERM)
         assert eventually(lambda: refused(daemon))
         with daemon.admin() as admin:
@@ -125,7 +146,7 @@ def test_during_a_drain(start):
         hanging = daemon.admin()  # says nothing: it holds nobody up
         c.send(SMALL[1000:])
         assert c.answer().status == 201
-        assert daemon.wait_exit(10) == 0
+        assert daemon.wait_exit() == 0
     hanging.close()
     idle.close()
     daemon.assert_no_alarm()
@@ -175,7 +196,7 @@ def test_passed_by_the_service_manager(start, tmp_path, kind):
             unix.bind(path)
             unix.listen()
         daemon = start("server.admin_on_public=no", sockets=[unix if kind == "unix" else tcp, public], names="admin:http")
-        admin = (lambda: Client(path, 0, timeout=slow(20))) if kind == "unix" else daemon.admin
+        admin = (lambda: Client(path, 0, timeout=slow(60))) if kind == "unix" else daemon.admin
         daemon.port = public.getsockname()[1]
         assert statuses(daemon.client) == [200, 200, 404, 404]
         assert statuses(admin) == [200, 200, 200, 200]
@@ -193,5 +214,5 @@ def test_only_the_administrative_one_is_passed(start):
 def test_two_are_too_many(tmp_path):
     with socket.create_server(("127.0.0.1", 0)) as a, socket.create_server(("127.0.0.1", 0)) as b:
         daemon = Daemon(tmp_path / "store", sockets=[a, b], names="admin:admin", wait=False)
-        assert daemon.wait_exit(10) == 1
+        assert daemon.wait_exit() == 1
     assert "expected only one with this name" in daemon.log

@@ -86,16 +86,16 @@ def test_they_come_and_go_while_it_runs(start):
     daemon.image(picture)
     said = stats(daemon)
     assert "counters" not in said["scheduler"] and not any("counters" in stage for stage in said["stages"])
-    assert open_counters(daemon) == 0 and "performance counters" not in daemon.log
+    assert open_counters(daemon) == 0 and "performance counters" not in daemon.log_until_now()
     for _ in range(2):
         turn(daemon, "yes")
         available = stats(daemon)["scheduler"]["counters"]["available"]
         daemon.image(picture)
-        assert open_counters(daemon) == threads(daemon) * len(available)
+        assert eventually(lambda: open_counters(daemon) == threads(daemon) * len(available))
         turn(daemon, "no")
         daemon.image(picture)
-        assert open_counters(daemon) == 0 and "counters" not in stats(daemon)["scheduler"]
-    assert eventually(lambda: daemon.log.count("performance counters: ") == 2)
+        assert eventually(lambda: open_counters(daemon) == 0) and "counters" not in stats(daemon)["scheduler"]
+    assert daemon.says(lambda log: log.count("performance counters: ") == 2)
 
 
 @pytest.mark.skipif(IS_SANITIZED, reason="the sandbox is off: the sanitizer's runtime needs more")
@@ -103,7 +103,7 @@ def test_sandbox_lets_nobody_count_who_did_not_want_it_at_the_start(start):
     daemon = start()
     turn(daemon, "yes")
     assert stats(daemon)["scheduler"]["counters"]["available"] == [] and open_counters(daemon) == 0
-    assert eventually(lambda: "sandbox forbids it" in daemon.log)
+    assert daemon.says("sandbox forbids it")
     daemon.image(pictures.photo_jpeg(320, 240, 1))
 
 
@@ -119,11 +119,11 @@ def test_without_descriptors_it_works_without_counters(start, offered):
     resource.prlimit(daemon.pid, resource.RLIMIT_NOFILE, (used + 8, limits[1]))
     turn(daemon, "yes")
     resource.prlimit(daemon.pid, resource.RLIMIT_NOFILE, limits)
-    assert eventually(lambda: "goes without performance counters: Too many open files" in daemon.log)
+    assert daemon.says("goes without performance counters: Too many open files")
     daemon.image(picture)
     counters = stats(daemon)["scheduler"]["counters"]
     assert counters["threads"] < threads(daemon)
-    assert open_counters(daemon) == counters["threads"] * len(counters["available"])
+    assert eventually(lambda: open_counters(daemon) == counters["threads"] * len(counters["available"]))
     turn(daemon, "no")
     turn(daemon, "yes")
     assert eventually(lambda: stats(daemon)["scheduler"]["counters"]["threads"] == threads(daemon))

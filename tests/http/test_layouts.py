@@ -27,7 +27,11 @@ def layout(daemon):
 
 
 def queued(daemon):
-    return sum(stage["queued"] for stage in daemon.get("/stats").json()["stages"])
+    """Events in queues: 0 as soon as there are none, which may be a moment after the last answer."""
+    def count():
+        return sum(stage["queued"] for stage in daemon.get("/stats").json()["stages"])
+    eventually(lambda: count() == 0)
+    return count()
 
 
 def upload_all(daemon, inputs, expected, count):

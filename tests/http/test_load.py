@@ -3,6 +3,7 @@ requests do not wait behind pixels. Counts shrink on slow builds."""
 
 import concurrent.futures
 import random
+import statistics
 import threading
 import time
 
@@ -10,7 +11,7 @@ import pytest
 
 import pictures
 from client import form
-from darkroom import IS_SANITIZED, PER_CONNECTION, POLICY, load, slow
+from darkroom import IS_SANITIZED, PER_CONNECTION, POLICY, eventually, load, slow
 
 JPEG = ("Content-Type", "image/jpeg")
 
@@ -45,12 +46,12 @@ def test_200_concurrent_uploads(daemon):
         alone = [fetch_all(c, c.request("POST", "/images", data, [JPEG]).json()["images"][0]) for data in inputs]
     for data, files in zip(inputs, alone):
         for name, file in files.items():
-            assert pictures.decode(file).size == pictures.fit(*pictures.decode(data).size, pictures.VARIANTS[name][0])
+            assert pictures.size(file) == pictures.fit(*pictures.size(data), pictures.VARIANTS[name][0])
     count = load(200, 40)
     barrier = threading.Barrier(count)
 
     def upload(i):
-        barrier.wait(slow(30))
+        barrier.wait(slow(60))
         with daemon.client(timeout=slow(60)) as c:
             answer = c.request("POST", "/images", inputs[i % len(inputs)], [JPEG])
             assert answer.status == 201, answer
@@ -121,12 +122,15 @@ def test_500_mixed_uploads_again_and_again(start):
             break
     else:
         pytest.fail(f"resident memory grows: {resident}")
-    memory = clients[0].request("GET", "/stats").json()["memory"]
-    assert memory["reserved_image_bytes"] == 0 and memory["pool_used_bytes"] <= 16 * (64 << 10), memory
+
+    def is_given_back():
+        memory = clients[0].request("GET", "/stats").json()["memory"]
+        return memory["reserved_image_bytes"] == 0 and memory["pool_used_bytes"] <= 16 * (64 << 10)
+    assert eventually(is_given_back), clients[0].request("GET", "/stats").json()["memory"]
     assert all(c.is_open() for c in clients)
     for c in clients:
         c.close()
-    assert not daemon.leftovers()
+    assert eventually(lambda: not daemon.leftovers())
 
 
 @pytest.mark.skipif(IS_SANITIZED, reason="sanitizers take memory of their own")
@@ -154,13 +158,14 @@ def test_one_connection_that_stays_busy_for_long(daemon):
         for _ in range(load(60, 10)):
             data = rng.choice(inputs)
             image = c.request("POST", "/images", data, [JPEG]).json()["images"][0]
-            assert (image["width"], image["height"]) == pictures.decode(data).size
+            assert (image["width"], image["height"]) == pictures.size(data)
             assert c.request("DELETE", image["url"]).status == 204
 
 
 @pytest.mark.skipif(PER_CONNECTION, reason="small requests share the threads of the uploads there")
 def test_small_requests_do_not_wait_behind_pixels(start):
-    """p99 of probes and of a stored file while 12-megapixel uploads keep all cores busy."""
+    """Probes and a stored file while 12-megapixel uploads keep all cores busy: they would take about as long as those, if they took
+    their turn behind them. How long they take, the benchmarks say."""
     daemon = start()
     image = daemon.image(pictures.photo_jpeg(640, 480, 2))
     thumb = daemon.fetch(image, "thumb")
@@ -170,17 +175,17 @@ def test_small_requests_do_not_wait_behind_pixels(start):
     def upload(i):
         with daemon.client(timeout=slow(60)) as c:
             while not over.is_set():
+                started = time.monotonic()
                 assert c.request("POST", "/images", photos[i % 2], [JPEG]).status == 201
-                uploads.append(1)
+                uploads.append(time.monotonic() - started)
 
     with concurrent.futures.ThreadPoolExecutor(6) as pool:
         running = [pool.submit(upload, i) for i in range(6)]
         try:
             times = {"/healthz": [], image["variants"]["thumb"]["url"]: [], "/stats": []}
-            time.sleep(slow(0.5))
+            assert eventually(lambda: len(uploads) >= 6, 60)
             with daemon.client() as c:
-                end = time.monotonic() + slow(4)
-                while time.monotonic() < end:
+                for _ in range(100):
                     for path, taken in times.items():
                         started = time.monotonic()
                         answer = c.request("GET", path)
@@ -191,11 +196,10 @@ def test_small_requests_do_not_wait_behind_pixels(start):
             over.set()
         for future in running:
             future.result()
-    assert len(uploads) >= 6
+    upload_s = statistics.median(uploads)
     for path, taken in times.items():
         taken.sort()
-        p99 = taken[int(len(taken) * 0.99)]
-        assert p99 < slow(0.1), f"{path}: p99 {p99 * 1000:.0f} ms, median {taken[len(taken) // 2] * 1000:.1f} ms"
+        assert taken[50] < upload_s / 20 and taken[90] < upload_s / 4, f"{path}: {taken}, uploads {uploads}"
 
 
 def test_images_wait_for_memory(start):
@@ -209,5 +213,8 @@ def test_images_wait_for_memory(start):
             return c.request("POST", "/images", source, [JPEG]).status
     for _ in range(load(5, 1)):
         assert in_parallel(8, upload) == [201] * 8
-    memory = daemon.get("/stats").json()["memory"]
-    assert memory["waited"] > 0 and memory["reserved_image_bytes"] == memory["reserved_body_bytes"] == 0
+
+    def memory():
+        return daemon.get("/stats").json()["memory"]
+    assert memory()["waited"] > 0
+    assert eventually(lambda: memory()["reserved_image_bytes"] == memory()["reserved_body_bytes"] == 0), memory()

@@ -29,14 +29,20 @@ def parse(line):
     return {name: value for name, _, value in pairs}
 
 
-def lines(daemon):
-    return [parse(line) for line in daemon.lines if "client=" in line]
+def lines_of(daemon, *idents):
+    """The lines about the requests with those ids, in the order of the log."""
+    wanted = tuple(f" id={ident} " for ident in idents)
+
+    def found():
+        return [line for line in list(daemon.lines) if any(text in line for text in wanted)]
+    assert eventually(lambda: len(found()) >= len(idents)), daemon.log
+    return [parse(line) for line in found()]
 
 
 def line_of(daemon, ident):
-    """The line about the request with that id."""
-    assert eventually(lambda: any(f"id={ident} " in line for line in list(daemon.lines))), daemon.log
-    line, = [line for line in lines(daemon) if line["id"] == ident]
+    """The one line about the request with that id."""
+    line, = lines_of(daemon, ident)
+    assert line["id"] == ident
     return line
 
 
@@ -90,8 +96,7 @@ def test_pipelined_requests_have_a_line_each(daemon):
         c.send(b"".join(get("/healthz" if i % 2 else f"/nothing/{i}", f"x-request-id: {ident}") for i, ident in enumerate(idents)))
         answers = [c.answer() for _ in idents]
     assert [answer["x-request-id"] for answer in answers] == idents
-    line_of(daemon, idents[-1])
-    mine = [line for line in lines(daemon) if line["id"] in idents]
+    mine = lines_of(daemon, *idents)
     assert [(line["id"], line["status"]) for line in mine] == [(ident, str(a.status)) for ident, a in zip(idents, answers)]
 
 
@@ -194,9 +199,11 @@ def test_json(start):
         c.send(get('/a"b\\c?\'', "X-Request-Id: j-1") + b"NONSENSE\r\n\r\n")
         assert [c.answer().status, c.answer().status] == [404, 400]
     image = daemon.image(SMALL, headers=[("X-Request-Id", "j-2")])
-    daemon.get("/healthz", headers=[("X-Request-Id", "j-3")])
-    assert eventually(lambda: "j-3" in daemon.log)
-    path, nonsense, upload, _ = [json.loads(line) for line in daemon.lines if line.startswith("{")]
+
+    def found():
+        return [json.loads(line) for line in list(daemon.lines) if line.startswith("{")]
+    assert eventually(lambda: len(found()) >= 3), daemon.log
+    path, nonsense, upload = sorted(found(), key=lambda line: line["id"] == "j-2")  # another connection's may come before
     assert (path["id"], path["path"], path["status"], path["method"]) == ("j-1", '/a"b\\c?\'', 404, "GET")
     assert nonsense["status"] == 400 and "path" not in nonsense and nonsense["complete"] is True
     assert upload["images"] == [{"id": image["id"], "width": 320, "height": 240}]
@@ -207,7 +214,9 @@ def test_changes_while_it_runs(start):
     daemon = start("log.access=no")
 
     def ask(ident):
-        daemon.get("/healthz", headers=[("X-Request-Id", ident)])
+        with daemon.client() as c:
+            c.request("GET", "/healthz", headers=[("X-Request-Id", ident)])
+            c.request("GET", "/healthz")  # then the first is over in every respect
 
     ask("r-1")
     control(daemon, "set log.access text")
@@ -216,7 +225,7 @@ def test_changes_while_it_runs(start):
     ask("r-3")
     control(daemon, "set log.level debug")
     ask("r-4")
-    assert eventually(lambda: "r-4" in daemon.log)
+    assert daemon.says("r-4")
     assert re.findall(r"\br-\d\b", daemon.log) == ["r-2", "r-4"]
 
 
@@ -228,13 +237,13 @@ def test_file_is_opened_anew(start, tmp_path):
     path, old = directory / "access.log", directory / "access.log.1"
     daemon = start(f"log.access_file={path}", "log.level=notice")
     daemon.get("/healthz", headers=[("X-Request-Id", "f-1")])
-    assert eventually(lambda: "f-1" in path.read_text())
+    assert eventually(lambda: re.search("f-1.*\n", path.read_text()))
     path.rename(old)
     daemon.signal(signal.SIGHUP)
     assert eventually(path.exists), daemon.log
-    assert eventually(lambda: daemon.log.count("in force") == 1)
+    assert daemon.says("in force")
     daemon.get("/healthz", headers=[("X-Request-Id", "f-2")])
-    assert eventually(lambda: "f-2" in path.read_text())
+    assert eventually(lambda: re.search("f-2.*\n", path.read_text()))
     assert [parse(line)["id"] for line in old.read_text().splitlines(True)] == ["f-1"]
     assert [parse(line)["id"] for line in path.read_text().splitlines(True)] == ["f-2"]
     assert "f-1" not in daemon.log and path.stat().st_mode & 0o027 == 0
@@ -277,7 +286,7 @@ def test_a_stalled_reader_stalls_nobody(tmp_path):
         started = time.monotonic()
         for _ in range(5):
             daemon.image(SMALL)
-        assert time.monotonic() - started < slow(5)
+        assert time.monotonic() - started < slow(30)
         log = daemon.get("/stats").json()["log"]
         assert log["access"] > 1000 and log["dropped"]["access"] > 500 and log["dropped"]["messages"] == 0
     finally:
@@ -295,7 +304,7 @@ def test_the_end_does_not_wait_for_the_reader_for_long(tmp_path):
             assert all(c.answer().status == 200 for _ in range(50))
     daemon.signal(signal.SIGTERM)
     try:
-        assert daemon.process.wait(slow(10)) == 0
+        assert daemon.process.wait(slow(60)) == 0
     finally:
         daemon.resumed.set()
         daemon.kill()
@@ -307,5 +316,5 @@ def test_what_was_logged_before_a_crash_is_there(start):
         c.request("GET", "/healthz", headers=[("X-Request-Id", "last-words")])
         c.request("GET", "/healthz")  # then the first is over in every respect
     daemon.signal(signal.SIGABRT)
-    assert daemon.wait_exit(10) == -signal.SIGABRT
+    assert daemon.wait_exit() == -signal.SIGABRT
     assert "id=last-words " in daemon.log

@@ -134,8 +134,8 @@ def test_power_loss(tmp_path, monkeypatch):
     for files in the_judge.whole.values():
         assert files.keys() == FILES
         for name, (box, _, _) in pictures.VARIANTS.items():
-            size = pictures.decode(files["original.jpg"]).size
-            assert pictures.decode(files[f"{name}.jpg"]).size == pictures.fit(*size, box)
+            size = pictures.size(files["original.jpg"])
+            assert pictures.size(files[f"{name}.jpg"]) == pictures.fit(*size, box)
 
 
 def test_the_judge_finds_fault_without_flushes(tmp_path, monkeypatch):

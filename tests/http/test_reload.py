@@ -9,7 +9,7 @@ import time
 import pytest
 
 import pictures
-from client import chunked
+from client import Closed, chunked
 from darkroom import CONFIG, LEAST_THREADS, POLICY, eventually, load, slow
 from test_switch import command
 
@@ -62,13 +62,13 @@ def test_variants(site):
     assert site.reload(variants=OTHER_VARIANTS)[0] == 0
     new = site.daemon.image(SMALL)
     assert (set(old["variants"]), set(new["variants"])) == (OLD, NEW)
-    assert pictures.decode(site.daemon.fetch(new, "grey")).size == (67, 100)
+    assert pictures.size(site.daemon.fetch(new, "grey")) == (67, 100)
     assert site.daemon.get(old["url"]).json()["variants"].keys() == OLD  # what is there stays as it was made,
     assert site.daemon.get(old["variants"]["thumb"]["url"]).status == 404  # and only what is configured is served
     assert site.reload()[0] == 0
     assert site.daemon.fetch(old, "thumb") and site.daemon.get(new["variants"]["tiny"]["url"]).status == 404
     assert command(site.daemon, "set variant.thumb.operations scale 10x10 exact")[0] == 0
-    assert pictures.decode(site.daemon.fetch(site.daemon.image(SMALL), "thumb")).size == (10, 10)
+    assert pictures.size(site.daemon.fetch(site.daemon.image(SMALL), "thumb")) == (10, 10)
 
 
 def test_variants_that_have_no_room(site):
@@ -83,6 +83,15 @@ def test_variants_that_have_no_room(site):
     assert status == 1 and "only by a restart" in said, said
 
 
+def probe(daemon):
+    """The status of a probe on a connection of its own; None if that is closed before we have the answer, as it may be that is refused
+    before it has asked."""
+    try:
+        return daemon.get("/healthz").status
+    except (Closed, BrokenPipeError, ConnectionResetError):
+        return None
+
+
 def test_limits(site):
     assert site.reload(("pixels", "1K"))[0] == 0
     assert site.daemon.upload(SMALL).json()["limit"] == "limits.pixels"
@@ -91,14 +100,14 @@ def test_limits(site):
     assert site.reload(("connections", "1"))[0] == 0
     with site.daemon.client() as c:
         assert c.is_open()
-        assert eventually(lambda: site.daemon.get("/healthz").status == 503)
-    assert eventually(lambda: site.daemon.get("/healthz").status == 200)
+        assert eventually(lambda: probe(site.daemon) == 503)
+    assert eventually(lambda: probe(site.daemon) == 200)
     assert site.reload()[0] == 0
     assert site.daemon.upload(SMALL).status == 201
     assert site.reload(("memory_budget", "4G"), ("body_bytes", "1G"))[0] == 1  # that budget needs a restart
-    assert site.reload(("idle_timeout", "100ms"))[0] == 0
+    assert site.reload(("idle_timeout", "1s"))[0] == 0
     with site.daemon.client() as c:
-        assert c.request("GET", "/healthz").status == 200 and c.is_closed(slow(5))
+        assert c.request("GET", "/healthz").status == 200 and c.is_closed(slow(20))
 
 
 def test_header_limit_of_connections_that_are_there(site):
@@ -106,7 +115,7 @@ def test_header_limit_of_connections_that_are_there(site):
     long = [("X-Long", "x" * 20000)]
     with site.daemon.client() as c:
         c.send(b"GET /healthz HTTP/1.1\r\n")
-        assert eventually(lambda: site.stats()["http"]["connections"] == 2)
+        assert eventually(lambda: site.daemon.has_read(c))
         assert site.reload(("header_bytes", "32K"))[0] == 0
         c.send(b"Host: here\r\nX-Long: " + b"x" * 20000 + b"\r\n\r\n")
         assert c.answer().status == 431
@@ -213,5 +222,5 @@ def test_reloads_under_load(start, tmp_path):
           f"{site.daemon.resident_bytes() >> 20} MiB at the end")
     assert not failures, failures[:3]
     assert not refused, refused[:3]
-    assert not site.daemon.stored() and not site.daemon.leftovers()
+    assert not site.daemon.stored() and eventually(lambda: not site.daemon.leftovers())
     assert site.daemon.resident_bytes() < resident + (64 << 20)

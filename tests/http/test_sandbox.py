@@ -7,6 +7,7 @@ import pwd
 import re
 import shutil
 import signal
+import tempfile
 
 import pytest
 
@@ -92,7 +93,7 @@ def test_configuration_is_read_again_after_an_editor_replaced_it(start, tmp_path
     (directory / "new").write_text(CONFIG.read_text().replace("cutoff = 5ms", "cutoff = 7ms"))
     (directory / "new").rename(path)
     daemon.signal(signal.SIGHUP)
-    assert eventually(lambda: "scheduler.cutoff = 7ms" in daemon.log), daemon.log
+    assert daemon.says("scheduler.cutoff = 7ms"), daemon.log
 
 
 # ---- never root ----
@@ -108,8 +109,7 @@ def test_root_must_be_told(tmp_path):
 def test_another_user(start):
     """Files, threads and groups are that user's, and there is no way back."""
     nobody = pwd.getpwnam("nobody")
-    root = pathlib.Path("/tmp") / f"darkroom-{os.getpid()}"  # pytest's own directories are closed to others
-    root.mkdir()
+    root = pathlib.Path(tempfile.mkdtemp(prefix="darkroom-", dir="/tmp"))  # pytest's own directories are closed to others
     os.chown(root, nobody.pw_uid, nobody.pw_gid)
     config = root / "site.ini"
     config.write_text(CONFIG.read_text())
@@ -123,7 +123,7 @@ def test_another_user(start):
             assert "0" not in status["Groups"].split()
             assert int(status["CapEff"], 16) == int(status["CapPrm"], 16) == 0
         daemon.signal(signal.SIGHUP)
-        assert eventually(lambda: daemon.log.count("in force") == 1), daemon.log
+        assert daemon.says("in force"), daemon.log
         daemon.stop()
     finally:
         shutil.rmtree(root)

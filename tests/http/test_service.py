@@ -13,13 +13,14 @@ import pytest
 
 import pictures
 from client import Closed
-from darkroom import CONFIG, POLICY, Daemon, eventually, load, millis, slow
+from darkroom import CONFIG, IS_SANITIZED, POLICY, Daemon, eventually, load, slow
 
 # Ports take connections in one of two ways, and images are worked on in two kinds of threads: more policies would say no more.
 pytestmark = pytest.mark.skipif(POLICY not in ("", "drain", "thread-per-connection"), reason="the policy does not matter")
 
 SMALL = pictures.photo_jpeg(320, 240, 2)
 RESTARTS = int(os.environ.get("DARKROOM_RESTARTS", "10"))
+WATCHDOG_S = 1 if IS_SANITIZED else 0.4
 
 
 class Manager:
@@ -40,7 +41,7 @@ class Manager:
         self.heard.append((time.monotonic(), message))
         return message
 
-    def wait_for(self, variable, timeout=10.0):
+    def wait_for(self, variable, timeout=60.0):
         """The first message from now on that has the variable; what comes before it is dropped."""
         end = time.monotonic() + slow(timeout)
         while (left := end - time.monotonic()) > 0:
@@ -110,17 +111,17 @@ def test_life_of_a_service(start, tmp_path, manager):
     daemon.signal(signal.SIGTERM)
     message = manager.wait_for("STOPPING")
     assert message["STOPPING"] == "1" and int(message["EXTEND_TIMEOUT_USEC"]) >= 30_000_000
-    assert daemon.wait_exit(10) == 0
+    assert daemon.wait_exit() == 0
     daemon.assert_no_alarm()
 
 
 def test_status_says_what_is_going_on(start, path_manager):
-    daemon = start(environ=watched(path_manager, slow(0.2)))
+    daemon = start(environ=watched(path_manager, 0.2))
     path_manager.wait_for("READY")
     with daemon.client() as c:
         c.send(c.head("POST", "/images", SMALL, [("Content-Type", "image/jpeg")]) + SMALL[:1000])
-        assert " 1 connections" in path_manager.wait_for("STATUS")["STATUS"]
-    assert " 0 connections" in path_manager.wait_for("STATUS")["STATUS"]
+        assert eventually(lambda: " 1 connections" in path_manager.wait_for("STATUS")["STATUS"])
+    assert eventually(lambda: " 0 connections" in path_manager.wait_for("STATUS")["STATUS"])
 
 
 @pytest.mark.parametrize("name", ["/nowhere/at/all", "relative", "/" + 200 * "x", "@"])
@@ -133,38 +134,48 @@ def test_manager_that_does_not_listen(start, name):
 # ---- watchdog ----
 
 def test_watchdog_is_fed_when_idle_and_when_busy(start, path_manager):
-    daemon = start(environ=watched(path_manager, slow(0.4)))
+    """At least twice as often as it must be, on a machine that lets it."""
+    limit = WATCHDOG_S
+    daemon = start(environ=watched(path_manager, limit))
     path_manager.wait_for("READY")
-    assert path_manager.count("WATCHDOG", slow(1)) >= 5, "idle"
-    end = time.monotonic() + slow(1)
+
+    def is_fed_in_time():
+        path_manager.wait_for("WATCHDOG")
+        return path_manager.count("WATCHDOG", 2 * limit) >= 4
+    assert eventually(is_fed_in_time), "idle"
+    over = threading.Event()
 
     def upload():
-        while time.monotonic() < end:
+        while not over.is_set():
             assert daemon.upload(SMALL).status == 201
     threads = [threading.Thread(target=upload) for _ in range(4)]
     for t in threads:
         t.start()
-    assert path_manager.count("WATCHDOG", slow(1)) >= 5, "busy"
-    for t in threads:
-        t.join()
+    try:
+        assert eventually(is_fed_in_time), "busy"
+    finally:
+        over.set()
+        for t in threads:
+            t.join()
 
 
 def test_watchdog_is_not_fed_when_a_worker_hangs(start, path_manager):
     """A file of the store that never ends to be opened holds up whoever opens it."""
-    limit = slow(0.4)
+    limit = WATCHDOG_S
     daemon = start(environ=watched(path_manager, limit))
     image = daemon.image(SMALL)
+    stuck = re.compile(r"worker \w+/\d+ is stuck")
     path = daemon.store / image["id"][-2:] / image["id"] / "medium.jpg"
     path.unlink()
     os.mkfifo(path)
     path_manager.forget()
     path_manager.wait_for("WATCHDOG")
+    said = len(daemon.log)  # perhaps it was stuck in the upload, on a busy machine
     with daemon.client() as c:
         c.send(c.head("GET", image["variants"]["medium"]["url"]))
-        time.sleep(2 * limit)
+        assert daemon.says(lambda log: stuck.search(log, said))
         path_manager.forget()
         assert path_manager.count("WATCHDOG", 2 * limit) == 0
-        assert re.search(r"worker \w+/\d+ is stuck", daemon.log)
         with open(path, "wb"):
             assert c.answer().status == 404
     path_manager.wait_for("WATCHDOG")
@@ -215,7 +226,7 @@ def test_sockets_meant_for_somebody_else(start):
 def test_socket_that_cannot_be_served(tmp_path, make, names):
     with make() as s:
         daemon = Daemon(tmp_path / "store", sockets=[s], names=names, wait=False)
-        assert daemon.wait_exit(10) == 1
+        assert daemon.wait_exit() == 1
         assert "expected" in daemon.log and names in daemon.log
         daemon.assert_no_alarm()
 
@@ -225,7 +236,7 @@ def keep_asking(port, stop, done, failures):
     from client import Client
     while not stop.is_set():
         try:
-            with Client("127.0.0.1", port, timeout=slow(20)) as c:
+            with Client("127.0.0.1", port, timeout=slow(60)) as c:
                 if len(done) % 4:
                     status = c.request("GET", "/healthz", headers=[("Connection", "close")]).status
                 else:
@@ -264,25 +275,24 @@ def test_restarts_under_load(tmp_path):
 
 def test_drain_delay(start):
     """First /readyz says no, and new connections are served on; then no more."""
-    daemon = start(f"server.drain_delay={millis(600)}")
+    daemon = start("server.drain_delay=1h")
     with daemon.client() as kept:
         assert kept.request("GET", "/readyz").status == 200
-        started = time.monotonic()
         daemon.signal(signal.SIGTERM)
         assert eventually(lambda: daemon.get("/readyz").status == 503)
         answer = kept.request("GET", "/readyz")
         assert (answer.status, answer.slug) == (503, "draining")
         assert daemon.upload(SMALL).status == 201
         assert kept.request("GET", "/healthz").status == 200
-        assert time.monotonic() - started < slow(0.6), "too slow to tell"
-        assert daemon.wait_exit(10) == 0
-        assert time.monotonic() - started >= slow(0.6)
+    assert daemon.says("drain_delay")
+    daemon.signal(signal.SIGTERM)  # a second one ends it
+    assert daemon.wait_exit() == 1
+
+
+def test_drain_delay_has_an_end(start):
+    daemon = start("server.drain_delay=300ms")
+    started = time.monotonic()
+    daemon.signal(signal.SIGTERM)
+    assert daemon.wait_exit() == 0
+    assert time.monotonic() - started >= 0.3
     daemon.assert_no_alarm()
-
-
-def test_second_signal_ends_the_delay(start):
-    daemon = start("server.drain_delay=1h")
-    daemon.signal(signal.SIGTERM)
-    assert eventually(lambda: "drain_delay" in daemon.log)
-    daemon.signal(signal.SIGTERM)
-    assert daemon.wait_exit(5) == 1

@@ -17,7 +17,7 @@ import time
 import pytest
 
 import pictures
-from darkroom import CONFIG, LEAST_THREADS, PER_CONNECTION, POLICY, Daemon, eventually, overrides, run, slow
+from darkroom import CONFIG, LEAST_THREADS, PER_CONNECTION, POLICY, SETTINGS, Daemon, eventually, overrides, run, slow
 
 JPEG = [("Content-Type", "image/jpeg")]
 SMALL = pictures.photo_jpeg(320, 240, 2)
@@ -28,6 +28,10 @@ FIRST = "cohort" if PER_CONNECTION else POLICY or "drain"
 OTHER = "dbr" if FIRST == "srpt" else "srpt"
 SECONDS = float(os.environ.get("DARKROOM_SWITCH_S", "5"))
 EVERY = 0.2
+
+# The tests go through all policies, from each to others: it matters little with which the daemon begins, but for its kind of threads.
+pytestmark = pytest.mark.skipif(POLICY not in ("", "drain", "seda", "thread-per-connection") and not SETTINGS,
+                                reason="the tests choose the policies")
 
 
 class Site:
@@ -54,7 +58,7 @@ class Site:
             parts = self.daemon.log.split("SIGHUP: reading")
             return parts[-1] if len(parts) == before + 2 else ""
 
-        assert eventually(lambda: re.search("in force|stays as it was$", lines(), re.M), 30)
+        assert eventually(lambda: re.search("in force|stays as it was$", lines(), re.M), 60)
         return lines()
 
     def policy(self):
@@ -74,7 +78,7 @@ def command(daemon, line):
     """Speaks to the control socket as darkroomd ctl does: (status, text)."""
     with socket.socket(socket.AF_UNIX) as s:
         s.connect(str(socket_of(daemon)))  # with a timeout, it would not wait for its turn
-        s.settimeout(slow(30))
+        s.settimeout(slow(60))
         s.sendall(line.encode() + b"\n")
         answer = b"".join(iter(lambda: s.recv(65536), b"")).decode()
     return int(answer[0]), answer[2:]
@@ -120,9 +124,12 @@ class Load:
     def check(self):
         """After the end: nothing failed, and what was answered is what was stored."""
         assert not self.failures, self.failures[:3]
-        images = self.daemon.get("/stats").json()["images"]
-        assert (images["stored"], images["failed"], images["in_flight"]) == (len(self.times), 0, 0)
-        assert len(self.daemon.stored()) == len(self.times) and not self.daemon.leftovers()
+
+        def images():
+            said = self.daemon.get("/stats").json()["images"]
+            return said["stored"], said["failed"], said["in_flight"]
+        assert eventually(lambda: images() == (len(self.times), 0, 0)), images()
+        assert len(self.daemon.stored()) == len(self.times) and eventually(lambda: not self.daemon.leftovers())
         return sorted(self.times)
 
 
@@ -235,12 +242,11 @@ def test_reload_forgets_what_ctl_has_set(site):
 
 def test_log_level_changes(site):
     assert command(site.daemon, "set log.level error")[0] == 0
-    assert eventually(lambda: "set log.level error" in site.daemon.log)
-    before = len(site.daemon.lines)
     assert command(site.daemon, "policy srpt")[0] == 0
     assert command(site.daemon, "set log.level notice")[0] == 0
-    assert eventually(lambda: len(site.daemon.lines) > before)
-    assert len(site.daemon.lines) == before + 1, site.daemon.log
+    last = "in force: policy srpt, log.level = notice\n"
+    assert site.daemon.says(last), site.daemon.log
+    assert "set log.level error" in site.daemon.log and "policy srpt" not in site.daemon.log.replace(last, "")
 
 
 # ---- ctl ----
@@ -300,13 +306,13 @@ def test_ctl_while_draining(start, tmp_path):
     site = Site(start, tmp_path)
     with site.daemon.client() as c:
         c.send(c.head("POST", "/images", SMALL, JPEG) + SMALL[:100])
-        time.sleep(slow(0.1))
+        assert eventually(lambda: site.daemon.has_read(c))
         site.daemon.signal(signal.SIGTERM)
-        assert eventually(lambda: "draining" in site.daemon.log)
+        assert site.daemon.says("draining")
         assert command(site.daemon, "policy dbr")[0] == 0
         c.send(SMALL[100:])
         assert c.answer().status == 201
-    assert site.daemon.wait_exit(10) == 0
+    assert site.daemon.wait_exit() == 0
     assert not socket_of(site.daemon).exists()
 
 
@@ -347,7 +353,7 @@ def refuse_strangers(site, path):
     assert stranger().startswith("PermissionError")
     path.chmod(0o666)
     assert "only root and the daemon's own user" in stranger()
-    assert eventually(lambda: "came to the control socket" in site.daemon.log) and site.policy() == FIRST
+    assert site.daemon.says("came to the control socket") and site.policy() == FIRST
 
 
 def test_socket_of_a_dead_daemon_is_replaced(start, tmp_path):
@@ -363,7 +369,7 @@ def test_socket_of_another_daemon_is_left_alone(start, tmp_path):
     setting = f"server.control={tmp_path}/ctl"
     first = start(setting)
     second = Daemon(tmp_path / "other", setting, wait=False)
-    assert second.wait_exit(10) == 1
+    assert second.wait_exit() == 1
     assert f"{tmp_path}/ctl: another daemon listens there" in second.log
     assert f"process {first.pid}\n" in run("-o", setting, "ctl", "status").stdout
 
@@ -372,7 +378,7 @@ def test_what_is_no_socket_is_left_alone(start, tmp_path):
     path = tmp_path / "file"
     path.write_text("precious")
     daemon = Daemon(tmp_path / "store", f"server.control={path}", wait=False)
-    assert daemon.wait_exit(10) == 1 and "is no socket" in daemon.log
+    assert daemon.wait_exit() == 1 and "is no socket" in daemon.log
     (tmp_path / "store").mkdir(exist_ok=True)
     (tmp_path / "store" / "control.sock").write_text("precious")
     daemon = start(store=tmp_path / "store")
@@ -395,7 +401,7 @@ def test_no_socket(start):
     daemon = start("server.control=")
     assert not socket_of(daemon).exists() and daemon.upload(SMALL).status == 201
     daemon.signal(signal.SIGHUP)
-    assert eventually(lambda: "in force" in daemon.log)
+    assert daemon.says("in force")
 
 
 def test_stuck_clients_hinder_nobody(site):
@@ -415,10 +421,10 @@ def test_stuck_clients_hinder_nobody(site):
             stuck.append(s)
     began = time.monotonic()
     assert command(site.daemon, "policy dbr") == (0, "in force: policy dbr\n")
-    assert site.policy() == "dbr" and time.monotonic() - began < slow(2)
+    assert site.policy() == "dbr" and time.monotonic() - began < slow(10)
     assert len(list(pathlib.Path(f"/proc/{site.daemon.pid}/fd").iterdir())) < 60
     began = time.monotonic()
     site.daemon.stop()
-    assert time.monotonic() - began < slow(2)
+    assert time.monotonic() - began < slow(10)
     for s in stuck:
         s.close()

@@ -24,7 +24,7 @@ PAGES = ("man8/darkroomd.8", "man5/darkroomd.ini.5", "man1/darkroom-load.1", "ma
 
 
 def run(*words, **options):
-    return subprocess.run([str(w) for w in words], capture_output=True, text=True, timeout=120, **options)
+    return subprocess.run([str(w) for w in words], capture_output=True, text=True, timeout=600, **options)
 
 
 def make(*words):
@@ -210,13 +210,13 @@ def test_daemon_serves_under_the_units_restrictions(installed, unit_calls, missi
             assert url, log
             sample = (ROOT / "data/sample/lake.jpg").read_bytes()
             request = urllib.request.Request(url[1] + "/images", sample, {"Content-Type": "image/jpeg"})
-            with urllib.request.urlopen(request, timeout=20) as answer:
+            with urllib.request.urlopen(request, timeout=120) as answer:
                 assert answer.status == 201
             done = run(program, "-c", config, "-o", f"server.root={store}", "ctl", "policy", "seda")
             assert done.returncode == 0, done.stderr
         finally:
             daemon.send_signal(signal.SIGTERM)
-            log += daemon.communicate(timeout=20)[1]
+            log += daemon.communicate(timeout=120)[1]
         assert daemon.returncode == 0, log
         assert all(note in log for note in notes) and not re.search(r"^<[34]>", log, re.M), log
 

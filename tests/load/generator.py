@@ -21,7 +21,7 @@ SERVER = pathlib.Path(os.environ.get("ANSWER_SERVER", ROOT / "build" / "plain" /
 class Run:
     """One run of darkroom-load to its end."""
 
-    def __init__(self, *arguments, timeout=30):
+    def __init__(self, *arguments, timeout=90):
         done = subprocess.run([LOAD, *map(str, arguments)], stdin=subprocess.DEVNULL, capture_output=True, text=True,
                               timeout=slow(timeout))
         self.status, self.output, self.errors = done.returncode, done.stdout, done.stderr
@@ -62,5 +62,5 @@ class Watched:
         while self._read():
             pass
         os.close(self.terminal)
-        output, _ = self.process.communicate(timeout=slow(10))
+        output, _ = self.process.communicate(timeout=slow(60))
         return self.process.returncode, output

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 
 import pytest
@@ -22,7 +23,7 @@ def test_answers_of_every_framing(serve, load, files, kind, status):
 
 @pytest.mark.parametrize("kind, error", [("short", "short"), ("nothing", "reset"), ("garbage", "parse"), ("silent", "timeout")])
 def test_errors_by_kind(serve, load, files, kind, error):
-    code, report = load.json("-n", 8, "--timeout", "100ms", serve("-a", kind), files)
+    code, report = load.json("-n", 8, "--timeout", "100ms" if kind == "silent" else "60s", serve("-a", kind), files)
     assert code == 1 and not report["ok"]
     assert {name: count for name, count in report["errors"].items() if count} == {error: 8}
     assert report["responses"] == 0 and error in report["first_problem"]
@@ -30,13 +31,13 @@ def test_errors_by_kind(serve, load, files, kind, error):
 
 def test_a_server_that_goes_away(serve, files):
     """Connections that it refuses are errors, and the run ends all the same."""
-    run = Watched("--json", "-c", 2, "-n", 60, serve("-d", 50), files)
+    run = Watched("--json", "-c", 2, "-n", 120, serve("-d", 50), files)
     run.wait_for_answers()
     os.kill(serve.pid, signal.SIGTERM)
     status, output = run.finish()
     report = json.loads(output)
     assert status == 1 and report["errors"]["connect"] > 0 and not report["interrupted"]
-    assert report["responses"] + sum(report["errors"].values()) == 60
+    assert report["responses"] + sum(report["errors"].values()) == 120
 
 
 def test_no_server(load, files):
@@ -64,7 +65,8 @@ def test_interruption_ends_with_a_report(serve, files):
     run.wait_for_answers()
     run.process.send_signal(signal.SIGINT)
     status, output = run.finish()
-    assert status == 1 and "201: " in output and "interrupted        2 requests were under way" in output
+    assert status == 1 and "201: " in output
+    assert re.search("interrupted        [012] requests were under way", output)
 
 
 # ---- against the daemon ----

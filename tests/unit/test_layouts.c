@@ -126,7 +126,7 @@ static void repartitioning_loses_nothing(void **state)
 {
 	static const char *const policies[] = { "drain", "color", "seda", "thread-per-connection" };
 	struct setting setting = { .is_switched = true, .layout = CONF_LAYOUT_PARTITION };
-	unsigned turns = 0, before;
+	unsigned turns = 0;
 
 	(void)state;
 	for (unsigned p = 0; p < COUNT_OF(policies); p++) {
@@ -135,21 +135,20 @@ static void repartitioning_loses_nothing(void **state)
 		start(&setting, EVENTS_MAX, 200, 0);
 		struct graph *g = run.graph;
 
-		before = 0;
-		while (atomic_load(&run.behind)) {
+		/* The work may be over before they have been cut three times, if we had no processor: they are cut without, too. */
+		while (atomic_load(&run.behind) || atomic_load(&g->repartition.times) < 3) {
 			/* Nothing was seen of the two stages that are heavy from now on, and better apart. */
 			unsigned light = turns++ / 4 % 3;
 
-			for (unsigned i = FIRST; i <= THIRD; i++)
+			for (unsigned i = FIRST; i <= THIRD; i++) {
 				for (unsigned w = 0; w < group_worker_count(&g->group[GRAPH_GROUP_MAIN]); w++)
 					g->repartition.seen.stage_ns[i] -= i == light ? 0 : NS_PER_S;
+				g->repartition.seen.stage_events[i] -= 100;
+			}
 			g->repartition.due_ns = 1;
 			assert_true(graph_tick(g) > 0);
 			usleep(500);
 		}
-		before = (unsigned)atomic_load(&g->repartition.times);
-		if (before < 3)
-			fail_run("the parts stay as they are");
 		finish();
 	}
 }

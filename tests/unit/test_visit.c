@@ -52,9 +52,12 @@ static void regimes_end_a_visit(void **state)
 	assert_string_equal(visit_b_with(SERVICE_CUTOFF), "b0 b1 b2 b3 b4");
 }
 
+/* So long that a machine that does something else in between does not matter. */
+#define TURN_US UINT64_C(50000)
+
 static void take_long(struct visit *v, unsigned stage_index, unsigned number)
 {
-	uint64_t until = clock_ns() + 2 * NS_PER_MS;
+	uint64_t until = clock_ns() + 2 * TURN_US * 1000;
 
 	(void)v;
 	(void)stage_index;
@@ -71,6 +74,7 @@ static void time_gated_visits_end_after_the_event_in_hand(void **state)
 	(void)state;
 	conf_init(&conf, "cohort");
 	conf.scheduler.service = SERVICE_TIME_GATED;
+	conf.scheduler.service_time_us = TURN_US;
 	begin_test(&conf);
 	push_range(B, 0, 3);
 	during.call = take_long;
@@ -90,6 +94,7 @@ static void cutoff_sets_aside_what_takes_long(void **state)
 	(void)state;
 	conf_init(&conf, "cohort");
 	conf.scheduler.service = SERVICE_CUTOFF;
+	conf.scheduler.cutoff_us = TURN_US;
 	begin_test(&conf);
 	push_range(C, 0, 3);
 	during.call = take_long;
@@ -171,12 +176,12 @@ static void lcfs_lets_nothing_starve(void **state)
 static void srpt_takes_the_smallest_unless_it_is_old(void **state)
 {
 	struct conf conf;
-	const struct timespec older = { .tv_nsec = 20 * NS_PER_MS };
+	const struct timespec older = { .tv_nsec = 400 * NS_PER_MS };
 
 	(void)state;
 	conf_init(&conf, "cohort");
 	conf.scheduler.discipline = CONF_DISCIPLINE_SRPT;
-	conf.scheduler.age_ms = 10;
+	conf.scheduler.age_ms = 200;
 	begin_test(&conf);
 	items[0].event.size = 8 << 20;
 	items[1].event.size = 100 << 10;
@@ -222,7 +227,7 @@ static void intervals_interrupt_a_visit(void **state)
 
 	(void)state;
 	conf_init(&conf, "cohort");
-	conf.stage[C].threshold_interval_us = 1000;
+	conf.stage[C].threshold_interval_us = TURN_US;
 	begin_test(&conf);
 	visit_stage(worker(0), stage(C)); /* long ago, but nothing waits */
 	push_range(A, 0, 2);
