@@ -202,7 +202,7 @@ def test_attempts_are_counted(tmp_path):
     """Killed while it is at work on one image, the daemon has noted that it was; the fourth does not try it any more."""
     store = tmp_path / "store"
     ident = ID + "A"
-    spool(store, ident, pictures.photo_jpeg(9000, 7000, 1), "0\nlarge.jpg")
+    spool(store, ident, pictures.photo_jpeg(8000, 6000, 1), "0\nlarge.jpg")
     note = store / ".spool" / ident / "note"
     for attempt in "123":
         daemon = Daemon(store, "variant.medium.operations=scale 9000x9000 inside, blur 60")  # that takes seconds
