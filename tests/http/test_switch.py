@@ -246,7 +246,7 @@ def test_log_level_changes(site):
     assert command(site.daemon, "set log.level notice")[0] == 0
     last = "in force: policy srpt, log.level = notice\n"
     assert site.daemon.says(last), site.daemon.log
-    assert "set log.level error" in site.daemon.log and "policy srpt" not in site.daemon.log.replace(last, "")
+    assert "set log.level error" in site.daemon.log and "in force" not in site.daemon.log.replace(last, "")
 
 
 # ---- ctl ----
