@@ -18,6 +18,7 @@
 
 #include "../src/check.h"
 #include "../src/clock.h"
+#include "../src/mem/pool.h"
 #include "load_args.h"
 #include "load_report.h"
 #include "load_worker.h"
@@ -328,5 +329,7 @@ int main(int argc, char **argv)
 		if (fd >= 0)
 			close(fd);
 	}
+	pool_thread_fini();
+	pool_fini();
 	return status;
 }

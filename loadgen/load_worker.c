@@ -16,6 +16,7 @@
 
 #include "../src/check.h"
 #include "../src/clock.h"
+#include "../src/mem/pool.h"
 #include "load_verify.h"
 
 #define EVENTS_MAX 128
@@ -351,6 +352,7 @@ static void *thread_main(void *arg)
 	w->stats.busiest = wall_ns > 0 ? (double)w->stats.cpu_ns / (double)wall_ns : 0;
 	if (write(w->run->done_fd, &one, sizeof one) != sizeof one)
 		w->is_failed = true; /* cannot happen: the counter is far from its maximum */
+	pool_thread_fini(); /* of texts */
 	return NULL;
 }
 
