@@ -14,7 +14,7 @@ def write(results, directory, command):
     """Draws the plots and writes report.md. Returns the verdicts."""
     verdicts = claims.verdicts(results)
     text = [f"# Configurations compared\n\n`{command}` on {machine.sentence(results.machine)}.\n",
-            f"{results.machine['files']} files, {results.machine['file_bytes'] / 1e6:.0f} MB; {results.rounds()} rounds, in "
+            f"{results.machine['files']} files, {results.machine['file_bytes'] / 1e6:.0f} MB; {results.rounds(None)} rounds, in "
             "each every configuration once, in rotated order, with a fresh daemon and an empty store; every file once, in closed "
             "loop. Server and generator are on the same machine. Medians, in parentheses the range over the rounds; "
             "raw results: raw.jsonl.\n"]

@@ -82,7 +82,8 @@ class Results:
         return Ratio(shared) if shared else None
 
     def rounds(self, kind="policies"):
-        return len({line["round"] for line in self.of(kind)})
+        """None: of whatever kind."""
+        return len({line["round"] for line in (self.of(kind) if kind else self.lines) if "round" in line})
 
 
 def read(path):
