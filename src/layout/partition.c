@@ -12,6 +12,7 @@
 
 #include <errno.h>
 #include <metis.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
@@ -165,6 +166,16 @@ static uint32_t fill_up(uint32_t half, uint32_t other, unsigned parts, const str
 	return half;
 }
 
+/* While METIS works it has SIGTERM end its work alone, as an error of its own would; that of a service manager has to wait. */
+static void hold_termination(sigset_t *before)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGTERM);
+	pthread_sigmask(SIG_BLOCK, &set, before);
+}
+
 /* The stages of the first half, share of the load by METIS; 0 if it failed. */
 static uint32_t ask_metis(const struct partition_weights *w, uint32_t stages, float share, int seed)
 {
@@ -172,12 +183,17 @@ static uint32_t ask_metis(const struct partition_weights *w, uint32_t stages, fl
 	idx_t constraints = 1, halves = 2, cut, half[STAGE_COUNT_MAX], options[METIS_NOPTIONS];
 	real_t shares[2] = { share, 1 - share }, tolerance = (real_t)PARTITION_TOLERANCE;
 	uint32_t first = 0;
+	sigset_t mask;
 
 	make_graph(&g, w, stages);
 	METIS_SetDefaultOptions(options);
 	options[METIS_OPTION_SEED] = seed;
-	if (METIS_PartGraphRecursive(&g.count, &constraints, g.first, g.neighbour, g.weight, NULL, g.edge_weight, &halves, shares,
-	                             &tolerance, options, &cut, half) != METIS_OK)
+	hold_termination(&mask);
+	int status = METIS_PartGraphRecursive(&g.count, &constraints, g.first, g.neighbour, g.weight, NULL, g.edge_weight, &halves,
+	                                      shares, &tolerance, options, &cut, half);
+
+	pthread_sigmask(SIG_SETMASK, &mask, NULL);
+	if (status != METIS_OK)
 		return 0;
 	for (idx_t i = 0; i < g.count; i++)
 		if (half[i] == 0)

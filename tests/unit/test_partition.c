@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <math.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -9,6 +10,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -351,6 +354,33 @@ static void nothing_is_printed(void **state)
 	close(file);
 }
 
+/* METIS has a handler of its own while it works. */
+static void termination_is_not_lost(void **state)
+{
+	struct partition_weights w = nine();
+
+	(void)state;
+	for (unsigned round = 0; round < 20; round++) {
+		pid_t child = fork();
+		int status;
+
+		assert_true(child >= 0);
+		if (child == 0) {
+			alarm(20); /* the end if the signal is lost */
+			for (;;) {
+				struct partition p;
+
+				partition_build(&p, &w, 2, 2, NULL);
+			}
+		}
+		nanosleep(&(struct timespec){ .tv_nsec = 5000000 + (long)any(1000000) }, NULL);
+		assert_int_equal(kill(child, SIGTERM), 0);
+		assert_int_equal(waitpid(child, &status, 0), child);
+		assert_true(WIFSIGNALED(status));
+		assert_int_equal(WTERMSIG(status), SIGTERM);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -363,6 +393,7 @@ int main(void)
 		cmocka_unit_test(what_cannot_be_is_refused),
 		cmocka_unit_test(parts_are_measured_under_other_weights),
 		cmocka_unit_test(nothing_is_printed),
+		cmocka_unit_test(termination_is_not_lost),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
