@@ -20,6 +20,7 @@
 #include "layout/topology.h"
 #include "layout/weights.h"
 #include "log.h"
+#include "round.h"
 #include "telemetry/stats_json.h"
 #include "text.h"
 
@@ -251,7 +252,7 @@ static int take_profile(struct graph *g, const struct conf *conf)
 
 int graph_new(struct graph **out, const struct conf *conf, void *app, size_t queue_capacity, size_t inbox_capacity)
 {
-	struct graph *g = aligned_alloc(CACHE_LINE, (sizeof *g + CACHE_LINE - 1) / CACHE_LINE * CACHE_LINE);
+	struct graph *g = aligned_alloc(CACHE_LINE, round_up(sizeof *g, CACHE_LINE));
 	int err;
 
 	if (!g)

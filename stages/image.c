@@ -13,17 +13,13 @@
 #include "../src/graph.h"
 #include "../src/log.h"
 #include "../src/mem/pool.h"
+#include "../src/round.h"
 #include "../src/text.h"
 #include "pixel/picture.h"
 #include "server.h"
 #include "stages.h"
 
 /* ---- upload --------------------------------------------------------------------------------------- */
-
-static size_t round_up(size_t n, size_t to)
-{
-	return (n + to - 1) / to * to;
-}
 
 static size_t image_size(const struct setup *setup)
 {

@@ -10,6 +10,7 @@
 
 #include "../log.h"
 #include "../mem/pool.h"
+#include "../round.h"
 
 /* Worker threads run libjpeg and our kernels, nested through every pass-through stage: 2 MiB is ample. */
 #define WORKER_STACK_BYTES (2u << 20)
@@ -37,7 +38,7 @@ static int init_stage(struct worker *w, unsigned index)
 {
 	struct stage *s = &w->group->graph->stage[index];
 	struct visit v = { .worker = w, .stage = s };
-	size_t size = (s->class->scratch_size + CACHE_LINE - 1) / CACHE_LINE * CACHE_LINE;
+	size_t size = round_up(s->class->scratch_size, CACHE_LINE);
 	int err = 0;
 
 	if (size) {

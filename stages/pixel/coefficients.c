@@ -10,6 +10,7 @@
 
 #include "../../src/check.h"
 #include "../../src/mem/pool.h"
+#include "../../src/round.h"
 
 /* What jpeglib.h promises to exist. In libjpeg's memory for the file. */
 struct jvirt_barray_control {
@@ -23,7 +24,7 @@ struct jvirt_barray_control {
 
 static uint64_t row_pointer_bytes(uint64_t high)
 {
-	return (high * sizeof(JBLOCKROW) + CACHE_LINE - 1) / CACHE_LINE * CACHE_LINE;
+	return round_up(high * sizeof(JBLOCKROW), CACHE_LINE);
 }
 
 uint64_t coefficients_bytes(uint64_t wide, uint64_t high)

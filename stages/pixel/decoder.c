@@ -15,6 +15,7 @@
 #include <jerror.h>
 
 #include "../../src/check.h"
+#include "../../src/round.h"
 
 #define PREMATURE_END "Premature end of JPEG file"
 #define SIZE_COUNT 4
@@ -187,14 +188,9 @@ bool decoder_is_buffered(const struct decoder *d)
 
 /* ---- sizes ---------------------------------------------------------------------------------------- */
 
-static int div_up(int64_t a, int64_t b)
-{
-	return (int)((a + b - 1) / b);
-}
-
 static int reduced(int side, int factor, int factor_max, int size)
 {
-	return div_up((int64_t)side * factor * size, (int64_t)DCTSIZE * factor_max);
+	return (int)div_up((uint64_t)side * (uint64_t)factor * (uint64_t)size, DCTSIZE * (uint64_t)factor_max);
 }
 
 void decoder_choose(struct decoder *d, int width, int height, int chroma_width, int chroma_height)
@@ -239,11 +235,6 @@ unsigned decoder_shapes(const struct decoder *d, struct plane_shape shape[PLANE_
 	for (int c = 0; c < d->in.num_components; c++)
 		shape[c] = component_shape(d, c, d->dct_size[c]);
 	return (unsigned)d->in.num_components;
-}
-
-static uint64_t round_up(uint64_t n, uint64_t to)
-{
-	return (n + to - 1) / to * to;
 }
 
 uint64_t decoder_working_bytes(const struct decoder *d)

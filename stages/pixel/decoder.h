@@ -8,8 +8,8 @@
  *	decoder_take()     the picture is the caller's
  *	decoder_close()    from any state; the decoder can be opened again
  *
- * One libjpeg object, reused: nothing of a file is left for the next. A decoder belongs to one thread at a time, and between two steps it may go to another: then
- * through something that orders memory, as a queue does. What goes wrong with a file is in fault.
+ * One libjpeg object, reused: nothing of a file is left for the next. A decoder belongs to one thread at a time, and between two
+ * steps it may go to another: then through something that orders memory, as a queue does. What goes wrong with a file is in fault.
  */
 #ifndef DARKROOM_DECODER_H
 #define DARKROOM_DECODER_H

@@ -13,6 +13,7 @@
 
 #include "../../src/check.h"
 #include "../../src/mem/pool.h"
+#include "../../src/round.h"
 #include "huffman.h"
 
 /* Headers and tables take 0.6 KB. */
@@ -233,11 +234,6 @@ int encoder_encode(const struct encoding *how, const struct picture *p, const ui
 		encoder_take(e, data, size);
 	encoder_free(e);
 	return err;
-}
-
-static uint64_t div_up(uint64_t n, uint64_t by)
-{
-	return (n + by - 1) / by;
 }
 
 /* Baseline with tables of its own. */

@@ -16,6 +16,7 @@
 #include <arm_neon.h>
 #endif
 
+#include "../../src/round.h"
 #include "picture.h"
 
 #define LANES 8
@@ -189,7 +190,7 @@ bool gamut_is_left(const struct picture *p)
 /* With its padding: of an odd line, luma's last pair. */
 static uint8_t *copy_line(const struct plane *src, int line, struct plane *dst)
 {
-	size_t padded = ((size_t)src->width + 7) / 8 * 8;
+	size_t padded = round_up((uint64_t)src->width, LANES);
 
 	return memcpy(dst->data + line * dst->stride, src->data + line * src->stride, padded);
 }

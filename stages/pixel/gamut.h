@@ -11,8 +11,8 @@
 
 struct picture;
 
-/* Whether enough of a picture (YCbCr, 4:2:0 or 4:4:4, padded) lies outside to be seen in a blur of it. Looks at an eighth of the lines at
- * most. */
+/* Whether enough of a picture (YCbCr, 4:2:0 or 4:4:4, padded) lies outside to be seen in a blur of it. Looks at an eighth of the lines, or
+ * at more of a small one. */
 bool gamut_is_left(const struct picture *p);
 
 /* Lines of luma first .. first + count - 1, and the chroma lines that belong to them, as viewers show them; first is even, and so is

@@ -47,12 +47,7 @@ struct huffman {
 	uint32_t code[TABLES * SYMBOLS]; /* with room for the bits that follow, above 5 bits with the length of both */
 };
 
-static const uint8_t natural_of[DCTSIZE2] = {
-	 0,  1,  8, 16,  9,  2,  3, 10, 17, 24, 32, 25, 18, 11,  4,  5, 12, 19, 26, 33, 40, 48, 41, 34, 27, 20, 13,  6,  7, 14, 21, 28,
-	35, 42, 49, 56, 57, 50, 43, 36, 29, 22, 15, 23, 30, 37, 44, 51, 58, 59, 52, 45, 38, 31, 39, 46, 53, 60, 61, 54, 47, 55, 62, 63,
-};
-
-/* The other way round, four coefficients at a time: which bits they are in zigzag order if they are not zero. */
+/* Four coefficients at a time: which bits they are in zigzag order if they are not zero. */
 #define BIT(place) (UINT64_C(1) << (place))
 #define PAIR(a, b) 0, BIT(a), BIT(b), BIT(a) | BIT(b)
 #define WITH(c, a, b) BIT(c), BIT(c) | BIT(a), BIT(c) | BIT(b), BIT(c) | BIT(a) | BIT(b)
@@ -156,7 +151,7 @@ static void code_part(struct huffman *h, j_compress_ptr c, struct chunk *k, unsi
 
 /* ---- tables --------------------------------------------------------------------------------------- */
 
-/* Shell's sort: a few dozen keys in most tables. */
+/* Shell's sort: a few dozen keys in most tables. qsort() would ask malloc for room. */
 static void sort(uint64_t *key, int n)
 {
 	static const int gaps[] = {57, 23, 10, 4, 1};
@@ -380,7 +375,7 @@ static uint32_t *note_block(struct huffman *h, const JCOEF *b, unsigned table, i
 	*last_dc = b[0];
 	for (; left; left &= left - 1) {
 		unsigned to = (unsigned)__builtin_ctzll(left), run = to - at - 1;
-		int v = b[natural_of[to]];
+		int v = b[jpeg_natural_order[to]];
 
 		for (; run > 15; run -= 16) {
 			h->count[table + SYMBOLS + 0xf0]++;

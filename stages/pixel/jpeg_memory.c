@@ -7,6 +7,7 @@
 
 #include "../../src/check.h"
 #include "../../src/mem/pool.h"
+#include "../../src/round.h"
 
 #define BYTES_MAX (UINT64_C(1) << 30) /* of a piece: about what libjpeg itself grants */
 #define SAMPLES_ALIGNED 64            /* rows of samples: libjpeg's SIMD code reads and writes them to such a multiple */
@@ -33,7 +34,7 @@ static void add_buffer(struct jpeg_memory *m, j_common_ptr c, size_t size)
 static void *take(j_common_ptr c, uint64_t bytes)
 {
 	struct jpeg_memory *m = c->client_data;
-	size_t size = ((size_t)bytes + CACHE_LINE - 1) / CACHE_LINE * CACHE_LINE;
+	size_t size = round_up(bytes, CACHE_LINE);
 
 	if (bytes > BYTES_MAX)
 		ERREXIT1(c, JERR_OUT_OF_MEMORY, 0);
@@ -83,7 +84,7 @@ static void **take_rows(j_common_ptr c, uint64_t bytes, JDIMENSION count)
 
 static JSAMPARRAY on_samples(j_common_ptr c, int pool_id, JDIMENSION wide, JDIMENSION high)
 {
-	uint64_t bytes = ((uint64_t)wide + SAMPLES_ALIGNED - 1) / SAMPLES_ALIGNED * SAMPLES_ALIGNED;
+	uint64_t bytes = round_up(wide, SAMPLES_ALIGNED);
 
 	return is_of_file(c, pool_id) ? (JSAMPARRAY)take_rows(c, bytes, high) : own(c)->alloc_sarray(c, pool_id, wide, high);
 }

@@ -14,13 +14,9 @@
 
 #include "../../src/check.h"
 #include "../../src/mem/pool.h"
+#include "../../src/round.h"
 
 #define PAGE 4096
-
-static uint64_t round_up(uint64_t n, uint64_t to)
-{
-	return (n + to - 1) / to * to;
-}
 
 static uint64_t plane_stride(const struct plane_shape *shape)
 {

@@ -92,25 +92,29 @@ static enum chroma chroma_of(const struct picture *src, enum chroma chroma)
 	return chroma == CHROMA_NONE ? CHROMA_NONE : picture_chroma(src);
 }
 
-static bool make_result(struct picture_job *job, const struct picture *src, enum chroma chroma)
+/* One of the size of src. */
+static struct picture *new_like(const struct picture *src, enum chroma chroma)
 {
 	struct plane_shape shape[PLANE_MAX];
 
 	picture_shapes(shape, chroma, src->width, src->height);
-	job->result = picture_new(shape, chroma_planes(chroma), chroma == CHROMA_NONE ? JCS_GRAYSCALE : src->color_space);
+	return picture_new(shape, chroma_planes(chroma), chroma == CHROMA_NONE ? JCS_GRAYSCALE : src->color_space);
+}
+
+static bool make_result(struct picture_job *job, const struct picture *src, enum chroma chroma)
+{
+	job->result = new_like(src, chroma);
 	return job->result;
 }
 
 /* *src as viewers show it: itself, if that is all the same. */
 static bool add_gamut_pass(struct picture_job *job, const struct picture **src)
 {
-	struct plane_shape shape[PLANE_MAX];
 	struct picture *shown;
 
 	if (!gamut_is_left(*src))
 		return true;
-	picture_shapes(shape, picture_chroma(*src), (*src)->width, (*src)->height);
-	shown = picture_new(shape, (*src)->plane_count, (*src)->color_space);
+	shown = new_like(*src, picture_chroma(*src));
 	if (!shown)
 		return false;
 	job->source = *src;

@@ -11,6 +11,7 @@
 
 #include "../../src/check.h"
 #include "../../src/mem/pool.h"
+#include "../../src/round.h"
 #include "kernel.h"
 #include "picture.h"
 
@@ -21,11 +22,6 @@ void resampler_init(struct resampler *r)
 {
 	r->kernel = kernel_at(0);
 	curves_init(&r->curves);
-}
-
-static uint64_t round_up(uint64_t n, uint64_t to)
-{
-	return (n + to - 1) / to * to;
 }
 
 static uint64_t rows_pitch(const struct filter *x)

@@ -14,6 +14,7 @@
 #include "../../src/check.h"
 #include "../../src/mem/pool.h"
 #include "pool_fixture.h"
+#include "picture_fixture.h"
 #include "../../stages/pixel/gamut.h"
 #include "../../stages/pixel/picture_job.h"
 
@@ -37,12 +38,8 @@ static int teardown(void **state)
 /* All of YCbCr comes by; chroma as far from grey as told. */
 static struct picture *sample_picture(enum chroma chroma, int width, int height, int saturation)
 {
-	struct plane_shape shape[PLANE_MAX];
-	struct picture *p;
+	struct picture *p = empty_picture(chroma, width, height);
 
-	picture_shapes(shape, chroma, width, height);
-	p = picture_new(shape, chroma_planes(chroma), chroma == CHROMA_NONE ? JCS_GRAYSCALE : JCS_YCbCr);
-	assert_non_null(p);
 	for (unsigned c = 0; c < p->plane_count; c++) {
 		const struct plane *q = &p->plane[c];
 		int wide = chroma == CHROMA_420 && c > 0 ? 2 : 1;

@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "pool_fixture.h"
+#include "picture_fixture.h"
 #include "../../stages/pixel/encoder.h"
 #include "../../stages/pixel/huffman.c"
 #include "../../stages/pixel/picture_job.h"
@@ -119,7 +120,7 @@ static void order_of_zigzag(void **state)
 	for (int k = 0; k < DCTSIZE2; k++) {
 		JCOEF b[DCTSIZE2] = {0};
 
-		b[natural_of[k]] = (JCOEF)(k % 2 ? -1 : 256);
+		b[jpeg_natural_order[k]] = (JCOEF)(k % 2 ? -1 : 256);
 		assert_true(places(b) == UINT64_C(1) << k);
 	}
 }
@@ -128,13 +129,9 @@ static void order_of_zigzag(void **state)
 
 static struct picture *noisy(int width, int height, enum chroma chroma, unsigned noise)
 {
-	struct plane_shape shape[PLANE_MAX];
-	struct picture *p;
+	struct picture *p = empty_picture(chroma, width, height);
 	unsigned seed = 5;
 
-	picture_shapes(shape, chroma, width, height);
-	p = picture_new(shape, chroma_planes(chroma), chroma == CHROMA_NONE ? JCS_GRAYSCALE : JCS_YCbCr);
-	assert_non_null(p);
 	for (unsigned c = 0; c < p->plane_count; c++)
 		for (int y = 0; y < p->plane[c].height; y++)
 			for (int x = 0; x < p->plane[c].width; x++) {

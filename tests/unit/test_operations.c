@@ -13,6 +13,7 @@
 #include "../../src/check.h"
 #include "../../src/mem/pool.h"
 #include "codec_fixture.h"
+#include "picture_fixture.h"
 #include "../../stages/pixel/encoder.h"
 #include "../../stages/pixel/orient.h"
 #include "../../stages/pixel/picture_job.h"
@@ -34,12 +35,8 @@ static double slope(unsigned c, double x, double y)
 
 static struct picture *sloped(int width, int height, enum chroma chroma)
 {
-	struct plane_shape shape[PLANE_MAX];
-	struct picture *p;
+	struct picture *p = empty_picture(chroma, width, height);
 
-	picture_shapes(shape, chroma, width, height);
-	p = picture_new(shape, chroma_planes(chroma), chroma == CHROMA_NONE ? JCS_GRAYSCALE : JCS_YCbCr);
-	assert_non_null(p);
 	for (unsigned c = 0; c < p->plane_count; c++) {
 		double k = width / p->plane[c].real_width;
 

@@ -13,6 +13,7 @@
 #include "../../src/check.h"
 #include "../../src/mem/pool.h"
 #include "codec_fixture.h"
+#include "picture_fixture.h"
 #include "../../stages/pixel/decoder.h"
 #include "../../stages/pixel/metadata.h"
 #include "../../stages/pixel/orient.h"
@@ -43,12 +44,8 @@ static double scene(unsigned c, double x, double y)
 
 static struct picture *stored_picture(int width, int height, unsigned plane_count)
 {
-	struct plane_shape shape[PLANE_MAX];
-	struct picture *p;
+	struct picture *p = empty_picture(plane_count == 1 ? CHROMA_NONE : CHROMA_420, width, height);
 
-	picture_shapes(shape, plane_count == 1 ? CHROMA_NONE : CHROMA_420, width, height);
-	p = picture_new(shape, plane_count, plane_count == 1 ? JCS_GRAYSCALE : JCS_YCbCr);
-	assert_non_null(p);
 	for (unsigned c = 0; c < plane_count; c++)
 		for (int y = 0; y < p->plane[c].height; y++)
 			for (int x = 0; x < p->plane[c].width; x++) {

@@ -15,6 +15,7 @@
 #include "../../src/mem/pool.h"
 #include "kernel_compare.h"
 #include "pool_fixture.h"
+#include "picture_fixture.h"
 #include "../../stages/pixel/geometry.h"
 #include "../../stages/pixel/kernel.h"
 #include "../../stages/pixel/picture_job.h"
@@ -32,13 +33,9 @@ static int setup(void **state)
 /* Waves of several lengths, edges and a little noise. */
 static struct picture *sample_picture(int width, int height, unsigned plane_count)
 {
-	struct plane_shape shape[PLANE_MAX];
-	struct picture *p;
+	struct picture *p = empty_picture(plane_count == 1 ? CHROMA_NONE : CHROMA_420, width, height);
 	unsigned seed = 7;
 
-	picture_shapes(shape, plane_count == 1 ? CHROMA_NONE : CHROMA_420, width, height);
-	p = picture_new(shape, plane_count, plane_count == 1 ? JCS_GRAYSCALE : JCS_YCbCr);
-	assert_non_null(p);
 	for (unsigned c = 0; c < plane_count; c++)
 		for (int y = 0; y < p->plane[c].height; y++)
 			for (int x = 0; x < p->plane[c].width; x++) {
