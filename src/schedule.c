@@ -96,6 +96,12 @@ static unsigned threads_or(uint64_t configured, unsigned automatic)
 	return threads < CONF_THREADS_MAX ? threads : CONF_THREADS_MAX;
 }
 
+/* As many as configured, or one for each core; a machine may have fewer of these than the configuration has shares. */
+static unsigned threads_of_cores(const struct schedule *s, uint64_t configured, unsigned cores)
+{
+	return threads_or(configured, cores > s->share_count ? cores : s->share_count);
+}
+
 /* ---- layouts -------------------------------------------------------------------------------------- */
 
 /* Those that have their queues served by the main group, if they have any. */
@@ -263,10 +269,7 @@ static int assign_workers(struct schedule *s, const struct conf *conf, unsigned 
 {
 	uint32_t main_stages = stages_of_main();
 	bool has_own = s->policy->mechanism == POLICY_POLL || s->policy->mechanism == POLICY_CENTRAL; /* threads, as many as configured */
-
-	/* A machine may have fewer cores than the configuration has shares. */
-	unsigned at_least = cores > s->share_count ? cores : s->share_count;
-	unsigned wanted = threads_or(has_own ? conf->scheduler.threads : CONF_AUTO, at_least);
+	unsigned wanted = threads_of_cores(s, has_own ? conf->scheduler.threads : CONF_AUTO, cores);
 	int err = check_threads(s, s->is_one_connection_each && s->layout == CONF_LAYOUT_REPLICATE ? s->port_count : wanted, error);
 
 	if (!err)
@@ -300,7 +303,7 @@ static void assign_others(struct schedule *s, const struct conf *conf, unsigned 
 	s->disk_count = threads_of_group(conf, GRAPH_GROUP_DISK, cores / 4 > 2 ? cores / 4 : 2);
 	s->is_one_connection_each = s->policy->mechanism == POLICY_INLINE;
 	if (s->is_one_connection_each && s->port_count)
-		s->port_count = threads_or(conf->scheduler.threads, cores > s->share_count ? cores : s->share_count);
+		s->port_count = threads_of_cores(s, conf->scheduler.threads, cores);
 }
 
 /* Threads that take a connection each are ports, and an exclusive source has one port. */
@@ -475,7 +478,7 @@ int schedule_build(struct schedule *s, const struct conf *conf, unsigned cores, 
 	for (unsigned i = 0; i < graph_row_count; i++) {
 		if (is_pass_through(s, conf, i))
 			s->pass_through |= UINT32_C(1) << i;
-		if (stages_of_main() >> i & 1 && should_have_queue(conf, i))
+		if (graph_stage_group(i) == GRAPH_GROUP_MAIN && should_have_queue(conf, i))
 			s->part_stages |= UINT32_C(1) << i;
 		set_stage(s, conf, i, i == first);
 	}

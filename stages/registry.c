@@ -6,9 +6,8 @@
 #include <string.h>
 
 #include "../src/check.h"
+#include "../src/mem/pool.h"
 #include "image.h"
-
-#define SPARE_MAX 64 /* clients that come and go without malloc */
 
 struct registry_client {
 	struct client_key key;
@@ -29,7 +28,7 @@ static size_t hash(const void *data, size_t size)
 
 int registry_init(struct registry *r, size_t image_count_max)
 {
-	*r = (struct registry){ .bucket_count = 64 };
+	r->bucket_count = 64;
 	while (r->bucket_count < image_count_max && r->bucket_count < (1u << 20))
 		r->bucket_count *= 2;
 	r->image_bucket = calloc(r->bucket_count, sizeof(struct image *));
@@ -48,12 +47,6 @@ void registry_fini(struct registry *r)
 	for (size_t i = 0; i < r->bucket_count; i++) {
 		assert(!r->image_bucket[i]);
 		assert(!r->client_bucket[i]);
-	}
-	while (r->spare) {
-		struct registry_client *client = r->spare;
-
-		r->spare = client->next;
-		free(client);
 	}
 	free(r->image_bucket);
 	free(r->client_bucket);
@@ -159,33 +152,6 @@ static struct registry_client **client_at(struct registry *r, const struct clien
 	return at;
 }
 
-static struct registry_client *client_new(struct registry *r, const struct client_key *key)
-{
-	struct registry_client *client = r->spare;
-
-	if (client) {
-		r->spare = client->next;
-		r->spare_count--;
-	} else {
-		client = malloc(sizeof *client);
-		if (!client)
-			return NULL;
-	}
-	*client = (struct registry_client){ .key = *key };
-	return client;
-}
-
-static void client_free(struct registry *r, struct registry_client *client)
-{
-	if (r->spare_count == SPARE_MAX) {
-		free(client);
-		return;
-	}
-	client->next = r->spare;
-	r->spare = client;
-	r->spare_count++;
-}
-
 int registry_client_take(struct registry *r, const struct client_key *key, unsigned n, uint64_t max, uint64_t *in_flight)
 {
 	int err = 0;
@@ -201,8 +167,11 @@ int registry_client_take(struct registry *r, const struct client_key *key, unsig
 	if (*in_flight + n > max) {
 		err = -EAGAIN;
 	} else if (!*at) {
-		*at = client_new(r, key);
-		err = *at ? 0 : -ENOMEM;
+		*at = pool_get(sizeof **at);
+		if (*at)
+			**at = (struct registry_client){ .key = *key };
+		else
+			err = -ENOMEM;
 	}
 	if (!err)
 		(*at)->in_flight += n;
@@ -219,7 +188,7 @@ void registry_client_give(struct registry *r, const struct client_key *key, unsi
 	client->in_flight -= n;
 	if (client->in_flight == 0) {
 		*at = client->next;
-		client_free(r, client);
+		pool_put(client);
 	}
 	pthread_mutex_unlock(&r->lock);
 }

@@ -36,8 +36,6 @@ struct registry {
 	struct image **image_bucket;
 	struct registry_client **client_bucket;
 	size_t bucket_count; /* a power of two */
-	struct registry_client *spare; /* of clients that have nothing in flight now */
-	unsigned spare_count;
 };
 
 int registry_init(struct registry *r, size_t image_count_max); /* 0 or -ENOMEM */
