@@ -69,6 +69,7 @@ class Site:
     def __init__(self, store, environ):
         self.daemon = Daemon(store, *SETTINGS, environ=environ)
         self.c = self.daemon.client()
+        self.used_bytes = self.c.request("GET", "/stats").json()["memory"]["pool_used_bytes"]  # of this connection, before all others
         self.references = {}  # source -> {variant: file}
         self.acknowledged, self.removed = [], []  # (id, source); id
         for source in SOURCES:
@@ -78,9 +79,6 @@ class Site:
         self.kept = self.daemon.image(SOURCES[0])["id"]
         self.turn = itertools.count()
         self.outcomes = {}
-        self.used_bytes = None
-        assert eventually(self.is_calm, 30)
-        self.used_bytes = self.calm[2]["pool_used_bytes"]  # of the one connection
 
     # ---- the workload: any request may fail, but none may be answered wrongly
 
@@ -189,7 +187,7 @@ class Site:
         self.calm = images["in_flight"], stats["http"]["connections"], memory, spooled
         return images["in_flight"] == 0 and stats["http"]["connections"] == 1 and not spooled \
             and memory["reserved_body_bytes"] == memory["reserved_image_bytes"] == 0 \
-            and self.used_bytes in (None, memory["pool_used_bytes"])
+            and memory["pool_used_bytes"] == self.used_bytes
 
     def check(self):
         if not self.daemon.is_alive():
@@ -203,7 +201,7 @@ class Site:
             self.c.close()
             self.c = self.daemon.client()
         if not eventually(self.is_calm, 30):
-            raise Wrong(f"does not come to rest: {self.calm}")
+            raise Wrong(f"does not come to rest: {self.calm}, {self.used_bytes} bytes used before")
         for ident, source in self.acknowledged:
             self.check_image(ident, source)
         for ident in set(self.daemon.stored()) - set(self.removed):
