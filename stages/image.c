@@ -509,6 +509,9 @@ void image_end(struct visit *v, struct image *image)
 		pool_put(image->variant[i].data);
 		image->variant[i].data = NULL;
 	}
+	/* Not with the upload, which others of its images may keep for long: it is paid for until here. */
+	pool_put(image->icc);
+	image->icc = NULL;
 	image_source_done(image);
 	graph_replica_give(s->graph, image->event.replica, image->source_size);
 	visit_aside(v, &image->event);

@@ -11,7 +11,7 @@ import pytest
 
 import pictures
 from client import form
-from darkroom import IS_SANITIZED, PER_CONNECTION, POLICY, eventually, load, slow
+from darkroom import IS_SANITIZED, PER_CONNECTION, POLICY, TooLate, attempts, eventually, load, slow
 
 JPEG = ("Content-Type", "image/jpeg")
 
@@ -218,3 +218,30 @@ def test_images_wait_for_memory(start):
         return daemon.get("/stats").json()["memory"]
     assert memory()["waited"] > 0
     assert eventually(lambda: memory()["reserved_image_bytes"] == memory()["reserved_body_bytes"] == 0), memory()
+
+
+@pytest.mark.skipif(POLICY not in ("", "drain"), reason="the policy does not matter")
+@attempts(5)
+def test_ended_images_of_a_form_hold_nothing(start):
+    """While the last image of a form is in the making, the profiles of the others, of which there may be megabytes, are gone: nobody
+    has reserved memory for them any more."""
+    daemon = start("variant.slow.operations=blur 60", "variant.slow.progressive=yes")
+    count, size = 12, 4_000_000
+    profile = bytearray(size)
+    profile[:4], profile[16:20], profile[36:40] = size.to_bytes(4, "big"), b"RGB ", b"acsp"
+    small = pictures.jpeg(pictures.photo(64, 48, 1), icc_profile=bytes(profile))
+    kind, body = form([("f", f"{i}.jpg", "image/jpeg", small) for i in range(count)]
+                      + [("f", "last.jpg", "image/jpeg", pictures.photo_jpeg(4000, 3000))])
+    used = []
+    with concurrent.futures.ThreadPoolExecutor(1) as pool, daemon.client() as c:
+        uploading = pool.submit(daemon.upload, body, kind)
+        while not uploading.done():
+            stats = c.request("GET", "/stats").json()
+            if stats["images"]["stored"] == count and stats["images"]["in_flight"] == 1 and \
+                    stats["memory"]["reserved_body_bytes"] == 0:
+                used.append(stats["memory"]["pool_used_bytes"])
+            time.sleep(0.005)
+        assert uploading.result().status == 201
+    if not used:
+        raise TooLate("the last image was never seen alone")
+    assert min(used) < count * size, used
