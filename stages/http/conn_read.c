@@ -4,6 +4,7 @@
  * Knows no syntax: http_parse says what the bytes mean. Port's thread.
  */
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 
@@ -241,25 +242,37 @@ enum conn_step conn_read_chunks(struct visit *v, struct conn *c)
 	return conn_parse(v, c);
 }
 
+/* While a body is copied, it is there twice, and reserved twice: all memory for bodies would not do. */
+static void refuse_growth(struct conn *c, uint64_t need)
+{
+	uint64_t budget = conf_of(c)->limits.memory_budget, max = budget_max(&c->port->server->budget);
+
+	/* What the budget would have to be. */
+	problem_set_limit(&c->problem, 413, "memory", "limits.memory_budget", budget, (c->body_reserved + need) * 2);
+	snprintf(c->problem.detail, sizeof c->problem.detail,
+	         "a body in chunks is copied as it grows, which takes %llu bytes of memory; of limits.memory_budget = %llu bodies can have %llu",
+	         (unsigned long long)(c->body_reserved + need), (unsigned long long)budget, (unsigned long long)max);
+}
+
 /* Room for need bytes, doubled each time; or false with the problem set. */
 static bool grow_body(struct conn *c, uint64_t need)
 {
 	struct budget *budget = &c->port->server->budget;
-	uint64_t max = conf_of(c)->limits.body_bytes;
+	uint64_t max = conf_of(c)->limits.body_bytes, room_max = budget_max(budget) - c->body_reserved;
 	uint64_t room = c->body_room ? (uint64_t)c->body_room * 2 : CHUNKED_ROOM_MIN;
 
 	if (need > max) {
 		problem_set_limit(&c->problem, 413, "body-too-large", "limits.body_bytes", max, need);
 		return false;
 	}
-	if (need > budget_max(budget)) {
-		problem_set_limit(&c->problem, 413, "memory", "limits.memory_budget", conf_of(c)->limits.memory_budget, need);
+	if (need > room_max) {
+		refuse_growth(c, need);
 		return false;
 	}
+	if (room >= budget_max(budget) / 2) /* it cannot grow once more after this */
+		room = room_max;
 	room = room > max ? max : room;
-	room = room > budget_max(budget) ? budget_max(budget) : room;
 	room = room < need ? need : room;
-	/* While it is copied, both are there, and both are reserved. */
 	if (!budget_try_reserve(budget, BUDGET_BODY, room)) {
 		conn_no_budget(c, room);
 		return false;

@@ -435,6 +435,21 @@ def test_body_memory(start):
     assert daemon.resident_bytes() < (200 << 20) * (4 if IS_SANITIZED else 1)
 
 
+def test_body_in_chunks_that_memory_will_never_do_for(start):
+    """While it grows it is there twice. 503 would ask the client to try again, for ever."""
+    daemon = start("limits.memory_budget=32M", "limits.body_bytes=16M")
+    for size, status in ((9 << 20, 201), (15 << 20, 413)):
+        with daemon.client() as c:
+            c.send(c.head("POST", "/images", None, [JPEG, ("Transfer-Encoding", "chunked")]))
+            c.send_some(chunked(SMALL + bytes(size), 60000))
+            answer = c.answer()
+            assert answer.status == status, answer
+    assert (answer.slug, answer["retry-after"]) == ("memory", None)
+    document = answer.json()
+    assert document["limit"] == "limits.memory_budget" and document["actual"] > document["configured"] == 32 << 20
+    assert daemon.upload(SMALL + bytes(15 << 20)).status == 201, "of a known length"
+
+
 def test_slow_bodies_do_not_keep_memory_that_others_wait_for(start):
     daemon = start("limits.memory_budget=32M", "limits.body_bytes=16M", "limits.body_timeout=500ms", "limits.body_rate=1")
     slow_ones = [daemon.client() for _ in range(2)]
