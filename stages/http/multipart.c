@@ -5,6 +5,9 @@
 
 #include "../../src/check.h"
 
+#define BYTES_IN_A_ROW 8
+#define DELIMITER_BEGIN "\r\n--"
+#define DELIMITER_BEGIN_LENGTH (sizeof DELIMITER_BEGIN - 1)
 #define PADDING_MAX 256 /* spaces behind a boundary; RFC 2046 allows them and nobody sends them */
 
 enum step { STEP_AGAIN = 1, STEP_MORE, STEP_PART, STEP_END, STEP_BAD };
@@ -20,9 +23,9 @@ void multipart_init(struct multipart *m, const char *boundary, size_t boundary_l
 	assert(boundary_length >= 1);
 	assert(boundary_length <= BOUNDARY_MAX);
 	*m = (struct multipart){ .state = MULTIPART_START, .header_max = header_max };
-	memcpy(m->delimiter, "\r\n--", 4);
-	memcpy(m->delimiter + 4, boundary, boundary_length);
-	m->delimiter_length = 4 + boundary_length;
+	memcpy(m->delimiter, DELIMITER_BEGIN, DELIMITER_BEGIN_LENGTH);
+	memcpy(m->delimiter + DELIMITER_BEGIN_LENGTH, boundary, boundary_length);
+	m->delimiter_length = DELIMITER_BEGIN_LENGTH + boundary_length;
 }
 
 static enum step bad(struct multipart *m, const char *error)
@@ -48,19 +51,35 @@ static enum step start_step(struct multipart *m, const struct input *in)
 	return STEP_AGAIN;
 }
 
+/* Where a delimiter may begin, or the end. Pictures have few CRs, and memchr() is quick; but a body of little else must not cost
+ * a call for each, while a port has connections to serve: so some bytes behind one are looked at here. */
+static size_t next_candidate(const struct input *in, size_t at)
+{
+	for (;;) {
+		const char *cr = memchr(in->data + at, '\r', in->length - at);
+
+		if (!cr)
+			return in->length;
+		at = (size_t)(cr - in->data);
+		if (in->length - at < DELIMITER_BEGIN_LENGTH + BYTES_IN_A_ROW)
+			return at;
+		for (unsigned i = 0; i < BYTES_IN_A_ROW; i++, at++)
+			if (memcmp(in->data + at, DELIMITER_BEGIN, DELIMITER_BEGIN_LENGTH) == 0)
+				return at;
+	}
+}
+
 /* Looks for the delimiter from m->at on. A boundary has no CR in it, so candidates never overlap. */
 static enum step search_step(struct multipart *m, const struct input *in)
 {
 	while (m->at < in->length) {
-		const char *cr = memchr(in->data + m->at, '\r', in->length - m->at);
-
-		if (!cr)
-			break;
-		size_t at = (size_t)(cr - in->data), rest = in->length - at;
+		size_t at = next_candidate(in, m->at), rest = in->length - at;
 		size_t n = rest < m->delimiter_length ? rest : m->delimiter_length;
 
+		if (rest == 0)
+			break;
 		m->at = at;
-		if (memcmp(cr, m->delimiter, n) != 0) {
+		if (memcmp(in->data + at, m->delimiter, n) != 0) {
 			m->at = at + 1;
 		} else if (n == m->delimiter_length) {
 			m->is_in_part = m->state == MULTIPART_BODY;

@@ -148,6 +148,27 @@ static void test_every_cut(void **state)
 	}
 }
 
+/* Bytes behind a CR are looked at one by one, some of them: wherever among these the delimiter begins. */
+static void test_behind_other_line_ends(void **state)
+{
+	(void)state;
+	for (int n = 0; n < 30; n++) {
+		for (int i = 0; i <= n; i++) {
+			char filling[32], bytes[256], expected[64], out[1024];
+			const struct document d = { "line ends", "b", bytes, expected };
+
+			memset(filling, 'x', sizeof filling);
+			memset(filling, '\r', (size_t)i);
+			snprintf(bytes, sizeof bytes, "--b\r\n" PART("a", "", "%.*s") "\r\n--b--\r%.*s", n, filling, 30 - n, filling);
+			snprintf(expected, sizeof expected, "a|-||%.*s;", n, filling);
+			const size_t length = strlen(bytes);
+
+			run(&d, &length, 1, out, sizeof out);
+			assert_string_equal(out, expected);
+		}
+	}
+}
+
 static void test_byte_by_byte(void **state)
 {
 	(void)state;
@@ -224,6 +245,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_every_cut),
+		cmocka_unit_test(test_behind_other_line_ends),
 		cmocka_unit_test(test_byte_by_byte),
 		cmocka_unit_test(test_mutations),
 		cmocka_unit_test(test_text),
