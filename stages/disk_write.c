@@ -91,7 +91,7 @@ static void unspool(struct server *s, struct image *image)
 
 	if (err == -ENOENT)
 		err = store_remove(&s->store, STORE_IMAGES, image->id);
-	if (!err)
+	if (!err || err == -ENOENT) /* removed in the same batch */
 		return;
 	log_warning("image %s is stored or removed, but not out of the spool yet: %s", image->id, strerror(-err));
 	image->stays_spooled = true;
