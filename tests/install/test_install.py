@@ -76,6 +76,15 @@ def test_configuration_is_kept_and_the_rest_goes(tmp_path):
     assert files(tmp_path) == ["etc/darkroom/darkroomd.ini"]
 
 
+def test_package_is_built_from_what_the_setup_installs():
+    """Where nothing else is installed the package must be built, too."""
+    needed = set().union(*(text.split() for text in re.findall(r'^packages="(.*)"$', (ROOT / "scripts/setup").read_text(), re.M)))
+    control = (ROOT / "conf/debian/control").read_text()
+    build = set(re.findall(r"[a-z][a-z0-9-]+", re.search(r"Build-Depends: (.*?)^[A-Z]", control, re.M | re.S)[1]))
+    # Every builder has a compiler; the last is for those who try the daemon out.
+    assert needed - {"$packages", "gcc", "libc6-dev", "make", "curl"} == build - {"debhelper-compat"}
+
+
 # ---- man pages ----
 
 @pytest.mark.parametrize("page", PAGES)
