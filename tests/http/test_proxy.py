@@ -196,15 +196,21 @@ def test_request_ids(start_proxy):
         proxy = start_proxy(listener.getsockname()[1])
         assert eventually(proxy.is_up, 30), proxy.log.read_text()
         ids = []
-        for number, given in enumerate((GIVEN, None, "a b;c", "x" * 65)):
-            proxy.request("GET", f"/images/number-{number}", headers={"X-Request-Id": given} if given else {})
+        for number, given in enumerate(((GIVEN,), (), ("a b;c",), ("x" * 65,), (f"{GIVEN},a b;c",), (GIVEN, "a b;c"))):
+            connection = proxy.connect()
+            connection.putrequest("GET", f"/images/number-{number}")
+            for value in given:
+                connection.putheader("X-Request-Id", value)
+            connection.endheaders()
+            connection.getresponse()
+            connection.close()
             (head,) = (h for h in heads if f"number-{number} " in h)
             ids.append(re.findall(r"(?im)^X-Request-Id: ([^\r]*)", head))
             assert "x-forwarded-for: 127.0.0.1" in head.lower() and "x-forwarded-proto: https" in head.lower()
         listener.shutdown(socket.SHUT_RDWR)
     assert ids[0] == [GIVEN]
     for made in ids[1:]:
-        assert len(made) == 1 and re.fullmatch(r"[A-Za-z0-9._:-]{8,64}", made[0]) and made[0] not in ("a b;c", "x" * 65), ids
+        assert len(made) == 1 and re.fullmatch(r"[A-Za-z0-9._:-]{8,64}", made[0]), ids
 
 
 def test_a_restart(start, start_proxy):
