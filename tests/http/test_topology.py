@@ -3,6 +3,7 @@ layout of it."""
 
 import os
 import re
+import socket
 import subprocess
 
 import pytest
@@ -211,6 +212,19 @@ def test_partition(start, tmp_path):
     assert layout["mode"] == "partition" and len(layout["parts"]) == 2
     assert sorted(path.name for path in tmp_path.iterdir() if path.name.startswith("darkroomd")) == [
         "darkroomd.ini", "darkroomd.ini.profile"]
+
+
+def test_partition_beside_the_service(tmp_path):
+    """Its daemon takes no address, writes into no log and wants no tokens of the service that the configuration is of."""
+    config, tokens, log = (tmp_path / name for name in ("darkroomd.ini", "tokens", "access.log"))
+    tokens.touch(mode=0o600)
+    with socket.create_server(("127.0.0.1", 0)) as service:
+        config.write_text(f"[server]\nadmin_listen = 127.0.0.1:{service.getsockname()[1]}\n[access]\ntokens_file = {tokens}\n"
+                          f"[log]\naccess_file = {log}\n[limits]\nimages_per_client = 1\n"
+                          "[variant.a]\noperations = scale 200x200 inside\n")
+        done = partition("--dry-run", "-p", 2, config, SAMPLE)
+    assert done.returncode == 0, done.stderr
+    assert not log.exists()
 
 
 def test_partition_leaves_what_it_cannot_do(tmp_path):
