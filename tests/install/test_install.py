@@ -5,8 +5,10 @@ import ctypes
 import errno
 import os
 import pathlib
+import pty
 import pwd
 import re
+import select
 import shutil
 import signal
 import subprocess
@@ -261,6 +263,30 @@ def test_completion(installed):
     assert set(complete(installed, program, "ctl", "set", "log.level", "")) == {"error", "warning", "notice", "info", "debug"}
     assert complete(installed, program, "-o", "server.ro") == ["server.root="]
     assert complete(installed, program, "-c", f"{installed}/etc/dark") == [f"{installed}/etc/darkroom"]
+
+
+def test_completion_of_a_directory_goes_on(installed):
+    """At a terminal, for bash itself says what stands behind a word."""
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.execvpe("bash", ["bash", "--norc", "-i"], {**os.environ, "TERM": "dumb"})
+    shown = ""
+
+    def until(pattern):
+        nonlocal shown
+        while not re.search(pattern, shown):
+            assert select.select([terminal], [], [], 60)[0], shown
+            shown += os.read(terminal, 4096).decode()
+    os.write(terminal, f"cd {installed}; source usr/share/bash-completion/completions/darkroomd; PS1=ready.; echo\n".encode())
+    until(r"\nready\.")
+    os.write(terminal, b"darkroomd -c etc/dark\t")
+    try:
+        until(r"etc/darkroom.")
+    finally:
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+        os.close(terminal)
+    assert shown.endswith("etc/darkroom/"), shown
 
 
 def test_completion_of_tools(installed):
