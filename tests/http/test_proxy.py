@@ -71,9 +71,9 @@ class Proxy:
             self.process = subprocess.Popen([shutil.which(words[0]) or f"/usr/sbin/{words[0]}", *map(str, words[1:])],
                                             stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=directory)
 
-    def connect(self):
+    def connect(self, source="127.0.0.1"):
         context = ssl.create_default_context(cafile=self.certificate)
-        return http.client.HTTPSConnection("localhost", self.port, timeout=60, context=context)
+        return http.client.HTTPSConnection("localhost", self.port, timeout=60, context=context, source_address=(source, 0))
 
     def request(self, *args, **options):
         """(status, header, body) on a connection of its own."""
@@ -144,6 +144,21 @@ def test_uploads_and_files(start, start_proxy):
                                        encode_chunked=True)
     assert status == 201 and proxy.request("DELETE", headers["Location"])[0] == 204
     assert eventually(lambda: GIVEN in proxy.log.read_text()), proxy.log.read_text()
+
+
+def test_what_is_kept_from_the_world(start, start_proxy):
+    """All but this machine's own address is the world, however it asks."""
+    daemon = start()
+    proxy = start_proxy(daemon.port)
+    assert eventually(proxy.is_up, 30), proxy.log.read_text()
+    for path in ("/stats", "/metrics", "/healthz", "/readyz"):
+        assert proxy.request("GET", path)[0] == 200
+        for spelling in ("{}", "{}?", "{}/", "/{}", "/.{}", "/images/..{}", "https://localhost{}"):
+            connection = proxy.connect(source="127.0.0.2")
+            connection.request("GET", spelling.format(path))
+            status = connection.getresponse().status
+            connection.close()
+            assert status in ((403,) if spelling in ("{}", "{}?") else (400, 403, 404)), (path, spelling, status)
 
 
 def test_limit_of_bodies(start, start_proxy):
