@@ -186,9 +186,9 @@ def test_a_profile_that_cannot_be_written_is_known_at_the_start(tmp_path, profil
 
 # ---- scripts/partition ----
 
-def partition(*words, timeout=60):
+def partition(*words, timeout=60, program=BINARY):
     return subprocess.run([ROOT / "scripts" / "partition", *map(str, words)], capture_output=True, text=True, timeout=slow(timeout),
-                          env={**os.environ, "DARKROOMD": str(BINARY)})
+                          env={**os.environ, "DARKROOMD": str(program)})
 
 
 def test_partition(start, tmp_path):
@@ -225,6 +225,20 @@ def test_partition_beside_the_service(tmp_path):
         done = partition("--dry-run", "-p", 2, config, SAMPLE)
     assert done.returncode == 0, done.stderr
     assert not log.exists()
+
+
+def test_partition_without_enough_pictures(tmp_path):
+    """As on a full disk: what a few of them make is no profile."""
+    config, programs = tmp_path / "darkroomd.ini", tmp_path / "programs"
+    config.write_text("[variant.a]\noperations = scale 200x200 inside\n")
+    programs.mkdir()
+    for name in ("darkroomd", "darkroom-load"):
+        (programs / name).symlink_to(BINARY.parent / name)
+    (programs / "darkroom-dataset").write_text(f'#!/bin/sh\nmkdir "$3"\ncp {SAMPLE}/lake.jpg "$3"\nexit 1\n')
+    (programs / "darkroom-dataset").chmod(0o755)
+    done = partition("-p", 2, config, program=programs / "darkroomd")
+    assert done.returncode == 1 and "could not be made" in done.stderr, done
+    assert "[layout]" not in config.read_text()
 
 
 def test_partition_leaves_what_it_cannot_do(tmp_path):
