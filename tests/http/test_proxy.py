@@ -190,6 +190,21 @@ def test_bodies_go_on_as_they_come(start, start_proxy):
     connection.close()
 
 
+def test_many_at_a_time(start, start_proxy):
+    daemon = start(f"limits.body_bytes={LIMIT}")
+    proxy = start_proxy(daemon.port)
+    assert eventually(proxy.is_up, 30), proxy.log.read_text()
+    with contextlib.ExitStack() as stack:
+        for _ in range(300):
+            connection = stack.enter_context(contextlib.closing(proxy.connect()))
+            connection.putrequest("POST", "/images")
+            connection.putheader("Content-Type", "image/jpeg")
+            connection.putheader("Content-Length", str(len(PICTURE)))
+            connection.endheaders(PICTURE[:1000])
+        connection.send(PICTURE[1000:])
+        assert connection.getresponse().status == 201
+
+
 def serve_once(listener, heads):
     """An HTTP server that keeps what it was asked, and answers that all is well."""
     while True:
