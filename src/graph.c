@@ -329,19 +329,10 @@ static int add_workers_for(struct graph *g, const struct schedule *schedule)
 	const unsigned count[GRAPH_GROUP_COUNT] = { [GRAPH_GROUP_PORT] = schedule->port_count,
 		                                    [GRAPH_GROUP_MAIN] = schedule->worker_count,
 		                                    [GRAPH_GROUP_DISK] = schedule->disk_count };
-	unsigned total = 0;
 	int err = 0;
 
 	for (unsigned i = 1; i < GRAPH_GROUP_COUNT && !err; i++)
 		err = add_workers(&g->group[i], count[i]);
-	for (unsigned i = 1; i < GRAPH_GROUP_COUNT; i++)
-		total += group_worker_count(&g->group[i]);
-	pthread_mutex_lock(&g->lock);
-	while (g->reported < total)
-		pthread_cond_wait(&g->changed, &g->lock);
-	if (!err)
-		err = g->start_error;
-	pthread_mutex_unlock(&g->lock);
 	return err;
 }
 

@@ -54,7 +54,7 @@ int graph_new(struct graph **out, const struct conf *conf, void *app, size_t que
 /*
  * Takes up policy, threads, regimes, disciplines and parts of another configuration while work goes on: every worker adopts them
  * between two visits; returns when all have. What cannot change so (kinds of stages, number of ports, layout) stays as it was.
- * 0 or -errno: then nothing has changed. Main thread.
+ * 0 or -errno: then nothing has changed, but that there may be more threads, which sleep. Main thread.
  */
 int graph_switch(struct graph *g, const struct conf *conf);
 

@@ -368,8 +368,9 @@ static int accept_read_init(struct visit *v, void *scratch)
 	p->mode = PORT_RETIRED; /* until the first poll() */
 	p->loop = loop_new();
 	if (!p->loop) {
+		err = -errno;
 		log_error("port %u: the event loop cannot be made", p->instance);
-		return -ENOMEM;
+		return err;
 	}
 	if ((err = loop_watch_init(&p->wake, p->loop, visit_wake_fd(v), false, on_wake, p)) || (err = init_listeners(p)) ||
 	    (err = loop_timer_init(&p->pause, p->loop, on_pause_over, p)) || (err = loop_watch_on(&p->wake))) {

@@ -62,6 +62,9 @@ struct worker {
 	unsigned index;       /* in the group */
 	int wake_fd;          /* eventfd: readable while somebody wants this worker awake; blocks without a source */
 	pthread_t thread;
+	/* under the graph's lock */
+	bool has_reported;    /* its first adoption is through, well or not */
+	int start_error;
 	/* owner only */
 	struct stage *visit_set[STAGE_COUNT_MAX]; /* pipeline order */
 	unsigned visit_set_count;
@@ -130,11 +133,9 @@ struct graph {
 	struct repartition repartition;
 	/* anyone, atomic */
 	struct distribution distribution;
-	/* start-up of workers */
+	/* start-up of workers, one after the other */
 	pthread_mutex_t lock;
-	pthread_cond_t changed;
-	unsigned reported;     /* workers whose first adoption is through, well or not */
-	int start_error;       /* the first that went wrong */
+	pthread_cond_t changed; /* a worker's has_reported */
 };
 
 /* One call of a handler, or of a source's poll(), on one worker; nested for pass-through targets. */
@@ -281,7 +282,7 @@ bool worker_is_stuck(struct worker *w, uint64_t now_ns, uint64_t limit_ns);
 /* group/rates.c: takes the rates of the visit set anew if the interval is over. */
 void rates_refresh(struct worker *w, uint64_t now_ns);
 
-/* group/group.c: makes one more worker and starts its thread. 0 or -errno, logged. Main thread. */
+/* group/group.c: makes one more worker and starts its thread. 0 or -errno, logged: then there is none more. Main thread. */
 int group_add_worker(struct group *g);
 
 /* group/whereabouts.c: the cores that the schedule binds the worker to. */
