@@ -342,7 +342,7 @@ static void wake_everybody(struct graph *g)
 		idle_wake_all(&g->group[i]);
 }
 
-/* Nothing is retired: there are never more than two that workers may go by. */
+/* Nothing is retired: there are never more than two that anybody may go by. Waking everybody is a fence, too: see graph_hold(). */
 static void publish(struct graph *g, const struct schedule *schedule)
 {
 	assert(!g->retired);
@@ -351,7 +351,7 @@ static void publish(struct graph *g, const struct schedule *schedule)
 	wake_everybody(g);
 }
 
-/* A worker in the middle of a long piece of work adopts after it. */
+/* And nobody else goes by the one before. A worker in the middle of a long piece of work adopts after it. */
 static bool is_adopted(const struct graph *g)
 {
 	const struct schedule *schedule = atomic_load_explicit(&g->schedule, memory_order_relaxed);
@@ -363,7 +363,8 @@ static bool is_adopted(const struct graph *g)
 			if (atomic_load_explicit(&g->group[i].workers[k].schedule, memory_order_acquire) != schedule)
 				return false;
 	}
-	return true;
+	/* Acquire: with graph_let_go(). */
+	return atomic_load_explicit(&g->outsiders, memory_order_acquire) == 0;
 }
 
 static void wait_for_adoption(const struct graph *g)

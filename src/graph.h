@@ -92,10 +92,10 @@ unsigned graph_replica_count(const struct graph *g);
 unsigned graph_replica_take(struct graph *g, uint64_t bytes);
 void graph_replica_give(struct graph *g, unsigned replica, uint64_t bytes);
 
-/* Appends the members "scheduler", "layout" and "stages" of /stats to an open JSON object. Any thread. */
+/* Appends the members "scheduler", "layout" and "stages" of /stats to an open JSON object. In a visit. */
 void graph_stats_json(struct graph *g, struct json *j);
 
-/* Appends the families of workers and stages for /metrics. Any thread. */
+/* Appends the families of workers and stages for /metrics. In a visit. */
 void graph_metrics(struct graph *g, struct text *t);
 
 #endif

@@ -132,6 +132,7 @@ struct graph {
 	struct control control;
 	struct repartition repartition;
 	/* anyone, atomic */
+	_Atomic unsigned outsiders; /* that may go by the schedule, or by the one retired: see graph_hold() */
 	struct distribution distribution;
 	/* start-up of workers, one after the other */
 	pthread_mutex_t lock;
@@ -148,6 +149,23 @@ struct visit {
 	bool is_direct;        /* called by visit_send(), not from a queue */
 	unsigned handled, resumed, sent, aside;
 };
+
+/*
+ * A worker knows that no schedule is freed in the middle of a visit of its own. Threads that adopt none look at the graph's between
+ * these two. Any thread; briefly.
+ */
+static inline void graph_hold(struct graph *g)
+{
+	atomic_fetch_add_explicit(&g->outsiders, 1, memory_order_relaxed);
+	/* Between that and our look at the schedule; with publish(), between its change and the look for outsiders. */
+	atomic_thread_fence(memory_order_seq_cst);
+}
+
+static inline void graph_let_go(struct graph *g)
+{
+	/* Release: we have looked at it, before the main thread frees it. */
+	atomic_fetch_sub_explicit(&g->outsiders, 1, memory_order_release);
+}
 
 /* The schedule that the worker goes by. Owner's thread. */
 static inline const struct schedule *worker_schedule(const struct worker *w)
