@@ -123,6 +123,7 @@ int worker_adopt(struct worker *w, const struct schedule *schedule)
 
 	if (worker_schedule(w))
 		visit_flush_stacks(w);
+	pool_thread_fini(); /* there may be no work for it any more */
 	w->share = w->group->id == GRAPH_GROUP_MAIN ? schedule->share[w->index] :
 	           w->group->id == GRAPH_GROUP_PORT ? schedule_port_share(schedule, w->index) : 0;
 	w->visit_set_count = 0;
