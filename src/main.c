@@ -483,9 +483,23 @@ static int run(const struct options *o)
 	return o->command ? ctl_run(&conf, o->command, o->command_length) : run_daemon(o, &conf, &plan);
 }
 
+/* What is opened must not become one of the descriptors that messages are written to, if whoever started us has closed these. */
+static void open_standard_descriptors(void)
+{
+	int fd;
+
+	do
+		fd = open("/dev/null", O_RDWR);
+	while (fd >= 0 && fd <= STDERR_FILENO);
+	if (fd >= 0)
+		close(fd);
+}
+
 int main(int argc, char **argv)
 {
 	struct options options;
+
+	open_standard_descriptors();
 	int status = options_parse(&options, argc, argv);
 
 	if (status < 0)
