@@ -9,8 +9,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "../../src/check.h"
-
 #define PERIOD_MAX 64
 /* Beyond so many taps the rounding of single weights adds up to a spike where it would be made good: it is carried
  * from weight to weight instead. */
@@ -26,19 +24,25 @@ void curves_init(struct curves *c)
 
 		c->lanczos[i] = i == 0 ? 1 : (float)(3 * sin(x) * sin(x / 3) / (x * x));
 	}
-	for (int i = 0; i < 4 * WEIGHTS_LUT + 2; i++)
+	for (int i = 0; i < 4 * WEIGHTS_LUT; i++)
 		c->gauss[i] = (float)exp(-.5 * i * i / (WEIGHTS_LUT * WEIGHTS_LUT));
 }
 
-static inline float curve_at(const float *lut, int limit, float x)
+/* real[k] becomes the curve at at + k * by, both in samples of the table, of which the last two are 0. */
+static void curve_read(const float *lut, int last, float at, float by, int n, float *real)
 {
-	int i;
+	float end = (float)(last - 1);
+	int index[WEIGHTS_TAPS_MAX];
 
-	x = fabsf(x) * WEIGHTS_LUT;
-	if (x >= (float)(limit * WEIGHTS_LUT))
-		return 0;
-	i = (int)x;
-	return lut[i] + (lut[i + 1] - lut[i]) * (x - (float)i);
+	for (int k = 0; k < n; k++) { /* compilers make vectors of this loop, but not of the next */
+		float x = fabsf(at + (float)k * by);
+
+		x = x < end ? x : end;
+		index[k] = (int)x;
+		real[k] = x - (float)index[k];
+	}
+	for (int k = 0; k < n; k++)
+		real[k] = lut[index[k]] + (lut[index[k] + 1] - lut[index[k]]) * real[k];
 }
 
 struct filter filter_lanczos(int in, int out, double real_in, double real_out, double shown, int is_mirrored)
@@ -125,37 +129,13 @@ static void filter_real(const struct filter *f, const struct curves *curves, dou
 		real[2] = (3 * u * u * u - 6 * u * u + 4) / 6;
 		real[3] = t * t * t / 6;
 	} else {
-		bool is_lanczos = f->kind == FILTER_LANCZOS;
-		const float *lut = is_lanczos ? curves->lanczos : curves->gauss;
-		int limit = is_lanczos ? 3 : 4;
-		float at = (float)((x0 - centre) / f->wide), by = (float)(1 / f->wide);
+		float at = (float)(WEIGHTS_LUT * (x0 - centre) / f->wide), by = (float)(WEIGHTS_LUT / f->wide);
 
-		for (int k = 0; k < n; k++)
-			real[k] = curve_at(lut, limit, at + (float)k * by);
+		if (f->kind == FILTER_LANCZOS)
+			curve_read(curves->lanczos, 3 * WEIGHTS_LUT + 1, at, by, n, real);
+		else
+			curve_read(curves->gauss, 4 * WEIGHTS_LUT + 1, at, by, n, real);
 	}
-}
-
-/* Inputs beyond the row's ends are left out (scaling) or taken to be copies of the end sample (blur). Returns the
- * first input of the weights in inside[taps]; *middle is where the middle one of real has gone. */
-static int weights_fold(const struct weights *t, int x0, int n, const float *real, bool copies, float *inside, int *middle)
-{
-	int first = x0 < 0 ? 0 : x0;
-
-	if (first + t->taps > t->in)
-		first = t->in - t->taps;
-	memset(inside, 0, sizeof(*inside) * (size_t)t->taps);
-	for (int k = 0; k < n; k++) {
-		int x = x0 + k;
-		bool is_outside = x < 0 || x >= t->in;
-
-		x = (x < 0 ? 0 : x >= t->in ? t->in - 1 : x) - first;
-		x = x < 0 ? 0 : x >= t->taps ? t->taps - 1 : x;
-		if (k == n / 2)
-			*middle = x; /* that of an enlarged picture's first outputs may lie outside */
-		if (!is_outside || copies)
-			inside[x] += real[k];
-	}
-	return first;
 }
 
 /* For |v| < 32768, without a call as lrintf would be. */
@@ -164,6 +144,12 @@ static inline int round_small(float v)
 	return (int)(v + 32768.5f) - 32768;
 }
 
+static int clamp(int v, int min, int max)
+{
+	return v < min ? min : v > max ? max : v;
+}
+
+/* What rounding leaves goes to the middle one. */
 static void weights_round(int16_t *w, int taps, const float *real, int middle)
 {
 	float sum = 0, scale, carry = 0;
@@ -181,7 +167,6 @@ static void weights_round(int16_t *w, int taps, const float *real, int middle)
 		w[k] = (int16_t)rounded;
 		total += rounded;
 	}
-	assert(middle >= 0 && middle < taps);
 	w[middle] = (int16_t)(w[middle] + WEIGHTS_ONE - total);
 }
 
@@ -195,38 +180,84 @@ static int filter_period(double step)
 	return 0;
 }
 
-/* True if output o has the same weights as output o - period, which looks at the inputs from before on. */
-static bool weights_repeat(const struct weights *t, int o, int n, int x0, int period, int before)
+/* The n weights of an output that looks at inputs x0, x0 + 1, ... Those beyond the row's ends are left out when scaling; for a blur they
+ * are copies of the end samples. */
+static void row_make(const struct filter *f, const struct curves *curves, double centre, int x0, int n, int16_t *row)
 {
-	return period && o >= period && n == t->taps && x0 >= 0 && x0 + n <= t->in && before >= 0 &&
-	       before + n <= t->in && t->first[o - period] == before;
+	float real[WEIGHTS_TAPS_MAX];
+	int before = 0, behind = 0;
+
+	filter_real(f, curves, centre, x0, n, real);
+	if (f->kind == FILTER_LANCZOS) {
+		before = clamp(-x0, 0, n - 1);
+		behind = clamp(x0 + n - f->in, 0, n - 1);
+		memset(real, 0, sizeof *real * (size_t)before);
+		memset(real + n - behind, 0, sizeof *real * (size_t)behind);
+	}
+	weights_round(row, n, real, clamp(n / 2, before, n - behind - 1));
+}
+
+/* The row becomes output o's, with the weights of inputs beyond the ends added to those of the end samples. True if there are none. */
+static bool row_put(struct weights *t, int o, int x0, int n, const int16_t *row)
+{
+	int first = clamp(x0, 0, t->in - t->taps), before = clamp(-x0, 0, n), behind = clamp(x0 + n - t->in, 0, n);
+	int16_t *w = t->w + (ptrdiff_t)o * t->taps;
+	int left = 0, right = 0;
+
+	memset(w, 0, sizeof *w * (size_t)t->taps);
+	if (before + behind < n)
+		memcpy(w + x0 + before - first, row + before, sizeof *w * (size_t)(n - before - behind));
+	for (int k = 0; k < before; k++)
+		left += row[k];
+	for (int k = n - behind; k < n; k++)
+		right += row[k];
+	w[0] = (int16_t)(w[0] + left);
+	w[t->taps - 1] = (int16_t)(w[t->taps - 1] + right);
+	t->first[o] = first;
+	return before + behind == 0;
+}
+
+/* Output o and those behind it get the weights of outputs o - period and on, which look at hop inputs before; up to the first that would
+ * look beyond the row's ends, and a period at most. How many. */
+static int rows_repeat(struct weights *t, int o, int period, int hop)
+{
+	int16_t *w = t->w + (ptrdiff_t)o * t->taps;
+	int count = 0;
+
+	for (; count < period && o + count < t->out; count++) {
+		int first = t->first[o + count - period] + hop;
+
+		if (first < 0 || first + t->taps > t->in)
+			break;
+		t->first[o + count] = first;
+	}
+	memcpy(w, w - (ptrdiff_t)period * t->taps, sizeof *w * (size_t)t->taps * (size_t)count);
+	return count;
 }
 
 void weights_make(struct weights *t, const struct filter *f, const struct curves *curves, void *memory)
 {
-	float real[WEIGHTS_TAPS_MAX], inside[WEIGHTS_TAPS_MAX];
-	int n = filter_taps(f), period = filter_period(f->step);
-	int hop = (int)rint(period * f->step);
-	int16_t *w;
+	int n = filter_taps(f), period = filter_period(f->step), hop = (int)rint(period * f->step);
+	bool is_one_row = period == 1 && f->kind != FILTER_LANCZOS; /* for all outputs, as long as it is not put */
+	int x_first = filter_first(f, f->origin, n);
+	int whole = 0; /* so many outputs up to here look at nothing beyond the ends */
+	int16_t row[WEIGHTS_TAPS_MAX];
 
 	*t = (struct weights){.in = f->in, .out = f->out, .taps = weights_taps(f), .first = memory};
-	t->w = w = (int16_t *)(void *)(t->first + t->out);
-	for (int o = 0; o < t->out; o++, w += t->taps) {
-		double centre = f->origin + o * f->step;
-		int x0 = filter_first(f, centre, n), middle = n / 2;
+	t->w = (int16_t *)(void *)(t->first + t->out);
+	for (int o = 0; o < t->out;) {
+		int count = period && whole >= period ? rows_repeat(t, o, period, hop) : 0;
 
-		if (weights_repeat(t, o, n, x0, period, x0 - hop)) {
-			memcpy(w, w - (ptrdiff_t)period * n, sizeof(*w) * (size_t)n);
-			t->first[o] = x0;
-			continue;
+		if (count == 0) {
+			double centre = f->origin + o * f->step;
+			int x0 = is_one_row ? x_first + o * hop : filter_first(f, centre, n);
+
+			if (o == 0 || !is_one_row)
+				row_make(f, curves, centre, x0, n, row);
+			whole = row_put(t, o, x0, n, row) ? whole : -1;
+			count = 1;
 		}
-		filter_real(f, curves, centre, x0, n, real);
-		if (n == t->taps && x0 >= 0 && x0 + n <= t->in) {
-			weights_round(w, n, real, middle);
-			t->first[o] = x0;
-		} else {
-			t->first[o] = weights_fold(t, x0, n, real, f->kind != FILTER_LANCZOS, inside, &middle);
-			weights_round(w, t->taps, inside, middle);
-		}
+		whole += count;
+		o += count;
 	}
 }

@@ -193,33 +193,6 @@ static void scaling_is_lanczos(void **state)
 	}
 }
 
-/* Of every output, also where a picture is enlarged so far that its outputs' middles lie outside of it. */
-static void weights_sum_to_one(void **state)
-{
-	static struct curves curves;
-	const int side[] = {1, 2, 3, 5, 16, 100, 1000};
-
-	(void)state;
-	curves_init(&curves);
-	for (size_t i = 0; i < COUNT_OF(side); i++)
-		for (size_t o = 0; o < COUNT_OF(side); o++) {
-			struct filter f = filter_lanczos(side[i], side[o], side[i], side[o], 1, o % 2);
-			void *memory = malloc((size_t)weights_bytes(&f)); /* the address sanitizer looks on */
-			struct weights t;
-
-			weights_make(&t, &f, &curves, memory);
-			for (int k = 0; k < t.out; k++) {
-				int sum = 0;
-
-				for (int tap = 0; tap < t.taps; tap++)
-					sum += t.w[k * t.taps + tap];
-				assert_int_equal(sum, WEIGHTS_ONE);
-				assert_in_range(t.first[k], 0, t.in - t.taps);
-			}
-			free(memory);
-		}
-}
-
 static void all_kernels_compute_the_same(void **state)
 {
 	unsigned last = 0;
@@ -403,7 +376,6 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(scaling_is_lanczos),
-		cmocka_unit_test(weights_sum_to_one),
 		cmocka_unit_test(all_kernels_compute_the_same),
 		cmocka_unit_test(all_kernels_are_one),
 		cmocka_unit_test(blur_is_gaussian),
