@@ -177,12 +177,13 @@ help:
 	 'make                  build build/darkroomd and its tools, build/darkroom-*' \
 	 'make check            build and run the unit tests' \
 	 'make asan|tsan|ubsan  the unit tests under gcc'\''s or clang'\''s sanitizers' \
-	 'make bench|bench-peers  the daemon beside its own code without a server, or beside other servers; BENCH="OPTIONS"' \
- 'make SAN=LIST         build/asan/darkroomd (address,undefined), build/tsan/darkroomd (thread), ...' \
+	 'make bench            the daemon beside its own code without a server around it; BENCH="OPTIONS"' \
+	 'make bench-peers      ... beside other servers' \
+	 'make SAN=LIST         build/asan/darkroomd (address,undefined), build/tsan/darkroomd (thread), ...' \
 	 'make install          programs, man pages, systemd units, bash completion; keeps a configuration that is there;' \
 	 '                      DESTDIR= PREFIX=/usr/local SYSCONFDIR= unitdir= completiondir=; also install-bin, install-conf,' \
 	 '                      install-man, install-systemd, install-completion' \
-	 'make deb             a Debian package in build/deb, of conf/debian; needs debhelper, checked with lintian' \
+	 'make deb              a Debian package in build/deb, of conf/debian; needs debhelper, checked with lintian' \
 	 'make uninstall        removes all of that but the configuration' \
 	 'make clean            remove what was built (a store in build/store stays)' \
 	 '' \

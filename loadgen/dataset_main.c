@@ -21,7 +21,7 @@ static const char help_text[] =
 	"usage: darkroom-dataset [OPTION]... DIRECTORY\n"
 	"\n"
 	"Makes JPEG files whose sizes are distributed like those that users uploaded to wie-ich.de (Gordon 2010, table\n"
-	"4.1): 4697 files, 938 MB. Their content is computed, and to a codec like photographs; baseline and progressive,\n"
+	"4.1): 4697 files, 938 MiB. Their content is computed, and to a codec like photographs; baseline and progressive,\n"
 	"4:2:0, 4:2:2, 4:4:4 and grey, qualities 60 to 97, with EXIF and all its orientations. The same options make the\n"
 	"same bytes. What is there already is kept, so that after an interruption the same command goes on.\n"
 	"\n"

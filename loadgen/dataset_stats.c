@@ -7,8 +7,8 @@
 #include "../src/check.h"
 #include "dataset_plan.h"
 
-#define KB 1024.0
-#define MB (1024.0 * 1024)
+#define KIB 1024.0
+#define MIB (1024.0 * 1024)
 #define TOLERANCE_PERCENT 2.0
 
 static int by_size(const void *a, const void *b)
@@ -57,22 +57,22 @@ bool dataset_stats_print(const struct dataset_stats *s, FILE *out)
 		uint32_t from_count;
 	} rows[] = {
 		{ "minimum", "B", s->minimum, 398, 1, STATS_COUNT_MIN },
-		{ "median", "KB", s->median, 37.2 * KB, KB, STATS_COUNT_MIN },
-		{ "mean", "KB", s->mean, 204.4 * KB, KB, STATS_COUNT_MIN },
-		{ "90th percentile", "KB", s->p90, 623.2 * KB, KB, STATS_COUNT_MIN },
-		{ "maximum", "MB", s->maximum, 4.2 * MB, MB, PLAN_MAXIMUM_FROM_COUNT },
+		{ "median", "KiB", s->median, 37.2 * KIB, KIB, STATS_COUNT_MIN },
+		{ "mean", "KiB", s->mean, 204.4 * KIB, KIB, STATS_COUNT_MIN },
+		{ "90th percentile", "KiB", s->p90, 623.2 * KIB, KIB, STATS_COUNT_MIN },
+		{ "maximum", "MiB", s->maximum, 4.2 * MIB, MIB, PLAN_MAXIMUM_FROM_COUNT },
 	};
 	bool is_right = true;
 	size_t i;
 
-	fprintf(out, "%u pictures, %.1f MB\n\n%-16s %12s %12s %9s\n", s->count, (double)s->total / MB, "file size", "here",
+	fprintf(out, "%u pictures, %.1f MiB\n\n%-16s %13s %13s %9s\n", s->count, (double)s->total / MIB, "file size", "here",
 	        "paper", "off");
 	for (i = 0; i < COUNT_OF(rows); i++) {
 		double off = (rows[i].value / rows[i].paper - 1) * 100;
 		bool is_judged = s->count >= rows[i].from_count, is_wrong = is_judged && fabs(off) > TOLERANCE_PERCENT;
-		int digits = rows[i].divisor > KB ? 3 : rows[i].divisor > 1 ? 1 : 0;
+		int digits = rows[i].divisor > KIB ? 3 : rows[i].divisor > 1 ? 1 : 0;
 
-		fprintf(out, "%-16s %9.*f %-2s %9.*f %-2s %+7.2f %%%s\n", rows[i].name, digits, rows[i].value / rows[i].divisor,
+		fprintf(out, "%-16s %9.*f %-3s %9.*f %-3s %+7.2f %%%s\n", rows[i].name, digits, rows[i].value / rows[i].divisor,
 		        rows[i].unit, digits, rows[i].paper / rows[i].divisor, rows[i].unit, off,
 		        is_wrong ? "  WRONG" : is_judged ? "" : "  (not judged in so small a set)");
 		is_right = is_right && !is_wrong;

@@ -294,7 +294,10 @@ static int run_session(struct session *s, const struct load_args *args)
 	    read_files(s, args) < 0 || open_csv(s, args->csv_path) < 0 || open_descriptors(s) < 0 ||
 	    make_schedule(s, args) < 0 || make_workers(s, args) < 0)
 		return EXIT_FAILURE;
-	load_server_find(&s->server, args->server_pid, &s->run.address);
+	if (load_server_find(&s->server, args->server_pid, &s->run.address) < 0) {
+		complain("--server-pid");
+		return EXIT_FAILURE;
+	}
 	load_server_start(&s->server);
 	err = start_workers(s);
 	watch(s);

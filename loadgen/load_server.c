@@ -3,9 +3,11 @@
 
 #include <ctype.h>
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <netinet/in.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -81,7 +83,7 @@ static unsigned port_of(const struct load_address *address)
 	return ntohs(v6.sin6_port);
 }
 
-void load_server_find(struct load_server *s, pid_t pid, const struct load_address *address)
+int load_server_find(struct load_server *s, pid_t pid, const struct load_address *address)
 {
 	struct inodes inodes = { .count = 0 };
 	struct dirent *entry;
@@ -90,10 +92,10 @@ void load_server_find(struct load_server *s, pid_t pid, const struct load_addres
 	*s = (struct load_server){ 0 };
 	if (pid > 0) {
 		s->roots[s->root_count++] = pid;
-		return;
+		return kill(pid, 0) == 0 || errno == EPERM ? 0 : -1;
 	}
 	if (!load_address_is_loopback(address))
-		return;
+		return 0;
 	find_sockets(&inodes, "/proc/net/tcp", port_of(address));
 	find_sockets(&inodes, "/proc/net/tcp6", port_of(address));
 	dir = opendir("/proc");
@@ -103,6 +105,7 @@ void load_server_find(struct load_server *s, pid_t pid, const struct load_addres
 			s->roots[s->root_count++] = (pid_t)atoi(entry->d_name);
 	if (dir)
 		closedir(dir);
+	return 0;
 }
 
 /* ---- what has it used? ---- */

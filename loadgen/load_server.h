@@ -22,8 +22,8 @@ struct load_server {
 	uint64_t peak_rss_bytes;  /* the sum of their peaks since they began, at most; 0: unknown */
 };
 
-/* pid: the server, or 0 to look for who listens at a loopback address. */
-void load_server_find(struct load_server *s, pid_t pid, const struct load_address *address);
+/* pid: the server, or 0 to look for who listens at a loopback address. -1 with errno if a pid is given and there is no such process. */
+int load_server_find(struct load_server *s, pid_t pid, const struct load_address *address);
 
 /* Takes the state at the start of the run, and then from time to time until its end. */
 void load_server_start(struct load_server *s);

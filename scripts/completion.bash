@@ -57,7 +57,10 @@ _darkroomd() {
 		;;
 	esac
 	case $before in
-	-c | --config | --profile) mapfile -t COMPREPLY < <(compgen -f -- "$word") ;;
+	-c | --config | --profile)
+		mapfile -t COMPREPLY < <(compgen -f -- "$word")
+		compopt -o filenames 2>/dev/null # a directory goes on
+		;;
 	-o | --override)
 		_darkroom_words "$(_darkroom_keys "$program")" "$word"
 		compopt -o nospace 2>/dev/null

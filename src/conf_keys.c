@@ -101,8 +101,8 @@ static const struct conf_key keys[] = {
 	  .help = "user to become when started as root, before anything is opened; nothing: root does not start it, anybody\n"
 	          "else stays who he is" },
 	{ KEY(server, "sandbox", sandbox, CONF_TYPE_CHOICE), .choices = sandbox_choices, .fallback = "auto",
-	  .help = "auto: once all is open, have the kernel refuse everything but the store, the configuration's directory and\n"
-	          "the system calls that the work needs, as far as it can; -t and the log say how far" },
+	  .help = "auto: once all is open, have the kernel refuse everything but the store, the directories of configuration,\n"
+	          "tokens' file and access log, and the system calls that the work needs, as far as it can; -t and the log say how far" },
 
 	{ KEY(log, "level", level, CONF_TYPE_CHOICE), .choices = level_choices, .fallback = "info", .is_live = true,
 	  .help = "messages above this level are not written" },

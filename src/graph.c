@@ -329,19 +329,10 @@ static int add_workers_for(struct graph *g, const struct schedule *schedule)
 	const unsigned count[GRAPH_GROUP_COUNT] = { [GRAPH_GROUP_PORT] = schedule->port_count,
 		                                    [GRAPH_GROUP_MAIN] = schedule->worker_count,
 		                                    [GRAPH_GROUP_DISK] = schedule->disk_count };
-	unsigned total = 0;
 	int err = 0;
 
 	for (unsigned i = 1; i < GRAPH_GROUP_COUNT && !err; i++)
 		err = add_workers(&g->group[i], count[i]);
-	for (unsigned i = 1; i < GRAPH_GROUP_COUNT; i++)
-		total += group_worker_count(&g->group[i]);
-	pthread_mutex_lock(&g->lock);
-	while (g->reported < total)
-		pthread_cond_wait(&g->changed, &g->lock);
-	if (!err)
-		err = g->start_error;
-	pthread_mutex_unlock(&g->lock);
 	return err;
 }
 
@@ -351,7 +342,7 @@ static void wake_everybody(struct graph *g)
 		idle_wake_all(&g->group[i]);
 }
 
-/* Nothing is retired: there are never more than two that workers may go by. */
+/* Nothing is retired: there are never more than two that anybody may go by. Waking everybody is a fence, too: see graph_hold(). */
 static void publish(struct graph *g, const struct schedule *schedule)
 {
 	assert(!g->retired);
@@ -360,7 +351,7 @@ static void publish(struct graph *g, const struct schedule *schedule)
 	wake_everybody(g);
 }
 
-/* A worker in the middle of a long piece of work adopts after it. */
+/* And nobody else goes by the one before. A worker in the middle of a long piece of work adopts after it. */
 static bool is_adopted(const struct graph *g)
 {
 	const struct schedule *schedule = atomic_load_explicit(&g->schedule, memory_order_relaxed);
@@ -372,7 +363,8 @@ static bool is_adopted(const struct graph *g)
 			if (atomic_load_explicit(&g->group[i].workers[k].schedule, memory_order_acquire) != schedule)
 				return false;
 	}
-	return true;
+	/* Acquire: with graph_let_go(). */
+	return atomic_load_explicit(&g->outsiders, memory_order_acquire) == 0;
 }
 
 static void wait_for_adoption(const struct graph *g)

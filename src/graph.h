@@ -54,7 +54,7 @@ int graph_new(struct graph **out, const struct conf *conf, void *app, size_t que
 /*
  * Takes up policy, threads, regimes, disciplines and parts of another configuration while work goes on: every worker adopts them
  * between two visits; returns when all have. What cannot change so (kinds of stages, number of ports, layout) stays as it was.
- * 0 or -errno: then nothing has changed. Main thread.
+ * 0 or -errno: then nothing has changed, but that there may be more threads, which sleep. Main thread.
  */
 int graph_switch(struct graph *g, const struct conf *conf);
 
@@ -92,10 +92,10 @@ unsigned graph_replica_count(const struct graph *g);
 unsigned graph_replica_take(struct graph *g, uint64_t bytes);
 void graph_replica_give(struct graph *g, unsigned replica, uint64_t bytes);
 
-/* Appends the members "scheduler", "layout" and "stages" of /stats to an open JSON object. Any thread. */
+/* Appends the members "scheduler", "layout" and "stages" of /stats to an open JSON object. In a visit. */
 void graph_stats_json(struct graph *g, struct json *j);
 
-/* Appends the families of workers and stages for /metrics. Any thread. */
+/* Appends the families of workers and stages for /metrics. In a visit. */
 void graph_metrics(struct graph *g, struct text *t);
 
 #endif

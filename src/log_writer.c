@@ -344,9 +344,10 @@ void log_writer_put(enum log_kind kind, const char *line, size_t length, bool is
 	wake(is_urgent || log_ring_used(&w.ring) > RING_SIZE / 2);
 }
 
+/* Even if it is awake: it does not look for what this is about before it sleeps. */
 void log_writer_wake(void)
 {
-	wake(false);
+	sem_post(&w.wake);
 }
 
 void log_writer_set_access_file(int fd)

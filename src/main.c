@@ -201,14 +201,15 @@ static int earlier(int a_ms, int b_ms)
 	return a_ms < 0 || (b_ms >= 0 && b_ms < a_ms) ? b_ms : a_ms;
 }
 
-/* Waits for up to timeout_ms (-1: for ever) and serves what comes; the number of SIGTERM or SIGINT, or 0. */
+/* Waits for up to timeout_ms (-1: for ever) and serves what comes; the number of SIGTERM or SIGINT, or 0. Who changes schedules has
+ * its turn to the end: workers may have to be told of the last one. */
 static int wait_for_end(struct ear *ear, int timeout_ms)
 {
 	struct pollfd p[] = { { .fd = ear->signal_fd, .events = POLLIN }, { .fd = ear->ctl.fd, .events = POLLIN },
 		              { .fd = ear->server->tokens.watch_fd, .events = POLLIN } };
 	struct signalfd_siginfo info;
 
-	if (poll(p, COUNT_OF(p), earlier(timeout_ms, tick(ear))) <= 0)
+	if (poll(p, COUNT_OF(p), earlier(timeout_ms, earlier(tick(ear), graph_tick(ear->server->graph)))) <= 0)
 		return 0;
 	if (p[1].revents)
 		ctl_socket_serve(&ear->ctl, &ear->reload);
@@ -248,7 +249,7 @@ static void announce_end(struct server *s, struct ear *ear, int signal_number)
 		log_notice("%s: /readyz says no, and all else is served for %" PRIu64 " ms (drain_delay)", strsignal(signal_number),
 		           conf->server.drain_delay_ms);
 	for (; now < until; now = clock_ns())
-		wait_or_die(ear, earlier(graph_tick(s->graph), (int)((until - now) / NS_PER_MS) + 1));
+		wait_or_die(ear, (int)((until - now) / NS_PER_MS) + 1);
 }
 
 /* Stops accepting and waits for what is in flight. True if all of it was finished in time. */
@@ -347,7 +348,7 @@ static int serve(struct server *s, struct ear *ear)
 	int signal_number;
 
 	do
-		signal_number = wait_for_end(ear, graph_tick(s->graph));
+		signal_number = wait_for_end(ear, -1);
 	while (!signal_number);
 	announce_end(s, ear, signal_number);
 	if (!drain(s, ear, signal_number)) {
@@ -482,9 +483,23 @@ static int run(const struct options *o)
 	return o->command ? ctl_run(&conf, o->command, o->command_length) : run_daemon(o, &conf, &plan);
 }
 
+/* What is opened must not become one of the descriptors that messages are written to, if whoever started us has closed these. */
+static void open_standard_descriptors(void)
+{
+	int fd;
+
+	do
+		fd = open("/dev/null", O_RDWR);
+	while (fd >= 0 && fd <= STDERR_FILENO);
+	if (fd >= 0)
+		close(fd);
+}
+
 int main(int argc, char **argv)
 {
 	struct options options;
+
+	open_standard_descriptors();
 	int status = options_parse(&options, argc, argv);
 
 	if (status < 0)

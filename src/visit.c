@@ -130,8 +130,12 @@ static void push_queue(struct stage *s, unsigned instance, struct event *ev, enu
 
 void stage_push(struct stage *s, unsigned instance, struct event *ev)
 {
+	struct graph *g = s->graph;
+
 	ev->queued_ns = clock_ns();
+	graph_hold(g);
 	push_queue(s, instance, ev, EVENT_ASIDE, NULL);
+	graph_let_go(g);
 }
 
 void stage_wake_all(struct stage *s)

@@ -319,11 +319,9 @@ static void on_wake(void *arg)
 	(void)arg;
 }
 
-static void accept_read_fini(struct visit *v, void *scratch)
+/* Of one that was never counted, too. */
+static void port_fini(struct port *p)
 {
-	struct port *p = scratch;
-
-	(void)v;
 	p->is_draining = true;
 	while (p->conns)
 		conn_abandon(p->conns);
@@ -334,6 +332,16 @@ static void accept_read_fini(struct visit *v, void *scratch)
 	loop_timer_fini(&p->pause);
 	loop_free(p->loop);
 	p->loop = NULL;
+}
+
+static void accept_read_fini(struct visit *v, void *scratch)
+{
+	struct port *p = scratch;
+
+	(void)v;
+	port_fini(p);
+	/* Its thread may end before it begins: another stage cannot be initialised. Nobody shall wait for it then. */
+	atomic_fetch_sub_explicit(&p->server->ports, 1, memory_order_relaxed);
 }
 
 static int init_listener(struct port *p, struct port_listener *l, int fd)
@@ -368,13 +376,14 @@ static int accept_read_init(struct visit *v, void *scratch)
 	p->mode = PORT_RETIRED; /* until the first poll() */
 	p->loop = loop_new();
 	if (!p->loop) {
+		err = -errno;
 		log_error("port %u: the event loop cannot be made", p->instance);
-		return -ENOMEM;
+		return err;
 	}
 	if ((err = loop_watch_init(&p->wake, p->loop, visit_wake_fd(v), false, on_wake, p)) || (err = init_listeners(p)) ||
 	    (err = loop_timer_init(&p->pause, p->loop, on_pause_over, p)) || (err = loop_watch_on(&p->wake))) {
 		log_error("port %u: %s", p->instance, strerror(-err));
-		accept_read_fini(v, scratch);
+		port_fini(p);
 		return err;
 	}
 	atomic_fetch_add_explicit(&p->server->ports, 1, memory_order_relaxed); /* published with the worker */

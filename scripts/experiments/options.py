@@ -24,14 +24,14 @@ def _names(text):
     return [name for name in text.split(",") if name]
 
 
-def _counts(text):
+def counts(text):
     numbers = [int(part) for part in _names(text)]
     if not numbers or min(numbers) < 1:
         raise ValueError
     return sorted(set(numbers), reverse=True)
 
 
-def _positive(text):
+def positive(text):
     number = int(text)
     if number < 1:
         raise ValueError
@@ -52,8 +52,8 @@ def parse(arguments):
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     add = parser.add_argument
     add("--quick", action="store_true", help="under 5 minutes: a tenth of the dataset, 3 rounds, 16 connections only")
-    add("--rounds", type=_positive, metavar="N", help="runs of each configuration (5; --quick: 3)")
-    add("--connections", type=_counts, metavar="N,...", help="at a time; thread-per-connection meets at most as many as it has "
+    add("--rounds", type=positive, metavar="N", help="runs of each configuration (5; --quick: 3)")
+    add("--connections", type=counts, metavar="N,...", help="at a time; thread-per-connection meets at most as many as it has "
         "threads (16,4; --quick: 16)")
     add("--configurations", type=_names, default=[], metavar="NAME,...", help="of conf/NAME.ini (all but darkroomd.ini)")
     add("--parts", type=_names, default=list(PARTS), metavar="NAME,...", help=f"what is measured ({','.join(PARTS)})")
@@ -64,8 +64,8 @@ def parse(arguments):
     add("--option", action="append", default=[], metavar="SECTION.KEY=VALUE", help="for every daemon; may be given several times")
     add("--server-cpus", type=_cpus, default=set(), metavar="LIST", help="the daemon runs on these only, like 0-11")
     add("--load-cpus", type=_cpus, default=set(), metavar="LIST", help="... the generator on these")
-    add("--baseline", type=_positive, metavar="N", help="files for the ImageMagick script (60; --quick: 10)")
-    add("--overload-seconds", type=_positive, dest="overload_s", metavar="N", help="of each overload (20; --quick: 6)")
+    add("--baseline", type=positive, metavar="N", help="files for the ImageMagick script (60; --quick: 10)")
+    add("--overload-seconds", type=positive, dest="overload_s", metavar="N", help="of each overload (20; --quick: 6)")
     add("--report", action="store_true", help="measure nothing: write the report of the results in --out anew")
     options = parser.parse_args(arguments)
     unknown = [part for part in options.parts if part not in PARTS]

@@ -123,6 +123,7 @@ int worker_adopt(struct worker *w, const struct schedule *schedule)
 
 	if (worker_schedule(w))
 		visit_flush_stacks(w);
+	pool_thread_fini(); /* there may be no work for it any more */
 	w->share = w->group->id == GRAPH_GROUP_MAIN ? schedule->share[w->index] :
 	           w->group->id == GRAPH_GROUP_PORT ? schedule_port_share(schedule, w->index) : 0;
 	w->visit_set_count = 0;
@@ -149,14 +150,15 @@ int worker_adopt(struct worker *w, const struct schedule *schedule)
 
 /* ---- the thread ----------------------------------------------------------------------------------- */
 
-/* Tells whoever started us how the initialisation went; true if the thread may go on. */
-static bool report(struct graph *g, int err)
+/* Tells whoever starts us how the initialisation went; true if the thread may go on. */
+static bool report(struct worker *w, int err)
 {
+	struct graph *g = w->group->graph;
+
 	pthread_mutex_lock(&g->lock);
-	g->reported++;
-	if (err && !g->start_error)
-		g->start_error = err;
-	pthread_cond_broadcast(&g->changed);
+	w->has_reported = true;
+	w->start_error = err;
+	pthread_cond_signal(&g->changed);
 	pthread_mutex_unlock(&g->lock);
 	return !err;
 }
@@ -171,7 +173,7 @@ static void *worker_thread(void *arg)
 	pthread_setname_np(pthread_self(), name);
 	int err = worker_adopt(w, atomic_load_explicit(&g->schedule, memory_order_acquire));
 
-	if (report(g, err))
+	if (report(w, err))
 		worker_run(w);
 	counters_close(&w->counting);
 	fini_stages(w);
@@ -192,14 +194,30 @@ static int start_thread(struct worker *w)
 	return -err;
 }
 
-/* The inbox of a partitioned stage comes with its worker. */
+/* What has come of the thread's initialisation; it is joined if that has failed. */
+static int await_report(struct worker *w)
+{
+	struct graph *g = w->group->graph;
+
+	pthread_mutex_lock(&g->lock);
+	while (!w->has_reported)
+		pthread_cond_wait(&g->changed, &g->lock);
+	int err = w->start_error;
+
+	pthread_mutex_unlock(&g->lock);
+	if (err)
+		pthread_join(w->thread, NULL);
+	return err;
+}
+
+/* The inbox of a partitioned stage comes with its worker, or with an attempt to start one before. */
 static int init_inboxes(struct group *grp, unsigned index)
 {
 	for (unsigned i = 0; i < graph_row_count; i++) {
 		struct stage *s = &grp->graph->stage[i];
 		int err = 0;
 
-		if (s->group == grp && s->kind == STAGE_PARTITIONED)
+		if (s->group == grp && s->kind == STAGE_PARTITIONED && !s->queue[index].fifo.cells)
 			err = stage_queue_init(&s->queue[index], s->queue[index].capacity);
 		if (err)
 			return err;
@@ -221,6 +239,8 @@ int group_add_worker(struct group *grp)
 	err = w->wake_fd < 0 ? -errno : init_inboxes(grp, index);
 	if (!err)
 		err = start_thread(w);
+	if (!err)
+		err = await_report(w);
 	if (err) {
 		log_error("cannot start worker %s/%u: %s", grp->name, index, strerror(-err));
 		if (w->wake_fd >= 0)

@@ -62,6 +62,9 @@ struct worker {
 	unsigned index;       /* in the group */
 	int wake_fd;          /* eventfd: readable while somebody wants this worker awake; blocks without a source */
 	pthread_t thread;
+	/* under the graph's lock */
+	bool has_reported;    /* its first adoption is through, well or not */
+	int start_error;
 	/* owner only */
 	struct stage *visit_set[STAGE_COUNT_MAX]; /* pipeline order */
 	unsigned visit_set_count;
@@ -129,12 +132,11 @@ struct graph {
 	struct control control;
 	struct repartition repartition;
 	/* anyone, atomic */
+	_Atomic unsigned outsiders; /* that may go by the schedule, or by the one retired: see graph_hold() */
 	struct distribution distribution;
-	/* start-up of workers */
+	/* start-up of workers, one after the other */
 	pthread_mutex_t lock;
-	pthread_cond_t changed;
-	unsigned reported;     /* workers whose first adoption is through, well or not */
-	int start_error;       /* the first that went wrong */
+	pthread_cond_t changed; /* a worker's has_reported */
 };
 
 /* One call of a handler, or of a source's poll(), on one worker; nested for pass-through targets. */
@@ -147,6 +149,23 @@ struct visit {
 	bool is_direct;        /* called by visit_send(), not from a queue */
 	unsigned handled, resumed, sent, aside;
 };
+
+/*
+ * A worker knows that no schedule is freed in the middle of a visit of its own. Threads that adopt none look at the graph's between
+ * these two. Any thread; briefly.
+ */
+static inline void graph_hold(struct graph *g)
+{
+	atomic_fetch_add_explicit(&g->outsiders, 1, memory_order_relaxed);
+	/* Between that and our look at the schedule; with publish(), between its change and the look for outsiders. */
+	atomic_thread_fence(memory_order_seq_cst);
+}
+
+static inline void graph_let_go(struct graph *g)
+{
+	/* Release: we have looked at it, before the main thread frees it. */
+	atomic_fetch_sub_explicit(&g->outsiders, 1, memory_order_release);
+}
 
 /* The schedule that the worker goes by. Owner's thread. */
 static inline const struct schedule *worker_schedule(const struct worker *w)
@@ -281,7 +300,7 @@ bool worker_is_stuck(struct worker *w, uint64_t now_ns, uint64_t limit_ns);
 /* group/rates.c: takes the rates of the visit set anew if the interval is over. */
 void rates_refresh(struct worker *w, uint64_t now_ns);
 
-/* group/group.c: makes one more worker and starts its thread. 0 or -errno, logged. Main thread. */
+/* group/group.c: makes one more worker and starts its thread. 0 or -errno, logged: then there is none more. Main thread. */
 int group_add_worker(struct group *g);
 
 /* group/whereabouts.c: the cores that the schedule binds the worker to. */

@@ -10,6 +10,7 @@
 
 #include "../clock.h"
 #include "../log.h"
+#include "../mem/pool.h"
 #include "group.h"
 #include "idle.h"
 
@@ -73,6 +74,7 @@ static unsigned block(struct worker *w, int timeout_ms)
 	unsigned served = 0;
 
 	w->was_woken = false;
+	pool_thread_rest();
 	counter_add(&w->counters.sleeps, 1);
 	idle_time_on(&w->counters.idle, clock_ns());
 	counter_add(&w->progress, 1);

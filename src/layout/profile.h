@@ -6,7 +6,7 @@
  *   [stage.scale]
  *   service_ns = 8123456789  ; processing time, all threads together
  *   events = 12000
- *   to.jpeg_encode = 8000    ; events sent there
+ *   to_jpeg_encode = 8000    ; events sent there
  *
  * Stages and edges that are not named weigh nothing. Main thread.
  */

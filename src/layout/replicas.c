@@ -13,10 +13,15 @@ unsigned graph_replica_count(const struct graph *g)
 
 unsigned graph_replica_take(struct graph *g, uint64_t bytes)
 {
+	if (g->replica_count == 1)
+		return 0;
+	graph_hold(g);
 	/* Acquire: with the release that published it. */
 	const struct schedule *schedule = atomic_load_explicit(&g->schedule, memory_order_acquire);
+	unsigned replica = distribution_take(&g->distribution, g->replica_count, schedule->is_least_loaded, bytes);
 
-	return g->replica_count == 1 ? 0 : distribution_take(&g->distribution, g->replica_count, schedule->is_least_loaded, bytes);
+	graph_let_go(g);
+	return replica;
 }
 
 void graph_replica_give(struct graph *g, unsigned replica, uint64_t bytes)

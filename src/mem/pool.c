@@ -21,7 +21,7 @@
 #define POOL_MAGIC UINT32_C(0x504f4f4c)
 #define CLASS_FIRST_SHIFT 12 /* the smallest buffer is 4 KiB */
 #define CLASS_COUNT 104      /* quarter octaves: up to 4 KiB << 26 = 256 GiB */
-/* What a thread keeps: the planes and outputs of a few 12-megapixel images. Less where much is kept or used. */
+/* What a thread keeps: the planes and outputs of a few 12-megapixel images. Less where much is kept or used, and while it sleeps. */
 #define SHELF_BYTES_MAX (UINT64_C(12) << 20)
 #define SHELF_BYTES_CROWDED (UINT64_C(2) << 20)
 #define SHELF_CLASS_MAX 4 /* buffers of one class */
@@ -260,6 +260,13 @@ void *pool_get(size_t size)
 	return pool_get_sized(size, &got);
 }
 
+/* Of the calling thread. */
+static void shelf_shrink(uint64_t bytes)
+{
+	while (shelf.bytes > bytes)
+		depot_put(shelf_evict(&shelf));
+}
+
 void pool_put(void *buffer)
 {
 	if (!buffer)
@@ -276,14 +283,17 @@ void pool_put(void *buffer)
 	uint64_t max = is_crowded ? SHELF_BYTES_CROWDED : SHELF_BYTES_MAX;
 
 	shelf_push(&shelf, b);
-	while (shelf.bytes > max)
-		depot_put(shelf_evict(&shelf));
+	shelf_shrink(max);
+}
+
+void pool_thread_rest(void)
+{
+	shelf_shrink(SHELF_BYTES_CROWDED);
 }
 
 void pool_thread_fini(void)
 {
-	while (shelf.bytes)
-		depot_put(shelf_evict(&shelf));
+	shelf_shrink(0);
 	shelf.is_used = false;
 }
 

@@ -30,7 +30,10 @@ void pool_put(void *buffer);
 /* Where the calling thread is from now on, < POOL_HOMES; 0 at first. What it keeps goes back to where it came from. */
 void pool_thread_set_home(unsigned new_home);
 
-/* What the calling thread keeps is there for all others; at the end of a thread. */
+/* The calling thread is about to sleep, nobody knows how long: of what it keeps all but 2 MiB is there for the others. */
+void pool_thread_rest(void);
+
+/* What the calling thread keeps is there for all others; at the end of a thread, or of its work. */
 void pool_thread_fini(void);
 
 /* What is kept free gives way where it and what is in use come to more than this together (at the start: no limit); threads

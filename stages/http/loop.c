@@ -2,26 +2,80 @@
 #include "loop.h"
 
 #include <errno.h>
+#include <pthread.h>
+#include <setjmp.h>
 #include <stddef.h>
+#include <sys/eventfd.h>
 #include <sys/time.h>
+#include <unistd.h>
 
 #include <event2/event.h>
+
+#define DESCRIPTORS 4 /* that a loop needs at most */
 
 static struct event_base *base_of(struct loop *loop)
 {
 	return (struct event_base *)(void *)loop;
 }
 
+/* libevent ends the process if it finds no descriptor for a loop: so it is asked for one only if there are some, and if somebody
+ * else takes them just then, it is left by this way. What it has until then is lost: some memory, and perhaps one descriptor. */
+static _Thread_local jmp_buf *way_out;
+
+static void on_fatal(int err)
+{
+	(void)err;
+	if (way_out)
+		longjmp(*way_out, 1);
+}
+
+static void set_fatal(void)
+{
+	event_set_fatal_callback(on_fatal);
+}
+
+static struct event_base *base_new(const struct event_config *config)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	jmp_buf here;
+
+	pthread_once(&once, set_fatal);
+	if (setjmp(here)) {
+		way_out = NULL;
+		return NULL;
+	}
+	way_out = &here;
+	struct event_base *base = event_base_new_with_config(config);
+
+	way_out = NULL;
+	return base;
+}
+
+static bool are_descriptors_left(void)
+{
+	int fd[DESCRIPTORS], count = 0;
+
+	while (count < DESCRIPTORS && (fd[count] = eventfd(0, EFD_CLOEXEC)) >= 0)
+		count++;
+	for (int i = 0; i < count; i++)
+		close(fd[i]);
+	return count == DESCRIPTORS;
+}
+
 struct loop *loop_new(void)
 {
-	struct event_config *config = event_config_new();
+	struct event_config *config;
 	struct event_base *base = NULL;
 
-	if (!config)
+	if (!are_descriptors_left())
 		return NULL;
-	if (event_config_set_flag(config, EVENT_BASE_FLAG_NOLOCK) == 0)
-		base = event_base_new_with_config(config);
-	event_config_free(config);
+	config = event_config_new();
+	if (config && event_config_set_flag(config, EVENT_BASE_FLAG_NOLOCK) == 0)
+		base = base_new(config);
+	if (config)
+		event_config_free(config);
+	if (!base)
+		errno = ENOMEM;
 	return (struct loop *)(void *)base;
 }
 

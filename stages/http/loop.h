@@ -25,7 +25,7 @@ struct loop_timer {
 	void *arg;
 };
 
-/* NULL: it could not be made. */
+/* NULL: it could not be made, and errno says why. */
 struct loop *loop_new(void);
 void loop_free(struct loop *loop); /* NULL is ignored */
 

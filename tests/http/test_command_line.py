@@ -34,7 +34,7 @@ def test_versions(arguments):
     done = run(*arguments)
     assert done.returncode == 0 and not done.stderr
     assert re.match(r"darkroomd \d+\.\d+", done.stdout)
-    for word in ("compiler", "libjpeg-turbo", "libevent", "llhttp", "hwloc", "libseccomp", "glibc"):
+    for word in ("compiler", "libjpeg-turbo", "libevent", "llhttp", "hwloc", "libseccomp", "metis", "nettle", "glibc"):
         assert re.search(rf"^{word} +.*\d", done.stdout, re.M), done.stdout
 
 

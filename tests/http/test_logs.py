@@ -1,16 +1,18 @@
 """Lines about requests, ids of requests, and that the log gets in nobody's way."""
 
 import json
+import os
 import re
 import shlex
 import signal
+import subprocess
 import threading
 import time
 
 import pytest
 
 import pictures
-from darkroom import POLICY, Daemon, eventually, run, slow
+from darkroom import POLICY, Daemon, command, eventually, overrides, run, slow
 
 pytestmark = pytest.mark.skipif(POLICY not in ("", "drain"), reason="the policy does not matter")
 
@@ -318,3 +320,21 @@ def test_what_was_logged_before_a_crash_is_there(start):
     daemon.signal(signal.SIGABRT)
     assert daemon.wait_exit() == -signal.SIGABRT
     assert "id=last-words " in daemon.log
+
+
+def test_messages_go_nowhere_if_standard_error_is_closed(tmp_path):
+    """And not to what is opened in its place, such as the file of requests."""
+    store, requests = tmp_path / "store", tmp_path / "log" / "requests"
+    store.mkdir()
+    requests.parent.mkdir()
+    words = command(*overrides("server.listen=127.0.0.1:0", f"server.root={store}", "log.access=text", f"log.access_file={requests}",
+                               *(["server.user=root"] if os.geteuid() == 0 else [])))
+    daemon = subprocess.Popen(["sh", "-c", 'exec "$@" 2>&-', "sh", *words])
+    try:
+        assert eventually((store / "control.sock").exists)
+        daemon.send_signal(signal.SIGTERM)
+        assert daemon.wait(slow(20)) == 0
+    finally:
+        daemon.kill()
+        daemon.wait()
+    assert requests.read_bytes() == b""

@@ -1,9 +1,11 @@
 """The daemon as a process: its start, signals and end, and what it costs when there is nothing to do."""
 
+import contextlib
 import json
+import os
+import pathlib
 import re
 import signal
-import subprocess
 import threading
 import time
 
@@ -254,5 +256,8 @@ def test_policy_is_the_one_asked_for(start):
 def test_runs_in_the_foreground_without_a_terminal(start):
     daemon = start()
     assert daemon.is_alive()
-    children = subprocess.run(["ps", "--ppid", str(daemon.pid), "-o", "pid="], capture_output=True, text=True).stdout
-    assert not children.strip(), "it forks nothing"
+    parents = []
+    for path in pathlib.Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):  # it has just ended
+            parents.append(int(path.read_text().rpartition(")")[2].split()[1]))
+    assert os.getpid() in parents and daemon.pid not in parents, "it forks nothing"

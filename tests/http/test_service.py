@@ -175,7 +175,8 @@ def test_watchdog_is_not_fed_when_a_worker_hangs(start, path_manager):
         c.send(c.head("GET", image["variants"]["medium"]["url"]))
         assert daemon.says(lambda log: stuck.search(log, said))
         path_manager.forget()
-        assert path_manager.count("WATCHDOG", 2 * limit) == 0
+        # Not at the first time if it was somebody else who held it up before it came there.
+        assert eventually(lambda: path_manager.count("WATCHDOG", 2 * limit) == 0)
         with open(path, "wb"):
             assert c.answer().status == 404
     path_manager.wait_for("WATCHDOG")

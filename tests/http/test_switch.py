@@ -5,6 +5,7 @@ import os
 import pathlib
 import random
 import re
+import resource
 import signal
 import socket
 import stat
@@ -238,6 +239,21 @@ def test_reload_forgets_what_ctl_has_set(site):
     site.write("mg1")
     site.reload()
     assert site.policy() == "mg1"
+
+
+def test_threads_that_cannot_be_started(start):
+    """For want of descriptors: of its eventfd, of its event loop's. Nothing changes, and when there are some again it can be done."""
+    daemon = start("scheduler.threads=2", policy="thread-per-connection")
+    limits = resource.prlimit(daemon.pid, resource.RLIMIT_NOFILE)
+    for left in range(3, 12):
+        used = max(int(fd.name) for fd in pathlib.Path(f"/proc/{daemon.pid}/fd").iterdir()) + 1
+        resource.prlimit(daemon.pid, resource.RLIMIT_NOFILE, (used + left, limits[1]))
+        status, said = command(daemon, "set scheduler.threads=64")
+        resource.prlimit(daemon.pid, resource.RLIMIT_NOFILE, limits)
+        assert status == 1 and "all stays as it was: Too many open files" in said
+    assert daemon.image(SMALL)
+    assert command(daemon, "set scheduler.threads=64")[0] == 0
+    assert daemon.image(SMALL)
 
 
 def test_log_level_changes(site):

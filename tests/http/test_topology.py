@@ -3,6 +3,7 @@ layout of it."""
 
 import os
 import re
+import socket
 import subprocess
 
 import pytest
@@ -185,9 +186,9 @@ def test_a_profile_that_cannot_be_written_is_known_at_the_start(tmp_path, profil
 
 # ---- scripts/partition ----
 
-def partition(*words, timeout=60):
+def partition(*words, timeout=60, program=BINARY):
     return subprocess.run([ROOT / "scripts" / "partition", *map(str, words)], capture_output=True, text=True, timeout=slow(timeout),
-                          env={**os.environ, "DARKROOMD": str(BINARY)})
+                          env={**os.environ, "DARKROOMD": str(program)})
 
 
 def test_partition(start, tmp_path):
@@ -211,6 +212,33 @@ def test_partition(start, tmp_path):
     assert layout["mode"] == "partition" and len(layout["parts"]) == 2
     assert sorted(path.name for path in tmp_path.iterdir() if path.name.startswith("darkroomd")) == [
         "darkroomd.ini", "darkroomd.ini.profile"]
+
+
+def test_partition_beside_the_service(tmp_path):
+    """Its daemon takes no address, writes into no log and wants no tokens of the service that the configuration is of."""
+    config, tokens, log = (tmp_path / name for name in ("darkroomd.ini", "tokens", "access.log"))
+    tokens.touch(mode=0o600)
+    with socket.create_server(("127.0.0.1", 0)) as service:
+        config.write_text(f"[server]\nadmin_listen = 127.0.0.1:{service.getsockname()[1]}\n[access]\ntokens_file = {tokens}\n"
+                          f"[log]\naccess_file = {log}\n[limits]\nimages_per_client = 1\n"
+                          "[variant.a]\noperations = scale 200x200 inside\n")
+        done = partition("--dry-run", "-p", 2, config, SAMPLE)
+    assert done.returncode == 0, done.stderr
+    assert not log.exists()
+
+
+def test_partition_without_enough_pictures(tmp_path):
+    """As on a full disk: what a few of them make is no profile."""
+    config, programs = tmp_path / "darkroomd.ini", tmp_path / "programs"
+    config.write_text("[variant.a]\noperations = scale 200x200 inside\n")
+    programs.mkdir()
+    for name in ("darkroomd", "darkroom-load"):
+        (programs / name).symlink_to(BINARY.parent / name)
+    (programs / "darkroom-dataset").write_text(f'#!/bin/sh\nmkdir "$3"\ncp {SAMPLE}/lake.jpg "$3"\nexit 1\n')
+    (programs / "darkroom-dataset").chmod(0o755)
+    done = partition("-p", 2, config, program=programs / "darkroomd")
+    assert done.returncode == 1 and "could not be made" in done.stderr, done
+    assert "[layout]" not in config.read_text()
 
 
 def test_partition_leaves_what_it_cannot_do(tmp_path):

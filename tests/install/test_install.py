@@ -5,8 +5,10 @@ import ctypes
 import errno
 import os
 import pathlib
+import pty
 import pwd
 import re
+import select
 import shutil
 import signal
 import subprocess
@@ -74,6 +76,15 @@ def test_configuration_is_kept_and_the_rest_goes(tmp_path):
     assert config.read_text() == "; mine\n"
     make("uninstall", f"DESTDIR={tmp_path}", "PREFIX=/usr")
     assert files(tmp_path) == ["etc/darkroom/darkroomd.ini"]
+
+
+def test_package_is_built_from_what_the_setup_installs():
+    """Where nothing else is installed the package must be built, too."""
+    needed = set().union(*(text.split() for text in re.findall(r'^packages="(.*)"$', (ROOT / "scripts/setup").read_text(), re.M)))
+    control = (ROOT / "conf/debian/control").read_text()
+    build = set(re.findall(r"[a-z][a-z0-9-]+", re.search(r"Build-Depends: (.*?)^[A-Z]", control, re.M | re.S)[1]))
+    # Every builder has a compiler; the last is for those who try the daemon out.
+    assert needed - {"$packages", "gcc", "libc6-dev", "make", "curl"} == build - {"debhelper-compat"}
 
 
 # ---- man pages ----
@@ -252,6 +263,30 @@ def test_completion(installed):
     assert set(complete(installed, program, "ctl", "set", "log.level", "")) == {"error", "warning", "notice", "info", "debug"}
     assert complete(installed, program, "-o", "server.ro") == ["server.root="]
     assert complete(installed, program, "-c", f"{installed}/etc/dark") == [f"{installed}/etc/darkroom"]
+
+
+def test_completion_of_a_directory_goes_on(installed):
+    """At a terminal, for bash itself says what stands behind a word."""
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.execvpe("bash", ["bash", "--norc", "-i"], {**os.environ, "TERM": "dumb"})
+    shown = ""
+
+    def until(pattern):
+        nonlocal shown
+        while not re.search(pattern, shown):
+            assert select.select([terminal], [], [], 60)[0], shown
+            shown += os.read(terminal, 4096).decode()
+    os.write(terminal, f"cd {installed}; source usr/share/bash-completion/completions/darkroomd; PS1=ready.; echo\n".encode())
+    until(r"\nready\.")
+    os.write(terminal, b"darkroomd -c etc/dark\t")
+    try:
+        until(r"etc/darkroom.")
+    finally:
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+        os.close(terminal)
+    assert shown.endswith("etc/darkroom/"), shown
 
 
 def test_completion_of_tools(installed):

@@ -45,6 +45,12 @@ def test_no_server(load, files):
     assert done.status == 1 and "Connection refused" in done.errors and done.output == ""
 
 
+def test_no_such_process(serve, load, files):
+    """It must not be taken for a server that costs nothing."""
+    done = load("--server-pid", 2**22 + 1, serve(), files)  # above the kernel's highest
+    assert done.status == 1 and "--server-pid: No such process" in done.errors and done.output == ""
+
+
 def test_unexpected_statuses(serve, load, files):
     url = serve("-a", "error")
     code, report = load.json(url, files)

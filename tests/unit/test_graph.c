@@ -96,6 +96,44 @@ static void switching_wakes_everybody(void **state)
 	finish();
 }
 
+static _Atomic bool is_held, was_held;
+
+/* As the thread of the recovery does, but for longer. */
+static void *come_from_outside(void *arg)
+{
+	(void)arg;
+	graph_hold(run.graph);
+	const struct schedule *schedule = atomic_load(&run.graph->schedule);
+
+	atomic_store(&is_held, true);
+	usleep(50000);
+	assert_string_equal(schedule->policy->name, "cohort");
+	atomic_store(&was_held, true);
+	graph_let_go(run.graph);
+	return NULL;
+}
+
+/* Threads that adopt no schedule may still look at the one of before. */
+static void no_schedule_is_freed_under_others(void **state)
+{
+	struct setting setting = { .policy = "cohort", .is_switched = true };
+	struct conf conf;
+	pthread_t outsider;
+
+	(void)state;
+	start(&setting, 8, 200, 0);
+	assert_int_equal(pthread_create(&outsider, NULL, come_from_outside, NULL), 0);
+	while (!atomic_load(&is_held))
+		usleep(100);
+	setting.policy = "drain";
+	conf_init(&conf, &setting);
+	assert_int_equal(graph_switch(run.graph, &conf), 0);
+	assert_true(atomic_load(&was_held));
+	assert_int_equal(pthread_join(outsider, NULL), 0);
+	assert_int_equal(atomic_load(&run.graph->outsiders), 0);
+	finish();
+}
+
 static void idle_by_backoff_works_too(void **state)
 {
 	struct setting setting = { .policy = "cohort", .is_switched = true };
@@ -211,6 +249,7 @@ int main(void)
 		cmocka_unit_test(nobody_sleeps_beside_work),
 		cmocka_unit_test(switching_loses_nothing),
 		cmocka_unit_test(switching_wakes_everybody),
+		cmocka_unit_test(no_schedule_is_freed_under_others),
 		cmocka_unit_test(idle_by_backoff_works_too),
 		cmocka_unit_test(controllers_lose_nothing),
 		cmocka_unit_test(statistics_add_up),

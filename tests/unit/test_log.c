@@ -18,6 +18,7 @@
 
 #include "../../src/log.h"
 #include "../../src/log_ring.h"
+#include "../../src/log_writer.h"
 
 /* ---- the ring ---- */
 
@@ -316,6 +317,32 @@ static void a_window_ends(void **state)
 	assert_int_equal(count(all, "more"), 0);
 }
 
+static _Atomic unsigned calls;
+
+/* Something comes up as soon as it has looked. */
+static int look(bool is_last)
+{
+	(void)is_last;
+	if (atomic_fetch_add(&calls, 1) == 0)
+		log_writer_wake();
+	return -1;
+}
+
+static void what_comes_up_at_bedtime_is_seen(void **state)
+{
+	(void)state;
+	redirect();
+	assert_int_equal(log_writer_start(look), 0);
+	for (int i = 0; i < 1000 && atomic_load(&calls) < 2; i++)
+		usleep(10000);
+	unsigned seen = atomic_load(&calls);
+
+	log_writer_stop();
+	restore();
+	read_all();
+	assert_true(seen >= 2);
+}
+
 static size_t size_of(const char *path)
 {
 	struct stat st;
@@ -439,6 +466,7 @@ int main(void)
 		cmocka_unit_test(nobody_waits_for_the_reader),
 		cmocka_unit_test(too_many_are_counted),
 		cmocka_unit_test(a_window_ends),
+		cmocka_unit_test(what_comes_up_at_bedtime_is_seen),
 		cmocka_unit_test(a_renamed_file_is_left),
 		cmocka_unit_test(a_crash_loses_nothing),
 	};

@@ -191,6 +191,47 @@ static void what_is_kept_gives_way(void **state)
 	pool_set_max(UINT64_MAX);
 }
 
+static void *take_put_and_rest(void *arg)
+{
+	pthread_barrier_t *barrier = arg;
+	void *buffer[10];
+
+	for (unsigned i = 0; i < 10; i++)
+		buffer[i] = pool_get((100 + 17 * i) << 12);
+	for (unsigned i = 0; i < 10; i++)
+		pool_put(buffer[i]);
+	pool_thread_rest();
+	pthread_barrier_wait(barrier); /* it sleeps */
+	pthread_barrier_wait(barrier);
+	pool_thread_fini();
+	return NULL;
+}
+
+/* Nor is what others keep while they sleep. */
+static void what_sleepers_keep_gives_way(void **state)
+{
+	enum { SLEEPERS = 6 };
+	pthread_barrier_t barrier;
+	pthread_t thread[SLEEPERS];
+
+	(void)state;
+	pool_set_max(100 * MIB);
+	assert_int_equal(pthread_barrier_init(&barrier, NULL, SLEEPERS + 1), 0);
+	for (unsigned i = 0; i < SLEEPERS; i++)
+		assert_int_equal(pthread_create(&thread[i], NULL, take_put_and_rest, &barrier), 0);
+	pthread_barrier_wait(&barrier);
+	assert_true(kept() > 2 * SLEEPERS * MIB);
+	void *buffer = pool_get(96 * MIB);
+
+	assert_true(used() + kept() <= 100 * MIB + 2 * SLEEPERS * MIB);
+	pthread_barrier_wait(&barrier);
+	for (unsigned i = 0; i < SLEEPERS; i++)
+		assert_int_equal(pthread_join(thread[i], NULL), 0);
+	pthread_barrier_destroy(&barrier);
+	pool_put(buffer);
+	pool_set_max(UINT64_MAX);
+}
+
 /* But not for what is small, and no more of it than 64 MiB in all. */
 static void larger_buffers_serve(void **state)
 {
@@ -272,6 +313,7 @@ int main(void)
 		cmocka_unit_test_teardown(buffers_serve_threads_of_their_home_alone, forget),
 		cmocka_unit_test_teardown(what_is_kept_is_bounded, forget),
 		cmocka_unit_test_teardown(what_is_kept_gives_way, forget),
+		cmocka_unit_test_teardown(what_sleepers_keep_gives_way, forget),
 		cmocka_unit_test_teardown(larger_buffers_serve, forget),
 		cmocka_unit_test_teardown(sizes_in_use_displace_others, forget),
 		cmocka_unit_test_teardown(many_threads, forget),
