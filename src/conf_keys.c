@@ -116,8 +116,8 @@ static const struct conf_key keys[] = {
 	  .help = "how threads and stages come together:" },
 	{ KEY(scheduler, "threads", threads, CONF_TYPE_AUTO), .min = 1, .max = CONF_THREADS_MAX, .fallback = "auto", .is_live = true,
 	  .help = "threads that work on images; auto: one for each core that the process may use, by affinity and CPU quota" },
-	{ KEY(scheduler, "spin", spin_us, CONF_TYPE_US), .max = 10000, .fallback = "50us", .is_live = true,
-	  .help = "how long a thread without work looks for some before it sleeps" },
+	{ KEY(scheduler, "spin", spin_us, CONF_TYPE_US), .max = 10000, .fallback = "10us", .is_live = true,
+	  .help = "how long a thread without work looks for some before it sleeps; 10us are about what that and being woken cost" },
 	{ KEY(scheduler, "service", service, CONF_TYPE_CHOICE), .choices = service_choices, .fallback = "auto", .is_live = true,
 	  .help = "how long a visit to a stage lasts: exhaustive, until nothing waits; gated, what waited at its start; n-gated,\n"
 	          "at most service_events of that; time-gated, for service_time; cutoff, as gated, but work that takes longer\n"

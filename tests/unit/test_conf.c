@@ -142,7 +142,7 @@ static void defaults_are_those_documented(void **state)
 	assert_string_equal(conf.log.access_file, "stderr");
 	assert_string_equal(conf.scheduler.policy, "drain");
 	assert_true(conf.scheduler.threads == CONF_AUTO);
-	assert_int_equal(conf.scheduler.spin_us, 50);
+	assert_int_equal(conf.scheduler.spin_us, 10);
 	assert_int_equal(conf.scheduler.service, 0);
 	assert_int_equal(conf.scheduler.service_events, 16);
 	assert_int_equal(conf.scheduler.service_time_us, 5000);
