@@ -4,7 +4,6 @@
  * Knows no syntax: http_parse says what the bytes mean. Port's thread.
  */
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 
@@ -247,11 +246,12 @@ static void refuse_growth(struct conn *c, uint64_t need)
 {
 	uint64_t budget = conf_of(c)->limits.memory_budget, max = budget_max(&c->port->server->budget);
 
-	/* What the budget would have to be. */
-	problem_set_limit(&c->problem, 413, "memory", "limits.memory_budget", budget, (c->body_reserved + need) * 2);
-	snprintf(c->problem.detail, sizeof c->problem.detail,
-	         "a body in chunks is copied as it grows, which takes %llu bytes of memory; of limits.memory_budget = %llu bodies can have %llu",
-	         (unsigned long long)(c->body_reserved + need), (unsigned long long)budget, (unsigned long long)max);
+	problem_set(&c->problem, 413, "memory",
+	            "a body in chunks is copied as it grows, which takes %llu bytes of memory; of limits.memory_budget = %llu bodies can have %llu",
+	            (unsigned long long)(c->body_reserved + need), (unsigned long long)budget, (unsigned long long)max);
+	c->problem.limit = "limits.memory_budget";
+	c->problem.configured = budget;
+	c->problem.actual = (c->body_reserved + need) * 2; /* what it would have to be */
 }
 
 /* Room for need bytes, doubled each time; or false with the problem set. */

@@ -18,6 +18,7 @@
 
 #include "../../src/check.h"
 #include "../../src/mem/pool.h"
+#include "../../src/round.h"
 
 #define SYMBOLS 256
 #define TABLES 4 /* [of component][AC] */
@@ -413,7 +414,7 @@ static boolean on_mcu(j_compress_ptr c, JBLOCKROW *blocks)
 
 void huffman_code(struct huffman *h, j_compress_ptr c, unsigned parts)
 {
-	uint64_t n = (h->notes_left + parts - 1) / parts;
+	uint64_t n = div_up(h->notes_left, parts);
 
 	while (n > 0) {
 		struct chunk *k = h->first;

@@ -9,6 +9,9 @@
 #include <math.h>
 #include <string.h>
 
+#include "../../src/check.h"
+#include "../../src/round.h"
+
 #define PERIOD_MAX 64
 /* Beyond so many taps the rounding of single weights adds up to a spike where it would be made good: it is carried
  * from weight to weight instead. */
@@ -102,7 +105,7 @@ uint64_t weights_bytes(const struct filter *f)
 {
 	uint64_t each = sizeof(int) + sizeof(int16_t) * (uint64_t)weights_taps(f);
 
-	return (each * (uint64_t)f->out + 63) / 64 * 64;
+	return round_up(each * (uint64_t)f->out, 64);
 }
 
 /* The first input that an output at centre looks at, inside of the row or not. */
@@ -167,6 +170,7 @@ static void weights_round(int16_t *w, int taps, const float *real, int middle)
 		w[k] = (int16_t)rounded;
 		total += rounded;
 	}
+	assert(middle >= 0 && middle < taps);
 	w[middle] = (int16_t)(w[middle] + WEIGHTS_ONE - total);
 }
 
