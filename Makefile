@@ -21,19 +21,19 @@ WARN := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wstric
 SANFLAGS := $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer) \
             $(if $(is_clang),,$(if $(findstring thread,$(SAN)),-Wno-tsan))
 HARDEN := $(if $(SAN),,-fstack-protector-strong -D_FORTIFY_SOURCE=2)
-DARKROOM_CPPFLAGS := -D_GNU_SOURCE -isystem /usr/share/include/llhttp \
+DARKROOM_CPPFLAGS := -D_GNU_SOURCE $(addprefix -iquote ,src stages loadgen) -isystem /usr/share/include/llhttp \
                      $(if $(or $(SAN),$(filter 1,$(DEBUG))),-DDARKROOM_DEBUG) $(CPPFLAGS)
 DARKROOM_CFLAGS := -std=c11 -pthread $(OPT) $(HARDEN) $(WARN) $(SANFLAGS) $(CFLAGS)
 DARKROOM_LDFLAGS := -pthread -Wl,-z,relro,-z,now $(SANFLAGS) $(LDFLAGS)
 LIBS := -ljpeg -levent_core -lhwloc -lmetis -liniparser -lseccomp -lnettle -lm -lpthread $(LDLIBS)
 
-# Sources at most three directories deep; llhttp comes as C files in Debian's node-llhttp.
-SRC    := $(sort $(wildcard $(foreach d,src stages,$d/*.c $d/*/*.c $d/*/*/*.c)))
+# Sources stand at most one folder deep; llhttp comes as C files in Debian's node-llhttp.
+SRC    := $(sort $(wildcard $(foreach d,src stages,$d/*.c $d/*/*.c)))
 OBJ    := $(SRC:%.c=$B/%.o)
 LLHTTP := $(patsubst %,$B/llhttp/%.o,api http llhttp)
-TOOLS  := $(foreach t,load dataset,$(if $(wildcard loadgen/$t.c loadgen/$(t)_main.c),$t))
+TOOLS  := load dataset
 PROGRAMS := darkroomd $(TOOLS:%=darkroom-%)
-TESTS  := $(patsubst %.c,$B/%,$(sort $(wildcard tests/unit/test_*.c)))
+TESTS  := $(patsubst %.c,$B/%,$(sort $(wildcard tests/unit/*/test_*.c)))
 SERVER := $B/tests/tools/answer_server
 LIMIT  := $B/tests/bench/limit
 PRELOADS := $B/tests/tools/power_recorder.so $B/tests/tools/faults.so
@@ -53,8 +53,8 @@ $(PROGRAMS:%=build/%): build/%: build/plain/%
 $B/darkroomd: $(OBJ) $(LLHTTP) $B/flags $B/objects
 	$(call say,LINK)$(CC) $(DARKROOM_LDFLAGS) -o $@ $(OBJ) $(LLHTTP) $(LIBS)
 
-# darkroom-NAME is made of loadgen/NAME*.c and what it needs of darkroom's own.
-tool_objects = $(patsubst %.c,$B/%.o,$(sort $(wildcard loadgen/$1*.c)))
+# darkroom-NAME is made of loadgen/NAME/*.c and what it needs of darkroom's own.
+tool_objects = $(patsubst %.c,$B/%.o,$(sort $(wildcard loadgen/$1/*.c)))
 $(foreach t,$(TOOLS),$(eval $B/darkroom-$t: $(call tool_objects,$t)))
 $(TOOLS:%=$B/darkroom-%): $B/libdarkroom.a $B/flags
 	$(call say,LINK)$(CC) $(DARKROOM_LDFLAGS) -Wl,--as-needed -o $@ $(filter %.o,$^) $(filter %.a,$^) $(LIBS)
@@ -64,7 +64,7 @@ $B/%.o: %.c $B/flags
 	$(call say,CC)$(CC) $(DARKROOM_CPPFLAGS) $(EXTRA) -MMD -MP $(DARKROOM_CFLAGS) -c -o $@ $<
 
 # The loops that paint the dataset are worth vectorising.
-$B/loadgen/dataset_paint.o $B/loadgen/dataset_texture.o: private DARKROOM_CFLAGS += -O3
+$B/loadgen/dataset/paint.o $B/loadgen/dataset/texture.o: private DARKROOM_CFLAGS += -O3
 
 # Where these loops begin in the middle of 32 bytes, a picture of 10 KB costs 40 us more, an eleventh of all; and that would
 # change with whatever is linked before them.
@@ -74,9 +74,10 @@ $B/llhttp/%.o: /usr/share/llhttp/%.c $B/flags
 	@mkdir -p $(@D)
 	$(call say,CC)$(CC) $(DARKROOM_CPPFLAGS) -DLLHTTP_STRICT_MODE=1 $(DARKROOM_CFLAGS) -w -c -o $@ $<
 
-# Only files that print the version are compiled anew when it changes.
-$B/src/options.o $B/tests/unit/test_options.o $B/loadgen/load_args.o $B/loadgen/dataset_main.o: $B/version
-$B/src/options.o $B/tests/unit/test_options.o $B/loadgen/load_args.o $B/loadgen/dataset_main.o: EXTRA = -DDARKROOM_VERSION='"$(file < $B/version)"'
+# Only files that print the version are compiled again when it changes.
+printers := $B/src/daemon/options.o $B/loadgen/load/command_line.o $B/loadgen/dataset/dataset.o
+$(printers): $B/version
+$(printers): EXTRA = -DDARKROOM_VERSION='"$(file < $B/version)"'
 $B/version: FORCE
 	@mkdir -p $B; v=$$(git describe --tags --always --dirty 2>/dev/null); v="$(VERSION)$${v:+ ($$v)}"; \
 	 echo "$$v" | cmp -s - $@ || echo "$$v" > $@
@@ -89,6 +90,7 @@ $B/objects: FORCE
 # A test that includes a .c file to reach its statics takes that member's place in the archive.
 $B/libdarkroom.a: $(filter-out $B/src/main.o,$(OBJ)) $(LLHTTP) $B/objects
 	$(call say,AR)rm -f $@; $(AR) qcs $@ $(filter %.o,$^)
+$B/tests/unit/%.o: private DARKROOM_CPPFLAGS += -iquote tests/unit
 $B/tests/unit/%: $B/tests/unit/%.o $B/libdarkroom.a
 	$(call say,LINK)$(CC) $(DARKROOM_LDFLAGS) -o $@ $^ -lcmocka $(LIBS)
 
@@ -97,7 +99,7 @@ $(SERVER): $(SERVER).o
 	$(call say,LINK)$(CC) $(DARKROOM_LDFLAGS) -o $@ $^
 
 # What the daemon's work costs without a daemon.
-$(LIMIT): $(LIMIT).o $B/loadgen/load_files.o $B/loadgen/load_schedule.o $B/libdarkroom.a
+$(LIMIT): $(LIMIT).o $B/loadgen/load/corpus.o $B/loadgen/load/request_schedule.o $B/libdarkroom.a
 	$(call say,LINK)$(CC) $(DARKROOM_LDFLAGS) -o $@ $^ $(LIBS)
 
 bench: all $(LIMIT)
@@ -143,9 +145,9 @@ install-conf:
 
 install-man: $B/man/darkroomd.ini.5
 	$(INSTALL) -d $(DESTDIR)$(mandir)/man1 $(DESTDIR)$(mandir)/man5 $(DESTDIR)$(mandir)/man8
-	$(INSTALL) -m 644 $(TOOLS:%=loadgen/darkroom-%.1) $(DESTDIR)$(mandir)/man1
+	$(INSTALL) -m 644 $(foreach t,$(TOOLS),loadgen/$t/darkroom-$t.1) $(DESTDIR)$(mandir)/man1
 	$(call put,$<,$(mandir)/man5/darkroomd.ini.5)
-	$(call put,src/darkroomd.8,$(mandir)/man8/darkroomd.8)
+	$(call put,src/daemon/darkroomd.8,$(mandir)/man8/darkroomd.8)
 
 install-systemd:
 	$(INSTALL) -d $(DESTDIR)$(unitdir)

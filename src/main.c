@@ -1,8 +1,10 @@
 /*
- * main.c - the table of contents: options, configuration, server, workers, signals and commands, drain, end.
+ * main.c - the table of contents: options, configuration, server, workers, signals and commands,
+ * drain, end.
  *
- * The only file of src/ that knows the program's own context (stages/server.h), because it makes it. Exit status: 0 ended as
- * asked, 1 failed, 2 wrong usage, 78 wrong configuration (EX_CONFIG of sysexits.h).
+ * The only file of src/ that knows the program's own context (stages/app.h), because it makes it.
+ * Exit status: 0 ended as asked, 1 failed, 2 wrong usage, 78 wrong configuration (EX_CONFIG of
+ * sysexits.h).
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -18,48 +20,51 @@
 #include <sysexits.h>
 #include <unistd.h>
 
-#include "../stages/plan.h"
-#include "../stages/server.h"
-#include "../stages/stages.h"
-#include "../stages/versions.h"
-#include "clock.h"
-#include "conf.h"
-#include "counters.h"
-#include "ctl.h"
-#include "ctl_socket.h"
-#include "graph.h"
-#include "layout/overview.h"
+#include "app.h"
+#include "base/clock.h"
+#include "base/pool.h"
+#include "base/text.h"
+#include "conf/conf.h"
+#include "daemon/ctl.h"
+#include "daemon/ctl_socket.h"
+#include "daemon/notify.h"
+#include "daemon/options.h"
+#include "daemon/reload.h"
+#include "daemon/sandbox.h"
+#include "daemon/tokens.h"
+#include "daemon/topology_report.h"
+#include "image/plan.h"
 #include "layout/partition.h"
-#include "layout/profile.h"
-#include "layout/weights.h"
-#include "log.h"
-#include "mem/pool.h"
-#include "notify.h"
-#include "options.h"
-#include "reload.h"
-#include "sandbox.h"
-#include "text.h"
-#include "tokens.h"
+#include "log/log.h"
+#include "sched/graph.h"
+#include "sched/profile.h"
+#include "sched/stage_costs.h"
+#include "stages.h"
+#include "telemetry/perf.h"
+#include "versions.h"
 
-#define DRAIN_POLL_MS 5       /* how often a drain looks whether it is over */
-#define DRAIN_SLACK_MS 5000   /* beyond its limits, for the service manager */
-#define STATUS_MS 5000        /* how often the service manager is told what is new */
-#define WATCHDOG_PART 4       /* how often it hears from us within the time that it gives */
+#define DRAIN_POLL_MS 5     /* how often a drain looks whether it is over */
+#define DRAIN_SLACK_MS 5000 /* beyond its limits, for the service manager */
+#define STATUS_MS 5000      /* how often the service manager is told what is new */
+#define WATCHDOG_PART 4     /* how often it hears from us within the time that it gives */
 
-/* ---- configuration -------------------------------------------------------------------------------- */
+/* ---- configuration ---- */
 
-static void add_plan_error(const struct options *o, const struct conf *conf, unsigned variant, const char *error,
-                           struct text *errors)
+static void add_plan_error(const struct options *o, const struct conf *conf, unsigned variant,
+                           const char *error, struct text *errors)
 {
 	char section[CONF_NAME_MAX + 16], where[CONF_TEXT_MAX * 2];
 
 	snprintf(section, sizeof section, "variant.%s", conf->variant[variant].name);
-	conf_where(o->config_path, o->overrides, o->override_count, section, "operations", where, sizeof where);
+	conf_where(o->config_path, o->overrides, o->override_count, section, "operations", where,
+	           sizeof where);
 	text_printf(errors, "%s: %s\n", where, error);
 }
 
-/* Reads and checks the configuration and what follows from it; 0 or -errno, every problem a line of errors. */
-static int configure(const struct options *o, struct conf *conf, struct plan *plan, struct text *errors)
+/* Reads and checks the configuration and what follows from it; 0 or -errno, every problem a line of
+ * errors. */
+static int configure(const struct options *o, struct conf *conf, struct plan *plan,
+                     struct text *errors)
 {
 	char plan_error[CONF_TEXT_MAX * 2];
 	unsigned variant;
@@ -73,7 +78,8 @@ static int configure(const struct options *o, struct conf *conf, struct plan *pl
 	return err;
 }
 
-/* The profile is read at the start only, when the sandbox still lets us. 0 or -errno, every problem a line on standard error. */
+/* The profile is read at the start only, when the sandbox still lets us. 0 or -errno, every problem
+ * a line on standard error. */
 static int check_profile(const struct options *o, const struct conf *conf)
 {
 	struct partition_weights ignored;
@@ -86,14 +92,16 @@ static int check_profile(const struct options *o, const struct conf *conf)
 	if (err) {
 		char where[CONF_TEXT_MAX * 2];
 
-		conf_where(o->config_path, o->overrides, o->override_count, "layout", "profile", where, sizeof where);
+		conf_where(o->config_path, o->overrides, o->override_count, "layout", "profile",
+		           where, sizeof where);
 		fprintf(stderr, "%s: %s", where, errors.data);
 	}
 	text_fini(&errors);
 	return err;
 }
 
-/* The same at a reload; the plan is made again when it is known what of the configuration can be taken over. */
+/* The same at a reload; the plan is made again when it is known what of the configuration can be
+ * taken over. */
 static int configure_again(const struct options *o, struct conf *conf, struct text *errors)
 {
 	static struct plan ignored;
@@ -118,7 +126,7 @@ static void cancel_server(void *arg)
 
 static const struct reload_user reload_server = { prepare_server, commit_server, cancel_server };
 
-/* ---- signals and commands ------------------------------------------------------------------------- */
+/* ---- signals and commands ---- */
 
 /* What the main thread listens to while the others work, and what it says of them. */
 struct ear {
@@ -126,9 +134,9 @@ struct ear {
 	struct ctl_socket ctl;
 	struct reload reload;
 	struct server *server;
-	int profile_fd;    /* of --profile, else -1 */
-	uint64_t tick_ns;  /* when the service manager is to hear from us again */
-	char status[256];  /* what it heard last */
+	int profile_fd;   /* of --profile, else -1 */
+	uint64_t tick_ns; /* when the service manager is to hear from us again */
+	char status[256]; /* what it heard last */
 };
 
 /* SIGTERM, SIGINT and SIGHUP come through a descriptor; no thread is ever interrupted by them. */
@@ -166,17 +174,24 @@ static void describe(const struct ear *ear, char *to, size_t size)
 	uint64_t used, kept;
 
 	pool_usage(&used, &kept);
-	snprintf(to, size, "%s%s: %" PRIu64 " images in flight, %" PRIu64 " connections, policy %s, memory %" PRIu64 " of %" PRIu64 " MiB",
+	snprintf(to, size,
+	         "%s%s: %" PRIu64 " images in flight, %" PRIu64
+	         " connections, policy %s, memory %" PRIu64 " of %" PRIu64 " MiB",
 	         ear->reload.has_failed ? "the last reload failed; " : "",
-	         !atomic_load(&s->is_ready) ? "starting" : atomic_load(&s->is_ending) ? "ending" : "serving",
-	         atomic_load(&s->images_in_flight), atomic_load(&s->connections), ear->reload.conf.scheduler.policy,
-	         (used + kept) >> 20, s->conf->limits.memory_budget >> 20);
+	         !atomic_load(&s->is_ready)   ? "starting"
+	         : atomic_load(&s->is_ending) ? "ending"
+	                                      : "serving",
+	         atomic_load(&s->images_in_flight), atomic_load(&s->connections),
+	         ear->reload.conf.scheduler.policy, (used + kept) >> 20,
+	         s->conf->limits.memory_budget >> 20);
 }
 
-/* Tells the service manager what is new, and that the workers get on; in how many ms to call again, or -1. */
+/* Tells the service manager what is new, and that the workers get on; in how many ms to call again,
+ * or -1. */
 static int tick(struct ear *ear)
 {
-	uint64_t now = clock_ns(), watchdog_ns = notify_watchdog_ns(), period = STATUS_MS * NS_PER_MS;
+	uint64_t now = clock_ns(), watchdog_ns = notify_watchdog_ns(),
+		 period = STATUS_MS * NS_PER_MS;
 	char status[sizeof ear->status];
 
 	if (!notify_is_on())
@@ -201,15 +216,18 @@ static int earlier(int a_ms, int b_ms)
 	return a_ms < 0 || (b_ms >= 0 && b_ms < a_ms) ? b_ms : a_ms;
 }
 
-/* Waits for up to timeout_ms (-1: for ever) and serves what comes; the number of SIGTERM or SIGINT, or 0. Who changes schedules has
- * its turn to the end: workers may have to be told of the last one. */
+/* Waits for up to timeout_ms (-1: for ever) and serves what comes; the number of SIGTERM or SIGINT,
+ * or 0. Who changes schedules has its turn to the end: workers may have to be told of the last one.
+ */
 static int wait_for_end(struct ear *ear, int timeout_ms)
 {
-	struct pollfd p[] = { { .fd = ear->signal_fd, .events = POLLIN }, { .fd = ear->ctl.fd, .events = POLLIN },
+	struct pollfd p[] = { { .fd = ear->signal_fd, .events = POLLIN },
+		              { .fd = ear->ctl.fd, .events = POLLIN },
 		              { .fd = ear->server->tokens.watch_fd, .events = POLLIN } };
 	struct signalfd_siginfo info;
 
-	if (poll(p, COUNT_OF(p), earlier(timeout_ms, earlier(tick(ear), graph_tick(ear->server->graph)))) <= 0)
+	if (poll(p, COUNT_OF(p),
+	         earlier(timeout_ms, earlier(tick(ear), graph_tick(ear->server->graph)))) <= 0)
 		return 0;
 	if (p[1].revents)
 		ctl_socket_serve(&ear->ctl, &ear->reload);
@@ -223,7 +241,7 @@ static int wait_for_end(struct ear *ear, int timeout_ms)
 	return 0;
 }
 
-/* ---- drain ---------------------------------------------------------------------------------------- */
+/* ---- drain ---- */
 
 static void wait_or_die(struct ear *ear, int timeout_ms)
 {
@@ -243,11 +261,13 @@ static void announce_end(struct server *s, struct ear *ear, int signal_number)
 
 	atomic_store(&s->is_ending, true);
 	notify_send("STOPPING=1\nEXTEND_TIMEOUT_USEC=%" PRIu64,
-	            (conf->server.drain_delay_ms + conf->server.drain_timeout_ms + DRAIN_SLACK_MS) * 1000);
+	            (conf->server.drain_delay_ms + conf->server.drain_timeout_ms + DRAIN_SLACK_MS) *
+	                    1000);
 	ear->tick_ns = now; /* the status is another one */
 	if (until > now)
-		log_notice("%s: /readyz says no, and all else is served for %" PRIu64 " ms (drain_delay)", strsignal(signal_number),
-		           conf->server.drain_delay_ms);
+		log_notice("%s: /readyz says no, and all else is served for %" PRIu64
+		           " ms (drain_delay)",
+		           strsignal(signal_number), conf->server.drain_delay_ms);
 	for (; now < until; now = clock_ns())
 		wait_or_die(ear, (int)((until - now) / NS_PER_MS) + 1);
 }
@@ -257,8 +277,9 @@ static bool drain(struct server *s, struct ear *ear, int signal_number)
 {
 	uint64_t until = clock_ns() + ear->reload.conf.server.drain_timeout_ms * NS_PER_MS;
 
-	log_notice("%s: draining, %" PRIu64 " images in flight, %" PRIu64 " connections", strsignal(signal_number),
-	           atomic_load(&s->images_in_flight), atomic_load(&s->connections));
+	log_notice("%s: draining, %" PRIu64 " images in flight, %" PRIu64 " connections",
+	           strsignal(signal_number), atomic_load(&s->images_in_flight),
+	           atomic_load(&s->connections));
 	atomic_store(&s->is_draining, true);
 	recovery_stop(&s->recovery);
 	stage_wake_all(graph_stage(s->graph, STAGE_ACCEPT_READ));
@@ -278,12 +299,14 @@ static void close_administration(struct server *s, struct ear *ear)
 		wait_or_die(ear, 1);
 }
 
-/* ---- profile -------------------------------------------------------------------------------------- */
+/* ---- profile ---- */
 
-/* Opened while we still may, with the rights of whoever starts us. -1: there is none, the reason logged. */
+/* Opened while we still may, with the rights of whoever starts us. -1: there is none, the reason
+ * logged. */
 static int profile_open(const char *path)
 {
-	int fd = open(path, O_WRONLY | O_CREAT | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0644), err = fd < 0 ? errno : 0;
+	int fd = open(path, O_WRONLY | O_CREAT | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0644),
+	    err = fd < 0 ? errno : 0;
 	struct stat st;
 
 	if (!err && fstat(fd, &st))
@@ -304,7 +327,7 @@ static bool profile_finish(const struct server *s, const struct ear *ear)
 
 	if (!path)
 		return true;
-	weights_collect(&weights, s->graph);
+	stage_costs_collect(&weights, s->graph);
 	int err = profile_write(&weights, ear->profile_fd);
 
 	if (err)
@@ -314,20 +337,22 @@ static bool profile_finish(const struct server *s, const struct ear *ear)
 	return !err;
 }
 
-/* ---- the program ---------------------------------------------------------------------------------- */
+/* ---- the program ---- */
 
-/* Every connection is a descriptor: asks for as many as the limits need. Threads may come to want counters besides, but can
- * do without. */
+/* Every connection is a descriptor: asks for as many as the limits need. Threads may come to want
+ * counters besides, but can do without. */
 static void raise_descriptor_limit(const struct conf *conf)
 {
 	struct rlimit limit;
-	rlim_t needed = (rlim_t)conf->limits.connections * 2 + 256, wanted = needed + COUNTERS_COUNT * CONF_THREADS_MAX;
+	rlim_t needed = (rlim_t)conf->limits.connections * 2 + 256,
+	       wanted = needed + COUNTERS_COUNT * CONF_THREADS_MAX;
 
 	if (getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur >= wanted)
 		return;
 	limit.rlim_cur = wanted < limit.rlim_max ? wanted : limit.rlim_max;
 	if (setrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur < needed)
-		log_warning("limits.connections = %" PRIu64 " may need %" PRIu64 " open files, but the limit (ulimit -n) is %" PRIu64,
+		log_warning("limits.connections = %" PRIu64 " may need %" PRIu64
+		            " open files, but the limit (ulimit -n) is %" PRIu64,
 		            conf->limits.connections, (uint64_t)needed, (uint64_t)limit.rlim_cur);
 }
 
@@ -343,8 +368,8 @@ static int serve(struct server *s, struct ear *ear)
 	atomic_store(&s->is_ready, true);
 	describe(ear, ear->status, sizeof ear->status);
 	notify_send("READY=1\nSTATUS=%s", ear->status);
-	log_notice("darkroomd %s ready on %s (policy %s, store %s)", darkroom_version, s->url, s->conf->scheduler.policy,
-	           s->conf->server.root);
+	log_notice("darkroomd %s ready on %s (policy %s, store %s)", darkroom_version, s->url,
+	           s->conf->scheduler.policy, s->conf->server.root);
 	int signal_number;
 
 	do
@@ -352,7 +377,8 @@ static int serve(struct server *s, struct ear *ear)
 	while (!signal_number);
 	announce_end(s, ear, signal_number);
 	if (!drain(s, ear, signal_number)) {
-		log_error("drain_timeout is over: %" PRIu64 " images and %" PRIu64 " connections are given up",
+		log_error("drain_timeout is over: %" PRIu64 " images and %" PRIu64
+		          " connections are given up",
 		          atomic_load(&s->images_in_flight), atomic_load(&s->connections));
 		profile_finish(s, ear);
 		ctl_socket_close(&ear->ctl);
@@ -389,9 +415,15 @@ static int run_daemon(const struct options *o, const struct conf *conf, const st
 		return EXIT_FAILURE;
 	if (server_init(&server, conf, plan) == 0) {
 		ear.server = &server;
-		ear.reload = (struct reload){ .options = o, .load = configure_again, .graph = server.graph, .tokens = &server.tokens,
-		                              .user = &reload_server, .user_arg = &server, .conf = *conf };
-		if (ctl_socket_open(&ear.ctl, conf) == 0 && sandbox_enter(conf, o->config_path) == 0 && log_start() == 0)
+		ear.reload = (struct reload){ .options = o,
+			                      .load = configure_again,
+			                      .graph = server.graph,
+			                      .tokens = &server.tokens,
+			                      .user = &reload_server,
+			                      .user_arg = &server,
+			                      .conf = *conf };
+		if (ctl_socket_open(&ear.ctl, conf) == 0 &&
+		    sandbox_enter(conf, o->config_path) == 0 && log_start() == 0)
 			status = serve(&server, &ear);
 		log_stop();
 		ctl_socket_close(&ear.ctl);
@@ -410,7 +442,7 @@ static int show_layout(const struct conf *conf)
 
 	log_set_level(LOG_LEVEL_WARNING); /* it says all that a notice would */
 	text_init_growable(&text, 1 << 20);
-	int err = overview_print(conf, &text);
+	int err = topology_report_print(conf, &text);
 
 	if (!err)
 		fputs(text.data, stdout);
@@ -427,8 +459,10 @@ static int dump(const struct conf *conf)
 	int err = conf_dump(conf, &text);
 
 	if (err)
-		fprintf(stderr, "darkroomd: the configuration cannot be written as an INI file: %s\n",
-		        err == -EILSEQ ? "a value has both kinds of quotation marks" : strerror(-err));
+		fprintf(stderr,
+		        "darkroomd: the configuration cannot be written as an INI file: %s\n",
+		        err == -EILSEQ ? "a value has both kinds of quotation marks"
+		                       : strerror(-err));
 	else
 		fputs(text.data, stdout);
 	text_fini(&text);
@@ -442,7 +476,8 @@ static void say_valid(const struct options *o, const struct conf *conf)
 
 	text_init(&sandbox, data, sizeof data);
 	sandbox_describe(conf, &sandbox);
-	fprintf(stderr, "%s: the configuration is valid\n%s\n", o->config_path ? o->config_path : "built-in values", data);
+	fprintf(stderr, "%s: the configuration is valid\n%s\n",
+	        o->config_path ? o->config_path : "built-in values", data);
 }
 
 static int print_version(const struct options *o)
@@ -480,10 +515,12 @@ static int run(const struct options *o)
 			say_valid(o, &conf);
 		return EXIT_SUCCESS;
 	}
-	return o->command ? ctl_run(&conf, o->command, o->command_length) : run_daemon(o, &conf, &plan);
+	return o->command ? ctl_run(&conf, o->command, o->command_length)
+	                  : run_daemon(o, &conf, &plan);
 }
 
-/* What is opened must not become one of the descriptors that messages are written to, if whoever started us has closed these. */
+/* What is opened must not become one of the descriptors that messages are written to, if whoever
+ * started us has closed these. */
 static void open_standard_descriptors(void)
 {
 	int fd;

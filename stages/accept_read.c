@@ -1,9 +1,10 @@
 /*
- * accept_read.c - the daemon's door: accepts connections, reads requests and bodies, writes answers.
+ * accept_read.c - the daemon's door: accepts connections, reads requests and bodies, writes
+ * answers.
  *
- * One instance per port thread (struct port): an event loop, a listener of its own, its connections. The loop's callbacks
- * and the events that come back from other stages are the same thing to a connection: it goes on (conn_run). The steps
- * are in http/. STAGE_PARTITIONED.
+ * One instance per port thread (struct port): an event loop, a listener of its own, its
+ * connections. The loop's callbacks and the events that come back from other stages are the same
+ * thing to a connection: it goes on (conn_run). The steps are in http/. STAGE_PARTITIONED.
  */
 #include <errno.h>
 #include <netinet/in.h>
@@ -12,19 +13,19 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "../src/clock.h"
-#include "../src/log.h"
+#include "app.h"
+#include "base/clock.h"
 #include "http/conn.h"
-#include "http/port.h"
-#include "server.h"
+#include "http/io_loop.h"
+#include "log/log.h"
 #include "stages.h"
 
-#define ACCEPT_TURN_MAX 32                  /* connections accepted before those that are there get their turn */
-#define ACCEPT_PAUSE_NS (100 * NS_PER_MS)   /* when the system has no descriptor left */
-#define GIVE_WAY_NS (20 * NS_PER_MS)        /* for a thread of another replica, to take a connection */
-#define REJECTED_MAX 64                     /* connections over the limit that may linger with their 503 */
+#define ACCEPT_TURN_MAX 32 /* connections accepted before those that are there get their turn */
+#define ACCEPT_PAUSE_NS (100 * NS_PER_MS) /* when the system has no descriptor left */
+#define GIVE_WAY_NS (20 * NS_PER_MS) /* for a thread of another replica, to take a connection */
+#define REJECTED_MAX 64              /* connections over the limit that may linger with their 503 */
 
-/* ---- accepting ------------------------------------------------------------------------------------ */
+/* ---- accepting ---- */
 
 /* True of a listener that this port takes connections from now. */
 static bool does_listen(const struct port *p, unsigned i)
@@ -73,7 +74,8 @@ static void stop_listening_for_admin(struct port *p)
 		loop_watch_off(&p->admin.watch);
 }
 
-/* No watch can be set, or no connection accepted: tries again after a moment, so that the loop never spins. */
+/* No watch can be set, or no connection accepted: tries again after a moment, so that the loop
+ * never spins. */
 static void pause_listening(struct port *p, const char *why)
 {
 	stop_listening(p);
@@ -82,7 +84,8 @@ static void pause_listening(struct port *p, const char *why)
 		log_warning("no new connections can be accepted for the moment: %s", why);
 	p->is_out_of_files = p->is_paused = true;
 	if (loop_timer_set(&p->pause, ACCEPT_PAUSE_NS))
-		log_error("port %u accepts no more connections: no memory for a timer", p->instance);
+		log_error("port %u accepts no more connections: no memory for a timer",
+		          p->instance);
 }
 
 /* Watches those listeners that the port takes connections from, and no others. */
@@ -119,7 +122,8 @@ static void on_pause_over(void *arg)
 /* Over limits.connections: the client is told, and the connection is in nobody's count. Owns fd. */
 static void reject(struct port *p, int fd, const struct client_key *client, uint64_t count)
 {
-	struct conn *c = p->rejected_count < REJECTED_MAX ? conn_new(p, fd, client, CONN_REJECTED) : NULL;
+	struct conn *c =
+		p->rejected_count < REJECTED_MAX ? conn_new(p, fd, client, CONN_REJECTED) : NULL;
 
 	atomic_fetch_add_explicit(&p->server->connections_rejected, 1, memory_order_relaxed);
 	if (!c) {
@@ -127,7 +131,8 @@ static void reject(struct port *p, int fd, const struct client_key *client, uint
 		return;
 	}
 	p->rejected_count++;
-	problem_set_limit(&c->problem, 503, "overloaded", "limits.connections", p->server->conf->limits.connections, count);
+	problem_set_limit(&c->problem, 503, "overloaded", "limits.connections",
+	                  p->server->conf->limits.connections, count);
 	c->closes = true;
 	c->state = CONN_REFUSE;
 	c->place = CONN_AWAY;
@@ -161,7 +166,8 @@ static void welcome(struct port *p, int fd, const struct sockaddr_storage *addre
 	p->is_out_of_files = false;
 }
 
-/* Owns fd. Neither counted nor limited with the others: who looks after the server must get through when it is full. */
+/* Owns fd. Neither counted nor limited with the others: who looks after the server must get through
+ * when it is full. */
 static void welcome_admin(struct port *p, int fd, const struct sockaddr_storage *address)
 {
 	struct client_key client;
@@ -208,13 +214,15 @@ static bool accept_one(struct port *p, const struct port_listener *l)
 	}
 }
 
-/* Leaves a connection to threads of another replica for a moment, if that has fewer; if none comes for it, takes it itself. */
+/* Leaves a connection to threads of another replica for a moment, if that has fewer; if none comes
+ * for it, takes it itself. */
 static bool gives_way(struct port *p, const struct port_listener *l)
 {
 	uint64_t now = clock_ns();
 
-	if (p->mode != PORT_ONE_EACH || l == &p->admin || p->is_draining || now < p->gave_way_ns + 2 * GIVE_WAY_NS ||
-	    !visit_gives_way(p->visit) || loop_timer_set(&p->pause, GIVE_WAY_NS))
+	if (p->mode != PORT_ONE_EACH || l == &p->admin || p->is_draining ||
+	    now < p->gave_way_ns + 2 * GIVE_WAY_NS || !visit_gives_way(p->visit) ||
+	    loop_timer_set(&p->pause, GIVE_WAY_NS))
 		return false;
 	p->gave_way_ns = now;
 	p->is_paused = true;
@@ -233,7 +241,7 @@ static void on_listener(void *arg)
 		update_listening(p);
 }
 
-/* ---- what connections ask of their port ----------------------------------------------------------- */
+/* ---- what connections ask of their port ---- */
 
 void port_conn_ended(struct port *p, enum conn_kind kind)
 {
@@ -257,21 +265,24 @@ const char *port_date(struct port *p)
 	if (now.tv_sec != p->date_s || !p->date[0]) {
 		p->date_s = now.tv_sec;
 		gmtime_r(&now.tv_sec, &tm);
-		strftime(p->date, sizeof p->date, "%a, %d %b %Y %H:%M:%S GMT", &tm); /* the C locale's names */
+		strftime(p->date, sizeof p->date, "%a, %d %b %Y %H:%M:%S GMT",
+		         &tm); /* the C locale's names */
 	}
 	return p->date;
 }
 
-/* ---- draining ------------------------------------------------------------------------------------- */
+/* ---- draining ---- */
 
-/* Takes no more connections and closes idle ones; those that are at something close when they have their answer. */
+/* Takes no more connections and closes idle ones; those that are at something close when they have
+ * their answer. */
 static void drain(struct port *p)
 {
 	struct conn *next;
 
 	p->is_draining = true;
 	stop_listening(p);
-	/* What waits in the queues of the manager's sockets is for the next process, and they must live on. */
+	/* What waits in the queues of the manager's sockets is for the next process, and they must
+	 * live on. */
 	for (unsigned i = 0; i < p->server->listen_count && !p->server->is_activated; i++) {
 		if (!does_listen(p, i))
 			continue;
@@ -292,8 +303,8 @@ static void drain(struct port *p)
 	}
 }
 
-/* Ends administrative connections; those that are away come back in a moment. Called until there are none: an event of theirs must
- * not be on its way when the threads stop. */
+/* Ends administrative connections; those that are away come back in a moment. Called until there
+ * are none: an event of theirs must not be on its way when the threads stop. */
 static void close_for_admin(struct port *p)
 {
 	struct conn *next;
@@ -311,9 +322,10 @@ static void close_for_admin(struct port *p)
 	atomic_fetch_add_explicit(&p->server->ports_done, 1, memory_order_release);
 }
 
-/* ---- the stage ------------------------------------------------------------------------------------ */
+/* ---- the stage ---- */
 
-/* Somebody wants us awake: the loop has returned control by calling this. The group reads the descriptor. */
+/* Somebody wants us awake: the loop has returned control by calling this. The group reads the
+ * descriptor. */
 static void on_wake(void *arg)
 {
 	(void)arg;
@@ -340,7 +352,8 @@ static void accept_read_fini(struct visit *v, void *scratch)
 
 	(void)v;
 	port_fini(p);
-	/* Its thread may end before it begins: another stage cannot be initialised. Nobody shall wait for it then. */
+	/* Its thread may end before it begins: another stage cannot be initialised. Nobody shall
+	 * wait for it then. */
 	atomic_fetch_sub_explicit(&p->server->ports, 1, memory_order_relaxed);
 }
 
@@ -350,8 +363,8 @@ static int init_listener(struct port *p, struct port_listener *l, int fd)
 
 	l->port = p;
 	l->fd = fd;
-	/* Accepted sockets inherit it: answers are written at once, so nothing is gained by waiting for more. Unix sockets do
-	 * not know it. */
+	/* Accepted sockets inherit it: answers are written at once, so nothing is gained by waiting
+	 * for more. Unix sockets do not know it. */
 	if (setsockopt(l->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one) && errno != EOPNOTSUPP)
 		log_warning("TCP_NODELAY cannot be set: %s", strerror(errno));
 	return loop_watch_init(&l->watch, p->loop, l->fd, false, on_listener, l);
@@ -380,13 +393,16 @@ static int accept_read_init(struct visit *v, void *scratch)
 		log_error("port %u: the event loop cannot be made", p->instance);
 		return err;
 	}
-	if ((err = loop_watch_init(&p->wake, p->loop, visit_wake_fd(v), false, on_wake, p)) || (err = init_listeners(p)) ||
-	    (err = loop_timer_init(&p->pause, p->loop, on_pause_over, p)) || (err = loop_watch_on(&p->wake))) {
+	if ((err = loop_watch_init(&p->wake, p->loop, visit_wake_fd(v), false, on_wake, p)) ||
+	    (err = init_listeners(p)) ||
+	    (err = loop_timer_init(&p->pause, p->loop, on_pause_over, p)) ||
+	    (err = loop_watch_on(&p->wake))) {
 		log_error("port %u: %s", p->instance, strerror(-err));
 		port_fini(p);
 		return err;
 	}
-	atomic_fetch_add_explicit(&p->server->ports, 1, memory_order_relaxed); /* published with the worker */
+	atomic_fetch_add_explicit(&p->server->ports, 1,
+	                          memory_order_relaxed); /* published with the worker */
 	return 0;
 }
 
@@ -394,7 +410,9 @@ static unsigned accept_read_poll(struct visit *v, bool may_block)
 {
 	struct port *p = visit_scratch(v);
 
-	enum port_mode mode = visit_is_retired(v) ? PORT_RETIRED : visit_is_inline(v) ? PORT_ONE_EACH : PORT_OWN;
+	enum port_mode mode = visit_is_retired(v)  ? PORT_RETIRED
+	                      : visit_is_inline(v) ? PORT_ONE_EACH
+	                                           : PORT_OWN;
 
 	p->visit = v;
 	p->served = 0;
@@ -403,7 +421,8 @@ static unsigned accept_read_poll(struct visit *v, bool may_block)
 		p->mode = mode;
 		update_listening(p);
 	}
-	/* Acquire: with main's store; then stage_wake_all() has made the wake descriptor readable. */
+	/* Acquire: with main's store; then stage_wake_all() has made the wake descriptor readable.
+	 */
 	if (!p->is_draining && atomic_load_explicit(&p->server->is_draining, memory_order_acquire))
 		drain(p);
 	if (!p->is_done && is_closing(p))
@@ -414,7 +433,8 @@ static unsigned accept_read_poll(struct visit *v, bool may_block)
 	return p->served;
 }
 
-/* Connections that come back: from parsing, from the making of an image, from lines where they waited. */
+/* Connections that come back: from parsing, from the making of an image, from lines where they
+ * waited. */
 static unsigned accept_read_handle(struct visit *v, struct event *const *batch, unsigned n)
 {
 	for (unsigned i = 0; i < n; i++) {

@@ -3,16 +3,17 @@
  *
  * Knows nothing of HTTP or files. Any worker, STAGE_SHARED.
  */
-#include "../src/stage.h"
-#include "image.h"
-#include "picture_step.h"
+#include "image/image.h"
+#include "image/picture_step.h"
 #include "pixel/picture_job.h"
+#include "sched/stage.h"
 #include "stages.h"
 
 static struct picture_job *begin(const struct picture *src, const struct plan_step *step)
 {
-	return step->amount > 0 ? picture_sharpen_begin(src, step->chroma, step->sigma, step->amount) :
-	                          picture_blur_begin(src, step->chroma, step->sigma);
+	return step->amount > 0
+	               ? picture_sharpen_begin(src, step->chroma, step->sigma, step->amount)
+	               : picture_blur_begin(src, step->chroma, step->sigma);
 }
 
 static void blur_step(struct visit *v, const struct resampler *r, struct step *s)

@@ -1,29 +1,30 @@
 /*
  * disk_write.c - puts finished images into the store, and takes removed ones out.
  *
- * The only stage whose handler may block; its group's threads are there for that. All that waits when a thread comes, up to
- * DISK_BATCH_MAX, is one commit (group commit): so an image waits for a flush that others have begun, and for its own, and
- * the slower the disk, the more share one. Knows nothing of pixels or HTTP. STAGE_SHARED.
+ * The only stage whose handler may block; its group's threads are there for that. All that waits
+ * when a thread comes, up to DISK_BATCH_MAX, is one commit (group commit): so an image waits for a
+ * flush that others have begun, and for its own, and the slower the disk, the more share one. Knows
+ * nothing of pixels or HTTP. STAGE_SHARED.
  */
-#include "disk_write.h"
+#include "image/disk_job.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "../src/log.h"
-#include "../src/text.h"
-#include "image.h"
-#include "server.h"
-#include "spool.h"
+#include "app.h"
+#include "base/text.h"
+#include "image/image.h"
+#include "log/log.h"
 #include "stages.h"
+#include "store/spool.h"
 
 #define METADATA_BYTES_MAX (16u << 10) /* image.json of 16 variants takes a quarter of it */
 #define DISK_BATCH_MAX 16
 #define FILE_COUNT_MAX (CONF_VARIANT_MAX + 2) /* the variants, image.json, the original */
 
-/* What a commit is made of; one per worker. Handlers that send may be called again for what they have sent, so it is used
- * only until the first event is sent. */
+/* What a commit is made of; one per worker. Handlers that send may be called again for what they
+ * have sent, so it is used only until the first event is sent. */
 struct disk_scratch {
 	struct store_item item[DISK_BATCH_MAX];
 	struct store_file file[DISK_BATCH_MAX][FILE_COUNT_MAX];
@@ -35,8 +36,10 @@ static void store_problem(struct server *s, struct problem *p, const struct imag
 {
 	bool is_full = err == -ENOSPC || err == -EDQUOT;
 
-	atomic_fetch_add_explicit(is_full ? &s->store_full : &s->store_failed, 1, memory_order_relaxed);
-	log_error("image %s of request %s cannot be stored: %s", image->id, image_request(image), strerror(-err));
+	atomic_fetch_add_explicit(is_full ? &s->store_full : &s->store_failed, 1,
+	                          memory_order_relaxed);
+	log_error("image %s of request %s cannot be stored: %s", image->id, image_request(image),
+	          strerror(-err));
 	if (is_full)
 		problem_set(p, 507, "storage-full", "%s", strerror(-err));
 	else
@@ -52,8 +55,8 @@ static struct disk_job *disk_job_of(struct event *ev)
 static int list_files(struct disk_scratch *d, unsigned index, const struct image *image)
 {
 	struct store_file *file = d->file[index];
-	const struct setup *setup = image->upload->setup;
-	unsigned n = setup->plan.variant_count;
+	const struct conf_epoch *epoch = image->upload->epoch;
+	unsigned n = epoch->plan.variant_count;
 	struct text metadata;
 	struct json j;
 
@@ -66,11 +69,15 @@ static int list_files(struct disk_scratch *d, unsigned index, const struct image
 	if (metadata.overflowed)
 		return -ENOMEM;
 	for (unsigned i = 0; i < n; i++)
-		file[i] = (struct store_file){ setup->file_name[i], image->variant[i].data, image->variant[i].size };
+		file[i] = (struct store_file){ epoch->file_name[i], image->variant[i].data,
+			                       image->variant[i].size };
 	file[n] = (struct store_file){ "image.json", metadata.data, metadata.length };
-	if (setup->conf.server.keep_originals == CONF_YES)
-		file[++n] = (struct store_file){ STORE_ORIGINAL, image->source, image->source_size };
-	d->item[index] = (struct store_item){ .place = STORE_IMAGES, .id = image->id, .file = file, .file_count = n + 1 };
+	if (epoch->conf.server.keep_originals == CONF_YES)
+		file[++n] =
+			(struct store_file){ STORE_ORIGINAL, image->source, image->source_size };
+	d->item[index] = (struct store_item){
+		.place = STORE_IMAGES, .id = image->id, .file = file, .file_count = n + 1
+	};
 	return 0;
 }
 
@@ -79,12 +86,15 @@ static void list_spooled(struct disk_scratch *d, unsigned index, const struct im
 	struct store_file *file = d->file[index];
 
 	file[0] = (struct store_file){ STORE_ORIGINAL, image->source, image->source_size };
-	file[1] = (struct store_file){ SPOOL_NOTE, d->metadata[index], spool_note(d->metadata[index], image->file_name) };
-	d->item[index] = (struct store_item){ .place = STORE_SPOOL, .id = image->id, .file = file, .file_count = 2 };
+	file[1] = (struct store_file){ SPOOL_NOTE, d->metadata[index],
+		                       spool_note(d->metadata[index], image->file_name) };
+	d->item[index] = (struct store_item){
+		.place = STORE_SPOOL, .id = image->id, .file = file, .file_count = 2
+	};
 }
 
-/* What is spooled of a stored image is not needed any more; unless it has gone: then the image was removed before it was made
- * again. If the daemon ends before this, recovery finds both. */
+/* What is spooled of a stored image is not needed any more; unless it has gone: then the image was
+ * removed before it was made again. If the daemon ends before this, recovery finds both. */
 static void unspool(struct server *s, struct image *image)
 {
 	int err = store_unspool(&s->store, image->id);
@@ -93,7 +103,8 @@ static void unspool(struct server *s, struct image *image)
 		err = store_remove(&s->store, STORE_IMAGES, image->id);
 	if (!err || err == -ENOENT) /* removed in the same batch */
 		return;
-	log_warning("image %s is stored or removed, but not out of the spool yet: %s", image->id, strerror(-err));
+	log_warning("image %s is stored or removed, but not out of the spool yet: %s", image->id,
+	            strerror(-err));
 	image->stays_spooled = true;
 }
 
@@ -154,7 +165,8 @@ static void commit(struct visit *v, struct event *const *batch, unsigned n, int 
 /* An image that is in the spool is there to be made again, or was stored and not taken out yet. */
 static int remove_both(struct store *s, const char *id)
 {
-	int spool_err = store_remove(s, STORE_SPOOL, id), image_err = store_remove(s, STORE_IMAGES, id);
+	int spool_err = store_remove(s, STORE_SPOOL, id),
+	    image_err = store_remove(s, STORE_IMAGES, id);
 
 	if (spool_err && spool_err != -ENOENT)
 		return spool_err;
@@ -170,7 +182,8 @@ static void remove_image(struct visit *v, struct disk_job *job)
 	job->result = remove_both(&s->store, job->id);
 	if (job->result && job->result != -ENOENT)
 		log_error("image %s cannot be removed: %s", job->id, strerror(-job->result));
-	visit_aside(v, &job->event); /* before the reply: its owner may use the job again, or free it */
+	visit_aside(
+		v, &job->event); /* before the reply: its owner may use the job again, or free it */
 	visit_resume(v, reply);
 	visit_send_to(v, STAGE_ACCEPT_READ, instance, reply);
 }

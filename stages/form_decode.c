@@ -1,52 +1,59 @@
 /*
- * form_decode.c - makes an upload of a request's body: one image per part of a form that is a file, or the whole body.
+ * form_decode.c - makes an upload of a request's body: one image per part of a form that is a file,
+ * or the whole body.
  *
- * Images are slices of the body, never copies. Parts that are no JPEG are noted here already. Touches neither socket nor
- * loop, so it may have a queue and threads of its own. STAGE_SHARED, pass-through.
+ * Images are slices of the body, never copies. Parts that are no JPEG are noted here already.
+ * Touches neither socket nor loop, so it may have a queue and threads of its own. STAGE_SHARED,
+ * pass-through.
  */
 #include <string.h>
 
-#include "../src/log.h"
-#include "../src/mem/pool.h"
+#include "app.h"
+#include "base/pool.h"
 #include "http/conn.h"
+#include "http/io_loop.h"
 #include "http/multipart.h"
-#include "http/port.h"
-#include "image.h"
-#include "server.h"
+#include "image/image.h"
+#include "log/log.h"
 #include "stages.h"
 
 /* The parts of a form that are files. */
 struct file_list {
 	struct multipart_part *part; /* pool memory */
 	unsigned count, room;
-	unsigned bad_count; /* of those that are no JPEG */
+	unsigned bad_count;  /* of those that are no JPEG */
 	uint64_t part_count; /* with those that are plain fields */
 };
 
-/* ---- what a body is, if it is no JPEG ------------------------------------------------------------- */
+/* ---- what a body is, if it is no JPEG ---- */
 
 static bool is_jpeg(const uint8_t *data, size_t size)
 {
 	return size >= 3 && data[0] == 0xff && data[1] == 0xd8 && data[2] == 0xff;
 }
 
-/* A name for what the first bytes look like, or NULL: "it is a PNG" helps more than four hexadecimal numbers. */
+/* A name for what the first bytes look like, or NULL: "it is a PNG" helps more than four
+ * hexadecimal numbers. */
 static const char *format_name(const uint8_t *data, size_t size)
 {
 	static const struct {
 		size_t at;
 		const char *bytes, *name;
 	} formats[] = {
-		{ 0, "\x89PNG", "PNG" },     { 0, "GIF8", "GIF" },     { 8, "WEBP", "WebP" },       { 4, "ftypheic", "HEIC" },
-		{ 4, "ftypmif1", "HEIF" },   { 4, "ftypavif", "AVIF" }, { 0, "II*", "TIFF or raw" }, { 0, "MM", "TIFF or raw" },
-		{ 0, "BM", "BMP" },          { 0, "%PDF", "PDF" },      { 0, "PK\x03\x04", "ZIP" },  { 0, "\xff\x0a", "JPEG XL" },
+		{ 0, "\x89PNG", "PNG" },     { 0, "GIF8", "GIF" },
+		{ 8, "WEBP", "WebP" },       { 4, "ftypheic", "HEIC" },
+		{ 4, "ftypmif1", "HEIF" },   { 4, "ftypavif", "AVIF" },
+		{ 0, "II*", "TIFF or raw" }, { 0, "MM", "TIFF or raw" },
+		{ 0, "BM", "BMP" },          { 0, "%PDF", "PDF" },
+		{ 0, "PK\x03\x04", "ZIP" },  { 0, "\xff\x0a", "JPEG XL" },
 		{ 0, "<svg", "SVG" },        { 0, "<?xml", "XML" },
 	};
 
 	for (size_t i = 0; i < COUNT_OF(formats); i++) {
 		size_t length = strlen(formats[i].bytes);
 
-		if (size >= formats[i].at + length && memcmp(data + formats[i].at, formats[i].bytes, length) == 0)
+		if (size >= formats[i].at + length &&
+		    memcmp(data + formats[i].at, formats[i].bytes, length) == 0)
 			return formats[i].name;
 	}
 	return NULL;
@@ -62,13 +69,15 @@ static void no_jpeg(struct problem *p, const char *what, const uint8_t *data, si
 	else if (name)
 		problem_set(p, 415, slug, "the %s looks like %s; a JPEG is expected", what, name);
 	else if (size >= 3)
-		problem_set(p, 415, slug, "the %s begins with %02x %02x %02x; a JPEG begins with ff d8 ff", what, data[0], data[1],
-		            data[2]);
+		problem_set(p, 415, slug,
+		            "the %s begins with %02x %02x %02x; a JPEG begins with ff d8 ff", what,
+		            data[0], data[1], data[2]);
 	else
-		problem_set(p, 415, slug, "the %s has %zu bytes; a JPEG begins with ff d8 ff", what, size);
+		problem_set(p, 415, slug, "the %s has %zu bytes; a JPEG begins with ff d8 ff", what,
+		            size);
 }
 
-/* ---- making the upload ---------------------------------------------------------------------------- */
+/* ---- making the upload ---- */
 
 static int refuse_no_memory(struct conn *c)
 {
@@ -77,15 +86,17 @@ static int refuse_no_memory(struct conn *c)
 }
 
 /* The upload owns the body from now on. */
-static struct upload *make_upload(struct server *s, struct conn *c, unsigned images_max, unsigned bad_parts_max)
+static struct upload *make_upload(struct server *s, struct conn *c, unsigned images_max,
+                                  unsigned bad_parts_max)
 {
 	struct upload *u = upload_new(s, c->body, c->body_reserved, images_max, bad_parts_max);
 
 	if (!u)
 		return NULL;
 	u->client = c->client;
-	memcpy(u->request_id, access_id(c), sizeof u->request_id);
-	u->respond_after_decode = c->request.prefers_async || u->setup->conf.server.respond_after == CONF_RESPOND_DECODE;
+	memcpy(u->request_id, request_id(c), sizeof u->request_id);
+	u->respond_after_decode = c->request.prefers_async ||
+	                          u->epoch->conf.server.respond_after == CONF_RESPOND_DECODE;
 	c->upload = u;
 	c->body = NULL;
 	c->body_reserved = 0;
@@ -120,7 +131,8 @@ static bool list_add(struct file_list *list, const struct multipart_part *part, 
 {
 	if (list->count == list->room) {
 		size_t bytes = list->count * sizeof *part;
-		struct multipart_part *more = pool_get_sized(bytes ? 2 * bytes : sizeof *part, &bytes);
+		struct multipart_part *more =
+			pool_get_sized(bytes ? 2 * bytes : sizeof *part, &bytes);
 
 		if (!more)
 			return false;
@@ -137,7 +149,8 @@ static bool list_add(struct file_list *list, const struct multipart_part *part, 
 
 static bool is_file(const struct multipart_part *part, const char *body)
 {
-	/* A browser's file input where nothing was chosen (HTML standard, "constructing the entry list"). */
+	/* A browser's file input where nothing was chosen (HTML standard, "constructing the entry
+	 * list"). */
 	if (part->has_file_name && part->file_name.length == 0 && part->body.length == 0)
 		return false;
 	return part->has_file_name || slice_begins(span_slice(part->type, body), "image/");
@@ -150,7 +163,9 @@ static int list_files(struct server *s, struct conn *c, struct file_list *list)
 	uint64_t max = s->conf->limits.parts;
 	char boundary[BOUNDARY_MAX];
 	const char *error = NULL;
-	size_t length = field_boundary(request_value(&c->request, REQUEST_CONTENT_TYPE, c->input + c->begin), boundary, &error);
+	size_t length = field_boundary(
+		request_value(&c->request, REQUEST_CONTENT_TYPE, c->input + c->begin), boundary,
+		&error);
 	struct multipart m;
 	struct multipart_part part;
 	enum multipart_result result;
@@ -159,19 +174,23 @@ static int list_files(struct server *s, struct conn *c, struct file_list *list)
 	multipart_init(&m, boundary, length, (size_t)s->conf->limits.header_bytes);
 	while ((result = multipart_next(&m, body, c->body_size, true, &part)) == MULTIPART_PART) {
 		/* Those over the limit are counted, for the message. */
-		if (++list->part_count <= max && is_file(&part, body) && !list_add(list, &part, body))
+		if (++list->part_count <= max && is_file(&part, body) &&
+		    !list_add(list, &part, body))
 			return refuse_no_memory(c);
 	}
 	if (result == MULTIPART_BAD) {
-		problem_set(&c->problem, 400, "malformed-form", "%s (at byte %zu of the body)", m.error, m.at);
+		problem_set(&c->problem, 400, "malformed-form", "%s (at byte %zu of the body)",
+		            m.error, m.at);
 		return -1;
 	}
 	if (list->part_count > max) {
-		problem_set_limit(&c->problem, 413, "too-many-parts", "limits.parts", max, list->part_count);
+		problem_set_limit(&c->problem, 413, "too-many-parts", "limits.parts", max,
+		                  list->part_count);
 		return -1;
 	}
 	if (list->count == 0) {
-		problem_set(&c->problem, 400, "no-image", "none of the form's %llu parts has a file name or an image type",
+		problem_set(&c->problem, 400, "no-image",
+		            "none of the form's %llu parts has a file name or an image type",
 		            (unsigned long long)list->part_count);
 		return -1;
 	}
@@ -184,13 +203,16 @@ static void add_part(struct upload *u, const char *body, const struct multipart_
 	char name[UPLOAD_FIELD_MAX], file_name[UPLOAD_FIELD_MAX];
 	size_t name_length = multipart_text(span_slice(part->name, body), false, name, sizeof name);
 	size_t file_name_length =
-		multipart_text(span_slice(part->file_name, body), part->is_file_name_extended, file_name, sizeof file_name);
+		multipart_text(span_slice(part->file_name, body), part->is_file_name_extended,
+	                       file_name, sizeof file_name);
 
 	if (is_jpeg_part(part, body)) {
-		upload_add_image(u, data, part->body.length, name, name_length, file_name, file_name_length);
+		upload_add_image(u, data, part->body.length, name, name_length, file_name,
+		                 file_name_length);
 		return;
 	}
-	no_jpeg(upload_add_bad_part(u, name, name_length, file_name, file_name_length), "part", data, part->body.length);
+	no_jpeg(upload_add_bad_part(u, name, name_length, file_name, file_name_length), "part",
+	        data, part->body.length);
 	u->bad_part[u->bad_part_count - 1].images_before = u->image_count;
 }
 
@@ -214,7 +236,7 @@ static int decode_form(struct server *s, struct conn *c)
 	return err;
 }
 
-/* ---- the stage ------------------------------------------------------------------------------------ */
+/* ---- the stage ---- */
 
 static void send_back(struct visit *v, struct conn *c, enum conn_state state)
 {
@@ -233,7 +255,8 @@ static void refuse(struct visit *v, struct conn *c)
 static void decode(struct visit *v, struct conn *c)
 {
 	struct server *s = visit_app(v);
-	struct slice type = request_value(&c->request, REQUEST_CONTENT_TYPE, c->input + c->begin), params;
+	struct slice type = request_value(&c->request, REQUEST_CONTENT_TYPE, c->input + c->begin),
+		     params;
 	struct problem problem;
 	int err;
 

@@ -1,23 +1,24 @@
 /*
  * jpeg_decode.c - takes an image from its JPEG to planes no larger than its variants need.
  *
- * Before the first row is decoded, the image reserves all the memory that it can need until it is stored; if that is
- * not there, it waits, and comes back with the reservation made. A decode that takes longer than the stage's cutoff is set
- * aside between rows: its decoder goes with the image, and any worker goes on with both. Knows libjpeg through its decoder
- * only, and nothing of HTTP but statuses. Any worker, STAGE_SHARED.
+ * Before the first row is decoded, the image reserves all the memory that it can need until it is
+ * stored; if that is not there, it waits, and comes back with the reservation made. A decode that
+ * takes longer than the stage's cutoff is set aside between rows: its decoder goes with the image,
+ * and any worker goes on with both. Knows libjpeg through its decoder only, and nothing of HTTP but
+ * statuses. Any worker, STAGE_SHARED.
  */
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "../src/graph.h"
-#include "../src/stage.h"
-#include "image.h"
+#include "app.h"
+#include "image/image.h"
+#include "image/memory_need.h"
 #include "pixel/decoder.h"
-#include "pixel/footprint.h"
 #include "pixel/metadata.h"
 #include "pixel/orient.h"
-#include "server.h"
+#include "sched/graph.h"
+#include "sched/stage.h"
 #include "stages.h"
 
 /* This worker's. */
@@ -42,7 +43,8 @@ static void problem_of_fault(struct problem *p, const struct decoder *d, const s
 		problem_set(p, 422, "unsupported-image", "%s", d->fault_text);
 		break;
 	case DECODER_TOO_LARGE:
-		problem_set_limit(p, 413, "image-too-large", is_wide ? "limits.width" : "limits.height",
+		problem_set_limit(p, 413, "image-too-large",
+		                  is_wide ? "limits.width" : "limits.height",
 		                  is_wide ? conf->limits.width : conf->limits.height,
 		                  is_wide ? d->in.image_width : d->in.image_height);
 		break;
@@ -59,18 +61,22 @@ static void problem_of_fault(struct problem *p, const struct decoder *d, const s
 	}
 }
 
-static enum verdict check_limits(const struct decoder *d, const struct conf *conf, struct problem *p)
+static enum verdict check_limits(const struct decoder *d, const struct conf *conf,
+                                 struct problem *p)
 {
 	uint64_t width = d->in.image_width, height = d->in.image_height;
 	bool is_buffered = decoder_is_buffered(d);
 	uint64_t pixels_max = is_buffered ? conf->limits.pixels_progressive : conf->limits.pixels;
 
 	if (width > conf->limits.width)
-		problem_set_limit(p, 413, "image-too-large", "limits.width", conf->limits.width, width);
+		problem_set_limit(p, 413, "image-too-large", "limits.width", conf->limits.width,
+		                  width);
 	else if (height > conf->limits.height)
-		problem_set_limit(p, 413, "image-too-large", "limits.height", conf->limits.height, height);
+		problem_set_limit(p, 413, "image-too-large", "limits.height", conf->limits.height,
+		                  height);
 	else if (width * height > pixels_max)
-		problem_set_limit(p, 413, "too-many-pixels", is_buffered ? "limits.pixels_progressive" : "limits.pixels",
+		problem_set_limit(p, 413, "too-many-pixels",
+		                  is_buffered ? "limits.pixels_progressive" : "limits.pixels",
 		                  pixels_max, width * height);
 	else
 		return GO_ON;
@@ -82,11 +88,12 @@ static enum verdict read_header(struct decode *d, struct image *image, struct pr
 {
 	const struct conf *conf = image_conf(image);
 	struct decoder *decoder = image->decoder;
-	struct footprint_need need;
+	struct memory_need_step need;
 	int width, height;
 
 	if (image->source_size < 3 || memcmp(image->source, "\xff\xd8\xff", 3) != 0) {
-		problem_set(p, 415, "unsupported-media-type", "not a JPEG: it does not begin with FF D8 FF");
+		problem_set(p, 415, "unsupported-media-type",
+		            "not a JPEG: it does not begin with FF D8 FF");
 		return HAS_PROBLEM;
 	}
 	if (decoder_open(decoder, image->source, image->source_size) == DECODER_FAILED) {
@@ -102,14 +109,14 @@ static enum verdict read_header(struct decode *d, struct image *image, struct pr
 	orient_size(image->orientation, &width, &height);
 	image->width = (uint32_t)width;
 	image->height = (uint32_t)height;
-	footprint_root_need(image_plan(image), width, height, image->orientation, &need);
+	memory_need_root(image_plan(image), width, height, image->orientation, &need);
 	decoder_choose(decoder, need.width, need.height, need.chroma_width, need.chroma_height);
 	return GO_ON;
 }
 
 static uint64_t bytes_needed(const struct decode *d, const struct image *image)
 {
-	struct footprint f = {
+	struct memory_need f = {
 		.color_space = (int)image->decoder->in.jpeg_color_space,
 		.working_bytes = decoder_working_bytes(image->decoder),
 		.width = (int)image->width,
@@ -119,22 +126,27 @@ static uint64_t bytes_needed(const struct decode *d, const struct image *image)
 	};
 
 	f.plane_count = decoder_shapes(image->decoder, f.shape);
-	return footprint_bytes(&f, image_plan(image));
+	return memory_need_bytes(&f, image_plan(image));
 }
 
 static void problem_of_memory(struct problem *p, const struct server *server, uint64_t need)
 {
 	uint64_t max = budget_max(&server->budget), all = server->conf->limits.memory_budget;
 
-	/* What the budget would have to be: all of it over the part of it that one image can have. */
-	problem_set_limit(p, 413, "memory", "limits.memory_budget", all, need > UINT64_MAX / 2 ? need : need * 2);
-	snprintf(p->detail, sizeof(p->detail),
-	         "the image may need %llu bytes of memory; of limits.memory_budget = %llu one image can have %llu",
-	         (unsigned long long)need, (unsigned long long)all, (unsigned long long)max);
+	/* What the budget would have to be: all of it over the part of it that one image can have.
+	 */
+	problem_set_limit(p, 413, "memory", "limits.memory_budget", all,
+	                  need > UINT64_MAX / 2 ? need : need * 2);
+	snprintf(
+		p->detail, sizeof(p->detail),
+		"the image may need %llu bytes of memory; of limits.memory_budget = %llu one image can have %llu",
+		(unsigned long long)need, (unsigned long long)all, (unsigned long long)max);
 }
 
-/* On GONE neither the image nor its event are ours any more, and it has no decoder: it has no memory for one yet. */
-static enum verdict reserve(struct visit *v, const struct decode *d, struct image *image, struct problem *p)
+/* On GONE neither the image nor its event are ours any more, and it has no decoder: it has no
+ * memory for one yet. */
+static enum verdict reserve(struct visit *v, const struct decode *d, struct image *image,
+                            struct problem *p)
 {
 	struct server *server = image->server;
 	struct decoder *decoder = image->decoder;
@@ -159,7 +171,8 @@ static enum verdict reserve(struct visit *v, const struct decode *d, struct imag
 	return GO_ON;
 }
 
-/* The profile goes with the pixels only if they are still in its colour space when they are encoded. */
+/* The profile goes with the pixels only if they are still in its colour space when they are
+ * encoded. */
 static int keep_profile(const struct decode *d, struct image *image)
 {
 	switch (image->decoder->in.jpeg_color_space) {
@@ -202,7 +215,8 @@ static enum verdict begin(struct visit *v, struct decode *d, struct image *image
 	return GO_ON;
 }
 
-/* Decodes until it is through, or its time is over: then image and event are the queue's, with what is left to do. */
+/* Decodes until it is through, or its time is over: then image and event are the queue's, with what
+ * is left to do. */
 static enum verdict go_on(struct visit *v, struct image *image, struct problem *p)
 {
 	struct decoder *decoder = image->decoder;
@@ -226,7 +240,7 @@ static enum verdict go_on(struct visit *v, struct image *image, struct problem *
 static void decode_image(struct visit *v, struct decode *d, struct image *image)
 {
 	struct picture *picture = NULL;
-	struct problem problem = {0};
+	struct problem problem = { 0 };
 	enum verdict verdict = image->decoder ? GO_ON : begin(v, d, image, &problem);
 
 	if (!verdict)

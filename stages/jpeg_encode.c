@@ -1,19 +1,21 @@
 /*
  * jpeg_encode.c - makes one variant's file out of its picture.
  *
- * The file carries the image's ICC profile and no other metadata. What takes longer than the stage's cutoff is set aside
- * between rows, and its encoder with it. Knows nothing of HTTP or disks. Any worker, STAGE_SHARED.
+ * The file carries the image's ICC profile and no other metadata. What takes longer than the
+ * stage's cutoff is set aside between rows, and its encoder with it. Knows nothing of HTTP or
+ * disks. Any worker, STAGE_SHARED.
  */
 #include <errno.h>
 
-#include "../src/stage.h"
-#include "image.h"
+#include "app.h"
+#include "image/image.h"
 #include "pixel/encoder.h"
 #include "pixel/picture.h"
-#include "server.h"
+#include "sched/stage.h"
 #include "stages.h"
 
-/* Encodes until the file is ready, or its time is over: then the step is the queue's, and 1 is returned. Else 0 or -errno. */
+/* Encodes until the file is ready, or its time is over: then the step is the queue's, and 1 is
+ * returned. Else 0 or -errno. */
 static int advance(struct visit *v, struct step *s)
 {
 	uint32_t width = (uint32_t)s->input->width;
@@ -36,7 +38,8 @@ static struct encoder *begin(const struct step *s)
 	const struct encoding *how = &step_plan(s)->encoding;
 	bool has_profile = image->icc_is_of_grey || !how->is_grey;
 
-	return encoder_new(how, s->input, has_profile ? image->icc : NULL, has_profile ? image->icc_size : 0);
+	return encoder_new(how, s->input, has_profile ? image->icc : NULL,
+	                   has_profile ? image->icc_size : 0);
 }
 
 static void encode_step(struct visit *v, struct step *s)
@@ -61,9 +64,11 @@ static void encode_step(struct visit *v, struct step *s)
 		return;
 	}
 	if (err == -ENOMEM)
-		problem_set(&problem, 503, "overloaded", "no memory for a file of %u x %u", width, height);
+		problem_set(&problem, 503, "overloaded", "no memory for a file of %u x %u", width,
+		            height);
 	else
-		problem_set(&problem, 500, "internal", "a picture of %u x %u could not be encoded", width, height);
+		problem_set(&problem, 500, "internal", "a picture of %u x %u could not be encoded",
+		            width, height);
 	step_failed(v, s, &problem);
 }
 

@@ -1,16 +1,17 @@
 /*
  * scale.c - makes a picture at the size that its operation asks for.
  *
- * Sizes are computed from the whole image as it is seen, not from the picture at hand, so that a variant made by way of
- * another has the size that it would have had without. A step below the root also turns the picture upright and
- * converts its colours. Knows nothing of HTTP or files. Any worker, STAGE_SHARED.
+ * Sizes are computed from the whole image as it is seen, not from the picture at hand, so that a
+ * variant made by way of another has the size that it would have had without. A step below the root
+ * also turns the picture upright and converts its colours. Knows nothing of HTTP or files. Any
+ * worker, STAGE_SHARED.
  */
-#include "../src/stage.h"
-#include "image.h"
-#include "picture_step.h"
-#include "pixel/geometry.h"
+#include "app.h"
+#include "image/geometry.h"
+#include "image/image.h"
+#include "image/picture_step.h"
 #include "pixel/picture_job.h"
-#include "server.h"
+#include "sched/stage.h"
 #include "stages.h"
 
 static struct picture_job *begin(const struct step *s)

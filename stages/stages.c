@@ -1,28 +1,41 @@
 /*
- * stages.c - the stage graph: every stage and every edge, as data. A new stage is one file, one id in stages.h and one row
- * here.
+ * stages.c - the stage graph: every stage and every edge, as data. A new stage is one file, one id
+ * in stages.h and one row here.
  *
- * An upload fans out after decoding; there is no barrier between the pixel stages. The files of an image join at disk_write, because it
- * becomes visible as a whole; one visit stores it and one wake-up suffices. Every image ends in stats.
+ * An upload fans out after decoding; there is no barrier between the pixel stages. The files of an
+ * image join at disk_write, because it becomes visible as a whole; one visit stores it and one
+ * wake-up suffices. Every image ends in stats.
  */
 #include "stages.h"
 
-#include "../src/graph.h"
+#include "sched/graph.h"
 
 const struct graph_row graph_rows[] = {
 	[STAGE_ACCEPT_READ] = { &stage_accept_read, GRAPH_GROUP_PORT, { "http_parse" } },
-	[STAGE_HTTP_PARSE] = { &stage_http_parse, GRAPH_GROUP_PORT, { "accept_read", "form_decode", "disk_write" } },
-	[STAGE_FORM_DECODE] = { &stage_form_decode, GRAPH_GROUP_PORT, { "accept_read", "jpeg_decode" } },
-	[STAGE_JPEG_DECODE] = { &stage_jpeg_decode, GRAPH_GROUP_MAIN,
+	[STAGE_HTTP_PARSE] = { &stage_http_parse,
+	                       GRAPH_GROUP_PORT,
+	                       { "accept_read", "form_decode", "disk_write" } },
+	[STAGE_FORM_DECODE] = { &stage_form_decode,
+	                        GRAPH_GROUP_PORT,
+	                        { "accept_read", "jpeg_decode" } },
+	[STAGE_JPEG_DECODE] = { &stage_jpeg_decode,
+	                        GRAPH_GROUP_MAIN,
 	                        { "scale", "disk_write", "stats", "accept_read" } },
-	[STAGE_SCALE] = { &stage_scale, GRAPH_GROUP_MAIN, { "scale", "blur", "jpeg_encode", "disk_write", "stats" } },
-	[STAGE_BLUR] = { &stage_blur, GRAPH_GROUP_MAIN, { "scale", "blur", "jpeg_encode", "disk_write", "stats" } },
+	[STAGE_SCALE] = { &stage_scale,
+	                  GRAPH_GROUP_MAIN,
+	                  { "scale", "blur", "jpeg_encode", "disk_write", "stats" } },
+	[STAGE_BLUR] = { &stage_blur,
+	                 GRAPH_GROUP_MAIN,
+	                 { "scale", "blur", "jpeg_encode", "disk_write", "stats" } },
 	[STAGE_JPEG_ENCODE] = { &stage_jpeg_encode, GRAPH_GROUP_MAIN, { "disk_write", "stats" } },
-	[STAGE_DISK_WRITE] = { &stage_disk_write, GRAPH_GROUP_DISK, { "stats", "accept_read", "disk_write" } },
+	[STAGE_DISK_WRITE] = { &stage_disk_write,
+	                       GRAPH_GROUP_DISK,
+	                       { "stats", "accept_read", "disk_write" } },
 	[STAGE_STATS] = { &stage_stats, GRAPH_GROUP_MAIN, { "accept_read" } },
 };
 
 const unsigned graph_row_count = STAGE_ID_COUNT;
 
 static_assert(COUNT_OF(graph_rows) == STAGE_ID_COUNT, "every stage has its row");
-static_assert(STAGE_ID_COUNT <= STAGE_COUNT_MAX, "stages have their bit and their place in timings");
+static_assert(STAGE_ID_COUNT <= STAGE_COUNT_MAX,
+              "stages have their bit and their place in timings");

@@ -1,13 +1,15 @@
 /*
- * stats.c - where every image ends, stored or failed: counts it, gives back what it held, and tells whoever waits.
+ * stats.c - where every image ends, stored or failed: counts it, gives back what it held, and tells
+ * whoever waits.
  *
- * Knows nothing of pixels or sockets. Any worker, STAGE_SHARED; pass-through, so usually on the thread that was last.
+ * Knows nothing of pixels or sockets. Any worker, STAGE_SHARED; pass-through, so usually on the
+ * thread that was last.
  */
 #include <inttypes.h>
 
-#include "../src/log.h"
-#include "image.h"
-#include "server.h"
+#include "app.h"
+#include "image/image.h"
+#include "log/log.h"
 #include "stages.h"
 
 static void add(_Atomic uint64_t *total, uint64_t n)
@@ -19,8 +21,9 @@ static void count(struct server *s, const struct image *image)
 {
 	if (atomic_load_explicit(&image->has_failed, memory_order_acquire)) {
 		add(&s->images_failed, 1);
-		log_debug("image %s of request %s failed: %u %s: %s", image->id, image_request(image), image->problem.status,
-		          image->problem.slug, image->problem.detail);
+		log_debug("image %s of request %s failed: %u %s: %s", image->id,
+		          image_request(image), image->problem.status, image->problem.slug,
+		          image->problem.detail);
 		return;
 	}
 	add(&s->images_stored, 1);

@@ -1,4 +1,5 @@
-/* versions.c - versions of compiler and libraries, each in the words of its own headers. Main thread. */
+/* versions.c - versions of compiler and libraries, each in the words of its own headers. Main
+ * thread. */
 #include "versions.h"
 
 #include <event2/event.h>
@@ -11,7 +12,7 @@
 #include <seccomp.h>
 #include <sys/utsname.h>
 
-#include "../src/options.h"
+#include "daemon/options.h"
 
 #define TEXT_OF(x) #x
 #define VALUE_OF(x) TEXT_OF(x)
@@ -43,19 +44,26 @@ void versions_print(FILE *to)
 
 	fprintf(to, "compiler       %s%s\n", COMPILER, __VERSION__);
 	fprintf(to, "build          " ASSERTIONS SANITIZER "\n");
-	fprintf(to, "libjpeg-turbo  " VALUE_OF(LIBJPEG_TURBO_VERSION) " (API %d)\n", JPEG_LIB_VERSION);
+	fprintf(to, "libjpeg-turbo  " VALUE_OF(LIBJPEG_TURBO_VERSION) " (API %d)\n",
+	        JPEG_LIB_VERSION);
 	fprintf(to, "libevent       " LIBEVENT_VERSION ", running %s\n", event_get_version());
-	fprintf(to, "llhttp         %d.%d.%d\n", LLHTTP_VERSION_MAJOR, LLHTTP_VERSION_MINOR, LLHTTP_VERSION_PATCH);
-	fprintf(to, "hwloc          API %x.%x, running %x.%x\n", HWLOC_API_VERSION >> 16, HWLOC_API_VERSION >> 8 & 0xFF, running >> 16,
-	        running >> 8 & 0xFF);
+	fprintf(to, "llhttp         %d.%d.%d\n", LLHTTP_VERSION_MAJOR, LLHTTP_VERSION_MINOR,
+	        LLHTTP_VERSION_PATCH);
+	fprintf(to, "hwloc          API %x.%x, running %x.%x\n", HWLOC_API_VERSION >> 16,
+	        HWLOC_API_VERSION >> 8 & 0xFF, running >> 16, running >> 8 & 0xFF);
 	const struct scmp_version *seccomp = seccomp_version();
 
-	fprintf(to, "libseccomp     %d.%d.%d, running %u.%u.%u\n", SCMP_VER_MAJOR, SCMP_VER_MINOR, SCMP_VER_MICRO, seccomp->major,
-	        seccomp->minor, seccomp->micro);
-	fprintf(to, "metis          %d.%d.%d\n", METIS_VER_MAJOR, METIS_VER_MINOR, METIS_VER_SUBMINOR);
-	fprintf(to, "nettle         %d.%d, running %d.%d\n", NETTLE_VERSION_MAJOR, NETTLE_VERSION_MINOR, nettle_version_major(),
-	        nettle_version_minor());
-	fprintf(to, "glibc          " VALUE_OF(__GLIBC__) "." VALUE_OF(__GLIBC_MINOR__) ", running %s\n", gnu_get_libc_version());
+	fprintf(to, "libseccomp     %d.%d.%d, running %u.%u.%u\n", SCMP_VER_MAJOR, SCMP_VER_MINOR,
+	        SCMP_VER_MICRO, seccomp->major, seccomp->minor, seccomp->micro);
+	fprintf(to, "metis          %d.%d.%d\n", METIS_VER_MAJOR, METIS_VER_MINOR,
+	        METIS_VER_SUBMINOR);
+	fprintf(to, "nettle         %d.%d, running %d.%d\n", NETTLE_VERSION_MAJOR,
+	        NETTLE_VERSION_MINOR, nettle_version_major(), nettle_version_minor());
+	fprintf(to,
+	        "glibc          " VALUE_OF(__GLIBC__) "." VALUE_OF(
+			__GLIBC_MINOR__) ", running %s\n",
+	        gnu_get_libc_version());
 	if (uname(&system) == 0)
-		fprintf(to, "system         %s %s %s\n", system.sysname, system.release, system.machine);
+		fprintf(to, "system         %s %s %s\n", system.sysname, system.release,
+		        system.machine);
 }

@@ -8,7 +8,8 @@
 
 #include <stdio.h>
 
-/* Prints compiler, options of the build, and the libraries: as compiled with, and as running where they tell. */
+/* Prints compiler, options of the build, and the libraries: as compiled with, and as running where
+ * they tell. */
 void versions_print(FILE *to);
 
 #endif

@@ -1,12 +1,15 @@
 /*
  * partition.c - cuts the stage graph into parts.
  *
- * METIS bisects, with several seeds, and each of its answers is improved by moving and exchanging stages. That is not always the
- * best: the sizes of parts, which METIS takes for given, follow here from what is in them, and in graphs as small as this one
- * stage may have half of all weight. Of random graphs with 9 stages METIS alone had the best parts for 27 %, improved for 79 %.
- * To look at all partitions of 9 stages takes 1 ms, of 11 stages 25 ms: so for small graphs that has the last word.
+ * METIS bisects, with several seeds, and each of its answers is improved by moving and exchanging
+ * stages. That is not always the best: the sizes of parts, which METIS takes for given, follow here
+ * from what is in them, and in graphs as small as this one stage may have half of all weight. Of
+ * random graphs with 9 stages METIS alone had the best parts for 27 %, improved for 79 %. To look
+ * at all partitions of 9 stages takes 1 ms, of 11 stages 25 ms: so for small graphs that has the
+ * last word.
  *
- * METIS would print to standard output when asked for several parts at once and one half came out empty: halves are halved here.
+ * METIS would print to standard output when asked for several parts at once and one half came out
+ * empty: halves are halved here.
  */
 #include "partition.h"
 
@@ -17,17 +20,21 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "../check.h"
-#include "../text.h"
+#include "base/check.h"
+#include "base/text.h"
 
-#define SEEDS 8              /* of METIS's random choices; fixed, so that the same weights give the same parts */
+#define SEEDS 8 /* of METIS's random choices; fixed, so that the same weights give the same parts \
+	         */
 #define WEIGHT_TOTAL 1000000 /* of all vertices or edges as METIS sees them, in its 32 bits */
-#define SEARCH_MAX 9         /* stages of graphs all of whose partitions are looked at: at most 7770 with as many parts */
-#define DIFFERENCE 1e-9      /* of imbalances, that is none */
+#define SEARCH_MAX                                                                             \
+	9 /* stages of graphs all of whose partitions are looked at: at most 7770 with as many \
+	     parts */
+#define DIFFERENCE 1e-9 /* of imbalances, that is none */
 
-/* ---- what a partition is worth -------------------------------------------------------------------- */
+/* ---- what a partition is worth ---- */
 
-/* The next core goes to the part with the most load per core: no other deal has a smaller maximum. */
+/* The next core goes to the part with the most load per core: no other deal has a smaller maximum.
+ */
 static void deal_cores(struct partition *p, unsigned cores)
 {
 	for (unsigned i = 0; i < p->part_count; i++)
@@ -36,7 +43,8 @@ static void deal_cores(struct partition *p, unsigned cores)
 		unsigned most = 0;
 
 		for (unsigned i = 1; i < p->part_count; i++)
-			if ((double)p->load_ns[i] * p->cores[most] > (double)p->load_ns[most] * p->cores[i])
+			if ((double)p->load_ns[i] * p->cores[most] >
+			    (double)p->load_ns[most] * p->cores[i])
 				most = i;
 		p->cores[most]++;
 	}
@@ -51,7 +59,8 @@ static void add_up(struct partition *p, const struct partition_weights *w)
 			continue;
 		p->load_ns[p->part[i]] += w->stage_ns[i];
 		for (unsigned k = 0; k < p->stage_count; k++)
-			if (p->part[k] != PARTITION_NONE && w->stages >> k & 1 && p->part[k] != p->part[i])
+			if (p->part[k] != PARTITION_NONE && w->stages >> k & 1 &&
+			    p->part[k] != p->part[i])
 				p->cut += w->edge_events[i][k];
 	}
 }
@@ -92,7 +101,8 @@ static double at_least(double value, double least)
 
 static bool is_better(const struct partition *a, const struct partition *b)
 {
-	double excess = at_least(a->imbalance, PARTITION_TOLERANCE) - at_least(b->imbalance, PARTITION_TOLERANCE);
+	double excess = at_least(a->imbalance, PARTITION_TOLERANCE) -
+	                at_least(b->imbalance, PARTITION_TOLERANCE);
 
 	if (excess < -DIFFERENCE || excess > DIFFERENCE)
 		return excess < 0;
@@ -101,7 +111,7 @@ static bool is_better(const struct partition *a, const struct partition *b)
 	return a->imbalance < b->imbalance - DIFFERENCE;
 }
 
-/* ---- METIS ---------------------------------------------------------------------------------------- */
+/* ---- METIS ---- */
 
 /* Stages that are bisected, in METIS's form. */
 struct metis_graph {
@@ -139,7 +149,8 @@ static void make_graph(struct metis_graph *g, const struct partition_weights *w,
 		g->first[i] = edges;
 		g->weight[i] = scaled(w->stage_ns[from], load);
 		for (idx_t k = 0; k < g->count; k++) {
-			uint64_t passed = w->edge_events[from][g->stage[k]] + w->edge_events[g->stage[k]][from];
+			uint64_t passed = w->edge_events[from][g->stage[k]] +
+			                  w->edge_events[g->stage[k]][from];
 
 			if (i == k || passed == 0)
 				continue;
@@ -150,14 +161,17 @@ static void make_graph(struct metis_graph *g, const struct partition_weights *w,
 	g->first[g->count] = edges;
 }
 
-/* Each half needs a stage for each of its parts: the lightest of the other half, as long as there are too few. */
-static uint32_t fill_up(uint32_t half, uint32_t other, unsigned parts, const struct partition_weights *w)
+/* Each half needs a stage for each of its parts: the lightest of the other half, as long as there
+ * are too few. */
+static uint32_t fill_up(uint32_t half, uint32_t other, unsigned parts,
+                        const struct partition_weights *w)
 {
 	while ((unsigned)__builtin_popcount(half) < parts) {
 		unsigned lightest = STAGE_COUNT_MAX;
 
 		for (unsigned i = 0; i < w->stage_count; i++)
-			if (other >> i & 1 && (lightest == STAGE_COUNT_MAX || w->stage_ns[i] < w->stage_ns[lightest]))
+			if (other >> i & 1 &&
+			    (lightest == STAGE_COUNT_MAX || w->stage_ns[i] < w->stage_ns[lightest]))
 				lightest = i;
 		assert(lightest < STAGE_COUNT_MAX);
 		half |= UINT32_C(1) << lightest;
@@ -166,7 +180,8 @@ static uint32_t fill_up(uint32_t half, uint32_t other, unsigned parts, const str
 	return half;
 }
 
-/* While METIS works it has SIGTERM end its work alone, as an error of its own would; that of a service manager has to wait. */
+/* While METIS works it has SIGTERM end its work alone, as an error of its own would; that of a
+ * service manager has to wait. */
 static void hold_termination(sigset_t *before)
 {
 	sigset_t set;
@@ -189,8 +204,9 @@ static uint32_t ask_metis(const struct partition_weights *w, uint32_t stages, fl
 	METIS_SetDefaultOptions(options);
 	options[METIS_OPTION_SEED] = seed;
 	hold_termination(&mask);
-	int status = METIS_PartGraphRecursive(&g.count, &constraints, g.first, g.neighbour, g.weight, NULL, g.edge_weight, &halves,
-	                                      shares, &tolerance, options, &cut, half);
+	int status = METIS_PartGraphRecursive(&g.count, &constraints, g.first, g.neighbour,
+	                                      g.weight, NULL, g.edge_weight, &halves, shares,
+	                                      &tolerance, options, &cut, half);
 
 	pthread_sigmask(SIG_SETMASK, &mask, NULL);
 	if (status != METIS_OK)
@@ -202,7 +218,8 @@ static uint32_t ask_metis(const struct partition_weights *w, uint32_t stages, fl
 }
 
 /* Divides the stages into the parts [first, end), for whose sizes p->cores stands. */
-static void bisect(struct partition *p, const struct partition_weights *w, uint32_t stages, unsigned first, unsigned end, int seed)
+static void bisect(struct partition *p, const struct partition_weights *w, uint32_t stages,
+                   unsigned first, unsigned end, int seed)
 {
 	unsigned middle = first + (end - first) / 2;
 	float left = 0, right = 0;
@@ -223,9 +240,10 @@ static void bisect(struct partition *p, const struct partition_weights *w, uint3
 	bisect(p, w, stages & ~half, middle, end, seed);
 }
 
-/* ---- improvement ---------------------------------------------------------------------------------- */
+/* ---- improvement ---- */
 
-static bool try_change(struct partition *p, const struct partition_weights *w, unsigned cores, const struct partition *changed)
+static bool try_change(struct partition *p, const struct partition_weights *w, unsigned cores,
+                       const struct partition *changed)
 {
 	struct partition next = *changed;
 
@@ -246,7 +264,8 @@ static unsigned stages_of(const struct partition *p, unsigned part)
 }
 
 /* Moves the stage to another part, or exchanges it with one there, if that is better. */
-static bool improve_stage(struct partition *p, const struct partition_weights *w, unsigned cores, unsigned stage)
+static bool improve_stage(struct partition *p, const struct partition_weights *w, unsigned cores,
+                          unsigned stage)
 {
 	bool has_improved = false;
 
@@ -283,7 +302,7 @@ static void improve(struct partition *p, const struct partition_weights *w, unsi
 	}
 }
 
-/* ---- all partitions ------------------------------------------------------------------------------- */
+/* ---- all partitions ---- */
 
 struct search {
 	const struct partition_weights *weights;
@@ -320,18 +339,24 @@ static void search(struct partition *best, const struct partition_weights *w, un
 		search_from(&s, 0, 0);
 }
 
-/* ---- the whole ------------------------------------------------------------------------------------ */
+/* ---- the whole ---- */
 
-static int check(const struct partition_weights *w, unsigned parts, unsigned cores, struct text *error)
+static int check(const struct partition_weights *w, unsigned parts, unsigned cores,
+                 struct text *error)
 {
 	unsigned stages = (unsigned)__builtin_popcount(w->stages);
 
 	if (parts >= 1 && parts <= stages && parts <= cores)
 		return 0;
 	if (error && parts > stages)
-		text_printf(error, "%u parts of %u stages that have queues: expected a stage for each part", parts, stages);
+		text_printf(
+			error,
+			"%u parts of %u stages that have queues: expected a stage for each part",
+			parts, stages);
 	else if (error)
-		text_printf(error, "%u parts on %u cores: expected 1 part at least, and a core for each", parts, cores);
+		text_printf(error,
+		            "%u parts on %u cores: expected 1 part at least, and a core for each",
+		            parts, cores);
 	return -EINVAL;
 }
 
@@ -352,7 +377,8 @@ static void number_parts(struct partition *p)
 	assert(next == p->part_count);
 }
 
-int partition_build(struct partition *p, const struct partition_weights *w, unsigned parts, unsigned cores, struct text *error)
+int partition_build(struct partition *p, const struct partition_weights *w, unsigned parts,
+                    unsigned cores, struct text *error)
 {
 	struct partition start = { .stage_count = w->stage_count, .part_count = parts };
 	int err = check(w, parts, cores, error);

@@ -22,7 +22,9 @@ static int open_in(const char *mount, const char *group, const char *file)
 /* In a container the path may be one outside, which is not there; but what stands above it is. */
 static void open_level(struct quota *q, const char *mount, const char *group, bool is_v1)
 {
-	struct quota_level level = { .quota_fd = open_in(mount, group, is_v1 ? "cpu.cfs_quota_us" : "cpu.max"), .period_fd = -1 };
+	struct quota_level level = { .quota_fd = open_in(mount, group,
+		                                         is_v1 ? "cpu.cfs_quota_us" : "cpu.max"),
+		                     .period_fd = -1 };
 
 	if (level.quota_fd < 0)
 		return;
@@ -67,7 +69,8 @@ static bool list_has(const char *list, const char *word)
 static void open_line(struct quota *q, const char *mount, char *line)
 {
 	char v1_mount[LINE_MAX_BYTES];
-	char *controllers = strchr(line, ':'), *group = controllers ? strchr(controllers + 1, ':') : NULL;
+	char *controllers = strchr(line, ':'),
+	     *group = controllers ? strchr(controllers + 1, ':') : NULL;
 
 	if (!group)
 		return;
@@ -79,7 +82,8 @@ static void open_line(struct quota *q, const char *mount, char *line)
 		open_levels(q, mount, group, false);
 		return;
 	}
-	int n = snprintf(v1_mount, sizeof v1_mount, "%s/cpu", mount); /* a link where controllers share a mount */
+	int n = snprintf(v1_mount, sizeof v1_mount, "%s/cpu",
+	                 mount); /* a link where controllers share a mount */
 
 	if (list_has(controllers, "cpu") && n > 0 && (size_t)n < sizeof v1_mount)
 		open_levels(q, v1_mount, group, true);
@@ -111,7 +115,8 @@ void quota_close(struct quota *q)
 	}
 }
 
-/* Numbers at the file's beginning, at most 2; none in "max 100000", and none below 1 (v1: -1 is no quota). */
+/* Numbers at the file's beginning, at most 2; none in "max 100000", and none below 1 (v1: -1 is no
+ * quota). */
 static unsigned read_numbers(int fd, uint64_t *number)
 {
 	char text[64], *at = text, *end;

@@ -1,10 +1,11 @@
 /*
- * quota.h - the CPU time that control groups grant: cpu.max of ours and of all above it (cgroup v2), or cpu.cfs_quota_us (v1).
+ * quota.h - the CPU time that control groups grant: cpu.max of ours and of all above it (cgroup
+ * v2), or cpu.cfs_quota_us (v1).
  *
  * The files stay open: quotas may change, and later the sandbox would not let us open them.
  */
-#ifndef DARKROOM_QUOTA_H
-#define DARKROOM_QUOTA_H
+#ifndef DARKROOM_LAYOUT_QUOTA_H
+#define DARKROOM_LAYOUT_QUOTA_H
 
 #define QUOTA_LEVELS_MAX 16 /* of nested groups that are looked at, from ours upwards */
 
@@ -16,11 +17,13 @@ struct quota {
 	} level[QUOTA_LEVELS_MAX];
 };
 
-/* membership: /proc/self/cgroup; mount: /sys/fs/cgroup. What cannot be opened is no quota. Main thread. */
+/* membership: /proc/self/cgroup; mount: /sys/fs/cgroup. What cannot be opened is no quota. Main
+ * thread. */
 void quota_open(struct quota *q, const char *membership, const char *mount);
 void quota_close(struct quota *q);
 
-/* Cores' worth of the tightest quota, rounded up, 1 .. cores; cores if there is none. Any thread. */
+/* Cores' worth of the tightest quota, rounded up, 1 .. cores; cores if there is none. Any thread.
+ */
 unsigned quota_cores(const struct quota *q, unsigned cores);
 
 #endif

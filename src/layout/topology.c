@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../check.h"
-#include "../log.h"
+#include "base/check.h"
+#include "log/log.h"
 #include "quota.h"
 
 #define CPUS_MAX (8 * CPU_SETSIZE) /* that the kernel can be configured for */
@@ -21,10 +21,12 @@ struct topology {
 	struct quota quota;
 };
 
-/* Of what hwloc knows, devices and instruction caches are of no use here; leaving them out makes start-up fast. */
+/* Of what hwloc knows, devices and instruction caches are of no use here; leaving them out makes
+ * start-up fast. */
 static void choose_types(hwloc_topology_t hwloc)
 {
-	static const hwloc_obj_type_t wanted[] = { HWLOC_OBJ_PACKAGE, HWLOC_OBJ_L3CACHE, HWLOC_OBJ_L2CACHE, HWLOC_OBJ_CORE };
+	static const hwloc_obj_type_t wanted[] = { HWLOC_OBJ_PACKAGE, HWLOC_OBJ_L3CACHE,
+		                                   HWLOC_OBJ_L2CACHE, HWLOC_OBJ_CORE };
 
 	hwloc_topology_set_all_types_filter(hwloc, HWLOC_TYPE_FILTER_KEEP_NONE);
 	for (size_t i = 0; i < COUNT_OF(wanted); i++)
@@ -34,7 +36,8 @@ static void choose_types(hwloc_topology_t hwloc)
 	hwloc_topology_set_type_filter(hwloc, HWLOC_OBJ_GROUP, HWLOC_TYPE_FILTER_KEEP_STRUCTURE);
 }
 
-/* hwloc takes this machine if it does not understand what it is told of another one; who asks for that wants to know. */
+/* hwloc takes this machine if it does not understand what it is told of another one; who asks for
+ * that wants to know. */
 static int check_source(hwloc_topology_t hwloc)
 {
 	static const char *const name[] = { "HWLOC_SYNTHETIC", "HWLOC_XMLFILE" };
@@ -42,7 +45,8 @@ static int check_source(hwloc_topology_t hwloc)
 	for (size_t i = 0; i < COUNT_OF(name); i++) {
 		const char *value = getenv(name[i]);
 
-		if (!value || !*value || !hwloc_topology_is_thissystem(hwloc) || getenv("HWLOC_THISSYSTEM"))
+		if (!value || !*value || !hwloc_topology_is_thissystem(hwloc) ||
+		    getenv("HWLOC_THISSYSTEM"))
 			continue;
 		log_error("hwloc cannot read the machine that %s=%s describes", name[i], value);
 		return -EINVAL;
@@ -58,8 +62,10 @@ static int restrict_to_binding(hwloc_topology_t hwloc)
 
 	if (!set)
 		return -ENOMEM;
-	if (hwloc_topology_is_thissystem(hwloc) && hwloc_get_cpubind(hwloc, set, HWLOC_CPUBIND_THREAD) == 0 &&
-	    hwloc_bitmap_intersects(set, hwloc_topology_get_topology_cpuset(hwloc)) && hwloc_topology_restrict(hwloc, set, 0))
+	if (hwloc_topology_is_thissystem(hwloc) &&
+	    hwloc_get_cpubind(hwloc, set, HWLOC_CPUBIND_THREAD) == 0 &&
+	    hwloc_bitmap_intersects(set, hwloc_topology_get_topology_cpuset(hwloc)) &&
+	    hwloc_topology_restrict(hwloc, set, 0))
 		err = errno ? -errno : -EIO;
 	hwloc_bitmap_free(set);
 	return err;
@@ -146,7 +152,8 @@ int topology_new(struct topology **out)
 	if (topology_is_here(t))
 		quota_open(&t->quota, "/proc/self/cgroup", "/sys/fs/cgroup");
 	else
-		log_notice("the topology is that of another machine: workers are not bound to cores");
+		log_notice(
+			"the topology is that of another machine: workers are not bound to cores");
 	*out = t;
 	return 0;
 }
@@ -196,7 +203,8 @@ static void add_cpus(cpu_set_t *cpus, size_t size, hwloc_const_cpuset_t set)
 {
 	int cpu;
 
-	hwloc_bitmap_foreach_begin(cpu, set) {
+	hwloc_bitmap_foreach_begin(cpu, set)
+	{
 		if (cpu < CPUS_MAX)
 			CPU_SET_S((size_t)cpu, size, cpus);
 	}
@@ -211,7 +219,8 @@ static hwloc_const_cpuset_t cpus_of(const struct topology *t, unsigned core)
 	return object->cpuset;
 }
 
-/* Without memory of its own, which hwloc_set_cpubind() takes, and does without looking whether there was any. */
+/* Without memory of its own, which hwloc_set_cpubind() takes, and does without looking whether
+ * there was any. */
 int topology_bind(const struct topology *t, struct topology_range cores)
 {
 	cpu_set_t cpus[CPUS_MAX / CPU_SETSIZE] = { 0 };

@@ -1,10 +1,12 @@
 /*
- * topology.h - the cores that this process may use, what they share, and binding threads to them (hwloc).
+ * topology.h - the cores that this process may use, what they share, and binding threads to them
+ * (hwloc).
  *
- * HWLOC_SYNTHETIC and HWLOC_XMLFILE in the environment describe another machine: all is as there, but nothing is bound.
+ * HWLOC_SYNTHETIC and HWLOC_XMLFILE in the environment describe another machine: all is as there,
+ * but nothing is bound.
  */
-#ifndef DARKROOM_TOPOLOGY_H
-#define DARKROOM_TOPOLOGY_H
+#ifndef DARKROOM_LAYOUT_TOPOLOGY_H
+#define DARKROOM_LAYOUT_TOPOLOGY_H
 
 #include <limits.h>
 #include <stdbool.h>
@@ -40,18 +42,19 @@ const struct topology_core *topology_core(const struct topology *t, unsigned cor
 /* NUMA nodes that have cores among these, >= 1. */
 unsigned topology_node_count(const struct topology *t);
 
-/* Cores' worth of CPU time that the process may use: the allowed cores, or less by the cgroup's quota, which hwloc does not
- * see, rounded up; >= 1. */
+/* Cores' worth of CPU time that the process may use: the allowed cores, or less by the cgroup's
+ * quota, which hwloc does not see, rounded up; >= 1. */
 unsigned topology_cpu_quota(const struct topology *t);
 
 /* Whether this is the machine that we run on. */
 bool topology_is_here(const struct topology *t);
 
-/* Binds the calling thread to the cores: it runs on one of them when this returns. 0 or -errno. Elsewhere than here it does
- * nothing. */
+/* Binds the calling thread to the cores: it runs on one of them when this returns. 0 or -errno.
+ * Elsewhere than here it does nothing. */
 int topology_bind(const struct topology *t, struct topology_range cores);
 
-/* Whether the calling thread runs on one of the cores just now. Elsewhere than here it is taken for that. */
+/* Whether the calling thread runs on one of the cores just now. Elsewhere than here it is taken for
+ * that. */
 bool topology_is_on(const struct topology *t, struct topology_range cores);
 
 #endif

@@ -1,10 +1,10 @@
 /*
- * dbr.c - drum, buffer, rope: the stage with the slowest service rate first; back to it after every visit that found work; sorted
- * anew when a full round has found nothing (Gordon 2010, 3.1.3).
+ * dbr.c - drum, buffer, rope: the stage with the slowest service rate first; back to it after every
+ * visit that found work; sorted anew when a full round has found nothing (Gordon 2010, 3.1.3).
  */
 #include "policy.h"
 
-#include "../check.h"
+#include "base/check.h"
 
 #define DBR_STAGES_MAX 64
 

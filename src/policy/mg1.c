@@ -1,12 +1,13 @@
 /*
- * mg1.c - stages are visited in proportion to their load, by a polling table of efficient visit orders (Gordon 2010, 3.1.1; Boxma,
- * Levy & Weststrate 1993). A worker builds its table anew when it has come to the table's end.
+ * mg1.c - stages are visited in proportion to their load, by a polling table of efficient visit
+ * orders (Gordon 2010, 3.1.1; Boxma, Levy & Weststrate 1993). A worker builds its table anew when
+ * it has come to the table's end.
  */
 #include "mg1.h"
 
 #include <math.h>
 
-#include "../check.h"
+#include "base/check.h"
 #include "policy.h"
 
 #define LOAD_MIN 0.005
@@ -25,7 +26,9 @@ static_assert(sizeof(struct mg1) <= POLICY_STATE_MAX, "a worker keeps the state"
 
 double mg1_load(const struct stage_rates *r)
 {
-	double load = r->service_per_s > 0 ? r->arrival_per_s / r->service_per_s / (r->cores ? r->cores : 1) : 0;
+	double load = r->service_per_s > 0
+	                      ? r->arrival_per_s / r->service_per_s / (r->cores ? r->cores : 1)
+	                      : 0;
 
 	return load < LOAD_MIN ? LOAD_MIN : load > LOAD_MAX ? LOAD_MAX : load;
 }
@@ -73,7 +76,8 @@ void mg1_table(unsigned char *table, unsigned slots, unsigned n, const double *w
 	visit_counts(count, slots, n, weight);
 	for (unsigned stage = 0; stage < n; stage++)
 		for (unsigned i = 0; i < count[stage]; i++, k++) {
-			/* The slot of point k is its rank among all points frac(k / phi) on the unit circle. */
+			/* The slot of point k is its rank among all points frac(k / phi) on the
+			 * unit circle. */
 			double point = fmod(k * GOLDEN, 1);
 			unsigned rank = 0;
 

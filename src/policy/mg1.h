@@ -1,8 +1,8 @@
 /*
  * mg1.h - the polling table of policy mg1, for its test.
  */
-#ifndef DARKROOM_MG1_H
-#define DARKROOM_MG1_H
+#ifndef DARKROOM_POLICY_MG1_H
+#define DARKROOM_POLICY_MG1_H
 
 struct stage_rates;
 
@@ -11,13 +11,14 @@ struct stage_rates;
 /* The load of a stage, rho: arrival / service rate, per core, within [0.005, 0.99]. */
 double mg1_load(const struct stage_rates *r);
 
-/* What its visits are in proportion to: sqrt(rho (1 - rho)) with exhaustive service, sqrt(rho (1 + rho)) with gated service
- * (Boxma, Levy & Weststrate 1993). */
+/* What its visits are in proportion to: sqrt(rho (1 - rho)) with exhaustive service, sqrt(rho (1 +
+ * rho)) with gated service (Boxma, Levy & Weststrate 1993). */
 double mg1_weight(const struct stage_rates *r);
 
 /*
- * Fills table[slots] with stage numbers: stage i gets floor(weight_i / sum * slots) visits, at least one, spread by the golden
- * ratio; what is left over goes to the most frequent stage. n <= slots <= MG1_TABLE_MAX.
+ * Fills table[slots] with stage numbers: stage i gets floor(weight_i / sum * slots) visits, at
+ * least one, spread by the golden ratio; what is left over goes to the most frequent stage. n <=
+ * slots <= MG1_TABLE_MAX.
  */
 void mg1_table(unsigned char *table, unsigned slots, unsigned n, const double *weight);
 

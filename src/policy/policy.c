@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-#include "../check.h"
-#include "../text.h"
+#include "base/check.h"
+#include "base/text.h"
 
 /* These three have no visit order: their threads wait for events, not stages for threads. */
 static const struct policy_class policy_color = {

@@ -1,11 +1,12 @@
 /*
  * policy.h - which stage a core visits next.
  *
- * A policy is a pure function of what the last visit found: no queue, lock, clock or allocation in here. State and rates
- * belong to one worker. When to sleep is the group's decision, never the policy's.
+ * A policy is a pure function of what the last visit found: no queue, lock, clock or allocation in
+ * here. State and rates belong to one worker. When to sleep is the group's decision, never the
+ * policy's.
  */
-#ifndef DARKROOM_POLICY_H
-#define DARKROOM_POLICY_H
+#ifndef DARKROOM_POLICY_POLICY_H
+#define DARKROOM_POLICY_POLICY_H
 
 #include <stdalign.h>
 #include <stdbool.h>
@@ -25,7 +26,8 @@ enum policy_mechanism {
 
 struct policy_in {
 	bool found;     /* the last visit handled at least one event */
-	uint64_t ready; /* bit i: stage i of the visit set seemed to have an event; only if the class asks for it */
+	uint64_t ready; /* bit i: stage i of the visit set seemed to have an event; only if the
+	                   class asks for it */
 };
 
 /* What was measured of a stage over the last interval, smoothed; zero if nothing was. */
@@ -41,8 +43,8 @@ struct policy_class {
 	const char *help;
 	enum policy_mechanism mechanism;
 	bool wants_ready;
-	/* For POLICY_POLL only. n >= 1 stages, in pipeline order. rates[n] is borrowed, refreshed by the group between calls,
-	 * never during one. */
+	/* For POLICY_POLL only. n >= 1 stages, in pipeline order. rates[n] is borrowed, refreshed
+	 * by the group between calls, never during one. */
 	void (*reset)(void *state, unsigned n, const struct stage_rates *rates);
 	/* Returns an index in the visit set, < n. */
 	unsigned (*next)(void *state, struct policy_in in);

@@ -1,10 +1,10 @@
 /*
- * srpt.c - from the end of the pipeline back; back to the end after every visit that found work, so that what is nearly done
- * is finished first (Gordon 2010, 3.1.2).
+ * srpt.c - from the end of the pipeline back; back to the end after every visit that found work, so
+ * that what is nearly done is finished first (Gordon 2010, 3.1.2).
  */
 #include "policy.h"
 
-#include "../check.h"
+#include "base/check.h"
 
 struct srpt {
 	unsigned n;

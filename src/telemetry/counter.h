@@ -3,19 +3,20 @@
  *
  * Never reset; readers sum over workers and take differences.
  */
-#ifndef DARKROOM_COUNTER_H
-#define DARKROOM_COUNTER_H
+#ifndef DARKROOM_TELEMETRY_COUNTER_H
+#define DARKROOM_TELEMETRY_COUNTER_H
 
 #include <stdatomic.h>
 #include <stdint.h>
 
-#include "../policy/policy.h"
 #include "histogram.h"
+#include "policy/policy.h"
 
 /* The owner's thread only. Relaxed: a reader wants a number, not an order. */
 static inline void counter_add(_Atomic uint64_t *c, uint64_t n)
 {
-	atomic_store_explicit(c, atomic_load_explicit(c, memory_order_relaxed) + n, memory_order_relaxed);
+	atomic_store_explicit(c, atomic_load_explicit(c, memory_order_relaxed) + n,
+	                      memory_order_relaxed);
 }
 
 /* Any thread. */
@@ -25,8 +26,9 @@ static inline uint64_t counter_read(const _Atomic uint64_t *c)
 }
 
 /*
- * Time that goes on while its owner sleeps: one word, so that a reader never sees half of a change. Awake, it is the time in all;
- * asleep, with the top bit set, the moment since which it would have gone by without a break.
+ * Time that goes on while its owner sleeps: one word, so that a reader never sees half of a change.
+ * Awake, it is the time in all; asleep, with the top bit set, the moment since which it would have
+ * gone by without a break.
  */
 struct idle_time {
 	_Atomic uint64_t word;
@@ -40,7 +42,8 @@ static inline void idle_time_on(struct idle_time *t, uint64_t now_ns)
 	uint64_t word = atomic_load_explicit(&t->word, memory_order_relaxed);
 
 	if (!(word & IDLE_TIME_ON))
-		atomic_store_explicit(&t->word, (now_ns - word) | IDLE_TIME_ON, memory_order_relaxed);
+		atomic_store_explicit(&t->word, (now_ns - word) | IDLE_TIME_ON,
+		                      memory_order_relaxed);
 }
 
 static inline void idle_time_off(struct idle_time *t, uint64_t now_ns)
@@ -48,13 +51,15 @@ static inline void idle_time_off(struct idle_time *t, uint64_t now_ns)
 	uint64_t word = atomic_load_explicit(&t->word, memory_order_relaxed);
 
 	if (word & IDLE_TIME_ON)
-		atomic_store_explicit(&t->word, now_ns - (word & ~IDLE_TIME_ON), memory_order_relaxed);
+		atomic_store_explicit(&t->word, now_ns - (word & ~IDLE_TIME_ON),
+		                      memory_order_relaxed);
 }
 
 /* Any thread. now_ns may be older than the owner's last word. */
 static inline uint64_t idle_time_ns(const struct idle_time *t, uint64_t now_ns)
 {
-	uint64_t word = atomic_load_explicit(&t->word, memory_order_relaxed), since = word & ~IDLE_TIME_ON;
+	uint64_t word = atomic_load_explicit(&t->word, memory_order_relaxed),
+		 since = word & ~IDLE_TIME_ON;
 
 	if (!(word & IDLE_TIME_ON))
 		return word;
@@ -62,16 +67,16 @@ static inline uint64_t idle_time_ns(const struct idle_time *t, uint64_t now_ns)
 }
 
 /* One list makes the structs, the members of /stats and the families of /metrics. */
-#define STAGE_COUNTERS(X) \
+#define STAGE_COUNTERS(X)           \
 	X(events, "events handled") \
 	X(calls, "direct calls of a pass-through stage")
 
-#define WORKER_COUNTERS(X) \
-	X(spins, "searches for work before sleeping") \
-	X(sleeps, "times blocked") \
-	X(raced, "work found after announcing sleep") \
-	X(wakes_sent, "sleeping workers woken") \
-	X(wakes_spurious, "woken with nothing to do") \
+#define WORKER_COUNTERS(X)                                    \
+	X(spins, "searches for work before sleeping")         \
+	X(sleeps, "times blocked")                            \
+	X(raced, "work found after announcing sleep")         \
+	X(wakes_sent, "sleeping workers woken")               \
+	X(wakes_spurious, "woken with nothing to do")         \
 	X(stolen, "events taken from another worker's stack") \
 	X(helped, "visits to another replica's queue")
 

@@ -1,7 +1,7 @@
 /* histogram.c - logarithmic histograms of durations. Knows nothing of stages. */
 #include "histogram.h"
 
-#include "../check.h"
+#include "base/check.h"
 #include "counter.h"
 
 unsigned histogram_bucket_of(uint64_t ns)

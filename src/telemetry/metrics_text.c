@@ -1,12 +1,13 @@
-/* metrics_text.c - families, samples and histograms as Prometheus reads them. Knows nothing of what is measured. */
+/* metrics_text.c - families, samples and histograms as Prometheus reads them. Knows nothing of what
+ * is measured. */
 #include "metrics_text.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "../check.h"
-#include "../clock.h"
-#include "../text.h"
+#include "base/check.h"
+#include "base/clock.h"
+#include "base/text.h"
 #include "histogram.h"
 
 /* Limits of histogram.h's buckets, every other octave: 2^10 ns, 2^12 ns, ... 2^34 ns. */
@@ -14,7 +15,8 @@
 #define LIMIT_LAST 34
 #define LIMIT_STEP 2
 
-static_assert(LIMIT_FIRST >= HISTOGRAM_SHIFT && LIMIT_LAST < HISTOGRAM_SHIFT + HISTOGRAM_OCTAVES, "limits of whole octaves");
+static_assert(LIMIT_FIRST >= HISTOGRAM_SHIFT && LIMIT_LAST < HISTOGRAM_SHIFT + HISTOGRAM_OCTAVES,
+              "limits of whole octaves");
 
 void metrics_family(struct text *t, const char *name, const char *type, const char *help)
 {
@@ -35,7 +37,8 @@ static void put_value(struct text *t, const char *value)
 }
 
 /* NAME{LABEL="VALUE",...,le="LIMIT"} and a space. */
-static void put_head(struct text *t, const char *name, const char *suffix, const struct metrics_label *labels, const char *limit)
+static void put_head(struct text *t, const char *name, const char *suffix,
+                     const struct metrics_label *labels, const char *limit)
 {
 	char before = '{';
 
@@ -68,24 +71,28 @@ static void put_seconds(struct text *t, uint64_t ns)
 	text_printf(t, "%" PRIu64 ".%09" PRIu64 "\n", ns / NS_PER_S, ns % NS_PER_S);
 }
 
-void metrics_uint(struct text *t, const char *name, const struct metrics_label *labels, uint64_t value)
+void metrics_uint(struct text *t, const char *name, const struct metrics_label *labels,
+                  uint64_t value)
 {
 	put_head(t, name, "", labels, NULL);
 	put_uint(t, value);
 }
 
-void metrics_seconds(struct text *t, const char *name, const struct metrics_label *labels, uint64_t ns)
+void metrics_seconds(struct text *t, const char *name, const struct metrics_label *labels,
+                     uint64_t ns)
 {
 	put_head(t, name, "", labels, NULL);
 	put_seconds(t, ns);
 }
 
-void metrics_histogram(struct text *t, const char *name, const struct metrics_label *labels, const struct histogram_sum *h)
+void metrics_histogram(struct text *t, const char *name, const struct metrics_label *labels,
+                       const struct histogram_sum *h)
 {
 	uint64_t count = 0;
 	unsigned bucket = 0;
 
-	/* A limit belongs to our next bucket and to Prometheus' last: a nanosecond, of durations that are never that exact. */
+	/* A limit belongs to our next bucket and to Prometheus' last: a nanosecond, of durations
+	 * that are never that exact. */
 	for (unsigned octave = LIMIT_FIRST; octave <= LIMIT_LAST; octave += LIMIT_STEP) {
 		uint64_t limit_ns = UINT64_C(1) << octave;
 		char limit[32];

@@ -1,11 +1,12 @@
 /*
- * metrics_text.h - Prometheus' text exposition format, version 0.0.4: families with their HELP and TYPE, and samples with labels.
+ * metrics_text.h - Prometheus' text exposition format, version 0.0.4: families with their HELP and
+ * TYPE, and samples with labels.
  *
- * The caller sees to it that the samples of a family stand together behind its head, and that no two have the same labels.
- * What did not fit is told by the text (overflowed). Any thread.
+ * The caller sees to it that the samples of a family stand together behind its head, and that no
+ * two have the same labels. What did not fit is told by the text (overflowed). Any thread.
  */
-#ifndef DARKROOM_METRICS_TEXT_H
-#define DARKROOM_METRICS_TEXT_H
+#ifndef DARKROOM_TELEMETRY_METRICS_TEXT_H
+#define DARKROOM_TELEMETRY_METRICS_TEXT_H
 
 #include <stdint.h>
 
@@ -22,16 +23,21 @@ struct metrics_label {
 /* The labels of a sample: metrics_uint(t, name, LABELS({ "stage", "scale" }), 1). NULL: none. */
 #define LABELS(...) ((const struct metrics_label[]){ __VA_ARGS__, { NULL, NULL } })
 
-/* Begins a family; type: counter, gauge or histogram. help is one line, with a full stop at the end. */
+/* Begins a family; type: counter, gauge or histogram. help is one line, with a full stop at the
+ * end. */
 void metrics_family(struct text *t, const char *name, const char *type, const char *help);
 
-void metrics_uint(struct text *t, const char *name, const struct metrics_label *labels, uint64_t value);
+void metrics_uint(struct text *t, const char *name, const struct metrics_label *labels,
+                  uint64_t value);
 
 /* ns nanoseconds, in seconds. */
-void metrics_seconds(struct text *t, const char *name, const struct metrics_label *labels, uint64_t ns);
+void metrics_seconds(struct text *t, const char *name, const struct metrics_label *labels,
+                     uint64_t ns);
 
-/* A duration's histogram in buckets of two octaves, from 1 us to 17 s: NAME_bucket, NAME_sum and NAME_count, in seconds. */
-void metrics_histogram(struct text *t, const char *name, const struct metrics_label *labels, const struct histogram_sum *h);
+/* A duration's histogram in buckets of two octaves, from 1 us to 17 s: NAME_bucket, NAME_sum and
+ * NAME_count, in seconds. */
+void metrics_histogram(struct text *t, const char *name, const struct metrics_label *labels,
+                       const struct histogram_sum *h);
 
 /* Families of one sample without labels. */
 void metrics_counter(struct text *t, const char *name, const char *help, uint64_t value);

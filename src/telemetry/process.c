@@ -7,9 +7,9 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "../clock.h"
-#include "../log.h"
-#include "../text.h"
+#include "base/clock.h"
+#include "base/text.h"
+#include "log/log.h"
 #include "metrics_text.h"
 
 void process_open(struct process *p)
@@ -42,8 +42,10 @@ static void memory(struct process *p, struct text *t)
 	data[n] = '\0';
 	if (sscanf(data, "%" SCNu64 " %" SCNu64, &size, &resident) != 2)
 		return;
-	metrics_gauge(t, "process_resident_memory_bytes", "Resident memory size in bytes.", resident * page);
-	metrics_gauge(t, "process_virtual_memory_bytes", "Virtual memory size in bytes.", size * page);
+	metrics_gauge(t, "process_resident_memory_bytes", "Resident memory size in bytes.",
+	              resident * page);
+	metrics_gauge(t, "process_virtual_memory_bytes", "Virtual memory size in bytes.",
+	              size * page);
 }
 
 static void descriptors(struct process *p, struct text *t)
@@ -61,7 +63,8 @@ static void descriptors(struct process *p, struct text *t)
 		metrics_gauge(t, "process_open_fds", "Number of open file descriptors.", count);
 	}
 	if (getrlimit(RLIMIT_NOFILE, &limit) == 0)
-		metrics_gauge(t, "process_max_fds", "Maximum number of open file descriptors.", limit.rlim_cur);
+		metrics_gauge(t, "process_max_fds", "Maximum number of open file descriptors.",
+		              limit.rlim_cur);
 }
 
 void process_metrics(struct process *p, struct text *t)
@@ -69,11 +72,15 @@ void process_metrics(struct process *p, struct text *t)
 	struct timespec cpu;
 
 	if (clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &cpu) == 0) {
-		metrics_family(t, "process_cpu_seconds_total", "counter", "Total user and system CPU time spent in seconds.");
-		metrics_seconds(t, "process_cpu_seconds_total", NULL, (uint64_t)cpu.tv_sec * NS_PER_S + (uint64_t)cpu.tv_nsec);
+		metrics_family(t, "process_cpu_seconds_total", "counter",
+		               "Total user and system CPU time spent in seconds.");
+		metrics_seconds(t, "process_cpu_seconds_total", NULL,
+		                (uint64_t)cpu.tv_sec * NS_PER_S + (uint64_t)cpu.tv_nsec);
 	}
-	metrics_family(t, "process_start_time_seconds", "gauge", "Start time of the process since unix epoch in seconds.");
-	metrics_seconds(t, "process_start_time_seconds", NULL, (uint64_t)p->start.tv_sec * NS_PER_S + (uint64_t)p->start.tv_nsec);
+	metrics_family(t, "process_start_time_seconds", "gauge",
+	               "Start time of the process since unix epoch in seconds.");
+	metrics_seconds(t, "process_start_time_seconds", NULL,
+	                (uint64_t)p->start.tv_sec * NS_PER_S + (uint64_t)p->start.tv_nsec);
 	memory(p, t);
 	descriptors(p, t);
 }

@@ -1,10 +1,12 @@
 /*
- * process.h - what the process takes of the machine, under the names that all programs have for it: process_*.
+ * process.h - what the process takes of the machine, under the names that all programs have for it:
+ * process_*.
  *
- * What /proc tells is read through descriptors that are opened before the sandbox closes the way there.
+ * What /proc tells is read through descriptors that are opened before the sandbox closes the way
+ * there.
  */
-#ifndef DARKROOM_PROCESS_H
-#define DARKROOM_PROCESS_H
+#ifndef DARKROOM_TELEMETRY_PROCESS_H
+#define DARKROOM_TELEMETRY_PROCESS_H
 
 #include <dirent.h>
 #include <pthread.h>

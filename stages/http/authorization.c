@@ -1,14 +1,16 @@
-/* authorization.c - the Authorization header field, and what is said to those whose token is not good enough. */
+/* authorization.c - the Authorization header field, and what is said to those whose token is not
+ * good enough. */
 #include "authorization.h"
 
 #include <string.h>
 
-#include "../server.h"
+#include "app.h"
 #include "conn.h"
 
 #define BEARER "Bearer realm=\"darkroom\""
 
-static bool refuse(struct conn *c, unsigned status, const char *slug, const char *challenge, const char *detail)
+static bool refuse(struct conn *c, unsigned status, const char *slug, const char *challenge,
+                   const char *detail)
 {
 	problem_set(&c->problem, status, slug, "%s", detail);
 	c->challenge = challenge;
@@ -21,7 +23,8 @@ static bool is_token(struct slice s)
 	size_t i = 0;
 
 	while (i < s.length && s.data[i] && s.data[i] != '=' &&
-	       strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~+/", s.data[i]))
+	       strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~+/",
+	              s.data[i]))
 		i++;
 	if (i == 0)
 		return false;
@@ -53,16 +56,22 @@ static bool allows(struct server *s, struct conn *c, enum token_scope scope)
 		return refuse(c, 400, "malformed-request", BEARER ", error=\"invalid_request\"",
 		              "the request has several Authorization header fields");
 	if (!take_scheme(&value))
-		return refuse(c, 401, "unauthorized", BEARER, "this needs a token: Authorization: Bearer TOKEN");
-	enum token_verdict verdict = is_token(value) ? tokens_verdict(&s->tokens, value.data, value.length, scope) : TOKEN_UNKNOWN;
+		return refuse(c, 401, "unauthorized", BEARER,
+		              "this needs a token: Authorization: Bearer TOKEN");
+	enum token_verdict verdict =
+		is_token(value) ? tokens_verdict(&s->tokens, value.data, value.length, scope)
+				: TOKEN_UNKNOWN;
 
 	if (verdict == TOKEN_UNKNOWN)
-		return refuse(c, 401, "unauthorized", BEARER ", error=\"invalid_token\"", "the token is not a valid one");
+		return refuse(c, 401, "unauthorized", BEARER ", error=\"invalid_token\"",
+		              "the token is not a valid one");
 	if (verdict == TOKEN_INSUFFICIENT && scope == TOKEN_UPLOAD)
-		return refuse(c, 403, "forbidden", BEARER ", error=\"insufficient_scope\", scope=\"upload\"",
+		return refuse(c, 403, "forbidden",
+		              BEARER ", error=\"insufficient_scope\", scope=\"upload\"",
 		              "the token is not good for uploads");
 	if (verdict == TOKEN_INSUFFICIENT)
-		return refuse(c, 403, "forbidden", BEARER ", error=\"insufficient_scope\", scope=\"delete\"",
+		return refuse(c, 403, "forbidden",
+		              BEARER ", error=\"insufficient_scope\", scope=\"delete\"",
 		              "the token is not good for removing images");
 	return true;
 }

@@ -1,5 +1,6 @@
 /*
- * conn.c - a connection's life on its port's thread: the table of steps, resting in the loop, waiting, the timer.
+ * conn.c - a connection's life on its port's thread: the table of steps, resting in the loop,
+ * waiting, the timer.
  *
  * Knows neither syntax nor resources. Who may touch what is said in conn.h.
  */
@@ -11,18 +12,18 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "../../src/clock.h"
-#include "../../src/graph.h"
-#include "../../src/log.h"
-#include "../../src/mem/pool.h"
-#include "../image.h"
-#include "../server.h"
-#include "../stages.h"
-#include "port.h"
+#include "app.h"
+#include "base/clock.h"
+#include "base/pool.h"
+#include "image/image.h"
+#include "io_loop.h"
+#include "log/log.h"
+#include "sched/graph.h"
+#include "stages.h"
 
 #define CONTENDED_TIMEOUTS 4
 
-/* ---- what the timer does -------------------------------------------------------------------------- */
+/* ---- what the timer does ---- */
 
 static void refuse_late(struct conn *c, const char *what)
 {
@@ -42,11 +43,12 @@ static void late_head(struct conn *c)
 	if (c->end == c->begin)
 		c->state = CONN_CLOSE;
 	else
-		refuse_late(c, "the request's header was not complete within limits.header_timeout");
+		refuse_late(c,
+		            "the request's header was not complete within limits.header_timeout");
 }
 
-/* Bytes per second that the phase must keep up. Memory that others wait for is not held by a trickle: then the whole body must
- * come within CONTENDED_TIMEOUTS times limits.body_timeout. */
+/* Bytes per second that the phase must keep up. Memory that others wait for is not held by a
+ * trickle: then the whole body must come within CONTENDED_TIMEOUTS times limits.body_timeout. */
 static uint64_t rate_needed(struct conn *c)
 {
 	struct server *s = c->port->server;
@@ -54,12 +56,14 @@ static uint64_t rate_needed(struct conn *c)
 
 	if (c->body_reserved == 0 || !budget_has_waiters(&s->budget, BUDGET_BODY))
 		return rate;
-	uint64_t fair = c->body_reserved / (CONTENDED_TIMEOUTS * s->conf->limits.body_timeout_ms) * 1000;
+	uint64_t fair =
+		c->body_reserved / (CONTENDED_TIMEOUTS * s->conf->limits.body_timeout_ms) * 1000;
 
 	return fair > rate ? fair : rate;
 }
 
-/* The phase may go on as long as it is quick enough on average; looked at again after limits.body_timeout at the latest. */
+/* The phase may go on as long as it is quick enough on average; looked at again after
+ * limits.body_timeout at the latest. */
 static bool keeps_up(struct conn *c)
 {
 	uint64_t rate = rate_needed(c), now = clock_ns();
@@ -67,9 +71,11 @@ static bool keeps_up(struct conn *c)
 	if (rate == 0 || c->phase_bytes == 0)
 		return false;
 	uint64_t seconds = c->phase_bytes / rate, rest = c->phase_bytes % rate;
-	uint64_t paid_ns = (seconds < UINT32_MAX ? seconds : UINT32_MAX) * NS_PER_S + rest * NS_PER_S / rate;
+	uint64_t paid_ns =
+		(seconds < UINT32_MAX ? seconds : UINT32_MAX) * NS_PER_S + rest * NS_PER_S / rate;
 
-	uint64_t end = c->phase_start_ns + paid_ns, next = now + c->port->server->conf->limits.body_timeout_ms * NS_PER_MS;
+	uint64_t end = c->phase_start_ns + paid_ns,
+		 next = now + c->port->server->conf->limits.body_timeout_ms * NS_PER_MS;
 
 	if (end <= now)
 		return false;
@@ -80,7 +86,9 @@ static bool keeps_up(struct conn *c)
 static void late_body(struct conn *c)
 {
 	if (!keeps_up(c))
-		refuse_late(c, "the request's body came more slowly than limits.body_timeout and limits.body_rate allow");
+		refuse_late(
+			c,
+			"the request's body came more slowly than limits.body_timeout and limits.body_rate allow");
 }
 
 static void late_write(struct conn *c)
@@ -94,7 +102,7 @@ static void late_close(struct conn *c)
 	c->state = CONN_CLOSE;
 }
 
-/* ---- the table ------------------------------------------------------------------------------------ */
+/* ---- the table ---- */
 
 static void conn_free(struct conn *c);
 
@@ -108,7 +116,8 @@ static enum conn_step close_step(struct visit *v, struct conn *c)
 static const struct {
 	const char *name;
 	enum conn_step (*step)(struct visit *v, struct conn *c);
-	void (*late)(struct conn *c); /* the deadline has passed while resting: changes the state, or the deadline */
+	void (*late)(struct conn *c); /* the deadline has passed while resting: changes the state,
+	                                 or the deadline */
 } states[CONN_STATE_COUNT] = {
 	[CONN_READ_HEAD] = { "read-head", conn_read_head, late_head },
 	[CONN_TAKE_BODY] = { "take-body", conn_take_body, NULL },
@@ -133,7 +142,8 @@ static const struct {
 /* The loop cannot watch it (no memory): nothing would ever go on with it. */
 static void rest_failed(struct visit *v, struct conn *c)
 {
-	log_warning("a connection in state %s is closed: no memory for its event loop", states[c->state].name);
+	log_warning("a connection in state %s is closed: no memory for its event loop",
+	            states[c->state].name);
 	close_step(v, c);
 }
 
@@ -179,7 +189,7 @@ void conn_run(struct visit *v, struct conn *c)
 	rest(v, c, step == CONN_STEP_WRITE);
 }
 
-/* ---- from the loop -------------------------------------------------------------------------------- */
+/* ---- from the loop ---- */
 
 static void resume(struct visit *v, struct conn *c)
 {
@@ -192,7 +202,8 @@ static void on_ready(struct conn *c, struct loop_watch *w)
 	struct visit *v = c->port->visit;
 
 	if (c->place != CONN_RESTING) {
-		/* Somebody else has it. Only now does the watch cost system calls, rather than with every request. */
+		/* Somebody else has it. Only now does the watch cost system calls, rather than with
+		 * every request. */
 		loop_watch_off(w);
 		return;
 	}
@@ -229,9 +240,10 @@ static bool take_back(struct conn *c)
 		return true;
 	}
 	assert(c->state == CONN_LOOK_AGAIN);
-	if (!registry_cancel(&s->registry, &c->waiter))
+	if (!inflight_cancel(&s->inflight, &c->waiter))
 		return false;
-	problem_set(&c->problem, 503, "not-ready", "image %s was not ready within server.wait_timeout", c->route.id);
+	problem_set(&c->problem, 503, "not-ready",
+	            "image %s was not ready within server.wait_timeout", c->route.id);
 	return true;
 }
 
@@ -252,7 +264,8 @@ static void on_deadline(struct conn *c)
 
 		resume(v, c);
 		states[c->state].late(c);
-		/* Either the state has changed, or the deadline: then it rests on, as its watch stands. */
+		/* Either the state has changed, or the deadline: then it rests on, as its watch
+		 * stands. */
 		if (c->deadline_ns != deadline_ns) {
 			c->place = CONN_RESTING;
 			visit_aside(v, &c->event);
@@ -299,14 +312,16 @@ void conn_phase(struct conn *c)
 {
 	c->phase_start_ns = clock_ns();
 	c->phase_bytes = 0;
-	conn_deadline(c, c->phase_start_ns + c->port->server->conf->limits.body_timeout_ms * NS_PER_MS);
+	conn_deadline(c, c->phase_start_ns +
+	                         c->port->server->conf->limits.body_timeout_ms * NS_PER_MS);
 }
 
-/* ---- between stages ------------------------------------------------------------------------------- */
+/* ---- between stages ---- */
 
 enum conn_step conn_parse(struct visit *v, struct conn *c)
 {
-	/* Descriptors are dense, so that replicas get as many. The images that it brings are distributed by themselves. */
+	/* Descriptors are dense, so that replicas get as many. The images that it brings are
+	 * distributed by themselves. */
 	c->event.replica = (unsigned)c->fd % graph_replica_count(c->port->server->graph);
 	c->event.size = 0; /* headers take no time to speak of, whatever their size */
 	visit_send(v, STAGE_HTTP_PARSE, &c->event);
@@ -332,7 +347,7 @@ void conn_back(struct conn *c)
 	conn_deadline(c, UINT64_MAX);
 }
 
-/* ---- life ----------------------------------------------------------------------------------------- */
+/* ---- life ---- */
 
 struct conn *conn_of(struct event *ev)
 {
@@ -428,7 +443,8 @@ static void conn_free(struct conn *c)
 
 void conn_drain(struct visit *v, struct conn *c)
 {
-	/* One that has not asked for anything yet has probably just been accepted, its request being on its way. */
+	/* One that has not asked for anything yet has probably just been accepted, its request
+	 * being on its way. */
 	if (c->place != CONN_RESTING || c->state != CONN_READ_HEAD || c->end != c->begin)
 		return;
 	if (!c->is_used) {
@@ -447,5 +463,6 @@ void conn_abandon(struct conn *c)
 	if (c->place == CONN_RESTING)
 		conn_free(c);
 	else
-		let_socket_go(c); /* whoever has the event will not send it any more: all workers stop */
+		let_socket_go(
+			c); /* whoever has the event will not send it any more: all workers stop */
 }

@@ -1,10 +1,11 @@
 /*
  * conn.h - a client's connection, and the request that it is about.
  *
- * Its event is what travels: it rests in the port's loop while the network is awaited, waits in a line (registry, budget)
- * from which the port can take it back, or is away: in a queue, a handler of another stage, or with an upload. Who owns the
- * event owns the connection, but for the fields of the port's thread. The socket and the loop are touched by that thread
- * only, and only while the connection is not away.
+ * Its event is what travels: it rests in the port's loop while the network is awaited, waits in a
+ * line (inflight, budget) from which the port can take it back, or is away: in a queue, a handler
+ * of another stage, or with an upload. Who owns the event owns the connection, but for the fields
+ * of the port's thread. The socket and the loop are touched by that thread only, and only while the
+ * connection is not away.
  */
 #ifndef DARKROOM_HTTP_CONN_H
 #define DARKROOM_HTTP_CONN_H
@@ -13,15 +14,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "../../src/event.h"
-#include "../../src/mem/budget.h"
-#include "../disk_write.h"
-#include "../problem.h"
-#include "../registry.h"
-#include "access.h"
+#include "access_log.h"
+#include "image/disk_job.h"
+#include "image/inflight.h"
 #include "loop.h"
+#include "problem.h"
 #include "request.h"
 #include "response.h"
+#include "sched/budget.h"
+#include "sched/event.h"
 
 struct port;
 struct port_counters;
@@ -29,28 +30,29 @@ struct upload;
 struct visit;
 
 #define CONN_MAGIC UINT32_C(0x434f4e4e) /* "CONN" */
-#define CONN_READ_MIN 4096             /* room for reading that is always left behind the largest header */
-#define CONN_DISCARD_MAX (UINT64_C(1) << 20) /* bytes of an unwanted body that are read to keep the connection */
+#define CONN_READ_MIN 4096 /* room for reading that is always left behind the largest header */
+#define CONN_DISCARD_MAX \
+	(UINT64_C(1) << 20) /* bytes of an unwanted body that are read to keep the connection */
 
 /* What the connection does next. conn.c has the table of steps; those marked go to http_parse. */
 enum conn_state {
 	CONN_READ_HEAD = 1, /* also: parse what was read, when at http_parse */
-	CONN_TAKE_BODY,     /* the header announces a body of a known length: reserve memory for it */
-	CONN_RESERVED,      /* the memory may be taken */
-	CONN_CONTINUE,      /* send 100 Continue, then go on in state after_continue */
+	CONN_TAKE_BODY, /* the header announces a body of a known length: reserve memory for it */
+	CONN_RESERVED,  /* the memory may be taken */
+	CONN_CONTINUE,  /* send 100 Continue, then go on in state after_continue */
 	CONN_READ_BODY,
-	CONN_READ_CHUNKS,   /* also: parse them, when at http_parse */
-	CONN_BODY_DONE,     /* http_parse sends it on to form_decode */
-	CONN_ANSWER,        /* the request is complete as far as it matters: do what it asks for */
-	CONN_LOOK_AGAIN,    /* the image that it waited for has ended */
-	CONN_REMOVE,        /* http_parse sends the removal to disk_write */
+	CONN_READ_CHUNKS, /* also: parse them, when at http_parse */
+	CONN_BODY_DONE,   /* http_parse sends it on to form_decode */
+	CONN_ANSWER,      /* the request is complete as far as it matters: do what it asks for */
+	CONN_LOOK_AGAIN,  /* the image that it waited for has ended */
+	CONN_REMOVE,      /* http_parse sends the removal to disk_write */
 	CONN_REMOVED,
-	CONN_UPLOADED,      /* the upload's response can be written */
-	CONN_REFUSE,        /* answer with the problem */
+	CONN_UPLOADED, /* the upload's response can be written */
+	CONN_REFUSE,   /* answer with the problem */
 	CONN_WRITE,
-	CONN_NEXT,          /* the request is over and its body is read: the next one, or the end */
-	CONN_DISCARD,       /* read the rest of a body that nobody wants */
-	CONN_LINGER,        /* we have said all; let the client read it before the socket goes */
+	CONN_NEXT,    /* the request is over and its body is read: the next one, or the end */
+	CONN_DISCARD, /* read the rest of a body that nobody wants */
+	CONN_LINGER,  /* we have said all; let the client read it before the socket goes */
 	CONN_CLOSE,
 	CONN_STATE_COUNT
 };
@@ -83,23 +85,25 @@ struct conn {
 	struct loop_watch readable, writable;
 	struct loop_timer timer;
 	uint64_t deadline_ns; /* UINT64_MAX: none */
-	uint64_t armed_ns;    /* the timer will fire then: at the deadline or before, UINT64_MAX if it is not set */
+	uint64_t armed_ns; /* the timer will fire then: at the deadline or before, UINT64_MAX if it
+	                      is not set */
 	/* the owner of the event */
 	enum conn_state state, after_continue;
 	struct timing timing;
-	char *input;        /* pool memory, or NULL while nothing is there */
+	char *input; /* pool memory, or NULL while nothing is there */
 	size_t input_size;
-	size_t begin;       /* the request begins here */
-	size_t at;          /* what is before it belongs to the request and is dealt with */
-	size_t end;         /* what was read */
+	size_t begin; /* the request begins here */
+	size_t at;    /* what is before it belongs to the request and is dealt with */
+	size_t end;   /* what was read */
 	struct request request;
 	struct route route;
 	struct access access;
 	uint64_t request_start_ns, read_ns; /* first byte; body complete */
-	uint64_t phase_start_ns, phase_bytes; /* of the body that is read, or the response that is written */
+	uint64_t phase_start_ns,
+		phase_bytes; /* of the body that is read, or the response that is written */
 	/* the body */
-	uint8_t *body;      /* pool memory or NULL */
-	size_t body_size;   /* there so far */
+	uint8_t *body;    /* pool memory or NULL */
+	size_t body_size; /* there so far */
 	size_t body_room;
 	uint64_t body_reserved; /* of BUDGET_BODY */
 	uint64_t body_left;     /* bytes of it that were not read, with Content-Length */
@@ -110,13 +114,13 @@ struct conn {
 	struct budget_waiter body_waiter;
 	/* the answer */
 	struct problem problem;
-	const char *challenge;  /* static: goes with the problem if that is of a token; else NULL */
-	struct waiter waiter;   /* in the registry's line */
+	const char *challenge; /* static: goes with the problem if that is of a token; else NULL */
+	struct waiter waiter;  /* in the inflight's line */
 	struct disk_job removal;
-	struct upload *upload;  /* a reference */
-	bool has_answered;      /* the response is written: errors from now on can only close */
-	bool is_used;           /* so was one for an earlier request */
-	bool closes;            /* after the response */
+	struct upload *upload; /* a reference */
+	bool has_answered;     /* the response is written: errors from now on can only close */
+	bool is_used;          /* so was one for an earlier request */
+	bool closes;           /* after the response */
 	size_t continue_sent;
 	struct response response;
 };
@@ -128,10 +132,12 @@ struct port_counters *conn_counters(const struct conn *c);
 
 /* ---- port's thread ---- */
 
-/* Makes a connection that rests until there is something to read. Owns fd on success. NULL: no memory. */
+/* Makes a connection that rests until there is something to read. Owns fd on success. NULL: no
+ * memory. */
 struct conn *conn_new(struct port *p, int fd, const struct client_key *client, enum conn_kind kind);
 
-/* Goes on with the connection in the caller's hands until it rests, is sent somewhere or has ended. */
+/* Goes on with the connection in the caller's hands until it rests, is sent somewhere or has ended.
+ */
 void conn_run(struct visit *v, struct conn *c);
 
 /* From the group's queue: it is back in the port's hands. */
@@ -161,7 +167,8 @@ void conn_phase(struct conn *c);
 /* Sends it to http_parse. */
 enum conn_step conn_parse(struct visit *v, struct conn *c);
 
-/* Sets the event aside in a line. The caller enters the line next; if that does not take the event, conn_unwait(). */
+/* Sets the event aside in a line. The caller enters the line next; if that does not take the event,
+ * conn_unwait(). */
 void conn_wait(struct visit *v, struct conn *c, uint64_t timeout_ms);
 void conn_unwait(struct visit *v, struct conn *c);
 
@@ -176,7 +183,7 @@ enum conn_step conn_discard(struct visit *v, struct conn *c);
 enum conn_step conn_linger(struct visit *v, struct conn *c);
 enum conn_step conn_next(struct visit *v, struct conn *c);
 
-/* answer.c, answer_upload.c */
+/* handlers.c, handle_upload.c */
 enum conn_step answer_request(struct visit *v, struct conn *c);
 enum conn_step answer_look_again(struct visit *v, struct conn *c);
 enum conn_step answer_removed(struct visit *v, struct conn *c);
@@ -192,8 +199,8 @@ void conn_drop_body(struct conn *c);
 /* Sets the problem: no memory for a body for so long. */
 void conn_no_budget(struct conn *c, uint64_t bytes);
 
-/* Takes a piece of a chunked body; request.take_body. If it cannot be taken, c->problem is set and the rest is discarded;
- * -1 when that is too much. */
+/* Takes a piece of a chunked body; request.take_body. If it cannot be taken, c->problem is set and
+ * the rest is discarded; -1 when that is too much. */
 int conn_take_chunk(void *conn, const char *data, size_t length);
 
 #endif

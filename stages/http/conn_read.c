@@ -1,5 +1,6 @@
 /*
- * conn_read.c - everything that is read from a client: headers, bodies into their final place, and what is thrown away.
+ * conn_read.c - everything that is read from a client: headers, bodies into their final place, and
+ * what is thrown away.
  *
  * Knows no syntax: http_parse says what the bytes mean. Port's thread.
  */
@@ -7,16 +8,18 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "../../src/clock.h"
-#include "../../src/graph.h"
-#include "../../src/mem/pool.h"
-#include "../../src/telemetry/counter.h"
-#include "../server.h"
-#include "../stages.h"
+#include "app.h"
+#include "base/clock.h"
+#include "base/pool.h"
 #include "conn.h"
-#include "port.h"
+#include "io_loop.h"
+#include "sched/graph.h"
+#include "stages.h"
+#include "telemetry/counter.h"
 
-#define READ_TURN_MAX ((size_t)1 << 20) /* bytes of a body that are read before other connections get their turn */
+#define READ_TURN_MAX \
+	((size_t)1    \
+	 << 20) /* bytes of a body that are read before other connections get their turn */
 #define CHUNKED_ROOM_MIN (UINT64_C(64) << 10) /* first allocation for a body of unknown length */
 #define LINGER_SILENCE_NS (2 * NS_PER_S)
 #define LINGER_TOTAL_NS (10 * NS_PER_S)
@@ -26,7 +29,8 @@ static const struct conf *conf_of(const struct conn *c)
 	return c->port->server->conf;
 }
 
-/* Bytes read, 0 for none yet (*step says what to do then), and the end of the stream or an error likewise. */
+/* Bytes read, 0 for none yet (*step says what to do then), and the end of the stream or an error
+ * likewise. */
 static size_t receive(struct conn *c, void *to, size_t size, int flags, enum conn_step *step)
 {
 	ssize_t n;
@@ -41,14 +45,16 @@ static size_t receive(struct conn *c, void *to, size_t size, int flags, enum con
 	if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
 		*step = CONN_STEP_READ;
 	} else {
-		/* Before the request is complete, an end is as good as an error: nobody waits for an answer. */
+		/* Before the request is complete, an end is as good as an error: nobody waits for
+		 * an answer. */
 		c->state = CONN_CLOSE;
 		*step = CONN_STEP_AGAIN;
 	}
 	return 0;
 }
 
-/* Room behind what was read: the buffer exists, and what is dealt with is moved out of it if that helps. */
+/* Room behind what was read: the buffer exists, and what is dealt with is moved out of it if that
+ * helps. */
 static bool make_room(struct conn *c)
 {
 	if (!c->input) {
@@ -70,9 +76,10 @@ void conn_no_budget(struct conn *c, uint64_t bytes)
 {
 	uint64_t budget = conf_of(c)->limits.memory_budget;
 
-	problem_set(&c->problem, 503, "overloaded",
-	            "other requests use the memory for bodies (half of limits.memory_budget = %llu), and %llu bytes are needed",
-	            (unsigned long long)budget, (unsigned long long)bytes);
+	problem_set(
+		&c->problem, 503, "overloaded",
+		"other requests use the memory for bodies (half of limits.memory_budget = %llu), and %llu bytes are needed",
+		(unsigned long long)budget, (unsigned long long)bytes);
 	c->problem.limit = "limits.memory_budget";
 	c->problem.configured = budget;
 	c->problem.actual = bytes;
@@ -99,7 +106,8 @@ enum conn_step conn_read_head(struct visit *v, struct conn *c)
 	if (n == 0) {
 		/* Only headers that do not come at once need a deadline. */
 		if (!is_first && step == CONN_STEP_READ && c->deadline_ns == UINT64_MAX)
-			conn_deadline(c, c->request_start_ns + conf_of(c)->limits.header_timeout_ms * NS_PER_MS);
+			conn_deadline(c, c->request_start_ns +
+			                         conf_of(c)->limits.header_timeout_ms * NS_PER_MS);
 		return step;
 	}
 	if (is_first)
@@ -108,7 +116,7 @@ enum conn_step conn_read_head(struct visit *v, struct conn *c)
 	return conn_parse(v, c);
 }
 
-/* ---- bodies of a known length --------------------------------------------------------------------- */
+/* ---- bodies of a known length ---- */
 
 enum conn_step conn_take_body(struct visit *v, struct conn *c)
 {
@@ -172,7 +180,8 @@ enum conn_step conn_read_body(struct visit *v, struct conn *c)
 	(void)v;
 	while (turn < READ_TURN_MAX) {
 		enum conn_step step;
-		size_t want = (size_t)c->body_left < READ_TURN_MAX ? (size_t)c->body_left : READ_TURN_MAX;
+		size_t want =
+			(size_t)c->body_left < READ_TURN_MAX ? (size_t)c->body_left : READ_TURN_MAX;
 		size_t n = receive(c, c->body + c->body_size, want, 0, &step);
 
 		if (n == 0)
@@ -195,7 +204,8 @@ enum conn_step conn_continue(struct visit *v, struct conn *c)
 
 	(void)v;
 	while (c->continue_sent < sizeof text - 1) {
-		ssize_t n = send(c->fd, text + c->continue_sent, sizeof text - 1 - c->continue_sent, MSG_NOSIGNAL | MSG_DONTWAIT);
+		ssize_t n = send(c->fd, text + c->continue_sent, sizeof text - 1 - c->continue_sent,
+		                 MSG_NOSIGNAL | MSG_DONTWAIT);
 
 		if (n < 0 && errno == EINTR)
 			continue;
@@ -217,7 +227,7 @@ enum conn_step conn_continue(struct visit *v, struct conn *c)
 	return CONN_STEP_AGAIN;
 }
 
-/* ---- chunked bodies ------------------------------------------------------------------------------- */
+/* ---- chunked bodies ---- */
 
 enum conn_step conn_read_chunks(struct visit *v, struct conn *c)
 {
@@ -233,7 +243,8 @@ enum conn_step conn_read_chunks(struct visit *v, struct conn *c)
 
 	if (n == 0) {
 		if (c->deadline_ns == UINT64_MAX)
-			conn_deadline(c, c->phase_start_ns + conf_of(c)->limits.body_timeout_ms * NS_PER_MS);
+			conn_deadline(c, c->phase_start_ns +
+			                         conf_of(c)->limits.body_timeout_ms * NS_PER_MS);
 		return step;
 	}
 	c->end += n;
@@ -241,14 +252,18 @@ enum conn_step conn_read_chunks(struct visit *v, struct conn *c)
 	return conn_parse(v, c);
 }
 
-/* While a body is copied, it is there twice, and reserved twice: all memory for bodies would not do. */
+/* While a body is copied, it is there twice, and reserved twice: all memory for bodies would not
+ * do. */
 static void refuse_growth(struct conn *c, uint64_t need)
 {
-	uint64_t budget = conf_of(c)->limits.memory_budget, max = budget_max(&c->port->server->budget);
+	uint64_t budget = conf_of(c)->limits.memory_budget,
+		 max = budget_max(&c->port->server->budget);
 
-	problem_set(&c->problem, 413, "memory",
-	            "a body in chunks is copied as it grows, which takes %llu bytes of memory; of limits.memory_budget = %llu bodies can have %llu",
-	            (unsigned long long)(c->body_reserved + need), (unsigned long long)budget, (unsigned long long)max);
+	problem_set(
+		&c->problem, 413, "memory",
+		"a body in chunks is copied as it grows, which takes %llu bytes of memory; of limits.memory_budget = %llu bodies can have %llu",
+		(unsigned long long)(c->body_reserved + need), (unsigned long long)budget,
+		(unsigned long long)max);
 	c->problem.limit = "limits.memory_budget";
 	c->problem.configured = budget;
 	c->problem.actual = (c->body_reserved + need) * 2; /* what it would have to be */
@@ -258,11 +273,13 @@ static void refuse_growth(struct conn *c, uint64_t need)
 static bool grow_body(struct conn *c, uint64_t need)
 {
 	struct budget *budget = &c->port->server->budget;
-	uint64_t max = conf_of(c)->limits.body_bytes, room_max = budget_max(budget) - c->body_reserved;
+	uint64_t max = conf_of(c)->limits.body_bytes,
+		 room_max = budget_max(budget) - c->body_reserved;
 	uint64_t room = c->body_room ? (uint64_t)c->body_room * 2 : CHUNKED_ROOM_MIN;
 
 	if (need > max) {
-		problem_set_limit(&c->problem, 413, "body-too-large", "limits.body_bytes", max, need);
+		problem_set_limit(&c->problem, 413, "body-too-large", "limits.body_bytes", max,
+		                  need);
 		return false;
 	}
 	if (need > room_max) {
@@ -302,7 +319,8 @@ int conn_take_chunk(void *conn, const char *data, size_t length)
 	uint64_t need = (uint64_t)c->body_size + length;
 
 	if (!c->is_discarding && need > c->body_room && !grow_body(c, need)) {
-		/* The answer waits until the rest is read, or is too much: only then is it known whether the connection stays. */
+		/* The answer waits until the rest is read, or is too much: only then is it known
+		 * whether the connection stays. */
 		c->is_discarding = true;
 		conn_drop_body(c);
 	}
@@ -316,9 +334,10 @@ int conn_take_chunk(void *conn, const char *data, size_t length)
 	return 0;
 }
 
-/* ---- what nobody wants ---------------------------------------------------------------------------- */
+/* ---- what nobody wants ---- */
 
-/* Takes bytes off the socket without looking at them; Linux does not even copy them (tcp(7), MSG_TRUNC). */
+/* Takes bytes off the socket without looking at them; Linux does not even copy them (tcp(7),
+ * MSG_TRUNC). */
 static size_t throw_away(struct conn *c, uint64_t max, enum conn_step *step)
 {
 	return receive(c, NULL, max < READ_TURN_MAX ? (size_t)max : READ_TURN_MAX, MSG_TRUNC, step);
@@ -344,7 +363,8 @@ enum conn_step conn_discard(struct visit *v, struct conn *c)
 	return CONN_STEP_AGAIN;
 }
 
-/* RFC 9112 9.6: a socket closed over unread bytes resets the connection, and the client may never see the answer. */
+/* RFC 9112 9.6: a socket closed over unread bytes resets the connection, and the client may never
+ * see the answer. */
 enum conn_step conn_linger(struct visit *v, struct conn *c)
 {
 	size_t turn = 0;
@@ -376,7 +396,7 @@ enum conn_step conn_linger(struct visit *v, struct conn *c)
 	return step;
 }
 
-/* ---- the next request ----------------------------------------------------------------------------- */
+/* ---- the next request ---- */
 
 static void forget_request(struct conn *c)
 {

@@ -1,4 +1,5 @@
-/* field.c - header field syntax (RFC 9110 5.6, RFC 2045 5.1). Knows no request and no connection. Any thread. */
+/* field.c - header field syntax (RFC 9110 5.6, RFC 2045 5.1). Knows no request and no connection.
+ * Any thread. */
 #include "field.h"
 
 #include <string.h>
@@ -150,10 +151,12 @@ size_t field_boundary(struct slice content_type, char out[BOUNDARY_MAX], const c
 	field_word(content_type, &rest);
 	while ((found = field_param_next(&rest, &param)) > 0 && !slice_is(param.name, "boundary"))
 		continue;
-	*error = found < 0 ? "the parameters of Content-Type are malformed" : "Content-Type has no boundary parameter";
+	*error = found < 0 ? "the parameters of Content-Type are malformed"
+	                   : "Content-Type has no boundary parameter";
 	if (found <= 0)
 		return 0;
-	*error = "the boundary has more than 70 characters, is empty, or has a character that RFC 2046 does not allow";
+	*error =
+		"the boundary has more than 70 characters, is empty, or has a character that RFC 2046 does not allow";
 	for (size_t i = 0; i < param.value.length; i++) {
 		if (param.is_quoted && param.value.data[i] == '\\' && i + 1 < param.value.length)
 			i++;
@@ -186,7 +189,8 @@ bool field_etag_matches(struct slice value, const char *etag)
 			return true;
 		if (element.length > 2 && element.data[0] == 'W' && element.data[1] == '/')
 			slice_drop(&element, 2);
-		if (element.length == strlen(etag) && memcmp(element.data, etag, element.length) == 0)
+		if (element.length == strlen(etag) &&
+		    memcmp(element.data, etag, element.length) == 0)
 			return true;
 	}
 	return false;

@@ -18,8 +18,9 @@ static struct event_base *base_of(struct loop *loop)
 	return (struct event_base *)(void *)loop;
 }
 
-/* libevent ends the process if it finds no descriptor for a loop: so it is asked for one only if there are some, and if somebody
- * else takes them just then, it is left by this way. What it has until then is lost: some memory, and perhaps one descriptor. */
+/* libevent ends the process if it finds no descriptor for a loop: so it is asked for one only if
+ * there are some, and if somebody else takes them just then, it is left by this way. What it has
+ * until then is lost: some memory, and perhaps one descriptor. */
 static _Thread_local jmp_buf *way_out;
 
 static void on_fatal(int err)
@@ -87,9 +88,10 @@ void loop_free(struct loop *loop)
 
 bool loop_run(struct loop *loop, bool may_block)
 {
-	/* ONCE in both cases: without it, NONBLOCK does not return as long as anything is readable, and the wake descriptor is
-	 * only read empty by our caller. */
-	return event_base_loop(base_of(loop), may_block ? EVLOOP_ONCE : EVLOOP_ONCE | EVLOOP_NONBLOCK) >= 0;
+	/* ONCE in both cases: without it, NONBLOCK does not return as long as anything is readable,
+	 * and the wake descriptor is only read empty by our caller. */
+	return event_base_loop(base_of(loop),
+	                       may_block ? EVLOOP_ONCE : EVLOOP_ONCE | EVLOOP_NONBLOCK) >= 0;
 }
 
 static void on_ready(evutil_socket_t fd, short what, void *arg)
@@ -101,10 +103,13 @@ static void on_ready(evutil_socket_t fd, short what, void *arg)
 	w->ready(w->arg);
 }
 
-int loop_watch_init(struct loop_watch *w, struct loop *loop, int fd, bool for_writing, void (*ready)(void *arg), void *arg)
+int loop_watch_init(struct loop_watch *w, struct loop *loop, int fd, bool for_writing,
+                    void (*ready)(void *arg), void *arg)
 {
 	*w = (struct loop_watch){ .ready = ready, .arg = arg };
-	w->handle = event_new(base_of(loop), fd, (short)((for_writing ? EV_WRITE : EV_READ) | EV_PERSIST), on_ready, w);
+	w->handle =
+		event_new(base_of(loop), fd,
+	                  (short)((for_writing ? EV_WRITE : EV_READ) | EV_PERSIST), on_ready, w);
 	return w->handle ? 0 : -ENOMEM;
 }
 
@@ -159,7 +164,8 @@ int loop_timer_set(struct loop_timer *t, uint64_t delay_ns)
 {
 	/* Rounded up, so that a deadline has passed when it fires. */
 	uint64_t delay_us = delay_ns / 1000 + 1;
-	const struct timeval delay = { .tv_sec = (time_t)(delay_us / 1000000), .tv_usec = (suseconds_t)(delay_us % 1000000) };
+	const struct timeval delay = { .tv_sec = (time_t)(delay_us / 1000000),
+		                       .tv_usec = (suseconds_t)(delay_us % 1000000) };
 
 	return evtimer_add((struct event *)t->handle, &delay) ? -ENOMEM : 0;
 }

@@ -1,9 +1,10 @@
-/* multipart.c - the form parser: one step function per state, each resumable at any byte. Any thread. */
+/* multipart.c - the form parser: one step function per state, each resumable at any byte. Any
+ * thread. */
 #include "multipart.h"
 
 #include <string.h>
 
-#include "../../src/check.h"
+#include "base/check.h"
 
 #define BYTES_IN_A_ROW 8
 #define DELIMITER_BEGIN "\r\n--"
@@ -18,7 +19,8 @@ struct input {
 	bool is_last;
 };
 
-void multipart_init(struct multipart *m, const char *boundary, size_t boundary_length, size_t header_max)
+void multipart_init(struct multipart *m, const char *boundary, size_t boundary_length,
+                    size_t header_max)
 {
 	assert(boundary_length >= 1);
 	assert(boundary_length <= BOUNDARY_MAX);
@@ -51,8 +53,9 @@ static enum step start_step(struct multipart *m, const struct input *in)
 	return STEP_AGAIN;
 }
 
-/* Where a delimiter may begin, or the end. Pictures have few CRs, and memchr() is quick; but a body of little else must not cost
- * a call for each, while a port has connections to serve: so some bytes behind one are looked at here. */
+/* Where a delimiter may begin, or the end. Pictures have few CRs, and memchr() is quick; but a body
+ * of little else must not cost a call for each, while a port has connections to serve: so some
+ * bytes behind one are looked at here. */
 static size_t next_candidate(const struct input *in, size_t at)
 {
 	for (;;) {
@@ -69,7 +72,8 @@ static size_t next_candidate(const struct input *in, size_t at)
 	}
 }
 
-/* Looks for the delimiter from m->at on. A boundary has no CR in it, so candidates never overlap. */
+/* Looks for the delimiter from m->at on. A boundary has no CR in it, so candidates never overlap.
+ */
 static enum step search_step(struct multipart *m, const struct input *in)
 {
 	while (m->at < in->length) {
@@ -98,8 +102,9 @@ static enum step search_step(struct multipart *m, const struct input *in)
 		m->at = in->length;
 		return STEP_MORE;
 	}
-	return bad(m, m->state == MULTIPART_BODY ? "the form ends within a part: its closing boundary is missing" :
-	                                           "the boundary of Content-Type does not occur in the form");
+	return bad(m, m->state == MULTIPART_BODY
+	                      ? "the form ends within a part: its closing boundary is missing"
+	                      : "the boundary of Content-Type does not occur in the form");
 }
 
 /* The boundary is there but the rest of its line is not that of a delimiter: it is data. */
@@ -163,7 +168,8 @@ static struct span span_of(struct slice s, const char *base)
 	return (struct span){ (size_t)(s.data - base), s.length };
 }
 
-static const char *read_disposition(struct multipart_part *part, const char *base, struct slice value)
+static const char *read_disposition(struct multipart_part *part, const char *base,
+                                    struct slice value)
 {
 	struct field_param param;
 	struct slice rest;
@@ -212,7 +218,8 @@ static const char *read_header(struct multipart_part *part, const char *base, st
 	return NULL;
 }
 
-/* All headers of a part, each with its line end. A line that begins with a space goes on with the one before. */
+/* All headers of a part, each with its line end. A line that begins with a space goes on with the
+ * one before. */
 static const char *read_headers(struct multipart_part *part, const char *base, struct slice block)
 {
 	if (block.length && memchr(block.data, '\0', block.length))
@@ -246,12 +253,14 @@ static enum step header_step(struct multipart *m, const struct input *in)
 	if (length < 2 && !in->is_last)
 		return STEP_MORE;
 	if (length < 2 || memcmp(begin, "\r\n", 2) != 0) {
-		const char *end = memmem(begin, length < m->header_max ? length : m->header_max, "\r\n\r\n", 4);
+		const char *end = memmem(begin, length < m->header_max ? length : m->header_max,
+		                         "\r\n\r\n", 4);
 
 		if (!end && length >= m->header_max)
 			return bad(m, "the headers of a part exceed limits.header_bytes");
 		if (!end)
-			return in->is_last ? bad(m, "the form ends within the headers of a part") : STEP_MORE;
+			return in->is_last ? bad(m, "the form ends within the headers of a part")
+			                   : STEP_MORE;
 		block = (size_t)(end - begin) + 2;
 	}
 	memset(&m->part, 0, sizeof m->part);
@@ -292,8 +301,8 @@ static const struct {
 	[MULTIPART_FAILED] = { "failed", failed_step },
 };
 
-enum multipart_result multipart_next(struct multipart *m, const char *data, size_t length, bool is_last,
-                                     struct multipart_part *part)
+enum multipart_result multipart_next(struct multipart *m, const char *data, size_t length,
+                                     bool is_last, struct multipart_part *part)
 {
 	const struct input in = { data, length, is_last };
 	enum step step;
@@ -337,7 +346,8 @@ static int percent_value(struct slice raw, bool is_extended)
 	if (high < 0 || low < 0)
 		return -1;
 	int value = high * 16 + low;
-	/* The encoding of names in forms, HTML standard: only these three are escaped, and '%' is not. */
+	/* The encoding of names in forms, HTML standard: only these three are escaped, and '%' is
+	 * not. */
 	return is_extended || value == '"' || value == '\r' || value == '\n' ? value : -1;
 }
 
@@ -363,19 +373,23 @@ size_t multipart_text(struct slice raw, bool is_extended, char *out, size_t size
 	assert(size >= 1);
 	if (is_extended) { /* charset'language'text */
 		const char *quote = memchr(raw.data, '\'', raw.length);
-		const char *second = quote ? memchr(quote + 1, '\'', raw.length - (size_t)(quote + 1 - raw.data)) : NULL;
+		const char *second =
+			quote ? memchr(quote + 1, '\'', raw.length - (size_t)(quote + 1 - raw.data))
+			      : NULL;
 
 		i = second ? (size_t)(second + 1 - raw.data) : 0;
 	}
 	while (i < raw.length && length < size - 1) {
-		int value = percent_value((struct slice){ raw.data + i, raw.length - i }, is_extended);
+		int value =
+			percent_value((struct slice){ raw.data + i, raw.length - i }, is_extended);
 		char c = raw.data[i];
 
 		if (value >= 0) {
 			c = (char)value;
 			i += 3;
 		} else {
-			if (c == '\\' && i + 1 < raw.length && (raw.data[i + 1] == '"' || raw.data[i + 1] == '\\'))
+			if (c == '\\' && i + 1 < raw.length &&
+			    (raw.data[i + 1] == '"' || raw.data[i + 1] == '\\'))
 				c = raw.data[++i];
 			i++;
 		}

@@ -1,9 +1,10 @@
 /*
  * multipart.h - cuts a multipart/form-data body (RFC 7578, RFC 2046 5.1) into its parts.
  *
- * Incremental over one buffer that only grows: everything is kept as offsets, nothing is copied or allocated, and the
- * input may end at any byte of any call. Strict about delimiters and part headers; bears a preamble, an epilogue, padding
- * behind a boundary and a missing line end behind the last one. Knows nothing of images. Any thread.
+ * Incremental over one buffer that only grows: everything is kept as offsets, nothing is copied or
+ * allocated, and the input may end at any byte of any call. Strict about delimiters and part
+ * headers; bears a preamble, an epilogue, padding behind a boundary and a missing line end behind
+ * the last one. Knows nothing of images. Any thread.
  */
 #ifndef DARKROOM_HTTP_MULTIPART_H
 #define DARKROOM_HTTP_MULTIPART_H
@@ -18,7 +19,7 @@ struct multipart_part {
 	struct span type;            /* Content-Type without parameters */
 	struct span body;
 	bool has_file_name;
-	bool is_file_name_extended;  /* it came as filename*= (RFC 5987) */
+	bool is_file_name_extended; /* it came as filename*= (RFC 5987) */
 };
 
 enum multipart_result {
@@ -29,7 +30,8 @@ enum multipart_result {
 };
 
 enum multipart_state {
-	MULTIPART_START = 1, /* at the first byte: the boundary may stand there without a line end before it */
+	MULTIPART_START = 1, /* at the first byte: the boundary may stand there without a line end
+	                        before it */
 	MULTIPART_PREAMBLE,
 	MULTIPART_DELIMITER, /* behind a boundary: is this line one? */
 	MULTIPART_HEADER,
@@ -49,20 +51,23 @@ struct multipart {
 	size_t body_at;
 	bool is_in_part;
 	struct multipart_part part;
-	const char *error;   /* static */
+	const char *error; /* static */
 };
 
 /* boundary_length is 1..BOUNDARY_MAX. */
-void multipart_init(struct multipart *m, const char *boundary, size_t boundary_length, size_t header_max);
+void multipart_init(struct multipart *m, const char *boundary, size_t boundary_length,
+                    size_t header_max);
 
-/* Goes on in data[0..length), of which earlier calls have seen a prefix; is_last: no more will come, so never MORE. */
-enum multipart_result multipart_next(struct multipart *m, const char *data, size_t length, bool is_last,
-                                     struct multipart_part *part);
+/* Goes on in data[0..length), of which earlier calls have seen a prefix; is_last: no more will
+ * come, so never MORE. */
+enum multipart_result multipart_next(struct multipart *m, const char *data, size_t length,
+                                     bool is_last, struct multipart_part *part);
 
 /*
- * Makes text of a name or file name into out, at most size - 1 bytes and a zero: takes backslashes before quotes and
- * backslashes away, and the %22, %0D and %0A of browsers (or with is_extended the charset and every %XX). Zero bytes
- * become '?'. Never cuts a UTF-8 character in two. Returns the length.
+ * Makes text of a name or file name into out, at most size - 1 bytes and a zero: takes backslashes
+ * before quotes and backslashes away, and the %22, %0D and %0A of browsers (or with is_extended the
+ * charset and every %XX). Zero bytes become '?'. Never cuts a UTF-8 character in two. Returns the
+ * length.
  */
 size_t multipart_text(struct slice raw, bool is_extended, char *out, size_t size);
 

@@ -1,4 +1,5 @@
-/* range.c - one byte range; several are answered with the whole file, as RFC 9110 14.2 allows. Any thread. */
+/* range.c - one byte range; several are answered with the whole file, as RFC 9110 14.2 allows. Any
+ * thread. */
 #include "range.h"
 
 #include <stdbool.h>
@@ -35,7 +36,8 @@ static enum range_result parse(struct slice value, uint64_t size, uint64_t *firs
 	if (!dash)
 		return RANGE_WHOLE;
 	struct slice from = slice_trim((struct slice){ s.data, (size_t)(dash - s.data) });
-	struct slice to = slice_trim((struct slice){ dash + 1, s.length - (size_t)(dash + 1 - s.data) });
+	struct slice to =
+		slice_trim((struct slice){ dash + 1, s.length - (size_t)(dash + 1 - s.data) });
 
 	if (from.length == 0) { /* the last N bytes */
 		uint64_t n;
@@ -49,7 +51,8 @@ static enum range_result parse(struct slice value, uint64_t size, uint64_t *firs
 		return RANGE_PART;
 	}
 	*last = UINT64_MAX;
-	if (!parse_position(from, first) || (to.length > 0 && !parse_position(to, last)) || *first > *last)
+	if (!parse_position(from, first) || (to.length > 0 && !parse_position(to, last)) ||
+	    *first > *last)
 		return RANGE_WHOLE;
 	if (*first >= size)
 		return RANGE_UNSATISFIABLE;

@@ -1,13 +1,15 @@
 /*
- * request.c - llhttp's callbacks, which note offsets, and the rules of RFC 9110 and 9112 that llhttp leaves to us.
+ * request.c - llhttp's callbacks, which note offsets, and the rules of RFC 9110 and 9112 that
+ * llhttp leaves to us.
  *
- * llhttp is compiled with LLHTTP_STRICT_MODE (Makefile): without it, it skips two bytes behind a chunk unseen.
+ * llhttp is compiled with LLHTTP_STRICT_MODE (Makefile): without it, it skips two bytes behind a
+ * chunk unseen.
  */
 #include "request.h"
 
 #include <string.h>
 
-#include "../../src/check.h"
+#include "base/check.h"
 
 /* A span callback gets the next piece of the same text, or the first piece of the next. */
 static void span_add(struct span *s, const struct request *r, const char *at, size_t length)
@@ -45,8 +47,10 @@ static int on_header_value(llhttp_t *parser, const char *at, size_t length)
 
 	if (r->head_length > 0 || length == 0)
 		return 0;
-	/* A line end between pieces of a value, or before the first, is a folded field: RFC 9112 5.2 says 400. */
-	const char *before = r->base + (r->value.length ? r->value.at + r->value.length : r->name.at + r->name.length);
+	/* A line end between pieces of a value, or before the first, is a folded field: RFC
+	 * 9112 5.2 says 400. */
+	const char *before = r->base + (r->value.length ? r->value.at + r->value.length
+	                                                : r->name.at + r->name.length);
 
 	if (memchr(before, '\n', (size_t)(at - before)))
 		r->has_folded_field = true;
@@ -109,7 +113,8 @@ static int on_header_value_complete(llhttp_t *parser)
 
 static int on_headers_complete(llhttp_t *parser)
 {
-	parser->upgrade = 0; /* we never do: the request means what it means without (RFC 9110 7.8) */
+	parser->upgrade =
+		0; /* we never do: the request means what it means without (RFC 9110 7.8) */
 	return HPE_PAUSED;
 }
 
@@ -173,22 +178,26 @@ static enum request_progress malformed(struct problem *problem, const char *why)
 	return REQUEST_BAD;
 }
 
-/* llhttp knows other protocols whose requests look alike, and their versions (RTSP/1.0, ICE/1.0). */
+/* llhttp knows other protocols whose requests look alike, and their versions (RTSP/1.0, ICE/1.0).
+ */
 static bool is_http(const struct request *r)
 {
 	const char *at = r->base + r->target.at + r->target.length;
 
 	while (*at == ' ')
 		at++;
-	return memcmp(at, "HTTP/", 5) == 0; /* it is there: the whole header is, with at least this name and a line end */
+	return memcmp(at, "HTTP/", 5) ==
+	       0; /* it is there: the whole header is, with at least this name and a line end */
 }
 
-/* RFC 3986 3.2.2 and 3.2.3, each character for itself: the value is not used, but others may have understood it otherwise. */
+/* RFC 3986 3.2.2 and 3.2.3, each character for itself: the value is not used, but others may have
+ * understood it otherwise. */
 static bool is_host(struct slice value)
 {
 	for (size_t i = 0; i < value.length; i++) {
 		char c = value.data[i];
-		bool is_letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+		bool is_letter =
+			(c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
 
 		if (!is_letter && (c == '\0' || !strchr("-._~%!$&'()*+,;=:[]", c)))
 			return false;
@@ -214,30 +223,36 @@ static enum request_progress check_head(struct request *r, struct problem *probl
 	if (r->has_bad_name)
 		return malformed(problem, "a header field has no name, or a space in it");
 	if (r->field_count[REQUEST_HOST] > 1 || (!is_1_0 && r->field_count[REQUEST_HOST] == 0))
-		return malformed(problem, "an HTTP/1.1 request must have exactly one Host header field");
+		return malformed(problem,
+		                 "an HTTP/1.1 request must have exactly one Host header field");
 	if (!is_host(request_value(r, REQUEST_HOST, r->base)))
-		return malformed(problem, "the Host header field has a character that no host and port has");
+		return malformed(problem,
+		                 "the Host header field has a character that no host and port has");
 	if (r->field_count[REQUEST_CONTENT_TYPE] > 1)
 		return malformed(problem, "the request has several Content-Type header fields");
 	if (is_1_0) {
 		r->expects_continue = r->expects_other = false; /* RFC 9110 10.1.1 */
 		if (p->flags & F_TRANSFER_ENCODING)
-			return malformed(problem, "an HTTP/1.0 request cannot have a Transfer-Encoding");
+			return malformed(problem,
+			                 "an HTTP/1.0 request cannot have a Transfer-Encoding");
 	}
 	if (r->has_other_coding) {
-		problem_set(problem, 501, "not-implemented", "the only transfer coding that is understood is \"chunked\"");
+		problem_set(problem, 501, "not-implemented",
+		            "the only transfer coding that is understood is \"chunked\"");
 		return REQUEST_BAD;
 	}
 	return REQUEST_HEAD;
 }
 
 /* What llhttp stopped at. */
-static enum request_progress parse_error(struct request *r, llhttp_errno_t error, struct problem *problem)
+static enum request_progress parse_error(struct request *r, llhttp_errno_t error,
+                                         struct problem *problem)
 {
 	const char *at = llhttp_get_error_pos(&r->parser);
 
 	/* Two errors in one: no version at all, or one that it does not know. */
-	if (error == HPE_INVALID_VERSION && strcmp(llhttp_get_error_reason(&r->parser), "Invalid HTTP version") == 0)
+	if (error == HPE_INVALID_VERSION &&
+	    strcmp(llhttp_get_error_reason(&r->parser), "Invalid HTTP version") == 0)
 		return bad_version(problem);
 	switch (error) {
 	case HPE_USER:
@@ -245,16 +260,19 @@ static enum request_progress parse_error(struct request *r, llhttp_errno_t error
 	case HPE_PAUSED_H2_UPGRADE:
 		return bad_version(problem);
 	case HPE_INVALID_TRANSFER_ENCODING:
-		problem_set(problem, 501, "not-implemented", "the only transfer coding that is understood is \"chunked\"");
+		problem_set(problem, 501, "not-implemented",
+		            "the only transfer coding that is understood is \"chunked\"");
 		return REQUEST_BAD;
 	default:
 		problem_set(problem, 400, "malformed-request", "%s, at byte %zu of the request",
-		            llhttp_get_error_reason(&r->parser), at && at >= r->base ? (size_t)(at - r->base) : r->fed);
+		            llhttp_get_error_reason(&r->parser),
+		            at && at >= r->base ? (size_t)(at - r->base) : r->fed);
 		return REQUEST_BAD;
 	}
 }
 
-enum request_progress request_feed(struct request *r, const char *data, size_t length, struct problem *problem)
+enum request_progress request_feed(struct request *r, const char *data, size_t length,
+                                   struct problem *problem)
 {
 	assert(length >= r->fed);
 	r->base = data;

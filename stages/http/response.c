@@ -10,7 +10,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "../../src/check.h"
+#include "base/check.h"
 
 static const struct {
 	unsigned status;
@@ -126,9 +126,11 @@ bool response_finish(struct response *r, const char *connection, bool is_head)
 	return !r->head.overflowed && !r->body.overflowed;
 }
 
-void response_finish_fixed(struct response *r, const char *connection, bool is_head, const char *body)
+void response_finish_fixed(struct response *r, const char *connection, bool is_head,
+                           const char *body)
 {
-	text_printf(&r->head, "Content-Length: %zu\r\nConnection: %s\r\n\r\n%s", strlen(body), connection, is_head ? "" : body);
+	text_printf(&r->head, "Content-Length: %zu\r\nConnection: %s\r\n\r\n%s", strlen(body),
+	            connection, is_head ? "" : body);
 	assert(!r->head.overflowed);
 }
 
@@ -142,10 +144,13 @@ static int send_text(struct response *r, int fd, uint64_t *sent)
 		size_t body_sent = r->sent - head_sent;
 		struct iovec iov[2] = {
 			{ r->head.data + head_sent, r->head.length - head_sent },
-			{ r->body.data ? r->body.data + body_sent : NULL, r->body_length - body_sent },
+			{ r->body.data ? r->body.data + body_sent : NULL,
+			  r->body_length - body_sent },
 		};
-		const struct msghdr message = { .msg_iov = iov, .msg_iovlen = r->body_length ? 2 : 1 };
-		ssize_t n = sendmsg(fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT | (r->file_left ? MSG_MORE : 0));
+		const struct msghdr message = { .msg_iov = iov,
+			                        .msg_iovlen = r->body_length ? 2 : 1 };
+		ssize_t n = sendmsg(fd, &message,
+		                    MSG_NOSIGNAL | MSG_DONTWAIT | (r->file_left ? MSG_MORE : 0));
 
 		if (n < 0 && errno == EINTR)
 			continue;
@@ -172,7 +177,8 @@ int response_send(struct response *r, int fd, size_t max_bytes, uint64_t *sent)
 		if (n < 0)
 			return errno == EAGAIN || errno == EWOULDBLOCK ? 0 : -errno;
 		if (n == 0)
-			return -EIO; /* the file is shorter than it was: the promised length cannot be kept */
+			return -EIO; /* the file is shorter than it was: the promised length cannot
+			                be kept */
 		r->file_left -= (uint64_t)n;
 		*sent += (uint64_t)n;
 		max_bytes -= (size_t)n;

@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-#include "../../src/check.h"
-#include "../../src/conf.h"
+#include "base/check.h"
+#include "conf/conf.h"
 
 #define READING (ROUTE_GET | ROUTE_HEAD | ROUTE_OPTIONS)
 #define READING_TEXT "GET, HEAD, OPTIONS"
@@ -16,9 +16,11 @@ static const struct {
 	const char *path;  /* of those that have just one */
 } routes[ROUTE_COUNT] = {
 	[ROUTE_NONE] = { 0, "", 0, NULL },
-	[ROUTE_SERVER] = { ROUTE_OPTIONS, "GET, HEAD, POST, DELETE, OPTIONS", ROUTE_PUBLIC | ROUTE_ADMIN, NULL },
+	[ROUTE_SERVER] = { ROUTE_OPTIONS, "GET, HEAD, POST, DELETE, OPTIONS",
+	                   ROUTE_PUBLIC | ROUTE_ADMIN, NULL },
 	[ROUTE_IMAGES] = { ROUTE_POST | ROUTE_OPTIONS, "POST, OPTIONS", ROUTE_PUBLIC, "/images" },
-	[ROUTE_IMAGE] = { READING | ROUTE_DELETE, "GET, HEAD, DELETE, OPTIONS", ROUTE_PUBLIC, NULL },
+	[ROUTE_IMAGE] = { READING | ROUTE_DELETE, "GET, HEAD, DELETE, OPTIONS", ROUTE_PUBLIC,
+	                  NULL },
 	[ROUTE_VARIANT] = { READING, READING_TEXT, ROUTE_PUBLIC, NULL },
 	[ROUTE_HEALTHZ] = { READING, READING_TEXT, ROUTE_PUBLIC | ROUTE_ADMIN, "/healthz" },
 	[ROUTE_READYZ] = { READING, READING_TEXT, ROUTE_PUBLIC | ROUTE_ADMIN, "/readyz" },
@@ -30,8 +32,11 @@ static const struct {
 static struct slice path_of(struct slice target)
 {
 	if (target.length > 0 && target.data[0] != '/') {
-		size_t scheme = slice_begins(target, "http://") ? 7 : slice_begins(target, "https://") ? 8 : 0;
-		const char *slash = scheme ? memchr(target.data + scheme, '/', target.length - scheme) : NULL;
+		size_t scheme = slice_begins(target, "http://")    ? 7
+		                : slice_begins(target, "https://") ? 8
+		                                                   : 0;
+		const char *slash =
+			scheme ? memchr(target.data + scheme, '/', target.length - scheme) : NULL;
 
 		if (!slash)
 			return (struct slice){ target.data, 0 };
@@ -83,7 +88,8 @@ void route_find(struct route *route, const struct conf *conf, struct slice targe
 			return;
 		}
 	}
-	if (path.length < prefix_length + ULID_LENGTH || memcmp(path.data, prefix, prefix_length) != 0)
+	if (path.length < prefix_length + ULID_LENGTH ||
+	    memcmp(path.data, prefix, prefix_length) != 0)
 		return;
 	const char *id = path.data + prefix_length;
 	struct slice rest = { id + ULID_LENGTH, path.length - prefix_length - ULID_LENGTH };
@@ -94,7 +100,8 @@ void route_find(struct route *route, const struct conf *conf, struct slice targe
 	if (rest.length == 0)
 		route->kind = ROUTE_IMAGE;
 	else if (rest.data[0] == '/' &&
-	         find_variant(conf, (struct slice){ rest.data + 1, rest.length - 1 }, route->variant))
+	         find_variant(conf, (struct slice){ rest.data + 1, rest.length - 1 },
+	                      route->variant))
 		route->kind = ROUTE_VARIANT;
 }
 

@@ -1,7 +1,9 @@
 /*
- * color.c - the rare colour spaces: done after the first scaling, at the small size, in plain floating point.
+ * color.c - the rare colour spaces: done after the first scaling, at the small size, in plain
+ * floating point.
  *
- * Formulas are those of JFIF 1.02 and of libjpeg; CMYK becomes RGB without a profile, as browsers do it.
+ * Formulas are those of JFIF 1.02 and of libjpeg; CMYK becomes RGB without a profile, as browsers
+ * do it.
  */
 #include "color.h"
 
@@ -24,7 +26,8 @@ static inline struct rgb rgb_of_ycc(float y, float cb, float cr)
 {
 	cb -= 128;
 	cr -= 128;
-	return (struct rgb){clamp(y + 1.402f * cr), clamp(y - .344136f * cb - .714136f * cr), clamp(y + 1.772f * cb)};
+	return (struct rgb){ clamp(y + 1.402f * cr), clamp(y - .344136f * cb - .714136f * cr),
+		             clamp(y + 1.772f * cb) };
 }
 
 /* Each ink takes away its part of the light, and black takes of what is left. */
@@ -32,12 +35,13 @@ static inline struct rgb rgb_of_inks(float c, float m, float y, float k)
 {
 	float light = (255 - k) / 255;
 
-	return (struct rgb){(255 - c) * light, (255 - m) * light, (255 - y) * light};
+	return (struct rgb){ (255 - c) * light, (255 - m) * light, (255 - y) * light };
 }
 
-static inline struct rgb pixel_rgb(const struct picture *src, const uint8_t *const row[PLANE_MAX], int x)
+static inline struct rgb pixel_rgb(const struct picture *src, const uint8_t *const row[PLANE_MAX],
+                                   int x)
 {
-	struct rgb v = {row[0][x], row[1][x], row[2][x]};
+	struct rgb v = { row[0][x], row[1][x], row[2][x] };
 	float k;
 
 	if (src->plane_count == 3)
@@ -45,7 +49,7 @@ static inline struct rgb pixel_rgb(const struct picture *src, const uint8_t *con
 	if (src->color_space == JCS_YCCK) {
 		/* The first three are YCbCr of 255 less each ink. */
 		v = rgb_of_ycc(v.r, v.g, v.b);
-		v = (struct rgb){255 - v.r, 255 - v.g, 255 - v.b};
+		v = (struct rgb){ 255 - v.r, 255 - v.g, 255 - v.b };
 	}
 	k = row[3][x];
 	if (src->is_inverted)
@@ -53,12 +57,14 @@ static inline struct rgb pixel_rgb(const struct picture *src, const uint8_t *con
 	return rgb_of_inks(v.r, v.g, v.b, k);
 }
 
-void color_to_ycc(const struct picture *src, int first, int count, struct plane *y, struct plane *cb, struct plane *cr)
+void color_to_ycc(const struct picture *src, int first, int count, struct plane *y,
+                  struct plane *cb, struct plane *cr)
 {
 	for (int line = first; line < first + count; line++) {
 		uint8_t *to_y = y->data + line * y->stride;
-		uint8_t *to_cb = cb->data + line * cb->stride, *to_cr = cr->data + line * cr->stride;
-		const uint8_t *row[PLANE_MAX] = {NULL};
+		uint8_t *to_cb = cb->data + line * cb->stride,
+			*to_cr = cr->data + line * cr->stride;
+		const uint8_t *row[PLANE_MAX] = { NULL };
 
 		for (unsigned c = 0; c < src->plane_count; c++)
 			row[c] = src->plane[c].data + line * src->plane[c].stride;
@@ -66,8 +72,10 @@ void color_to_ycc(const struct picture *src, int first, int count, struct plane 
 			struct rgb v = pixel_rgb(src, row, x);
 
 			to_y[x] = (uint8_t)(.299f * v.r + .587f * v.g + .114f * v.b + .5f);
-			to_cb[x] = (uint8_t)clamp(128.5f - .168736f * v.r - .331264f * v.g + .5f * v.b);
-			to_cr[x] = (uint8_t)clamp(128.5f + .5f * v.r - .418688f * v.g - .081312f * v.b);
+			to_cb[x] = (uint8_t)clamp(128.5f - .168736f * v.r - .331264f * v.g +
+			                          .5f * v.b);
+			to_cr[x] = (uint8_t)clamp(128.5f + .5f * v.r - .418688f * v.g -
+			                          .081312f * v.b);
 		}
 	}
 }

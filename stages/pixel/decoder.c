@@ -1,9 +1,10 @@
 /*
  * decoder.c - libjpeg, from markers to planes, without colour conversion or upsampling.
  *
- * Each component comes out at 1, 2, 4 or 8 eighths of its size: only those have SIMD code. Every entry into libjpeg
- * sets its own place to return to in case of an error. Files of several scans use libjpeg's buffered-image mode, whose
- * input can be read a row at a time; others are decoded as they are read.
+ * Each component comes out at 1, 2, 4 or 8 eighths of its size: only those have SIMD code. Every
+ * entry into libjpeg sets its own place to return to in case of an error. Files of several scans
+ * use libjpeg's buffered-image mode, whose input can be read a row at a time; others are decoded as
+ * they are read.
  */
 #include "decoder.h"
 
@@ -14,19 +15,20 @@
 
 #include <jerror.h>
 
-#include "../../src/check.h"
-#include "../../src/round.h"
+#include "base/check.h"
+#include "base/round.h"
 
 #define PREMATURE_END "Premature end of JPEG file"
 #define SIZE_COUNT 4
 /* A plane reduced to fewer samples than this would be blended with the padding of its blocks. */
 #define REDUCED_SIDE_MIN 16
-/* What libjpeg needs beside coefficients: 4 + 4 Huffman tables of 1.5 KB, block buffers, its own chunks of memory. */
+/* What libjpeg needs beside coefficients: 4 + 4 Huffman tables of 1.5 KB, block buffers, its own
+ * chunks of memory. */
 #define WORKING_BYTES (256 << 10)
 
-static const int dct_sizes[SIZE_COUNT] = {1, 2, 4, 8};
+static const int dct_sizes[SIZE_COUNT] = { 1, 2, 4, 8 };
 
-/* ---- errors and warnings -------------------------------------------------------------------------- */
+/* ---- errors and warnings ---- */
 
 static void fault_set(struct decoder *d, enum decoder_fault fault, const char *text)
 {
@@ -38,7 +40,8 @@ static enum decoder_fault fault_of(int message)
 {
 	switch (message) {
 	case JERR_OUT_OF_MEMORY:
-	case JERR_NO_BACKING_STORE: /* more coefficients than were reserved: there are no temporary files */
+	case JERR_NO_BACKING_STORE: /* more coefficients than were reserved: there are no temporary
+	                               files */
 		return DECODER_NO_MEMORY;
 	case JERR_IMAGE_TOO_BIG:
 		return DECODER_TOO_LARGE;
@@ -62,11 +65,12 @@ static void on_error(j_common_ptr c)
 	longjmp(d->errors.failed, 1);
 }
 
-/* Of the warnings of libjpeg, those after which pixels are missing. What real cameras do wrong is not among them. */
+/* Of the warnings of libjpeg, those after which pixels are missing. What real cameras do wrong is
+ * not among them. */
 static bool is_loss(int message)
 {
-	return message == JWRN_HIT_MARKER || message == JWRN_HUFF_BAD_CODE || message == JWRN_MUST_RESYNC ||
-	       message == JWRN_ARITH_BAD_CODE;
+	return message == JWRN_HIT_MARKER || message == JWRN_HUFF_BAD_CODE ||
+	       message == JWRN_MUST_RESYNC || message == JWRN_ARITH_BAD_CODE;
 }
 
 static void note_loss(struct decoder *d, const char *text)
@@ -101,7 +105,7 @@ static void on_output_message(j_common_ptr c)
 	(void)c;
 }
 
-/* ---- header --------------------------------------------------------------------------------------- */
+/* ---- header ---- */
 
 static const char *unsupported_process(unsigned sof)
 {
@@ -129,15 +133,18 @@ static void fault_explain(struct decoder *d)
 
 	switch (err->msg_code) {
 	case JERR_BAD_PRECISION:
-		snprintf(text, sizeof(text), "samples of %d bits are not supported, only of 8", err->msg_parm.i[0]);
+		snprintf(text, sizeof(text), "samples of %d bits are not supported, only of 8",
+		         err->msg_parm.i[0]);
 		fault_set(d, DECODER_UNSUPPORTED, text);
 		break;
 	case JERR_SOF_UNSUPPORTED:
-		fault_set(d, DECODER_UNSUPPORTED, unsupported_process((unsigned)err->msg_parm.i[0]));
+		fault_set(d, DECODER_UNSUPPORTED,
+		          unsupported_process((unsigned)err->msg_parm.i[0]));
 		break;
 	case JERR_EMPTY_IMAGE:
 		if (d->in.num_components > 0 && d->in.image_width > 0)
-			fault_set(d, DECODER_UNSUPPORTED, "a height of 0, to be defined later (DNL), is not supported");
+			fault_set(d, DECODER_UNSUPPORTED,
+			          "a height of 0, to be defined later (DNL), is not supported");
 		break;
 	default:
 		if (d->has_ended_early && d->fault == DECODER_DAMAGED)
@@ -153,7 +160,8 @@ static void check_supported(struct decoder *d)
 	if (d->in.arith_code) {
 		fault_set(d, DECODER_UNSUPPORTED, "arithmetic coding is not supported");
 	} else if (d->in.num_components == 2 || d->in.num_components > PLANE_MAX) {
-		snprintf(text, sizeof(text), "%d components are not supported, only 1, 3 and 4", d->in.num_components);
+		snprintf(text, sizeof(text), "%d components are not supported, only 1, 3 and 4",
+		         d->in.num_components);
 		fault_set(d, DECODER_UNSUPPORTED, text);
 	} else {
 		return;
@@ -186,11 +194,12 @@ bool decoder_is_buffered(const struct decoder *d)
 	return d->is_buffered;
 }
 
-/* ---- sizes ---------------------------------------------------------------------------------------- */
+/* ---- sizes ---- */
 
 static int reduced(int side, int factor, int factor_max, int size)
 {
-	return (int)div_up((uint64_t)side * (uint64_t)factor * (uint64_t)size, DCTSIZE * (uint64_t)factor_max);
+	return (int)div_up((uint64_t)side * (uint64_t)factor * (uint64_t)size,
+	                   DCTSIZE * (uint64_t)factor_max);
 }
 
 void decoder_choose(struct decoder *d, int width, int height, int chroma_width, int chroma_height)
@@ -200,7 +209,8 @@ void decoder_choose(struct decoder *d, int width, int height, int chroma_width, 
 	for (int c = 0; c < in->num_components; c++) {
 		const jpeg_component_info *ci = &in->comp_info[c];
 		bool is_chroma = c > 0 && in->jpeg_color_space == JCS_YCbCr;
-		int need_width = is_chroma ? chroma_width : width, need_height = is_chroma ? chroma_height : height;
+		int need_width = is_chroma ? chroma_width : width,
+		    need_height = is_chroma ? chroma_height : height;
 		int i;
 
 		if (need_width < REDUCED_SIDE_MIN)
@@ -208,8 +218,10 @@ void decoder_choose(struct decoder *d, int width, int height, int chroma_width, 
 		if (need_height < REDUCED_SIDE_MIN)
 			need_height = REDUCED_SIDE_MIN;
 		for (i = 0; i < SIZE_COUNT - 1; i++)
-			if (reduced((int)in->image_width, ci->h_samp_factor, in->max_h_samp_factor, dct_sizes[i]) >= need_width &&
-			    reduced((int)in->image_height, ci->v_samp_factor, in->max_v_samp_factor, dct_sizes[i]) >= need_height)
+			if (reduced((int)in->image_width, ci->h_samp_factor, in->max_h_samp_factor,
+			            dct_sizes[i]) >= need_width &&
+			    reduced((int)in->image_height, ci->v_samp_factor, in->max_v_samp_factor,
+			            dct_sizes[i]) >= need_height)
 				break;
 		d->dct_size[c] = dct_sizes[i];
 	}
@@ -218,7 +230,8 @@ void decoder_choose(struct decoder *d, int width, int height, int chroma_width, 
 static struct plane_shape component_shape(const struct decoder *d, int c, int size)
 {
 	const jpeg_component_info *ci = &d->in.comp_info[c];
-	int h = ci->h_samp_factor, h_max = d->in.max_h_samp_factor, v = ci->v_samp_factor, v_max = d->in.max_v_samp_factor;
+	int h = ci->h_samp_factor, h_max = d->in.max_h_samp_factor, v = ci->v_samp_factor,
+	    v_max = d->in.max_v_samp_factor;
 
 	return (struct plane_shape){
 		.width = reduced((int)d->in.image_width, h, h_max, size),
@@ -254,10 +267,11 @@ uint64_t decoder_working_bytes(const struct decoder *d)
 }
 
 /*
- * libjpeg chooses one size for the picture and then doubles it for subsampled chroma, to save itself upsampling. We
- * want each component at the smallest size that serves, so we set the sizes at the last moment before they are used:
- * libjpeg calls this function between choosing them (master_selection() in jdmaster.c) and starting its passes. It is
- * not documented; a unit test holds it. Should it stop working, planes are larger but right: see picture_make().
+ * libjpeg chooses one size for the picture and then doubles it for subsampled chroma, to save
+ * itself upsampling. We want each component at the smallest size that serves, so we set the sizes
+ * at the last moment before they are used: libjpeg calls this function between choosing them
+ * (master_selection() in jdmaster.c) and starting its passes. It is not documented; a unit test
+ * holds it. Should it stop working, planes are larger but right: see picture_make().
  */
 static void on_realize(j_common_ptr c)
 {
@@ -268,7 +282,7 @@ static void on_realize(j_common_ptr c)
 	d->realize(c);
 }
 
-/* ---- decoding ------------------------------------------------------------------------------------- */
+/* ---- decoding ---- */
 
 static bool picture_make(struct decoder *d)
 {
@@ -276,7 +290,8 @@ static bool picture_make(struct decoder *d)
 
 	for (int c = 0; c < d->in.num_components; c++)
 		shape[c] = component_shape(d, c, d->in.comp_info[c].DCT_scaled_size);
-	d->picture = picture_new(shape, (unsigned)d->in.num_components, (int)d->in.jpeg_color_space);
+	d->picture =
+		picture_new(shape, (unsigned)d->in.num_components, (int)d->in.jpeg_color_space);
 	if (!d->picture)
 		return false;
 	d->picture->is_inverted = d->in.saw_Adobe_marker;
@@ -316,13 +331,15 @@ enum decoder_result decoder_start(struct decoder *d, unsigned scans_max, bool st
 	return DECODER_MORE;
 }
 
-/* Of a file of several scans: true if a component has no data, or, where the file ended early, not all of its bits. */
+/* Of a file of several scans: true if a component has no data, or, where the file ended early, not
+ * all of its bits. */
 static bool is_incomplete(const struct decoder *d)
 {
 	const struct jpeg_decompress_struct *in = &d->in;
 
 	for (int c = 0; c < in->num_components; c++) {
-		if (!in->comp_info[c].quant_table) /* is set when the component's first scan begins */
+		if (!in->comp_info[c]
+		             .quant_table) /* is set when the component's first scan begins */
 			return true;
 		if (!d->has_ended_early || !in->progressive_mode)
 			continue;
@@ -340,7 +357,8 @@ static void input_row(struct decoder *d)
 
 	if (jpeg_consume_input(&d->in) == JPEG_REACHED_EOI) {
 		if (is_incomplete(d))
-			note_loss(d, d->has_ended_early ? PREMATURE_END : "a component has no data");
+			note_loss(d,
+			          d->has_ended_early ? PREMATURE_END : "a component has no data");
 		jpeg_start_output(&d->in, d->in.input_scan_number);
 		d->state = DECODER_OUTPUT;
 		return;
@@ -357,7 +375,7 @@ static void output_row(struct decoder *d)
 {
 	struct jpeg_decompress_struct *in = &d->in;
 	JSAMPROW rows[PLANE_MAX][MAX_SAMP_FACTOR * DCTSIZE];
-	JSAMPARRAY planes[PLANE_MAX] = {rows[0], rows[1], rows[2], rows[3]};
+	JSAMPARRAY planes[PLANE_MAX] = { rows[0], rows[1], rows[2], rows[3] };
 
 	for (int c = 0; c < in->num_components; c++) {
 		const struct plane *p = &d->picture->plane[c];
@@ -366,7 +384,8 @@ static void output_row(struct decoder *d)
 		for (int i = 0; i < high; i++)
 			rows[c][i] = p->data + ((ptrdiff_t)d->rows_done * high + i) * p->stride;
 	}
-	jpeg_read_raw_data(in, planes, (JDIMENSION)(in->max_v_samp_factor * in->min_DCT_scaled_size));
+	jpeg_read_raw_data(in, planes,
+	                   (JDIMENSION)(in->max_v_samp_factor * in->min_DCT_scaled_size));
 	if (++d->rows_done == in->total_iMCU_rows)
 		d->state = DECODER_FINISHED;
 }
@@ -377,8 +396,9 @@ static void advance(struct decoder *d, unsigned rows)
 		input_row(d);
 	for (; rows > 0 && d->state == DECODER_OUTPUT; rows--)
 		output_row(d);
-	/* All pixels are here. What may follow (a missing EOI, another picture, rubbish) is of no interest, so
-	 * jpeg_finish_decompress(), which would look at it and complain, is not called. */
+	/* All pixels are here. What may follow (a missing EOI, another picture, rubbish) is of no
+	 * interest, so jpeg_finish_decompress(), which would look at it and complain, is not
+	 * called. */
 	if (d->state == DECODER_FINISHED)
 		picture_pad(d->picture);
 }
@@ -408,7 +428,8 @@ struct picture *decoder_take(struct decoder *d)
 	return p;
 }
 
-/* libjpeg would let a file that has none of its own use those of the file before: of somebody else's. */
+/* libjpeg would let a file that has none of its own use those of the file before: of somebody
+ * else's. */
 static void forget_tables(struct jpeg_decompress_struct *in)
 {
 	for (int i = 0; i < NUM_QUANT_TBLS; i++)
@@ -428,7 +449,7 @@ void decoder_close(struct decoder *d)
 	forget_tables(&d->in);
 }
 
-/* ---- life ----------------------------------------------------------------------------------------- */
+/* ---- life ---- */
 
 /* A decode that is set aside keeps its decoder: then the thread may need another. */
 #define RESTING_MAX 2

@@ -11,21 +11,23 @@
 #include <jerror.h>
 #include <jpegint.h>
 
-#include "../../src/check.h"
-#include "../../src/mem/pool.h"
-#include "../../src/round.h"
+#include "base/check.h"
+#include "base/pool.h"
+#include "base/round.h"
 #include "huffman.h"
 
 /* Headers and tables take 0.6 KB. */
 #define FILE_BYTES_MIN 4096
 #define MCU_LINES_MAX 16
-/* What libjpeg needs beside coefficients: tables, and for files with tables of their own the statistics of all of them. */
+/* What libjpeg needs beside coefficients: tables, and for files with tables of their own the
+ * statistics of all of them. */
 #define WORKING_BYTES JPEG_MEMORY_BYTES
 
 /* Then what is inside of libjpeg is as jpegint.h here says. */
-#define HAS_INSIDE (LIBJPEG_TURBO_VERSION_NUMBER >= 2000000 && LIBJPEG_TURBO_VERSION_NUMBER < 3000000)
+#define HAS_INSIDE \
+	(LIBJPEG_TURBO_VERSION_NUMBER >= 2000000 && LIBJPEG_TURBO_VERSION_NUMBER < 3000000)
 
-/* ---- errors and output ---------------------------------------------------------------------------- */
+/* ---- errors and output ---- */
 
 static void on_error(j_common_ptr c)
 {
@@ -43,7 +45,8 @@ static void on_message(j_common_ptr c, int level)
 /* Photographs take a tenth of a byte per sample at usual qualities: few files will have to grow. */
 static size_t size_first(const struct encoder *e)
 {
-	return FILE_BYTES_MIN + e->icc_size + e->icc_size / 16 + (size_t)e->picture->width * (size_t)e->picture->height / 8;
+	return FILE_BYTES_MIN + e->icc_size + e->icc_size / 16 +
+	       (size_t)e->picture->width * (size_t)e->picture->height / 8;
 }
 
 static void file_start(j_compress_ptr c)
@@ -82,7 +85,7 @@ static void file_end(j_compress_ptr c)
 	f->size -= f->mgr.free_in_buffer;
 }
 
-/* ---- encoding ------------------------------------------------------------------------------------- */
+/* ---- encoding ---- */
 
 static void start(struct encoder *e)
 {
@@ -104,7 +107,7 @@ static void write_row(struct encoder *e)
 	struct jpeg_compress_struct *out = &e->out;
 	const struct picture *p = e->picture;
 	JSAMPROW rows[3][MCU_LINES_MAX];
-	JSAMPARRAY planes[3] = {rows[0], rows[1], rows[2]};
+	JSAMPARRAY planes[3] = { rows[0], rows[1], rows[2] };
 
 	for (int c = 0; c < out->num_components; c++) {
 		const struct plane *q = &p->plane[c];
@@ -120,10 +123,11 @@ static void write_row(struct encoder *e)
 }
 
 /*
- * jpeg_finish_compress() makes all passes after the first in one call, which takes seconds for a large progressive picture. So
- * they are made here, as it would make them, row by row, and it is left the end of the last one. This uses what is inside of
- * libjpeg-turbo 2; a unit test compares the files. With any other version the passes are made at one go. The second pass of a
- * baseline file is all ours.
+ * jpeg_finish_compress() makes all passes after the first in one call, which takes seconds for a
+ * large progressive picture. So they are made here, as it would make them, row by row, and it is
+ * left the end of the last one. This uses what is inside of libjpeg-turbo 2; a unit test compares
+ * the files. With any other version the passes are made at one go. The second pass of a baseline
+ * file is all ours.
  */
 #if HAS_INSIDE
 static bool has_further_pass(const struct encoder *e)
@@ -207,7 +211,8 @@ int encoder_advance(struct encoder *e, unsigned rows)
 
 unsigned encoder_lines_left(const struct encoder *e)
 {
-	unsigned height = (unsigned)e->picture->height, lines = e->row * DCTSIZE * (unsigned)e->out.max_v_samp_factor;
+	unsigned height = (unsigned)e->picture->height,
+		 lines = e->row * DCTSIZE * (unsigned)e->out.max_v_samp_factor;
 
 	if (!e->is_started)
 		return e->pass_count * height;
@@ -224,8 +229,8 @@ void encoder_take(struct encoder *e, uint8_t **data, size_t *size)
 	e->file.data = NULL;
 }
 
-int encoder_encode(const struct encoding *how, const struct picture *p, const uint8_t *icc, size_t icc_size, uint8_t **data,
-                   size_t *size)
+int encoder_encode(const struct encoding *how, const struct picture *p, const uint8_t *icc,
+                   size_t icc_size, uint8_t **data, size_t *size)
 {
 	struct encoder *e = encoder_new(how, p, icc, icc_size);
 	int err = e ? encoder_advance(e, UINT_MAX) : -ENOMEM;
@@ -251,12 +256,15 @@ static bool keeps_coefficients(const struct encoding *how)
 static uint64_t picture_coefficient_bytes(enum chroma chroma, int width, int height)
 {
 	uint64_t side = chroma == CHROMA_420 ? 2 * DCTSIZE : DCTSIZE;
-	uint64_t wide = div_up((uint64_t)width, side), high = div_up((uint64_t)height, side), luma_side = side / DCTSIZE;
+	uint64_t wide = div_up((uint64_t)width, side), high = div_up((uint64_t)height, side),
+		 luma_side = side / DCTSIZE;
 
-	return coefficients_bytes(wide * luma_side, high * luma_side) + (chroma_planes(chroma) - 1) * coefficients_bytes(wide, high);
+	return coefficients_bytes(wide * luma_side, high * luma_side) +
+	       (chroma_planes(chroma) - 1) * coefficients_bytes(wide, high);
 }
 
-uint64_t encoder_bytes(const struct encoding *how, enum chroma chroma, int width, int height, size_t icc_size)
+uint64_t encoder_bytes(const struct encoding *how, enum chroma chroma, int width, int height,
+                       size_t icc_size)
 {
 	uint64_t samples = (uint64_t)width * (uint64_t)height, kept = WORKING_BYTES;
 
@@ -270,11 +278,12 @@ uint64_t encoder_bytes(const struct encoding *how, enum chroma chroma, int width
 		samples += samples / 2 + (uint64_t)width + (uint64_t)height;
 	else if (chroma == CHROMA_444)
 		samples *= 3;
-	/* Growing by doubling holds one and a half times the final buffer, which is at most twice too large. */
+	/* Growing by doubling holds one and a half times the final buffer, which is at most twice
+	 * too large. */
 	return FILE_BYTES_MIN + 3 * icc_size + (how->quality > 90 ? 4 : 1) * samples + kept;
 }
 
-/* ---- life ----------------------------------------------------------------------------------------- */
+/* ---- life ---- */
 
 static unsigned pass_count(const struct jpeg_compress_struct *out)
 {
@@ -284,7 +293,8 @@ static unsigned pass_count(const struct jpeg_compress_struct *out)
 		return 1;
 	if (!out->scan_info)
 		return 2;
-	/* For each scan one to make its tables and one to write it; refinements of DC need no tables. */
+	/* For each scan one to make its tables and one to write it; refinements of DC need no
+	 * tables. */
 	for (int i = 0; i < out->num_scans; i++)
 		n += out->scan_info[i].Ss == 0 && out->scan_info[i].Ah != 0 ? 1 : 2;
 	return n;
@@ -355,7 +365,7 @@ static struct encoder *make(const struct encoding *how, enum chroma chroma)
 	return e;
 }
 
-/* ---- at rest -------------------------------------------------------------------------------------- */
+/* ---- at rest ---- */
 
 /* All of a configuration with few variants, each for grey and for colour. One takes about 6 KB. */
 #define RESTING_MAX 16
@@ -365,7 +375,8 @@ static _Thread_local struct encoder *resting;
 
 static bool is_for(const struct encoder *e, const struct encoding *how, enum chroma chroma)
 {
-	return e->chroma == chroma && e->how.quality == how->quality && e->how.is_progressive == how->is_progressive &&
+	return e->chroma == chroma && e->how.quality == how->quality &&
+	       e->how.is_progressive == how->is_progressive &&
 	       e->how.is_optimized == how->is_optimized;
 }
 
@@ -397,7 +408,8 @@ static void rest(struct encoder *e)
 	}
 }
 
-struct encoder *encoder_new(const struct encoding *how, const struct picture *p, const uint8_t *icc, size_t icc_size)
+struct encoder *encoder_new(const struct encoding *how, const struct picture *p, const uint8_t *icc,
+                            size_t icc_size)
 {
 	enum chroma chroma = how->is_grey ? CHROMA_NONE : picture_chroma(p);
 	struct encoder *e = wake(how, chroma);

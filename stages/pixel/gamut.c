@@ -1,8 +1,8 @@
 /*
  * gamut.c - what of YCbCr lies outside of RGB, by vectors of 8 samples of chroma.
  *
- * Arithmetic is in 16 bits with 7 fraction bits of the factors of JFIF 1.02, which is true to half a level. What lies inside,
- * most of any picture, is only copied.
+ * Arithmetic is in 16 bits with 7 fraction bits of the factors of JFIF 1.02, which is true to half
+ * a level. What lies inside, most of any picture, is only copied.
  */
 #include "gamut.h"
 
@@ -16,17 +16,19 @@
 #include <arm_neon.h>
 #endif
 
-#include "../../src/round.h"
+#include "base/round.h"
 #include "picture.h"
 
 #define LANES 8
-/* A sample counts if a primary is so far outside, and a picture if so many do. Photographs have fewer, by their noise. */
+/* A sample counts if a primary is so far outside, and a picture if so many do. Photographs have
+ * fewer, by their noise. */
 #define FAR 8
 #define SHARE 128
 #define LOOK_LINES 16 /* at least, if there are so many */
 #define LOOK_APART 8  /* at most */
 
-/* The compiler's own vectors: with SSE2 and NEON, which need not be asked for, an operation is an instruction. */
+/* The compiler's own vectors: with SSE2 and NEON, which need not be asked for, an operation is an
+ * instruction. */
 typedef int16_t lanes __attribute__((vector_size(2 * LANES)));
 typedef uint16_t pairs __attribute__((vector_size(2 * LANES))); /* of neighbouring bytes */
 typedef uint8_t bytes __attribute__((vector_size(LANES)));
@@ -36,7 +38,8 @@ struct excess {
 	lanes r, g, b;
 };
 
-/* One line of chroma with its one or two of luma; they may be the same. Rows have room for whole vectors. */
+/* One line of chroma with its one or two of luma; they may be the same. Rows have room for whole
+ * vectors. */
 struct line {
 	uint8_t *y, *below, *cb, *cr;
 	int width;
@@ -63,7 +66,8 @@ static inline pairs pairs_at(const uint8_t *from)
 static inline lanes cut(lanes v)
 {
 #if defined(__SSE2__)
-	return (lanes)_mm_max_epi16(_mm_min_epi16((__m128i)v, _mm_set1_epi16(255)), _mm_setzero_si128());
+	return (lanes)_mm_max_epi16(_mm_min_epi16((__m128i)v, _mm_set1_epi16(255)),
+	                            _mm_setzero_si128());
 #elif defined(__aarch64__)
 	return (lanes)vmaxq_s16(vminq_s16((int16x8_t)v, vdupq_n_s16(255)), vdupq_n_s16(0));
 #else
@@ -93,10 +97,12 @@ static inline lanes luma_at(const struct line *line, int x)
 
 static inline struct excess excess_at(const struct line *line, int x)
 {
-	lanes y = luma_at(line, x), u = bytes_at(line->cb + x) - 128, v = bytes_at(line->cr + x) - 128;
-	lanes r = y + ((179 * v + 64) >> 7), g = y - ((44 * u + 91 * v + 64) >> 7), b = y + ((227 * u + 64) >> 7);
+	lanes y = luma_at(line, x), u = bytes_at(line->cb + x) - 128,
+	      v = bytes_at(line->cr + x) - 128;
+	lanes r = y + ((179 * v + 64) >> 7), g = y - ((44 * u + 91 * v + 64) >> 7),
+	      b = y + ((227 * u + 64) >> 7);
 
-	return (struct excess){cut(r) - r, cut(g) - g, cut(b) - b};
+	return (struct excess){ cut(r) - r, cut(g) - g, cut(b) - b };
 }
 
 static inline bool has_any(const struct excess *e)
@@ -110,7 +116,8 @@ static inline bool has_any(const struct excess *e)
 
 static unsigned count_far(const struct excess *e, int n)
 {
-	lanes far = (e->r > FAR) | (e->r < -FAR) | (e->g > FAR) | (e->g < -FAR) | (e->b > FAR) | (e->b < -FAR);
+	lanes far = (e->r > FAR) | (e->r < -FAR) | (e->g > FAR) | (e->g < -FAR) | (e->b > FAR) |
+	            (e->b < -FAR);
 	unsigned count = 0;
 
 	for (int i = 0; i < n && i < LANES; i++)
@@ -144,8 +151,10 @@ static void clip_at(const struct line *line, int x, const struct excess *e)
 {
 	lanes dy = (38 * e->r + 75 * e->g + 15 * e->b + 64) >> 7;
 
-	put_bytes(line->cb + x, bytes_at(line->cb + x) + ((64 * e->b - 22 * e->r - 42 * e->g + 64) >> 7));
-	put_bytes(line->cr + x, bytes_at(line->cr + x) + ((64 * e->r - 54 * e->g - 10 * e->b + 64) >> 7));
+	put_bytes(line->cb + x,
+	          bytes_at(line->cb + x) + ((64 * e->b - 22 * e->r - 42 * e->g + 64) >> 7));
+	put_bytes(line->cr + x,
+	          bytes_at(line->cr + x) + ((64 * e->r - 54 * e->g - 10 * e->b + 64) >> 7));
 	if (!line->is_420) {
 		put_bytes(line->y + x, bytes_at(line->y + x) + dy);
 		return;
@@ -176,8 +185,11 @@ bool gamut_is_left(const struct picture *p)
 	for (int i = apart / 2; i < cb->height; i += apart) {
 		int of_luma = is_420 ? 2 * i : i;
 		struct line line = {
-			.y = y->data + of_luma * y->stride, .cb = cb->data + i * cb->stride, .cr = cr->data + i * cr->stride,
-			.width = cb->width, .is_420 = is_420,
+			.y = y->data + of_luma * y->stride,
+			.cb = cb->data + i * cb->stride,
+			.cr = cr->data + i * cr->stride,
+			.width = cb->width,
+			.is_420 = is_420,
 		};
 
 		line.below = is_420 && of_luma + 1 < y->height ? line.y + y->stride : line.y;
@@ -205,10 +217,13 @@ void gamut_clip(const struct picture *src, int first, int count, struct picture 
 			.y = copy_line(&src->plane[0], at, &dst->plane[0]),
 			.cb = copy_line(&src->plane[1], of_chroma, &dst->plane[1]),
 			.cr = copy_line(&src->plane[2], of_chroma, &dst->plane[2]),
-			.width = src->plane[1].width, .is_420 = is_420,
+			.width = src->plane[1].width,
+			.is_420 = is_420,
 		};
 
-		line.below = is_420 && at + 1 < src->plane[0].height ? copy_line(&src->plane[0], at + 1, &dst->plane[0]) : line.y;
+		line.below = is_420 && at + 1 < src->plane[0].height
+		                     ? copy_line(&src->plane[0], at + 1, &dst->plane[0])
+		                     : line.y;
 		line_clip(&line);
 	}
 }

@@ -1,7 +1,9 @@
 /*
- * huffman.c - notes for each block what is to be coded, counts, makes tables (ITU-T T.81, K.2), and codes it.
+ * huffman.c - notes for each block what is to be coded, counts, makes tables (ITU-T T.81, K.2), and
+ * codes it.
  *
- * A note is a number of 32 bits: below, which symbol of which table, in 10 bits; above, the bits that follow it in the file.
+ * A note is a number of 32 bits: below, which symbol of which table, in 10 bits; above, the bits
+ * that follow it in the file.
  */
 #include "huffman.h"
 
@@ -16,9 +18,9 @@
 #include <jerror.h>
 #include <jpegint.h>
 
-#include "../../src/check.h"
-#include "../../src/mem/pool.h"
-#include "../../src/round.h"
+#include "base/check.h"
+#include "base/pool.h"
+#include "base/round.h"
 
 #define SYMBOLS 256
 #define TABLES 4 /* [of component][AC] */
@@ -42,29 +44,33 @@ struct huffman {
 	uint64_t notes_left; /* to code */
 	bool has_tables;
 	int last_dc[MAX_COMPS_IN_SCAN];
-	uint64_t bits; /* the last bit_count of them, coded, are not yet written: less than a byte */
+	uint64_t
+		bits; /* the last bit_count of them, coded, are not yet written: less than a byte */
 	unsigned bit_count;
 	uint32_t count[TABLES * SYMBOLS];
-	uint32_t code[TABLES * SYMBOLS]; /* with room for the bits that follow, above 5 bits with the length of both */
+	uint32_t code[TABLES * SYMBOLS]; /* with room for the bits that follow, above 5 bits with
+	                                    the length of both */
 };
 
 /* Four coefficients at a time: which bits they are in zigzag order if they are not zero. */
 #define BIT(place) (UINT64_C(1) << (place))
 #define PAIR(a, b) 0, BIT(a), BIT(b), BIT(a) | BIT(b)
 #define WITH(c, a, b) BIT(c), BIT(c) | BIT(a), BIT(c) | BIT(b), BIT(c) | BIT(a) | BIT(b)
-#define FOUR(a, b, c, d) {                                                    \
-	PAIR(a, b), WITH(c, a, b), WITH(d, a, b),                             \
-	BIT(c) | BIT(d), BIT(c) | BIT(d) | BIT(a), BIT(c) | BIT(d) | BIT(b), BIT(c) | BIT(d) | BIT(a) | BIT(b) \
-}
+#define FOUR(a, b, c, d)                                                    \
+	{                                                                   \
+		PAIR(a, b), WITH(c, a, b), WITH(d, a, b), BIT(c) | BIT(d),  \
+			BIT(c) | BIT(d) | BIT(a), BIT(c) | BIT(d) | BIT(b), \
+			BIT(c) | BIT(d) | BIT(a) | BIT(b)                   \
+	}
 
 static const uint64_t zigzag_bits[DCTSIZE2 / 4][16] = {
-	FOUR(0, 1, 5, 6), FOUR(14, 15, 27, 28), FOUR(2, 4, 7, 13), FOUR(16, 26, 29, 42),
-	FOUR(3, 8, 12, 17), FOUR(25, 30, 41, 43), FOUR(9, 11, 18, 24), FOUR(31, 40, 44, 53),
+	FOUR(0, 1, 5, 6),     FOUR(14, 15, 27, 28), FOUR(2, 4, 7, 13),    FOUR(16, 26, 29, 42),
+	FOUR(3, 8, 12, 17),   FOUR(25, 30, 41, 43), FOUR(9, 11, 18, 24),  FOUR(31, 40, 44, 53),
 	FOUR(10, 19, 23, 32), FOUR(39, 45, 52, 54), FOUR(20, 22, 33, 38), FOUR(46, 51, 55, 60),
 	FOUR(21, 34, 37, 47), FOUR(50, 56, 59, 61), FOUR(35, 36, 48, 49), FOUR(57, 58, 62, 63),
 };
 
-/* ---- writing -------------------------------------------------------------------------------------- */
+/* ---- writing ---- */
 
 static void put_bytes(j_compress_ptr c, const uint8_t *from, size_t size)
 {
@@ -113,8 +119,8 @@ static size_t stuff(const uint8_t *from, size_t size, uint8_t *to)
 	return (size_t)(at - to);
 }
 
-/* To whole bytes; what is left of the last one stays for the next notes. Without branches on what is coded: none could be
- * foreseen. */
+/* To whole bytes; what is left of the last one stays for the next notes. Without branches on what
+ * is coded: none could be foreseen. */
 static uint8_t *code_notes(struct huffman *h, const uint32_t *note, unsigned count, uint8_t *to)
 {
 	uint64_t bits = h->bits, all;
@@ -150,12 +156,12 @@ static void code_part(struct huffman *h, j_compress_ptr c, struct chunk *k, unsi
 	}
 }
 
-/* ---- tables --------------------------------------------------------------------------------------- */
+/* ---- tables ---- */
 
 /* Shell's sort: a few dozen keys in most tables. qsort() would ask malloc for room. */
 static void sort(uint64_t *key, int n)
 {
-	static const int gaps[] = {57, 23, 10, 4, 1};
+	static const int gaps[] = { 57, 23, 10, 4, 1 };
 
 	for (size_t g = 0; g < COUNT_OF(gaps); g++)
 		for (int i = gaps[g]; i < n; i++) {
@@ -195,7 +201,8 @@ static void tree_depths(const uint64_t *key, int n, unsigned at_depth[DEPTH_MAX]
 	}
 }
 
-/* No deeper than 16: pairs of the deepest leaves, one of which goes where they joined, the other below a leaf higher up. */
+/* No deeper than 16: pairs of the deepest leaves, one of which goes where they joined, the other
+ * below a leaf higher up. */
 static void cut_tree(unsigned at_depth[DEPTH_MAX])
 {
 	for (int i = DEPTH_MAX - 1; i > LENGTH_MAX; i--)
@@ -230,7 +237,8 @@ static void make_table(const uint32_t *count, JHUFF_TBL *t, uint32_t *code)
 	unsigned at_depth[DEPTH_MAX], longest = LENGTH_MAX;
 	int n = 0;
 
-	key[n++] = SYMBOLS; /* never used, so the rarest: it gets the code of ones alone, which must not be used */
+	key[n++] = SYMBOLS; /* never used, so the rarest: it gets the code of ones alone, which must
+	                       not be used */
 	for (unsigned s = 0; s < SYMBOLS; s++)
 		if (count[s])
 			key[n++] = (uint64_t)count[s] * 512 + s;
@@ -255,13 +263,15 @@ void huffman_tables(struct huffman *h, j_compress_ptr c)
 		return;
 	h->has_tables = true;
 	for (int i = 0; i < (c->num_components > 1 ? 2 : 1); i++) {
-		make_table(h->count + 2 * i * SYMBOLS, c->dc_huff_tbl_ptrs[i], h->code + 2 * i * SYMBOLS);
-		make_table(h->count + (2 * i + 1) * SYMBOLS, c->ac_huff_tbl_ptrs[i], h->code + (2 * i + 1) * SYMBOLS);
+		make_table(h->count + 2 * i * SYMBOLS, c->dc_huff_tbl_ptrs[i],
+		           h->code + 2 * i * SYMBOLS);
+		make_table(h->count + (2 * i + 1) * SYMBOLS, c->ac_huff_tbl_ptrs[i],
+		           h->code + (2 * i + 1) * SYMBOLS);
 	}
 	c->master->pass_startup(c); /* writes the headers, as the first line would have done */
 }
 
-/* ---- noting --------------------------------------------------------------------------------------- */
+/* ---- noting ---- */
 
 /* A table that is made before all has been seen must have whatever 8-bit samples can lead to. */
 static void count_all_possible(struct huffman *h)
@@ -328,9 +338,12 @@ static struct chunk *room(struct huffman *h, j_compress_ptr c, unsigned notes)
 static inline unsigned sixteen(const JCOEF *b)
 {
 #if defined(__SSE2__)
-	__m128i left = _mm_loadu_si128((const void *)b), right = _mm_loadu_si128((const void *)(b + 8));
+	__m128i left = _mm_loadu_si128((const void *)b),
+		right = _mm_loadu_si128((const void *)(b + 8));
 
-	return ~(unsigned)_mm_movemask_epi8(_mm_cmpeq_epi8(_mm_packs_epi16(left, right), _mm_setzero_si128())) & 0xffff;
+	return ~(unsigned)_mm_movemask_epi8(
+		       _mm_cmpeq_epi8(_mm_packs_epi16(left, right), _mm_setzero_si128())) &
+	       0xffff;
 #else
 	unsigned bits = 0;
 
@@ -350,12 +363,14 @@ static inline uint64_t places(const JCOEF *b)
 
 		if (bits)
 			zigzag |= zigzag_bits[i][bits & 15] | zigzag_bits[i + 1][bits >> 4 & 15] |
-			          zigzag_bits[i + 2][bits >> 8 & 15] | zigzag_bits[i + 3][bits >> 12];
+			          zigzag_bits[i + 2][bits >> 8 & 15] |
+			          zigzag_bits[i + 3][bits >> 12];
 	}
 	return zigzag;
 }
 
-/* The bits of a number, of a negative one those of one less, where a note has them; *size of them count. */
+/* The bits of a number, of a negative one those of one less, where a note has them; *size of them
+ * count. */
 static inline uint32_t note_bits(int v, unsigned *size)
 {
 	unsigned zeros = (unsigned)__builtin_clz(2 * (unsigned)(v < 0 ? -v : v) | 1);
@@ -364,8 +379,10 @@ static inline uint32_t note_bits(int v, unsigned *size)
 	return ((uint32_t)(v + (v >> 31)) & (UINT32_C(0x7fffffff) >> zeros)) << 16;
 }
 
-/* One block, in at most 64 notes. table: that of DC, before which stands none and after which that of AC. */
-static uint32_t *note_block(struct huffman *h, const JCOEF *b, unsigned table, int *last_dc, uint32_t *note)
+/* One block, in at most 64 notes. table: that of DC, before which stands none and after which that
+ * of AC. */
+static uint32_t *note_block(struct huffman *h, const JCOEF *b, unsigned table, int *last_dc,
+                            uint32_t *note)
 {
 	unsigned size, at = 0;
 	uint32_t bits = note_bits(b[0] - *last_dc, &size), symbol = table + size;
@@ -441,11 +458,13 @@ static void on_finish(j_compress_ptr c)
 	put_bytes(c, stuffed, stuff(coded, 1, stuffed));
 }
 
-/* ---- life ----------------------------------------------------------------------------------------- */
+/* ---- life ---- */
 
 static unsigned chunks_of(uint64_t bytes)
 {
-	uint64_t n = ((bytes < NOTES_BYTES_MAX ? bytes : NOTES_BYTES_MAX) + sizeof(struct chunk) - 1) / sizeof(struct chunk);
+	uint64_t n =
+		((bytes < NOTES_BYTES_MAX ? bytes : NOTES_BYTES_MAX) + sizeof(struct chunk) - 1) /
+		sizeof(struct chunk);
 
 	return n < CHUNKS_MIN ? CHUNKS_MIN : (unsigned)n;
 }

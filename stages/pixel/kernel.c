@@ -1,14 +1,15 @@
 /*
  * kernel.c - the kernels in plain C, and the choice among all there are.
  *
- * The C versions are what every other must equal bit for bit; they serve processors without one of their own.
+ * The C versions are what every other must equal bit for bit; they serve processors without one of
+ * their own.
  */
 #include "kernel.h"
 
 #include <stdbool.h>
 #include <string.h>
 
-#include "../../src/check.h"
+#include "base/check.h"
 #include "weights.h"
 
 /* What pmulhrsw does: the product in 1/32768, rounded. */
@@ -17,7 +18,8 @@ static inline int mulhrs(int a, int b)
 	return (a * b + 0x4000) >> 15;
 }
 
-static void vertical_c(const uint8_t *src, ptrdiff_t stride, int width, const int16_t *w, int taps, int16_t *out)
+static void vertical_c(const uint8_t *src, ptrdiff_t stride, int width, const int16_t *w, int taps,
+                       int16_t *out)
 {
 	memset(out, 0, sizeof(*out) * (size_t)width);
 	for (int k = 0; k < taps; k++, src += stride)
@@ -46,14 +48,16 @@ static void horizontal_c(const int16_t *tile, const struct weights *t, uint8_t *
 	}
 }
 
-static void into_tile_c(const int16_t *rows, ptrdiff_t pitch, int width, int row_count, int16_t *tile)
+static void into_tile_c(const int16_t *rows, ptrdiff_t pitch, int width, int row_count,
+                        int16_t *tile)
 {
 	for (int x = 0; x < width; x++)
 		for (int i = 0; i < row_count; i++)
 			tile[x * KERNEL_TILE + i] = rows[i * pitch + x];
 }
 
-static void out_of_tile_c(const uint8_t *columns, int width, int row_count, uint8_t *dst, ptrdiff_t stride)
+static void out_of_tile_c(const uint8_t *columns, int width, int row_count, uint8_t *dst,
+                          ptrdiff_t stride)
 {
 	for (int i = 0; i < row_count; i++)
 		for (int x = 0; x < width; x++)

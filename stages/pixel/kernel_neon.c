@@ -11,11 +11,12 @@
 
 #include "weights.h"
 
-static void vertical_neon(const uint8_t *src, ptrdiff_t stride, int width, const int16_t *w, int taps, int16_t *out)
+static void vertical_neon(const uint8_t *src, ptrdiff_t stride, int width, const int16_t *w,
+                          int taps, int16_t *out)
 {
 	for (int x = 0; x < width; x += 64) {
 		const int16x8_t zero = vdupq_n_s16(0);
-		int16x8_t sum[8] = {zero, zero, zero, zero, zero, zero, zero, zero};
+		int16x8_t sum[8] = { zero, zero, zero, zero, zero, zero, zero, zero };
 		const uint8_t *s = src + x;
 
 		for (int k = 0; k < taps; k++, s += stride) {
@@ -44,7 +45,7 @@ static void horizontal_neon(const int16_t *tile, const struct weights *t, uint8_
 	for (int o = 0; o < t->out; o++, w += t->taps, out += KERNEL_TILE) {
 		const int16_t *s = tile + (ptrdiff_t)t->first[o] * KERNEL_TILE;
 		const int16x8_t half = vdupq_n_s16(16);
-		int16x8_t sum[4] = {half, half, half, half};
+		int16x8_t sum[4] = { half, half, half, half };
 
 		for (int k = 0; k < t->taps; k++, s += KERNEL_TILE) {
 			int16x8_t wk = vdupq_n_s16(w[k]);

@@ -1,7 +1,8 @@
 /*
  * kernel_transpose.c - into tiles and out of them, for all processors with vectors of 16 bytes.
  *
- * In the compiler's own vectors: interleaving is one instruction in SSE2 as in NEON, and compilers find it by themselves.
+ * In the compiler's own vectors: interleaving is one instruction in SSE2 as in NEON, and compilers
+ * find it by themselves.
  */
 #include "kernel.h"
 
@@ -22,12 +23,14 @@ static inline words high_words(words a, words b)
 
 static inline bytes low_bytes(bytes a, bytes b)
 {
-	return __builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+	return __builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7,
+	                               23);
 }
 
 static inline bytes high_bytes(bytes a, bytes b)
 {
-	return __builtin_shufflevector(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
+	return __builtin_shufflevector(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30,
+	                               15, 31);
 }
 
 static inline void transpose_8x8_16(const int16_t *s, ptrdiff_t from, int16_t *d, ptrdiff_t to)
@@ -76,10 +79,12 @@ void kernel_into_tile(const int16_t *rows, ptrdiff_t pitch, int width, int row_c
 {
 	for (int x = 0; x < width; x += 8)
 		for (int i = 0; i < row_count; i += 8)
-			transpose_8x8_16(rows + i * pitch + x, pitch, tile + x * KERNEL_TILE + i, KERNEL_TILE);
+			transpose_8x8_16(rows + i * pitch + x, pitch, tile + x * KERNEL_TILE + i,
+			                 KERNEL_TILE);
 }
 
-void kernel_out_of_tile(const uint8_t *columns, int width, int row_count, uint8_t *dst, ptrdiff_t stride)
+void kernel_out_of_tile(const uint8_t *columns, int width, int row_count, uint8_t *dst,
+                        ptrdiff_t stride)
 {
 	uint8_t last[16 * 16];
 

@@ -1,7 +1,9 @@
 /*
- * metadata.c - a walk over the markers of a JPEG, as libjpeg would walk, without copying what it passes.
+ * metadata.c - a walk over the markers of a JPEG, as libjpeg would walk, without copying what it
+ * passes.
  *
- * libjpeg's own jpeg_save_markers() would copy every segment of these types, as many as the sender likes.
+ * libjpeg's own jpeg_save_markers() would copy every segment of these types, as many as the sender
+ * likes.
  */
 #include "metadata.h"
 
@@ -9,7 +11,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "../../src/mem/pool.h"
+#include "base/pool.h"
 #include "orient.h"
 
 enum marker {
@@ -31,7 +33,7 @@ enum marker {
 #define ICC_OFFSET_SPACE 16
 #define ICC_OFFSET_SIGNATURE 36
 
-/* ---- EXIF ----------------------------------------------------------------------------------------- */
+/* ---- EXIF ---- */
 
 struct tiff {
 	const uint8_t *data;
@@ -62,13 +64,15 @@ static unsigned tiff_orientation(const struct tiff *t)
 	if (at > t->size || t->size - at < 2)
 		return 0;
 	count = tiff_16(t, at);
-	for (at += 2; count > 0 && t->size - at >= TIFF_ENTRY_BYTES; count--, at += TIFF_ENTRY_BYTES) {
+	for (at += 2; count > 0 && t->size - at >= TIFF_ENTRY_BYTES;
+	     count--, at += TIFF_ENTRY_BYTES) {
 		unsigned value;
 
 		if (tiff_16(t, at) != EXIF_TAG_ORIENTATION)
 			continue;
 		value = tiff_16(t, at + 8);
-		if (tiff_16(t, at + 2) != TIFF_TYPE_SHORT || tiff_32(t, at + 4) != 1 || value < 1 || value > 8)
+		if (tiff_16(t, at + 2) != TIFF_TYPE_SHORT || tiff_32(t, at + 4) != 1 || value < 1 ||
+		    value > 8)
 			return 0;
 		return value;
 	}
@@ -79,7 +83,8 @@ unsigned exif_orientation(const uint8_t *app1, size_t size)
 {
 	struct tiff t;
 
-	if (size < sizeof(EXIF_SIGNATURE) + 8 || memcmp(app1, EXIF_SIGNATURE, sizeof(EXIF_SIGNATURE)) != 0)
+	if (size < sizeof(EXIF_SIGNATURE) + 8 ||
+	    memcmp(app1, EXIF_SIGNATURE, sizeof(EXIF_SIGNATURE)) != 0)
 		return 0;
 	t.data = app1 + sizeof(EXIF_SIGNATURE);
 	t.size = size - sizeof(EXIF_SIGNATURE);
@@ -92,9 +97,10 @@ unsigned exif_orientation(const uint8_t *app1, size_t size)
 	return tiff_orientation(&t);
 }
 
-/* ---- ICC ------------------------------------------------------------------------------------------ */
+/* ---- ICC ---- */
 
-/* While markers are read, icc_chunk_count is what the chunks say, and missing ones are NULL. -1: malformed. */
+/* While markers are read, icc_chunk_count is what the chunks say, and missing ones are NULL. -1:
+ * malformed. */
 static int icc_add(struct metadata *m, const uint8_t *app2, size_t size)
 {
 	const size_t head = sizeof(ICC_SIGNATURE) + 2;
@@ -125,7 +131,8 @@ static bool icc_is_whole(const struct metadata *m)
 
 static bool icc_is_for(const uint8_t *icc, size_t size, enum icc_space space)
 {
-	uint32_t says = (uint32_t)icc[0] << 24 | (uint32_t)icc[1] << 16 | (uint32_t)icc[2] << 8 | icc[3];
+	uint32_t says =
+		(uint32_t)icc[0] << 24 | (uint32_t)icc[1] << 16 | (uint32_t)icc[2] << 8 | icc[3];
 
 	return says == size && memcmp(icc + ICC_OFFSET_SIGNATURE, "acsp", 4) == 0 &&
 	       memcmp(icc + ICC_OFFSET_SPACE, space == ICC_GRAY ? "GRAY" : "RGB ", 4) == 0;
@@ -155,7 +162,7 @@ int metadata_copy_icc(const struct metadata *m, enum icc_space space, uint8_t **
 	return 0;
 }
 
-/* ---- markers -------------------------------------------------------------------------------------- */
+/* ---- markers ---- */
 
 /* Finds the next marker at or after *at, which is then behind it. 0: there is none. */
 static unsigned marker_next(const uint8_t *jpeg, size_t size, size_t *at)
@@ -197,7 +204,9 @@ void metadata_read(struct metadata *m, const uint8_t *jpeg, size_t size)
 		length = (size_t)jpeg[at] << 8 | jpeg[at + 1];
 		if (length < 2 || length > size - at)
 			break;
-		orientation = marker == MARKER_APP1 && !has_exif ? exif_orientation(jpeg + at + 2, length - 2) : 0;
+		orientation = marker == MARKER_APP1 && !has_exif
+		                      ? exif_orientation(jpeg + at + 2, length - 2)
+		                      : 0;
 		if (orientation) {
 			m->orientation = orientation;
 			has_exif = true;

@@ -1,20 +1,25 @@
 /*
- * metadata.h - what a JPEG's markers before the picture say about showing it: EXIF orientation and ICC profile.
+ * metadata.h - what a JPEG's markers before the picture say about showing it: EXIF orientation and
+ * ICC profile.
  *
- * Reads the file's bytes as they came from outside; whatever is malformed counts as absent. Pure functions, any thread.
+ * Reads the file's bytes as they came from outside; whatever is malformed counts as absent. Pure
+ * functions, any thread.
  */
-#ifndef DARKROOM_METADATA_H
-#define DARKROOM_METADATA_H
+#ifndef DARKROOM_PIXEL_METADATA_H
+#define DARKROOM_PIXEL_METADATA_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-#define ICC_BYTES_MAX (4U << 20) /* larger profiles are dropped: real ones for photographs have 500 bytes .. 1 MB */
-#define ICC_CHUNK_MAX 255        /* their numbers have 8 bits (ICC.1:2010, annex B.4) */
+#define ICC_BYTES_MAX                                                                            \
+	(4U << 20) /* larger profiles are dropped: real ones for photographs have 500 bytes .. 1 \
+	              MB */
+#define ICC_CHUNK_MAX 255 /* their numbers have 8 bits (ICC.1:2010, annex B.4) */
 
 struct metadata {
 	unsigned orientation; /* 1..8 */
-	/* The profile's pieces in their order, slices of the file; icc_bytes 0: there is none, or it is malformed. */
+	/* The profile's pieces in their order, slices of the file; icc_bytes 0: there is none, or
+	 * it is malformed. */
 	size_t icc_bytes;
 	unsigned icc_chunk_count;
 	struct {
@@ -32,8 +37,8 @@ unsigned exif_orientation(const uint8_t *app1, size_t size);
 enum icc_space { ICC_RGB = 1, ICC_GRAY };
 
 /*
- * A copy of the whole profile in pool memory, if there is one and its header says that it is for pictures of this colour
- * space. 0 and *icc, *size (NULL, 0 if there is none), or -ENOMEM.
+ * A copy of the whole profile in pool memory, if there is one and its header says that it is for
+ * pictures of this colour space. 0 and *icc, *size (NULL, 0 if there is none), or -ENOMEM.
  */
 int metadata_copy_icc(const struct metadata *m, enum icc_space space, uint8_t **icc, size_t *size);
 

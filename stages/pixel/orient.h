@@ -3,8 +3,8 @@
  *
  * Pure functions, any thread.
  */
-#ifndef DARKROOM_ORIENT_H
-#define DARKROOM_ORIENT_H
+#ifndef DARKROOM_PIXEL_ORIENT_H
+#define DARKROOM_PIXEL_ORIENT_H
 
 #include <stdbool.h>
 

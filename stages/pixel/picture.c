@@ -1,9 +1,9 @@
 /*
  * picture.c - pictures of planes in pool memory.
  *
- * Rows begin on cache lines, and are never a multiple of 4096 bytes apart, because then all rows of a vertical pass
- * would compete for one set of the cache. Vector kernels may read beyond a row, into the next or into the pool's
- * slack; they write no further than the stride.
+ * Rows begin on cache lines, and are never a multiple of 4096 bytes apart, because then all rows of
+ * a vertical pass would compete for one set of the cache. Vector kernels may read beyond a row,
+ * into the next or into the pool's slack; they write no further than the stride.
  */
 #include "picture.h"
 
@@ -12,9 +12,9 @@
 
 #include <jpeglib.h>
 
-#include "../../src/check.h"
-#include "../../src/mem/pool.h"
-#include "../../src/round.h"
+#include "base/check.h"
+#include "base/pool.h"
+#include "base/round.h"
 
 #define PAGE 4096
 
@@ -71,11 +71,13 @@ struct picture *picture_new(const struct plane_shape *shape, unsigned plane_coun
 
 void picture_shapes(struct plane_shape *shape, enum chroma chroma, int width, int height)
 {
-	shape[0] = (struct plane_shape){width, height, width, height, width, height};
+	shape[0] = (struct plane_shape){ width, height, width, height, width, height };
 	for (unsigned c = 1; c < chroma_planes(chroma); c++) {
 		int w = (width + 1) / 2, h = (height + 1) / 2;
 
-		shape[c] = chroma == CHROMA_444 ? shape[0] : (struct plane_shape){w, h, w, h, width / 2., height / 2.};
+		shape[c] = chroma == CHROMA_444
+		                   ? shape[0]
+		                   : (struct plane_shape){ w, h, w, h, width / 2., height / 2. };
 	}
 }
 

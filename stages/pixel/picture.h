@@ -1,12 +1,12 @@
 /*
  * picture.h - an image in the planes that its JPEG has.
  *
- * 1 plane: grey. 3 planes: YCbCr (after the first scale step always 4:2:0 or 4:4:4). 3 or 4 planes of another colour space
- * only between decoder and first scale step. Written by the one thread that makes it, with its
- * padding; whoever gets it from there only reads.
+ * 1 plane: grey. 3 planes: YCbCr (after the first scale step always 4:2:0 or 4:4:4). 3 or 4 planes
+ * of another colour space only between decoder and first scale step. Written by the one thread that
+ * makes it, with its padding; whoever gets it from there only reads.
  */
-#ifndef DARKROOM_PICTURE_H
-#define DARKROOM_PICTURE_H
+#ifndef DARKROOM_PIXEL_PICTURE_H
+#define DARKROOM_PIXEL_PICTURE_H
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -20,11 +20,12 @@ struct plane {
 	uint8_t *data;
 	ptrdiff_t stride;
 	int width, height;
-	double real_width, real_height; /* extent of the picture in samples: an odd picture covers half a sample less
-	                                 * than its rounded-up chroma plane */
+	double real_width, real_height; /* extent of the picture in samples: an odd picture covers
+	                                 * half a sample less than its rounded-up chroma plane */
 };
 
-/* What a plane is made by. room_*: samples that there must be place for, at least width and height. */
+/* What a plane is made by. room_*: samples that there must be place for, at least width and height.
+ */
 struct plane_shape {
 	int width, height;
 	int room_width, room_height;
@@ -65,8 +66,8 @@ static inline unsigned chroma_planes(enum chroma chroma)
 	return chroma == CHROMA_NONE ? 1 : 3;
 }
 
-/* The encoder reads whole blocks: continues each row with copies of its last sample to a multiple of 8 samples. To be
- * done by whoever makes the picture, before anybody else sees it. */
+/* The encoder reads whole blocks: continues each row with copies of its last sample to a multiple
+ * of 8 samples. To be done by whoever makes the picture, before anybody else sees it. */
 void picture_pad(struct picture *p);
 
 void picture_ref(struct picture *p);

@@ -1,11 +1,13 @@
 /*
- * picture_blur.c - a true Gaussian blur whose time does not grow with sigma, and an unsharp mask by means of it.
+ * picture_blur.c - a true Gaussian blur whose time does not grow with sigma, and an unsharp mask by
+ * means of it.
  *
- * Out of the picture, samples of the blurred picture are taken on a grid of 0.75 sigma, and a cubic B-spline is laid
- * through them. The spline blurs by itself with a variance of step^2/3, which is taken off the Gaussian's. The result
- * differs from a true Gaussian by 0.3 grey levels on average, of which 0.25 are the rounding to 8 bits. Below a sigma
- * of 2 such a grid would be nearly as dense as the picture: there the Gaussian is applied directly. Planes are blurred as they
- * are, unless they hold much that viewers do not show: that is cut off before.
+ * Out of the picture, samples of the blurred picture are taken on a grid of 0.75 sigma, and a cubic
+ * B-spline is laid through them. The spline blurs by itself with a variance of step^2/3, which is
+ * taken off the Gaussian's. The result differs from a true Gaussian by 0.3 grey levels on average,
+ * of which 0.25 are the rounding to 8 bits. Below a sigma of 2 such a grid would be nearly as dense
+ * as the picture: there the Gaussian is applied directly. Planes are blurred as they are, unless
+ * they hold much that viewers do not show: that is cut off before.
  */
 #include <math.h>
 #include <stdio.h>
@@ -16,7 +18,8 @@
 #include "picture_job.h"
 
 #define GRID_SIGMA_MIN 2.
-#define GRID_STEP .75 /* in sigma: 1.0 saves 20 % and errs by 1.4 levels at worst instead of 1.2 */
+#define GRID_STEP .75 /* in sigma: 1.0 saves 20 % and errs by 1.4 levels at worst instead of 1.2 \
+	               */
 
 /* A grid over one row or column: samples at origin + i * step. */
 struct grid {
@@ -43,17 +46,21 @@ static struct plane_shape grid_shape(const struct grid *x, const struct grid *y)
 	return shape;
 }
 
-static void add_pass(struct picture_job *job, const struct plane *src, struct filter x, struct filter y, struct plane *dst)
+static void add_pass(struct picture_job *job, const struct plane *src, struct filter x,
+                     struct filter y, struct plane *dst)
 {
-	job->pass[job->pass_count++] = (struct pass){.kind = PASS_RESAMPLE, .src = src, .dst = dst, .x = x, .y = y};
+	job->pass[job->pass_count++] =
+		(struct pass){ .kind = PASS_RESAMPLE, .src = src, .dst = dst, .x = x, .y = y };
 }
 
 /* To samples on a grid, or at once. */
-static bool add_first_pass(struct picture_job *job, unsigned c, const struct plane *src, double sigma)
+static bool add_first_pass(struct picture_job *job, unsigned c, const struct plane *src,
+                           double sigma)
 {
 	if (sigma < GRID_SIGMA_MIN) {
 		add_pass(job, src, filter_gauss(src->width, src->width, 0, 1, sigma),
-		         filter_gauss(src->height, src->height, 0, 1, sigma), &job->result->plane[c]);
+		         filter_gauss(src->height, src->height, 0, 1, sigma),
+		         &job->result->plane[c]);
 		return true;
 	}
 	struct grid gx = grid_of(src->width, sigma), gy = grid_of(src->height, sigma);
@@ -63,7 +70,8 @@ static bool add_first_pass(struct picture_job *job, unsigned c, const struct pla
 	if (!job->between[c])
 		return false;
 	add_pass(job, src, filter_gauss(src->width, gx.count, gx.origin, gx.step, gx.sigma),
-	         filter_gauss(src->height, gy.count, gy.origin, gy.step, gy.sigma), &job->between[c]->plane[0]);
+	         filter_gauss(src->height, gy.count, gy.origin, gy.step, gy.sigma),
+	         &job->between[c]->plane[0]);
 	return true;
 }
 
@@ -76,7 +84,8 @@ static void add_second_pass(struct picture_job *job, unsigned c, double sigma)
 		return;
 	struct grid gx = grid_of(dst->width, sigma), gy = grid_of(dst->height, sigma);
 
-	add_pass(job, &job->between[c]->plane[0], filter_spline(gx.count, dst->width, gx.origin, gx.step),
+	add_pass(job, &job->between[c]->plane[0],
+	         filter_spline(gx.count, dst->width, gx.origin, gx.step),
 	         filter_spline(gy.count, dst->height, gy.origin, gy.step), dst);
 }
 
@@ -98,7 +107,8 @@ static struct picture *new_like(const struct picture *src, enum chroma chroma)
 	struct plane_shape shape[PLANE_MAX];
 
 	picture_shapes(shape, chroma, src->width, src->height);
-	return picture_new(shape, chroma_planes(chroma), chroma == CHROMA_NONE ? JCS_GRAYSCALE : src->color_space);
+	return picture_new(shape, chroma_planes(chroma),
+	                   chroma == CHROMA_NONE ? JCS_GRAYSCALE : src->color_space);
 }
 
 static bool make_result(struct picture_job *job, const struct picture *src, enum chroma chroma)
@@ -119,12 +129,15 @@ static bool add_gamut_pass(struct picture_job *job, const struct picture **src)
 		return false;
 	job->source = *src;
 	job->between[PLANE_MAX - 1] = shown;
-	job->pass[job->pass_count++] = (struct pass){.kind = PASS_GAMUT, .src = &(*src)->plane[0], .dst = &shown->plane[0]};
+	job->pass[job->pass_count++] = (struct pass){ .kind = PASS_GAMUT,
+		                                      .src = &(*src)->plane[0],
+		                                      .dst = &shown->plane[0] };
 	*src = shown;
 	return true;
 }
 
-static bool plan_blur(struct picture_job *job, const struct picture *src, enum chroma chroma, double sigma)
+static bool plan_blur(struct picture_job *job, const struct picture *src, enum chroma chroma,
+                      double sigma)
 {
 	if (!make_result(job, src, chroma) || (chroma != CHROMA_NONE && !add_gamut_pass(job, &src)))
 		return false;
@@ -138,17 +151,20 @@ static bool plan_blur(struct picture_job *job, const struct picture *src, enum c
 }
 
 /* Chroma stays as it is: sharpening it makes coloured fringes, and no eye sees it sharper. */
-static bool plan_sharpening(struct picture_job *job, const struct picture *src, enum chroma chroma, double sigma, double amount)
+static bool plan_sharpening(struct picture_job *job, const struct picture *src, enum chroma chroma,
+                            double sigma, double amount)
 {
 	if (!make_result(job, src, chroma) || !add_first_pass(job, 0, &src->plane[0], sigma))
 		return false;
 	add_second_pass(job, 0, sigma);
 	job->amount = (int)(amount * 256 + .5);
-	job->pass[job->pass_count++] =
-		(struct pass){.kind = PASS_SHARPEN, .src = &src->plane[0], .dst = &job->result->plane[0]};
+	job->pass[job->pass_count++] = (struct pass){ .kind = PASS_SHARPEN,
+		                                      .src = &src->plane[0],
+		                                      .dst = &job->result->plane[0] };
 	for (unsigned c = 1; c < job->result->plane_count; c++)
-		job->pass[job->pass_count++] =
-			(struct pass){.kind = PASS_COPY, .src = &src->plane[c], .dst = &job->result->plane[c]};
+		job->pass[job->pass_count++] = (struct pass){ .kind = PASS_COPY,
+			                                      .src = &src->plane[c],
+			                                      .dst = &job->result->plane[c] };
 	return true;
 }
 
@@ -163,7 +179,8 @@ struct picture_job *picture_blur_begin(const struct picture *src, enum chroma ch
 	return job;
 }
 
-struct picture_job *picture_sharpen_begin(const struct picture *src, enum chroma chroma, double sigma, double amount)
+struct picture_job *picture_sharpen_begin(const struct picture *src, enum chroma chroma,
+                                          double sigma, double amount)
 {
 	struct picture_job *job = picture_job_new();
 
@@ -208,6 +225,7 @@ uint64_t picture_blur_bytes(enum chroma chroma, int width, int height, double si
 	/* the result, and src once more where its colours must be cut off */
 	bytes = (chroma == CHROMA_NONE ? 1 : 2) * picture_bytes(shape, chroma_planes(chroma));
 	for (unsigned c = 0; c < chroma_planes(chroma); c++)
-		bytes += blur_scratch_bytes(shape[c].width, shape[c].height, plane_sigma(c, chroma, sigma));
+		bytes += blur_scratch_bytes(shape[c].width, shape[c].height,
+		                            plane_sigma(c, chroma, sigma));
 	return bytes;
 }

@@ -1,12 +1,13 @@
-/* picture_job.c - runs the passes that make a picture, a tile at a time. Knows not what they are for. */
+/* picture_job.c - runs the passes that make a picture, a tile at a time. Knows not what they are
+ * for. */
 #include "picture_job.h"
 
 #include <errno.h>
 #include <limits.h>
 #include <string.h>
 
-#include "../../src/check.h"
-#include "../../src/mem/pool.h"
+#include "base/check.h"
+#include "base/pool.h"
 #include "color.h"
 #include "gamut.h"
 #include "kernel.h"
@@ -21,8 +22,8 @@ static int line_count(const struct pass *pass)
 static void copy_lines(const struct pass *pass, int first, int count)
 {
 	for (int line = first; line < first + count; line++)
-		memcpy(pass->dst->data + line * pass->dst->stride, pass->src->data + line * pass->src->stride,
-		       (size_t)pass->src->width);
+		memcpy(pass->dst->data + line * pass->dst->stride,
+		       pass->src->data + line * pass->src->stride, (size_t)pass->src->width);
 }
 
 static inline uint8_t clamp(int v)
@@ -41,14 +42,17 @@ static void sharpen_line(const uint8_t *restrict src, uint8_t *restrict dst, int
 static void sharpen_lines(const struct pass *pass, int amount, int first, int count)
 {
 	for (int line = first; line < first + count; line++)
-		sharpen_line(pass->src->data + line * pass->src->stride, pass->dst->data + line * pass->dst->stride,
-		             pass->src->width, amount);
+		sharpen_line(pass->src->data + line * pass->src->stride,
+		             pass->dst->data + line * pass->dst->stride, pass->src->width, amount);
 }
 
-static int resample_tile(struct picture_job *job, const struct resampler *r, const struct pass *pass)
+static int resample_tile(struct picture_job *job, const struct resampler *r,
+                         const struct pass *pass)
 {
 	struct resampling *g = &job->resampling;
-	int err = g->memory ? 0 : resampling_begin(g, r, pass->src, &pass->x, &pass->y, pass->transpose, pass->dst);
+	int err = g->memory ? 0
+	                    : resampling_begin(g, r, pass->src, &pass->x, &pass->y, pass->transpose,
+	                                       pass->dst);
 
 	if (!err)
 		resampling_tile(g, job->line);
@@ -58,8 +62,9 @@ static int resample_tile(struct picture_job *job, const struct resampler *r, con
 /* The weights of one pass serve for the next: those of Cb for Cr. */
 static bool has_same_weights(const struct pass *a, const struct pass *b)
 {
-	return a->kind == PASS_RESAMPLE && b->kind == PASS_RESAMPLE && a->transpose == b->transpose &&
-	       filter_is_same(&a->x, &b->x) && filter_is_same(&a->y, &b->y);
+	return a->kind == PASS_RESAMPLE && b->kind == PASS_RESAMPLE &&
+	       a->transpose == b->transpose && filter_is_same(&a->x, &b->x) &&
+	       filter_is_same(&a->y, &b->y);
 }
 
 static void finish_pass(struct picture_job *job)
@@ -80,7 +85,8 @@ static void finish_pass(struct picture_job *job)
 static int make_tile(struct picture_job *job, const struct resampler *r)
 {
 	const struct pass *pass = &job->pass[job->pass_at];
-	int left = line_count(pass) - job->line, n = left < KERNEL_TILE ? left : KERNEL_TILE, err = 0;
+	int left = line_count(pass) - job->line, n = left < KERNEL_TILE ? left : KERNEL_TILE,
+	    err = 0;
 
 	if (pass->kind == PASS_RESAMPLE)
 		err = resample_tile(job, r, pass);
@@ -91,7 +97,8 @@ static int make_tile(struct picture_job *job, const struct resampler *r)
 	else if (pass->kind == PASS_SHARPEN)
 		sharpen_lines(pass, job->amount, job->line, n);
 	else
-		color_to_ycc(job->between[0], job->line, n, pass->dst, &job->between[1]->plane[0], &job->between[1]->plane[1]);
+		color_to_ycc(job->between[0], job->line, n, pass->dst, &job->between[1]->plane[0],
+		             &job->between[1]->plane[1]);
 	job->line += n;
 	if (!err && n == left)
 		finish_pass(job);
@@ -113,9 +120,11 @@ uint64_t picture_job_samples_left(const struct picture_job *job)
 
 	for (unsigned i = job->pass_at; i < job->pass_count; i++) {
 		const struct pass *pass = &job->pass[i];
-		uint64_t lines = (uint64_t)line_count(pass), done = i == job->pass_at ? (uint64_t)job->line : 0;
+		uint64_t lines = (uint64_t)line_count(pass),
+			 done = i == job->pass_at ? (uint64_t)job->line : 0;
 
-		left += (uint64_t)pass->src->width * (uint64_t)pass->src->height * (lines - done) / lines;
+		left += (uint64_t)pass->src->width * (uint64_t)pass->src->height * (lines - done) /
+		        lines;
 	}
 	return left;
 }

@@ -1,9 +1,10 @@
 /*
  * picture_scale.c - a picture at another size, upright, in the planes that the encoder wants.
  *
- * Every plane is scaled by its true extent, so that planes stay aligned when sides are odd. Orientation costs nothing
- * of its own: mirroring is in the weights, transposing in the way out of the resampler. Colour spaces other than grey
- * and YCbCr are converted at the small size. What is cut off is never made: the weights' first output lies as far inside.
+ * Every plane is scaled by its true extent, so that planes stay aligned when sides are odd.
+ * Orientation costs nothing of its own: mirroring is in the weights, transposing in the way out of
+ * the resampler. Colour spaces other than grey and YCbCr are converted at the small size. What is
+ * cut off is never made: the weights' first output lies as far inside.
  */
 #include <math.h>
 #include <stdio.h>
@@ -30,11 +31,11 @@ struct view {
 	double shown_x, shown_y;
 };
 
-static const struct view whole = {.shown_x = 1, .shown_y = 1};
+static const struct view whole = { .shown_x = 1, .shown_y = 1 };
 
 static struct view view_of(const struct scaling *to)
 {
-	struct view v = {orient_of(to->exif), to->shown_width, to->shown_height};
+	struct view v = { orient_of(to->exif), to->shown_width, to->shown_height };
 
 	if (v.orient.transpose) {
 		v.shown_x = to->shown_height;
@@ -46,13 +47,13 @@ static struct view view_of(const struct scaling *to)
 /* Neither turned nor cut. */
 static bool is_whole(const struct view *v)
 {
-	return !v->orient.mirror_x && !v->orient.mirror_y && !v->orient.transpose && is_same(v->shown_x, 1) &&
-	       is_same(v->shown_y, 1);
+	return !v->orient.mirror_x && !v->orient.mirror_y && !v->orient.transpose &&
+	       is_same(v->shown_x, 1) && is_same(v->shown_y, 1);
 }
 
 /* The two filters that take a plane of one shape to that of another, which is upright. */
-static void scale_filters(const struct plane_shape *from, const struct plane_shape *to, const struct view *v, struct filter *x,
-                          struct filter *y)
+static void scale_filters(const struct plane_shape *from, const struct plane_shape *to,
+                          const struct view *v, struct filter *x, struct filter *y)
 {
 	struct plane_shape stored = *to;
 
@@ -62,28 +63,32 @@ static void scale_filters(const struct plane_shape *from, const struct plane_sha
 		stored.real_width = to->real_height;
 		stored.real_height = to->real_width;
 	}
-	*x = filter_lanczos(from->width, stored.width, from->real_width, stored.real_width, v->shown_x, v->orient.mirror_x);
-	*y = filter_lanczos(from->height, stored.height, from->real_height, stored.real_height, v->shown_y, v->orient.mirror_y);
+	*x = filter_lanczos(from->width, stored.width, from->real_width, stored.real_width,
+	                    v->shown_x, v->orient.mirror_x);
+	*y = filter_lanczos(from->height, stored.height, from->real_height, stored.real_height,
+	                    v->shown_y, v->orient.mirror_y);
 }
 
 static struct plane_shape shape_of(const struct plane *p)
 {
-	return (struct plane_shape){p->width, p->height, p->width, p->height, p->real_width, p->real_height};
+	return (struct plane_shape){ p->width,  p->height,     p->width,
+		                     p->height, p->real_width, p->real_height };
 }
 
 static bool is_same_shape(const struct plane_shape *a, const struct plane_shape *b)
 {
-	return a->width == b->width && a->height == b->height && is_same(a->real_width, b->real_width) &&
-	       is_same(a->real_height, b->real_height);
+	return a->width == b->width && a->height == b->height &&
+	       is_same(a->real_width, b->real_width) && is_same(a->real_height, b->real_height);
 }
 
 /* A pass that scales src to the shape of dst. */
-static void add_pass(struct picture_job *job, const struct plane *src, const struct view *v, struct plane *dst)
+static void add_pass(struct picture_job *job, const struct plane *src, const struct view *v,
+                     struct plane *dst)
 {
 	struct pass *pass = &job->pass[job->pass_count++];
 	struct plane_shape from = shape_of(src), to = shape_of(dst);
 
-	*pass = (struct pass){.kind = PASS_COPY, .src = src, .dst = dst};
+	*pass = (struct pass){ .kind = PASS_COPY, .src = src, .dst = dst };
 	if (is_whole(v) && is_same_shape(&from, &to))
 		return;
 	pass->kind = PASS_RESAMPLE;
@@ -91,13 +96,15 @@ static void add_pass(struct picture_job *job, const struct plane *src, const str
 	scale_filters(&from, &to, v, &pass->x, &pass->y);
 }
 
-static void add_passes(struct picture_job *job, const struct picture *src, const struct view *v, struct picture *dst)
+static void add_passes(struct picture_job *job, const struct picture *src, const struct view *v,
+                       struct picture *dst)
 {
 	for (unsigned c = 0; c < dst->plane_count; c++)
 		add_pass(job, &src->plane[c], v, &dst->plane[c]);
 }
 
-/* Between RGB, CMYK or YCCK and the result: the same at the result's size, and its chroma before it is halved. */
+/* Between RGB, CMYK or YCCK and the result: the same at the result's size, and its chroma before it
+ * is halved. */
 static bool make_between(struct picture_job *job, const struct picture *src)
 {
 	struct plane_shape shape[PLANE_MAX];
@@ -120,16 +127,19 @@ static bool add_conversion(struct picture_job *job, const struct picture *src, c
 	if (!make_between(job, src))
 		return false;
 	add_passes(job, src, v, job->between[0]);
-	job->pass[job->pass_count++] =
-		(struct pass){.kind = PASS_CONVERT, .src = &job->between[0]->plane[0], .dst = &dst->plane[0]};
+	job->pass[job->pass_count++] = (struct pass){ .kind = PASS_CONVERT,
+		                                      .src = &job->between[0]->plane[0],
+		                                      .dst = &dst->plane[0] };
 	for (unsigned c = 1; c < dst->plane_count; c++)
 		add_pass(job, &job->between[1]->plane[c - 1], &whole, &dst->plane[c]);
 	return true;
 }
 
-static bool is_ready(const struct picture *src, const struct plane_shape *shape, unsigned plane_count, const struct view *v)
+static bool is_ready(const struct picture *src, const struct plane_shape *shape,
+                     unsigned plane_count, const struct view *v)
 {
-	bool is_ready = is_ready_space(src->color_space) && src->plane_count == plane_count && is_whole(v);
+	bool is_ready =
+		is_ready_space(src->color_space) && src->plane_count == plane_count && is_whole(v);
 
 	for (unsigned c = 0; c < plane_count && is_ready; c++) {
 		struct plane_shape has = shape_of(&src->plane[c]);
@@ -140,8 +150,8 @@ static bool is_ready(const struct picture *src, const struct plane_shape *shape,
 }
 
 /* The result's planes and the passes that make them. False: no memory. */
-static bool plan_passes(struct picture_job *job, const struct picture *src, const struct plane_shape *shape, unsigned plane_count,
-                        const struct view *v)
+static bool plan_passes(struct picture_job *job, const struct picture *src,
+                        const struct plane_shape *shape, unsigned plane_count, const struct view *v)
 {
 	job->result = picture_new(shape, plane_count, plane_count == 1 ? JCS_GRAYSCALE : JCS_YCbCr);
 	if (!job->result)
@@ -179,15 +189,18 @@ struct picture_job *picture_scale_begin(struct picture *src, const struct scalin
 	return job;
 }
 
-struct picture *picture_scale(const struct resampler *r, struct picture *src, int width, int height, unsigned exif)
+struct picture *picture_scale(const struct resampler *r, struct picture *src, int width, int height,
+                              unsigned exif)
 {
-	const struct scaling to = {exif, width, height, 1, 1, CHROMA_420};
+	const struct scaling to = { exif, width, height, 1, 1, CHROMA_420 };
 
 	return picture_job_finish(picture_scale_begin(src, &to), r);
 }
 
-/* Scratch is counted for every plane, because the pool keeps what one plane has used and the next may not want. */
-uint64_t picture_scale_bytes(const struct plane_shape *shape, unsigned plane_count, int color_space, const struct scaling *to)
+/* Scratch is counted for every plane, because the pool keeps what one plane has used and the next
+ * may not want. */
+uint64_t picture_scale_bytes(const struct plane_shape *shape, unsigned plane_count, int color_space,
+                             const struct scaling *to)
 {
 	enum chroma chroma = chroma_of(to, plane_count);
 	struct plane_shape of_result[PLANE_MAX], full[PLANE_MAX];
@@ -205,7 +218,8 @@ uint64_t picture_scale_bytes(const struct plane_shape *shape, unsigned plane_cou
 	}
 	bytes = picture_bytes(of_result, chroma_planes(chroma));
 	if (converts) {
-		scale_filters(&full[0], chroma == CHROMA_420 ? &of_result[1] : &full[0], &whole, &x, &y);
+		scale_filters(&full[0], chroma == CHROMA_420 ? &of_result[1] : &full[0], &whole, &x,
+		              &y);
 		scratch += resample_bytes(&x, &y);
 		bytes += picture_bytes(full, plane_count) + picture_bytes(full, 2);
 	}

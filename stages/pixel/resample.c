@@ -1,17 +1,17 @@
 /*
  * resample.c - the separable convolution itself.
  *
- * Its scratch memory comes from the pool for the length of one plane: the pool hands out what was freed last, so that
- * it stays in the cache, and nothing large stays with a worker.
+ * Its scratch memory comes from the pool for the length of one plane: the pool hands out what was
+ * freed last, so that it stays in the cache, and nothing large stays with a worker.
  */
 #include "resample.h"
 
 #include <errno.h>
 #include <string.h>
 
-#include "../../src/check.h"
-#include "../../src/mem/pool.h"
-#include "../../src/round.h"
+#include "base/check.h"
+#include "base/pool.h"
+#include "base/round.h"
 #include "kernel.h"
 #include "picture.h"
 
@@ -33,18 +33,21 @@ uint64_t resample_bytes(const struct filter *x, const struct filter *y)
 {
 	uint64_t columns = ((uint64_t)x->out + 16) * KERNEL_TILE;
 
-	return weights_bytes(x) + weights_bytes(y) + 2 * rows_pitch(x) * KERNEL_TILE * sizeof(int16_t) + columns;
+	return weights_bytes(x) + weights_bytes(y) +
+	       2 * rows_pitch(x) * KERNEL_TILE * sizeof(int16_t) + columns;
 }
 
 /* The tile holds columns of the picture as rows: they are copied out as they are. */
-static void transpose_tile(const uint8_t *columns, int width, int row_count, uint8_t *dst, ptrdiff_t stride)
+static void transpose_tile(const uint8_t *columns, int width, int row_count, uint8_t *dst,
+                           ptrdiff_t stride)
 {
 	for (int x = 0; x < width; x++)
 		memcpy(dst + x * stride, columns + x * KERNEL_TILE, (size_t)row_count);
 }
 
-int resampling_begin(struct resampling *g, const struct resampler *r, const struct plane *src, const struct filter *x,
-                     const struct filter *y, bool transpose, struct plane *dst)
+int resampling_begin(struct resampling *g, const struct resampler *r, const struct plane *src,
+                     const struct filter *x, const struct filter *y, bool transpose,
+                     struct plane *dst)
 {
 	uint64_t rows = rows_pitch(x) * KERNEL_TILE;
 	uint8_t *memory = pool_get((size_t)resample_bytes(x, y));
@@ -54,7 +57,11 @@ int resampling_begin(struct resampling *g, const struct resampler *r, const stru
 	assert(x->in == src->width && y->in == src->height);
 	assert(x->out == (transpose ? dst->height : dst->width));
 	assert(y->out == (transpose ? dst->width : dst->height));
-	*g = (struct resampling){.kernel = r->kernel, .src = src, .dst = dst, .transpose = transpose, .memory = memory};
+	*g = (struct resampling){ .kernel = r->kernel,
+		                  .src = src,
+		                  .dst = dst,
+		                  .transpose = transpose,
+		                  .memory = memory };
 	weights_make(&g->x, x, &r->curves, memory);
 	memory += weights_bytes(x);
 	weights_make(&g->y, y, &r->curves, memory);
@@ -74,14 +81,16 @@ void resampling_tile(const struct resampling *g, int top)
 	int n = g->y.out - top < KERNEL_TILE ? g->y.out - top : KERNEL_TILE;
 
 	for (int i = 0; i < n; i++)
-		kernel->vertical(src->data + g->y.first[top + i] * src->stride, src->stride, src->width,
-		                 g->y.w + (ptrdiff_t)(top + i) * g->y.taps, g->y.taps, g->rows + i * pitch);
+		kernel->vertical(src->data + g->y.first[top + i] * src->stride, src->stride,
+		                 src->width, g->y.w + (ptrdiff_t)(top + i) * g->y.taps, g->y.taps,
+		                 g->rows + i * pitch);
 	kernel->into_tile(g->rows, pitch, src->width, n, g->tile);
 	kernel->horizontal(g->tile, &g->x, g->columns);
 	if (g->transpose)
 		transpose_tile(g->columns, g->x.out, n, dst->data + top, dst->stride);
 	else
-		kernel->out_of_tile(g->columns, g->x.out, n, dst->data + top * dst->stride, dst->stride);
+		kernel->out_of_tile(g->columns, g->x.out, n, dst->data + top * dst->stride,
+		                    dst->stride);
 }
 
 void resampling_again(struct resampling *g, const struct plane *src, struct plane *dst)

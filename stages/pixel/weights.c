@@ -1,20 +1,21 @@
 /*
  * weights.c - tables of integer weights for the resampler.
  *
- * Weights have 14 fraction bits and sum to exactly one, so that flat areas stay flat. Curves are looked up, and weights whose
- * phase repeats are copied. Tables serve for one plane, and for the next if it is of the same size.
+ * Weights have 14 fraction bits and sum to exactly one, so that flat areas stay flat. Curves are
+ * looked up, and weights whose phase repeats are copied. Tables serve for one plane, and for the
+ * next if it is of the same size.
  */
 #include "weights.h"
 
 #include <math.h>
 #include <string.h>
 
-#include "../../src/check.h"
-#include "../../src/round.h"
+#include "base/check.h"
+#include "base/round.h"
 
 #define PERIOD_MAX 64
-/* Beyond so many taps the rounding of single weights adds up to a spike where it would be made good: it is carried
- * from weight to weight instead. */
+/* Beyond so many taps the rounding of single weights adds up to a spike where it would be made
+ * good: it is carried from weight to weight instead. */
 #define TAPS_ROUNDED_ALONE 64
 
 void curves_init(struct curves *c)
@@ -31,7 +32,8 @@ void curves_init(struct curves *c)
 		c->gauss[i] = (float)exp(-.5 * i * i / (WEIGHTS_LUT * WEIGHTS_LUT));
 }
 
-/* real[k] becomes the curve at at + k * by, both in samples of the table, of which the last two are 0. */
+/* real[k] becomes the curve at at + k * by, both in samples of the table, of which the last two are
+ * 0. */
 static void curve_read(const float *lut, int last, float at, float by, int n, float *real)
 {
 	float end = (float)(last - 1);
@@ -48,13 +50,17 @@ static void curve_read(const float *lut, int last, float at, float by, int n, fl
 		real[k] = lut[index[k]] + (lut[index[k] + 1] - lut[index[k]]) * real[k];
 }
 
-struct filter filter_lanczos(int in, int out, double real_in, double real_out, double shown, int is_mirrored)
+struct filter filter_lanczos(int in, int out, double real_in, double real_out, double shown,
+                             int is_mirrored)
 {
 	double scale = real_in * shown / real_out, before = (real_in - real_in * shown) / 2;
 
 	return (struct filter){
-		.kind = FILTER_LANCZOS, .in = in, .out = out,
-		.origin = is_mirrored ? real_in - before - .5 * scale - .5 : before + .5 * scale - .5,
+		.kind = FILTER_LANCZOS,
+		.in = in,
+		.out = out,
+		.origin =
+			is_mirrored ? real_in - before - .5 * scale - .5 : before + .5 * scale - .5,
 		.step = is_mirrored ? -scale : scale,
 		.wide = scale > 1 ? scale : 1,
 	};
@@ -63,21 +69,31 @@ struct filter filter_lanczos(int in, int out, double real_in, double real_out, d
 struct filter filter_gauss(int in, int out, double origin, double step, double sigma)
 {
 	return (struct filter){
-		.kind = FILTER_GAUSS, .in = in, .out = out, .origin = origin, .step = step, .wide = sigma,
+		.kind = FILTER_GAUSS,
+		.in = in,
+		.out = out,
+		.origin = origin,
+		.step = step,
+		.wide = sigma,
 	};
 }
 
 struct filter filter_spline(int in, int out, double origin, double step)
 {
 	return (struct filter){
-		.kind = FILTER_SPLINE, .in = in, .out = out, .origin = -origin / step, .step = 1 / step, .wide = 1,
+		.kind = FILTER_SPLINE,
+		.in = in,
+		.out = out,
+		.origin = -origin / step,
+		.step = 1 / step,
+		.wide = 1,
 	};
 }
 
 bool filter_is_same(const struct filter *a, const struct filter *b)
 {
-	return a->kind == b->kind && a->in == b->in && a->out == b->out && a->origin == b->origin && a->step == b->step &&
-	       a->wide == b->wide;
+	return a->kind == b->kind && a->in == b->in && a->out == b->out && a->origin == b->origin &&
+	       a->step == b->step && a->wide == b->wide;
 }
 
 static int gauss_radius(const struct filter *f)
@@ -88,8 +104,9 @@ static int gauss_radius(const struct filter *f)
 /* Inputs that the filter looks at before the row's ends are considered. */
 static int filter_taps(const struct filter *f)
 {
-	double n = f->kind == FILTER_LANCZOS ? ceil(6 * f->wide) :
-	           f->kind == FILTER_GAUSS ? 2. * gauss_radius(f) + 1 : 4;
+	double n = f->kind == FILTER_LANCZOS ? ceil(6 * f->wide)
+	           : f->kind == FILTER_GAUSS ? 2. * gauss_radius(f) + 1
+	                                     : 4;
 
 	return n > WEIGHTS_TAPS_MAX ? WEIGHTS_TAPS_MAX : (int)n;
 }
@@ -122,7 +139,8 @@ static int filter_first(const struct filter *f, double centre, int n)
 }
 
 /* The n real weights of inputs x0, x0 + 1, ... */
-static void filter_real(const struct filter *f, const struct curves *curves, double centre, int x0, int n, float *real)
+static void filter_real(const struct filter *f, const struct curves *curves, double centre, int x0,
+                        int n, float *real)
 {
 	if (f->kind == FILTER_SPLINE) {
 		float t = (float)(centre - floor(centre)), u = 1 - t;
@@ -132,7 +150,8 @@ static void filter_real(const struct filter *f, const struct curves *curves, dou
 		real[2] = (3 * u * u * u - 6 * u * u + 4) / 6;
 		real[3] = t * t * t / 6;
 	} else {
-		float at = (float)(WEIGHTS_LUT * (x0 - centre) / f->wide), by = (float)(WEIGHTS_LUT / f->wide);
+		float at = (float)(WEIGHTS_LUT * (x0 - centre) / f->wide),
+		      by = (float)(WEIGHTS_LUT / f->wide);
 
 		if (f->kind == FILTER_LANCZOS)
 			curve_read(curves->lanczos, 3 * WEIGHTS_LUT + 1, at, by, n, real);
@@ -174,8 +193,8 @@ static void weights_round(int16_t *w, int taps, const float *real, int middle)
 	w[middle] = (int16_t)(w[middle] + WEIGHTS_ONE - total);
 }
 
-/* Where output o lies a whole number of inputs after output o - period, its weights are the same. Returns the
- * period, 0 if there is no short one. */
+/* Where output o lies a whole number of inputs after output o - period, its weights are the same.
+ * Returns the period, 0 if there is no short one. */
 static int filter_period(double step)
 {
 	for (int p = 1; p <= PERIOD_MAX; p++)
@@ -184,9 +203,10 @@ static int filter_period(double step)
 	return 0;
 }
 
-/* The n weights of an output that looks at inputs x0, x0 + 1, ... Those beyond the row's ends are left out when scaling; for a blur they
- * are copies of the end samples. */
-static void row_make(const struct filter *f, const struct curves *curves, double centre, int x0, int n, int16_t *row)
+/* The n weights of an output that looks at inputs x0, x0 + 1, ... Those beyond the row's ends are
+ * left out when scaling; for a blur they are copies of the end samples. */
+static void row_make(const struct filter *f, const struct curves *curves, double centre, int x0,
+                     int n, int16_t *row)
 {
 	float real[WEIGHTS_TAPS_MAX];
 	int before = 0, behind = 0;
@@ -201,16 +221,19 @@ static void row_make(const struct filter *f, const struct curves *curves, double
 	weights_round(row, n, real, clamp(n / 2, before, n - behind - 1));
 }
 
-/* The row becomes output o's, with the weights of inputs beyond the ends added to those of the end samples. True if there are none. */
+/* The row becomes output o's, with the weights of inputs beyond the ends added to those of the end
+ * samples. True if there are none. */
 static bool row_put(struct weights *t, int o, int x0, int n, const int16_t *row)
 {
-	int first = clamp(x0, 0, t->in - t->taps), before = clamp(-x0, 0, n), behind = clamp(x0 + n - t->in, 0, n);
+	int first = clamp(x0, 0, t->in - t->taps), before = clamp(-x0, 0, n),
+	    behind = clamp(x0 + n - t->in, 0, n);
 	int16_t *w = t->w + (ptrdiff_t)o * t->taps;
 	int left = 0, right = 0;
 
 	memset(w, 0, sizeof *w * (size_t)t->taps);
 	if (before + behind < n)
-		memcpy(w + x0 + before - first, row + before, sizeof *w * (size_t)(n - before - behind));
+		memcpy(w + x0 + before - first, row + before,
+		       sizeof *w * (size_t)(n - before - behind));
 	for (int k = 0; k < before; k++)
 		left += row[k];
 	for (int k = n - behind; k < n; k++)
@@ -221,8 +244,9 @@ static bool row_put(struct weights *t, int o, int x0, int n, const int16_t *row)
 	return before + behind == 0;
 }
 
-/* Output o and those behind it get the weights of outputs o - period and on, which look at hop inputs before; up to the first that would
- * look beyond the row's ends, and a period at most. How many. */
+/* Output o and those behind it get the weights of outputs o - period and on, which look at hop
+ * inputs before; up to the first that would look beyond the row's ends, and a period at most. How
+ * many. */
 static int rows_repeat(struct weights *t, int o, int period, int hop)
 {
 	int16_t *w = t->w + (ptrdiff_t)o * t->taps;
@@ -239,15 +263,19 @@ static int rows_repeat(struct weights *t, int o, int period, int hop)
 	return count;
 }
 
-void weights_make(struct weights *t, const struct filter *f, const struct curves *curves, void *memory)
+void weights_make(struct weights *t, const struct filter *f, const struct curves *curves,
+                  void *memory)
 {
 	int n = filter_taps(f), period = filter_period(f->step), hop = (int)rint(period * f->step);
-	bool is_one_row = period == 1 && f->kind != FILTER_LANCZOS; /* for all outputs, as long as it is not put */
+	bool is_one_row = period == 1 &&
+	                  f->kind != FILTER_LANCZOS; /* for all outputs, as long as it is not put */
 	int x_first = filter_first(f, f->origin, n);
 	int whole = 0; /* so many outputs up to here look at nothing beyond the ends */
 	int16_t row[WEIGHTS_TAPS_MAX];
 
-	*t = (struct weights){.in = f->in, .out = f->out, .taps = weights_taps(f), .first = memory};
+	*t = (struct weights){
+		.in = f->in, .out = f->out, .taps = weights_taps(f), .first = memory
+	};
 	t->w = (int16_t *)(void *)(t->first + t->out);
 	for (int o = 0; o < t->out;) {
 		int count = period && whole >= period ? rows_repeat(t, o, period, hop) : 0;

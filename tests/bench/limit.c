@@ -1,8 +1,10 @@
 /*
- * limit.c - what the daemon's work costs without a daemon: decodes, scales, blurs and encodes files from memory to memory with
- * the same code, and nothing around it. The daemon's cost over this is sockets, HTTP, scheduling and storage.
+ * limit.c - what the daemon's work costs without a daemon: decodes, scales, blurs and encodes files
+ * from memory to memory with the same code, and nothing around it. The daemon's cost over this is
+ * sockets, HTTP, scheduling and storage.
  *
- * usage: limit CONFIGURATION THREADS REPEAT PATH...     prints one JSON object: of REPEAT passes after one that is not timed
+ * usage: limit CONFIGURATION THREADS REPEAT PATH...     prints one JSON object: of REPEAT passes
+ * after one that is not timed
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -13,27 +15,27 @@
 #include <string.h>
 #include <sys/resource.h>
 
-#include "../../loadgen/load_files.h"
-#include "../../src/clock.h"
-#include "../../src/conf.h"
-#include "../../src/mem/pool.h"
-#include "../../src/text.h"
-#include "../../stages/pixel/decoder.h"
-#include "../../stages/pixel/encoder.h"
-#include "../../stages/pixel/footprint.h"
-#include "../../stages/pixel/geometry.h"
-#include "../../stages/pixel/metadata.h"
-#include "../../stages/pixel/orient.h"
-#include "../../stages/pixel/picture_job.h"
-#include "../../stages/plan.h"
-#include "../../stages/stages.h"
+#include "base/clock.h"
+#include "base/pool.h"
+#include "base/text.h"
+#include "conf/conf.h"
+#include "image/geometry.h"
+#include "image/memory_need.h"
+#include "image/plan.h"
+#include "load/corpus.h"
+#include "pixel/decoder.h"
+#include "pixel/encoder.h"
+#include "pixel/metadata.h"
+#include "pixel/orient.h"
+#include "pixel/picture_job.h"
+#include "stages.h"
 
 #define ROWS_AT_ONCE 1024
 
 struct limit {
 	struct plan plan;
 	struct load_files files;
-	uint64_t total;         /* files to do, with repeats */
+	uint64_t total; /* files to do, with repeats */
 	_Atomic uint64_t next;
 	_Atomic uint64_t bytes; /* of the variants */
 	_Atomic uint64_t failed;
@@ -50,7 +52,7 @@ struct work {
 static struct picture *decode(struct work *w, const uint8_t *jpeg, size_t size)
 {
 	struct decoder *d = decoder_new();
-	struct footprint_need need;
+	struct memory_need_step need;
 	enum decoder_result result;
 	struct picture *picture = NULL;
 
@@ -61,10 +63,12 @@ static struct picture *decode(struct work *w, const uint8_t *jpeg, size_t size)
 		w->width = (int)d->in.image_width;
 		w->height = (int)d->in.image_height;
 		orient_size(w->metadata.orientation, &w->width, &w->height);
-		footprint_root_need(&w->limit->plan, w->width, w->height, w->metadata.orientation, &need);
+		memory_need_root(&w->limit->plan, w->width, w->height, w->metadata.orientation,
+		                 &need);
 		decoder_choose(d, need.width, need.height, need.chroma_width, need.chroma_height);
 		result = decoder_start(d, 1000, false);
-		while (result != DECODER_FAILED && (result = decoder_advance(d, ROWS_AT_ONCE)) == DECODER_MORE)
+		while (result != DECODER_FAILED &&
+		       (result = decoder_advance(d, ROWS_AT_ONCE)) == DECODER_MORE)
 			continue;
 		if (result == DECODER_DONE)
 			picture = decoder_take(d);
@@ -98,8 +102,9 @@ static struct picture *make(struct work *w, unsigned index, struct picture *inpu
 		geometry_scaling(&to, step, &g, w->metadata.orientation);
 		job = picture_scale_begin(input, &to);
 	} else {
-		job = step->amount > 0 ? picture_sharpen_begin(input, step->chroma, step->sigma, step->amount) :
-		                         picture_blur_begin(input, step->chroma, step->sigma);
+		job = step->amount > 0 ? picture_sharpen_begin(input, step->chroma, step->sigma,
+		                                               step->amount)
+		                       : picture_blur_begin(input, step->chroma, step->sigma);
 	}
 	return picture_job_finish(job, &w->resampler);
 }
@@ -137,8 +142,10 @@ static void *work_run(void *arg)
 	}
 	w->limit = limit;
 	resampler_init(&w->resampler);
-	while ((i = atomic_fetch_add_explicit(&limit->next, 1, memory_order_relaxed)) < limit->total) {
-		const struct load_file *file = &limit->files.list[limit->files.order[i % limit->files.count]];
+	while ((i = atomic_fetch_add_explicit(&limit->next, 1, memory_order_relaxed)) <
+	       limit->total) {
+		const struct load_file *file =
+			&limit->files.list[limit->files.order[i % limit->files.count]];
 		const struct iovec *jpeg = &file->parts[1];
 		struct picture *picture = decode(w, jpeg->iov_base, jpeg->iov_len);
 
@@ -174,7 +181,8 @@ static int pass(struct limit *limit, unsigned threads, uint64_t repeat)
 
 static double cpu_s(const struct rusage *u)
 {
-	return (double)(u->ru_utime.tv_sec + u->ru_stime.tv_sec) + 1e-6 * (double)(u->ru_utime.tv_usec + u->ru_stime.tv_usec);
+	return (double)(u->ru_utime.tv_sec + u->ru_stime.tv_sec) +
+	       1e-6 * (double)(u->ru_utime.tv_usec + u->ru_stime.tv_usec);
 }
 
 static int measure(struct limit *limit, unsigned threads, uint64_t repeat)
@@ -191,13 +199,17 @@ static int measure(struct limit *limit, unsigned threads, uint64_t repeat)
 
 	getrusage(RUSAGE_SELF, &after);
 	if (err || atomic_load(&limit->failed)) {
-		fprintf(stderr, "limit: %s\n", err ? strerror(-err) : "a file could not be decoded");
+		fprintf(stderr, "limit: %s\n",
+		        err ? strerror(-err) : "a file could not be decoded");
 		return EXIT_FAILURE;
 	}
-	printf("{\"images\":%" PRIu64 ",\"seconds\":%.6f,\"cpu_s\":%.6f,\"page_faults\":%ld,\"context_switches\":%ld,"
+	printf("{\"images\":%" PRIu64
+	       ",\"seconds\":%.6f,\"cpu_s\":%.6f,\"page_faults\":%ld,\"context_switches\":%ld,"
 	       "\"output_bytes\":%" PRIu64 ",\"threads\":%u}\n",
-	       limit->total, seconds, cpu_s(&after) - cpu_s(&before), after.ru_minflt - before.ru_minflt,
-	       after.ru_nvcsw + after.ru_nivcsw - before.ru_nvcsw - before.ru_nivcsw, atomic_load(&limit->bytes), threads);
+	       limit->total, seconds, cpu_s(&after) - cpu_s(&before),
+	       after.ru_minflt - before.ru_minflt,
+	       after.ru_nvcsw + after.ru_nivcsw - before.ru_nvcsw - before.ru_nivcsw,
+	       atomic_load(&limit->bytes), threads);
 	return EXIT_SUCCESS;
 }
 
@@ -222,7 +234,9 @@ static int configure(struct plan *plan, const char *path)
 int main(int argc, char **argv)
 {
 	static struct limit limit;
-	const struct load_request_conf request = { .path = "/", .authority = "localhost", .seed = 1 };
+	const struct load_request_conf request = { .path = "/",
+		                                   .authority = "localhost",
+		                                   .seed = 1 };
 	unsigned threads = argc > 4 ? (unsigned)strtoul(argv[2], NULL, 10) : 0;
 	uint64_t repeat = argc > 4 ? strtoull(argv[3], NULL, 10) : 0;
 	int status = EXIT_FAILURE;
@@ -232,7 +246,8 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	pool_setup_malloc();
-	if (!configure(&limit.plan, argv[1]) && !load_files_read(&limit.files, argv + 4, (size_t)argc - 4, &request))
+	if (!configure(&limit.plan, argv[1]) &&
+	    !load_files_read(&limit.files, argv + 4, (size_t)argc - 4, &request))
 		status = measure(&limit, threads, repeat);
 	load_files_fini(&limit.files);
 	pool_fini();

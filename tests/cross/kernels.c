@@ -1,8 +1,9 @@
-/* kernels.c - compares all kernels of the processor that it runs on with the one in plain C; tests/cross/kernels builds and runs it. */
+/* kernels.c - compares all kernels of the processor that it runs on with the one in plain C;
+ * tests/cross/kernels builds and runs it. */
 #include <stdio.h>
 #include <string.h>
 
-#include "../unit/kernel_compare.h"
+#include "support/kernel_compare.h"
 
 /* usage: kernels NAME: the best kernel there must be the one of that name. */
 int main(int argc, char **argv)
@@ -21,7 +22,8 @@ int main(int argc, char **argv)
 		count++;
 	for (unsigned k = 0; k < count; k++)
 		if (kernels_agree(kernel_at(k), kernel_at(count))) {
-			printf("%s computes what %s does\n", kernel_at(k)->name, kernel_at(count)->name);
+			printf("%s computes what %s does\n", kernel_at(k)->name,
+			       kernel_at(count)->name);
 			passed++;
 		}
 	return count == 0 || passed != count;

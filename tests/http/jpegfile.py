@@ -9,7 +9,7 @@ import struct
 import numpy as np
 from PIL import Image
 
-from kept import kept
+from picture_cache import kept
 
 SOI, EOI, SOS, DQT, DHT, DRI, COM = 0xD8, 0xD9, 0xDA, 0xDB, 0xC4, 0xDD, 0xFE
 SOF0, SOF1, SOF2, SOF3, SOF9 = 0xC0, 0xC1, 0xC2, 0xC3, 0xC9

@@ -8,7 +8,7 @@ import math
 import numpy as np
 from PIL import Image, ImageOps
 
-from kept import kept
+from picture_cache import kept
 
 # The reference variants of conf/darkroomd.ini: box and quality, blur in pixels.
 VARIANTS = {"medium": (800, 82, 0), "thumb": (160, 80, 0), "blurred": (800, 75, 8)}

@@ -9,7 +9,7 @@ import pytest
 import pictures
 from client import form
 from darkroom import IS_SANITIZED, POLICY, TooLate, attempts, eventually, run, slow
-from exposition import Malformed, Metrics, parse
+from prometheus_text import Malformed, Metrics, parse
 
 pytestmark = pytest.mark.skipif(POLICY not in ("", "drain"), reason="the policy does not matter: once is enough")
 

@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-import crashstates
+import crash_states
 import pictures
 from darkroom import IS_SANITIZED, POLICY, ROOT, Daemon
 
@@ -111,10 +111,10 @@ class Judge:
 
 def judge(path, root_inode):
     """(faults, number of states, acknowledged images)"""
-    replay = crashstates.Replay(root_inode)
+    replay = crash_states.Replay(root_inode)
     the_judge = Judge(replay)
     faults, states, acknowledged = [], 0, set()
-    for words, data in crashstates.records(path):
+    for words, data in crash_states.records(path):
         replay.step(words, data)
         the_judge.learn(words, data)
         acknowledged |= the_judge.acknowledged

@@ -164,7 +164,7 @@ def unit_calls(installed):
 
 def test_service_may_call_what_the_daemon_may(unit_calls):
     """All that the daemon's own filter lets through, and the calls that set that up."""
-    source = (ROOT / "src/sandbox.c").read_text()
+    source = (ROOT / "src/daemon/sandbox.c").read_text()
     needed = set(re.findall(r"CALL\((\w+)\)", source)) - {"name", "clone3", "execve", "execveat", "perf_event_open"}
     assert len(needed) > 80
     assert needed | {"seccomp", "prctl", "landlock_create_ruleset", "landlock_add_rule", "landlock_restrict_self"} <= unit_calls, needed - unit_calls

@@ -1,6 +1,6 @@
 /*
- * idle.pml - the protocol by which workers sleep and are woken (idle_note in src/group/idle.h), and the hand-over of an
- * exclusive stage (src/visit.c), as a model for spin. tests/model/check runs it; who changes one changes the other.
+ * idle.pml - the protocol by which workers sleep and are woken (idle_note in src/sched/idle.h), and the hand-over of an
+ * exclusive stage (src/sched/visit.c), as a model for spin. tests/model/check runs it; who changes one changes the other.
  *
  * Claim: once nothing moves any more, no worker is asleep beside an event that it may handle. A handler may go on for
  * ever here ("a long decode"), so that it is not enough if somebody else would come by and take the event later.
@@ -233,7 +233,7 @@ inline serve_exclusive(s)
 #endif
 }
 
-/* ---- sleeping: poll.c and idle.c ------------------------------------------------------------------ */
+/* ---- sleeping: worker_loop.c and idle.c ------------------------------------------------------------------ */
 
 /* idle_sees_work(), for one queue */
 inline look(s)

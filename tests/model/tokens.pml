@@ -1,12 +1,12 @@
 /*
- * tokens.pml - policy color (src/group/central.c) as a model for spin: a token is a turn and no more, and may come too early,
- * too late or never. With it, the visits (visit_once(), serve_exclusive() and push_queue() in src/visit.c) and sleeping
- * (src/group/idle.c). tests/model/check runs it; who changes one changes the other.
+ * tokens.pml - policy color (src/sched/mechanism_color.c) as a model for spin: a token is a turn and no more, and may come too early,
+ * too late or never. With it, the visits (visit_once(), serve_exclusive() and push_queue() in src/sched/visit.c) and sleeping
+ * (src/sched/idle.c). tests/model/check runs it; who changes one changes the other.
  *
  * Claim: once nothing moves any more, no worker is idle beside an event that it may handle: neither asleep, nor busy going
  * from idle() to a visit that finds nothing and back. A handler may go on for ever.
  *
- * The queues are those of src/queue.c: a push claims a cell, then fills it. While the oldest cell is claimed but not
+ * The queues are those of src/base/queue.c: a push claims a cell, then fills it. While the oldest cell is claimed but not
  * filled, nothing can be popped, not even what younger pushes have filled, and their wake-ups and tokens are spent in vain.
  *
  * Wider than the program, so that nothing depends on it:

@@ -1,15 +1,17 @@
 /*
- * answer_server.c - answers every request after a known delay: what a load generator is checked with.
+ * answer_server.c - answers every request after a known delay: what a load generator is checked
+ * with.
  *
- * One thread, epoll. Takes requests with Content-Length, one at a time per connection; bodies are thrown away in the
- * kernel. Says its port on the first line of standard output; runs until a signal ends it.
+ * One thread, epoll. Takes requests with Content-Length, one at a time per connection; bodies are
+ * thrown away in the kernel. Says its port on the first line of standard output; runs until a
+ * signal ends it.
  *
  * usage: answer_server [-d MS,MS,...] [-s START_MS:LENGTH_MS] [-a KIND]
  *
- * -d: delays, dealt to the requests like shuffled cards: whoever sends as many requests as there are delays, or a
- *     multiple, gets each of them equally often (default: answers at once)
- * -s: from START after the first request on the whole process does nothing for LENGTH
- * -a: what it answers (see answers[])
+ * -d: delays, dealt to the requests like shuffled cards: whoever sends as many requests as there
+ * are delays, or a multiple, gets each of them equally often (default: answers at once) -s: from
+ * START after the first request on the whole process does nothing for LENGTH -a: what it answers
+ * (see answers[])
  */
 #include <errno.h>
 #include <netinet/in.h>
@@ -25,8 +27,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "../../src/check.h"
-#include "../../src/clock.h"
+#include "base/check.h"
+#include "base/clock.h"
 
 #define FDS_MAX 20000
 #define DELAYS_MAX 4096
@@ -40,26 +42,32 @@ static const struct answer {
 	{ "plain", "HTTP/1.1 201 Created\r\nContent-Length: 2\r\n\r\n{}", false },
 	{ "chunked",
 	  "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3;x=y\r\nabc\r\nA\r\n0123456789\r\n"
-	  "0\r\nX: y\r\n\r\n", false },
+	  "0\r\nX: y\r\n\r\n",
+	  false },
 	{ "until-close", "HTTP/1.0 200 OK\r\n\r\nuntil the end", true },
-	{ "close", "HTTP/1.1 201 Created\r\nConnection: close\r\nContent-Length: 2\r\n\r\n{}", true },
+	{ "close", "HTTP/1.1 201 Created\r\nConnection: close\r\nContent-Length: 2\r\n\r\n{}",
+	  true },
 	{ "short", "HTTP/1.1 201 Created\r\nContent-Length: 20\r\n\r\n{}", true },
 	{ "nothing", "", true },
 	{ "garbage", "220 smtp.example.org ESMTP\r\n\r\n", true },
 	{ "error", "HTTP/1.1 500 Internal Server Error\r\nContent-Length: 0\r\n\r\n", false },
 	{ "silent", "", false },
 	/* one variant that is no JPEG, and one that lies elsewhere */
-	{ "no-picture", "HTTP/1.1 201 Created\r\nContent-Type: image/jpeg\r\nContent-Length: 71\r\n\r\n"
-	  "{\"images\":[{\"variants\":{\"a\":{\"url\":\"/a.jpg\",\"width\":10,\"height\":10}}}]}", false },
-	{ "elsewhere", "HTTP/1.1 201 Created\r\nContent-Length: 85\r\n\r\n"
-	  "{\"images\":[{\"variants\":{\"a\":{\"url\":\"http://example.org/a\",\"width\":10,\"height\":10}}}]}", false },
+	{ "no-picture",
+	  "HTTP/1.1 201 Created\r\nContent-Type: image/jpeg\r\nContent-Length: 71\r\n\r\n"
+	  "{\"images\":[{\"variants\":{\"a\":{\"url\":\"/a.jpg\",\"width\":10,\"height\":10}}}]}",
+	  false },
+	{ "elsewhere",
+	  "HTTP/1.1 201 Created\r\nContent-Length: 85\r\n\r\n"
+	  "{\"images\":[{\"variants\":{\"a\":{\"url\":\"http://example.org/a\",\"width\":10,\"height\":10}}}]}",
+	  false },
 	{ "no-json", "HTTP/1.1 201 Created\r\nContent-Length: 12\r\n\r\n{\"images\":[}", false },
 };
 
 struct client {
 	char head[HEAD_SIZE];
-	size_t length;   /* what is there of a head */
-	uint64_t left;   /* of the body */
+	size_t length; /* what is there of a head */
+	uint64_t left; /* of the body */
 	bool has_head;
 	bool is_waiting; /* for its answer, in the heap */
 	bool is_gone;    /* said or closed something meanwhile */
@@ -74,7 +82,8 @@ static unsigned delay_count, delays_dealt;
 static uint64_t stall_start_ns, stall_length_ns, first_ns;
 static const struct answer *answer = &answers[0];
 
-/* The next card; shuffled anew whenever all are dealt. Not random but for its order, and that the same in each run. */
+/* The next card; shuffled anew whenever all are dealt. Not random but for its order, and that the
+ * same in each run. */
 static uint64_t deal_delay(void)
 {
 	static uint64_t state = 1;
@@ -147,7 +156,8 @@ static void send_answer(int fd)
 	struct client *c = clients[fd];
 	size_t length = strlen(answer->text);
 
-	if (c->is_gone || (length > 0 && send(fd, answer->text, length, MSG_NOSIGNAL) != (ssize_t)length) ||
+	if (c->is_gone ||
+	    (length > 0 && send(fd, answer->text, length, MSG_NOSIGNAL) != (ssize_t)length) ||
 	    answer->closes) {
 		forget(fd);
 		return;
@@ -194,8 +204,11 @@ static void receive(int fd)
 	struct client *c = clients[fd];
 
 	for (;;) {
-		ssize_t n = c->has_head ? recv(fd, scratch, c->left < sizeof scratch ? c->left : sizeof scratch, MSG_TRUNC)
-					: recv(fd, c->head + c->length, HEAD_SIZE - 1 - c->length, 0);
+		ssize_t n = c->has_head
+		                    ? recv(fd, scratch,
+		                           c->left < sizeof scratch ? c->left : sizeof scratch,
+		                           MSG_TRUNC)
+		                    : recv(fd, c->head + c->length, HEAD_SIZE - 1 - c->length, 0);
 
 		if (n < 0 && errno == EAGAIN)
 			return;
@@ -248,10 +261,12 @@ static void handle(int epoll, int fd)
 
 static struct timespec timespec_of(uint64_t ns)
 {
-	return (struct timespec){ .tv_sec = (time_t)(ns / NS_PER_S), .tv_nsec = (long)(ns % NS_PER_S) };
+	return (struct timespec){ .tv_sec = (time_t)(ns / NS_PER_S),
+		                  .tv_nsec = (long)(ns % NS_PER_S) };
 }
 
-/* Does nothing if it is time for that. Returns next_ns, or when the stall begins if that is earlier. */
+/* Does nothing if it is time for that. Returns next_ns, or when the stall begins if that is
+ * earlier. */
 static uint64_t stall(uint64_t next_ns)
 {
 	uint64_t start_ns = first_ns + stall_start_ns;
@@ -271,9 +286,11 @@ _Noreturn static void serve(int listener, int epoll)
 	struct epoll_event events[EVENTS_MAX];
 
 	for (;;) {
-		uint64_t next_ns = stall(heap_count > 0 ? clients[heap[0]]->due_ns : UINT64_MAX), now_ns = clock_ns();
+		uint64_t next_ns = stall(heap_count > 0 ? clients[heap[0]]->due_ns : UINT64_MAX),
+			 now_ns = clock_ns();
 		struct timespec wait = timespec_of(next_ns > now_ns ? next_ns - now_ns : 0);
-		int n = epoll_pwait2(epoll, events, EVENTS_MAX, next_ns == UINT64_MAX ? NULL : &wait, NULL);
+		int n = epoll_pwait2(epoll, events, EVENTS_MAX,
+		                     next_ns == UINT64_MAX ? NULL : &wait, NULL);
 
 		for (int i = 0; i < n; i++) {
 			if (events[i].data.fd == listener)
@@ -290,7 +307,8 @@ _Noreturn static void serve(int listener, int epoll)
 
 static void parse_delays(char *text)
 {
-	for (char *part = strtok(text, ","); part && delay_count < DELAYS_MAX; part = strtok(NULL, ","))
+	for (char *part = strtok(text, ","); part && delay_count < DELAYS_MAX;
+	     part = strtok(NULL, ","))
 		delays_ns[delay_count++] = (uint64_t)(strtod(part, NULL) * 1e6);
 }
 
@@ -335,7 +353,8 @@ static bool parse_options(int argc, char **argv)
 /* Returns the listening socket, or -1 with errno. */
 static int listen_anywhere(in_port_t *port)
 {
-	struct sockaddr_in address = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	struct sockaddr_in address = { .sin_family = AF_INET,
+		                       .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	socklen_t length = sizeof address;
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 
@@ -353,7 +372,8 @@ int main(int argc, char **argv)
 	in_port_t port;
 
 	if (!parse_options(argc, argv)) {
-		fputs("usage: answer_server [-d MS,MS,...] [-s START_MS:LENGTH_MS] [-a KIND]\n", stderr);
+		fputs("usage: answer_server [-d MS,MS,...] [-s START_MS:LENGTH_MS] [-a KIND]\n",
+		      stderr);
 		return 2;
 	}
 	prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL);

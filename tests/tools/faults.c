@@ -1,10 +1,12 @@
 /*
- * faults.c - makes system calls and allocations of a program fail where tests/http/faults.py wants it.
+ * faults.c - makes system calls and allocations of a program fail where tests/http/faults.py wants
+ * it.
  *
- * For LD_PRELOAD; DARKROOM_FAULTS names a file that both map: whoever made it arms a fault there while the program runs, and
- * reads what calls there were. A call site is the function with the CALLERS return addresses above it, so that
- * what helpers do for different callers can be told apart; addresses are relative to their module, and so the same in
- * every process. What fails is not done, except close(2), which always is. Allocations alive are counted, to find leaks.
+ * For LD_PRELOAD; DARKROOM_FAULTS names a file that both map: whoever made it arms a fault there
+ * while the program runs, and reads what calls there were. A call site is the function with the
+ * CALLERS return addresses above it, so that what helpers do for different callers can be told
+ * apart; addresses are relative to their module, and so the same in every process. What fails is
+ * not done, except close(2), which always is. Allocations alive are counted, to find leaks.
  */
 #include <dirent.h>
 #include <dlfcn.h>
@@ -48,14 +50,14 @@ struct site {
 };
 
 struct control {
-	_Atomic uint64_t key;   /* the site that fails; 0: none */
-	_Atomic int32_t skip;   /* calls of it that are let through before */
-	_Atomic int32_t left;   /* failures to come; negative: no end */
-	_Atomic int32_t error;  /* errno or SHORT */
-	_Atomic uint32_t fired; /* failures so far */
+	_Atomic uint64_t key;        /* the site that fails; 0: none */
+	_Atomic int32_t skip;        /* calls of it that are let through before */
+	_Atomic int32_t left;        /* failures to come; negative: no end */
+	_Atomic int32_t error;       /* errno or SHORT */
+	_Atomic uint32_t fired;      /* failures so far */
 	_Atomic int64_t allocations; /* alive */
-	_Atomic uint32_t lost;  /* sites that found no place */
-	_Atomic uint64_t until_ns; /* of CLOCK_MONOTONIC: failures end by then */
+	_Atomic uint32_t lost;       /* sites that found no place */
+	_Atomic uint64_t until_ns;   /* of CLOCK_MONOTONIC: failures end by then */
 	struct site site[SITE_MAX];
 };
 
@@ -86,7 +88,8 @@ static int add_module(struct dl_phdr_info *info, size_t size, void *arg)
 		m->begin = info->dlpi_addr + p->p_vaddr;
 		m->end = m->begin + p->p_memsz;
 	}
-	const char *slash = strrchr(info->dlpi_name, '/'), *name = slash ? slash + 1 : "darkroomd"; /* the program has no name */
+	const char *slash = strrchr(info->dlpi_name, '/'),
+		   *name = slash ? slash + 1 : "darkroomd"; /* the program has no name */
 
 	snprintf(m->name, sizeof m->name, "%.*s", (int)strcspn(name, "."), name);
 	module_count++;
@@ -97,7 +100,8 @@ __attribute__((constructor)) static void map_control(void)
 {
 	const char *path = getenv("DARKROOM_FAULTS");
 	int fd = path ? (int)syscall(SYS_openat, AT_FDCWD, path, O_RDWR | O_CLOEXEC, 0) : -1;
-	void *map = fd < 0 ? MAP_FAILED : mmap(NULL, sizeof *control, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	void *map = fd < 0 ? MAP_FAILED
+	                   : mmap(NULL, sizeof *control, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 
 	if (map == MAP_FAILED)
 		abort();
@@ -106,7 +110,7 @@ __attribute__((constructor)) static void map_control(void)
 	control = map;
 }
 
-/* ---- sites ---------------------------------------------------------------------------------------- */
+/* ---- sites ---- */
 
 struct trace {
 	uintptr_t at[CALLERS];
@@ -160,8 +164,9 @@ static void name_site(struct site *site, const char *function, const struct trac
 	for (unsigned i = 0; i < t->count && n < sizeof site->name; i++) {
 		const struct module *m = module_at(t->at[i]);
 
-		n += (size_t)snprintf(site->name + n, sizeof site->name - n, " %s+0x%lx", m ? m->name : "?",
-		                      (unsigned long)(m ? t->at[i] - m->base - 1 : 0)); /* within the call */
+		n += (size_t)snprintf(
+			site->name + n, sizeof site->name - n, " %s+0x%lx", m ? m->name : "?",
+			(unsigned long)(m ? t->at[i] - m->base - 1 : 0)); /* within the call */
 	}
 	atomic_store(&site->is_named, 1);
 }
@@ -210,10 +215,12 @@ __attribute__((noinline)) static int fault(const char *function)
 	uint64_t key = key_of(function, &t);
 
 	count_call(key, function, &t);
-	if (atomic_load(&control->key) == key && now_ns() < atomic_load(&control->until_ns) && atomic_fetch_sub(&control->skip, 1) <= 0) {
+	if (atomic_load(&control->key) == key && now_ns() < atomic_load(&control->until_ns) &&
+	    atomic_fetch_sub(&control->skip, 1) <= 0) {
 		int32_t left = atomic_load(&control->left);
 
-		if (left < 0 || (left > 0 && atomic_compare_exchange_strong(&control->left, &left, left - 1)))
+		if (left < 0 ||
+		    (left > 0 && atomic_compare_exchange_strong(&control->left, &left, left - 1)))
 			error = atomic_load(&control->error);
 		atomic_fetch_add(&control->fired, error != 0);
 	}
@@ -228,7 +235,7 @@ static void count_allocation(int64_t n)
 		atomic_fetch_add_explicit(&control->allocations, n, memory_order_relaxed);
 }
 
-/* ---- what follows is the C library's interface ---------------------------------------------------- */
+/* ---- what follows is the C library's interface ---- */
 
 extern void *__libc_malloc(size_t size);
 extern void *__libc_calloc(size_t n, size_t size);
@@ -294,101 +301,118 @@ void free(void *p)
 	__libc_free(p);
 }
 
-#define REAL(type, name, params) \
+#define REAL(type, name, params)   \
 	static type(*real) params; \
-	if (!real) \
-		*(void **)&real = dlsym(RTLD_NEXT, #name)
+	if (!real)                 \
+	*(void **)&real = dlsym(RTLD_NEXT, #name)
 
 /* Or standard error. Others are told apart: no event descriptor has errors of a disk. */
 static bool is_file(int fd)
 {
 	struct stat st;
 
-	return fd == STDERR_FILENO || (fd >= 0 && syscall(SYS_newfstatat, fd, "", &st, AT_EMPTY_PATH) == 0 && S_ISREG(st.st_mode));
+	return fd == STDERR_FILENO ||
+	       (fd >= 0 && syscall(SYS_newfstatat, fd, "", &st, AT_EMPTY_PATH) == 0 &&
+	        S_ISREG(st.st_mode));
 }
 
 /* A function that fails with errno set and the value failed. */
 #define WRAP(type, name, params, args, failed) \
-	type name params \
-	{ \
-		REAL(type, name, params); \
-		int error = fault(#name); \
-\
-		if (error) { \
-			errno = error; \
-			return failed; \
-		} \
-		return real args; \
+	type name params                       \
+	{                                      \
+		REAL(type, name, params);      \
+		int error = fault(#name);      \
+                                               \
+		if (error) {                   \
+			errno = error;         \
+			return failed;         \
+		}                              \
+		return real args;              \
 	}
 
 /* One that transfers up to size bytes, and may transfer less. */
 #define WRAP_TRANSFER(name, shown, params, args) \
-	ssize_t name params \
-	{ \
-		REAL(ssize_t, name, params); \
-		int error = fault(shown); \
-\
-		if (error > 0) { \
-			errno = error; \
-			return -1; \
-		} \
-		if (error == SHORT && size > 1) \
-			size = 1; \
-		return real args; \
+	ssize_t name params                      \
+	{                                        \
+		REAL(ssize_t, name, params);     \
+		int error = fault(shown);        \
+                                                 \
+		if (error > 0) {                 \
+			errno = error;           \
+			return -1;               \
+		}                                \
+		if (error == SHORT && size > 1)  \
+			size = 1;                \
+		return real args;                \
 	}
 
-#define WRAP_OPEN(name, params, args, args_mode) \
-	int name params \
-	{ \
-		REAL(int, name, params); \
-		int error = fault(#name); \
-		mode_t mode = 0; \
-		va_list list; \
-\
-		va_start(list, flags); \
-		if (flags & (O_CREAT | O_TMPFILE)) \
+#define WRAP_OPEN(name, params, args, args_mode)     \
+	int name params                              \
+	{                                            \
+		REAL(int, name, params);             \
+		int error = fault(#name);            \
+		mode_t mode = 0;                     \
+		va_list list;                        \
+                                                     \
+		va_start(list, flags);               \
+		if (flags & (O_CREAT | O_TMPFILE))   \
 			mode = va_arg(list, mode_t); \
-		va_end(list); \
-		if (error) { \
-			errno = error; \
-			return -1; \
-		} \
-		return real args_mode; \
+		va_end(list);                        \
+		if (error) {                         \
+			errno = error;               \
+			return -1;                   \
+		}                                    \
+		return real args_mode;               \
 	}
 
 WRAP_OPEN(open, (const char *path, int flags, ...), (path, flags), (path, flags, mode))
-WRAP_OPEN(openat, (int at, const char *path, int flags, ...), (at, path, flags), (at, path, flags, mode))
+WRAP_OPEN(openat, (int at, const char *path, int flags, ...), (at, path, flags),
+          (at, path, flags, mode))
 int __openat_2(int at, const char *path, int flags);
 WRAP(int, __openat_2, (int at, const char *path, int flags), (at, path, flags), -1)
 WRAP(FILE *, fopen, (const char *path, const char *mode), (path, mode), NULL)
-WRAP_TRANSFER(read, is_file(fd) ? "read" : "read-other", (int fd, void *data, size_t size), (fd, data, size))
+WRAP_TRANSFER(read, is_file(fd) ? "read" : "read-other", (int fd, void *data, size_t size),
+              (fd, data, size))
 WRAP_TRANSFER(pread, "pread", (int fd, void *data, size_t size, off_t at), (fd, data, size, at))
 WRAP_TRANSFER(recv, "recv", (int fd, void *data, size_t size, int flags), (fd, data, size, flags))
-WRAP_TRANSFER(write, is_file(fd) ? "write" : "write-other", (int fd, const void *data, size_t size), (fd, data, size))
-WRAP_TRANSFER(pwrite, "pwrite", (int fd, const void *data, size_t size, off_t at), (fd, data, size, at))
-WRAP_TRANSFER(send, "send", (int fd, const void *data, size_t size, int flags), (fd, data, size, flags))
-WRAP_TRANSFER(sendfile, "sendfile", (int to, int from, off_t *at, size_t size), (to, from, at, size))
-WRAP(ssize_t, sendto, (int fd, const void *data, size_t size, int flags, __CONST_SOCKADDR_ARG address, socklen_t length),
+WRAP_TRANSFER(write, is_file(fd) ? "write" : "write-other", (int fd, const void *data, size_t size),
+              (fd, data, size))
+WRAP_TRANSFER(pwrite, "pwrite", (int fd, const void *data, size_t size, off_t at),
+              (fd, data, size, at))
+WRAP_TRANSFER(send, "send", (int fd, const void *data, size_t size, int flags),
+              (fd, data, size, flags))
+WRAP_TRANSFER(sendfile, "sendfile", (int to, int from, off_t *at, size_t size),
+              (to, from, at, size))
+WRAP(ssize_t, sendto,
+     (int fd, const void *data, size_t size, int flags, __CONST_SOCKADDR_ARG address,
+      socklen_t length),
      (fd, data, size, flags, address, length), -1)
 WRAP(ssize_t, getrandom, (void *data, size_t size, unsigned flags), (data, size, flags), -1)
-WRAP(int, accept4, (int fd, __SOCKADDR_ARG address, socklen_t *length, int flags), (fd, address, length, flags), -1)
+WRAP(int, accept4, (int fd, __SOCKADDR_ARG address, socklen_t *length, int flags),
+     (fd, address, length, flags), -1)
 WRAP(int, socket, (int family, int type, int protocol), (family, type, protocol), -1)
 WRAP(int, bind, (int fd, __CONST_SOCKADDR_ARG address, socklen_t length), (fd, address, length), -1)
 WRAP(int, listen, (int fd, int backlog), (fd, backlog), -1)
-WRAP(int, getsockname, (int fd, __SOCKADDR_ARG address, socklen_t *length), (fd, address, length), -1)
-WRAP(int, setsockopt, (int fd, int level, int name, const void *value, socklen_t length), (fd, level, name, value, length), -1)
-WRAP(int, getsockopt, (int fd, int level, int name, void *value, socklen_t *length), (fd, level, name, value, length), -1)
+WRAP(int, getsockname, (int fd, __SOCKADDR_ARG address, socklen_t *length), (fd, address, length),
+     -1)
+WRAP(int, setsockopt, (int fd, int level, int name, const void *value, socklen_t length),
+     (fd, level, name, value, length), -1)
+WRAP(int, getsockopt, (int fd, int level, int name, void *value, socklen_t *length),
+     (fd, level, name, value, length), -1)
 WRAP(int, epoll_create1, (int flags), (flags), -1)
-WRAP(int, epoll_ctl, (int fd, int what, int other, struct epoll_event *event), (fd, what, other, event), -1)
-WRAP(int, epoll_wait, (int fd, struct epoll_event *event, int max, int timeout), (fd, event, max, timeout), -1)
-WRAP(int, poll, (struct pollfd *p, nfds_t n, int timeout), (p, n, timeout), -1)
+WRAP(int, epoll_ctl, (int fd, int what, int other, struct epoll_event *event),
+     (fd, what, other, event), -1)
+WRAP(int, epoll_wait, (int fd, struct epoll_event *event, int max, int timeout),
+     (fd, event, max, timeout), -1)
+WRAP(int, poll, (struct pollfd * p, nfds_t n, int timeout), (p, n, timeout), -1)
 WRAP(int, eventfd, (unsigned value, int flags), (value, flags), -1)
 WRAP(int, signalfd, (int fd, const sigset_t *set, int flags), (fd, set, flags), -1)
 WRAP(int, memfd_create, (const char *name, unsigned flags), (name, flags), -1)
 WRAP(int, fallocate, (int fd, int mode, off_t at, off_t size), (fd, mode, at, size), -1)
 WRAP(int, fdatasync, (int fd), (fd), -1)
 WRAP(int, syncfs, (int fd), (fd), -1)
-WRAP(int, renameat, (int from_at, const char *from, int to_at, const char *to), (from_at, from, to_at, to), -1)
+WRAP(int, renameat, (int from_at, const char *from, int to_at, const char *to),
+     (from_at, from, to_at, to), -1)
 WRAP(int, unlinkat, (int at, const char *path, int flags), (at, path, flags), -1)
 WRAP(int, unlink, (const char *path), (path), -1)
 WRAP(int, mkdirat, (int at, const char *path, mode_t mode), (at, path, mode), -1)
@@ -398,7 +422,7 @@ WRAP(int, lstat, (const char *path, struct stat *st), (path, st), -1)
 WRAP(int, fchmod, (int fd, mode_t mode), (fd, mode), -1)
 WRAP(int, flock, (int fd, int operation), (fd, operation), -1)
 WRAP(DIR *, fdopendir, (int fd), (fd), NULL)
-WRAP(struct dirent *, readdir, (DIR *dir), (dir), NULL)
+WRAP(struct dirent *, readdir, (DIR * dir), (dir), NULL)
 WRAP(int, setrlimit, (__rlimit_resource_t what, const struct rlimit *limit), (what, limit), -1)
 WRAP(int, nanosleep, (const struct timespec *time, struct timespec *left), (time, left), -1)
 

@@ -1,10 +1,12 @@
 /*
- * power_recorder.c - writes down what a program does to its files, in order, and which uploads it acknowledges when.
+ * power_recorder.c - writes down what a program does to its files, in order, and which uploads it
+ * acknowledges when.
  *
- * For LD_PRELOAD; DARKROOM_RECORD names the file, to which others may append. Each record is a line, behind which its data
- * may follow: what tests/http/crashstates.py reads. Inodes stand for files and directories. One call at a time is let
- * through, so that the order is the true one; an acknowledgement is written down before it is sent, all else when it is done.
- * Records only what darkroomd uses: calls relative to a directory's descriptor, files that are made with O_EXCL.
+ * For LD_PRELOAD; DARKROOM_RECORD names the file, to which others may append. Each record is a
+ * line, behind which its data may follow: what tests/http/crash_states.py reads. Inodes stand for
+ * files and directories. One call at a time is let through, so that the order is the true one; an
+ * acknowledgement is written down before it is sent, all else when it is done. Records only what
+ * darkroomd uses: calls relative to a directory's descriptor, files that are made with O_EXCL.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -28,13 +30,16 @@ __attribute__((constructor)) static void open_record(void)
 	const char *path = getenv("DARKROOM_RECORD");
 
 	if (path)
-		record_fd = (int)syscall(SYS_openat, AT_FDCWD, path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+		record_fd = (int)syscall(SYS_openat, AT_FDCWD, path,
+		                         O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
 	if (record_fd < 0)
 		abort();
 }
 
-/* A line, and size bytes of data behind it. A record that is not complete would make the test lie. */
-static void record(const void *data, size_t size, const char *format, ...) __attribute__((format(printf, 3, 4)));
+/* A line, and size bytes of data behind it. A record that is not complete would make the test lie.
+ */
+static void record(const void *data, size_t size, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
 static void record(const void *data, size_t size, const char *format, ...)
 {
 	char line[512];
@@ -204,7 +209,8 @@ ssize_t sendmsg(int fd, const struct msghdr *message, int flags)
 	const struct iovec *head = message->msg_iov;
 	static const char version[] = "HTTP/1.1 20";
 
-	if (message->msg_iovlen && head->iov_len > sizeof version && memcmp(head->iov_base, version, sizeof version - 1) == 0) {
+	if (message->msg_iovlen && head->iov_len > sizeof version &&
+	    memcmp(head->iov_base, version, sizeof version - 1) == 0) {
 		pthread_mutex_lock(&lock);
 		record(head->iov_base, head->iov_len, "answer %zu\n", head->iov_len);
 		pthread_mutex_unlock(&lock);

@@ -1,0 +1,49 @@
+/* command_line.h - the command line, parsed into a struct. Main thread, before anything else. */
+#ifndef DARKROOM_LOADGEN_LOAD_COMMAND_LINE_H
+#define DARKROOM_LOADGEN_LOAD_COMMAND_LINE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "option_value.h"
+#include "request_schedule.h"
+#include "url.h"
+
+#define LOAD_HEADERS_MAX 32
+#define LOAD_THREADS_MAX 64
+#define LOAD_CONNECTIONS_MAX 100000
+
+struct load_args {
+	struct load_url url;
+	char *const *paths;
+	size_t path_count;
+	unsigned threads;
+	unsigned connections;
+	struct load_schedule_conf schedule; /* both bounds 0: every file once */
+	uint64_t requests_per_connection;   /* 0: no bound */
+	uint64_t think_ns;
+	uint64_t timeout_ns;
+	const char *headers[LOAD_HEADERS_MAX];
+	size_t header_count;
+	bool is_form;
+	bool verify;
+	bool json;
+	bool quiet;
+	const char *csv_path;
+	pid_t server_pid; /* 0: look for it */
+	bool has_expected;
+	struct load_statuses expected;
+};
+
+extern const char *const load_version;
+
+/*
+ * Fills *a; the texts are argv's. Returns -1 if the program shall go on, else its exit status: 0
+ * after --help and
+ * --version, 2 after wrong usage, which is explained on standard error.
+ */
+int load_args_parse(struct load_args *a, int argc, char **argv);
+
+#endif

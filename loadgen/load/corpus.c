@@ -1,0 +1,274 @@
+/* corpus.c - the pictures and their requests. Main thread. */
+#include "corpus.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <fts.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/text.h"
+#include "request_schedule.h"
+
+#define HEAD_MAX 16384 /* bytes of a request's head with all that the user adds */
+
+static int complain(const char *name, int err)
+{
+	fprintf(stderr, "darkroom-load: %s: %s\n", name, strerror(err));
+	return -1;
+}
+
+static bool ends_in(const char *name, const char *end)
+{
+	size_t n = strlen(name), m = strlen(end);
+
+	return n >= m && strcasecmp(name + n - m, end) == 0;
+}
+
+static bool is_broken_by_name(const char *name)
+{
+	return ends_in(name, ".truncated.jpg") || ends_in(name, ".notjpeg.jpg") ||
+	       ends_in(name, ".empty.jpg");
+}
+
+/* ---- reading ---- */
+
+/* Reads size bytes, or fewer if the file has become shorter. Returns the number or -errno. */
+static ssize_t read_fully(int fd, char *data, size_t size)
+{
+	size_t done = 0;
+
+	while (done < size) {
+		ssize_t n = read(fd, data + done, size - done);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		if (n == 0)
+			break;
+		done += (size_t)n;
+	}
+	return (ssize_t)done;
+}
+
+/* Returns 0 and the picture as part 1, or -errno. */
+static int read_picture(struct load_file *file, const char *path)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC), err = 0;
+	struct stat st;
+	ssize_t n;
+	char *data;
+
+	if (fd < 0)
+		return -errno;
+	if (fstat(fd, &st) < 0)
+		err = -errno;
+	else if (!S_ISREG(st.st_mode))
+		err = -EINVAL;
+	if (err)
+		goto out;
+	data = malloc((size_t)st.st_size + 1);
+	if (!data) {
+		err = -ENOMEM;
+		goto out;
+	}
+	n = read_fully(fd, data, (size_t)st.st_size);
+	file->parts[1] = (struct iovec){ .iov_base = data, .iov_len = n > 0 ? (size_t)n : 0 };
+	file->part_count = 2;
+	file->size = file->parts[1].iov_len;
+	err = n < 0 ? (int)n : 0;
+out:
+	close(fd);
+	return err;
+}
+
+static int add_file(struct load_files *f, const char *path)
+{
+	struct load_file *file;
+	int err;
+
+	if (f->count == f->room) {
+		size_t room = f->room ? f->room * 2 : 64;
+		struct load_file *list = reallocarray(f->list, room, sizeof *list);
+
+		if (!list)
+			return complain(path, ENOMEM);
+		f->list = list;
+		f->room = room;
+	}
+	if (f->count == UINT32_MAX)
+		return complain(path, EMFILE);
+	file = &f->list[f->count++];
+	*file = (struct load_file){ .name = strdup(path), .is_broken = is_broken_by_name(path) };
+	err = file->name ? read_picture(file, path) : -ENOMEM;
+	f->total_bytes += file->size;
+	return err ? complain(path, -err) : 0;
+}
+
+static int compare_entries(const FTSENT **a, const FTSENT **b)
+{
+	return strcmp((*a)->fts_name, (*b)->fts_name);
+}
+
+static int add_path(struct load_files *f, char *path)
+{
+	char *const paths[] = { path, NULL };
+	FTS *tree = fts_open(paths, FTS_LOGICAL | FTS_NOCHDIR, compare_entries);
+	FTSENT *entry;
+	int err = tree ? 0 : complain(path, errno);
+
+	while (!err && (entry = fts_read(tree)) != NULL) {
+		bool is_picture =
+			ends_in(entry->fts_name, ".jpg") || ends_in(entry->fts_name, ".jpeg");
+
+		if (entry->fts_info == FTS_DNR || entry->fts_info == FTS_ERR ||
+		    entry->fts_info == FTS_NS)
+			err = complain(entry->fts_path, entry->fts_errno);
+		else if (entry->fts_info == FTS_F &&
+		         (is_picture || entry->fts_level == FTS_ROOTLEVEL))
+			err = add_file(f, entry->fts_path);
+	}
+	if (tree)
+		fts_close(tree);
+	return err;
+}
+
+/* ---- requests ---- */
+
+/* What separates the parts must not be in the picture (RFC 2046 5.1.1): new random letters until it
+ * is not. */
+static void choose_boundary(char *boundary, size_t size, const struct load_file *file,
+                            uint64_t *random)
+{
+	do
+		snprintf(boundary, size, "darkroom-%016" PRIx64, load_random(random));
+	while (memmem(file->parts[1].iov_base, file->parts[1].iov_len, boundary, strlen(boundary)));
+}
+
+/* The file's name as a browser writes it into a form: quotes and line ends as %XX. */
+static void put_file_name(struct text *t, const char *name)
+{
+	const char *slash = strrchr(name, '/');
+
+	for (name = slash ? slash + 1 : name; *name; name++) {
+		if (*name == '"' || *name == '\r' || *name == '\n')
+			text_printf(t, "%%%02X", (unsigned)*name);
+		else
+			text_put(t, name, 1);
+	}
+}
+
+static int keep_part(struct load_file *file, unsigned part, struct text *t)
+{
+	char *data = t->overflowed ? NULL : malloc(t->length + 1);
+
+	if (!data)
+		return complain(file->name, ENOMEM);
+	memcpy(data, t->data, t->length);
+	file->parts[part] = (struct iovec){ .iov_base = data, .iov_len = t->length };
+	if (part >= file->part_count)
+		file->part_count = part + 1;
+	return 0;
+}
+
+static void put_head(struct text *t, const struct load_request_conf *conf, const char *type,
+                     uint64_t length)
+{
+	text_printf(
+		t,
+		"POST %s HTTP/1.1\r\nHost: %s\r\nUser-Agent: darkroom-load\r\nContent-Type: %s\r\n",
+		conf->path, conf->authority, type);
+	for (size_t i = 0; i < conf->header_count; i++)
+		text_printf(t, "%s\r\n", conf->headers[i]);
+	text_printf(t, "Content-Length: %" PRIu64 "\r\n\r\n", length);
+}
+
+static int make_raw_request(struct load_file *file, const struct load_request_conf *conf)
+{
+	char memory[HEAD_MAX];
+	struct text head;
+
+	text_init(&head, memory, sizeof memory);
+	put_head(&head, conf, "image/jpeg", file->size);
+	return keep_part(file, 0, &head);
+}
+
+static int make_form_request(struct load_file *file, const struct load_request_conf *conf,
+                             uint64_t *random)
+{
+	char memory[HEAD_MAX], part_memory[HEAD_MAX / 4], end_memory[64], boundary[32], type[80];
+	struct text head, part, end;
+
+	choose_boundary(boundary, sizeof boundary, file, random);
+	snprintf(type, sizeof type, "multipart/form-data; boundary=%s", boundary);
+	text_init(&part, part_memory, sizeof part_memory);
+	text_printf(&part, "--%s\r\nContent-Disposition: form-data; name=\"file\"; filename=\"",
+	            boundary);
+	put_file_name(&part, file->name);
+	text_puts(&part, "\"\r\nContent-Type: image/jpeg\r\n\r\n");
+	text_init(&end, end_memory, sizeof end_memory);
+	text_printf(&end, "\r\n--%s--\r\n", boundary);
+	text_init(&head, memory, sizeof memory);
+	put_head(&head, conf, type, part.length + file->size + end.length);
+	text_put(&head, part.data, part.length);
+	head.overflowed |= part.overflowed;
+	return keep_part(file, 0, &head) < 0 ? -1 : keep_part(file, 2, &end);
+}
+
+/* Fisher and Yates's shuffle; the remainder's bias is below 2^-32. */
+static int shuffle(struct load_files *f, uint64_t *random)
+{
+	f->order = reallocarray(NULL, f->count, sizeof *f->order);
+	if (!f->order)
+		return complain("order of the requests", ENOMEM);
+	for (size_t i = 0; i < f->count; i++) {
+		size_t k = (size_t)(load_random(random) % (i + 1));
+
+		f->order[i] = f->order[k];
+		f->order[k] = (uint32_t)i;
+	}
+	return 0;
+}
+
+int load_files_read(struct load_files *f, char *const *paths, size_t path_count,
+                    const struct load_request_conf *conf)
+{
+	uint64_t random = conf->seed;
+
+	*f = (struct load_files){ 0 };
+	for (size_t i = 0; i < path_count; i++)
+		if (add_path(f, paths[i]) < 0)
+			return -1;
+	if (f->count == 0) {
+		fputs("darkroom-load: there is no .jpg file to upload\n", stderr);
+		return -1;
+	}
+	if (shuffle(f, &random) < 0)
+		return -1;
+	for (size_t i = 0; i < f->count; i++) {
+		struct load_file *file = &f->list[i];
+
+		if ((conf->is_form ? make_form_request(file, conf, &random)
+		                   : make_raw_request(file, conf)) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+void load_files_fini(struct load_files *f)
+{
+	for (size_t i = 0; i < f->count; i++) {
+		for (unsigned k = 0; k < LOAD_PARTS_MAX; k++)
+			free(f->list[i].parts[k].iov_base);
+		free(f->list[i].name);
+	}
+	free(f->list);
+	free(f->order);
+	*f = (struct load_files){ 0 };
+}

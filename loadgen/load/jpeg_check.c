@@ -1,0 +1,71 @@
+/*
+ * jpeg_check.c - is this a whole JPEG of the right size?
+ *
+ * Uses the system's libjpeg directly: what checks the server's output shares no code with the
+ * server.
+ */
+#include "jpeg_check.h"
+
+#include <setjmp.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <jpeglib.h>
+
+/* A decoder's message, at its most JMSG_LENGTH_MAX long, is where the caller wants it; then back to
+ * him. */
+struct checker {
+	struct jpeg_error_mgr errors;
+	jmp_buf back;
+	char message[JMSG_LENGTH_MAX];
+};
+
+static void on_error(j_common_ptr cinfo)
+{
+	struct checker *c = (struct checker *)(void *)cinfo->err;
+
+	cinfo->err->format_message(cinfo, c->message);
+	longjmp(c->back, 1);
+}
+
+/* Warnings end the check: a server has no excuse for writing what a decoder must guess at. */
+static void on_message(j_common_ptr cinfo, int level)
+{
+	if (level < 0)
+		on_error(cinfo);
+}
+
+int load_picture_check(const void *data, size_t length, uint64_t width, uint64_t height,
+                       char *problem, size_t problem_size)
+{
+	struct jpeg_decompress_struct cinfo;
+	struct checker checker;
+	JSAMPARRAY row;
+
+	cinfo.err = jpeg_std_error(&checker.errors);
+	checker.errors.error_exit = on_error;
+	checker.errors.emit_message = on_message;
+	if (setjmp(checker.back)) {
+		jpeg_destroy_decompress(&cinfo);
+		snprintf(problem, problem_size, "%s", checker.message);
+		return -1;
+	}
+	jpeg_create_decompress(&cinfo);
+	jpeg_mem_src(&cinfo, data, length);
+	jpeg_read_header(&cinfo, TRUE);
+	if (cinfo.image_width != width ||
+	    cinfo.image_height != height) { /* before its memory is asked for */
+		snprintf(checker.message, sizeof checker.message,
+		         "it is %ux%u, announced as %llux%llu", cinfo.image_width,
+		         cinfo.image_height, (unsigned long long)width, (unsigned long long)height);
+		longjmp(checker.back, 1);
+	}
+	jpeg_start_decompress(&cinfo);
+	row = cinfo.mem->alloc_sarray((j_common_ptr)&cinfo, JPOOL_IMAGE,
+	                              cinfo.output_width * (JDIMENSION)cinfo.output_components, 1);
+	while (cinfo.output_scanline < cinfo.output_height)
+		jpeg_read_scanlines(&cinfo, row, 1);
+	jpeg_finish_decompress(&cinfo);
+	jpeg_destroy_decompress(&cinfo);
+	return 0;
+}

@@ -1,0 +1,358 @@
+/*
+ * load.c - darkroom-load: reads the pictures, starts the workers, waits for them, reports.
+ *
+ * The main thread watches: signals, the workers' ends, and once a second the progress and the
+ * server's processes.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "base/check.h"
+#include "base/clock.h"
+#include "base/pool.h"
+#include "client_thread.h"
+#include "command_line.h"
+#include "report.h"
+
+#define TICK_NS NS_PER_S
+#define FDS_BESIDE 64 /* file descriptors other than connections */
+
+struct session {
+	struct load_run run;
+	struct load_files files;
+	struct load_schedule schedule;
+	struct load_worker *workers[LOAD_THREADS_MAX];
+	unsigned worker_count;
+	unsigned started_count;
+	struct load_server server;
+	struct load_progress progress;
+	struct load_stats *stats;
+	uint64_t *per_connection;
+	uint64_t start_ns, end_ns;
+	FILE *csv;
+	int signal_fd;
+	bool is_interrupted;
+};
+
+static int complain(const char *what)
+{
+	fprintf(stderr, "darkroom-load: %s: %s\n", what, strerror(errno));
+	return -1;
+}
+
+/* As many descriptors as connections need. */
+static int raise_limit(unsigned connections)
+{
+	struct rlimit limit;
+	rlim_t need = connections + FDS_BESIDE;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+		return complain("getrlimit");
+	if (limit.rlim_cur >= need)
+		return 0;
+	limit.rlim_cur = need;
+	if (limit.rlim_max < need)
+		limit.rlim_max = need;
+	return setrlimit(RLIMIT_NOFILE, &limit) < 0
+	               ? complain("so many connections need a higher 'ulimit -n'")
+	               : 0;
+}
+
+/* INT and TERM are read from a descriptor; the workers inherit the mask. */
+static sigset_t watched_signals(void)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGTERM);
+	return set;
+}
+
+static int open_descriptors(struct session *s)
+{
+	sigset_t set = watched_signals();
+
+	pthread_sigmask(SIG_BLOCK, &set, NULL);
+	s->signal_fd = signalfd(-1, &set, SFD_CLOEXEC);
+	s->run.stop_fd = eventfd(0, EFD_CLOEXEC);
+	s->run.done_fd = eventfd(0, EFD_CLOEXEC);
+	return s->signal_fd < 0 || s->run.stop_fd < 0 || s->run.done_fd < 0
+	               ? complain("file descriptors")
+	               : 0;
+}
+
+static int read_files(struct session *s, const struct load_args *args)
+{
+	const struct load_request_conf conf = {
+		.path = args->url.path,
+		.authority = args->url.authority,
+		.headers = args->headers,
+		.header_count = args->header_count,
+		.is_form = args->is_form,
+		.seed = args->schedule.seed,
+	};
+
+	return load_files_read(&s->files, args->paths, args->path_count, &conf);
+}
+
+static int make_schedule(struct session *s, const struct load_args *args)
+{
+	struct load_schedule_conf conf = args->schedule;
+	int err;
+
+	if (conf.requests_max == 0 && conf.duration_ns == 0)
+		conf.requests_max = s->files.count;
+	err = load_schedule_init(&s->schedule, &conf);
+	if (!err)
+		s->run.schedule = &s->schedule;
+	errno = -err;
+	return err ? complain("schedule") : 0;
+}
+
+static int make_workers(struct session *s, const struct load_args *args)
+{
+	unsigned first = 0;
+
+	s->stats = calloc(1, sizeof *s->stats);
+	s->per_connection = calloc(args->connections, sizeof *s->per_connection);
+	if (!s->stats || !s->per_connection)
+		return complain("statistics");
+	for (unsigned i = 0; i < args->threads; i++) {
+		unsigned count =
+			args->connections / args->threads + (i < args->connections % args->threads);
+
+		s->workers[i] = load_worker_new(&s->run, count, first);
+		if (!s->workers[i])
+			return complain("connections");
+		s->worker_count++;
+		first += count;
+	}
+	return 0;
+}
+
+static void stop_workers(struct session *s)
+{
+	uint64_t one = 1;
+
+	if (write(s->run.stop_fd, &one, sizeof one) != sizeof one)
+		complain("eventfd");
+}
+
+static int start_workers(struct session *s)
+{
+	uint64_t total = s->schedule.conf.requests_max;
+
+	s->start_ns = clock_ns();
+	load_schedule_start(&s->schedule, s->start_ns);
+	if (load_progress_init(&s->progress, s->run.args, total, s->start_ns) < 0)
+		return complain("progress");
+	for (unsigned i = 0; i < s->worker_count; i++) {
+		int err = load_worker_start(s->workers[i]);
+
+		if (err) {
+			errno = -err;
+			stop_workers(s);
+			return complain("thread");
+		}
+		s->started_count++;
+	}
+	return 0;
+}
+
+static void tick(struct session *s)
+{
+	struct load_stats *sum;
+
+	load_server_sample(&s->server);
+	if (!s->progress.is_shown)
+		return;
+	sum = load_progress_stats(&s->progress);
+	for (unsigned i = 0; i < s->worker_count; i++)
+		load_stats_merge(sum, &s->workers[i]->stats);
+	load_progress_show(&s->progress, clock_ns());
+}
+
+/* Takes the signal; another one kills us. */
+static void interrupt(struct session *s)
+{
+	struct signalfd_siginfo info;
+	sigset_t set = watched_signals();
+
+	s->is_interrupted = read(s->signal_fd, &info, sizeof info) == sizeof info;
+	pthread_sigmask(SIG_UNBLOCK, &set, NULL);
+	stop_workers(s);
+}
+
+/* Until the last worker has ended. */
+static void watch(struct session *s)
+{
+	struct pollfd fds[] = { { .fd = s->run.done_fd, .events = POLLIN },
+		                { .fd = s->signal_fd, .events = POLLIN } };
+	uint64_t next_ns = s->start_ns + TICK_NS, ended = 0, n;
+
+	while (ended < s->started_count) {
+		uint64_t now_ns = clock_ns();
+		int wait_ms = next_ns > now_ns ? (int)((next_ns - now_ns) / NS_PER_MS) + 1 : 0;
+
+		if (poll(fds, COUNT_OF(fds), wait_ms) < 0 && errno != EINTR) {
+			complain("poll");
+			break;
+		}
+		if ((fds[0].revents & POLLIN) && read(s->run.done_fd, &n, sizeof n) == sizeof n)
+			ended += n;
+		if (fds[1].revents & POLLIN) {
+			fds[1].fd = -1;
+			interrupt(s);
+		}
+		if (clock_ns() >= next_ns) {
+			tick(s);
+			next_ns += TICK_NS;
+		}
+	}
+	s->end_ns = clock_ns();
+	load_server_sample(&s->server);
+	load_progress_clear(&s->progress);
+}
+
+/* Joins the workers and adds up. Returns 0, or -1 if one of them failed. */
+static int collect(struct session *s)
+{
+	int err = 0;
+
+	for (unsigned i = 0; i < s->started_count; i++) {
+		struct load_worker *w = s->workers[i];
+
+		load_worker_join(w);
+		load_stats_merge_ended(s->stats, &w->stats);
+		for (unsigned k = 0; k < w->conn_count; k++)
+			s->per_connection[w->conns[k].index] = w->conns[k].responses;
+		if (w->is_failed || w->records.lost > 0)
+			err = -1;
+		if (w->records.lost > 0)
+			fputs("darkroom-load: no memory for all rows of the CSV file\n", stderr);
+	}
+	return err;
+}
+
+static int write_csv(struct session *s)
+{
+	const struct load_records *records[LOAD_THREADS_MAX];
+	int err;
+
+	for (unsigned i = 0; i < s->worker_count; i++)
+		records[i] = &s->workers[i]->records;
+	err = load_records_write(s->csv, records, s->worker_count, s->start_ns, &s->files);
+	if (fclose(s->csv) != 0)
+		err = -1;
+	s->csv = NULL;
+	return err ? complain(s->run.args->csv_path) : 0;
+}
+
+static bool is_all_right(const struct session *s)
+{
+	const struct load_stats *stats = s->stats;
+
+	return !s->is_interrupted && load_stats_failed(stats) == 0 &&
+	       counter_read(&stats->unexpected) == 0 && counter_read(&stats->variants_wrong) == 0 &&
+	       counter_read(&stats->aborted) == 0;
+}
+
+/* Returns the exit status. */
+static int report(struct session *s)
+{
+	const struct load_stats *stats = s->stats;
+	struct load_report r = {
+		.args = s->run.args,
+		.files = &s->files,
+		.stats = stats,
+		.server = &s->server,
+		.per_connection = s->per_connection,
+		.is_interrupted = s->is_interrupted,
+		.is_ok = is_all_right(s),
+		.makespan_s = stats->last_ns > stats->first_ns
+		                      ? (double)(stats->last_ns - stats->first_ns) / 1e9
+		                      : 0,
+		.unsent = load_schedule_unsent(&s->schedule, s->end_ns),
+	};
+	int err = 0;
+
+	if (s->run.args->csv_path)
+		err = write_csv(s);
+	if (s->run.args->json)
+		err |= load_report_json(&r);
+	else if (!s->run.args->quiet)
+		err |= load_report_text(&r);
+	return r.is_ok && !err ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+/* Opened before the run, not to find out after an hour that it cannot be. */
+static int open_csv(struct session *s, const char *path)
+{
+	if (!path)
+		return 0;
+	s->csv = fopen(path, "we");
+	return s->csv ? 0 : complain(path);
+}
+
+static int run_session(struct session *s, const struct load_args *args)
+{
+	int err;
+
+	if (load_url_resolve(&args->url, &s->run.address) < 0 ||
+	    raise_limit(args->connections) < 0 || read_files(s, args) < 0 ||
+	    open_csv(s, args->csv_path) < 0 || open_descriptors(s) < 0 ||
+	    make_schedule(s, args) < 0 || make_workers(s, args) < 0)
+		return EXIT_FAILURE;
+	if (load_server_find(&s->server, args->server_pid, &s->run.address) < 0) {
+		complain("--server-pid");
+		return EXIT_FAILURE;
+	}
+	load_server_start(&s->server);
+	err = start_workers(s);
+	watch(s);
+	err |= collect(s);
+	return err ? EXIT_FAILURE : report(s);
+}
+
+int main(int argc, char **argv)
+{
+	static struct load_args args;
+	static struct session s = { .signal_fd = -1, .run = { .stop_fd = -1, .done_fd = -1 } };
+	int status = load_args_parse(&args, argc, argv);
+
+	if (status >= 0)
+		return status;
+	s.run.args = &args;
+	s.run.files = &s.files;
+	status = run_session(&s, &args);
+	for (unsigned i = 0; i < s.worker_count; i++)
+		load_worker_free(s.workers[i]);
+	if (s.run.schedule)
+		load_schedule_fini(&s.schedule);
+	load_progress_fini(&s.progress);
+	load_files_fini(&s.files);
+	free(s.stats);
+	free(s.per_connection);
+	if (s.csv)
+		fclose(s.csv);
+	for (unsigned i = 0; i < 3; i++) {
+		int fd = (const int[]){ s.signal_fd, s.run.stop_fd, s.run.done_fd }[i];
+
+		if (fd >= 0)
+			close(fd);
+	}
+	pool_thread_fini();
+	pool_fini();
+	return status;
+}

@@ -1,0 +1,202 @@
+/*
+ * request_schedule.c - which request is next and when it ought to be sent.
+ *
+ * Knows nothing of files and connections. A mutex suffices: it is held for some tens of nanoseconds
+ * per request.
+ */
+#include "request_schedule.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/check.h"
+#include "base/clock.h"
+
+/*
+ * In open loop a request that is due before the end may find its connection or thread only a little
+ * after it; beyond this it is counted as unsent, for the backlog of an overloaded server could last
+ * as long as the run again.
+ */
+#define GRACE_NS (100 * NS_PER_MS)
+
+uint64_t load_random(uint64_t *state)
+{
+	uint64_t z = *state += UINT64_C(0x9E3779B97F4A7C15);
+
+	z = (z ^ (z >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
+	z = (z ^ (z >> 27)) * UINT64_C(0x94D049BB133111EB);
+	return z ^ (z >> 31);
+}
+
+/* Exponential with mean 1: the gaps of a Poisson process of rate 1. */
+static double exponential(uint64_t *state)
+{
+	double uniform = (double)(load_random(state) >> 11) * 0x1p-53; /* [0, 1) */
+
+	return -log1p(-uniform);
+}
+
+static int compare_doubles(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+void load_profile_make(struct load_profile *p, const struct load_schedule_conf *conf)
+{
+	double cuts[LOAD_PIECES_MAX];
+	unsigned count = 0;
+
+	assert(conf->spike_count <= LOAD_SPIKES_MAX);
+	cuts[count++] = 0;
+	if (conf->ramp_s > 0)
+		cuts[count++] = conf->ramp_s;
+	for (unsigned i = 0; i < conf->spike_count; i++) {
+		cuts[count++] = conf->spikes[i].start_s;
+		cuts[count++] = conf->spikes[i].start_s + conf->spikes[i].length_s;
+	}
+	qsort(cuts, count, sizeof cuts[0], compare_doubles);
+	p->count = 0;
+	for (unsigned i = 0; i < count; i++) {
+		bool in_ramp = cuts[i] < conf->ramp_s;
+		double slope = in_ramp ? (conf->rate_to - conf->rate_from) / conf->ramp_s : 0;
+		double rate = in_ramp ? conf->rate_from + slope * cuts[i] : conf->rate_to;
+		double factor = 1;
+
+		if (i + 1 < count && cuts[i + 1] <= cuts[i])
+			continue;
+		for (unsigned k = 0; k < conf->spike_count; k++) {
+			const struct load_spike *spike = &conf->spikes[k];
+
+			if (spike->start_s <= cuts[i] && cuts[i] < spike->start_s + spike->length_s)
+				factor *= spike->factor;
+		}
+		p->start_s[p->count] = cuts[i];
+		p->rate[p->count] = rate * factor;
+		p->slope[p->count++] = slope * factor;
+	}
+}
+
+double load_profile_advance(const struct load_profile *p, double at_s, double arrivals)
+{
+	unsigned i = p->count - 1;
+
+	while (i > 0 && p->start_s[i] > at_s)
+		i--;
+	for (; i < p->count; i++) {
+		double slope = p->slope[i], rate = p->rate[i] + slope * (at_s - p->start_s[i]);
+		double left = i + 1 < p->count ? p->start_s[i + 1] - at_s : INFINITY;
+		double root = rate * rate +
+		              2 * slope * arrivals; /* solves rate x + slope x^2 / 2 = arrivals */
+		double x = root >= 0 && rate + sqrt(root) > 0 ? 2 * arrivals / (rate + sqrt(root))
+		                                              : INFINITY;
+
+		if (arrivals <= 0)
+			return at_s;
+		if (x <= left)
+			return at_s + x;
+		if (i + 1 < p->count) {
+			arrivals -= left * (rate + slope * left / 2);
+			at_s = p->start_s[i + 1];
+		}
+	}
+	return INFINITY;
+}
+
+int load_schedule_init(struct load_schedule *s, const struct load_schedule_conf *conf)
+{
+	assert(conf->requests_max > 0 || conf->duration_ns > 0);
+	*s = (struct load_schedule){ .conf = *conf, .random = conf->seed };
+	if (conf->is_open) {
+		load_profile_make(&s->profile, conf);
+		/* evenly spaced arrivals begin at once, a Poisson process with its first gap */
+		if (conf->is_poisson)
+			s->next_s = load_profile_advance(&s->profile, 0, exponential(&s->random));
+	}
+	return -pthread_mutex_init(&s->lock, NULL);
+}
+
+void load_schedule_fini(struct load_schedule *s)
+{
+	pthread_mutex_destroy(&s->lock);
+}
+
+void load_schedule_start(struct load_schedule *s, uint64_t start_ns)
+{
+	s->start_ns = start_ns;
+}
+
+/* When the next one is due in open loop; UINT64_MAX if that is beyond the end of the run. */
+static uint64_t next_due(const struct load_schedule *s)
+{
+	const struct load_schedule_conf *conf = &s->conf;
+	double ns = round(s->next_s * 1e9); /* what sums of gaps lose lies far below */
+
+	if (conf->requests_max > 0 && s->taken >= conf->requests_max)
+		return UINT64_MAX;
+	if (!(ns < 9e18) || (conf->duration_ns > 0 && ns >= (double)conf->duration_ns))
+		return UINT64_MAX;
+	return s->start_ns + (uint64_t)ns;
+}
+
+static void step(struct load_schedule *s)
+{
+	double gap = s->conf.is_poisson ? exponential(&s->random) : 1;
+
+	s->taken++;
+	s->next_s = load_profile_advance(&s->profile, s->next_s, gap);
+}
+
+static enum load_answer take_open(struct load_schedule *s, uint64_t now_ns,
+                                  struct load_ticket *ticket)
+{
+	uint64_t due = next_due(s);
+
+	if (due == UINT64_MAX)
+		return LOAD_END;
+	if (s->conf.duration_ns > 0 && now_ns >= s->start_ns + s->conf.duration_ns + GRACE_NS)
+		return LOAD_END;
+	*ticket = (struct load_ticket){ .number = s->taken, .intended_ns = due };
+	if (due > now_ns)
+		return LOAD_LATER;
+	step(s);
+	return LOAD_TAKEN;
+}
+
+static enum load_answer take_closed(struct load_schedule *s, uint64_t now_ns,
+                                    struct load_ticket *ticket)
+{
+	const struct load_schedule_conf *conf = &s->conf;
+
+	if (conf->requests_max > 0 && s->taken >= conf->requests_max)
+		return LOAD_END;
+	if (conf->duration_ns > 0 && now_ns >= s->start_ns + conf->duration_ns)
+		return LOAD_END;
+	*ticket = (struct load_ticket){ .number = s->taken++, .intended_ns = now_ns };
+	return LOAD_TAKEN;
+}
+
+enum load_answer load_schedule_take(struct load_schedule *s, uint64_t now_ns,
+                                    struct load_ticket *ticket)
+{
+	enum load_answer answer;
+
+	pthread_mutex_lock(&s->lock);
+	answer = s->conf.is_open ? take_open(s, now_ns, ticket) : take_closed(s, now_ns, ticket);
+	pthread_mutex_unlock(&s->lock);
+	return answer;
+}
+
+uint64_t load_schedule_unsent(struct load_schedule *s, uint64_t now_ns)
+{
+	uint64_t unsent = 0;
+
+	if (!s->conf.is_open)
+		return 0;
+	for (uint64_t due = next_due(s); due <= now_ns; due = next_due(s)) {
+		step(s);
+		unsent++;
+	}
+	return unsent;
+}

@@ -1,0 +1,253 @@
+/* server_usage.c - CPU time and memory of the server, read from /proc. */
+#include "server_usage.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+
+#define PROCESSES_MAX 4096
+#define LISTEN_STATE 0x0A /* TCP_LISTEN in /proc/net/tcp */
+
+/* ---- who is it? ---- */
+
+struct inodes {
+	unsigned long list[LOAD_SERVER_ROOTS_MAX];
+	unsigned count;
+};
+
+/* Adds the listening sockets at the port from one of /proc/net/{tcp,tcp6}. */
+static void find_sockets(struct inodes *inodes, const char *path, unsigned port)
+{
+	FILE *in = fopen(path, "re");
+	char line[512];
+
+	while (in && fgets(line, sizeof line, in)) {
+		unsigned local_port, state;
+		unsigned long inode;
+
+		if (sscanf(line,
+		           " %*u: %*[0-9A-Fa-f]:%x %*[0-9A-Fa-f]:%*x %x %*x:%*x %*x:%*x %*x %*u %*u %lu",
+		           &local_port, &state, &inode) == 3 &&
+		    local_port == port && state == LISTEN_STATE &&
+		    inodes->count < LOAD_SERVER_ROOTS_MAX)
+			inodes->list[inodes->count++] = inode;
+	}
+	if (in)
+		fclose(in);
+}
+
+static bool holds_socket(const char *pid, const struct inodes *inodes)
+{
+	char path[300], target[64];
+	struct dirent *entry;
+	bool found = false;
+	DIR *dir;
+
+	snprintf(path, sizeof path, "/proc/%s/fd", pid);
+	dir = opendir(path);
+	while (dir && !found && (entry = readdir(dir)) != NULL) {
+		ssize_t n = readlinkat(dirfd(dir), entry->d_name, target, sizeof target - 1);
+		unsigned long inode;
+
+		if (n < 0)
+			continue;
+		target[n] = '\0';
+		if (sscanf(target, "socket:[%lu]", &inode) == 1)
+			for (unsigned i = 0; i < inodes->count; i++)
+				found |= inode == inodes->list[i];
+	}
+	if (dir)
+		closedir(dir);
+	return found;
+}
+
+static unsigned port_of(const struct load_address *address)
+{
+	struct sockaddr_in v4;
+	struct sockaddr_in6 v6;
+
+	if (address->address.ss_family == AF_INET) {
+		memcpy(&v4, &address->address, sizeof v4);
+		return ntohs(v4.sin_port);
+	}
+	memcpy(&v6, &address->address, sizeof v6);
+	return ntohs(v6.sin6_port);
+}
+
+int load_server_find(struct load_server *s, pid_t pid, const struct load_address *address)
+{
+	struct inodes inodes = { .count = 0 };
+	struct dirent *entry;
+	DIR *dir;
+
+	*s = (struct load_server){ 0 };
+	if (pid > 0) {
+		s->roots[s->root_count++] = pid;
+		return kill(pid, 0) == 0 || errno == EPERM ? 0 : -1;
+	}
+	if (!load_address_is_loopback(address))
+		return 0;
+	find_sockets(&inodes, "/proc/net/tcp", port_of(address));
+	find_sockets(&inodes, "/proc/net/tcp6", port_of(address));
+	dir = opendir("/proc");
+	while (dir && inodes.count > 0 && (entry = readdir(dir)) != NULL)
+		if (isdigit((unsigned char)entry->d_name[0]) &&
+		    s->root_count < LOAD_SERVER_ROOTS_MAX && holds_socket(entry->d_name, &inodes))
+			s->roots[s->root_count++] = (pid_t)atoi(entry->d_name);
+	if (dir)
+		closedir(dir);
+	return 0;
+}
+
+/* ---- what has it used? ---- */
+
+struct process {
+	pid_t pid, parent;
+	uint64_t reaped_ns; /* CPU time of its children that have ended */
+	bool is_ours;
+};
+
+/* One line of /proc/PID/stat. The name in parentheses may contain anything, so its end is the last
+ * one. */
+static bool read_process(struct process *p, const char *pid)
+{
+	unsigned long long user, system;
+	char path[300], line[1024];
+	const char *end;
+	FILE *in;
+	size_t n;
+	int parent;
+
+	snprintf(path, sizeof path, "/proc/%s/stat", pid);
+	in = fopen(path, "re");
+	if (!in)
+		return false;
+	n = fread(line, 1, sizeof line - 1, in);
+	fclose(in);
+	line[n] = '\0';
+	end = strrchr(line, ')');
+	if (!end || sscanf(end, ") %*c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %llu %llu",
+	                   &parent, &user, &system) != 3)
+		return false;
+	*p = (struct process){ .pid = (pid_t)atoi(pid),
+		               .parent = parent,
+		               .reaped_ns = (user + system) *
+		                            (NS_PER_S / (uint64_t)sysconf(_SC_CLK_TCK)) };
+	return true;
+}
+
+static size_t read_processes(struct process *list, size_t room)
+{
+	struct dirent *entry;
+	size_t count = 0;
+	DIR *dir = opendir("/proc");
+
+	while (dir && count < room && (entry = readdir(dir)) != NULL)
+		if (isdigit((unsigned char)entry->d_name[0]) &&
+		    read_process(&list[count], entry->d_name))
+			count++;
+	if (dir)
+		closedir(dir);
+	return count;
+}
+
+/* Marks the roots and all below them. */
+static void mark_ours(const struct load_server *s, struct process *list, size_t count)
+{
+	bool has_changed = true;
+
+	for (size_t i = 0; i < count; i++)
+		for (unsigned k = 0; k < s->root_count; k++)
+			list[i].is_ours |= list[i].pid == s->roots[k];
+	while (has_changed) {
+		has_changed = false;
+		for (size_t i = 0; i < count; i++)
+			for (size_t k = 0; k < count && !list[i].is_ours; k++)
+				if (list[k].is_ours && list[k].pid == list[i].parent)
+					has_changed = list[i].is_ours = true;
+	}
+}
+
+/* Of all threads, living and ended, to the nanosecond; /proc has hundredths of a second. */
+static uint64_t process_cpu_ns(pid_t pid)
+{
+	struct timespec t;
+	clockid_t clock;
+
+	if (clock_getcpuclockid(pid, &clock) != 0 || clock_gettime(clock, &t) < 0)
+		return 0;
+	return (uint64_t)t.tv_sec * NS_PER_S + (uint64_t)t.tv_nsec;
+}
+
+static uint64_t peak_rss_bytes(pid_t pid)
+{
+	unsigned long long kib = 0;
+	char path[64], line[256];
+	FILE *in;
+
+	snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
+	in = fopen(path, "re");
+	while (in && fgets(line, sizeof line, in))
+		if (sscanf(line, "VmHWM: %llu kB", &kib) == 1)
+			break;
+	if (in)
+		fclose(in);
+	return kib * 1024;
+}
+
+/* CPU time of all since they began; the sum of their peaks in *rss. */
+static uint64_t measure(const struct load_server *s, uint64_t *rss)
+{
+	struct process *list = calloc(PROCESSES_MAX, sizeof *list);
+	uint64_t cpu_ns = 0;
+	size_t count;
+
+	*rss = 0;
+	if (!list)
+		return 0;
+	count = read_processes(list, PROCESSES_MAX);
+	mark_ours(s, list, count);
+	for (size_t i = 0; i < count; i++) {
+		if (!list[i].is_ours)
+			continue;
+		cpu_ns += process_cpu_ns(list[i].pid) + list[i].reaped_ns;
+		*rss += peak_rss_bytes(list[i].pid);
+	}
+	free(list);
+	return cpu_ns;
+}
+
+void load_server_start(struct load_server *s)
+{
+	uint64_t rss;
+
+	if (s->root_count == 0)
+		return;
+	s->cpu_start_ns = measure(s, &rss);
+	s->peak_rss_bytes = rss;
+}
+
+void load_server_sample(struct load_server *s)
+{
+	uint64_t cpu_ns, rss;
+
+	if (s->root_count == 0)
+		return;
+	cpu_ns = measure(s, &rss);
+	/* less than before: it has ended, and the last sample counts */
+	if (cpu_ns > s->cpu_start_ns && cpu_ns - s->cpu_start_ns > s->cpu_ns)
+		s->cpu_ns = cpu_ns - s->cpu_start_ns;
+	if (rss > s->peak_rss_bytes)
+		s->peak_rss_bytes = rss;
+}

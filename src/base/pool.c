@@ -1,0 +1,350 @@
+/*
+ * pool.c - free buffers on shelves over malloc: one shelf per thread, without a lock, and a depot
+ * for all of a home behind them.
+ *
+ * Many buffers are taken by one thread and put back by another: bodies go from ports to workers,
+ * files from workers to the disk. A shelf that has enough of a size, or whose thread takes none,
+ * passes buffers on to the depot, where the next thread in need finds them (Bonwick and Adams 2001,
+ * section 3, without magazines: a buffer serves for milliseconds, the lock for nanoseconds). Each
+ * buffer is preceded by one cache line that holds its class, so that pool_put() needs no size.
+ */
+#include "pool.h"
+
+#include <errno.h>
+#include <malloc.h>
+#include <pthread.h>
+#include <stdalign.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdlib.h>
+
+#include "check.h"
+
+#define POOL_MAGIC UINT32_C(0x504f4f4c)
+#define CLASS_FIRST_SHIFT 12 /* the smallest buffer is 4 KiB */
+#define CLASS_COUNT 104      /* quarter octaves: up to 4 KiB << 26 = 256 GiB */
+/* What a thread keeps: the planes and outputs of a few 12-megapixel images. Less where much is kept
+ * or used, and while it sleeps. */
+#define SHELF_BYTES_MAX (UINT64_C(12) << 20)
+#define SHELF_BYTES_CROWDED (UINT64_C(2) << 20)
+#define SHELF_CLASS_MAX 4                    /* buffers of one class */
+#define DEPOT_BYTES_MAX (UINT64_C(64) << 20) /* each */
+#define DEPOT_BUFFER_MAX (UINT64_C(24) << 20)
+/* Pictures are of so many sizes that a buffer of the right class is seldom there. One that is
+ * larger than asked for saves the kernel clearing new pages. Small ones are not worth it, and as
+ * long as much is in use none is: buffers so lent take no more than this together. */
+#define LEND_SIZE_MIN (64 << 10)
+#define LEND_USED_MAX (UINT64_C(64) << 20)
+
+struct buffer {
+	alignas(CACHE_LINE) uint32_t magic;
+	uint32_t class;
+	unsigned home; /* of the thread that made it: it wrote to it first, so that the pages are
+	                  there */
+	struct buffer *below; /* in the stack of its class */
+};
+
+static_assert(sizeof(struct buffer) == CACHE_LINE, "data stays aligned");
+
+struct shelf {
+	struct buffer *top[CLASS_COUNT];
+	unsigned count[CLASS_COUNT];
+	uint64_t bytes;
+	unsigned evict_class; /* where room is made next */
+	bool is_used;         /* the thread takes buffers, too */
+};
+
+struct depot {
+	alignas(CACHE_LINE) pthread_mutex_t lock;
+	struct shelf shelf; /* under lock */
+};
+
+#define DEPOT                                     \
+	{                                         \
+		.lock = PTHREAD_MUTEX_INITIALIZER \
+	}
+
+static _Thread_local struct shelf shelf;
+static _Thread_local unsigned home;
+static struct depot depots[POOL_HOMES] = { DEPOT, DEPOT, DEPOT, DEPOT, DEPOT,
+	                                   DEPOT, DEPOT, DEPOT, DEPOT };
+static alignas(CACHE_LINE) _Atomic uint64_t all_used_bytes;
+static alignas(CACHE_LINE) _Atomic uint64_t all_kept_bytes;
+static _Atomic uint64_t bytes_max =
+	UINT64_MAX; /* of both together, as far as what is kept can give way */
+
+static size_t class_size(unsigned class)
+{
+	return (size_t)(4 + class % 4) << (class / 4 + CLASS_FIRST_SHIFT - 2);
+}
+
+/* The smallest class that holds size; CLASS_COUNT if there is none. */
+static unsigned class_of(size_t size)
+{
+	if (size <= (size_t)1 << CLASS_FIRST_SHIFT)
+		return 0;
+	unsigned octave = 63 - (unsigned)__builtin_clzll(size - 1);
+	unsigned quarter = (unsigned)((size - 1) >> (octave - 2)) & 3;
+
+	unsigned class = (octave - CLASS_FIRST_SHIFT) * 4 + quarter + 1;
+
+	return class < CLASS_COUNT ? class : CLASS_COUNT;
+}
+
+static uint64_t all_bytes(void)
+{
+	return atomic_load_explicit(&all_used_bytes, memory_order_relaxed) +
+	       atomic_load_explicit(&all_kept_bytes, memory_order_relaxed);
+}
+
+static void account(_Atomic uint64_t *sum, int64_t bytes)
+{
+	atomic_fetch_add_explicit(sum, (uint64_t)bytes, memory_order_relaxed);
+}
+
+static void shelf_push(struct shelf *s, struct buffer *b)
+{
+	size_t bytes = class_size(b->class);
+
+	b->below = s->top[b->class];
+	s->top[b->class] = b;
+	s->count[b->class]++;
+	s->bytes += bytes;
+	account(&all_kept_bytes, (int64_t)bytes);
+}
+
+/* The first of the classes from..to that there is one of; NULL: there is none. */
+static struct buffer *shelf_pop(struct shelf *s, unsigned from, unsigned to)
+{
+	unsigned class = from;
+
+	while (class < to && !s->top[class])
+		class ++;
+	struct buffer *b = s->top[class];
+	size_t bytes = class_size(class);
+
+	if (!b)
+		return NULL;
+	s->top[class] = b->below;
+	s->count[class]--;
+	s->bytes -= bytes;
+	account(&all_kept_bytes, -(int64_t)bytes);
+	return b;
+}
+
+/* Takes a buffer off, of each class in turn, so that a shelf that is full follows the sizes in use.
+ * There must be one. */
+static struct buffer *shelf_evict(struct shelf *s)
+{
+	struct buffer *b;
+
+	assert(s->bytes > 0);
+	do {
+		b = shelf_pop(s, s->evict_class, s->evict_class);
+		s->evict_class = (s->evict_class + 1) % CLASS_COUNT;
+	} while (!b);
+	return b;
+}
+
+static void buffer_free(struct buffer *b)
+{
+	b->magic = 0;
+	free(b);
+}
+
+static void depot_shrink(struct depot *depot, uint64_t bytes)
+{
+	struct buffer *evicted = NULL, *b;
+
+	pthread_mutex_lock(&depot->lock);
+	while (depot->shelf.bytes > bytes) {
+		b = shelf_evict(&depot->shelf);
+		b->below = evicted;
+		evicted = b;
+	}
+	pthread_mutex_unlock(&depot->lock);
+	while (evicted) {
+		b = evicted;
+		evicted = b->below;
+		buffer_free(b);
+	}
+}
+
+static void depot_put(struct buffer *b)
+{
+	struct depot *depot = &depots[b->home];
+	size_t bytes = class_size(b->class);
+
+	if (bytes > DEPOT_BUFFER_MAX ||
+	    all_bytes() + bytes > atomic_load_explicit(&bytes_max, memory_order_relaxed)) {
+		buffer_free(b);
+		return;
+	}
+	pthread_mutex_lock(&depot->lock);
+	shelf_push(&depot->shelf, b);
+	bool is_full = depot->shelf.bytes > DEPOT_BYTES_MAX;
+	pthread_mutex_unlock(&depot->lock);
+
+	if (is_full)
+		depot_shrink(depot, DEPOT_BYTES_MAX);
+}
+
+static struct buffer *depot_get(unsigned from, unsigned to)
+{
+	struct depot *depot = &depots[home];
+
+	pthread_mutex_lock(&depot->lock);
+	struct buffer *b = shelf_pop(&depot->shelf, from, to);
+	pthread_mutex_unlock(&depot->lock);
+	return b;
+}
+
+/* What is kept gives way to what is needed, as far as it is in depots; that of other homes first.
+ */
+static void make_room(uint64_t bytes)
+{
+	uint64_t max = atomic_load_explicit(&bytes_max, memory_order_relaxed);
+
+	for (unsigned i = 1; i <= POOL_HOMES; i++) {
+		struct depot *depot = &depots[(home + i) % POOL_HOMES];
+		uint64_t all = all_bytes() + bytes;
+
+		if (all <= max)
+			return;
+		pthread_mutex_lock(&depot->lock);
+		uint64_t had = depot->shelf.bytes;
+		pthread_mutex_unlock(&depot->lock);
+
+		depot_shrink(depot, had > all - max ? had - (all - max) : 0);
+	}
+}
+
+static struct buffer *buffer_new(unsigned class)
+{
+	make_room(class_size(class));
+	struct buffer *b = aligned_alloc(CACHE_LINE, sizeof *b + class_size(class) + POOL_SLACK);
+
+	if (!b)
+		return NULL;
+	b->magic = POOL_MAGIC;
+	b->class = class;
+	b->home = home;
+	return b;
+}
+
+/* The largest class of which a buffer may serve for one of this class. */
+static unsigned lend_class(unsigned class)
+{
+	uint64_t used = atomic_load_explicit(&all_used_bytes, memory_order_relaxed);
+
+	if (class_size(class) < LEND_SIZE_MIN || used + class_size(class) > LEND_USED_MAX)
+		return class;
+	unsigned largest = class_of((size_t)(LEND_USED_MAX - used) + 1) -
+	                   1; /* the last that is no larger than that */
+
+	return largest > class ? largest : class;
+}
+
+void *pool_get_sized(size_t size, size_t *size_got)
+{
+	unsigned class = class_of(size);
+
+	if (class == CLASS_COUNT)
+		return NULL;
+	unsigned largest = lend_class(class);
+	struct buffer *b = shelf_pop(&shelf, class, largest);
+
+	if (!b)
+		b = depot_get(class, largest);
+	if (!b)
+		b = buffer_new(class);
+	if (!b)
+		return NULL;
+	shelf.is_used = true;
+	*size_got = class_size(b->class);
+	account(&all_used_bytes, (int64_t)*size_got);
+	return b + 1;
+}
+
+void *pool_get(size_t size)
+{
+	size_t got;
+
+	return pool_get_sized(size, &got);
+}
+
+/* Of the calling thread. */
+static void shelf_shrink(uint64_t bytes)
+{
+	while (shelf.bytes > bytes)
+		depot_put(shelf_evict(&shelf));
+}
+
+void pool_put(void *buffer)
+{
+	if (!buffer)
+		return;
+	struct buffer *b = (struct buffer *)buffer - 1;
+
+	assert(b->magic == POOL_MAGIC);
+	account(&all_used_bytes, -(int64_t)class_size(b->class));
+	if (!shelf.is_used || b->home != home || shelf.count[b->class] == SHELF_CLASS_MAX ||
+	    class_size(b->class) > SHELF_BYTES_MAX) {
+		depot_put(b);
+		return;
+	}
+	bool is_crowded = all_bytes() > atomic_load_explicit(&bytes_max, memory_order_relaxed) / 2;
+	uint64_t max = is_crowded ? SHELF_BYTES_CROWDED : SHELF_BYTES_MAX;
+
+	shelf_push(&shelf, b);
+	shelf_shrink(max);
+}
+
+void pool_thread_rest(void)
+{
+	shelf_shrink(SHELF_BYTES_CROWDED);
+}
+
+void pool_thread_fini(void)
+{
+	shelf_shrink(0);
+	shelf.is_used = false;
+}
+
+void pool_thread_set_home(unsigned new_home)
+{
+	assert(new_home < POOL_HOMES);
+	if (new_home == home)
+		return;
+	pool_thread_fini();
+	home = new_home;
+}
+
+void pool_fini(void)
+{
+	for (unsigned i = 0; i < POOL_HOMES; i++)
+		depot_shrink(&depots[i], 0);
+}
+
+void pool_set_max(uint64_t bytes)
+{
+	atomic_store_explicit(&bytes_max, bytes, memory_order_relaxed);
+}
+
+void pool_setup_malloc(void)
+{
+#ifdef __GLIBC__
+	/* glibc's defaults give memory back to the kernel and fault it in again for every
+	 * image: 18..20 % of all CPU time on small images. Large pieces are mapped each for itself,
+	 * else they leave heaps full of holes: they are kept by shelves and the depot. */
+	mallopt(M_MMAP_THRESHOLD, 256 << 10);
+	mallopt(M_TRIM_THRESHOLD, 128 << 20);
+	mallopt(M_TOP_PAD, 1 << 20);
+#endif
+}
+
+void pool_usage(uint64_t *used_bytes, uint64_t *kept_bytes)
+{
+	*used_bytes = atomic_load_explicit(&all_used_bytes, memory_order_relaxed);
+	*kept_bytes = atomic_load_explicit(&all_kept_bytes, memory_order_relaxed);
+}

@@ -1,0 +1,148 @@
+/* queue.c - the bounded queue. Knows nothing of events, stages or sleeping. Any thread. */
+#include "queue.h"
+
+#include <errno.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include "clock.h"
+
+#define PUSH_NS_MAX (10 * NS_PER_S)
+
+/* Not padded: neighbours share a cache line, but a padded queue of some thousand cells would not
+ * stay in the first cache levels, and hand-overs are rare beside the work they bring. */
+struct queue_cell {
+	_Atomic size_t
+		sequence; /* == position: free for that push; == position + 1: full for that pop */
+	_Atomic uint64_t stamp; /* atomic: read by those who only look */
+	void *item;
+};
+
+int queue_init(struct queue *q, size_t capacity)
+{
+	size_t size = 2;
+
+	while (size < capacity)
+		size *= 2;
+	q->cells = calloc(size, sizeof *q->cells);
+	if (!q->cells)
+		return -ENOMEM;
+	q->mask = size - 1;
+	for (size_t i = 0; i < size; i++)
+		atomic_init(&q->cells[i].sequence, i);
+	atomic_init(&q->tail, 0);
+	atomic_init(&q->head, 0);
+	return 0;
+}
+
+void queue_fini(struct queue *q)
+{
+	assert(!q->cells || queue_length(q) == 0);
+	free(q->cells);
+	q->cells = NULL;
+}
+
+bool queue_try_push(struct queue *q, void *item, uint64_t stamp)
+{
+	size_t at = atomic_load_explicit(&q->tail, memory_order_relaxed);
+
+	for (;;) {
+		struct queue_cell *cell = &q->cells[at & q->mask];
+		/* Acquire: pairs with the pop's release, so that its read of the cell is over. */
+		size_t sequence = atomic_load_explicit(&cell->sequence, memory_order_acquire);
+		ptrdiff_t turn = (ptrdiff_t)(sequence - at);
+
+		if (turn == 0) {
+			if (!atomic_compare_exchange_weak_explicit(&q->tail, &at, at + 1,
+			                                           memory_order_relaxed,
+			                                           memory_order_relaxed))
+				continue;
+			cell->item = item;
+			atomic_store_explicit(&cell->stamp, stamp, memory_order_relaxed);
+			/* Release: publishes the item and all that its owner wrote, to the pop's
+			 * acquire. */
+			atomic_store_explicit(&cell->sequence, at + 1, memory_order_release);
+			return true;
+		}
+		if (turn < 0)
+			return false;
+		at = atomic_load_explicit(&q->tail, memory_order_relaxed);
+	}
+}
+
+void queue_push(struct queue *q, void *item, uint64_t stamp)
+{
+	const struct timespec pause = { .tv_nsec = 20000 };
+	uint64_t since = 0;
+
+	while (!queue_try_push(q, item, stamp)) {
+		if (!since)
+			since = clock_ns();
+		assert(clock_ns() - since < PUSH_NS_MAX);
+		nanosleep(&pause, NULL);
+	}
+}
+
+void *queue_try_pop(struct queue *q)
+{
+	size_t at = atomic_load_explicit(&q->head, memory_order_relaxed);
+
+	for (;;) {
+		struct queue_cell *cell = &q->cells[at & q->mask];
+		/* Acquire: pairs with the push's release. */
+		size_t sequence = atomic_load_explicit(&cell->sequence, memory_order_acquire);
+		ptrdiff_t turn = (ptrdiff_t)(sequence - (at + 1));
+
+		if (turn == 0) {
+			if (!atomic_compare_exchange_weak_explicit(&q->head, &at, at + 1,
+			                                           memory_order_relaxed,
+			                                           memory_order_relaxed))
+				continue;
+			void *item = cell->item;
+			/* Release: our read of the cell is over before the next push into it. */
+			atomic_store_explicit(&cell->sequence, at + q->mask + 1,
+			                      memory_order_release);
+			return item;
+		}
+		if (turn < 0)
+			return NULL;
+		at = atomic_load_explicit(&q->head, memory_order_relaxed);
+	}
+}
+
+bool queue_is_empty(const struct queue *q)
+{
+	size_t at = atomic_load_explicit(&q->head, memory_order_relaxed);
+
+	for (;;) {
+		/* Acquire: pairs with the push's release. */
+		size_t sequence = atomic_load_explicit(&q->cells[at & q->mask].sequence,
+		                                       memory_order_acquire);
+		ptrdiff_t turn = (ptrdiff_t)(sequence - (at + 1));
+
+		if (turn <= 0)
+			return turn < 0;
+		at = atomic_load_explicit(&q->head,
+		                          memory_order_relaxed); /* others have popped meanwhile */
+	}
+}
+
+uint64_t queue_head_stamp(const struct queue *q)
+{
+	size_t at = atomic_load_explicit(&q->head, memory_order_relaxed);
+	const struct queue_cell *cell = &q->cells[at & q->mask];
+
+	if (atomic_load_explicit(&cell->sequence, memory_order_acquire) != at + 1)
+		return UINT64_MAX;
+	/* It may be popped, and the cell filled anew, while we look: then the stamp is a younger
+	 * one, and all that follows is a choice that was as good a moment ago. */
+	return atomic_load_explicit(&cell->stamp, memory_order_relaxed);
+}
+
+size_t queue_length(const struct queue *q)
+{
+	size_t head = atomic_load_explicit(&q->head, memory_order_relaxed);
+	size_t tail = atomic_load_explicit(&q->tail, memory_order_relaxed);
+
+	return tail > head ? tail - head : 0;
+}

@@ -1,0 +1,120 @@
+/*
+ * conf_live.c - what another configuration would change: keys that can change while the daemon runs
+ * are taken over, the others are named. Walks the table of conf.c; a key is live if its row says
+ * so. Any thread.
+ */
+#include <string.h>
+
+#include "base/text.h"
+#include "conf.h"
+#include "conf_value.h"
+#include "sched/graph.h"
+
+struct take {
+	struct text *others;
+	unsigned taken;
+};
+
+/* The keys of one section. */
+static void take_section(struct take *t, const char *class, const char *section, bool may_be_live,
+                         void *to, const void *from)
+{
+	const struct conf_key *key;
+
+	for (size_t i = 0; (key = conf_key_at(i)); i++) {
+		if (strcmp(key->section, class) != 0 || conf_value_equals(key, to, from))
+			continue;
+		if (key->is_live && may_be_live) {
+			conf_value_copy(key, to, from);
+			t->taken++;
+		} else {
+			text_printf(t->others, "%s.%s\n", section, key->name);
+		}
+	}
+}
+
+static void take_stages(struct take *t, struct conf *conf, const struct conf *next)
+{
+	for (unsigned i = 0; i < graph_row_count; i++) {
+		const struct stage_class *class = graph_rows[i].class;
+		char section[64];
+
+		snprintf(section, sizeof section, "stage.%s", class->name);
+		/* A source has a listener for each of its threads. */
+		take_section(t, "stage", section, !class->poll, &conf->stage[i], &next->stage[i]);
+	}
+}
+
+static bool is_variant_equal(const struct conf_variant *a, const struct conf_variant *b)
+{
+	const struct conf_key *key;
+
+	for (size_t i = 0; (key = conf_key_at(i)); i++)
+		if (strcmp(key->section, "variant") == 0 && !conf_value_equals(key, a, b))
+			return false;
+	return strcmp(a->name, b->name) == 0;
+}
+
+/* All together, with those that are new and without those that are gone. */
+static void take_variants(struct take *t, struct conf *conf, const struct conf *next)
+{
+	bool is_equal = conf->variant_count == next->variant_count;
+
+	for (unsigned i = 0; i < conf->variant_count && is_equal; i++)
+		is_equal = is_variant_equal(&conf->variant[i], &next->variant[i]);
+	if (is_equal)
+		return;
+	memcpy(conf->variant, next->variant, sizeof conf->variant);
+	conf->variant_count = next->variant_count;
+	t->taken++;
+}
+
+unsigned conf_take_live(struct conf *conf, const struct conf *next, struct text *others)
+{
+	struct take t = { .others = others };
+	const char *section;
+
+	for (size_t i = 0; (section = conf_section_at(i)); i++)
+		take_section(&t, section, section, true, conf, next);
+	take_stages(&t, conf, next);
+	take_variants(&t, conf, next);
+	return t.taken;
+}
+
+/* ---- saying what is in force ---- */
+
+/* Appends ", SECTION.KEY = VALUE" for live keys that are not at their defaults. */
+static void print_section(struct text *to, const char *class, const char *section, const void *base,
+                          const void *defaults)
+{
+	const struct conf_key *key;
+
+	for (size_t i = 0; (key = conf_key_at(i)); i++) {
+		if (strcmp(key->section, class) != 0 || !key->is_live ||
+		    conf_value_equals(key, base, defaults))
+			continue;
+		text_printf(to, ", %s.%s = ", section, key->name);
+		conf_value_print(key, base, to);
+	}
+}
+
+void conf_print_live(const struct conf *conf, struct text *to)
+{
+	static struct conf defaults;
+	const char *section;
+	struct text ignored;
+
+	text_init_growable(&ignored, 1);
+	conf_load(&defaults, NULL, NULL, 0, &ignored);
+	text_fini(&ignored);
+	text_printf(to, "policy %s", conf->scheduler.policy);
+	memcpy(defaults.scheduler.policy, conf->scheduler.policy, sizeof defaults.scheduler.policy);
+	for (size_t i = 0; (section = conf_section_at(i)); i++)
+		print_section(to, section, section, conf, &defaults);
+	for (unsigned i = 0; i < graph_row_count; i++) {
+		char name[64];
+
+		snprintf(name, sizeof name, "stage.%s", graph_rows[i].class->name);
+		print_section(to, "stage", name, &conf->stage[i], &defaults.stage[i]);
+	}
+}

@@ -1,0 +1,376 @@
+/*
+ * conf_value.c - the types that configuration keys have.
+ *
+ * Knows the notation of sizes, durations, addresses and origins, and no key. Any thread.
+ */
+#include "conf_value.h"
+
+#include <arpa/inet.h>
+#include <ctype.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/check.h"
+#include "base/text.h"
+#include "conf.h"
+#include "policy/policy.h"
+
+struct unit {
+	const char *name;
+	uint64_t factor;
+};
+
+/* From large to small, for conf_value_format(). */
+static const struct unit bytes_units[] = {
+	{ "G", UINT64_C(1) << 30 }, { "M", 1 << 20 }, { "K", 1 << 10 }, { "", 1 }, { NULL, 0 }
+};
+static const struct unit pixels_units[] = {
+	{ "G", 1000000000 }, { "M", 1000000 }, { "K", 1000 }, { "", 1 }, { NULL, 0 }
+};
+static const struct unit number_units[] = { { "", 1 }, { NULL, 0 } };
+static const struct unit duration_units[] = { /* in microseconds */
+	                                      { "h", UINT64_C(3600000000) },
+	                                      { "m", 60000000 },
+	                                      { "s", 1000000 },
+	                                      { "ms", 1000 },
+	                                      { "us", 1 },
+	                                      { NULL, 0 }
+};
+
+static const struct unit *units_of(enum conf_type type)
+{
+	switch (type) {
+	case CONF_TYPE_BYTES:
+		return bytes_units;
+	case CONF_TYPE_PIXELS:
+		return pixels_units;
+	case CONF_TYPE_MS:
+	case CONF_TYPE_US:
+		return duration_units;
+	default:
+		return number_units;
+	}
+}
+
+/* How many of the units' base the kept value counts. */
+static uint64_t base_of(enum conf_type type)
+{
+	return type == CONF_TYPE_MS ? 1000 : 1;
+}
+
+static bool is_text(enum conf_type type)
+{
+	return type <= CONF_TYPE_LOG_FILE; /* the last of them */
+}
+
+/* ---- back to text ---- */
+
+void conf_value_format(const struct conf_key *key, uint64_t value, struct text *to)
+{
+	const struct unit *unit = units_of(key->type);
+	uint64_t in_base = value * base_of(key->type);
+
+	assert(!is_text(key->type) && key->type != CONF_TYPE_CHOICE);
+	if (key->type == CONF_TYPE_AUTO && value == CONF_AUTO) {
+		text_puts(to, "auto");
+		return;
+	}
+	if (value == 0) {
+		text_puts(to, "0");
+		return;
+	}
+	while (in_base % unit->factor != 0)
+		unit++;
+	text_printf(to, "%" PRIu64 "%s", in_base / unit->factor, unit->name);
+}
+
+void conf_value_print(const struct conf_key *key, const void *base, struct text *to)
+{
+	const char *field = (const char *)base + key->offset;
+	const struct conf_choice *choice = key->choices;
+	uint64_t value;
+
+	if (is_text(key->type)) {
+		text_puts(to, field);
+		return;
+	}
+	memcpy(&value, field, sizeof value);
+	if (key->type != CONF_TYPE_CHOICE) {
+		conf_value_format(key, value, to);
+		return;
+	}
+	while (choice->name && choice->value != value)
+		choice++;
+	assert(choice->name);
+	text_puts(to, choice->name);
+}
+
+static void describe_range(const struct conf_key *key, const char *what, const char *example,
+                           struct text *to)
+{
+	text_printf(to, "%s from ", what);
+	conf_value_format(key, key->min, to);
+	text_puts(to, " to ");
+	conf_value_format(key, key->max, to);
+	text_puts(to, example);
+}
+
+static void describe_choices(const struct conf_choice *choices, struct text *to)
+{
+	for (const struct conf_choice *c = choices; c->name; c++)
+		text_printf(to, "%s%s", c == choices ? "" : c[1].name ? ", " : " or ", c->name);
+}
+
+void conf_value_describe(const struct conf_key *key, struct text *to)
+{
+	char policies[256];
+
+	switch (key->type) {
+	case CONF_TYPE_TEXT:
+		text_printf(to, "text of %sat most %zu bytes", key->min ? "at least one and " : "",
+		            key->size - 1);
+		break;
+	case CONF_TYPE_LISTEN:
+		text_puts(to, "HOST:PORT or [HOST]:PORT");
+		break;
+	case CONF_TYPE_ADMIN:
+		text_printf(
+			to,
+			"auto, no, HOST:PORT, [HOST]:PORT or an absolute path of at most %d bytes",
+			CONF_SOCKET_MAX - 1);
+		break;
+	case CONF_TYPE_ORIGIN:
+		text_puts(to, "* or an origin such as https://example.org, or nothing");
+		break;
+	case CONF_TYPE_POLICY:
+		policy_list(policies, sizeof policies);
+		text_printf(to, "one of %s", policies);
+		break;
+	case CONF_TYPE_USER:
+		text_printf(to, "a user's name of at most %zu bytes, or nothing", key->size - 1);
+		break;
+	case CONF_TYPE_SOCKET:
+		text_printf(to, "auto, an absolute path of at most %zu bytes, or nothing",
+		            key->size - 1);
+		break;
+	case CONF_TYPE_PATH:
+		text_printf(to, "an absolute path of at most %zu bytes, or nothing", key->size - 1);
+		break;
+	case CONF_TYPE_LOG_FILE:
+		text_printf(to, "stderr, or an absolute path of at most %zu bytes", key->size - 1);
+		break;
+	case CONF_TYPE_NUMBER:
+		describe_range(key, "a whole number", "", to);
+		break;
+	case CONF_TYPE_BYTES:
+		describe_range(key, "bytes", " (K, M, G: powers of 1024)", to);
+		break;
+	case CONF_TYPE_PIXELS:
+		describe_range(key, "pixels", " (K, M, G: powers of 1000)", to);
+		break;
+	case CONF_TYPE_MS:
+	case CONF_TYPE_US:
+		describe_range(key, "a duration",
+		               key->type == CONF_TYPE_MS ? " (ms, s, m, h)" : " (us, ms, s)", to);
+		break;
+	case CONF_TYPE_AUTO:
+		describe_range(key, "auto or a whole number", "", to);
+		break;
+	case CONF_TYPE_CHOICE:
+		describe_choices(key->choices, to);
+		break;
+	}
+}
+
+/* ---- from text ---- */
+
+/* Digits and one of the units; a zero needs none. False: not that, or too large. */
+static bool parse_number(const char *value, const struct unit *units, uint64_t *out)
+{
+	uint64_t n = 0;
+
+	if (!isdigit((unsigned char)*value))
+		return false;
+	for (; isdigit((unsigned char)*value); value++)
+		if (__builtin_mul_overflow(n, 10, &n) ||
+		    __builtin_add_overflow(n, (uint64_t)(*value - '0'), &n))
+			return false;
+	while (isspace((unsigned char)*value))
+		value++;
+	*out = n;
+	if (n == 0 && *value == '\0')
+		return true;
+	for (; units->name; units++)
+		if (strcasecmp(value, units->name) == 0)
+			return !__builtin_mul_overflow(n, units->factor, out);
+	return false;
+}
+
+static bool parse_scaled(const struct conf_key *key, const char *value, uint64_t *out)
+{
+	uint64_t n, base = base_of(key->type);
+
+	if (key->type == CONF_TYPE_AUTO && strcasecmp(value, "auto") == 0) {
+		*out = CONF_AUTO;
+		return true;
+	}
+	if (!parse_number(value, units_of(key->type), &n) || n % base != 0)
+		return false;
+	*out = n / base;
+	return *out >= key->min && *out <= key->max;
+}
+
+static bool parse_choice(const struct conf_key *key, const char *value, uint64_t *out)
+{
+	for (const struct conf_choice *c = key->choices; c->name; c++)
+		if (strcasecmp(value, c->name) == 0) {
+			*out = c->value;
+			return true;
+		}
+	return false;
+}
+
+static bool is_port(const char *s)
+{
+	uint64_t port;
+
+	return isdigit((unsigned char)*s) && strlen(s) <= 5 &&
+	       parse_number(s, number_units, &port) && port <= 65535;
+}
+
+/* A host's name of letters, digits, '-' and '.', or an IPv4 address; digits and dots alone must be
+ * the latter. */
+static bool is_host(const char *s)
+{
+	struct in_addr ignored;
+
+	if (*s == '\0' ||
+	    s[strspn(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-")] !=
+	            '\0')
+		return false;
+	return s[strspn(s, "0123456789.")] != '\0' || inet_pton(AF_INET, s, &ignored) == 1;
+}
+
+static bool is_listen(const char *value)
+{
+	const char *colon = strrchr(value, ':');
+	char host[CONF_TEXT_MAX];
+	struct in6_addr ignored;
+	size_t length;
+
+	if (!colon || !is_port(colon + 1))
+		return false;
+	length = (size_t)(colon - value);
+	if (length >= sizeof host)
+		return false;
+	memcpy(host, value, length);
+	host[length] = '\0';
+	if (host[0] != '[')
+		return is_host(host);
+	if (host[length - 1] != ']')
+		return false;
+	host[length - 1] = '\0';
+	return inet_pton(AF_INET6, host + 1, &ignored) == 1;
+}
+
+/* What browsers send as Origin; anything else would never match, and a stray path is a common
+ * mistake. */
+static bool is_origin(const char *value)
+{
+	const char *host = strstr(value, "://");
+
+	if (*value == '\0' || strcmp(value, "*") == 0)
+		return true;
+	if (!host || host == value || !isalpha((unsigned char)*value))
+		return false;
+	for (const char *c = value; c < host; c++)
+		if (!isalnum((unsigned char)*c) && !strchr("+-.", *c))
+			return false;
+	host += 3;
+	for (const char *c = host; *c; c++)
+		if (!isalnum((unsigned char)*c) && !strchr("-._:[]", *c))
+			return false;
+	return *host != '\0';
+}
+
+static bool is_text_good(const struct conf_key *key, const char *value)
+{
+	if (strlen(value) < key->min || strlen(value) >= key->size)
+		return false;
+	for (const char *c = value; *c; c++)
+		if (iscntrl((unsigned char)*c))
+			return false;
+	switch (key->type) {
+	case CONF_TYPE_LISTEN:
+		return is_listen(value);
+	case CONF_TYPE_ADMIN:
+		if (*value == '/')
+			return strlen(value) < CONF_SOCKET_MAX;
+		return strcmp(value, "auto") == 0 || strcmp(value, "no") == 0 || is_listen(value);
+	case CONF_TYPE_ORIGIN:
+		return is_origin(value);
+	case CONF_TYPE_POLICY:
+		return policy_is_known(value);
+	case CONF_TYPE_USER:
+		return *value != '-' &&
+		       !value[strspn(
+			       value,
+			       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")];
+	case CONF_TYPE_SOCKET:
+		return !*value || *value == '/' || strcmp(value, "auto") == 0;
+	case CONF_TYPE_PATH:
+		return !*value || *value == '/';
+	case CONF_TYPE_LOG_FILE:
+		return strcmp(value, "stderr") == 0 ||
+		       (*value == '/' && value[strlen(value) - 1] != '/');
+	default:
+		return true;
+	}
+}
+
+int conf_value_parse(const struct conf_key *key, const char *value, void *base, char *expected,
+                     size_t expected_size)
+{
+	char *field = (char *)base + key->offset;
+	uint64_t n = 0;
+	struct text t;
+	bool is_good;
+
+	if (is_text(key->type))
+		is_good = is_text_good(key, value);
+	else if (key->type == CONF_TYPE_CHOICE)
+		is_good = parse_choice(key, value, &n);
+	else
+		is_good = parse_scaled(key, value, &n);
+	if (!is_good) {
+		text_init(&t, expected, expected_size);
+		text_puts(&t, "expected ");
+		conf_value_describe(key, &t);
+		return -EINVAL;
+	}
+	if (is_text(key->type)) {
+		memcpy(field, value, strlen(value) + 1);
+	} else {
+		assert(key->size == sizeof n);
+		memcpy(field, &n, sizeof n);
+	}
+	return 0;
+}
+
+/* ---- kept values ---- */
+
+bool conf_value_equals(const struct conf_key *key, const void *base, const void *other)
+{
+	const char *a = (const char *)base + key->offset, *b = (const char *)other + key->offset;
+
+	return is_text(key->type) ? strcmp(a, b) == 0 : memcmp(a, b, key->size) == 0;
+}
+
+void conf_value_copy(const struct conf_key *key, void *base, const void *from)
+{
+	memcpy((char *)base + key->offset, (const char *)from + key->offset, key->size);
+}

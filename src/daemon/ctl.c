@@ -1,0 +1,155 @@
+/* ctl.c - darkroomd ctl, the client: finds the daemon's socket, sends a command, prints the answer.
+ * Main thread. */
+#include "ctl.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/check.h"
+#include "base/text.h"
+
+#define WAIT_S                                                                                   \
+	60 /* for the daemon's answer: a switch waits for the work that every thread has in hand \
+	    */
+
+int ctl_path(const struct conf *conf, char path[CONF_SOCKET_MAX])
+{
+	int length;
+
+	if (strcmp(conf->server.control, "auto") == 0)
+		length = snprintf(path, CONF_SOCKET_MAX, "%s/control.sock", conf->server.root);
+	else
+		length = snprintf(path, CONF_SOCKET_MAX, "%s", conf->server.control);
+	return length < CONF_SOCKET_MAX ? 0 : -ENAMETOOLONG;
+}
+
+static int fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+static int fail(const char *format, ...)
+{
+	va_list args;
+
+	fputs("darkroomd ctl: ", stderr);
+	va_start(args, format);
+	vfprintf(stderr, format, args);
+	va_end(args);
+	fputs("\n", stderr);
+	return CTL_REFUSED;
+}
+
+/* Joins the words to a line; false if they cannot be one. */
+static bool make_line(char *const *words, size_t count, struct text *line)
+{
+	for (size_t i = 0; i < count; i++) {
+		if (strpbrk(words[i], "\r\n"))
+			return false;
+		text_printf(line, "%s%s", i ? " " : "", words[i]);
+	}
+	text_puts(line, "\n");
+	return !line->overflowed;
+}
+
+/* A connected socket, or -1 with what is wrong said. */
+static int connect_to(const char *path)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	const struct timeval wait = { .tv_sec = WAIT_S };
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	snprintf(address.sun_path, sizeof address.sun_path, "%s", path);
+	if (fd >= 0 && setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof wait) == 0 &&
+	    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &wait, sizeof wait) == 0 &&
+	    connect(fd, (const struct sockaddr *)&address, sizeof address) == 0)
+		return fd;
+	if (errno == ENOENT || errno == ECONNREFUSED)
+		fail("%s: no daemon listens there", path);
+	else if (errno == EACCES)
+		fail("%s: only root and the daemon's own user may use it", path);
+	else
+		fail("%s: %s", path, strerror(errno == EAGAIN ? ETIMEDOUT : errno));
+	if (fd >= 0)
+		close(fd);
+	return -1;
+}
+
+/* Reads until the daemon closes. False if it failed: errno says why. */
+static bool read_answer(int fd, struct text *answer)
+{
+	char buffer[4096];
+	ssize_t n;
+
+	while ((n = recv(fd, buffer, sizeof buffer, 0)) != 0) {
+		if (n > 0)
+			text_put(answer, buffer, (size_t)n);
+		else if (errno != EINTR)
+			return false;
+	}
+	return true;
+}
+
+/* The first line is the exit status; the rest goes where it belongs. */
+static int print_answer(const char *path, const struct text *answer)
+{
+	if (answer->length < 2 || answer->data[0] < '0' || answer->data[0] > '2' ||
+	    answer->data[1] != '\n')
+		return fail("%s: who listens there is no darkroomd", path);
+	int status = answer->data[0] - '0';
+
+	if (status != CTL_DONE)
+		fputs("darkroomd ctl: ", stderr);
+	fputs(answer->data + 2, status == CTL_DONE ? stdout : stderr);
+	if (fflush(stdout) || ferror(stdout)) {
+		perror("darkroomd ctl: standard output");
+		return EXIT_FAILURE;
+	}
+	return status;
+}
+
+/* Sends the line and prints what comes back. Owns fd. */
+static int talk(int fd, const char *path, const struct text *line)
+{
+	struct text answer;
+	int status;
+
+	text_init_growable(&answer, CTL_ANSWER_MAX + 16);
+	/* If the daemon has answered and closed before it has read all, its answer is there all the
+	 * same. */
+	if ((send(fd, line->data, line->length, MSG_NOSIGNAL) < 0 && errno != EPIPE) ||
+	    !read_answer(fd, &answer))
+		status = fail("%s: %s", path,
+		              errno == EAGAIN ? "the daemon does not answer" : strerror(errno));
+	else
+		status = print_answer(path, &answer);
+	text_fini(&answer);
+	close(fd);
+	return status;
+}
+
+int ctl_run(const struct conf *conf, char *const *words, size_t count)
+{
+	char path[CONF_SOCKET_MAX], data[CTL_LINE_MAX + 1];
+	struct text line;
+
+	text_init(&line, data, sizeof data);
+	if (!make_line(words, count, &line)) {
+		fail("expected a command of less than %d bytes on one line", CTL_LINE_MAX);
+		return CTL_USAGE;
+	}
+	if (ctl_path(conf, path))
+		return fail(
+			"%s...: longer than the path of a socket may be; server.control can name another",
+			path);
+	if (!*path)
+		return fail(
+			"the configuration gives the daemon no socket for this: server.control is empty");
+	int fd = connect_to(path);
+
+	return fd < 0 ? CTL_REFUSED : talk(fd, path, &line);
+}

@@ -1,0 +1,123 @@
+/* ctl_command.c - the commands of darkroomd ctl, on the daemon's side. Knows nothing of the socket.
+ * Main thread. */
+#include <stdbool.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/check.h"
+#include "base/suggest.h"
+#include "base/text.h"
+#include "ctl.h"
+#include "layout/partition.h"
+#include "options.h"
+#include "reload.h"
+#include "sched/profile.h"
+#include "sched/stage_costs.h"
+
+struct command {
+	const char *name, *arguments, *help;
+	bool may_be_bare; /* without arguments */
+	/* arguments is what followed the name, "" if nothing did */
+	enum ctl_status (*run)(struct reload *r, char *arguments, struct text *answer);
+};
+
+static enum ctl_status run_policy(struct reload *r, char *arguments, struct text *answer)
+{
+	char setting[CTL_LINE_MAX + 32];
+
+	if (!*arguments) {
+		text_printf(answer, "%s\n", r->conf.scheduler.policy);
+		return CTL_DONE;
+	}
+	snprintf(setting, sizeof setting, "scheduler.policy=%s", arguments);
+	return reload_set(r, setting, answer) ? CTL_REFUSED : CTL_DONE;
+}
+
+/* KEY VALUE, and as after -o: KEY=VALUE. */
+static enum ctl_status run_set(struct reload *r, char *arguments, struct text *answer)
+{
+	size_t key = strcspn(arguments, " =");
+
+	if (arguments[key])
+		arguments[key] = '=';
+	return reload_set(r, arguments, answer) ? CTL_REFUSED : CTL_DONE;
+}
+
+static enum ctl_status run_reload(struct reload *r, char *arguments, struct text *answer)
+{
+	(void)arguments;
+	return reload_file(r, answer) ? CTL_REFUSED : CTL_DONE;
+}
+
+static enum ctl_status run_status(struct reload *r, char *arguments, struct text *answer)
+{
+	(void)arguments;
+	text_printf(answer, "darkroomd %s, process %d\n", darkroom_version, (int)getpid());
+	reload_print(r, answer);
+	text_puts(answer, "\n");
+	return CTL_DONE;
+}
+
+/* What --profile writes at the end, as of now. */
+static enum ctl_status run_profile(struct reload *r, char *arguments, struct text *answer)
+{
+	struct partition_weights weights;
+
+	(void)arguments;
+	stage_costs_collect(&weights, r->graph);
+	profile_print(&weights, answer);
+	return CTL_DONE;
+}
+
+static const struct command commands[] = {
+	{ "policy", "[NAME]", "go on with another policy, at once; or say which is in force", true,
+	  run_policy },
+	{ "set", "SECTION.KEY VALUE",
+	  "change a live key until the next reload; --keys says which are", false, run_set },
+	{ "reload", "", "read the configuration again, as at SIGHUP", true, run_reload },
+	{ "profile", "", "print what stages took and sent since the start, for layout.profile",
+	  true, run_profile },
+	{ "status", "", "say what is in force", true, run_status },
+};
+
+void ctl_print_commands(struct text *to)
+{
+	for (size_t i = 0; i < COUNT_OF(commands); i++)
+		text_printf(to, "  %-8s%-19s %s\n", commands[i].name, commands[i].arguments,
+		            commands[i].help);
+}
+
+static const struct command *find(const char *name, struct text *answer)
+{
+	struct suggest suggest = { .wanted = name };
+
+	for (size_t i = 0; i < COUNT_OF(commands); i++) {
+		if (strcmp(commands[i].name, name) == 0)
+			return &commands[i];
+		suggest_offer(&suggest, commands[i].name);
+	}
+	text_printf(answer, "unknown command %.80s", name);
+	if (suggest.best)
+		text_printf(answer, "; did you mean %s?", suggest.best);
+	text_puts(answer, "\n");
+	ctl_print_commands(answer);
+	return NULL;
+}
+
+enum ctl_status ctl_command(struct reload *r, char *line, struct text *answer)
+{
+	size_t name = strcspn(line, " ");
+	char *arguments = line[name] ? line + name + 1 : line + name;
+
+	line[name] = '\0';
+	const struct command *command = find(line, answer);
+
+	if (!command)
+		return CTL_USAGE;
+	if (*command->arguments ? !*arguments && !command->may_be_bare : *arguments) {
+		text_printf(answer, "expected %s%s%s\n", command->name,
+		            *command->arguments ? " " : "", command->arguments);
+		return CTL_USAGE;
+	}
+	return command->run(r, arguments, answer);
+}

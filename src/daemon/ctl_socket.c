@@ -1,0 +1,206 @@
+/* ctl_socket.c - the control socket: opening, peers, lines, answers. What commands do is
+ * ctl_command.c's matter. */
+#include "ctl_socket.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/check.h"
+#include "base/text.h"
+#include "log/log.h"
+#include "reload.h"
+
+#define BACKLOG 16
+#define ACCEPT_PAUSE_MS 50 /* when the system has no descriptor left */
+#define LISTENER UINT32_MAX
+
+/* ---- opening ---- */
+
+static int watch(struct ctl_socket *s, int fd, uint32_t who)
+{
+	struct epoll_event event = { .events = EPOLLIN, .data.u32 = who };
+
+	return epoll_ctl(s->fd, EPOLL_CTL_ADD, fd, &event) ? -errno : 0;
+}
+
+int ctl_socket_open(struct ctl_socket *s, const struct conf *conf)
+{
+	bool is_wanted = strcmp(conf->server.control, "auto") != 0;
+
+	char path[CONF_SOCKET_MAX];
+
+	*s = (struct ctl_socket){ .fd = -1, .listener.fd = -1 };
+	for (unsigned i = 0; i < CTL_CLIENTS; i++)
+		s->client[i].fd = -1;
+	int err = ctl_path(conf, path);
+
+	if (!err && !*path)
+		return 0;
+	if (!err)
+		err = unix_socket_open(&s->listener, path, 0600, BACKLOG);
+	if (!err)
+		err = (s->fd = epoll_create1(EPOLL_CLOEXEC)) < 0
+		              ? -errno
+		              : watch(s, s->listener.fd, LISTENER);
+	if (!err)
+		return 0;
+	log_write(is_wanted ? LOG_LEVEL_ERROR : LOG_LEVEL_WARNING, "no control socket at %s: %s",
+	          path, unix_socket_reason(err));
+	ctl_socket_close(s);
+	return is_wanted ? err : 0;
+}
+
+/* ---- clients ---- */
+
+static void client_close(struct ctl_client *c)
+{
+	if (c->fd >= 0)
+		close(c->fd);
+	c->fd = -1;
+}
+
+/* An answer is shorter than a socket's buffer; what does not fit is lost, for nobody waits for a
+ * client. */
+static void answer(const struct ctl_client *c, enum ctl_status status, const struct text *message)
+{
+	struct text t;
+
+	text_init_growable(&t, CTL_ANSWER_MAX + 8);
+	text_printf(&t, "%d\n", (int)status);
+	text_put(&t, message->data, message->length);
+	for (size_t sent = 0; sent < t.length;) {
+		ssize_t n =
+			send(c->fd, t.data + sent, t.length - sent, MSG_DONTWAIT | MSG_NOSIGNAL);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0) {
+			log_info("a client of the control socket did not take its answer");
+			break;
+		}
+		sent += (size_t)n;
+	}
+	text_fini(&t);
+}
+
+static void refuse(const struct ctl_client *c, const char *why)
+{
+	char data[256];
+	struct text message;
+
+	text_init(&message, data, sizeof data);
+	text_printf(&message, "%s\n", why);
+	answer(c, CTL_REFUSED, &message);
+}
+
+/* Reads on; carries out the command if its line is complete. The client is closed when it has its
+ * answer. */
+static void client_read(struct ctl_client *c, struct reload *r)
+{
+	ssize_t n = recv(c->fd, c->line + c->length, sizeof c->line - c->length, MSG_DONTWAIT);
+	struct text message;
+
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	if (n <= 0) {
+		client_close(c);
+		return;
+	}
+	c->length += (size_t)n;
+	char *end = memchr(c->line, '\n', c->length);
+
+	if (!end && c->length < sizeof c->line)
+		return;
+	if (end) {
+		*end = '\0';
+		log_info("control socket: %s", c->line);
+		text_init_growable(&message, CTL_ANSWER_MAX);
+		enum ctl_status status = ctl_command(r, c->line, &message);
+
+		answer(c, status, &message);
+		text_fini(&message);
+	} else {
+		refuse(c, "the command is too long");
+	}
+	client_close(c);
+}
+
+/* A free place, or that of the one whose turn it is to go. */
+static struct ctl_client *find_place(struct ctl_socket *s)
+{
+	for (unsigned i = 0; i < CTL_CLIENTS; i++)
+		if (s->client[i].fd < 0)
+			return &s->client[i];
+	struct ctl_client *c = &s->client[s->next];
+
+	s->next = (s->next + 1) % CTL_CLIENTS;
+	client_close(c);
+	return c;
+}
+
+/* The path's mode says the same; but a directory may have been given away, or root's socket passed
+ * on. */
+static bool is_allowed(int fd)
+{
+	struct ucred peer;
+	socklen_t length = sizeof peer;
+
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &length))
+		return false;
+	return peer.uid == 0 || peer.uid == geteuid();
+}
+
+static void client_accept(struct ctl_socket *s)
+{
+	int fd = accept4(s->listener.fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+
+	if (fd < 0) {
+		if (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED)
+			return;
+		log_warning("the control socket cannot accept: %s", strerror(errno));
+		poll(NULL, 0, ACCEPT_PAUSE_MS); /* else it would be readable again at once */
+		return;
+	}
+	struct ctl_client *c = find_place(s);
+
+	c->fd = fd;
+	c->length = 0;
+	if (!is_allowed(fd)) {
+		log_warning(
+			"somebody else than root and the daemon's own user came to the control socket");
+		refuse(c, "only root and the daemon's own user may do this");
+		client_close(c);
+	} else if (watch(s, fd, (uint32_t)(c - s->client))) {
+		client_close(c);
+	}
+}
+
+/* ---- serving ---- */
+
+void ctl_socket_serve(struct ctl_socket *s, struct reload *r)
+{
+	struct epoll_event event;
+
+	/* One at a time: a client may be closed, and its place taken, by what is done for another.
+	 */
+	if (epoll_wait(s->fd, &event, 1, 0) != 1)
+		return;
+	if (event.data.u32 == LISTENER)
+		client_accept(s);
+	else
+		client_read(&s->client[event.data.u32], r);
+}
+
+void ctl_socket_close(struct ctl_socket *s)
+{
+	for (unsigned i = 0; i < CTL_CLIENTS; i++)
+		client_close(&s->client[i]);
+	unix_socket_close(&s->listener);
+	if (s->fd >= 0)
+		close(s->fd);
+	s->fd = -1;
+}

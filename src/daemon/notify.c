@@ -1,0 +1,146 @@
+/*
+ * notify.c - datagrams to the service manager. Knows the socket, and nothing of what is said.
+ *
+ * Of our own and not libsystemd's: the protocol is documented to be implemented (sd_notify(3)),
+ * this is all of it that we use, and a daemon that decodes strangers' files should load no library
+ * that it can do without. Main thread.
+ */
+#include "notify.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "log/log.h"
+
+#define MESSAGE_MAX 1024
+#define WATCHDOG_US_MAX (UINT64_C(1000000) * 3600 * 24)
+
+static struct {
+	int fd;
+	struct sockaddr_un address;
+	socklen_t length;
+	uint64_t watchdog_ns;
+	bool has_failed; /* said so in the log */
+} notify = { .fd = -1 };
+
+/* The address is kept, and not connected to: the manager may open its socket anew while we run. */
+static int parse_address(const char *name)
+{
+	size_t length = strlen(name);
+
+	if ((name[0] != '/' && name[0] != '@') || length < 2)
+		return -EAFNOSUPPORT;
+	if (length > sizeof notify.address.sun_path - 1)
+		return -ENAMETOOLONG;
+	notify.address = (struct sockaddr_un){ .sun_family = AF_UNIX };
+	memcpy(notify.address.sun_path, name, length);
+	if (name[0] == '@')
+		notify.address.sun_path[0] =
+			'\0'; /* abstract: the name is what is within the length */
+	notify.length =
+		(socklen_t)(offsetof(struct sockaddr_un, sun_path) + length + (name[0] == '/'));
+	return 0;
+}
+
+/* The variable as a number from 1 to max; 0: it is not set, or no such number. */
+static uint64_t environment_number(const char *name, uint64_t max)
+{
+	const char *text = getenv(name);
+	char *end;
+
+	if (!text)
+		return 0;
+	errno = 0;
+	unsigned long long value = strtoull(text, &end, 10);
+
+	if (text[0] >= '0' && text[0] <= '9' && !*end && !errno && value > 0 && value <= max)
+		return value;
+	log_warning("%s = \"%.40s\" is ignored: expected a number from 1 to %" PRIu64, name, text,
+	            max);
+	return 0;
+}
+
+/* The watchdog may be meant for another process that has passed its environment on. */
+static uint64_t watchdog_ns(void)
+{
+	uint64_t us = environment_number("WATCHDOG_USEC", WATCHDOG_US_MAX);
+
+	if (us && getenv("WATCHDOG_PID") &&
+	    environment_number("WATCHDOG_PID", INT32_MAX) != (uint64_t)getpid())
+		return 0;
+	return us * 1000;
+}
+
+void notify_open(void)
+{
+	const char *name = getenv("NOTIFY_SOCKET");
+	int err;
+
+	if (!name || !*name)
+		return;
+	err = parse_address(name);
+	if (!err && (notify.fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)) < 0)
+		err = -errno;
+	if (err) {
+		log_warning(
+			"the service manager will not hear from us: NOTIFY_SOCKET = \"%.120s\": %s",
+			name, strerror(-err));
+		return;
+	}
+	notify.has_failed = false;
+	notify.watchdog_ns = watchdog_ns();
+}
+
+void notify_close(void)
+{
+	if (notify.fd >= 0)
+		close(notify.fd);
+	notify.fd = -1;
+	notify.watchdog_ns = 0;
+}
+
+bool notify_is_on(void)
+{
+	return notify.fd >= 0;
+}
+
+uint64_t notify_watchdog_ns(void)
+{
+	return notify.watchdog_ns;
+}
+
+void notify_send(const char *format, ...)
+{
+	char message[MESSAGE_MAX];
+	va_list args;
+
+	if (notify.fd < 0)
+		return;
+	va_start(args, format);
+	int length = vsnprintf(message, sizeof message, format, args);
+	va_end(args);
+	if (length < 0)
+		return;
+	if ((size_t)length >= sizeof message)
+		length = (int)sizeof message - 1;
+	while (sendto(notify.fd, message, (size_t)length, MSG_NOSIGNAL,
+	              (const struct sockaddr *)&notify.address, notify.length) < 0) {
+		if (errno == EINTR)
+			continue;
+		if (!notify.has_failed)
+			log_warning("the service manager does not hear from us: %s",
+			            strerror(errno));
+		notify.has_failed = true;
+		return;
+	}
+	notify.has_failed = false;
+}

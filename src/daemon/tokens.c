@@ -1,0 +1,405 @@
+/* tokens.c - the file of tokens: reading, watching, and asking whether one is in it. */
+#include "tokens.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/inotify.h>
+#include <unistd.h>
+
+#include <nettle/base16.h>
+#include <nettle/memops.h>
+#include <nettle/sha2.h>
+
+#include "base/check.h"
+#include "base/text.h"
+#include "log/log.h"
+
+#define FILE_MAX (TOKENS_MAX * 160)
+#define ERRORS_MAX ((size_t)16 << 10)
+#define SPACE " \t\r"
+#define WATCHED (IN_CLOSE_WRITE | IN_MOVED_TO | IN_MOVED_FROM | IN_DELETE | IN_CREATE | IN_ATTRIB)
+
+static_assert(TOKEN_HASH_SIZE == SHA256_DIGEST_SIZE, "the hash is SHA-256");
+
+/* ---- words ---- */
+
+static const struct {
+	const char *name;
+	enum token_scope scope;
+} scopes[] = { { "upload", TOKEN_UPLOAD }, { "delete", TOKEN_DELETE } };
+
+#define ALL_SCOPES (TOKEN_UPLOAD | TOKEN_DELETE)
+
+unsigned token_scope_of(const char *word, size_t length)
+{
+	for (size_t i = 0; i < COUNT_OF(scopes); i++)
+		if (strlen(scopes[i].name) == length && memcmp(scopes[i].name, word, length) == 0)
+			return scopes[i].scope;
+	return 0;
+}
+
+void token_print_scopes(unsigned set, struct text *to)
+{
+	for (size_t i = 0; i < COUNT_OF(scopes); i++)
+		if (set & scopes[i].scope)
+			text_printf(to, " %s", scopes[i].name);
+}
+
+bool token_name_is_valid(const char *name, size_t length)
+{
+	static const char allowed[] =
+		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._@-";
+
+	for (size_t i = 0; i < length; i++)
+		if (!name[i] || !strchr(allowed, name[i]))
+			return false;
+	return length > 0 && length < TOKEN_NAME_MAX;
+}
+
+void token_hash(const char *token, size_t length, uint8_t hash[TOKEN_HASH_SIZE])
+{
+	struct sha256_ctx context;
+
+	sha256_init(&context);
+	sha256_update(&context, length, (const uint8_t *)token);
+	sha256_digest(&context, TOKEN_HASH_SIZE, hash);
+}
+
+/* ---- lines ---- */
+
+/* What is being made of a file. */
+struct reading {
+	const char *path;
+	struct text *errors;
+	unsigned line;
+	struct token *token; /* room for TOKENS_MAX */
+	unsigned count;
+	bool has_failed;
+};
+
+/* Never with a word of the line: it may be a token that somebody took for its hash. */
+static void report(struct reading *r, const char *what)
+{
+	text_printf(r->errors, "%s:%u: %s\n", r->path, r->line, what);
+	r->has_failed = true;
+}
+
+/* The next word of the line; length 0 behind the last. */
+static const char *next_word(const char **at, const char *end, size_t *length)
+{
+	while (*at < end && **at && strchr(SPACE, **at))
+		++*at;
+	const char *word = *at;
+
+	while (*at < end && (!**at || !strchr(SPACE, **at)))
+		++*at;
+	*length = (size_t)(*at - word);
+	return word;
+}
+
+static bool parse_hash(const char *word, size_t length, uint8_t hash[TOKEN_HASH_SIZE])
+{
+	struct base16_decode_ctx context;
+	size_t size = TOKEN_HASH_SIZE;
+
+	base16_decode_init(&context);
+	return length == BASE16_ENCODE_LENGTH(TOKEN_HASH_SIZE) &&
+	       base16_decode_update(&context, &size, hash, length, word) &&
+	       base16_decode_final(&context) && size == TOKEN_HASH_SIZE;
+}
+
+static bool is_double(const struct reading *r, const struct token *token)
+{
+	for (unsigned i = 0; i < r->count; i++)
+		if (strcmp(r->token[i].name, token->name) == 0 ||
+		    memcmp(r->token[i].hash, token->hash, TOKEN_HASH_SIZE) == 0)
+			return true;
+	return false;
+}
+
+/* NULL, or what is wrong with the line. */
+static const char *parse_line(struct reading *r, const char *at, const char *end)
+{
+	struct token token = { .scopes = 0 };
+	size_t length;
+	const char *word = next_word(&at, end, &length);
+
+	if (length == 0 || *word == '#')
+		return NULL;
+	if (!token_name_is_valid(word, length))
+		return "expected NAME HASH [upload] [delete], NAME of at most 63 of a-z, A-Z, 0-9, '.', '_', '@' and '-'";
+	memcpy(token.name, word, length);
+	word = next_word(&at, end, &length);
+	if (!parse_hash(word, length, token.hash))
+		return "expected a SHA-256 hash, 64 hexadecimal digits, behind the name";
+	for (word = next_word(&at, end, &length); length; word = next_word(&at, end, &length)) {
+		unsigned scope = token_scope_of(word, length);
+
+		if (!scope)
+			return "expected upload or delete, or nothing, behind the hash";
+		token.scopes |= scope;
+	}
+	if (!token.scopes)
+		token.scopes = ALL_SCOPES;
+	if (r->count == TOKENS_MAX)
+		return "expected no more than 4096 tokens";
+	if (is_double(r, &token))
+		return "the name or the hash stands in a line before, too";
+	r->token[r->count++] = token;
+	return NULL;
+}
+
+static_assert(TOKEN_NAME_MAX == 64 && TOKENS_MAX == 4096, "messages name these");
+
+static void parse(struct reading *r, const char *data, size_t size)
+{
+	for (const char *end = data + size; data < end;) {
+		const char *newline = memchr(data, '\n', (size_t)(end - data));
+		const char *line_end = newline ? newline : end;
+
+		r->line++;
+		const char *fault = parse_line(r, data, line_end);
+
+		if (fault)
+			report(r, fault);
+		data = newline ? newline + 1 : end;
+	}
+}
+
+/* ---- the file ---- */
+
+/* 0 if the file may be what says who may do what. */
+static const char *fault_of(const struct stat *st)
+{
+	if (!S_ISREG(st->st_mode))
+		return "expected a regular file";
+	if (st->st_mode & S_IWOTH)
+		return "everybody may write to it";
+	return st->st_size > FILE_MAX ? "it is too long" : NULL;
+}
+
+/* Bytes read; -errno, reported. */
+static ssize_t read_file(struct reading *r, char *data, size_t room, struct stat *st)
+{
+	/* A fifo must not make us wait. */
+	int fd = open(r->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY), err = 0;
+	const char *fault = NULL;
+	size_t size = 0;
+	ssize_t n = 1;
+
+	*st = (struct stat){ 0 };
+	if (fd < 0 || fstat(fd, st))
+		err = -errno;
+	else if ((fault = fault_of(st)))
+		err = -EINVAL;
+	while (!err && n > 0 && size < room) {
+		n = read(fd, data + size, room - size);
+		if (n < 0 && errno != EINTR)
+			err = -errno;
+		size += n > 0 ? (size_t)n : 0;
+		n = n < 0 ? 1 : n;
+	}
+	if (fd >= 0)
+		close(fd);
+	if (err)
+		text_printf(r->errors, "access.tokens_file = %s: %s\n", r->path,
+		            fault ? fault : strerror(-err));
+	return err ? err : (ssize_t)size;
+}
+
+/* Fills r->token, which the caller frees in any case. */
+static int read_tokens(struct reading *r, struct stat *st)
+{
+	char *data = malloc(FILE_MAX);
+
+	r->token = malloc(TOKENS_MAX * sizeof *r->token);
+	if (!data || !r->token) {
+		free(data);
+		text_printf(r->errors, "access.tokens_file = %s: %s\n", r->path, strerror(ENOMEM));
+		return -ENOMEM;
+	}
+	ssize_t size = read_file(r, data, FILE_MAX, st);
+
+	if (size > 0)
+		parse(r, data, (size_t)size);
+	free(data);
+	return size < 0 ? (int)size : r->has_failed ? -EINVAL : 0;
+}
+
+int tokens_check_file(const char *path, struct text *errors)
+{
+	struct reading r = { .path = path, .errors = errors };
+	struct stat ignored;
+	int err = *path ? read_tokens(&r, &ignored) : 0;
+
+	free(r.token);
+	return err;
+}
+
+static void put_in_force(struct tokens *t, struct reading *r)
+{
+	struct token *smaller = realloc(r->token, (r->count ? r->count : 1) * sizeof *r->token);
+
+	if (smaller)
+		r->token = smaller;
+	pthread_rwlock_wrlock(&t->lock);
+	struct token *old = t->token;
+
+	t->token = r->token;
+	t->count = r->count;
+	pthread_rwlock_unlock(&t->lock);
+	r->token = old;
+}
+
+int tokens_reload(struct tokens *t, struct text *errors)
+{
+	struct reading r = { .path = t->path, .errors = errors };
+
+	if (!tokens_are_needed(t))
+		return 0;
+	int err = read_tokens(&r, &t->seen);
+
+	atomic_store_explicit(&t->is_outdated, err != 0,
+	                      memory_order_relaxed); /* a report, and no more */
+	if (!err) {
+		put_in_force(t, &r);
+		log_notice("%u tokens of %s are in force", r.count, t->path);
+		if (r.count == 0)
+			log_warning("%s has no tokens: nobody can upload or delete", t->path);
+		if (t->seen.st_mode & S_IROTH)
+			log_warning(
+				"%s can be read by everybody: it has only hashes, but chmod o-r would be better",
+				t->path);
+	}
+	free(r.token);
+	return err;
+}
+
+/* ---- watching ---- */
+
+/* The directory: a new file takes the place of the old one. Without that, SIGHUP reads it. */
+static void watch(struct tokens *t)
+{
+	char *path = strdup(t->path);
+	char *slash = path ? strrchr(path, '/') : NULL;
+
+	if (slash)
+		slash[slash == path] = '\0';
+	t->watch_fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+	if (!slash || t->watch_fd < 0 || inotify_add_watch(t->watch_fd, path, WATCHED) < 0) {
+		log_warning("%s cannot be watched: only SIGHUP will read it again: %s", t->path,
+		            strerror(errno));
+		if (t->watch_fd >= 0)
+			close(t->watch_fd);
+		t->watch_fd = -1;
+	}
+	free(path);
+}
+
+static bool has_changed(const struct tokens *t)
+{
+	struct stat now = { 0 };
+
+	if (stat(t->path, &now))
+		return t->seen.st_ino != 0;
+	return now.st_dev != t->seen.st_dev || now.st_ino != t->seen.st_ino ||
+	       now.st_size != t->seen.st_size || now.st_mode != t->seen.st_mode ||
+	       now.st_mtim.tv_sec != t->seen.st_mtim.tv_sec ||
+	       now.st_mtim.tv_nsec != t->seen.st_mtim.tv_nsec ||
+	       now.st_ctim.tv_sec != t->seen.st_ctim.tv_sec ||
+	       now.st_ctim.tv_nsec != t->seen.st_ctim.tv_nsec;
+}
+
+/* Every line for itself. */
+static void log_lines(const char *lines)
+{
+	for (size_t length; *lines; lines += length + (lines[length] == '\n')) {
+		length = strcspn(lines, "\n");
+		log_error("%.*s", (int)length, lines);
+	}
+}
+
+void tokens_look(struct tokens *t)
+{
+	char ignored[4096] __attribute__((aligned(8)));
+	struct text errors;
+
+	while (read(t->watch_fd, ignored, sizeof ignored) > 0)
+		continue;
+	if (!has_changed(t))
+		return;
+	text_init_growable(&errors, ERRORS_MAX);
+	if (tokens_reload(t, &errors)) {
+		log_lines(errors.data);
+		log_error("the tokens stay as they were");
+	}
+	text_fini(&errors);
+}
+
+/* ---- life ---- */
+
+int tokens_open(struct tokens *t, const char *path)
+{
+	pthread_rwlockattr_t attributes;
+	struct text errors;
+
+	*t = (struct tokens){ .watch_fd = -1 };
+	snprintf(t->path, sizeof t->path, "%s", path);
+	/* Else a change might have to wait as long as there are requests. */
+	pthread_rwlockattr_init(&attributes);
+	pthread_rwlockattr_setkind_np(&attributes, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
+	pthread_rwlock_init(&t->lock, &attributes);
+	pthread_rwlockattr_destroy(&attributes);
+	if (!tokens_are_needed(t))
+		return 0;
+	text_init_growable(&errors, ERRORS_MAX);
+	watch(t); /* first, so that no change is missed */
+	int err = tokens_reload(t, &errors);
+
+	log_lines(errors.data);
+	text_fini(&errors);
+	if (err)
+		tokens_close(t);
+	return err;
+}
+
+void tokens_close(struct tokens *t)
+{
+	if (t->watch_fd >= 0)
+		close(t->watch_fd);
+	t->watch_fd = -1;
+	free(t->token);
+	t->token = NULL;
+	t->count = 0;
+	pthread_rwlock_destroy(&t->lock);
+}
+
+/* ---- asking ---- */
+
+bool tokens_are_needed(const struct tokens *t)
+{
+	return *t->path;
+}
+
+enum token_verdict tokens_verdict(struct tokens *t, const char *token, size_t length,
+                                  enum token_scope scope)
+{
+	uint8_t hash[TOKEN_HASH_SIZE];
+	unsigned found = 0;
+
+	token_hash(token, length, hash);
+	pthread_rwlock_rdlock(&t->lock);
+	for (unsigned i = 0; i < t->count; i++) {
+		unsigned is_same = memeql_sec(t->token[i].hash, hash, TOKEN_HASH_SIZE) != 0;
+
+		found |= (0 - is_same) &
+		         t->token[i].scopes; /* no branch: who it is must not show in the time */
+	}
+	pthread_rwlock_unlock(&t->lock);
+	if (!found)
+		return TOKEN_UNKNOWN;
+	return found & scope ? TOKEN_GOOD : TOKEN_INSUFFICIENT;
+}

@@ -1,0 +1,204 @@
+/*
+ * placement.c - deals cores to workers. Cores stand in a row in which neighbours share most; every
+ * share of workers gets a piece of the row, and the shares' order is chosen so that pieces end
+ * where caches, nodes and packages do.
+ */
+#include "placement.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/check.h"
+#include "topology.h"
+
+struct request {
+	const struct topology *topology;
+	unsigned core_count, worker_count, share_count;
+	const unsigned *workers; /* of each share */
+};
+
+/* What two neighbours in the row have in common: each step counts for more than all boundaries of
+ * the steps before it, of which there are fewer than CONF_THREADS_MAX. */
+enum step { STEP_CORE, STEP_L2, STEP_L3, STEP_NODE, STEP_PACKAGE, STEP_MACHINE };
+
+static bool is_shared(unsigned a, unsigned b)
+{
+	return a == b && a != TOPOLOGY_NONE;
+}
+
+static enum step step_between(const struct topology *t, unsigned left, unsigned right)
+{
+	const struct topology_core *a = topology_core(t, left), *b = topology_core(t, right);
+
+	if (left == right)
+		return STEP_CORE;
+	if (is_shared(a->l2, b->l2))
+		return STEP_L2;
+	if (is_shared(a->l3, b->l3))
+		return STEP_L3;
+	if (a->node == b->node && a->package == b->package)
+		return STEP_NODE;
+	return a->package == b->package ? STEP_PACKAGE : STEP_MACHINE;
+}
+
+/* What it is worth to part them there. */
+static uint64_t worth(const struct topology *t, unsigned left, unsigned right)
+{
+	enum step step = step_between(t, left, right);
+
+	return step ? UINT64_C(1) << (6 * step) : 0;
+}
+
+static_assert(CONF_THREADS_MAX <= 1 << 6, "no step is outweighed by smaller ones");
+
+/* The first core of the piece that begins after so many workers. */
+static unsigned first_core(const struct request *r, unsigned workers_before)
+{
+	return workers_before * r->core_count / r->worker_count;
+}
+
+/* The worth of all boundaries between shares in this order. */
+static uint64_t worth_of_order(const struct request *r, const unsigned *order)
+{
+	uint64_t sum = 0;
+	unsigned before = 0;
+
+	for (unsigned i = 0; i + 1 < r->share_count; i++) {
+		before += r->workers[order[i]];
+		unsigned right = first_core(r, before);
+		unsigned left =
+			r->worker_count < r->core_count ? right - 1 : first_core(r, before - 1);
+
+		sum += worth(r->topology, left, right);
+	}
+	return sum;
+}
+
+static void swap(unsigned *a, unsigned *b)
+{
+	unsigned was = *a;
+
+	*a = *b;
+	*b = was;
+}
+
+/* Exchanges shares of different size in the row for as long as that helps. */
+static void choose_order(const struct request *r, unsigned *order)
+{
+	uint64_t best;
+	bool has_changed = true;
+
+	for (unsigned i = 0; i < r->share_count; i++)
+		order[i] = i;
+	best = worth_of_order(r, order);
+	while (has_changed) {
+		has_changed = false;
+		for (unsigned i = 0; i < r->share_count; i++)
+			for (unsigned k = i + 1; k < r->share_count; k++) {
+				if (r->workers[order[i]] == r->workers[order[k]])
+					continue;
+				swap(&order[i], &order[k]);
+				uint64_t now = worth_of_order(r, order);
+
+				if (now > best) {
+					best = now;
+					has_changed = true;
+				} else {
+					swap(&order[i], &order[k]);
+				}
+			}
+	}
+}
+
+/* Of a piece with more cores than workers, where they are nearest to each other: the first of so
+ * many in a row. */
+static unsigned nearest(const struct topology *t, unsigned first, unsigned end, unsigned count)
+{
+	uint64_t least = UINT64_MAX;
+	unsigned best = first;
+
+	for (unsigned start = first; start + count <= end; start++) {
+		uint64_t crossed = 0;
+
+		for (unsigned i = start + 1; i < start + count; i++)
+			crossed += worth(t, i - 1, i);
+		if (crossed < least) {
+			least = crossed;
+			best = start;
+		}
+	}
+	return best;
+}
+
+/* Index of the share's first worker. */
+static unsigned first_worker(const struct request *r, unsigned share)
+{
+	unsigned first = 0;
+
+	while (share > 0)
+		first += r->workers[--share];
+	return first;
+}
+
+/* The share's workers, with so many others before them in the row. */
+static void place_share(struct placement *p, const struct request *r, unsigned share,
+                        unsigned before)
+{
+	struct placement_worker *to = &p->worker[first_worker(r, share)];
+	unsigned count = r->workers[share], first = first_core(r, before);
+	bool is_spacious = r->worker_count < r->core_count;
+
+	if (is_spacious)
+		first = nearest(r->topology, first, first_core(r, before + count), count);
+	for (unsigned i = 0; i < count; i++) {
+		unsigned core = is_spacious ? first + i : first_core(r, before + i);
+
+		to[i] = (struct placement_worker){ .core = core,
+			                           .node = topology_core(r->topology, core)->node,
+			                           .share = share };
+	}
+	p->share[share] = (struct topology_range){ first, to[count - 1].core - first + 1 };
+}
+
+int placement_shares(struct placement *p, const struct topology *t, const unsigned *workers,
+                     unsigned share_count)
+{
+	struct request r = { .topology = t,
+		             .core_count = topology_core_count(t),
+		             .share_count = share_count,
+		             .workers = workers };
+	unsigned order[CONF_THREADS_MAX], before = 0;
+
+	*p = (struct placement){ 0 };
+	if (share_count == 0 || share_count > CONF_THREADS_MAX)
+		return -EINVAL;
+	for (unsigned i = 0; i < share_count; i++) {
+		if (workers[i] == 0 || workers[i] > CONF_THREADS_MAX)
+			return -EINVAL;
+		r.worker_count += workers[i];
+	}
+	if (r.worker_count > CONF_THREADS_MAX)
+		return -EINVAL;
+	choose_order(&r, order);
+	for (unsigned i = 0; i < share_count; i++) {
+		place_share(p, &r, order[i], before);
+		before += workers[order[i]];
+	}
+	p->worker_count = r.worker_count;
+	p->share_count = share_count;
+	return 0;
+}
+
+int placement_build(struct placement *p, const struct topology *t, unsigned workers,
+                    unsigned replicas)
+{
+	unsigned share[CONF_THREADS_MAX];
+
+	*p = (struct placement){ 0 };
+	if (replicas == 0 || replicas > workers || workers > CONF_THREADS_MAX)
+		return -EINVAL;
+	for (unsigned i = 0; i < replicas; i++)
+		share[i] = workers / replicas + (i < workers % replicas ? 1 : 0);
+	return placement_shares(p, t, share, replicas);
+}

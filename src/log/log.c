@@ -1,0 +1,353 @@
+/*
+ * log.c - what a line of the log looks like, and which are written at all.
+ *
+ * Knows nothing of who logs, nor of how lines are written while the log's thread is there
+ * (log_writer.c). Any thread.
+ */
+#include "log.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/check.h"
+#include "base/clock.h"
+#include "log_writer.h"
+
+#define MESSAGE_MAX 2048 /* bytes of a line; longer ones are cut and say so */
+#define REPORT_MS 1000   /* how often it is looked whether a window is over */
+
+static _Atomic int level_max = LOG_LEVEL_NOTICE;
+static _Atomic int access_style = LOG_ACCESS_NO;
+static const char *access_path;            /* NULL: standard error. The main thread's */
+static _Atomic(struct log_limit *) limits; /* those that have ever suppressed something */
+static _Atomic bool has_suppressed;
+static _Atomic uint64_t suppressed_total;
+
+/* ---- messages ---- */
+
+static bool has_priorities, is_journal; /* fixed by style_init() */
+static pthread_once_t style_once = PTHREAD_ONCE_INIT;
+
+/* sd-daemon(3): the variable may have been inherited by somebody whose standard error is something
+ * else. */
+static bool is_journal_stream(const char *stream)
+{
+	uintmax_t device, inode;
+	struct stat st;
+
+	return stream && sscanf(stream, "%ju:%ju", &device, &inode) == 2 &&
+	       fstat(STDERR_FILENO, &st) == 0 && (uintmax_t)st.st_dev == device &&
+	       (uintmax_t)st.st_ino == inode;
+}
+
+static void style_init(void)
+{
+	const char *stream = getenv("JOURNAL_STREAM");
+
+	is_journal = is_journal_stream(stream);
+	has_priorities = stream || !isatty(STDERR_FILENO);
+	tzset();
+}
+
+void log_set_level(enum log_level level)
+{
+	/* Relaxed: a message more or less around the change does not matter. */
+	atomic_store_explicit(&level_max, (int)level, memory_order_relaxed);
+}
+
+bool log_enabled(enum log_level level)
+{
+	return (int)level <= atomic_load_explicit(&level_max, memory_order_relaxed);
+}
+
+/* "<6>" for journald, "12:34:56.789 warning: " on a terminal. Returns its length. */
+static size_t write_head(char *out, size_t size, enum log_level level)
+{
+	static const char *const names[] = {
+		[LOG_LEVEL_ERROR] = "error: ", [LOG_LEVEL_WARNING] = "warning: ",
+		[LOG_LEVEL_NOTICE] = "",       [LOG_LEVEL_INFO] = "",
+		[LOG_LEVEL_DEBUG] = "debug: ",
+	};
+	struct timespec now;
+	struct tm local;
+	int length;
+
+	assert(level >= LOG_LEVEL_ERROR && level <= LOG_LEVEL_DEBUG);
+	pthread_once(&style_once, style_init);
+	if (has_priorities) {
+		length = snprintf(out, size, "<%d>", (int)level);
+	} else {
+		clock_gettime(CLOCK_REALTIME, &now);
+		localtime_r(&now.tv_sec, &local);
+		length = snprintf(out, size, "%02d:%02d:%02d.%03ld %s", local.tm_hour, local.tm_min,
+		                  local.tm_sec, now.tv_nsec / 1000000, names[level]);
+	}
+	assert(length > 0 && (size_t)length < size);
+	return (size_t)length;
+}
+
+/* A line that somebody else's bytes got into must stay one line, and must not command the terminal.
+ */
+static void make_harmless(char *s, size_t length)
+{
+	for (size_t i = 0; i < length; i++)
+		if ((unsigned char)s[i] < 0x20 || s[i] == 0x7F)
+			s[i] = '?';
+}
+
+static void write_message(enum log_level level, const char *format, va_list args)
+	__attribute__((format(printf, 2, 0)));
+
+static void write_message(enum log_level level, const char *format, va_list args)
+{
+	int saved = errno; /* callers report errno after logging */
+	char line[MESSAGE_MAX];
+	size_t head = write_head(line, sizeof line, level), length;
+
+	errno = saved; /* for %m */
+	int made = vsnprintf(line + head, sizeof line - head - 1, format, args);
+
+	if (made < 0)
+		goto out;
+	length = head + (size_t)made;
+	if (length > sizeof line - 2) {
+		length = sizeof line - 2;
+		memcpy(line + length - 3, "...", 3);
+	}
+	make_harmless(line + head, length - head);
+	line[length++] = '\n';
+	if (log_writer_is_running())
+		log_writer_put(LOG_KIND_MESSAGE, line, length, level <= LOG_LEVEL_NOTICE);
+	else
+		while (write(STDERR_FILENO, line, length) < 0 && errno == EINTR)
+			continue;
+out:
+	errno = saved;
+}
+
+void log_write(enum log_level level, const char *format, ...)
+{
+	va_list args;
+
+	if (!log_enabled(level))
+		return;
+	va_start(args, format);
+	write_message(level, format, args);
+	va_end(args);
+}
+
+/* ---- too many of them ---- */
+
+static void list_limit(struct log_limit *limit, enum log_level level, const char *format)
+{
+	if (atomic_exchange_explicit(&limit->is_listed, true, memory_order_relaxed))
+		return;
+	limit->level = level;
+	limit->format = format;
+	limit->next = atomic_load_explicit(&limits, memory_order_relaxed);
+	/* Release: with what it says. */
+	while (!atomic_compare_exchange_weak_explicit(&limits, &limit->next, limit,
+	                                              memory_order_release, memory_order_relaxed))
+		continue;
+}
+
+/* True: the window has had its burst. Two threads at once may make it a message or two more. */
+static bool is_too_many(struct log_limit *limit)
+{
+	uint64_t now = clock_ns(),
+		 began = atomic_load_explicit(&limit->window_ns, memory_order_relaxed);
+
+	if ((began == 0 || now - began >= LOG_WINDOW_NS) &&
+	    atomic_compare_exchange_strong_explicit(&limit->window_ns, &began, now,
+	                                            memory_order_relaxed, memory_order_relaxed))
+		atomic_store_explicit(&limit->written, 0, memory_order_relaxed);
+	return atomic_fetch_add_explicit(&limit->written, 1, memory_order_relaxed) >= LOG_BURST;
+}
+
+void log_write_limited(struct log_limit *limit, enum log_level level, const char *format, ...)
+{
+	va_list args;
+
+	if (!log_enabled(level))
+		return;
+	/* Without the thread nobody would say how many there were: at the start and the end, when
+	 * there are few. */
+	if (log_writer_is_running() && is_too_many(limit)) {
+		atomic_fetch_add_explicit(&suppressed_total, 1, memory_order_relaxed);
+		atomic_fetch_add_explicit(&limit->suppressed, 1, memory_order_relaxed);
+		list_limit(limit, level, format);
+		if (!atomic_exchange_explicit(&has_suppressed, true, memory_order_acq_rel))
+			log_writer_wake();
+		return;
+	}
+	va_start(args, format);
+	write_message(level, format, args);
+	va_end(args);
+}
+
+/* Says how many messages were suppressed, a window's time after the first was noticed; true if
+ * there are others. */
+static bool report_suppressed(uint64_t now, bool is_last)
+{
+	bool are_left = false;
+
+	for (struct log_limit *l = atomic_load_explicit(&limits, memory_order_acquire); l;
+	     l = l->next) {
+		if (!atomic_load_explicit(&l->suppressed, memory_order_relaxed))
+			continue;
+		if (!l->due_ns)
+			l->due_ns = now + LOG_WINDOW_NS;
+		if (is_last || now >= l->due_ns) {
+			uint32_t n =
+				atomic_exchange_explicit(&l->suppressed, 0, memory_order_relaxed);
+
+			l->due_ns = 0;
+			log_write(l->level,
+			          "%" PRIu32 " more messages like \"%s\" were not written", n,
+			          l->format);
+		} else {
+			are_left = true;
+		}
+	}
+	return are_left;
+}
+
+/* Says how many lines were lost since the last time; by the log's thread only. */
+static void report_lost(void)
+{
+	static uint64_t reported;
+	struct log_totals t;
+
+	log_totals(&t);
+	uint64_t dropped = t.messages_dropped + t.access_dropped;
+
+	if (dropped > reported)
+		log_write(LOG_LEVEL_WARNING,
+		          "the log lost %" PRIu64 " lines: they come faster than they are read",
+		          dropped - reported);
+	reported = dropped;
+}
+
+/* The log's thread has written all. */
+static int on_idle(bool is_last)
+{
+	report_lost();
+	/* Acquire: with the release of who has suppressed. */
+	if (!atomic_exchange_explicit(&has_suppressed, false, memory_order_acq_rel))
+		return -1;
+	if (!report_suppressed(clock_ns(), is_last))
+		return -1;
+	atomic_store_explicit(&has_suppressed, true, memory_order_relaxed);
+	return REPORT_MS;
+}
+
+/* ---- lines about requests ---- */
+
+/* A descriptor for the file, or -errno. Not a pipe or a device: opening it might wait, and the
+ * sandbox would let all of the directory's be used. */
+static int open_access(const char *path)
+{
+	int fd =
+		open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0640);
+	struct stat st;
+
+	if (fd < 0)
+		return -errno;
+	if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode))
+		return fd;
+	close(fd);
+	return -EINVAL;
+}
+
+static int open_logged(const char *path)
+{
+	int fd = open_access(path);
+
+	if (fd < 0) {
+		log_error("log.access_file = %s: %s", path,
+		          fd == -EINVAL ? "is not a regular file" : strerror(-fd));
+		return fd;
+	}
+	log_writer_set_access_file(fd);
+	return 0;
+}
+
+int log_access_open(const char *path)
+{
+	access_path = strcmp(path, "stderr") == 0 ? NULL : path;
+	return access_path ? open_logged(access_path) : 0;
+}
+
+int log_access_reopen(void)
+{
+	return access_path ? open_logged(access_path) : 0;
+}
+
+void log_set_access(enum log_access style)
+{
+	atomic_store_explicit(&access_style, (int)style, memory_order_relaxed);
+}
+
+enum log_access log_access_style(void)
+{
+	if (!log_writer_has_access_file() && !log_enabled(LOG_LEVEL_INFO))
+		return LOG_ACCESS_NO;
+	return (enum log_access)atomic_load_explicit(&access_style, memory_order_relaxed);
+}
+
+void log_access_write(enum log_access style, const char *line, size_t length)
+{
+	char whole[LOG_ACCESS_MAX + 4];
+	size_t head = 0;
+
+	assert(length > 0 && length < LOG_ACCESS_MAX);
+	if (!log_writer_is_running())
+		return; /* there are no requests then */
+	pthread_once(&style_once, style_init);
+	if (!log_writer_has_access_file() &&
+	    (is_journal || (has_priorities && style == LOG_ACCESS_TEXT)))
+		head = (size_t)snprintf(whole, sizeof whole, "<%d>", LOG_LEVEL_INFO);
+	memcpy(whole + head, line, length);
+	whole[head + length] = '\n';
+	log_writer_put(LOG_KIND_ACCESS, whole, head + length + 1, false);
+}
+
+/* ---- life ---- */
+
+int log_start(void)
+{
+	int err;
+
+	pthread_once(&style_once, style_init);
+	err = log_writer_start(on_idle);
+	if (err)
+		log_error("the log's thread cannot be started: %s", strerror(-err));
+	return err;
+}
+
+void log_flush(void)
+{
+	if (log_writer_is_running())
+		log_writer_flush();
+}
+
+void log_stop(void)
+{
+	if (log_writer_is_running())
+		log_writer_stop();
+}
+
+void log_totals(struct log_totals *totals)
+{
+	log_writer_totals(totals);
+	totals->suppressed = atomic_load_explicit(&suppressed_total, memory_order_relaxed);
+}

@@ -1,0 +1,156 @@
+/* budget.c - reservations, and the lines of those who wait for them. Knows nothing of what is
+ * reserved. Any thread. */
+#include "budget.h"
+
+#include <string.h>
+
+#include "base/check.h"
+#include "stage.h"
+
+void budget_init(struct budget *b, uint64_t total)
+{
+	*b = (struct budget){ .total = total };
+	b->limit[BUDGET_BODY] = total / 2;
+	b->limit[BUDGET_IMAGE] = total;
+	for (int i = 0; i < BUDGET_SHARE_COUNT; i++)
+		b->tail[i] = &b->head[i];
+	pthread_mutex_init(&b->lock, NULL);
+}
+
+void budget_fini(struct budget *b)
+{
+	for (int i = 0; i < BUDGET_SHARE_COUNT; i++) {
+		assert(b->head[i] == NULL);
+		assert(b->used[i] == 0);
+	}
+	pthread_mutex_destroy(&b->lock);
+}
+
+uint64_t budget_max(const struct budget *b)
+{
+	return b->total / 2;
+}
+
+static bool fits(const struct budget *b, enum budget_share share, uint64_t bytes)
+{
+	return b->used[share] + bytes <= b->limit[share] &&
+	       b->used[BUDGET_BODY] + b->used[BUDGET_IMAGE] + bytes <= b->total;
+}
+
+static bool take(struct budget *b, enum budget_share share, uint64_t bytes)
+{
+	assert(bytes <= budget_max(b));
+	/* Those who wait come first, else a large image would never find its moment. */
+	if (b->head[share] || !fits(b, share, bytes))
+		return false;
+	b->used[share] += bytes;
+	return true;
+}
+
+bool budget_try_reserve(struct budget *b, enum budget_share share, uint64_t bytes)
+{
+	pthread_mutex_lock(&b->lock);
+	bool ok = take(b, share, bytes);
+	pthread_mutex_unlock(&b->lock);
+	return ok;
+}
+
+bool budget_reserve(struct budget *b, enum budget_share share, uint64_t bytes,
+                    struct budget_waiter *w)
+{
+	pthread_mutex_lock(&b->lock);
+	bool ok = take(b, share, bytes);
+
+	if (!ok) {
+		w->bytes = bytes;
+		w->next = NULL;
+		w->is_waiting = true;
+		*b->tail[share] = w;
+		b->tail[share] = &w->next;
+		b->wait_count++;
+	}
+	pthread_mutex_unlock(&b->lock);
+	return ok;
+}
+
+/* Takes from the line who can go on now: a list, granted. Images first: they give back soonest. */
+static struct budget_waiter *grant(struct budget *b)
+{
+	struct budget_waiter *list = NULL, **end = &list;
+
+	for (int share = BUDGET_SHARE_COUNT - 1; share >= 0; share--)
+		while (b->head[share] && fits(b, (enum budget_share)share, b->head[share]->bytes)) {
+			struct budget_waiter *w = b->head[share];
+
+			b->head[share] = w->next;
+			if (!b->head[share])
+				b->tail[share] = &b->head[share];
+			b->used[share] += w->bytes;
+			w->is_waiting = false;
+			w->next = NULL;
+			*end = w;
+			end = &w->next;
+		}
+	return list;
+}
+
+/* Outside of the lock: waking a worker is a system call. A waiter may be gone as soon as its event
+ * is queued. */
+static void queue_granted(struct budget_waiter *list)
+{
+	while (list) {
+		struct budget_waiter *w = list;
+
+		list = w->next;
+		stage_push(w->stage, w->instance, w->event);
+	}
+}
+
+void budget_usage(struct budget *b, struct budget_usage *usage)
+{
+	pthread_mutex_lock(&b->lock);
+	*usage = (struct budget_usage){ .total = b->total, .wait_count = b->wait_count };
+	memcpy(usage->used, b->used, sizeof usage->used);
+	pthread_mutex_unlock(&b->lock);
+}
+
+bool budget_has_waiters(struct budget *b, enum budget_share share)
+{
+	pthread_mutex_lock(&b->lock);
+	bool has = b->head[share] != NULL;
+	pthread_mutex_unlock(&b->lock);
+	return has;
+}
+
+bool budget_cancel(struct budget *b, enum budget_share share, struct budget_waiter *w)
+{
+	struct budget_waiter **at;
+	struct budget_waiter *granted = NULL;
+
+	pthread_mutex_lock(&b->lock);
+	bool was_waiting = w->is_waiting;
+
+	if (was_waiting) {
+		for (at = &b->head[share]; *at != w; at = &(*at)->next)
+			continue;
+		*at = w->next;
+		if (b->tail[share] == &w->next)
+			b->tail[share] = at;
+		w->is_waiting = false;
+		granted = grant(b); /* it may have stood in the way of smaller ones */
+	}
+	pthread_mutex_unlock(&b->lock);
+	queue_granted(granted);
+	return was_waiting;
+}
+
+void budget_release(struct budget *b, enum budget_share share, uint64_t bytes)
+{
+	pthread_mutex_lock(&b->lock);
+	assert(b->used[share] >= bytes);
+	b->used[share] -= bytes;
+	struct budget_waiter *granted = grant(b);
+
+	pthread_mutex_unlock(&b->lock);
+	queue_granted(granted);
+}

@@ -1,0 +1,124 @@
+/* layout_report.c - replicas and parts in words and in JSON; what they do is measured by their
+ * workers' counters. */
+#include "layout_report.h"
+
+#include "base/text.h"
+#include "log/log.h"
+#include "stage_costs.h"
+#include "worker.h"
+
+/* How many, and the cores that they are bound to, if they are: one each, or all of the share's. */
+static void workers_json(struct json *j, const struct schedule *schedule, unsigned share)
+{
+	struct topology_range range = schedule->share_range[share];
+	bool is_pool = schedule->policy->mechanism == POLICY_POOL;
+
+	json_uint(j, "workers", (unsigned)__builtin_popcountll(schedule->share_workers[share]));
+	json_array(j, "cores");
+	for (unsigned i = 0; i < schedule->worker_count && schedule->is_bound && !is_pool; i++)
+		if (schedule->share[i] == share)
+			json_uint(j, NULL, schedule->core[i]);
+	for (unsigned i = 0; i < range.count && schedule->is_bound && is_pool; i++)
+		json_uint(j, NULL, range.first + i);
+	json_array_end(j);
+}
+
+static void replicas_json(struct json *j, const struct graph *g, const struct schedule *schedule)
+{
+	bool is_inline = schedule->is_one_connection_each;
+
+	json_string(j, "distribution",
+	            is_inline                   ? "fewest-connections"
+	            : schedule->is_least_loaded ? "least-loaded"
+	                                        : "round-robin");
+	json_bool(j, "steal", schedule->is_helping);
+	json_array(j, "replicas");
+	for (unsigned i = 0; i < schedule->share_count; i++) {
+		const struct distribution_load *load = &g->distribution.load[i];
+
+		json_object(j, NULL);
+		workers_json(j, schedule, i);
+		if (is_inline)
+			json_uint(j, "connection_threads", schedule_share_ports(schedule, i));
+		json_uint(j, "requests",
+		          atomic_load_explicit(&load->requests, memory_order_relaxed));
+		json_uint(j, "queued_bytes",
+		          atomic_load_explicit(&load->bytes, memory_order_relaxed));
+		json_object_end(j);
+	}
+	json_array_end(j);
+}
+
+static void stages_json(struct json *j, const struct partition *p, unsigned part)
+{
+	json_array(j, "stages");
+	for (unsigned i = 0; i < p->stage_count; i++)
+		if (p->part[i] == part)
+			json_string(j, NULL, graph_rows[i].class->name);
+	json_array_end(j);
+}
+
+/* The parts as they are, measured by what the stages have done since the start. */
+static void parts_json(struct json *j, const struct graph *g, const struct schedule *schedule)
+{
+	struct partition p = schedule->partition;
+	struct partition_weights w;
+	uint64_t events = 0;
+
+	stage_costs_collect(&w, g);
+	partition_measure(&p, &w);
+	for (unsigned i = 0; i < graph_row_count; i++)
+		for (unsigned k = 0; k < graph_row_count; k++)
+			if (w.stages >> i & w.stages >> k & 1)
+				events += w.edge_events[i][k];
+	json_bool(j, "online", schedule->is_online);
+	json_uint(j, "repartitions",
+	          atomic_load_explicit(&g->repartition.times, memory_order_relaxed));
+	json_uint(j, "edge_cut", p.cut);
+	json_uint(j, "edge_events", events);
+	json_double(j, "imbalance", p.imbalance);
+	json_array(j, "parts");
+	for (unsigned i = 0; i < p.part_count; i++) {
+		json_object(j, NULL);
+		stages_json(j, &p, i);
+		workers_json(j, schedule, i);
+		json_double(j, "load_ms", (double)p.load_ns[i] / 1e6);
+		json_object_end(j);
+	}
+	json_array_end(j);
+}
+
+void layout_report_json(struct json *j, const struct graph *g, const struct schedule *schedule)
+{
+	static const char *const mode[] = { [CONF_LAYOUT_SHARED] = "shared",
+		                            [CONF_LAYOUT_REPLICATE] = "replicate",
+		                            [CONF_LAYOUT_PARTITION] = "partition" };
+
+	json_object(j, "layout");
+	json_string(j, "mode", mode[schedule->layout]);
+	if (schedule->layout == CONF_LAYOUT_REPLICATE)
+		replicas_json(j, g, schedule);
+	else if (schedule->layout == CONF_LAYOUT_PARTITION)
+		parts_json(j, g, schedule);
+	json_object_end(j);
+}
+
+void layout_report_log(const struct schedule *schedule)
+{
+	const struct partition *p = &schedule->partition;
+	char data[1024];
+	struct text t;
+
+	if (schedule->layout != CONF_LAYOUT_PARTITION)
+		return;
+	text_init(&t, data, sizeof data);
+	for (unsigned part = 0; part < p->part_count; part++) {
+		text_printf(&t, "%s%u %s for", part ? "; " : "", p->cores[part],
+		            p->cores[part] == 1 ? "core" : "cores");
+		for (unsigned i = 0; i < p->stage_count; i++)
+			if (p->part[i] == part)
+				text_printf(&t, " %s", graph_rows[i].class->name);
+	}
+	log_notice("layout partition: %s; imbalance %.2f, %llu events cut", data, p->imbalance,
+	           (unsigned long long)p->cut);
+}

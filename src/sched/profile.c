@@ -1,0 +1,185 @@
+/* profile.c - reads and writes a run's weights. What is wrong in a file is said line by line, all
+ * of it at once. */
+#include "profile.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdbool.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/text.h"
+#include "conf/conf_source.h"
+#include "graph.h"
+#include "layout/partition.h"
+
+#define SECTION_LEAD "stage."
+#define EDGE_LEAD "to_"
+#define FILE_BYTES_MAX (64u << 10) /* of what we write: 16 stages with 18 lines each */
+
+/* Sums of all stages and all edges stay below 2^64. */
+#define VALUE_MAX (UINT64_MAX / (STAGE_COUNT_MAX * STAGE_COUNT_MAX))
+
+struct reading {
+	const struct conf_source *source;
+	struct text *errors;
+	int err;
+};
+
+/* ---- reading ---- */
+
+static void complain(struct reading *r, const struct conf_setting *at, const char *what,
+                     const char *found, const char *expected)
+{
+	conf_source_where(r->source, at, r->errors);
+	text_printf(r->errors, ": %s", what);
+	conf_quote(r->errors, found);
+	text_printf(r->errors, ": expected %s\n", expected);
+	r->err = -EINVAL;
+}
+
+/* -1: there is none of that name. */
+static int stage_after(const char *name, const char *lead)
+{
+	size_t length = strlen(lead);
+
+	return strncmp(name, lead, length) == 0 ? graph_stage_index(name + length) : -1;
+}
+
+static bool has_edge(unsigned from, unsigned to)
+{
+	const struct graph_row *row = &graph_rows[from];
+
+	for (unsigned i = 0; i < COUNT_OF(row->targets) && row->targets[i]; i++)
+		if (graph_stage_index(row->targets[i]) == (int)to)
+			return true;
+	return false;
+}
+
+/* Where the section's key goes; NULL: nowhere. */
+static uint64_t *place_of(struct partition_weights *w, unsigned stage, const char *key)
+{
+	int to = stage_after(key, EDGE_LEAD);
+
+	if (strcmp(key, "service_ns") == 0)
+		return &w->stage_ns[stage];
+	if (strcmp(key, "events") == 0)
+		return &w->stage_events[stage];
+	return to >= 0 && has_edge(stage, (unsigned)to) ? &w->edge_events[stage][to] : NULL;
+}
+
+/* Digits alone, no more than VALUE_MAX. */
+static bool parse_value(const char *text, uint64_t *value)
+{
+	uint64_t sum = 0;
+
+	if (!*text)
+		return false;
+	for (; *text; text++) {
+		if (*text < '0' || *text > '9' || sum > VALUE_MAX / 10)
+			return false;
+		sum = sum * 10 + (uint64_t)(*text - '0');
+	}
+	*value = sum;
+	return sum <= VALUE_MAX;
+}
+
+static void take_setting(struct reading *r, struct partition_weights *w,
+                         const struct conf_setting *s)
+{
+	int stage = stage_after(s->section, SECTION_LEAD);
+	uint64_t *place;
+
+	if (stage < 0) {
+		if (!s->key)
+			complain(r, s, "section ", s->section,
+			         "[stage.NAME] with the name of a stage");
+		return; /* its keys have been judged with it */
+	}
+	if (!s->key)
+		return;
+	place = place_of(w, (unsigned)stage, s->key);
+	if (!place)
+		complain(r, s, "key ", s->key,
+		         "service_ns, events, or to_NAME with a stage that this one may send to");
+	else if (!s->value || !parse_value(s->value, place))
+		complain(r, s, "value ", s->value ? s->value : "",
+		         "a whole number, not more than 2^56");
+}
+
+int profile_read(struct partition_weights *w, const char *path, struct text *errors)
+{
+	struct conf_source source;
+	struct reading r = { .source = &source, .errors = errors };
+	uint64_t total_ns = 0;
+
+	*w = (struct partition_weights){ .stage_count = graph_row_count };
+	int err = conf_source_read(&source, path, NULL, 0, errors);
+
+	for (size_t i = 0; i < source.count && (err == 0 || err == -EINVAL); i++)
+		take_setting(&r, w, &source.setting[i]);
+	conf_source_fini(&source);
+	if (err || r.err)
+		return err ? err : r.err;
+	for (unsigned i = 0; i < graph_row_count; i++)
+		total_ns += w->stage_ns[i];
+	if (total_ns)
+		return 0;
+	text_printf(
+		errors,
+		"%s: no stage has taken any time: expected [stage.NAME] with service_ns above 0\n",
+		path);
+	return -EINVAL;
+}
+
+static_assert(VALUE_MAX >> 56 == 0 && VALUE_MAX >> 55, "what the message says");
+
+/* ---- writing ---- */
+
+void profile_print(const struct partition_weights *w, struct text *to)
+{
+	text_puts(
+		to,
+		"; What the stages of a run of darkroomd took, and the events that passed between them.\n"
+		"; For [layout] profile; `darkroomd --topology` prints what follows from it.\n");
+	for (unsigned i = 0; i < w->stage_count; i++) {
+		text_printf(to,
+		            "\n[" SECTION_LEAD "%s]\nservice_ns = %" PRIu64 "\nevents = %" PRIu64
+		            "\n",
+		            graph_rows[i].class->name, w->stage_ns[i], w->stage_events[i]);
+		for (unsigned k = 0; k < w->stage_count; k++)
+			if (w->edge_events[i][k])
+				text_printf(to, EDGE_LEAD "%s = %" PRIu64 "\n",
+				            graph_rows[k].class->name, w->edge_events[i][k]);
+	}
+}
+
+static int write_all(int fd, const char *data, size_t length)
+{
+	size_t at = 0;
+
+	while (at < length) {
+		ssize_t n = pwrite(fd, data + at, length - at, (off_t)at);
+
+		if (n > 0)
+			at += (size_t)n;
+		else if (n == 0 || errno != EINTR)
+			return n == 0 ? -EIO : -errno;
+	}
+	return 0;
+}
+
+int profile_write(const struct partition_weights *w, int fd)
+{
+	struct text text;
+	int err;
+
+	text_init_growable(&text, FILE_BYTES_MAX);
+	profile_print(w, &text);
+	err = text.overflowed ? -ENOMEM : write_all(fd, text.data, text.length);
+	/* Half a profile is none. */
+	if (ftruncate(fd, err ? 0 : (off_t)text.length) && !err)
+		err = -errno;
+	text_fini(&text);
+	return err;
+}

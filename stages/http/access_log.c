@@ -1,0 +1,204 @@
+/*
+ * access_log.c - gathers what the log says of a request. Knows nothing of what a line looks like,
+ * nor where it goes.
+ *
+ * Allocates nothing and waits for nothing: it runs between a client and its next request.
+ */
+#include "access_log.h"
+
+#include <string.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/text.h"
+#include "conn.h"
+#include "io_loop.h"
+#include "log/log.h"
+#include "sched/graph.h"
+
+/* ---- the request's id ---- */
+
+/* It goes into answers, logs and other people's programs as it is. */
+static bool is_id(struct slice value)
+{
+	if (value.length == 0 || value.length >= REQUEST_ID_MAX)
+		return false;
+	for (size_t i = 0; i < value.length; i++) {
+		char c = value.data[i];
+
+		if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+		      (c && strchr("-._~:+/=@", c))))
+			return false;
+	}
+	return true;
+}
+
+const char *request_id(struct conn *c)
+{
+	char *id = c->access.id;
+
+	if (*id)
+		return id;
+	struct slice sent = { NULL, 0 };
+
+	if (c->input)
+		sent = request_value(&c->request, REQUEST_ID, c->input + c->begin);
+	if (!is_id(sent)) {
+		ulid_new(id);
+		return id;
+	}
+	memcpy(id, sent.data, sent.length);
+	id[sent.length] = '\0';
+	return id;
+}
+
+/* ---- the line ---- */
+
+static uint64_t spent(const _Atomic uint64_t *ns)
+{
+	return atomic_load_explicit(ns, memory_order_relaxed);
+}
+
+/* Nobody else charges to the connection while its event is in our hands. */
+static void add_times(struct timing *to, const struct timing *from)
+{
+	for (unsigned i = 0; i < graph_row_count; i++) {
+		atomic_store_explicit(&to->service_ns[i],
+		                      spent(&to->service_ns[i]) + spent(&from->service_ns[i]),
+		                      memory_order_relaxed);
+		atomic_store_explicit(&to->wait_ns[i],
+		                      spent(&to->wait_ns[i]) + spent(&from->wait_ns[i]),
+		                      memory_order_relaxed);
+	}
+}
+
+void access_note_upload(struct conn *c, const struct upload *u, unsigned good)
+{
+	struct access *a = &c->access;
+
+	a->files = u->image_count + u->bad_part_count;
+	a->failed = a->files - good;
+	for (unsigned i = 0; i < u->image_count && a->image_count < ACCESS_IMAGES_MAX; i++) {
+		const struct image *image = u->image[i];
+		uint32_t width = atomic_load_explicit(&image->width, memory_order_relaxed);
+		struct access_image *to = &a->image[a->image_count];
+
+		if (!width)
+			continue; /* it was not even begun */
+		memcpy(to->id, image->id, sizeof to->id);
+		to->width = width;
+		to->height = atomic_load_explicit(&image->height, memory_order_relaxed);
+		a->image_count++;
+	}
+	add_times(&c->timing, &u->timing);
+}
+
+/* What was read of it so far; of a chunked body its content. */
+static uint64_t bytes_in(const struct conn *c)
+{
+	const struct request *r = &c->request;
+
+	if (r->head_length == 0)
+		return c->end - c->begin;
+	return r->head_length +
+	       (r->is_chunked ? c->content_bytes : r->content_length - c->body_left);
+}
+
+static struct slice path_of(const struct conn *c, char cut[ACCESS_PATH_MAX + 3])
+{
+	struct slice path = { NULL, 0 };
+
+	if (c->input && c->request.target.length)
+		path = span_slice(c->request.target, c->input + c->begin);
+	if (path.length <= ACCESS_PATH_MAX)
+		return path;
+	memcpy(cut, path.data, ACCESS_PATH_MAX);
+	memcpy(cut + ACCESS_PATH_MAX, "...", 3);
+	return (struct slice){ cut, ACCESS_PATH_MAX + 3 };
+}
+
+static const char *client_of(struct conn *c)
+{
+	static const uint8_t mapped[12] = { [10] = 0xff, [11] = 0xff };
+	const uint8_t *address = c->client.address;
+	bool is_v4 = memcmp(address, mapped, sizeof mapped) == 0;
+	char *client = c->access.client;
+
+	if (!*client && !inet_ntop(is_v4 ? AF_INET : AF_INET6, is_v4 ? address + 12 : address,
+	                           client, sizeof c->access.client))
+		return "-";
+	return client;
+}
+
+/* Of the port's clock: made anew once a second. */
+static void set_time(struct port *p, struct access_line *line)
+{
+	struct timespec now;
+	struct tm tm;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	if (now.tv_sec != p->log_s || !p->log_time[0]) {
+		p->log_s = now.tv_sec;
+		gmtime_r(&now.tv_sec, &tm);
+		strftime(p->log_time, sizeof p->log_time, "%Y-%m-%dT%H:%M:%S", &tm);
+	}
+	line->time = p->log_time;
+	line->time_ms = (unsigned)(now.tv_nsec / (long)NS_PER_MS);
+}
+
+static void write_line(struct conn *c, bool is_complete, enum log_access style)
+{
+	const char *name[STAGE_COUNT_MAX];
+	uint64_t ns[STAGE_COUNT_MAX], start = c->request_start_ns;
+	char cut[ACCESS_PATH_MAX + 3], data[LOG_ACCESS_MAX];
+	const struct access *a = &c->access;
+	struct access_line line = {
+		.client = client_of(c),
+		.id = request_id(c),
+		.path = path_of(c, cut),
+		.status = c->response.status,
+		.is_complete = is_complete,
+		.bytes_in = bytes_in(c),
+		.bytes_out = c->response.status ? c->phase_bytes : 0,
+		.files = a->files,
+		.failed = a->failed,
+		.image_count = a->image_count,
+		.image = a->image,
+		.total_ns = start ? clock_ns() - start : 0,
+		.read_ns = c->read_ns ? c->read_ns - start : 0,
+		.stage_count = graph_row_count,
+		.stage_name = name,
+		.stage_ns = ns,
+	};
+	struct text t;
+
+	if (line.path.length) /* it comes behind the method */
+		line.method = llhttp_method_name((llhttp_method_t)c->request.parser.method);
+	for (unsigned i = 0; i < graph_row_count; i++) {
+		name[i] = graph_rows[i].class->name;
+		ns[i] = spent(&c->timing.service_ns[i]);
+		line.queue_ns += spent(&c->timing.wait_ns[i]);
+	}
+	set_time(c->port, &line);
+	text_init(&t, data, sizeof data);
+	if (style == LOG_ACCESS_JSON)
+		access_line_json(&line, &t);
+	else
+		access_line_text(&line, &t);
+	assert(!t.overflowed); /* even if all of a path is escaped */
+	log_access_write(style, t.data, t.length);
+}
+
+void access_end(struct conn *c, bool is_complete)
+{
+	enum log_access style = log_access_style();
+
+	if (style != LOG_ACCESS_NO)
+		write_line(c, is_complete, style);
+}
+
+void access_forget(struct conn *c)
+{
+	c->access.id[0] = '\0';
+	c->access.files = c->access.failed = c->access.image_count = 0;
+}

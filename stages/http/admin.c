@@ -1,0 +1,93 @@
+/* admin.c - decides where administrative resources are served, and listens there. */
+#include "admin.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "listener.h"
+#include "log/log.h"
+
+#define AUTO_ADDRESS "127.0.0.1:8081"
+#define SOCKET_MODE 0660 /* less the umask: with the usual one, its owner's alone */
+#define SOCKET_BACKLOG 16
+
+static bool are_local(const int *fd, unsigned count)
+{
+	for (unsigned i = 0; i < count; i++)
+		if (!listener_is_local(fd[i]))
+			return false;
+	return true;
+}
+
+static int listen_at_path(struct admin *a, const char *path)
+{
+	int err = unix_socket_open(&a->socket, path, SOCKET_MODE, SOCKET_BACKLOG);
+
+	if (err)
+		log_error("server.admin_listen = %s: %s", path, unix_socket_reason(err));
+	a->fd = err ? -1 : a->socket.fd;
+	return err;
+}
+
+/* With auto it is nothing to fail for. */
+static int listen_at_address(struct admin *a, const char *listen, bool is_auto)
+{
+	struct sockaddr_storage address;
+	socklen_t length;
+	int err = listener_resolve("server.admin_listen", listen, &address, &length);
+
+	if (err)
+		return err;
+	int fd = listener_open(&address, length, false);
+
+	if (fd >= 0)
+		a->fd = fd;
+	else
+		log_write(is_auto ? LOG_LEVEL_WARNING : LOG_LEVEL_ERROR,
+		          "server.admin_listen = %s: %s", listen, strerror(-fd));
+	return fd < 0 && !is_auto ? fd : 0;
+}
+
+static int listen_as_told(struct admin *a, const struct conf *conf)
+{
+	const char *listen = conf->server.admin_listen;
+
+	if (strcmp(listen, "no") == 0)
+		return 0;
+	if (strcmp(listen, "auto") == 0)
+		return a->is_on_public ? 0 : listen_at_address(a, AUTO_ADDRESS, true);
+	return *listen == '/' ? listen_at_path(a, listen) : listen_at_address(a, listen, false);
+}
+
+int admin_open(struct admin *a, const struct conf *conf, const int *public_fd,
+               unsigned public_count, int passed_fd)
+{
+	int err = 0;
+
+	*a = (struct admin){ .fd = passed_fd, .socket.fd = -1 };
+	a->is_on_public = conf->server.admin_on_public == CONF_DEFAULT
+	                          ? are_local(public_fd, public_count)
+	                          : conf->server.admin_on_public == CONF_YES;
+	if (passed_fd < 0)
+		err = listen_as_told(a, conf);
+	if (err || a->fd < 0) {
+		if (!err && !a->is_on_public)
+			log_notice("/stats and /metrics are served nowhere");
+		return err;
+	}
+	listener_url(a->fd, a->url, sizeof a->url);
+	log_notice("administration on %s", a->url);
+	if (!listener_is_local(a->fd))
+		log_warning("other machines can connect to %s, which has no access control",
+		            a->url);
+	return 0;
+}
+
+void admin_close(struct admin *a)
+{
+	if (a->fd >= 0 && a->fd != a->socket.fd)
+		close(a->fd);
+	unix_socket_close(&a->socket);
+	a->fd = -1;
+}

@@ -1,0 +1,193 @@
+/*
+ * handle_upload.c - the response to POST /images, when its images are stored (201), decoded (202),
+ * or none of them is any good. Port's thread.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "app.h"
+#include "base/clock.h"
+#include "handlers.h"
+#include "image/image.h"
+#include "io_loop.h"
+#include "sched/graph.h"
+
+/* Of the JSON: an image with 16 variants takes 3 KiB, names of 127 bytes may be escaped to six
+ * times that. */
+#define BODY_FIXED 4096
+#define BODY_PER_PART 8192
+
+static bool is_failed(const struct upload *u, unsigned i)
+{
+	/* With 202 the images go on; only what decoding found is settled, and says is_failed again
+	 * a moment later. */
+	if (u->respond_after_decode)
+		return u->decode_failed[i];
+	/* Acquire: with image_set_problem(). */
+	return atomic_load_explicit(&u->image[i]->has_failed, memory_order_acquire);
+}
+
+static uint64_t spent_ns(const _Atomic uint64_t *ns)
+{
+	return atomic_load_explicit(ns, memory_order_relaxed);
+}
+
+/* To a tenth of a millisecond, as Server-Timing has it. */
+static void add_ms(struct text *t, const char *name, uint64_t ns)
+{
+	uint64_t tenths = (ns + NS_PER_MS / 20) / (NS_PER_MS / 10);
+
+	text_puts(t, name);
+	text_puts(t, ";dur=");
+	text_uint(t, tenths / 10);
+	text_puts(t, ".");
+	text_uint(t, tenths % 10);
+}
+
+static void server_timing(struct conn *c, const struct upload *u)
+{
+	char line[1024];
+	struct text t;
+	uint64_t wait_ns = 0;
+
+	text_init(&t, line, sizeof line);
+	add_ms(&t, "Server-Timing: read", c->read_ns - c->request_start_ns);
+	for (unsigned i = 0; i < graph_row_count; i++) {
+		uint64_t ns =
+			spent_ns(&c->timing.service_ns[i]) + spent_ns(&u->timing.service_ns[i]);
+
+		wait_ns += spent_ns(&c->timing.wait_ns[i]) + spent_ns(&u->timing.wait_ns[i]);
+		if (ns > 0) {
+			text_puts(&t, ", ");
+			add_ms(&t, graph_rows[i].class->name, ns);
+		}
+	}
+	add_ms(&t, ", queue", wait_ns);
+	if (!t.overflowed)
+		response_field(&c->response, "%s", line);
+}
+
+static void error_json(struct json *j, const char *part_name, const char *file_name,
+                       const struct problem *problem)
+{
+	json_object(j, NULL);
+	if (part_name[0])
+		json_string(j, "part", part_name);
+	if (file_name[0])
+		json_string(j, "filename", file_name);
+	problem_json_members(j, problem);
+	json_object_end(j);
+}
+
+static void errors_json(struct json *j, const struct upload *u)
+{
+	unsigned bad = 0;
+
+	json_array(j, "errors");
+	for (unsigned i = 0; i <= u->image_count; i++) {
+		for (; bad < u->bad_part_count && u->bad_part[bad].images_before == i; bad++)
+			error_json(j, u->bad_part[bad].part_name, u->bad_part[bad].file_name,
+			           &u->bad_part[bad].problem);
+		if (i < u->image_count && is_failed(u, i))
+			error_json(j, u->image[i]->part_name, u->image[i]->file_name,
+			           &u->image[i]->problem);
+	}
+	json_array_end(j);
+}
+
+/* Whatever the answer as a whole says: every image and part that was no good counts. */
+static void count_rejections(struct conn *c, const struct upload *u)
+{
+	for (unsigned i = 0; i < u->image_count; i++)
+		if (is_failed(u, i))
+			answer_count_rejection(c, &u->image[i]->problem);
+	for (unsigned i = 0; i < u->bad_part_count; i++)
+		answer_count_rejection(c, &u->bad_part[i].problem);
+}
+
+/* The one with the highest status speaks for all. */
+static const struct problem *worst_problem(const struct upload *u)
+{
+	const struct problem *worst = NULL;
+
+	for (unsigned i = 0; i < u->image_count; i++)
+		if (!worst || u->image[i]->problem.status > worst->status)
+			worst = &u->image[i]->problem;
+	for (unsigned i = 0; i < u->bad_part_count; i++)
+		if (!worst || u->bad_part[i].problem.status > worst->status)
+			worst = &u->bad_part[i].problem;
+	assert(worst);
+	return worst;
+}
+
+static size_t body_max(const struct upload *u)
+{
+	return BODY_FIXED + (size_t)BODY_PER_PART * (u->image_count + u->bad_part_count);
+}
+
+static void answer_failure(struct conn *c, const struct upload *u)
+{
+	struct text *body = &c->response.body;
+	struct json j;
+
+	c->problem = *worst_problem(u);
+	answer_start(c, c->problem.status, body_max(u));
+	answer_problem_fields(c, &c->problem);
+	json_init(&j, body);
+	json_object(&j, NULL);
+	problem_json_members(&j, &c->problem);
+	json_string(&j, "request_id", request_id(c));
+	if (u->is_form)
+		errors_json(&j, u);
+	json_object_end(&j);
+	text_puts(body, "\n");
+}
+
+static void answer_success(struct conn *c, const struct upload *u, unsigned good)
+{
+	struct text *body = &c->response.body;
+	struct json j;
+
+	answer_start(c, u->respond_after_decode ? 202 : 201, body_max(u));
+	response_field(&c->response, "Content-Type: application/json");
+	response_field(&c->response, "Cache-Control: no-store");
+	if (c->request.prefers_async)
+		response_field(&c->response, "Preference-Applied: respond-async");
+	json_init(&j, body);
+	json_object(&j, NULL);
+	json_array(&j, "images");
+	for (unsigned i = 0; i < u->image_count; i++) {
+		if (is_failed(u, i))
+			continue;
+		if (good == 1)
+			response_field(&c->response, "Location: /images/%s", u->image[i]->id);
+		json_object(&j, NULL);
+		image_json(&j, u->image[i], !u->respond_after_decode);
+		json_object_end(&j);
+	}
+	json_array_end(&j);
+	if (good < u->image_count + u->bad_part_count)
+		errors_json(&j, u);
+	json_object_end(&j);
+	text_puts(body, "\n");
+}
+
+enum conn_step answer_uploaded(struct visit *v, struct conn *c)
+{
+	struct upload *u = c->upload;
+	unsigned good = 0;
+
+	(void)v;
+	for (unsigned i = 0; i < u->image_count; i++)
+		good += !is_failed(u, i);
+	if (good > 0)
+		answer_success(c, u, good);
+	else
+		answer_failure(c, u);
+	count_rejections(c, u);
+	server_timing(c, u);
+	access_note_upload(c, u, good);
+	c->upload = NULL;
+	upload_unref(u);
+	return answer_finish(c);
+}

@@ -1,0 +1,105 @@
+/* problem.c - problem details (RFC 9457). Knows nothing of connections. Any thread. */
+#include "problem.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/check.h"
+#include "base/text.h"
+
+static const struct {
+	const char *slug, *title;
+} types[] = {
+	{ "body-too-large", "The request's body is too large" },
+	{ "damaged-image", "The image is damaged" },
+	{ "draining", "The server is shutting down" },
+	{ "expectation-failed", "The expectation cannot be met" },
+	{ "forbidden", "The token is not good for this" },
+	{ "header-too-large", "The request's header is too large" },
+	{ "http-version", "This version of HTTP is not supported" },
+	{ "image-too-large", "The image is too wide or too high" },
+	{ "internal", "Something went wrong in the server" },
+	{ "length-required", "The request's length is required" },
+	{ "malformed-form", "The form is malformed" },
+	{ "malformed-request", "The request is malformed" },
+	{ "memory", "The image needs more memory than the server may use" },
+	{ "method-not-allowed", "This resource does not offer that method" },
+	{ "no-image", "The request has no image" },
+	{ "not-found", "There is no such resource" },
+	{ "not-implemented", "The server does not implement this" },
+	{ "not-ready", "The image is not ready yet" },
+	{ "overloaded", "The server is busy" },
+	{ "range-not-satisfiable", "The range lies outside of the file" },
+	{ "starting", "The server is starting" },
+	{ "storage-failed", "The image could not be stored" },
+	{ "storage-full", "The image could not be stored: no space" },
+	{ "timeout", "The request came too slowly" },
+	{ "too-many-parts", "The form has too many parts" },
+	{ "too-many-pixels", "The image has too many pixels" },
+	{ "too-many-requests", "This client has too many images in flight" },
+	{ "too-many-scans", "The image has too many scans" },
+	{ "unauthorized", "This needs a token" },
+	{ "unsupported-image", "This kind of JPEG is not supported" },
+	{ "unsupported-media-type", "Only JPEG images are accepted" },
+	{ "uri-too-long", "The request's target is too long" },
+};
+
+static_assert(COUNT_OF(types) <= PROBLEM_TYPE_MAX, "counters are kept by type");
+
+const char *problem_type_at(unsigned index)
+{
+	return index < COUNT_OF(types) ? types[index].slug : NULL;
+}
+
+static unsigned type_index(const char *slug)
+{
+	unsigned i = 0;
+
+	while (i < COUNT_OF(types) && strcmp(types[i].slug, slug) != 0)
+		i++;
+	assert(i < COUNT_OF(types));
+	return i;
+}
+
+void problem_set(struct problem *p, unsigned status, const char *slug, const char *detail, ...)
+{
+	va_list args;
+
+	assert(status >= 400 && status <= 599);
+	unsigned i = type_index(slug);
+
+	*p = (struct problem){
+		.status = status, .type = i, .slug = types[i].slug, .title = types[i].title
+	};
+	va_start(args, detail);
+	vsnprintf(p->detail, sizeof p->detail, detail, args);
+	va_end(args);
+}
+
+void problem_set_limit(struct problem *p, unsigned status, const char *slug, const char *limit,
+                       uint64_t configured, uint64_t actual)
+{
+	problem_set(p, status, slug, "%llu exceeds %s = %llu", (unsigned long long)actual, limit,
+	            (unsigned long long)configured);
+	p->limit = limit;
+	p->configured = configured;
+	p->actual = actual;
+}
+
+void problem_json_members(struct json *j, const struct problem *p)
+{
+	char type[64];
+
+	snprintf(type, sizeof type, "urn:darkroom:problem:%s", p->slug);
+	json_string(j, "type", type);
+	json_string(j, "title", p->title);
+	json_uint(j, "status", p->status);
+	if (p->detail[0])
+		json_string(j, "detail", p->detail);
+	if (p->limit) {
+		json_string(j, "limit", p->limit);
+		json_uint(j, "configured", p->configured);
+		json_uint(j, "actual", p->actual);
+	}
+}

@@ -1,0 +1,114 @@
+/* conf_epoch.c - configurations in use, counted. A mutex: it is taken twice for each upload. */
+#include "conf_epoch.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/check.h"
+
+/* With one reference, in the list. */
+static struct conf_epoch *conf_epoch_new(struct conf_epochs *s, const struct conf *conf,
+                                         const struct plan *plan)
+{
+	struct conf_epoch *epoch = calloc(1, sizeof *epoch);
+
+	if (!epoch)
+		return NULL;
+	epoch->refs = 1;
+	epoch->conf = *conf;
+	epoch->plan = *plan;
+	for (unsigned i = 0; i < conf->variant_count; i++)
+		snprintf(epoch->file_name[i], sizeof epoch->file_name[i], "%s.jpg",
+		         conf->variant[i].name);
+	pthread_mutex_lock(&s->lock);
+	epoch->next = s->all;
+	s->all = epoch;
+	pthread_mutex_unlock(&s->lock);
+	return epoch;
+}
+
+int conf_epochs_init(struct conf_epochs *s, const struct conf *conf, const struct plan *plan)
+{
+	*s = (struct conf_epochs){ .all = NULL };
+	pthread_mutex_init(&s->lock, NULL);
+	s->current = conf_epoch_new(s, conf, plan);
+	return s->current ? 0 : -ENOMEM;
+}
+
+void conf_epochs_fini(struct conf_epochs *s)
+{
+	conf_epochs_cancel(s);
+	conf_epoch_unref(s, s->replaced);
+	conf_epoch_unref(s, s->current);
+	assert(!s->all);
+	pthread_mutex_destroy(&s->lock);
+}
+
+int conf_epochs_prepare(struct conf_epochs *s, const struct conf *conf, const struct plan *plan)
+{
+	assert(!s->prepared);
+	s->prepared = conf_epoch_new(s, conf, plan);
+	return s->prepared ? 0 : -ENOMEM;
+}
+
+struct conf_epoch *conf_epochs_commit(struct conf_epochs *s)
+{
+	struct conf_epoch *replaced = s->replaced;
+
+	assert(s->prepared);
+	pthread_mutex_lock(&s->lock);
+	s->replaced = s->current;
+	s->current = s->prepared;
+	s->prepared = NULL;
+	pthread_mutex_unlock(&s->lock);
+	conf_epoch_unref(s, replaced);
+	return s->current;
+}
+
+void conf_epochs_cancel(struct conf_epochs *s)
+{
+	conf_epoch_unref(s, s->prepared);
+	s->prepared = NULL;
+}
+
+unsigned conf_epochs_step_count_max(struct conf_epochs *s, const struct plan *plan)
+{
+	unsigned max = plan->step_count;
+
+	pthread_mutex_lock(&s->lock);
+	for (const struct conf_epoch *epoch = s->all; epoch; epoch = epoch->next)
+		if (epoch->plan.step_count > max)
+			max = epoch->plan.step_count;
+	pthread_mutex_unlock(&s->lock);
+	return max;
+}
+
+struct conf_epoch *conf_epoch_ref(struct conf_epochs *s)
+{
+	pthread_mutex_lock(&s->lock);
+	struct conf_epoch *epoch = s->current;
+
+	epoch->refs++;
+	pthread_mutex_unlock(&s->lock);
+	return epoch;
+}
+
+void conf_epoch_unref(struct conf_epochs *s, struct conf_epoch *epoch)
+{
+	struct conf_epoch **at = &s->all;
+
+	if (!epoch)
+		return;
+	pthread_mutex_lock(&s->lock);
+	bool is_last = --epoch->refs == 0;
+
+	if (is_last) {
+		while (*at != epoch)
+			at = &(*at)->next;
+		*at = epoch->next;
+	}
+	pthread_mutex_unlock(&s->lock);
+	if (is_last)
+		free(epoch);
+}

@@ -1,0 +1,117 @@
+/*
+ * memory_need.c - follows an image through its plan on paper, adding up what each step will hold.
+ */
+#include "memory_need.h"
+
+#include <math.h>
+#include <stdio.h>
+
+#include <jpeglib.h>
+
+#include "base/check.h"
+#include "geometry.h"
+#include "pixel/encoder.h"
+#include "pixel/orient.h"
+#include "pixel/picture_job.h"
+#include "plan.h"
+#include "stages.h"
+
+/* The pool rounds up to classes of a quarter octave, and its smallest buffer has a page. */
+#define POOL_BYTES_MIN 4096
+#define POOL_BUFFERS_PER_STEP 6
+
+static uint64_t pooled(uint64_t bytes)
+{
+	return bytes + bytes / 4 + POOL_BYTES_MIN * POOL_BUFFERS_PER_STEP;
+}
+
+static int max_int(int a, int b)
+{
+	return a > b ? a : b;
+}
+
+/* So many samples of a side of which a part becomes made; no more than there are. */
+static int samples_for(int made, double shown, int side)
+{
+	double samples = ceil(made / shown - 1e-6);
+
+	return samples < side ? (int)samples : side;
+}
+
+void memory_need_root(const struct plan *plan, int width, int height, unsigned orientation,
+                      struct memory_need_step *need)
+{
+	*need = (struct memory_need_step){ 1, 1, 1, 1 };
+	for (unsigned i = 0; i < plan->step_count; i++) {
+		struct geometry g;
+		int w, h;
+
+		if (plan->step[i].parent != PLAN_ROOT)
+			continue;
+		geometry_of_step(&g, plan, i, width, height);
+		w = samples_for(g.width, g.shown_width, width);
+		h = samples_for(g.height, g.shown_height, height);
+		need->width = max_int(w, need->width);
+		need->height = max_int(h, need->height);
+		if (plan->step[i].chroma == CHROMA_NONE)
+			continue;
+		if (plan->step[i].chroma == CHROMA_420) {
+			w = (w + 1) / 2;
+			h = (h + 1) / 2;
+		}
+		need->chroma_width = max_int(w, need->chroma_width);
+		need->chroma_height = max_int(h, need->chroma_height);
+	}
+	orient_size(orientation, &need->width, &need->height);
+	orient_size(orientation, &need->chroma_width, &need->chroma_height);
+}
+
+/* Of a picture on the way. */
+static enum chroma chroma_of(const struct memory_need *f, const struct plan_step *step)
+{
+	return f->plane_count == 1 ? CHROMA_NONE : step->chroma;
+}
+
+static uint64_t scale_bytes(const struct memory_need *f, const struct plan *plan,
+                            const struct plan_step *step, const struct geometry *from,
+                            const struct geometry *g)
+{
+	struct plane_shape shape[PLANE_MAX];
+	struct scaling to;
+	enum chroma chroma;
+
+	geometry_scaling(&to, step, g, f->orientation);
+	if (step->parent == PLAN_ROOT)
+		return picture_scale_bytes(f->shape, f->plane_count, f->color_space, &to);
+	chroma = chroma_of(f, &plan->step[step->parent]);
+	picture_shapes(shape, chroma, from->width, from->height);
+	return picture_scale_bytes(shape, chroma_planes(chroma),
+	                           chroma == CHROMA_NONE ? JCS_GRAYSCALE : JCS_YCbCr, &to);
+}
+
+uint64_t memory_need_bytes(const struct memory_need *f, const struct plan *plan)
+{
+	struct geometry root, made[PLAN_STEP_MAX];
+	uint64_t steps = 0, picture;
+
+	geometry_root(&root, f->width, f->height);
+	for (unsigned i = 0; i < plan->step_count; i++) {
+		const struct plan_step *step = &plan->step[i];
+		const struct geometry *from =
+			step->parent == PLAN_ROOT ? &root : &made[step->parent];
+		struct geometry *g = &made[i];
+
+		geometry_next(g, step, from);
+		if (step->stage == STAGE_SCALE)
+			steps += pooled(scale_bytes(f, plan, step, from, g));
+		else if (step->stage == STAGE_BLUR)
+			steps += pooled(picture_blur_bytes(chroma_of(f, step), g->width, g->height,
+			                                   step->sigma));
+		else
+			steps += pooled(encoder_bytes(&step->encoding, chroma_of(f, step), g->width,
+			                              g->height, f->icc_bytes));
+	}
+	picture = pooled(picture_bytes(f->shape, f->plane_count)) +
+	          (f->icc_bytes ? pooled(f->icc_bytes) : 0);
+	return picture + (f->working_bytes > steps ? f->working_bytes : steps);
+}

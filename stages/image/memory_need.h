@@ -1,0 +1,43 @@
+/*
+ * memory_need.h - how much memory an image can need, known before it is decoded.
+ *
+ * Pure functions, any thread.
+ */
+#ifndef DARKROOM_IMAGE_MEMORY_NEED_H
+#define DARKROOM_IMAGE_MEMORY_NEED_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "pixel/picture.h"
+
+struct plan;
+
+/* What is known of an image when its header has been read. */
+struct memory_need {
+	struct plane_shape shape[PLANE_MAX]; /* of the decoded picture */
+	unsigned plane_count;
+	int color_space;
+	uint64_t working_bytes; /* the decoder's own */
+	int width, height;      /* of the whole image as it is seen */
+	unsigned orientation;
+	size_t icc_bytes;
+};
+
+/* Samples that the root's steps need at least of each plane of the decoded picture, in the
+ * orientation in which it is stored. Chroma: of YCbCr. */
+struct memory_need_step {
+	int width, height;
+	int chroma_width, chroma_height;
+};
+
+void memory_need_root(const struct plan *plan, int width, int height, unsigned orientation,
+                      struct memory_need_step *need);
+
+/*
+ * Upper bound of the bytes that the image takes from now on until its files are stored: decoder and
+ * decoded picture, then all steps of the plan at once, each with its result and scratch.
+ */
+uint64_t memory_need_bytes(const struct memory_need *f, const struct plan *plan);
+
+#endif

@@ -1,0 +1,48 @@
+/*
+ * picture_step.c - takes a picture's job as far as the stage's cutoff allows. Knows not what the
+ * picture is for. Any worker.
+ */
+#include "picture_step.h"
+
+#include <errno.h>
+
+#include "http/problem.h"
+#include "image.h"
+#include "pixel/picture_job.h"
+#include "sched/stage.h"
+
+/* 1: its time is over, and the step is the queue's. Else 0 or -ENOMEM. */
+static int advance(struct visit *v, const struct resampler *r, struct step *s)
+{
+	unsigned tiles = look_rows((uint32_t)s->input->width);
+	int more;
+
+	while ((more = picture_job_advance(s->job, r, tiles)) > 0)
+		if (visit_should_yield(v)) {
+			s->event.size = picture_job_samples_left(s->job);
+			visit_yield(v, &s->event);
+			return 1;
+		}
+	return more;
+}
+
+void picture_step(struct visit *v, const struct resampler *r, struct step *s)
+{
+	struct picture *result = NULL;
+	struct problem problem;
+	int err = s->job ? advance(v, r, s) : -ENOMEM;
+
+	if (err > 0)
+		return;
+	if (!err)
+		result = picture_job_take(s->job);
+	picture_job_free(s->job);
+	s->job = NULL;
+	if (result) {
+		step_done(v, s, result);
+		return;
+	}
+	problem_set(&problem, 503, "overloaded", "no memory to work on a picture of %d x %d",
+	            s->input->width, s->input->height);
+	step_failed(v, s, &problem);
+}

@@ -1,0 +1,443 @@
+/*
+ * recovery.c - from the spool back into the graph. Knows uploads and the spool; nothing of pixels,
+ * sockets or HTTP.
+ *
+ * The thread goes through the spool at the start, and again when an image has failed after it was
+ * acknowledged. If that was for want of space or memory it waits for a moment first, twice as long
+ * each time.
+ */
+#include "recovery.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "app.h"
+#include "base/clock.h"
+#include "base/pool.h"
+#include "image.h"
+#include "log/log.h"
+#include "sched/graph.h"
+#include "stages.h"
+#include "store/spool.h"
+
+#define LIST_MAX 4096   /* images of one pass; for more there is another */
+#define ROOM_POLL_MS 20 /* between looks whether there is room for one more image */
+#define RETRY_MS_MIN 500
+#define RETRY_MS_MAX 16000
+
+/* ---- waiting ---- */
+
+/* Under the lock. Until something changes, or for ms; ms < 0: no matter how long. */
+static void wait_for_change(struct recovery *r, int ms)
+{
+	struct timespec until;
+
+	if (ms < 0) {
+		pthread_cond_wait(&r->changed, &r->lock);
+		return;
+	}
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	uint64_t ns = (uint64_t)until.tv_nsec + (uint64_t)ms * NS_PER_MS;
+
+	until.tv_sec += (time_t)(ns / NS_PER_S);
+	until.tv_nsec = (long)(ns % NS_PER_S);
+	pthread_cond_timedwait(&r->changed, &r->lock, &until);
+}
+
+/* For ms, whatever happens meanwhile. True: we are to stop. */
+static bool pause_for(struct recovery *r, int ms)
+{
+	uint64_t until = clock_ns() + (uint64_t)ms * NS_PER_MS, now;
+
+	pthread_mutex_lock(&r->lock);
+	while (!r->is_stopping && (now = clock_ns()) < until)
+		wait_for_change(r, (int)((until - now) / NS_PER_MS) + 1);
+	bool is_stopping = r->is_stopping;
+
+	pthread_mutex_unlock(&r->lock);
+	return is_stopping;
+}
+
+/* ---- what became of them ---- */
+
+static void quarantine(struct recovery *r, const char *id, const char *why)
+{
+	int err = spool_quarantine(&r->server->store, id);
+
+	if (err == -ENOENT)
+		return; /* it was removed */
+	if (!err)
+		atomic_fetch_add_explicit(&r->quarantined, 1, memory_order_relaxed);
+	/* However many there are, somebody will want to know each. */
+	log_write(
+		LOG_LEVEL_ERROR,
+		"image %s was acknowledged, but cannot be made: %s. Its original is in .quarantine%s%s",
+		id, why, err ? ", no: " : "", err ? strerror(-err) : "");
+}
+
+/* True if it may be done at a later time. */
+static bool settle(struct recovery *r, const struct recovery_slot *slot)
+{
+	switch (slot->result) {
+	case RECOVERY_STORED:
+		atomic_fetch_add_explicit(&r->recovered, 1, memory_order_relaxed);
+		log_info("image %s is recovered", slot->id);
+		return false;
+	case RECOVERY_REFUSED:
+		quarantine(r, slot->id, "it is refused now");
+		return false;
+	case RECOVERY_LATER:
+		spool_set_attempts(&r->server->store, slot->id, slot->attempts);
+		return true;
+	default: /* the attempt counts */
+		return true;
+	}
+}
+
+/* Settles what has come to an end, and waits until no more than max are on their way. *is_delayed
+ * is set if one of them has to be done later. False: we are to stop. */
+static bool await(struct recovery *r, unsigned max, bool *is_delayed)
+{
+	unsigned busy;
+
+	pthread_mutex_lock(&r->lock);
+	for (;;) {
+		busy = 0;
+		for (unsigned i = 0; i < RECOVERY_AT_ONCE; i++) {
+			struct recovery_slot *slot = &r->slot[i];
+
+			if (slot->is_taken && slot->result) {
+				struct recovery_slot ended = *slot;
+
+				slot->is_taken = false;
+				pthread_mutex_unlock(&r->lock);
+				*is_delayed |= settle(r, &ended);
+				atomic_fetch_sub_explicit(&r->waiting, 1, memory_order_relaxed);
+				pthread_mutex_lock(&r->lock);
+			}
+			busy += slot->is_taken;
+		}
+		if (busy <= max || r->is_stopping)
+			break;
+		wait_for_change(r, -1);
+	}
+	bool goes_on = !r->is_stopping;
+
+	pthread_mutex_unlock(&r->lock);
+	return goes_on;
+}
+
+static enum recovery_result result_of(const struct image *image)
+{
+	/* Acquire: with image_set_problem(). */
+	if (!atomic_load_explicit(&image->has_failed, memory_order_acquire))
+		return RECOVERY_STORED;
+	if (image->problem.status < 500)
+		return RECOVERY_REFUSED;
+	return strcmp(image->problem.slug, "internal") == 0 ? RECOVERY_FAULT : RECOVERY_LATER;
+}
+
+void recovery_image_ended(struct recovery *r, struct image *image)
+{
+	struct recovery_slot *slot = image->upload->recovery_slot;
+	enum recovery_result result = result_of(image);
+
+	pthread_mutex_lock(&r->lock);
+	if (slot)
+		slot->result = result;
+	if (image->stays_spooled || (!slot && result != RECOVERY_STORED))
+		r->is_called = true;
+	pthread_cond_signal(&r->changed);
+	pthread_mutex_unlock(&r->lock);
+}
+
+/* ---- feeding ---- */
+
+/* This thread makes no visits, in which server->conf could be used. */
+static uint64_t images_max(struct server *s)
+{
+	struct conf_epoch *epoch = conf_epoch_ref(&s->conf_epochs);
+	uint64_t max = epoch->conf.limits.images_in_flight;
+
+	conf_epoch_unref(&s->conf_epochs, epoch);
+	return max;
+}
+
+/* Room for one more image and its body, however long that takes. False: we are to stop. */
+static bool take_room(struct recovery *r, uint64_t bytes)
+{
+	struct server *s = r->server;
+
+	while (!budget_try_reserve(&s->budget, BUDGET_BODY, bytes))
+		if (pause_for(r, ROOM_POLL_MS))
+			return false;
+	while (atomic_fetch_add_explicit(&s->images_in_flight, 1, memory_order_relaxed) >=
+	       images_max(s)) {
+		atomic_fetch_sub_explicit(&s->images_in_flight, 1, memory_order_relaxed);
+		if (pause_for(r, ROOM_POLL_MS)) {
+			budget_release(&s->budget, BUDGET_BODY, bytes);
+			return false;
+		}
+	}
+	return true;
+}
+
+static void give_room(struct recovery *r, uint64_t bytes)
+{
+	atomic_fetch_sub_explicit(&r->server->images_in_flight, 1, memory_order_relaxed);
+	if (bytes)
+		budget_release(&r->server->budget, BUDGET_BODY, bytes);
+}
+
+static int read_all(int fd, uint8_t *data, size_t size)
+{
+	while (size) {
+		ssize_t n = read(fd, data, size);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return n < 0 ? -errno : -EIO;
+		data += n;
+		size -= (size_t)n;
+	}
+	return 0;
+}
+
+/* An upload of one image that nobody waits for, with its room taken. NULL: no memory, and body is
+ * still the caller's. */
+static struct upload *make_upload(struct recovery *r, const char *id, uint8_t *body, uint64_t size,
+                                  const char *file_name)
+{
+	struct upload *u = upload_new(r->server, body, size, 1, 0);
+
+	if (!u)
+		return NULL;
+	struct image *image =
+		upload_add_image(u, body, (size_t)size, "", 0, file_name, strlen(file_name));
+
+	memcpy(image->id, id, sizeof image->id);
+	image->is_spooled = true;
+	return u;
+}
+
+static struct recovery_slot *take_slot(struct recovery *r, const struct spooled *spooled)
+{
+	struct recovery_slot *slot = r->slot;
+
+	pthread_mutex_lock(&r->lock);
+	while (slot->is_taken)
+		slot++;
+	assert(slot < r->slot + RECOVERY_AT_ONCE); /* await() has seen to it */
+	*slot = (struct recovery_slot){ .attempts = spooled->attempts, .is_taken = true };
+	memcpy(slot->id, spooled->id, sizeof slot->id);
+	pthread_mutex_unlock(&r->lock);
+	return slot;
+}
+
+/* Owns fd, and the room that was taken. 0 or -errno. */
+static int feed(struct recovery *r, const struct spooled *spooled, int fd, uint64_t size,
+                const char *file_name)
+{
+	struct server *s = r->server;
+	uint8_t *body = pool_get((size_t)size);
+	int err = body ? read_all(fd, body, (size_t)size) : -ENOMEM;
+	struct upload *u = err ? NULL : make_upload(r, spooled->id, body, size, file_name);
+
+	close(fd);
+	if (!err && !u)
+		err = -ENOMEM;
+	if (err) {
+		pool_put(body);
+		give_room(r, size);
+		return err;
+	}
+	int uncounted = spool_set_attempts(&s->store, spooled->id, spooled->attempts + 1);
+
+	if (uncounted == -ENOENT) { /* it was removed just now */
+		upload_unref(u);
+		give_room(r, 0);
+		return uncounted;
+	}
+	if (uncounted)
+		log_warning("image %s: the attempt to recover it cannot be counted: %s",
+		            spooled->id, strerror(-uncounted));
+	u->recovery_slot = take_slot(r, spooled);
+	upload_start_again(u);
+	return 0;
+}
+
+static bool is_stored(struct store *s, const char *id)
+{
+	uint64_t size;
+	int fd = store_open_file(s, id, "image.json", &size);
+
+	if (fd >= 0)
+		close(fd);
+	return fd >= 0;
+}
+
+/* Sends the image on its way, unless there is no need to or no point in it. True if it is. */
+static bool begin(struct recovery *r, const struct spooled *spooled, bool *is_delayed)
+{
+	struct server *s = r->server;
+	char file_name[UPLOAD_FIELD_MAX];
+	uint64_t size = 0;
+
+	if (is_stored(&s->store, spooled->id)) {
+		/* The daemon ended between the two, or it could not be done. */
+		int err = store_unspool(&s->store, spooled->id);
+
+		*is_delayed |= err && err != -ENOENT;
+		return false;
+	}
+	if (spooled->attempts >= SPOOL_ATTEMPTS_MAX) {
+		quarantine(r, spooled->id, "3 attempts have not come to a good end");
+		return false;
+	}
+	int fd = spool_open(&s->store, spooled->id, &size, file_name);
+
+	if (fd >= 0 && size > budget_max(&s->budget)) {
+		close(fd);
+		quarantine(r, spooled->id, "it is larger than limits.memory_budget allows");
+		return false;
+	}
+	if (fd >= 0 && !take_room(r, size)) {
+		close(fd);
+		return false;
+	}
+	int err = fd < 0 ? fd : feed(r, spooled, fd, size, file_name);
+
+	if (err == -EINVAL)
+		quarantine(r, spooled->id, "what is spooled of it is not as it was written");
+	else if (err && err != -ENOENT) {
+		log_warning("image %s cannot be recovered now: %s", spooled->id, strerror(-err));
+		*is_delayed = true;
+	}
+	return !err;
+}
+
+/* Takes those out of the list that are in the making; the number of the others. */
+static int drop_known(struct recovery *r, struct spooled *list, int n)
+{
+	uint32_t width, height;
+	int left = 0;
+
+	for (int i = 0; i < n; i++)
+		if (!inflight_find(&r->server->inflight, list[i].id, &width, &height))
+			list[left++] = list[i];
+	return left;
+}
+
+/* One pass over the spool. *is_delayed: some are to be done later. True if there may be more that
+ * it has not seen. */
+static bool pass(struct recovery *r, struct spooled *list, bool *is_delayed)
+{
+	int listed = spool_list(&r->server->store, list, LIST_MAX), n = drop_known(r, list, listed);
+
+	if (listed < 0) {
+		log_error("what is spooled cannot be listed: %s", strerror(-listed));
+		*is_delayed = true;
+		return false;
+	}
+	if (n)
+		log_notice("%d acknowledged images are to be recovered", n);
+	atomic_store_explicit(&r->waiting, (uint64_t)n, memory_order_relaxed);
+	for (int i = 0; i < n && !*is_delayed; i++) {
+		/* Who has failed before goes alone. */
+		if (!await(r, list[i].attempts ? 0 : RECOVERY_AT_ONCE - 1, is_delayed))
+			break;
+		if (!*is_delayed && !begin(r, &list[i], is_delayed))
+			atomic_fetch_sub_explicit(&r->waiting, 1, memory_order_relaxed);
+	}
+	await(r, 0, is_delayed);
+	return listed == LIST_MAX;
+}
+
+static bool is_called(struct recovery *r, bool waits)
+{
+	pthread_mutex_lock(&r->lock);
+	while (waits && !r->is_called && !r->is_stopping)
+		wait_for_change(r, -1);
+	bool goes_on = !r->is_stopping;
+
+	r->is_called = false;
+	pthread_mutex_unlock(&r->lock);
+	return goes_on;
+}
+
+static void *recovery_run(void *arg)
+{
+	struct recovery *r = arg;
+	struct spooled *list = calloc(LIST_MAX, sizeof *list);
+	int retry_ms = RETRY_MS_MIN;
+	bool has_more = true;
+
+	if (!list)
+		log_error("what is spooled cannot be recovered before the next start: no memory");
+	while (list && is_called(r, !has_more)) {
+		bool is_delayed = false;
+
+		has_more = pass(r, list, &is_delayed) || is_delayed;
+		if (!is_delayed)
+			retry_ms = RETRY_MS_MIN;
+		else if (pause_for(r, retry_ms))
+			break;
+		else if (retry_ms < RETRY_MS_MAX)
+			retry_ms *= 2;
+	}
+	free(list);
+	pool_thread_fini();
+	return NULL;
+}
+
+/* ---- life ---- */
+
+int recovery_init(struct recovery *r, struct server *s)
+{
+	pthread_condattr_t monotonic;
+
+	r->server = s;
+	pthread_condattr_init(&monotonic);
+	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+	int err = -pthread_cond_init(&r->changed, &monotonic);
+
+	pthread_condattr_destroy(&monotonic);
+	if (!err)
+		pthread_mutex_init(&r->lock, NULL);
+	return err;
+}
+
+void recovery_fini(struct recovery *r)
+{
+	bool ignored = false;
+
+	recovery_stop(r);
+	await(r, RECOVERY_AT_ONCE, &ignored); /* what has ended since */
+	pthread_cond_destroy(&r->changed);
+	pthread_mutex_destroy(&r->lock);
+}
+
+int recovery_start(struct recovery *r)
+{
+	int err = -pthread_create(&r->thread, NULL, recovery_run, r);
+
+	if (err)
+		log_error("the thread of the recovery cannot be started: %s", strerror(-err));
+	r->is_started = !err;
+	return err;
+}
+
+void recovery_stop(struct recovery *r)
+{
+	pthread_mutex_lock(&r->lock);
+	r->is_stopping = true;
+	pthread_cond_signal(&r->changed);
+	pthread_mutex_unlock(&r->lock);
+	if (r->is_started)
+		pthread_join(r->thread, NULL);
+	r->is_started = false;
+}

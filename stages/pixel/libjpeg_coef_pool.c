@@ -1,0 +1,111 @@
+/*
+ * libjpeg_coef_pool.c - one buffer for all arrays of a file; rows are cleared when they are first
+ * used, while they come into the cache.
+ */
+#include "libjpeg_coef_pool.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+#include <jerror.h>
+
+#include "base/check.h"
+#include "base/pool.h"
+#include "base/round.h"
+
+/* What jpeglib.h promises to exist. In libjpeg's memory for the file. */
+struct jvirt_barray_control {
+	struct jvirt_barray_control *next;
+	JDIMENSION wide, high;
+	JDIMENSION access_max; /* rows that may be asked for at once */
+	JDIMENSION defined;    /* rows from the first on that have been written to, or cleared */
+	bool is_cleared;       /* new rows are to be 0 */
+	JBLOCKARRAY row;       /* NULL: not realized */
+};
+
+static uint64_t row_pointer_bytes(uint64_t high)
+{
+	return round_up(high * sizeof(JBLOCKROW), CACHE_LINE);
+}
+
+uint64_t coefficients_bytes(uint64_t wide, uint64_t high)
+{
+	return row_pointer_bytes(high) + wide * high * sizeof(JBLOCK);
+}
+
+static jvirt_barray_ptr on_request(j_common_ptr c, int pool_id, boolean pre_zero, JDIMENSION wide,
+                                   JDIMENSION high, JDIMENSION access_max)
+{
+	struct coefficients *k = c->client_data;
+	struct jvirt_barray_control *a = c->mem->alloc_small(c, pool_id, sizeof *a);
+
+	*a = (struct jvirt_barray_control){ .next = k->arrays,
+		                            .wide = wide,
+		                            .high = high,
+		                            .access_max = access_max,
+		                            .is_cleared = pre_zero };
+	k->arrays = a;
+	return a;
+}
+
+/* Lays the array out at *at and moves that behind it. */
+static void lay_out(struct jvirt_barray_control *a, uint8_t **at)
+{
+	uint8_t *blocks = *at + row_pointer_bytes(a->high);
+
+	a->row = (JBLOCKARRAY)(void *)*at;
+	for (JDIMENSION y = 0; y < a->high; y++)
+		a->row[y] = (JBLOCKROW)(void *)(blocks + (size_t)y * a->wide * sizeof(JBLOCK));
+	*at += coefficients_bytes(a->wide, a->high);
+}
+
+static void on_realize(j_common_ptr c)
+{
+	struct coefficients *k = c->client_data;
+	uint64_t bytes = 0;
+
+	k->realize(c);
+	for (const struct jvirt_barray_control *a = k->arrays; a; a = a->next)
+		bytes += coefficients_bytes(a->wide, a->high);
+	if (!bytes)
+		return;
+	assert(!k->buffer);
+	k->buffer = bytes <= k->bytes_max && bytes <= SIZE_MAX / 2 ? pool_get((size_t)bytes) : NULL;
+	if (!k->buffer)
+		ERREXIT1(c, JERR_OUT_OF_MEMORY, 0);
+	uint8_t *at = k->buffer;
+
+	for (struct jvirt_barray_control *a = k->arrays; a; a = a->next)
+		lay_out(a, &at);
+}
+
+static JBLOCKARRAY on_access(j_common_ptr c, jvirt_barray_ptr a, JDIMENSION first, JDIMENSION count,
+                             boolean is_written)
+{
+	JDIMENSION end = first + count;
+
+	if (!a->row || count > a->access_max || end < first || end > a->high ||
+	    (end > a->defined && !is_written && !a->is_cleared))
+		ERREXIT(c, JERR_BAD_VIRTUAL_ACCESS);
+	/* Clears what was skipped as well, which libjpeg does not do. */
+	for (; a->defined < end; a->defined++)
+		if (a->is_cleared)
+			memset(a->row[a->defined], 0, a->wide * sizeof(JBLOCK));
+	return a->row + first;
+}
+
+void coefficients_init(struct coefficients *k, j_common_ptr c)
+{
+	assert(c->client_data == k);
+	k->realize = c->mem->realize_virt_arrays;
+	c->mem->request_virt_barray = on_request;
+	c->mem->realize_virt_arrays = on_realize;
+	c->mem->access_virt_barray = on_access;
+}
+
+void coefficients_free(struct coefficients *k)
+{
+	pool_put(k->buffer);
+	k->buffer = NULL;
+	k->arrays = NULL;
+}

@@ -1,0 +1,146 @@
+/* spool.c - lists, opens and moves what is spooled, and keeps count of attempts. Any thread; calls
+ * block. */
+#include "spool.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/check.h"
+
+#define PATH_SIZE 64
+
+size_t spool_note(char note[SPOOL_NOTE_MAX], const char *file_name)
+{
+	int n = snprintf(note, SPOOL_NOTE_MAX, "0\n%s", file_name);
+
+	assert(n > 0 && n < SPOOL_NOTE_MAX);
+	return (size_t)n;
+}
+
+/* A descriptor, -ENOENT: the image is not spooled, -EINVAL: this is not as we write it, or -errno.
+ */
+static int open_in(struct store *s, const char *id, const char *name, int flags)
+{
+	char path[PATH_SIZE];
+
+	snprintf(path, sizeof path, "%s/%s", id, name);
+	int fd = openat(s->spool_fd, path, flags | O_NOFOLLOW | O_CLOEXEC);
+
+	if (fd >= 0)
+		return fd;
+	int err = -errno;
+
+	if (err == -ENOTDIR || err == -ELOOP || (err == -ENOENT && store_is_spooled(s, id)))
+		return -EINVAL;
+	return err;
+}
+
+/* The note with a zero behind it; its length or -errno. Anything else than what we write is none.
+ */
+static int read_note(struct store *s, const char *id, char note[SPOOL_NOTE_MAX])
+{
+	int fd = open_in(s, id, SPOOL_NOTE, O_RDONLY);
+
+	if (fd < 0)
+		return fd;
+	size_t n = 0;
+	ssize_t got;
+
+	do {
+		got = read(fd, note + n, SPOOL_NOTE_MAX - 1 - n);
+		n += got > 0 ? (size_t)got : 0;
+	} while (got > 0 || (got < 0 && errno == EINTR));
+	int err = -errno;
+
+	close(fd);
+	if (got < 0)
+		return err;
+	note[n] = '\0';
+	return n < 2 || note[0] < '0' || note[0] > '9' || note[1] != '\n' ? -EINVAL : (int)n;
+}
+
+int spool_set_attempts(struct store *s, const char *id, unsigned attempts)
+{
+	char digit = (char)('0' + (attempts < 9 ? attempts : 9));
+	int fd = open_in(s, id, SPOOL_NOTE, O_WRONLY);
+
+	if (fd < 0)
+		return fd;
+	/* One byte over another takes no room, so that this works on a full disk, too. */
+	int err = pwrite(fd, &digit, 1, 0) == 1 ? 0 : -errno;
+
+	if (!err && s->survives_power && fdatasync(fd))
+		err = -errno;
+	close(fd);
+	return err;
+}
+
+int spool_list(struct store *s, struct spooled *list, unsigned max)
+{
+	int fd = openat(s->spool_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	struct dirent *entry;
+	char note[SPOOL_NOTE_MAX];
+	unsigned fresh = 0, n = 0;
+
+	if (!dir) {
+		int err = -errno;
+
+		if (fd >= 0)
+			close(fd);
+		return err;
+	}
+	while (n < max && (entry = readdir(dir))) {
+		if (!ulid_is_valid(entry->d_name, strlen(entry->d_name)))
+			continue;
+		int length = read_note(s, entry->d_name, note);
+
+		if (length == -ENOENT)
+			continue; /* it has gone meanwhile */
+		list[n].attempts = length < 0 ? 0 : (unsigned)(note[0] - '0');
+		memcpy(list[n].id, entry->d_name, sizeof list[n].id);
+		if (list[n].attempts == 0) {
+			struct spooled first = list[n];
+
+			list[n] = list[fresh];
+			list[fresh++] = first;
+		}
+		n++;
+	}
+	closedir(dir);
+	return (int)n;
+}
+
+int spool_open(struct store *s, const char *id, uint64_t *size, char file_name[UPLOAD_FIELD_MAX])
+{
+	char note[SPOOL_NOTE_MAX];
+	struct stat st;
+	int length = read_note(s, id, note);
+
+	if (length < 0)
+		return length;
+	snprintf(file_name, UPLOAD_FIELD_MAX, "%s", note + 2);
+	int fd = open_in(s, id, STORE_ORIGINAL, O_RDONLY);
+
+	if (fd < 0)
+		return fd;
+	/* What cannot be looked at now may be as it was written. */
+	int err = fstat(fd, &st) ? -errno : S_ISREG(st.st_mode) && st.st_size > 0 ? 0 : -EINVAL;
+
+	if (err) {
+		close(fd);
+		return err;
+	}
+	*size = (uint64_t)st.st_size;
+	return fd;
+}
+
+int spool_quarantine(struct store *s, const char *id)
+{
+	return renameat(s->spool_fd, id, s->quarantine_fd, id) ? -errno : 0;
+}

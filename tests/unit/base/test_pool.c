@@ -1,0 +1,324 @@
+/*
+ * test_pool.c - buffers: what is handed out again, to whom, and how much is kept.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+/* cmocka wants the four above first */
+#include <cmocka.h>
+#include <pthread.h>
+#include <string.h>
+
+#include "base/pool.h"
+#include "support/pool_fixture.h"
+
+#define MIB ((size_t)1 << 20)
+
+static uint64_t kept(void)
+{
+	uint64_t used_bytes, kept_bytes;
+
+	pool_usage(&used_bytes, &kept_bytes);
+	return kept_bytes;
+}
+
+static uint64_t used(void)
+{
+	uint64_t used_bytes, kept_bytes;
+
+	pool_usage(&used_bytes, &kept_bytes);
+	return used_bytes;
+}
+
+static int forget(void **state)
+{
+	(void)state;
+	pool_forget();
+	return 0;
+}
+
+static void buffers_hold_what_was_asked_for(void **state)
+{
+	static const size_t size[] = { 0,    1,     4095,  4096,        4097,    5120,
+		                       5121, 65536, 65537, 3 * MIB + 1, 40 * MIB };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof size / sizeof size[0]; i++) {
+		size_t got;
+		char *buffer = pool_get_sized(size[i], &got);
+
+		assert_non_null(buffer);
+		assert_int_equal((uintptr_t)buffer % 64, 0);
+		assert_true(got >= size[i] && (got <= 4096 || got <= size[i] + size[i] / 4));
+		memset(buffer, 1, got + POOL_SLACK); /* the address sanitizer looks on */
+		assert_int_equal(used(), got);
+		pool_put(buffer);
+		assert_int_equal(used(), 0);
+	}
+	assert_null(pool_get(SIZE_MAX));
+	assert_null(pool_get(SIZE_MAX / 2));
+	pool_put(NULL);
+}
+
+static void last_in_first_out(void **state)
+{
+	void *a = pool_get(10000), *b = pool_get(10000), *other = pool_get(100000);
+
+	(void)state;
+	pool_put(a);
+	pool_put(other);
+	pool_put(b);
+	assert_ptr_equal(pool_get(10000), b);
+	assert_ptr_equal(pool_get(10000), a);
+	assert_ptr_equal(pool_get(100000), other);
+	pool_put(a);
+	pool_put(b);
+	pool_put(other);
+}
+
+static void *put_on_thread(void *buffer)
+{
+	pool_put(buffer);
+	return NULL;
+}
+
+static void put_elsewhere(void *buffer)
+{
+	pthread_t thread;
+
+	assert_int_equal(pthread_create(&thread, NULL, put_on_thread, buffer), 0);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+}
+
+/* A thread that takes none, and one that has ended, leave theirs to others. */
+static void buffers_come_back_from_other_threads(void **state)
+{
+	void *a = pool_get(300000);
+
+	(void)state;
+	put_elsewhere(a);
+	assert_ptr_equal(pool_get(300000), a);
+	pool_put(a);
+	pool_thread_fini();
+	assert_ptr_equal(pool_get(300000), a);
+	pool_put(a);
+}
+
+static void *take_at_home_2(void *size)
+{
+	pool_thread_set_home(2);
+	void *buffer = pool_get(*(size_t *)size);
+
+	memset(buffer, 1, *(size_t *)size);
+	pool_thread_fini();
+	return buffer;
+}
+
+static void *taken_at_home_2(size_t size)
+{
+	pthread_t thread;
+	void *buffer;
+
+	assert_int_equal(pthread_create(&thread, NULL, take_at_home_2, &size), 0);
+	assert_int_equal(pthread_join(thread, &buffer), 0);
+	return buffer;
+}
+
+static void buffers_serve_threads_of_their_home_alone(void **state)
+{
+	size_t size = MIB;
+	void *own = pool_get(size), *other = taken_at_home_2(size), *third;
+
+	(void)state;
+	pool_put(other); /* home, although it is put back here */
+	assert_int_equal(kept(), used());
+	third = pool_get(size);
+	assert_ptr_not_equal(third, other);
+	assert_ptr_equal(taken_at_home_2(size), other);
+	pool_put(other);
+	pool_put(own);
+	pool_thread_set_home(2);
+	assert_ptr_equal(pool_get(size), other); /* and not our own, which stayed where we were */
+	pool_put(other);
+	pool_put(third);
+	pool_thread_set_home(0);
+	void *again = pool_get(size), *more = pool_get(size);
+
+	assert_true((again == own && more == third) || (again == third && more == own));
+	pool_put(again);
+	pool_put(more);
+}
+
+static void what_is_kept_is_bounded(void **state)
+{
+	void *buffer[256];
+
+	(void)state;
+	for (unsigned i = 0; i < 256; i++)
+		assert_non_null(buffer[i] = pool_get(MIB + 4096 * (i % 64)));
+	assert_true(used() >= 256 * MIB);
+	for (unsigned i = 0; i < 256; i++)
+		pool_put(buffer[i]);
+	assert_int_equal(used(), 0);
+	assert_in_range(kept(), 64 * MIB, 12 * MIB + 64 * MIB);
+
+	uint64_t before = kept();
+
+	pool_put(pool_get(100 * MIB)); /* not kept, and nothing makes room for it */
+	assert_int_equal(kept(), before);
+}
+
+/* What is kept is not in the way of what is needed. */
+static void what_is_kept_gives_way(void **state)
+{
+	void *buffer[16];
+
+	(void)state;
+	pool_set_max(20 * MIB);
+	for (unsigned i = 0; i < 16; i++)
+		assert_non_null(buffer[i] = pool_get(MIB));
+	for (unsigned i = 0; i < 16; i++)
+		put_elsewhere(buffer[i]);
+	assert_int_equal(kept(), 16 * MIB);
+	buffer[0] = pool_get(8 * MIB);
+	assert_int_equal(used() + kept(), 20 * MIB);
+	buffer[1] = pool_get(16 * MIB);
+	assert_int_equal(kept(), 0);
+	put_elsewhere(buffer[1]);
+	assert_int_equal(kept(), 0);
+	pool_put(buffer[0]);
+	assert_int_equal(kept(), 8 * MIB);
+	pool_set_max(UINT64_MAX);
+}
+
+static void *take_put_and_rest(void *arg)
+{
+	pthread_barrier_t *barrier = arg;
+	void *buffer[10];
+
+	for (unsigned i = 0; i < 10; i++)
+		buffer[i] = pool_get((100 + 17 * i) << 12);
+	for (unsigned i = 0; i < 10; i++)
+		pool_put(buffer[i]);
+	pool_thread_rest();
+	pthread_barrier_wait(barrier); /* it sleeps */
+	pthread_barrier_wait(barrier);
+	pool_thread_fini();
+	return NULL;
+}
+
+/* Nor is what others keep while they sleep. */
+static void what_sleepers_keep_gives_way(void **state)
+{
+	enum { SLEEPERS = 6 };
+	pthread_barrier_t barrier;
+	pthread_t thread[SLEEPERS];
+
+	(void)state;
+	pool_set_max(100 * MIB);
+	assert_int_equal(pthread_barrier_init(&barrier, NULL, SLEEPERS + 1), 0);
+	for (unsigned i = 0; i < SLEEPERS; i++)
+		assert_int_equal(pthread_create(&thread[i], NULL, take_put_and_rest, &barrier), 0);
+	pthread_barrier_wait(&barrier);
+	assert_true(kept() > 2 * SLEEPERS * MIB);
+	void *buffer = pool_get(96 * MIB);
+
+	assert_true(used() + kept() <= 100 * MIB + 2 * SLEEPERS * MIB);
+	pthread_barrier_wait(&barrier);
+	for (unsigned i = 0; i < SLEEPERS; i++)
+		assert_int_equal(pthread_join(thread[i], NULL), 0);
+	pthread_barrier_destroy(&barrier);
+	pool_put(buffer);
+	pool_set_max(UINT64_MAX);
+}
+
+/* But not for what is small, and no more of it than 64 MiB in all. */
+static void larger_buffers_serve(void **state)
+{
+	void *large = pool_get(4 * MIB), *small, *held;
+
+	(void)state;
+	pool_put(large);
+	small = pool_get(4096);
+	assert_ptr_not_equal(small, large);
+	assert_ptr_equal(pool_get(MIB), large);
+	assert_int_equal(used(), 4 * MIB + 4096);
+	pool_put(large);
+	pool_thread_fini();
+	assert_ptr_equal(pool_get(MIB), large); /* from the depot */
+	pool_put(large);
+	held = pool_get(60 * MIB);
+	void *exact = pool_get(MIB);
+
+	assert_ptr_not_equal(exact, large);
+	assert_int_equal(used(), 64 * MIB + MIB + 4096); /* 60 MiB is not a class */
+	pool_put(exact);
+	pool_put(held);
+	pool_put(small);
+}
+
+/* A shelf full of one size takes up another. */
+static void sizes_in_use_displace_others(void **state)
+{
+	void *a[64], *b;
+
+	(void)state;
+	for (unsigned i = 0; i < 64; i++)
+		assert_non_null(a[i] = pool_get(MIB));
+	for (unsigned i = 0; i < 64; i++)
+		pool_put(a[i]);
+	b = pool_get(3 * MIB);
+	pool_put(b);
+	assert_ptr_equal(pool_get(3 * MIB), b);
+	pool_put(b);
+}
+
+static void *take_and_put(void *arg)
+{
+	unsigned seed = *(unsigned *)arg;
+	void *held[16] = { NULL };
+
+	for (unsigned i = 0; i < 20000; i++) {
+		unsigned at = (seed = seed * 1664525 + 1013904223) >> 28;
+
+		pool_put(held[at]);
+		held[at] = pool_get(4096 + (seed >> 8) % 500000);
+		*(volatile char *)held[at] = 1;
+	}
+	for (unsigned i = 0; i < 16; i++)
+		pool_put(held[i]);
+	pool_thread_fini();
+	return NULL;
+}
+
+static void many_threads(void **state)
+{
+	pthread_t thread[4];
+	unsigned seed[4] = { 1, 2, 3, 4 };
+
+	(void)state;
+	for (unsigned i = 0; i < 4; i++)
+		assert_int_equal(pthread_create(&thread[i], NULL, take_and_put, &seed[i]), 0);
+	for (unsigned i = 0; i < 4; i++)
+		assert_int_equal(pthread_join(thread[i], NULL), 0);
+	assert_int_equal(used(), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_teardown(buffers_hold_what_was_asked_for, forget),
+		cmocka_unit_test_teardown(last_in_first_out, forget),
+		cmocka_unit_test_teardown(buffers_come_back_from_other_threads, forget),
+		cmocka_unit_test_teardown(buffers_serve_threads_of_their_home_alone, forget),
+		cmocka_unit_test_teardown(what_is_kept_is_bounded, forget),
+		cmocka_unit_test_teardown(what_is_kept_gives_way, forget),
+		cmocka_unit_test_teardown(what_sleepers_keep_gives_way, forget),
+		cmocka_unit_test_teardown(larger_buffers_serve, forget),
+		cmocka_unit_test_teardown(sizes_in_use_displace_others, forget),
+		cmocka_unit_test_teardown(many_threads, forget),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,199 @@
+/* test_conf_live.c - one key changed in a valid configuration, live keys taken over from another,
+ * what is in force. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/text.h"
+#include "conf/conf.h"
+#include "sched/graph.h"
+
+static unsigned poll_nothing(struct visit *v, bool may_block)
+{
+	(void)v;
+	(void)may_block;
+	return 0;
+}
+
+static const struct stage_class source = { .name = "accept_read",
+	                                   .kind = STAGE_PARTITIONED,
+	                                   .poll = poll_nothing };
+static const struct stage_class blur = { .name = "blur", .kind = STAGE_SHARED };
+
+const struct graph_row graph_rows[] = {
+	{ .class = &source, .group = GRAPH_GROUP_PORT },
+	{ .class = &blur, .group = GRAPH_GROUP_MAIN },
+};
+const unsigned graph_row_count = COUNT_OF(graph_rows);
+
+enum { SOURCE = 0, BLUR = 1 };
+
+static struct conf conf, next;
+static struct text said;
+
+static void hear_anew(void)
+{
+	text_fini(&said);
+	text_init_growable(&said, 1 << 16);
+}
+
+/* Both configurations as they are without a file. */
+static int begin(void **state)
+{
+	(void)state;
+	hear_anew();
+	if (conf_load(&conf, NULL, NULL, 0, &said))
+		return -1;
+	next = conf;
+	return 0;
+}
+
+static int end(void **state)
+{
+	(void)state;
+	text_fini(&said);
+	return 0;
+}
+
+static void change(struct conf *c, const char *setting)
+{
+	assert_int_equal(conf_change(c, setting, &said), 0);
+	assert_string_equal(said.data, "");
+}
+
+static void refuse(const char *setting, const char *expected)
+{
+	hear_anew();
+	assert_int_equal(conf_change(&next, setting, &said), -22);
+	assert_string_equal(said.data, expected);
+	assert_memory_equal(&next, &conf, sizeof conf);
+}
+
+static void one_key_changes(void **state)
+{
+	(void)state;
+	change(&next, "scheduler.policy = mg1");
+	assert_string_equal(next.scheduler.policy, "mg1");
+	change(&next, "stage.blur.threshold_events=7");
+	assert_int_equal(next.stage[BLUR].threshold_events, 7);
+	change(&next, "variant.thumb.quality=5");
+	assert_int_equal(next.variant[1].quality, 5);
+	assert_int_equal(next.variant_count, 3);
+}
+
+static void a_wrong_change_changes_nothing(void **state)
+{
+	(void)state;
+	refuse("scheduler.threads=0",
+	       "scheduler.threads=0: expected auto or a whole number from 1 to 64\n");
+	refuse("scheduler.polici=mg1", "scheduler.polici=mg1: unknown key; did you mean policy?\n");
+	refuse("sheduler.policy=mg1",
+	       "sheduler.policy=mg1: unknown section; did you mean scheduler?\n");
+	refuse("policy=mg1", "\"policy=mg1\": expected SECTION.KEY=VALUE\n");
+	refuse("scheduler.policy", "\"scheduler.policy\": expected SECTION.KEY=VALUE\n");
+	refuse("", "\"\": expected SECTION.KEY=VALUE\n");
+	refuse("variant.Big.quality=3",
+	       "variant.Big.quality=3: expected a variant's name in lower case: it becomes part of URLs\n");
+	refuse("variant.big.quality=3",
+	       "variant.big.quality=3: has no operations: expected for example operations = scale 800x800 inside\n");
+	refuse("server.control=here",
+	       "server.control=here: expected auto, an absolute path of at most 107 bytes, or nothing\n");
+}
+
+static void a_contradiction_with_what_is_there_is_refused(void **state)
+{
+	(void)state;
+	change(&next, "stage.blur.kind=exclusive");
+	conf = next;
+	refuse("stage.blur.pass_through=yes",
+	       "stage.blur.pass_through=yes: pass_through = yes lets any thread call it at any time: expected shared, or "
+	       "pass_through = no\n");
+}
+
+static void live_keys_are_taken_over(void **state)
+{
+	(void)state;
+	assert_int_equal(conf_take_live(&conf, &next, &said), 0);
+	change(&next, "scheduler.policy=dbr");
+	change(&next, "scheduler.service=gated");
+	change(&next, "stage.blur.discipline=lcfs");
+	change(&next, "log.level=debug");
+	assert_int_equal(conf_take_live(&conf, &next, &said), 4);
+	assert_string_equal(said.data, "");
+	assert_memory_equal(&conf, &next, sizeof conf);
+}
+
+static void other_keys_are_named(void **state)
+{
+	struct conf before;
+
+	(void)state;
+	change(&next, "scheduler.policy=dbr");
+	before = next;
+	change(&next, "server.listen=127.0.0.1:1");
+	change(&next, "limits.memory_budget=2G");
+	change(&next, "stage.accept_read.threads=3"); /* a source's threads have their listeners */
+	change(&next, "stage.blur.kind=exclusive");
+	assert_int_equal(conf_take_live(&conf, &next, &said), 1);
+	assert_string_equal(
+		said.data,
+		"server.listen\nlimits.memory_budget\nstage.accept_read.threads\nstage.blur.kind\n");
+	assert_memory_equal(&conf, &before, sizeof conf);
+}
+
+static void variants_are_taken_over_together(void **state)
+{
+	(void)state;
+	change(&next, "variant.blurred.quality=1");
+	assert_int_equal(conf_take_live(&conf, &next, &said), 1);
+	assert_memory_equal(&conf, &next, sizeof conf);
+	change(&next, "variant.new.operations=blur 3");
+	memcpy(next.variant[0].name, "other", 6);
+	assert_int_equal(conf_take_live(&conf, &next, &said), 1);
+	assert_memory_equal(&conf, &next, sizeof conf);
+	next.variant_count--;
+	assert_int_equal(conf_take_live(&conf, &next, &said), 1);
+	assert_int_equal(conf.variant_count, 3);
+	assert_string_equal(said.data, "");
+}
+
+static void what_is_in_force_is_said_in_one_line(void **state)
+{
+	(void)state;
+	conf_print_live(&conf, &said);
+	assert_string_equal(said.data, "policy drain");
+	hear_anew();
+	change(&conf, "scheduler.policy=seda");
+	change(&conf, "scheduler.service=n-gated");
+	change(&conf, "scheduler.cutoff=1500us");
+	change(&conf, "scheduler.threads=3");
+	change(&conf, "stage.blur.threads=5");
+	change(&conf, "limits.memory_budget=5G"); /* not live */
+	change(&conf, "limits.pixels=5M");
+	conf_print_live(&conf, &said);
+	assert_string_equal(
+		said.data,
+		"policy seda, scheduler.threads = 3, scheduler.service = n-gated, scheduler.cutoff = "
+		"1500us, limits.pixels = 5M, stage.blur.threads = 5");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(one_key_changes, begin, end),
+		cmocka_unit_test_setup_teardown(a_wrong_change_changes_nothing, begin, end),
+		cmocka_unit_test_setup_teardown(a_contradiction_with_what_is_there_is_refused,
+		                                begin, end),
+		cmocka_unit_test_setup_teardown(live_keys_are_taken_over, begin, end),
+		cmocka_unit_test_setup_teardown(other_keys_are_named, begin, end),
+		cmocka_unit_test_setup_teardown(variants_are_taken_over_together, begin, end),
+		cmocka_unit_test_setup_teardown(what_is_in_force_is_said_in_one_line, begin, end),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,205 @@
+/* test_tokens.c - the file of tokens: what is taken, what is refused and in which words, and what
+ * stays in force. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/text.h"
+#include "daemon/tokens.h"
+#include "log/log.h"
+#include "support/file_fixture.h"
+
+/* FIPS 180-4's example: the hash of "abc"; and that of the empty message. */
+#define ABC "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+#define EMPTY "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+
+static char path[] = "/tmp/darkroom-test-tokens-XXXXXX";
+static struct text errors;
+
+static int set_up_all(void **state)
+{
+	(void)state;
+	log_set_level(LOG_LEVEL_ERROR);
+	return file_make(path);
+}
+
+static int tear_down_all(void **state)
+{
+	(void)state;
+	return unlink(path);
+}
+
+static int set_up(void **state)
+{
+	(void)state;
+	text_init_growable(&errors, 1 << 16);
+	return chmod(path, 0600);
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	text_fini(&errors);
+	return 0;
+}
+
+static void put(const char *content, size_t length)
+{
+	FILE *f = fopen(path, "w");
+
+	assert_non_null(f);
+	assert_int_equal(fwrite(content, 1, length, f), length);
+	assert_int_equal(fclose(f), 0);
+}
+
+static void hashes_are_sha256(void **state)
+{
+	uint8_t hash[TOKEN_HASH_SIZE];
+	char hex[2 * TOKEN_HASH_SIZE + 1];
+
+	(void)state;
+	token_hash("abc", 3, hash);
+	for (size_t i = 0; i < sizeof hash; i++)
+		snprintf(hex + 2 * i, 3, "%02x", hash[i]);
+	assert_string_equal(hex, ABC);
+}
+
+static void lines(void **state)
+{
+	static const char content[] =
+		"# comment\n\n  first\t" ABC "  delete upload\r\n\tsecond " EMPTY " delete";
+	struct tokens t;
+
+	(void)state;
+	put(content, sizeof content - 1);
+	assert_int_equal(tokens_open(&t, path), 0);
+	assert_true(tokens_are_needed(&t));
+	assert_int_equal(t.count, 2);
+	assert_string_equal(t.token[0].name, "first");
+	assert_int_equal(tokens_verdict(&t, "abc", 3, TOKEN_UPLOAD), TOKEN_GOOD);
+	assert_int_equal(tokens_verdict(&t, "abc", 3, TOKEN_DELETE), TOKEN_GOOD);
+	assert_int_equal(tokens_verdict(&t, "", 0, TOKEN_UPLOAD), TOKEN_INSUFFICIENT);
+	assert_int_equal(tokens_verdict(&t, "", 0, TOKEN_DELETE), TOKEN_GOOD);
+	assert_int_equal(tokens_verdict(&t, "abcd", 4, TOKEN_UPLOAD), TOKEN_UNKNOWN);
+	assert_int_equal(tokens_verdict(&t, ABC, strlen(ABC), TOKEN_UPLOAD),
+	                 TOKEN_UNKNOWN); /* the hash is no token */
+	tokens_close(&t);
+}
+
+static void refuse(const char *content, size_t length, const char *line, const char *expected)
+{
+	char message[256];
+
+	put(content, length);
+	text_fini(&errors);
+	text_init_growable(&errors, 1 << 16);
+	assert_int_equal(tokens_check_file(path, &errors), -EINVAL);
+	snprintf(message, sizeof message, "%s:%s: %s", path, line, expected);
+	assert_non_null(strstr(errors.data, message));
+}
+
+#define REFUSE(content, line, expected) refuse(content, sizeof(content) - 1, line, expected)
+
+static void what_is_wrong_is_said_without_the_words(void **state)
+{
+	char secret[] = "first darkroom_thisIsTheTokenItself0123456789012345678901\n",
+	     long_name[160];
+
+	(void)state;
+	REFUSE("first\n", "1", "expected a SHA-256 hash");
+	REFUSE("first " ABC "0\n", "1", "expected a SHA-256 hash");
+	REFUSE("#\nfirst ba7816bf\n", "2", "expected a SHA-256 hash");
+	REFUSE("first ga7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad\n", "1",
+	       "expected a SHA-256 hash");
+	REFUSE("first " ABC " all\n", "1", "expected upload or delete");
+	REFUSE("first " ABC "\0 upload\n", "1", "expected a SHA-256 hash");
+	REFUSE("fi/rst " ABC "\n", "1", "expected NAME");
+	REFUSE("first\0 " ABC "\n", "1", "expected NAME");
+	REFUSE("first " ABC "\nfirst " EMPTY "\n", "2",
+	       "the name or the hash stands in a line before");
+	REFUSE("first " ABC "\nsecond " ABC "\n", "2",
+	       "the name or the hash stands in a line before");
+	snprintf(long_name, sizeof long_name, "%064d " ABC, 0);
+	refuse(long_name, strlen(long_name), "1", "expected NAME");
+	REFUSE("first\nsecond\n", "2", "expected a SHA-256 hash"); /* all that is wrong */
+	assert_non_null(strstr(errors.data, ":1: "));
+	refuse(secret, strlen(secret), "1", "expected a SHA-256 hash");
+	assert_null(strstr(errors.data, "thisIs"));
+}
+
+static void kinds_of_files(void **state)
+{
+	struct tokens t;
+
+	(void)state;
+	put("first " ABC "\n", strlen("first " ABC "\n"));
+	assert_return_code(chmod(path, 0602), 0);
+	assert_int_equal(tokens_check_file(path, &errors), -EINVAL);
+	assert_non_null(strstr(errors.data, "everybody may write to it"));
+	assert_int_equal(tokens_check_file("/tmp", &errors), -EINVAL);
+	assert_non_null(strstr(errors.data, "expected a regular file"));
+	assert_int_equal(tokens_check_file("/nowhere/at/all", &errors), -ENOENT);
+	assert_int_equal(tokens_check_file("", &errors), 0); /* none is wanted */
+	assert_int_equal(tokens_open(&t, ""), 0);
+	assert_false(tokens_are_needed(&t));
+	tokens_close(&t);
+}
+
+static void too_many(void **state)
+{
+	FILE *f = fopen(path, "w");
+
+	(void)state;
+	for (unsigned i = 0; i <= TOKENS_MAX; i++)
+		fprintf(f, "t%u %064x\n", i, i);
+	assert_int_equal(fclose(f), 0);
+	assert_int_equal(tokens_check_file(path, &errors), -EINVAL);
+	assert_non_null(strstr(errors.data, ":4097: expected no more than 4096 tokens"));
+	assert_return_code(truncate(path, 10 << 20), 0);
+	assert_int_equal(tokens_check_file(path, &errors), -EINVAL);
+	assert_non_null(strstr(errors.data, "it is too long"));
+}
+
+static void what_is_wrong_changes_nothing(void **state)
+{
+	struct tokens t;
+
+	(void)state;
+	put("first " ABC "\n", strlen("first " ABC "\n"));
+	assert_int_equal(tokens_open(&t, path), 0);
+	put("first " ABC "\nx\n", strlen("first " ABC "\nx\n"));
+	assert_int_equal(tokens_reload(&t, &errors), -EINVAL);
+	assert_int_equal(tokens_verdict(&t, "abc", 3, TOKEN_UPLOAD), TOKEN_GOOD);
+	put("#\n", 2);
+	assert_int_equal(tokens_reload(&t, &errors), 0);
+	assert_int_equal(tokens_verdict(&t, "abc", 3, TOKEN_UPLOAD),
+	                 TOKEN_UNKNOWN); /* nobody is in force, too */
+	put("first " ABC "\n", strlen("first " ABC "\n"));
+	tokens_look(&t);
+	assert_int_equal(tokens_verdict(&t, "abc", 3, TOKEN_UPLOAD), TOKEN_GOOD);
+	tokens_close(&t);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(hashes_are_sha256),
+		cmocka_unit_test_setup_teardown(lines, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(what_is_wrong_is_said_without_the_words, set_up,
+		                                tear_down),
+		cmocka_unit_test_setup_teardown(kinds_of_files, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(too_many, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(what_is_wrong_changes_nothing, set_up, tear_down),
+	};
+
+	return cmocka_run_group_tests(tests, set_up_all, tear_down_all);
+}

@@ -1,0 +1,105 @@
+/* test_conn.c - what a connection does where the network is in the way: nothing is waited for
+ * without an end. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "app.h"
+#include "base/clock.h"
+#include "http/conn.h"
+#include "http/io_loop.h"
+
+#define BODY_TIMEOUT_MS 5000
+
+static struct conf conf = { .limits = { .header_bytes = 16384,
+	                                .idle_timeout_ms = 60000,
+	                                .body_timeout_ms = BODY_TIMEOUT_MS } };
+static struct server server = { .conf = &conf, .admin = { .fd = -1 } };
+static struct port port = { .server = &server };
+
+/* A connection and the client's end of it. */
+static struct conn *connect_client(int *client)
+{
+	static const struct client_key key;
+	int fd[2];
+
+	assert_return_code(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fd), 0);
+	port.loop = loop_new();
+	assert_non_null(port.loop);
+	port.conn_count = 1;
+	server.connections = 1;
+	struct conn *c = conn_new(&port, fd[0], &key, CONN_COUNTED);
+
+	assert_non_null(c);
+	*client = fd[1];
+	return c;
+}
+
+static void disconnect(struct conn *c, int client)
+{
+	conn_abandon(c);
+	assert_null(port.conns);
+	assert_int_equal(server.connections, 0);
+	loop_free(port.loop);
+	close(client);
+}
+
+static void fill_socket(int fd)
+{
+	static const char zeros[4096];
+
+	while (send(fd, zeros, sizeof zeros, MSG_DONTWAIT | MSG_NOSIGNAL) > 0)
+		continue;
+	while (send(fd, zeros, 1, MSG_DONTWAIT | MSG_NOSIGNAL) > 0)
+		continue;
+}
+
+static void empty_socket(int fd)
+{
+	char bytes[4096];
+
+	while (recv(fd, bytes, sizeof bytes, MSG_DONTWAIT) > 0)
+		continue;
+}
+
+/* A client that reads nothing leaves no room for the interim answer either. */
+static void test_continue_waits_with_a_deadline(void **state)
+{
+	int client;
+	struct conn *c = connect_client(&client);
+	uint64_t before = clock_ns();
+
+	(void)state;
+	fill_socket(c->fd);
+	c->state = CONN_CONTINUE;
+	c->after_continue = CONN_READ_CHUNKS;
+	conn_deadline(c, UINT64_MAX); /* as when it comes back from http_parse */
+	assert_int_equal(conn_continue(NULL, c), CONN_STEP_WRITE);
+	uint64_t deadline = c->deadline_ns;
+
+	assert_in_range(deadline, before + BODY_TIMEOUT_MS * NS_PER_MS,
+	                clock_ns() + BODY_TIMEOUT_MS * NS_PER_MS);
+	assert_int_equal(conn_continue(NULL, c), CONN_STEP_WRITE);
+	assert_int_equal(c->deadline_ns, deadline); /* not put off */
+
+	empty_socket(client);
+	assert_int_equal(conn_continue(NULL, c), CONN_STEP_AGAIN);
+	assert_int_equal(c->state, CONN_READ_CHUNKS);
+	disconnect(c, client);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_continue_waits_with_a_deadline),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

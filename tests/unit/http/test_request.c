@@ -1,0 +1,250 @@
+/*
+ * test_request.c - requests: the same outcome wherever the bytes are cut, the rules that llhttp
+ * leaves to us, and llhttp's strict mode, which the Makefile must have asked for.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/check.h"
+#include "http/request.h"
+
+struct body {
+	char bytes[256];
+	size_t length;
+};
+
+static int take(void *arg, const char *data, size_t length)
+{
+	struct body *body = arg;
+
+	if (body->length + length >= sizeof body->bytes)
+		return -1;
+	memcpy(body->bytes + body->length, data, length);
+	body->length += length;
+	return 0;
+}
+
+/* Feeds prefixes up to each cut, ascending, the last at the end; each is an exact copy. Goes on
+ * behind the header if the body is chunked. */
+static enum request_progress feed(struct request *r, struct body *body, struct problem *problem,
+                                  const char *bytes, const size_t *cuts, unsigned cut_count)
+{
+	enum request_progress progress = REQUEST_MORE;
+
+	request_init(r);
+	memset(body, 0, sizeof *body);
+	memset(problem, 0, sizeof *problem);
+	r->take_body = take;
+	r->take_body_arg = body;
+	for (unsigned i = 0; i < cut_count && progress == REQUEST_MORE; i++) {
+		char *copy = malloc(cuts[i] ? cuts[i] : 1);
+
+		assert_non_null(copy);
+		memcpy(copy, bytes, cuts[i]);
+		progress = request_feed(r, copy, cuts[i], problem);
+		if (progress == REQUEST_HEAD && r->is_chunked)
+			progress = request_feed(r, copy, cuts[i], problem);
+		free(copy);
+	}
+	return progress;
+}
+
+static const struct {
+	const char *bytes;
+	enum request_progress progress;
+	unsigned status;    /* BAD */
+	const char *target; /* HEAD, DONE */
+	const char *body;   /* DONE */
+	const char *rest;   /* HEAD, DONE: what is not the request's */
+} requests[] = {
+	{ "GET /x HTTP/1.1\r\nHost: a\r\n\r\nGET /y", REQUEST_HEAD, 0, "/x", "", "GET /y" },
+	{ "\r\nGET /x?y HTTP/1.0\r\n\r\n", REQUEST_HEAD, 0, "/x?y", "", "" },
+	{ "POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabcd", REQUEST_HEAD, 0, "/x", "",
+	  "abcd" },
+	{ "GET /x HTTP/1.1\r\nHost:\r\nA:\r\nB: \r\n\r\n", REQUEST_HEAD, 0, "/x", "", "" },
+	{ "POST /x HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2;x=y\r\nde\r\n0\r\nT: u\r\n\r\nrest",
+	  REQUEST_DONE, 0, "/x", "abcde", "rest" },
+	{ "POST /x HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: h2c\r\nContent-Length: 1\r\n\r\nz",
+	  REQUEST_HEAD, 0, "/x", "", "z" },
+	{ "GET /x HTTP/1.1\r\nHost: a\r\n", REQUEST_MORE, 0, NULL, NULL, NULL },
+	{ "POST /x HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nab", REQUEST_MORE,
+	  0, NULL, NULL, NULL },
+
+	{ "GET /x HTTP/1.1\r\n\r\n", REQUEST_BAD, 400, NULL, NULL, NULL },
+	{ "GET /x HTTP/1.1\r\nHost: a\r\nHost: a\r\n\r\n", REQUEST_BAD, 400, NULL, NULL, NULL },
+	{ "GET /x HTTP/1.1\r\nHost: a\r\nA: b\r\n c\r\n\r\n", REQUEST_BAD, 400, NULL, NULL, NULL },
+	{ "GET /x HTTP/1.1\r\nHost: a\r\nA:\r\n\tc\r\n\r\n", REQUEST_BAD, 400, NULL, NULL, NULL },
+	{ "GET /x HTTP/1.1\r\nHost : a\r\n\r\n", REQUEST_BAD, 400, NULL, NULL, NULL },
+	{ "GET /x HTTP/1.1\r\nHost: a\r\n: b\r\n\r\n", REQUEST_BAD, 400, NULL, NULL, NULL },
+	{ "GET /x HTTP/1.1\r\nHost: a\rb\r\n\r\n", REQUEST_BAD, 400, NULL, NULL, NULL },
+	{ "GET /x HTTP/1.1\r\nHost: [::1]:80\r\n\r\n", REQUEST_HEAD, 0, "/x", "", "" },
+	{ "GET /x HTTP/1.1\r\nHost: a b\r\n\r\n", REQUEST_BAD, 400, NULL, NULL, NULL },
+	{ "GET /x HTTP/1.0\r\nHost: a/b\r\n\r\n", REQUEST_BAD, 400, NULL, NULL, NULL },
+	{ "OPTIONS /x RTSP/1.0\r\n\r\n", REQUEST_BAD, 505, NULL, NULL, NULL },
+	{ "nonsense\r\n\r\n", REQUEST_BAD, 400, NULL, NULL, NULL },
+	{ "GET /\x01 HTTP/1.1\r\nHost: a\r\n\r\n", REQUEST_BAD, 400, NULL, NULL, NULL },
+	{ "GET /x HTTP/x.y\r\nHost: a\r\n\r\n", REQUEST_BAD, 400, NULL, NULL, NULL },
+	{ "GET /x HTTP/2.0\r\nHost: a\r\n\r\n", REQUEST_BAD, 505, NULL, NULL, NULL },
+	{ "GET /x HTTP/1.2\r\nHost: a\r\n\r\n", REQUEST_BAD, 505, NULL, NULL, NULL },
+	{ "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", REQUEST_BAD, 505, NULL, NULL, NULL },
+	{ "POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\nContent-Length: 4\r\n\r\n",
+	  REQUEST_BAD, 400, NULL, NULL, NULL },
+	{ "POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: 3, 3\r\n\r\n", REQUEST_BAD, 400, NULL,
+	  NULL, NULL },
+	{ "POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: -3\r\n\r\n", REQUEST_BAD, 400, NULL, NULL,
+	  NULL },
+	{ "POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: 99999999999999999999\r\n\r\n",
+	  REQUEST_BAD, 400, NULL, NULL, NULL },
+	{ "POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n",
+	  REQUEST_BAD, 400, NULL, NULL, NULL },
+	{ "POST /x HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: gzip, chunked\r\n\r\n", REQUEST_BAD,
+	  501, NULL, NULL, NULL },
+	{ "POST /x HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: gzip\r\n\r\n", REQUEST_BAD, 501, NULL,
+	  NULL, NULL },
+	{ "POST /x HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n", REQUEST_BAD, 400, NULL, NULL,
+	  NULL },
+	{ "POST /x HTTP/1.1\r\nHost: a\r\nContent-Type: a/b\r\nContent-Type: c/d\r\n\r\n",
+	  REQUEST_BAD, 400, NULL, NULL, NULL },
+	{ "POST /x HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n", REQUEST_BAD,
+	  400, NULL, NULL, NULL },
+	/* Strict mode only: */
+	{ "POST /x HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabcde0\r\n\r\n",
+	  REQUEST_BAD, 400, NULL, NULL, NULL },
+};
+
+static void test_every_cut(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < COUNT_OF(requests); i++) {
+		size_t length = strlen(requests[i].bytes);
+
+		for (size_t a = 0; a <= length; a++) {
+			for (size_t b = a; b <= length; b++) {
+				const size_t cuts[] = { a, b, length };
+				struct request r;
+				struct body body;
+				struct problem problem;
+				enum request_progress progress =
+					feed(&r, &body, &problem, requests[i].bytes, cuts, 3);
+
+				if (progress != requests[i].progress)
+					fail_msg("'%s' cut at %zu and %zu: %d", requests[i].bytes,
+					         a, b, (int)progress);
+				if (progress == REQUEST_BAD)
+					assert_int_equal(problem.status, requests[i].status);
+				if (!requests[i].target)
+					continue;
+				assert_int_equal(r.target.length, strlen(requests[i].target));
+				assert_memory_equal(requests[i].bytes + r.target.at,
+				                    requests[i].target, r.target.length);
+				assert_string_equal(body.bytes, requests[i].body);
+				assert_string_equal(requests[i].bytes + r.fed, requests[i].rest);
+			}
+		}
+	}
+}
+
+static void whole(struct request *r, const char *bytes, enum request_progress expected)
+{
+	struct body body;
+	struct problem problem;
+	size_t length = strlen(bytes);
+
+	assert_int_equal(feed(r, &body, &problem, bytes, &length, 1), expected);
+}
+
+static void test_fields(void **state)
+{
+	static const char bytes[] =
+		"PUT /x HTTP/1.1\r\nhOST: \t a \r\nPrefer: wait=3\r\nPrefer: x, respond-async\r\nRANGE:  bytes=0-1\t\r\n"
+		"If-None-Match: \"a\"\r\nIf-None-Match: \"b\"\r\nExpect: 100-Continue\r\nConnection: close\r\n\r\n";
+	struct request r;
+
+	(void)state;
+	whole(&r, bytes, REQUEST_HEAD);
+	assert_int_equal(r.method, ROUTE_OTHER);
+	struct slice range = request_value(&r, REQUEST_RANGE, bytes);
+
+	assert_int_equal(range.length, 9);
+	assert_memory_equal(range.data, "bytes=0-1", 9);
+	assert_int_equal(request_value(&r, REQUEST_HOST, bytes).length, 1);
+	assert_int_equal(request_value(&r, REQUEST_IF_NONE_MATCH, bytes).length, 0);
+	assert_int_equal(request_value(&r, REQUEST_CONTENT_TYPE, bytes).length, 0);
+	assert_true(r.prefers_async);
+	assert_true(r.expects_continue);
+	assert_false(r.expects_other);
+	assert_false(r.keeps_alive);
+	assert_false(r.has_content_length);
+
+	whole(&r, "GET /x HTTP/1.0\r\nConnection: keep-alive\r\nExpect: 100-continue, x\r\n\r\n",
+	      REQUEST_HEAD);
+	assert_true(r.keeps_alive);
+	assert_false(r.expects_continue || r.expects_other);
+	whole(&r, "GET /x HTTP/1.1\r\nHost: a\r\nExpect: x\r\n\r\n", REQUEST_HEAD);
+	assert_true(r.keeps_alive);
+	assert_true(r.expects_other);
+	whole(&r, "POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n", REQUEST_HEAD);
+	assert_true(r.has_content_length);
+	assert_int_equal(r.content_length, 0);
+}
+
+/* Chunked bodies may be given in a buffer that is overwritten: what is behind the header is always
+ * new. */
+static void test_rewind(void **state)
+{
+	static const char head[] =
+		"POST /x HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
+	static const char chunks[] = "5\r\nhello\r\n1\r\n!\r\n0\r\n\r\n";
+	struct request r;
+	struct body body = { .length = 0 };
+	struct problem problem;
+	char buffer[sizeof head];
+	enum request_progress progress;
+
+	(void)state;
+	request_init(&r);
+	r.take_body = take;
+	r.take_body_arg = &body;
+	memcpy(buffer, head, sizeof head - 1);
+	assert_int_equal(request_feed(&r, buffer, sizeof head - 1, &problem), REQUEST_HEAD);
+	for (size_t i = 0; i < sizeof chunks - 1; i++) {
+		request_rewind(&r, r.head_length);
+		buffer[r.head_length] = chunks[i];
+		progress = request_feed(&r, buffer, r.head_length + 1, &problem);
+		assert_int_equal(progress, i == sizeof chunks - 2 ? REQUEST_DONE : REQUEST_MORE);
+	}
+	assert_string_equal(body.bytes, "hello!");
+}
+
+static void test_body_refused(void **state)
+{
+	char bytes[600] =
+		"POST /x HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n1ff\r\n";
+	struct request r;
+	struct body body;
+	struct problem problem;
+	size_t at = strlen(bytes), length = at + 511;
+
+	(void)state;
+	memset(bytes + at, 'x', 511);
+	assert_int_equal(feed(&r, &body, &problem, bytes, &length, 1), REQUEST_BAD);
+	assert_int_equal(problem.status, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_every_cut),
+		cmocka_unit_test(test_fields),
+		cmocka_unit_test(test_rewind),
+		cmocka_unit_test(test_body_refused),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

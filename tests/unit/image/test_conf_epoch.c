@@ -1,0 +1,121 @@
+/* test_conf_epoch.c - configurations in use: what is replaced lives as long as somebody refers to
+ * it, or a visit may. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "image/conf_epoch.h"
+
+static struct conf_epochs conf_epochs;
+static struct conf conf;
+static struct plan plan;
+
+static unsigned alive(void)
+{
+	unsigned n = 0;
+
+	for (const struct conf_epoch *s = conf_epochs.all; s; s = s->next)
+		n++;
+	return n;
+}
+
+static int begin(void **state)
+{
+	(void)state;
+	conf = (struct conf){ .variant_count = 1, .variant[0].name = "thumb" };
+	plan = (struct plan){ .step_count = 5 };
+	return conf_epochs_init(&conf_epochs, &conf, &plan);
+}
+
+static int end(void **state)
+{
+	(void)state;
+	conf_epochs_fini(&conf_epochs);
+	return 0;
+}
+
+/* With another number of steps, for it to be known by. */
+static void change(unsigned step_count)
+{
+	plan.step_count = step_count;
+	assert_int_equal(conf_epochs_prepare(&conf_epochs, &conf, &plan), 0);
+	assert_int_equal(conf_epochs_commit(&conf_epochs)->plan.step_count, step_count);
+}
+
+static void the_first_is_in_force(void **state)
+{
+	(void)state;
+	struct conf_epoch *s = conf_epoch_ref(&conf_epochs);
+
+	assert_int_equal(s->plan.step_count, 5);
+	assert_string_equal(s->file_name[0], "thumb.jpg");
+	conf_epoch_unref(&conf_epochs, s);
+	assert_int_equal(alive(), 1);
+}
+
+static void what_is_replaced_lives_until_the_change_after(void **state)
+{
+	(void)state;
+	change(6);
+	assert_int_equal(alive(), 2);
+	change(7);
+	assert_int_equal(alive(), 2);
+	assert_int_equal(conf_epochs.replaced->plan.step_count, 6);
+}
+
+static void a_reference_keeps_it(void **state)
+{
+	(void)state;
+	struct conf_epoch *first = conf_epoch_ref(&conf_epochs);
+
+	change(6);
+	change(7);
+	assert_int_equal(alive(), 3);
+	assert_int_equal(first->plan.step_count, 5);
+	conf_epoch_unref(&conf_epochs, first);
+	assert_int_equal(alive(), 2);
+}
+
+static void what_is_cancelled_was_never_in_force(void **state)
+{
+	(void)state;
+	plan.step_count = 9;
+	assert_int_equal(conf_epochs_prepare(&conf_epochs, &conf, &plan), 0);
+	struct conf_epoch *s = conf_epoch_ref(&conf_epochs);
+
+	assert_int_equal(s->plan.step_count, 5);
+	conf_epoch_unref(&conf_epochs, s);
+	conf_epochs_cancel(&conf_epochs);
+	assert_int_equal(alive(), 1);
+}
+
+static void the_most_steps_of_all_that_are_used(void **state)
+{
+	const struct plan small = { .step_count = 2 };
+
+	(void)state;
+	change(20);
+	change(3);
+	assert_int_equal(conf_epochs_step_count_max(&conf_epochs, &small), 20);
+	change(4); /* that with 20 goes */
+	assert_int_equal(conf_epochs_step_count_max(&conf_epochs, &small), 4);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(the_first_is_in_force, begin, end),
+		cmocka_unit_test_setup_teardown(what_is_replaced_lives_until_the_change_after,
+		                                begin, end),
+		cmocka_unit_test_setup_teardown(a_reference_keeps_it, begin, end),
+		cmocka_unit_test_setup_teardown(what_is_cancelled_was_never_in_force, begin, end),
+		cmocka_unit_test_setup_teardown(the_most_steps_of_all_that_are_used, begin, end),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,289 @@
+/* test_huffman.c - tables made for a file: as good as libjpeg's, and files that others can read,
+ * however long. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "pixel/encoder.h"
+#include "pixel/huffman.c"
+#include "pixel/picture_job.h"
+#include "support/picture_fixture.h"
+#include "support/pool_fixture.h"
+
+static int teardown(void **state)
+{
+	(void)state;
+	pool_forget();
+	return 0;
+}
+
+/* ---- tables ---- */
+
+static unsigned next_random(unsigned *seed)
+{
+	*seed = *seed * 1103515245U + 12345U;
+	return *seed >> 8;
+}
+
+/* Bits per symbol; every symbol has a code, no code begins another, and none is of ones alone. */
+static double check_table(const uint32_t *count)
+{
+	static uint32_t code[SYMBOLS];
+	JHUFF_TBL t;
+	double all = 0, bits = 0;
+	uint64_t next = 0;
+
+	memset(code, 0, sizeof(code));
+	make_table(count, &t, code);
+	for (int s = 0; s < SYMBOLS; s++) {
+		unsigned follow = s & 15, length = (code[s] & 31) - follow;
+
+		assert_int_equal(code[s] != 0, count[s] != 0);
+		if (!count[s])
+			continue;
+		assert_in_range(length, 1, LENGTH_MAX);
+		assert_true((code[s] >> 5 >> follow) < (1u << length) - 1);
+		all += count[s];
+		bits += (double)count[s] * length;
+	}
+	/* in the order of the table each begins where the one before it has ended */
+	for (unsigned length = 1, i = 0; length <= LENGTH_MAX; length++)
+		for (unsigned k = 0; k < t.bits[length]; k++, i++) {
+			unsigned s = t.huffval[i], follow = s & 15;
+
+			assert_int_equal((code[s] & 31) - follow, length);
+			assert_int_equal(
+				(uint64_t)(code[s] >> 5 >> follow) << (LENGTH_MAX - length), next);
+			next += 1u << (LENGTH_MAX - length);
+		}
+	assert_true(next < 1u << LENGTH_MAX);
+	return bits / all;
+}
+
+static double entropy(const uint32_t *count)
+{
+	double all = 0, bits = 0;
+
+	for (int s = 0; s < SYMBOLS; s++)
+		all += count[s];
+	for (int s = 0; s < SYMBOLS; s++)
+		if (count[s])
+			bits -= count[s] / all * log2(count[s] / all);
+	return bits;
+}
+
+static void tables_are_short(void **state)
+{
+	unsigned seed = 1;
+
+	(void)state;
+	for (unsigned n = 1; n <= SYMBOLS; n++) {
+		uint32_t count[SYMBOLS] = { 0 };
+		double bits, least;
+
+		/* no symbols with more than 11 bits behind them: their codes would not fit, and
+		 * there are none */
+		for (unsigned i = 0; i < n; i++)
+			if (i % 16 < 12)
+				count[i] =
+					1 + next_random(&seed) % (1 + next_random(&seed) % 10000);
+		bits = check_table(count);
+		least = entropy(count);
+		assert_true(bits >= least && bits < least + 1.01);
+	}
+}
+
+/* Each as often as the two before it together: the deepest of all trees. */
+static void deep_trees_are_cut(void **state)
+{
+	(void)state;
+	for (unsigned n = 2; n <= 30; n++) {
+		uint32_t count[SYMBOLS] = { 0 };
+
+		for (unsigned i = 0, a = 1, b = 1; i < n; i++) {
+			uint32_t c = a + b;
+
+			count[(i / 10) << 4 | i % 10] = a;
+			a = b;
+			b = c;
+		}
+		assert_true(check_table(count) < entropy(count) + .6);
+	}
+}
+
+static void order_of_zigzag(void **state)
+{
+	(void)state;
+	for (int k = 0; k < DCTSIZE2; k++) {
+		JCOEF b[DCTSIZE2] = { 0 };
+
+		b[jpeg_natural_order[k]] = (JCOEF)(k % 2 ? -1 : 256);
+		assert_true(places(b) == UINT64_C(1) << k);
+	}
+}
+
+/* ---- files ---- */
+
+static struct picture *noisy(int width, int height, enum chroma chroma, unsigned noise)
+{
+	struct picture *p = empty_picture(chroma, width, height);
+	unsigned seed = 5;
+
+	for (unsigned c = 0; c < p->plane_count; c++)
+		for (int y = 0; y < p->plane[c].height; y++)
+			for (int x = 0; x < p->plane[c].width; x++) {
+				unsigned by = noise > 0 ? next_random(&seed) % noise : 0;
+
+				p->plane[c].data[y * p->plane[c].stride + x] =
+					(uint8_t)((unsigned)(x / 2 + y / 3) % 200 + by);
+			}
+	picture_pad(p);
+	return p;
+}
+
+/* What libjpeg makes of a file's coefficients with tables of its own. */
+static size_t transcoded_size(const uint8_t *data, size_t size)
+{
+	struct jpeg_decompress_struct in;
+	struct jpeg_compress_struct out;
+	struct jpeg_error_mgr err;
+	unsigned char *made = NULL;
+	unsigned long made_size = 0;
+	jvirt_barray_ptr *arrays;
+
+	in.err = out.err = jpeg_std_error(&err);
+	jpeg_create_decompress(&in);
+	jpeg_create_compress(&out);
+	jpeg_mem_src(&in, data, size);
+	jpeg_read_header(&in, TRUE);
+	arrays = jpeg_read_coefficients(&in);
+	jpeg_copy_critical_parameters(&in, &out);
+	out.optimize_coding = TRUE;
+	jpeg_mem_dest(&out, &made, &made_size);
+	jpeg_write_coefficients(&out, arrays);
+	jpeg_finish_compress(&out);
+	jpeg_destroy_compress(&out);
+	jpeg_finish_decompress(&in);
+	jpeg_destroy_decompress(&in);
+	assert_int_equal(err.num_warnings, 0);
+	free(made);
+	return made_size;
+}
+
+/* The samples of a file, in memory of malloc. */
+static uint8_t *samples(const uint8_t *data, size_t size, size_t *count)
+{
+	struct jpeg_decompress_struct in;
+	struct jpeg_error_mgr err;
+	uint8_t *out;
+	size_t line;
+
+	in.err = jpeg_std_error(&err);
+	jpeg_create_decompress(&in);
+	jpeg_mem_src(&in, data, size);
+	jpeg_read_header(&in, TRUE);
+	jpeg_start_decompress(&in);
+	line = (size_t)in.output_width * (size_t)in.output_components;
+	*count = line * in.output_height;
+	out = malloc(*count);
+	assert_non_null(out);
+	while (in.output_scanline < in.output_height) {
+		JSAMPROW row = out + line * in.output_scanline;
+
+		jpeg_read_scanlines(&in, &row, 1);
+	}
+	jpeg_finish_decompress(&in);
+	jpeg_destroy_decompress(&in);
+	assert_int_equal(err.num_warnings, 0);
+	return out;
+}
+
+/* How many times libjpeg's size. */
+static double check_file(const struct picture *p, unsigned quality)
+{
+	struct encoding plain = { .quality = quality },
+			own = { .quality = quality, .is_optimized = true };
+	uint8_t *standard, *data, *want, *got;
+	size_t standard_size, size, count, same, best;
+
+	assert_int_equal(encoder_encode(&plain, p, NULL, 0, &standard, &standard_size), 0);
+	assert_int_equal(encoder_encode(&own, p, NULL, 0, &data, &size), 0);
+	want = samples(standard, standard_size, &count);
+	got = samples(data, size, &same);
+	assert_int_equal(same, count);
+	assert_memory_equal(got, want, count);
+	best = transcoded_size(standard, standard_size);
+	free(want);
+	free(got);
+	pool_put(standard);
+	pool_put(data);
+	return (double)size / (double)best;
+}
+
+static void files_are_as_small_as_libjpegs(void **state)
+{
+	static const int sizes[][2] = { { 1, 1 }, { 17, 5 }, { 160, 120 }, { 333, 250 } };
+
+	(void)state;
+	for (size_t i = 0; i < COUNT_OF(sizes); i++)
+		for (enum chroma chroma = CHROMA_NONE; chroma <= CHROMA_444; chroma++)
+			for (unsigned noise = 0; noise <= 30; noise += 15)
+				for (unsigned quality = 10; quality <= 90; quality += 20) {
+					struct picture *p =
+						noisy(sizes[i][0], sizes[i][1], chroma, noise);
+					double ratio = check_file(p, quality);
+
+					if (ratio > 1.006)
+						fail_msg(
+							"%d x %d, noise %u, quality %u: %.3f times",
+							p->width, p->height, noise, quality, ratio);
+					picture_unref(p);
+				}
+}
+
+/* More than there is room to note: the first part's tables must do. */
+static void notes_without_end(void **state)
+{
+	struct picture *p = noisy(900, 700, CHROMA_444, 0);
+	unsigned seed = 3;
+
+	(void)state;
+	/* flat at first, then the worst: symbols that the first part has not seen */
+	for (unsigned c = 0; c < 3; c++)
+		for (int y = 200; y < 700; y++)
+			for (int x = 0; x < 900; x++)
+				p->plane[c].data[y * p->plane[c].stride + x] =
+					next_random(&seed) % 2 ? 255 : 0;
+	for (unsigned quality = 75; quality <= 100; quality += 25) {
+		struct encoding how = { .quality = quality, .is_optimized = true };
+		struct encoder *e = encoder_new(&how, p, NULL, 0);
+
+		assert_non_null(e);
+		assert_true(encoder_advance(e, 85) > 0);
+		assert_true(e->huffman->has_tables); /* before the last of 88 rows */
+		assert_true(e->huffman->chunk_count <= e->huffman->chunks_max);
+		encoder_free(e);
+		assert_true(check_file(p, quality) < 1.05);
+	}
+	picture_unref(p);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(tables_are_short),
+		cmocka_unit_test(deep_trees_are_cut),
+		cmocka_unit_test(order_of_zigzag),
+		cmocka_unit_test(files_are_as_small_as_libjpegs),
+		cmocka_unit_test(notes_without_end),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, teardown);
+}

@@ -1,0 +1,143 @@
+/* test_spool.c - what is spooled: listed with the untried first, counted, opened, put aside, and
+ * taken out. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "log/log.h"
+#include "store/spool.h"
+
+static char root[64];
+static struct store store;
+
+/* Runs a command on what is in the spool by that name. */
+static void run(const char *command, const char *id, const char *name)
+{
+	char line[512];
+
+	snprintf(line, sizeof line, "%s %s/.spool/%s%s", command, root, id, name);
+	assert_int_equal(system(line), 0);
+}
+
+static int setup(void **state)
+{
+	unsigned cleared;
+
+	(void)state;
+	snprintf(root, sizeof root, "/tmp/darkroom-spool-XXXXXX");
+	return mkdtemp(root) ? store_open(&store, root, false, &cleared) : -1;
+}
+
+static int teardown(void **state)
+{
+	char command[128];
+
+	(void)state;
+	store_close(&store);
+	snprintf(command, sizeof command, "rm -rf %s", root);
+	return system(command);
+}
+
+/* Spools an image, by the name "lake.jpg". */
+static void spool(char id[ULID_LENGTH + 1])
+{
+	char note[SPOOL_NOTE_MAX];
+	const struct store_file files[] = { { STORE_ORIGINAL, "jpeg", 4 },
+		                            { SPOOL_NOTE, note, spool_note(note, "lake.jpg") } };
+	struct store_item item = { .place = STORE_SPOOL, .id = id, .file = files, .file_count = 2 };
+
+	ulid_new(id);
+	store_put(&store, &item, 1);
+	assert_int_equal(item.err, 0);
+}
+
+static void an_image_is_spooled_and_opened_and_goes(void **state)
+{
+	char id[ULID_LENGTH + 1], file_name[UPLOAD_FIELD_MAX], data[5] = "";
+	uint64_t size;
+
+	(void)state;
+	ulid_new(id);
+	assert_false(store_is_spooled(&store, id));
+	assert_int_equal(spool_open(&store, id, &size, file_name), -ENOENT);
+	spool(id);
+	assert_true(store_is_spooled(&store, id));
+	int fd = spool_open(&store, id, &size, file_name);
+
+	assert_true(fd >= 0);
+	assert_int_equal(size, 4);
+	assert_int_equal(read(fd, data, 4), 4);
+	close(fd);
+	assert_string_equal(data, "jpeg");
+	assert_string_equal(file_name, "lake.jpg");
+	assert_int_equal(store_unspool(&store, id), 0);
+	assert_int_equal(store_unspool(&store, id), -ENOENT);
+	assert_false(store_is_spooled(&store, id));
+}
+
+static void those_that_were_not_tried_come_first(void **state)
+{
+	enum { COUNT = 9 };
+	char id[COUNT][ULID_LENGTH + 1];
+	struct spooled list[COUNT + 1];
+
+	(void)state;
+	for (unsigned i = 0; i < COUNT; i++) {
+		spool(id[i]);
+		assert_int_equal(spool_set_attempts(&store, id[i], i % 3), 0);
+	}
+	assert_int_equal(spool_list(&store, list, COUNT + 1), COUNT);
+	for (unsigned i = 0; i < COUNT; i++) {
+		assert_int_equal(list[i].attempts == 0, i < 3);
+		for (unsigned k = 0; k < COUNT; k++)
+			if (strcmp(list[i].id, id[k]) == 0)
+				assert_int_equal(list[i].attempts, k % 3);
+	}
+	assert_int_equal(spool_list(&store, list, 2), 2);
+	assert_int_equal(spool_quarantine(&store, id[0]), 0);
+	assert_int_equal(spool_quarantine(&store, id[0]), -ENOENT);
+	assert_int_equal(spool_list(&store, list, COUNT + 1), COUNT - 1);
+}
+
+static void what_we_did_not_write_is_seen_to_be_so(void **state)
+{
+	char id[4][ULID_LENGTH + 1], file_name[UPLOAD_FIELD_MAX];
+	struct spooled list[8];
+	uint64_t size;
+
+	(void)state;
+	for (unsigned i = 0; i < 4; i++)
+		spool(id[i]);
+	run("printf 'x\\nlake.jpg' >", id[0], "/note");
+	run("head -c 1000 /dev/zero >", id[1], "/note");
+	run(": >", id[2], "/original.jpg");
+	run("rm", id[3], "/note");
+	run("touch", "no-image", "");
+	run("touch", "01K0000000000000000000000A", "");
+	for (unsigned i = 0; i < 4; i++)
+		assert_int_equal(spool_open(&store, id[i], &size, file_name), -EINVAL);
+	assert_int_equal(spool_open(&store, "01K0000000000000000000000A", &size, file_name),
+	                 -EINVAL);
+	assert_int_equal(spool_list(&store, list, 8), 5);
+}
+
+int main(void)
+{
+#define WITH_STORE(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		WITH_STORE(an_image_is_spooled_and_opened_and_goes),
+		WITH_STORE(those_that_were_not_tried_come_first),
+		WITH_STORE(what_we_did_not_write_is_seen_to_be_so),
+	};
+
+	log_set_level(LOG_LEVEL_ERROR);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

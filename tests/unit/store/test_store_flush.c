@@ -1,0 +1,129 @@
+/* test_store_flush.c - a disk that cannot be flushed: nothing is acknowledged, nothing stays to be
+ * seen. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdlib.h>
+
+static int fake_syncfs(int fd);
+
+#define syncfs fake_syncfs
+#include "store/store.c"
+#undef syncfs
+
+static unsigned flushes_left; /* until one fails */
+
+static int fake_syncfs(int fd)
+{
+	(void)fd;
+	if (flushes_left-- > 0)
+		return 0;
+	errno = EIO;
+	return -1;
+}
+
+static char root[64];
+static struct store store;
+
+static int setup(void **state)
+{
+	unsigned cleared;
+
+	(void)state;
+	log_set_level(LOG_LEVEL_ERROR);
+	snprintf(root, sizeof root, "/tmp/darkroom-flush-XXXXXX");
+	return mkdtemp(root) ? store_open(&store, root, true, &cleared) : -1;
+}
+
+static int teardown(void **state)
+{
+	char command[128];
+
+	(void)state;
+	store_close(&store);
+	snprintf(command, sizeof command, "rm -rf %s", root);
+	return system(command);
+}
+
+static unsigned entries(int at)
+{
+	int fd = openat(at, ".", O_RDONLY | O_DIRECTORY);
+	DIR *dir = fdopendir(fd);
+	unsigned n = 0;
+
+	assert_non_null(dir);
+	while (readdir(dir))
+		n++;
+	closedir(dir);
+	return n - 2;
+}
+
+/* Of two good items and one that cannot be written, with so many flushes that succeed. */
+static void put_all(unsigned good_flushes, const int expected[3])
+{
+	static const struct store_file good = { "a.jpg", "aaa", 3 },
+				       bad = { "no/such/place", "b", 1 };
+	char id[3][ULID_LENGTH + 1];
+	struct store_item items[3];
+	uint64_t size;
+
+	for (unsigned i = 0; i < 3; i++) {
+		ulid_new(id[i]);
+		items[i] = (struct store_item){ .place = i == 2 ? STORE_SPOOL : STORE_IMAGES,
+			                        .id = id[i],
+			                        .file = i == 1 ? &bad : &good,
+			                        .file_count = 1 };
+	}
+	flushes_left = good_flushes;
+	store_put(&store, items, 3);
+	for (unsigned i = 0; i < 3; i++)
+		assert_int_equal(items[i].err, expected[i]);
+	int fd = store_open_file(&store, id[0], "a.jpg", &size);
+
+	assert_int_equal(fd >= 0, expected[0] == 0);
+	if (fd >= 0)
+		close(fd);
+	assert_int_equal(store_is_spooled(&store, id[2]), expected[2] == 0);
+	assert_int_equal(entries(store.incoming_fd), 0);
+	assert_int_equal(entries(store.trash_fd), 0);
+}
+
+static void no_item_survives_a_failed_flush(void **state)
+{
+	(void)state;
+	put_all(0, (const int[3]){ -EIO, -ENOENT, -EIO }); /* of the files */
+	put_all(1, (const int[3]){ -EIO, -ENOENT, -EIO }); /* of the names */
+	put_all(2, (const int[3]){ 0, -ENOENT, 0 });
+}
+
+static void a_removal_that_cannot_be_flushed_is_told(void **state)
+{
+	static const struct store_file file = { "a.jpg", "aaa", 3 };
+	char id[ULID_LENGTH + 1];
+	struct store_item item = {
+		.place = STORE_IMAGES, .id = id, .file = &file, .file_count = 1
+	};
+
+	(void)state;
+	ulid_new(id);
+	flushes_left = 2;
+	store_put(&store, &item, 1);
+	assert_int_equal(item.err, 0);
+	assert_int_equal(store_remove(&store, STORE_IMAGES, id), -EIO);
+	assert_int_equal(entries(store.trash_fd),
+	                 1); /* its name may come back, and then with its files */
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(no_item_survives_a_failed_flush, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_removal_that_cannot_be_flushed_is_told, setup,
+		                                teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
