@@ -136,7 +136,7 @@ static void reject(struct port *p, int fd, const struct client_key *client, uint
 	c->closes = true;
 	c->state = CONN_REFUSE;
 	c->place = CONN_AWAY;
-	visit_resume(p->visit, &c->event);
+	visit_unpark(p->visit, &c->event);
 	conn_run(p->visit, c);
 }
 
@@ -410,9 +410,9 @@ static unsigned accept_read_poll(struct visit *v, bool may_block)
 {
 	struct port *p = visit_scratch(v);
 
-	enum port_mode mode = visit_is_retired(v)  ? PORT_RETIRED
-	                      : visit_is_inline(v) ? PORT_ONE_EACH
-	                                           : PORT_OWN;
+	enum port_mode mode = visit_is_retired(v)                 ? PORT_RETIRED
+	                      : visit_is_thread_per_connection(v) ? PORT_ONE_EACH
+	                                                          : PORT_OWN;
 
 	p->visit = v;
 	p->served = 0;
@@ -435,7 +435,7 @@ static unsigned accept_read_poll(struct visit *v, bool may_block)
 
 /* Connections that come back: from parsing, from the making of an image, from lines where they
  * waited. */
-static unsigned accept_read_handle(struct visit *v, struct event *const *batch, unsigned n)
+static void accept_read_handle(struct visit *v, struct event *const *batch, unsigned n)
 {
 	for (unsigned i = 0; i < n; i++) {
 		struct conn *c = conn_of(batch[i]);
@@ -443,7 +443,6 @@ static unsigned accept_read_handle(struct visit *v, struct event *const *batch, 
 		conn_back(c);
 		conn_run(v, c);
 	}
-	return n;
 }
 
 const struct stage_class stage_accept_read = {

@@ -23,13 +23,10 @@ static void blur_step(struct visit *v, const struct resampler *r, struct step *s
 	picture_step(v, r, s);
 }
 
-static unsigned blur_handle(struct visit *v, struct event *const *batch, unsigned n)
+static void blur_handle(struct visit *v, struct event *const *batch, unsigned n)
 {
-	unsigned i;
-
-	for (i = 0; i < n; i++)
+	for (unsigned i = 0; i < n; i++)
 		blur_step(v, visit_scratch(v), step_of(batch[i]));
-	return i;
 }
 
 static int blur_worker_init(struct visit *v, void *scratch)

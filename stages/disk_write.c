@@ -115,7 +115,7 @@ static void spooled(struct visit *v, struct disk_job *job, int err)
 
 	if (err)
 		store_problem(visit_app(v), &problem, image, err);
-	visit_aside(v, &job->event);
+	visit_park(v, &job->event);
 	image_spooled(v, image, err ? &problem : NULL);
 }
 
@@ -132,8 +132,8 @@ static void stored(struct visit *v, struct disk_job *job, int err)
 	} else if (image->is_spooled) {
 		unspool(visit_app(v), image);
 	}
-	visit_aside(v, &job->event);
-	visit_resume(v, &image->event);
+	visit_park(v, &job->event);
+	visit_unpark(v, &image->event);
 	visit_send(v, STAGE_STATS, &image->event);
 }
 
@@ -182,13 +182,13 @@ static void remove_image(struct visit *v, struct disk_job *job)
 	job->result = remove_both(&s->store, job->id);
 	if (job->result && job->result != -ENOENT)
 		log_error("image %s cannot be removed: %s", job->id, strerror(-job->result));
-	visit_aside(
-		v, &job->event); /* before the reply: its owner may use the job again, or free it */
-	visit_resume(v, reply);
+	visit_park(v,
+	           &job->event); /* before the reply: its owner may use the job again, or free it */
+	visit_unpark(v, reply);
 	visit_send_to(v, STAGE_ACCEPT_READ, instance, reply);
 }
 
-static unsigned disk_write_handle(struct visit *v, struct event *const *batch, unsigned n)
+static void disk_write_handle(struct visit *v, struct event *const *batch, unsigned n)
 {
 	int err[DISK_BATCH_MAX];
 
@@ -204,7 +204,6 @@ static unsigned disk_write_handle(struct visit *v, struct event *const *batch, u
 		else
 			stored(v, job, err[i]);
 	}
-	return n;
 }
 
 const struct stage_class stage_disk_write = {

@@ -273,19 +273,18 @@ static void decode(struct visit *v, struct conn *c)
 		return;
 	}
 	c->state = CONN_UPLOADED;
-	visit_aside(v, &c->event);
+	visit_park(v, &c->event);
 	if (upload_start(v, c->upload, &c->event, c->instance, &problem)) {
-		visit_resume(v, &c->event);
+		visit_unpark(v, &c->event);
 		c->problem = problem;
 		refuse(v, c);
 	}
 }
 
-static unsigned form_decode_handle(struct visit *v, struct event *const *batch, unsigned n)
+static void form_decode_handle(struct visit *v, struct event *const *batch, unsigned n)
 {
 	for (unsigned i = 0; i < n; i++)
 		decode(v, conn_of(batch[i]));
-	return n;
 }
 
 const struct stage_class stage_form_decode = {

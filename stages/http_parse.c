@@ -221,8 +221,8 @@ static void remove_image(struct visit *v, struct conn *c)
 	job->reply = &c->event;
 	job->reply_instance = c->instance;
 	c->state = CONN_REMOVED;
-	visit_aside(v, &c->event);
-	visit_resume(v, &job->event);
+	visit_park(v, &c->event);
+	visit_unpark(v, &job->event);
 	visit_send(v, STAGE_DISK_WRITE, &job->event);
 }
 
@@ -248,11 +248,10 @@ static void parse(struct visit *v, struct conn *c)
 		visit_send_to(v, STAGE_ACCEPT_READ, c->instance, &c->event);
 }
 
-static unsigned http_parse_handle(struct visit *v, struct event *const *batch, unsigned n)
+static void http_parse_handle(struct visit *v, struct event *const *batch, unsigned n)
 {
 	for (unsigned i = 0; i < n; i++)
 		parse(v, conn_of(batch[i]));
-	return n;
 }
 
 const struct stage_class stage_http_parse = {

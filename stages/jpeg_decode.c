@@ -161,12 +161,12 @@ static enum verdict reserve(struct visit *v, const struct decode *d, struct imag
 	image->budget_waiter.stage = graph_stage(server->graph, STAGE_JPEG_DECODE);
 	image->budget_waiter.instance = 0;
 	image->decoder = NULL;
-	visit_aside(v, &image->event);
+	visit_park(v, &image->event);
 	if (!budget_reserve(&server->budget, BUDGET_IMAGE, need, &image->budget_waiter)) {
 		decoder_free(decoder);
 		return GONE;
 	}
-	visit_resume(v, &image->event);
+	visit_unpark(v, &image->event);
 	image->decoder = decoder;
 	return GO_ON;
 }
@@ -257,11 +257,10 @@ static void decode_image(struct visit *v, struct decode *d, struct image *image)
 		image_decode_failed(v, image, &problem);
 }
 
-static unsigned decode_handle(struct visit *v, struct event *const *batch, unsigned n)
+static void jpeg_decode_handle(struct visit *v, struct event *const *batch, unsigned n)
 {
 	assert(n == 1);
 	decode_image(v, visit_scratch(v), image_of(batch[0]));
-	return 1;
 }
 
 static void decode_worker_fini(struct visit *v, void *scratch)
@@ -277,5 +276,5 @@ const struct stage_class stage_jpeg_decode = {
 	.batch_max = 1,
 	.scratch_size = sizeof(struct decode),
 	.worker_fini = decode_worker_fini,
-	.handle = decode_handle,
+	.handle = jpeg_decode_handle,
 };

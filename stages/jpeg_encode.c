@@ -72,11 +72,10 @@ static void encode_step(struct visit *v, struct step *s)
 	step_failed(v, s, &problem);
 }
 
-static unsigned encode_handle(struct visit *v, struct event *const *batch, unsigned n)
+static void jpeg_encode_handle(struct visit *v, struct event *const *batch, unsigned n)
 {
 	for (unsigned i = 0; i < n; i++)
 		encode_step(v, step_of(batch[i]));
-	return n;
 }
 
 static void encode_worker_fini(struct visit *v, void *scratch)
@@ -91,5 +90,5 @@ const struct stage_class stage_jpeg_encode = {
 	.kind = STAGE_SHARED,
 	.batch_max = 16,
 	.worker_fini = encode_worker_fini,
-	.handle = encode_handle,
+	.handle = jpeg_encode_handle,
 };

@@ -32,13 +32,10 @@ static void scale_step(struct visit *v, const struct resampler *r, struct step *
 	picture_step(v, r, s);
 }
 
-static unsigned scale_handle(struct visit *v, struct event *const *batch, unsigned n)
+static void scale_handle(struct visit *v, struct event *const *batch, unsigned n)
 {
-	unsigned i;
-
-	for (i = 0; i < n; i++)
+	for (unsigned i = 0; i < n; i++)
 		scale_step(v, visit_scratch(v), step_of(batch[i]));
-	return i;
 }
 
 static int scale_worker_init(struct visit *v, void *scratch)

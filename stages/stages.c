@@ -11,27 +11,25 @@
 #include "sched/graph.h"
 
 const struct graph_row graph_rows[] = {
-	[STAGE_ACCEPT_READ] = { &stage_accept_read, GRAPH_GROUP_PORT, { "http_parse" } },
+	[STAGE_ACCEPT_READ] = { &stage_accept_read, GROUP_IO, { "http_parse" } },
 	[STAGE_HTTP_PARSE] = { &stage_http_parse,
-	                       GRAPH_GROUP_PORT,
+	                       GROUP_IO,
 	                       { "accept_read", "form_decode", "disk_write" } },
-	[STAGE_FORM_DECODE] = { &stage_form_decode,
-	                        GRAPH_GROUP_PORT,
-	                        { "accept_read", "jpeg_decode" } },
+	[STAGE_FORM_DECODE] = { &stage_form_decode, GROUP_IO, { "accept_read", "jpeg_decode" } },
 	[STAGE_JPEG_DECODE] = { &stage_jpeg_decode,
-	                        GRAPH_GROUP_MAIN,
+	                        GROUP_MAIN,
 	                        { "scale", "disk_write", "stats", "accept_read" } },
 	[STAGE_SCALE] = { &stage_scale,
-	                  GRAPH_GROUP_MAIN,
+	                  GROUP_MAIN,
 	                  { "scale", "blur", "jpeg_encode", "disk_write", "stats" } },
 	[STAGE_BLUR] = { &stage_blur,
-	                 GRAPH_GROUP_MAIN,
+	                 GROUP_MAIN,
 	                 { "scale", "blur", "jpeg_encode", "disk_write", "stats" } },
-	[STAGE_JPEG_ENCODE] = { &stage_jpeg_encode, GRAPH_GROUP_MAIN, { "disk_write", "stats" } },
+	[STAGE_JPEG_ENCODE] = { &stage_jpeg_encode, GROUP_MAIN, { "disk_write", "stats" } },
 	[STAGE_DISK_WRITE] = { &stage_disk_write,
-	                       GRAPH_GROUP_DISK,
+	                       GROUP_DISK,
 	                       { "stats", "accept_read", "disk_write" } },
-	[STAGE_STATS] = { &stage_stats, GRAPH_GROUP_MAIN, { "accept_read" } },
+	[STAGE_STATS] = { &stage_stats, GROUP_MAIN, { "accept_read" } },
 };
 
 const unsigned graph_row_count = STAGE_ID_COUNT;

@@ -34,7 +34,7 @@ static void count(struct server *s, const struct image *image)
 		add(&s->output_bytes_stored, image->variant[i].size);
 }
 
-static unsigned stats_handle(struct visit *v, struct event *const *batch, unsigned n)
+static void stats_handle(struct visit *v, struct event *const *batch, unsigned n)
 {
 	for (unsigned i = 0; i < n; i++) {
 		struct image *image = image_of(batch[i]);
@@ -42,7 +42,6 @@ static unsigned stats_handle(struct visit *v, struct event *const *batch, unsign
 		count(visit_app(v), image);
 		image_end(v, image);
 	}
-	return n;
 }
 
 const struct stage_class stage_stats = {

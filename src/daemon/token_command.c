@@ -13,8 +13,9 @@
 #include "tokens.h"
 
 #define RANDOM_SIZE 32
-#define PREFIX "darkroom_" /* so that programs that look for secrets in the wrong places know it \
-	                    */
+#define PREFIX                                                                            \
+	"darkroom_" /* so that programs that look for secrets in the wrong places know it \
+	             */
 #define EXIT_USAGE 2
 
 /* "darkroom_" and 43 characters of A-Z, a-z, 0-9, - and _. False: no random numbers, which is said.

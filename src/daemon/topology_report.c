@@ -33,7 +33,7 @@ static bool is_same_place(const struct topology_core *a, const struct topology_c
 	return a->package == b->package && a->node == b->node && a->l3 == b->l3;
 }
 
-/* Cores [first, end) that share all but what is below the L3 cache. */
+/* Cores [first, end) that domain all but what is below the L3 cache. */
 static void print_cores(struct text *to, const struct topology *t, unsigned first, unsigned end)
 {
 	const struct topology_core *core = topology_core(t, first);
@@ -72,7 +72,7 @@ static void print_machine(struct text *to, const struct topology *t)
 	}
 }
 
-/* ---- shares ---- */
+/* ---- domains ---- */
 
 static double per_cent(uint64_t part, uint64_t whole)
 {
@@ -96,16 +96,16 @@ static void print_range(struct text *to, struct topology_range cores)
 		text_printf(to, "cores %u-%u", cores.first, cores.first + cores.count - 1);
 }
 
-/* How many there are of the share's; of pools, which have them in common, on which cores. */
-static void print_count(struct text *to, const struct schedule *s, unsigned share)
+/* How many there are of the domain's; of pools, which have them in common, on which cores. */
+static void print_count(struct text *to, const struct schedule *s, unsigned domain)
 {
-	unsigned workers = (unsigned)__builtin_popcountll(s->share_workers[share]);
+	unsigned workers = (unsigned)__builtin_popcountll(s->domain_workers[domain]);
 
 	text_printf(to, "%u worker%s", workers, plural(workers));
 	if (s->policy->mechanism != POLICY_POOL || !s->is_bound)
 		return;
 	text_puts(to, " on ");
-	print_range(to, s->share_range[share]);
+	print_range(to, s->domain_range[domain]);
 }
 
 static void print_part(struct text *to, const struct graph *g, const struct schedule *s,
@@ -136,11 +136,11 @@ static void print_replica(struct text *to, const struct schedule *s, unsigned re
 	unsigned ports = schedule_share_ports(s, replica);
 
 	text_printf(to, "\nReplica %u, ", replica);
-	if (s->is_one_connection_each) {
+	if (s->thread_per_connection) {
 		text_printf(to, "%u thread%s for connections", ports, plural(ports));
 		if (s->is_bound) {
 			text_puts(to, " on ");
-			print_range(to, s->share_range[replica]);
+			print_range(to, s->domain_range[replica]);
 		}
 		text_puts(to, ", and for what has to wait ");
 	}
@@ -149,12 +149,12 @@ static void print_replica(struct text *to, const struct schedule *s, unsigned re
 }
 
 static void print_share(struct text *to, const struct graph *g, const struct schedule *s,
-                        unsigned share)
+                        unsigned domain)
 {
 	if (s->layout == CONF_LAYOUT_PARTITION)
-		print_part(to, g, s, share);
+		print_part(to, g, s, domain);
 	else if (s->layout == CONF_LAYOUT_REPLICATE)
-		print_replica(to, s, share);
+		print_replica(to, s, domain);
 	else
 		text_printf(to, "\n%u worker%s:\n", s->worker_count, plural(s->worker_count));
 }
@@ -182,7 +182,7 @@ static void print_worker(struct text *to, const struct topology *t, const struct
 	} else {
 		text_puts(to, "  ");
 		if (s->is_bound)
-			print_range(to, s->share_range[s->share[worker]]);
+			print_range(to, s->domain_range[s->domain[worker]]);
 		else
 			text_puts(to, "any core");
 		text_puts(to, ", for");
@@ -193,10 +193,10 @@ static void print_worker(struct text *to, const struct topology *t, const struct
 
 static void print_workers(struct text *to, const struct graph *g, const struct schedule *s)
 {
-	for (unsigned share = 0; share < s->share_count; share++) {
-		print_share(to, g, s, share);
+	for (unsigned domain = 0; domain < s->domain_count; domain++) {
+		print_share(to, g, s, domain);
 		for (unsigned i = 0; i < s->worker_count; i++)
-			if (s->share[i] == share)
+			if (s->domain[i] == domain)
 				print_worker(to, g->topology, s, i);
 	}
 }
@@ -257,14 +257,14 @@ static const char *meaning(const struct schedule *s)
 	};
 
 	return (s->policy->mechanism == POLICY_POOL ? pools
-	        : s->is_one_connection_each         ? connections
+	        : s->thread_per_connection          ? connections
 	                                            : cores)[s->layout];
 }
 
 static void print_others(struct text *to, const struct schedule *s)
 {
 	bool are_ports_bound =
-		s->is_one_connection_each && s->is_bound && s->layout != CONF_LAYOUT_SHARED;
+		s->thread_per_connection && s->is_bound && s->layout != CONF_LAYOUT_SHARED;
 
 	text_puts(to, "\n");
 	if (are_ports_bound && s->layout == CONF_LAYOUT_PARTITION)
@@ -284,13 +284,14 @@ static void print_layout(struct text *to, const struct conf *conf, const struct 
                          const struct schedule *s)
 {
 	text_printf(to, "\nPolicy %s, layout %s\n", s->policy->name, meaning(s));
-	if (s->layout == CONF_LAYOUT_REPLICATE && s->is_one_connection_each)
+	if (s->layout == CONF_LAYOUT_REPLICATE && s->thread_per_connection)
 		text_puts(to, "Connections are distributed to the replica that has the fewest.\n");
 	else if (s->layout == CONF_LAYOUT_REPLICATE)
 		text_printf(to, "Requests are distributed %s%s.\n",
 		            s->is_least_loaded ? "to the least loaded" : "in turns",
-		            s->is_helping ? ", and workers without work do that of other replicas"
-		                          : "");
+		            s->steals_across_replicas
+		                    ? ", and workers without work do that of other replicas"
+		                    : "");
 	if (s->layout == CONF_LAYOUT_PARTITION) {
 		if (g->has_profile)
 			text_printf(to, "Weights are those of %s.\n", conf->layout.profile);

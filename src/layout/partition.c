@@ -23,8 +23,9 @@
 #include "base/check.h"
 #include "base/text.h"
 
-#define SEEDS 8 /* of METIS's random choices; fixed, so that the same weights give the same parts \
-	         */
+#define SEEDS                                                                               \
+	8 /* of METIS's random choices; fixed, so that the same weights give the same parts \
+	   */
 #define WEIGHT_TOTAL 1000000 /* of all vertices or edges as METIS sees them, in its 32 bits */
 #define SEARCH_MAX                                                                             \
 	9 /* stages of graphs all of whose partitions are looked at: at most 7770 with as many \
@@ -191,12 +192,13 @@ static void hold_termination(sigset_t *before)
 	pthread_sigmask(SIG_BLOCK, &set, before);
 }
 
-/* The stages of the first half, share of the load by METIS; 0 if it failed. */
-static uint32_t ask_metis(const struct partition_weights *w, uint32_t stages, float share, int seed)
+/* The stages of the first half, domain of the load by METIS; 0 if it failed. */
+static uint32_t ask_metis(const struct partition_weights *w, uint32_t stages, float domain,
+                          int seed)
 {
 	struct metis_graph g;
 	idx_t constraints = 1, halves = 2, cut, half[STAGE_COUNT_MAX], options[METIS_NOPTIONS];
-	real_t shares[2] = { share, 1 - share }, tolerance = (real_t)PARTITION_TOLERANCE;
+	real_t domains[2] = { domain, 1 - domain }, tolerance = (real_t)PARTITION_TOLERANCE;
 	uint32_t first = 0;
 	sigset_t mask;
 
@@ -205,7 +207,7 @@ static uint32_t ask_metis(const struct partition_weights *w, uint32_t stages, fl
 	options[METIS_OPTION_SEED] = seed;
 	hold_termination(&mask);
 	int status = METIS_PartGraphRecursive(&g.count, &constraints, g.first, g.neighbour,
-	                                      g.weight, NULL, g.edge_weight, &halves, shares,
+	                                      g.weight, NULL, g.edge_weight, &halves, domains,
 	                                      &tolerance, options, &cut, half);
 
 	pthread_sigmask(SIG_SETMASK, &mask, NULL);

@@ -1,6 +1,6 @@
 /*
- * placement.c - deals cores to workers. Cores stand in a row in which neighbours share most; every
- * share of workers gets a piece of the row, and the shares' order is chosen so that pieces end
+ * placement.c - deals cores to workers. Cores stand in a row in which neighbours domain most; every
+ * domain of workers gets a piece of the row, and the domains' order is chosen so that pieces end
  * where caches, nodes and packages do.
  */
 #include "placement.h"
@@ -14,8 +14,8 @@
 
 struct request {
 	const struct topology *topology;
-	unsigned core_count, worker_count, share_count;
-	const unsigned *workers; /* of each share */
+	unsigned core_count, worker_count, domain_count;
+	const unsigned *workers; /* of each domain */
 };
 
 /* What two neighbours in the row have in common: each step counts for more than all boundaries of
@@ -58,13 +58,13 @@ static unsigned first_core(const struct request *r, unsigned workers_before)
 	return workers_before * r->core_count / r->worker_count;
 }
 
-/* The worth of all boundaries between shares in this order. */
+/* The worth of all boundaries between domains in this order. */
 static uint64_t worth_of_order(const struct request *r, const unsigned *order)
 {
 	uint64_t sum = 0;
 	unsigned before = 0;
 
-	for (unsigned i = 0; i + 1 < r->share_count; i++) {
+	for (unsigned i = 0; i + 1 < r->domain_count; i++) {
 		before += r->workers[order[i]];
 		unsigned right = first_core(r, before);
 		unsigned left =
@@ -83,19 +83,19 @@ static void swap(unsigned *a, unsigned *b)
 	*b = was;
 }
 
-/* Exchanges shares of different size in the row for as long as that helps. */
+/* Exchanges domains of different size in the row for as long as that helps. */
 static void choose_order(const struct request *r, unsigned *order)
 {
 	uint64_t best;
 	bool has_changed = true;
 
-	for (unsigned i = 0; i < r->share_count; i++)
+	for (unsigned i = 0; i < r->domain_count; i++)
 		order[i] = i;
 	best = worth_of_order(r, order);
 	while (has_changed) {
 		has_changed = false;
-		for (unsigned i = 0; i < r->share_count; i++)
-			for (unsigned k = i + 1; k < r->share_count; k++) {
+		for (unsigned i = 0; i < r->domain_count; i++)
+			for (unsigned k = i + 1; k < r->domain_count; k++) {
 				if (r->workers[order[i]] == r->workers[order[k]])
 					continue;
 				swap(&order[i], &order[k]);
@@ -131,22 +131,22 @@ static unsigned nearest(const struct topology *t, unsigned first, unsigned end, 
 	return best;
 }
 
-/* Index of the share's first worker. */
-static unsigned first_worker(const struct request *r, unsigned share)
+/* Index of the domain's first worker. */
+static unsigned first_worker(const struct request *r, unsigned domain)
 {
 	unsigned first = 0;
 
-	while (share > 0)
-		first += r->workers[--share];
+	while (domain > 0)
+		first += r->workers[--domain];
 	return first;
 }
 
-/* The share's workers, with so many others before them in the row. */
-static void place_share(struct placement *p, const struct request *r, unsigned share,
-                        unsigned before)
+/* The domain's workers, with so many others before them in the row. */
+static void place_domain(struct placement *p, const struct request *r, unsigned domain,
+                         unsigned before)
 {
-	struct placement_worker *to = &p->worker[first_worker(r, share)];
-	unsigned count = r->workers[share], first = first_core(r, before);
+	struct placement_worker *to = &p->worker[first_worker(r, domain)];
+	unsigned count = r->workers[domain], first = first_core(r, before);
 	bool is_spacious = r->worker_count < r->core_count;
 
 	if (is_spacious)
@@ -156,24 +156,24 @@ static void place_share(struct placement *p, const struct request *r, unsigned s
 
 		to[i] = (struct placement_worker){ .core = core,
 			                           .node = topology_core(r->topology, core)->node,
-			                           .share = share };
+			                           .domain = domain };
 	}
-	p->share[share] = (struct topology_range){ first, to[count - 1].core - first + 1 };
+	p->domain[domain] = (struct topology_range){ first, to[count - 1].core - first + 1 };
 }
 
-int placement_shares(struct placement *p, const struct topology *t, const unsigned *workers,
-                     unsigned share_count)
+int placement_domains(struct placement *p, const struct topology *t, const unsigned *workers,
+                      unsigned domain_count)
 {
 	struct request r = { .topology = t,
 		             .core_count = topology_core_count(t),
-		             .share_count = share_count,
+		             .domain_count = domain_count,
 		             .workers = workers };
 	unsigned order[CONF_THREADS_MAX], before = 0;
 
 	*p = (struct placement){ 0 };
-	if (share_count == 0 || share_count > CONF_THREADS_MAX)
+	if (domain_count == 0 || domain_count > CONF_THREADS_MAX)
 		return -EINVAL;
-	for (unsigned i = 0; i < share_count; i++) {
+	for (unsigned i = 0; i < domain_count; i++) {
 		if (workers[i] == 0 || workers[i] > CONF_THREADS_MAX)
 			return -EINVAL;
 		r.worker_count += workers[i];
@@ -181,24 +181,24 @@ int placement_shares(struct placement *p, const struct topology *t, const unsign
 	if (r.worker_count > CONF_THREADS_MAX)
 		return -EINVAL;
 	choose_order(&r, order);
-	for (unsigned i = 0; i < share_count; i++) {
-		place_share(p, &r, order[i], before);
+	for (unsigned i = 0; i < domain_count; i++) {
+		place_domain(p, &r, order[i], before);
 		before += workers[order[i]];
 	}
 	p->worker_count = r.worker_count;
-	p->share_count = share_count;
+	p->domain_count = domain_count;
 	return 0;
 }
 
 int placement_build(struct placement *p, const struct topology *t, unsigned workers,
                     unsigned replicas)
 {
-	unsigned share[CONF_THREADS_MAX];
+	unsigned domain[CONF_THREADS_MAX];
 
 	*p = (struct placement){ 0 };
 	if (replicas == 0 || replicas > workers || workers > CONF_THREADS_MAX)
 		return -EINVAL;
 	for (unsigned i = 0; i < replicas; i++)
-		share[i] = workers / replicas + (i < workers % replicas ? 1 : 0);
-	return placement_shares(p, t, share, replicas);
+		domain[i] = workers / replicas + (i < workers % replicas ? 1 : 0);
+	return placement_domains(p, t, domain, replicas);
 }

@@ -83,7 +83,7 @@ static void open_line(struct quota *q, const char *mount, char *line)
 		return;
 	}
 	int n = snprintf(v1_mount, sizeof v1_mount, "%s/cpu",
-	                 mount); /* a link where controllers share a mount */
+	                 mount); /* a link where controllers domain a mount */
 
 	if (list_has(controllers, "cpu") && n > 0 && (size_t)n < sizeof v1_mount)
 		open_levels(q, v1_mount, group, true);

@@ -1,5 +1,5 @@
 /*
- * topology.h - the cores that this process may use, what they share, and binding threads to them
+ * topology.h - the cores that this process may use, what they domain, and binding threads to them
  * (hwloc).
  *
  * HWLOC_SYNTHETIC and HWLOC_XMLFILE in the environment describe another machine: all is as there,
@@ -15,7 +15,7 @@ struct topology;
 
 #define TOPOLOGY_NONE UINT_MAX
 
-/* Cores stand in an order in which those that share more are nearer to each other. */
+/* Cores stand in an order in which those that domain more are nearer to each other. */
 struct topology_core {
 	unsigned cpu;          /* the system's number of its first hardware thread */
 	unsigned thread_count; /* hardware threads that we may use */

@@ -22,7 +22,7 @@ static const struct policy_class policy_seda = {
 static const struct policy_class policy_thread_per_connection = {
 	.name = "thread-per-connection",
 	.help = "a pool of threads, each serving one connection at a time through all stages",
-	.mechanism = POLICY_INLINE,
+	.mechanism = POLICY_THREAD_PER_CONNECTION,
 };
 
 static const struct policy_class *const policies[] = {

@@ -21,7 +21,8 @@ enum policy_mechanism {
 	POLICY_POLL = 1, /* one thread per core; the policy says which stage is next */
 	POLICY_CENTRAL,  /* one thread per core, waiting on one queue of (stage, event) */
 	POLICY_POOL,     /* a pool of threads for each stage */
-	POLICY_INLINE    /* a pool of threads for connections, which call every stage directly */
+	POLICY_THREAD_PER_CONNECTION /* a pool of threads for connections, which call every stage
+	                                directly */
 };
 
 struct policy_in {

@@ -39,17 +39,17 @@ void affinity_bind(struct worker *w, struct topology_range cores)
 	pool_thread_set_home(cores.count ? pool_home(t, cores.first) : 0);
 }
 
-/* A worker for each core has one, a pool those of its share, and a thread that takes connections
+/* A worker for each core has one, a pool those of its domain, and a thread that takes connections
  * those of its replica. */
 struct topology_range affinity_cores(const struct worker *w, const struct schedule *schedule)
 {
-	bool is_port = w->group->id == GRAPH_GROUP_PORT && schedule->is_one_connection_each &&
+	bool is_port = w->group->id == GROUP_IO && schedule->thread_per_connection &&
 	               schedule->layout == CONF_LAYOUT_REPLICATE;
 
-	if (!schedule->is_bound || !(is_port || w->group->id == GRAPH_GROUP_MAIN))
+	if (!schedule->is_bound || !(is_port || w->group->id == GROUP_MAIN))
 		return (struct topology_range){ 0, 0 };
 	if (is_port || schedule->policy->mechanism == POLICY_POOL)
-		return schedule->share_range[w->share];
+		return schedule->domain_range[w->domain];
 	return (struct topology_range){ schedule->core[w->index], 1 };
 }
 
@@ -66,7 +66,7 @@ void affinity_enter_part(struct worker *w, const struct stage *s)
 
 	if (!schedule_moves_threads(schedule, s->index))
 		return;
-	struct topology_range part = schedule->share_range[schedule_share_of(schedule, s->index)];
+	struct topology_range part = schedule->domain_range[schedule_domain_of(schedule, s->index)];
 
 	if (!is_within(w->cores, part))
 		affinity_bind(w, part);
@@ -79,10 +79,10 @@ static bool is_in_replica(const struct visit *v, const struct event *ev)
 	const struct schedule *schedule = worker_schedule(w);
 
 	/* Which replica a request goes to is found out where images begin. */
-	if (!worker_has_share(w) || !stage_is_replicated(v->stage) ||
-	    graph_rows[v->stage->index].group == GRAPH_GROUP_PORT)
+	if (!worker_has_domain(w) || !stage_is_replicated(v->stage) ||
+	    graph_rows[v->stage->index].group == GROUP_IO)
 		return true;
-	return schedule->is_helping || ev->replica == w->share;
+	return schedule->steals_across_replicas || ev->replica == w->domain;
 }
 
 /* ... and in the part that its stage is of; and the worker is where it is bound to. */
@@ -91,14 +91,14 @@ bool affinity_is_right(const struct visit *v, const struct event *ev)
 	const struct worker *w = v->worker;
 	const struct schedule *schedule = worker_schedule(w);
 	unsigned index = v->stage->index;
-	bool is_main = w->group->id == GRAPH_GROUP_MAIN && !v->is_direct,
+	bool is_main = w->group->id == GROUP_MAIN && !v->is_direct,
 	     moves = schedule_moves_threads(schedule, index);
-	unsigned share = moves ? schedule_share_of(schedule, index) : w->share;
+	unsigned domain = moves ? schedule_domain_of(schedule, index) : w->domain;
 
 	if (is_main && !(schedule->visit_set[w->index] >> index & 1))
 		return false;
 	if ((is_main || moves) && schedule->is_bound && w->cores.count &&
-	    !is_within(w->cores, schedule->share_range[share]))
+	    !is_within(w->cores, schedule->domain_range[domain]))
 		return false;
 	return is_in_replica(v, ev) && topology_is_on(w->group->graph->topology, w->cores);
 }

@@ -12,14 +12,14 @@ void budget_init(struct budget *b, uint64_t total)
 	*b = (struct budget){ .total = total };
 	b->limit[BUDGET_BODY] = total / 2;
 	b->limit[BUDGET_IMAGE] = total;
-	for (int i = 0; i < BUDGET_SHARE_COUNT; i++)
+	for (int i = 0; i < BUDGET_CLASS_COUNT; i++)
 		b->tail[i] = &b->head[i];
 	pthread_mutex_init(&b->lock, NULL);
 }
 
 void budget_fini(struct budget *b)
 {
-	for (int i = 0; i < BUDGET_SHARE_COUNT; i++) {
+	for (int i = 0; i < BUDGET_CLASS_COUNT; i++) {
 		assert(b->head[i] == NULL);
 		assert(b->used[i] == 0);
 	}
@@ -31,42 +31,42 @@ uint64_t budget_max(const struct budget *b)
 	return b->total / 2;
 }
 
-static bool fits(const struct budget *b, enum budget_share share, uint64_t bytes)
+static bool fits(const struct budget *b, enum budget_class class, uint64_t bytes)
 {
-	return b->used[share] + bytes <= b->limit[share] &&
+	return b->used[class] + bytes <= b->limit[class] &&
 	       b->used[BUDGET_BODY] + b->used[BUDGET_IMAGE] + bytes <= b->total;
 }
 
-static bool take(struct budget *b, enum budget_share share, uint64_t bytes)
+static bool take(struct budget *b, enum budget_class class, uint64_t bytes)
 {
 	assert(bytes <= budget_max(b));
 	/* Those who wait come first, else a large image would never find its moment. */
-	if (b->head[share] || !fits(b, share, bytes))
+	if (b->head[class] || !fits(b, class, bytes))
 		return false;
-	b->used[share] += bytes;
+	b->used[class] += bytes;
 	return true;
 }
 
-bool budget_try_reserve(struct budget *b, enum budget_share share, uint64_t bytes)
+bool budget_try_reserve(struct budget *b, enum budget_class class, uint64_t bytes)
 {
 	pthread_mutex_lock(&b->lock);
-	bool ok = take(b, share, bytes);
+	bool ok = take(b, class, bytes);
 	pthread_mutex_unlock(&b->lock);
 	return ok;
 }
 
-bool budget_reserve(struct budget *b, enum budget_share share, uint64_t bytes,
+bool budget_reserve(struct budget *b, enum budget_class class, uint64_t bytes,
                     struct budget_waiter *w)
 {
 	pthread_mutex_lock(&b->lock);
-	bool ok = take(b, share, bytes);
+	bool ok = take(b, class, bytes);
 
 	if (!ok) {
 		w->bytes = bytes;
 		w->next = NULL;
 		w->is_waiting = true;
-		*b->tail[share] = w;
-		b->tail[share] = &w->next;
+		*b->tail[class] = w;
+		b->tail[class] = &w->next;
 		b->wait_count++;
 	}
 	pthread_mutex_unlock(&b->lock);
@@ -78,14 +78,15 @@ static struct budget_waiter *grant(struct budget *b)
 {
 	struct budget_waiter *list = NULL, **end = &list;
 
-	for (int share = BUDGET_SHARE_COUNT - 1; share >= 0; share--)
-		while (b->head[share] && fits(b, (enum budget_share)share, b->head[share]->bytes)) {
-			struct budget_waiter *w = b->head[share];
+	for (int class = BUDGET_CLASS_COUNT - 1; class >= 0; class --)
+		while (b->head[class] &&
+		       fits(b, (enum budget_class) class, b->head[class]->bytes)) {
+			struct budget_waiter *w = b->head[class];
 
-			b->head[share] = w->next;
-			if (!b->head[share])
-				b->tail[share] = &b->head[share];
-			b->used[share] += w->bytes;
+			b->head[class] = w->next;
+			if (!b->head[class])
+				b->tail[class] = &b->head[class];
+			b->used[class] += w->bytes;
 			w->is_waiting = false;
 			w->next = NULL;
 			*end = w;
@@ -114,15 +115,15 @@ void budget_usage(struct budget *b, struct budget_usage *usage)
 	pthread_mutex_unlock(&b->lock);
 }
 
-bool budget_has_waiters(struct budget *b, enum budget_share share)
+bool budget_has_waiters(struct budget *b, enum budget_class class)
 {
 	pthread_mutex_lock(&b->lock);
-	bool has = b->head[share] != NULL;
+	bool has = b->head[class] != NULL;
 	pthread_mutex_unlock(&b->lock);
 	return has;
 }
 
-bool budget_cancel(struct budget *b, enum budget_share share, struct budget_waiter *w)
+bool budget_cancel(struct budget *b, enum budget_class class, struct budget_waiter *w)
 {
 	struct budget_waiter **at;
 	struct budget_waiter *granted = NULL;
@@ -131,11 +132,11 @@ bool budget_cancel(struct budget *b, enum budget_share share, struct budget_wait
 	bool was_waiting = w->is_waiting;
 
 	if (was_waiting) {
-		for (at = &b->head[share]; *at != w; at = &(*at)->next)
+		for (at = &b->head[class]; *at != w; at = &(*at)->next)
 			continue;
 		*at = w->next;
-		if (b->tail[share] == &w->next)
-			b->tail[share] = at;
+		if (b->tail[class] == &w->next)
+			b->tail[class] = at;
 		w->is_waiting = false;
 		granted = grant(b); /* it may have stood in the way of smaller ones */
 	}
@@ -144,11 +145,11 @@ bool budget_cancel(struct budget *b, enum budget_share share, struct budget_wait
 	return was_waiting;
 }
 
-void budget_release(struct budget *b, enum budget_share share, uint64_t bytes)
+void budget_release(struct budget *b, enum budget_class class, uint64_t bytes)
 {
 	pthread_mutex_lock(&b->lock);
-	assert(b->used[share] >= bytes);
-	b->used[share] -= bytes;
+	assert(b->used[class] >= bytes);
+	b->used[class] -= bytes;
 	struct budget_waiter *granted = grant(b);
 
 	pthread_mutex_unlock(&b->lock);

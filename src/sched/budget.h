@@ -2,7 +2,7 @@
  * budget.h - the bound on memory that requests may cause, reserved before it is used.
  *
  * An event whose reservation cannot be granted waits here, in order of arrival, and is queued to
- * its stage by whoever gives memory back. Two shares keep it free of deadlock: bodies may take at
+ * its stage by whoever gives memory back. Two classes keep it free of deadlock: bodies may take at
  * most half of the budget, so that images, each of which needs at most half, always move on and
  * give back.
  */
@@ -17,11 +17,11 @@
 struct event;
 struct stage;
 
-enum budget_share {
+enum budget_class {
 	BUDGET_BODY = 0, /* request bodies: at most half */
 	BUDGET_IMAGE,    /* an image's decoder, planes and outputs: whatever bodies leave, at least
 	                    half */
-	BUDGET_SHARE_COUNT
+	BUDGET_CLASS_COUNT
 };
 
 struct budget_waiter {
@@ -35,8 +35,8 @@ struct budget_waiter {
 
 struct budget {
 	pthread_mutex_t lock;
-	uint64_t total, limit[BUDGET_SHARE_COUNT], used[BUDGET_SHARE_COUNT];
-	struct budget_waiter *head[BUDGET_SHARE_COUNT], **tail[BUDGET_SHARE_COUNT];
+	uint64_t total, limit[BUDGET_CLASS_COUNT], used[BUDGET_CLASS_COUNT];
+	struct budget_waiter *head[BUDGET_CLASS_COUNT], **tail[BUDGET_CLASS_COUNT];
 	uint64_t wait_count; /* reservations that had to wait so far */
 };
 
@@ -45,35 +45,35 @@ void budget_fini(struct budget *b);
 
 /* A moment's view. */
 struct budget_usage {
-	uint64_t total, used[BUDGET_SHARE_COUNT], wait_count;
+	uint64_t total, used[BUDGET_CLASS_COUNT], wait_count;
 };
 
 /* Any thread. */
 void budget_usage(struct budget *b, struct budget_usage *usage);
 
-/* The most that one reservation of this share can ever get. */
+/* The most that one reservation of this class can ever get. */
 uint64_t budget_max(const struct budget *b);
 
 /*
  * Any thread. True: the bytes are reserved, the caller goes on. False: the waiter now stands in
  * line and its event is no longer the caller's; it will be queued to w->stage with the reservation
  * *made*. bytes must be <= budget_max(). The caller fills event, stage and instance of w and has
- * set the event aside (visit_aside) before.
+ * set the event aside (visit_park) before.
  */
-bool budget_reserve(struct budget *b, enum budget_share share, uint64_t bytes,
+bool budget_reserve(struct budget *b, enum budget_class class, uint64_t bytes,
                     struct budget_waiter *w);
 
 /* As budget_reserve without waiting: false means not now. */
-bool budget_try_reserve(struct budget *b, enum budget_share share, uint64_t bytes);
+bool budget_try_reserve(struct budget *b, enum budget_class class, uint64_t bytes);
 
 /* Any thread. Whether somebody stands in line. */
-bool budget_has_waiters(struct budget *b, enum budget_share share);
+bool budget_has_waiters(struct budget *b, enum budget_class class);
 
 /* Any thread. Takes a waiter out of the line: true if it was there, and its event is the caller's
  * again. */
-bool budget_cancel(struct budget *b, enum budget_share share, struct budget_waiter *w);
+bool budget_cancel(struct budget *b, enum budget_class class, struct budget_waiter *w);
 
 /* Any thread. Gives back, and queues the events of those who can go on now. */
-void budget_release(struct budget *b, enum budget_share share, uint64_t bytes);
+void budget_release(struct budget *b, enum budget_class class, uint64_t bytes);
 
 #endif

@@ -21,7 +21,7 @@ static void add_worker(struct stage_sum *sum, const struct worker *w, unsigned s
 void stage_sum_collect(struct stage_sum *sum, const struct stage *s)
 {
 	*sum = (struct stage_sum){ 0 };
-	for (unsigned i = 1; i < GRAPH_GROUP_COUNT; i++) {
+	for (unsigned i = 1; i < GROUP_COUNT; i++) {
 		const struct group *grp = &s->graph->group[i];
 		unsigned count = group_worker_count(grp);
 

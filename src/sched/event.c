@@ -5,15 +5,15 @@
 
 /* A queued event can only be taken by a handler; nothing is ever dropped from a queue. */
 static const bool change_allowed[EVENT_STATE_COUNT][EVENT_STATE_COUNT] = {
-	[EVENT_ASIDE] = { [EVENT_QUEUED] = true, [EVENT_HANDLED] = true },
+	[EVENT_PARKED] = { [EVENT_QUEUED] = true, [EVENT_HANDLED] = true },
 	[EVENT_QUEUED] = { [EVENT_HANDLED] = true },
-	[EVENT_HANDLED] = { [EVENT_QUEUED] = true, [EVENT_ASIDE] = true },
+	[EVENT_HANDLED] = { [EVENT_QUEUED] = true, [EVENT_PARKED] = true },
 };
 
 void event_init(struct event *ev, struct timing *timing)
 {
 	ev->magic = EVENT_MAGIC;
-	atomic_store_explicit(&ev->state, EVENT_ASIDE, memory_order_relaxed);
+	atomic_store_explicit(&ev->state, EVENT_PARKED, memory_order_relaxed);
 	ev->queued_ns = 0;
 	ev->size = 0;
 	ev->replica = 0;
@@ -24,7 +24,7 @@ void event_init(struct event *ev, struct timing *timing)
 void event_fini(struct event *ev)
 {
 	assert(ev->magic == EVENT_MAGIC);
-	assert(atomic_load_explicit(&ev->state, memory_order_relaxed) == EVENT_ASIDE);
+	assert(atomic_load_explicit(&ev->state, memory_order_relaxed) == EVENT_PARKED);
 	ev->magic = 0;
 }
 

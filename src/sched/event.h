@@ -26,8 +26,8 @@ struct timing {
 
 /* Who owns the event; event.c has the table of allowed changes, checked in debug builds. */
 enum event_state {
-	EVENT_ASIDE = 1, /* with its object, in no queue and no handler; every event begins and ends
-	                    here */
+	EVENT_PARKED = 1, /* with its object, in no queue and no handler; every event begins and
+	                    ends here */
 	EVENT_QUEUED,
 	EVENT_HANDLED,
 	EVENT_STATE_COUNT

@@ -42,11 +42,11 @@ enum stage_kind graph_stage_kind(const struct conf *conf, unsigned index)
 	return asked ? (enum stage_kind)asked : graph_rows[index].class->kind;
 }
 
-enum graph_group graph_stage_group(unsigned index)
+enum group_id graph_stage_group(unsigned index)
 {
 	const struct graph_row *row = &graph_rows[index];
 
-	return row->group == GRAPH_GROUP_PORT && !row->class->poll ? GRAPH_GROUP_MAIN : row->group;
+	return row->group == GROUP_IO && !row->class->poll ? GROUP_MAIN : row->group;
 }
 
 struct stage *graph_stage(struct graph *g, unsigned index)
@@ -78,9 +78,9 @@ static int queues_new(struct stage *s, size_t queue_capacity, size_t inbox_capac
 	bool is_partitioned = s->kind == STAGE_PARTITIONED;
 	int err = 0;
 
-	s->queue_count = is_partitioned                     ? CONF_THREADS_MAX
-	                 : s->group->id == GRAPH_GROUP_MAIN ? s->graph->replica_count
-	                                                    : 1;
+	s->queue_count = is_partitioned               ? CONF_THREADS_MAX
+	                 : s->group->id == GROUP_MAIN ? s->graph->replica_count
+	                                              : 1;
 	s->queue = new_array(s->queue_count, sizeof *s->queue);
 	s->gate = new_array(s->queue_count, sizeof *s->gate);
 	if (!s->queue || !s->gate)
@@ -114,11 +114,11 @@ static int stage_setup(struct graph *g, unsigned index, const struct conf *conf,
 	return queues_new(s, queue_capacity, inbox_capacity);
 }
 
-static int group_setup(struct graph *g, enum graph_group id)
+static int group_setup(struct graph *g, enum group_id id)
 {
-	static const char *const name[GRAPH_GROUP_COUNT] = { [GRAPH_GROUP_PORT] = "port",
-		                                             [GRAPH_GROUP_MAIN] = "main",
-		                                             [GRAPH_GROUP_DISK] = "disk" };
+	static const char *const name[GROUP_COUNT] = {
+		[GROUP_IO] = "port", [GROUP_MAIN] = "main", [GROUP_DISK] = "disk"
+	};
 	struct group *grp = &g->group[id];
 
 	grp->id = id;
@@ -133,7 +133,7 @@ static int group_setup(struct graph *g, enum graph_group id)
 /* Makes what the schedule needs of queues before anybody goes by it. */
 static int prepare_queues(struct graph *g, const struct schedule *schedule)
 {
-	struct queue *tokens = g->group[GRAPH_GROUP_MAIN].tokens;
+	struct queue *tokens = g->group[GROUP_MAIN].tokens;
 	int err = 0;
 
 	for (unsigned i = 0; i < graph_row_count; i++) {
@@ -146,15 +146,16 @@ static int prepare_queues(struct graph *g, const struct schedule *schedule)
 	}
 	/* A token for every event of every stage, and as many again after a switch. */
 	for (unsigned i = 0;
-	     i < schedule->share_count && !err && schedule->policy->mechanism == POLICY_CENTRAL;
+	     i < schedule->domain_count && !err && schedule->policy->mechanism == POLICY_CENTRAL;
 	     i++)
 		if (!tokens[i].cells)
 			err = queue_init(&tokens[i], 2 * g->queue_capacity * graph_row_count);
 	return err;
 }
 
-/* Workers that are bound get cores near those of their share. A quota grants CPU time and no cores:
- * there may be others like us on the machine, and we would all be bound to the first of its cores.
+/* Workers that are bound get cores near those of their domain. A quota grants CPU time and no
+ * cores: there may be others like us on the machine, and we would all be bound to the first of its
+ * cores.
  */
 static int place_workers(const struct graph *g, struct schedule *schedule)
 {
@@ -164,15 +165,15 @@ static int place_workers(const struct graph *g, struct schedule *schedule)
 		schedule->is_bound = false;
 	if (!schedule->is_bound)
 		return 0;
-	int err =
-		placement_shares(&place, g->topology, schedule->share_cores, schedule->share_count);
+	int err = placement_domains(&place, g->topology, schedule->domain_cores,
+	                            schedule->domain_count);
 
 	if (err)
 		return err;
-	memcpy(schedule->share_range, place.share, sizeof place.share);
+	memcpy(schedule->domain_range, place.domain, sizeof place.domain);
 	for (unsigned i = 0;
 	     i < schedule->worker_count && schedule->policy->mechanism != POLICY_POOL; i++) {
-		assert(place.worker[i].share == schedule->share[i]);
+		assert(place.worker[i].domain == schedule->domain[i]);
 		schedule->core[i] = place.worker[i].core;
 	}
 	return 0;
@@ -234,7 +235,7 @@ static int schedule_new(struct graph *g, const struct conf *conf, struct schedul
 	if (err) /* of valid configurations only what a reload makes of two: what is live of one,
 	            and the rest of the other */
 		log_error("%s", data);
-	if (!err && g->port_count && !schedule->is_one_connection_each)
+	if (!err && g->port_count && !schedule->thread_per_connection)
 		schedule->port_count = g->port_count;
 	if (!err)
 		err = place_workers(g, schedule);
@@ -284,8 +285,8 @@ int graph_new(struct graph **out, const struct conf *conf, void *app, size_t que
 	err = topology_new(&g->topology);
 	if (!err)
 		err = take_profile(g, conf);
-	for (unsigned i = 1; i < GRAPH_GROUP_COUNT && !err; i++)
-		err = group_setup(g, (enum graph_group)i);
+	for (unsigned i = 1; i < GROUP_COUNT && !err; i++)
+		err = group_setup(g, (enum group_id)i);
 	for (unsigned i = 0; i < graph_row_count && !err; i++)
 		err = stage_setup(g, i, conf, queue_capacity, inbox_capacity);
 	struct schedule *schedule = NULL;
@@ -321,7 +322,7 @@ void graph_free(struct graph *g)
 {
 	if (!g)
 		return;
-	for (unsigned i = 1; i < GRAPH_GROUP_COUNT; i++) {
+	for (unsigned i = 1; i < GROUP_COUNT; i++) {
 		unsigned count = group_worker_count(&g->group[i]);
 
 		for (unsigned k = 0; k < count; k++)
@@ -345,19 +346,19 @@ void graph_free(struct graph *g)
  * for sleep. */
 static int add_workers_for(struct graph *g, const struct schedule *schedule)
 {
-	const unsigned count[GRAPH_GROUP_COUNT] = { [GRAPH_GROUP_PORT] = schedule->port_count,
-		                                    [GRAPH_GROUP_MAIN] = schedule->worker_count,
-		                                    [GRAPH_GROUP_DISK] = schedule->disk_count };
+	const unsigned count[GROUP_COUNT] = { [GROUP_IO] = schedule->port_count,
+		                              [GROUP_MAIN] = schedule->worker_count,
+		                              [GROUP_DISK] = schedule->disk_count };
 	int err = 0;
 
-	for (unsigned i = 1; i < GRAPH_GROUP_COUNT && !err; i++)
+	for (unsigned i = 1; i < GROUP_COUNT && !err; i++)
 		err = add_workers(&g->group[i], count[i]);
 	return err;
 }
 
 static void wake_everybody(struct graph *g)
 {
-	for (unsigned i = 1; i < GRAPH_GROUP_COUNT; i++)
+	for (unsigned i = 1; i < GROUP_COUNT; i++)
 		idle_wake_all(&g->group[i]);
 }
 
@@ -377,7 +378,7 @@ static bool is_adopted(const struct graph *g)
 {
 	const struct schedule *schedule = atomic_load_explicit(&g->schedule, memory_order_relaxed);
 
-	for (unsigned i = 1; i < GRAPH_GROUP_COUNT; i++) {
+	for (unsigned i = 1; i < GROUP_COUNT; i++) {
 		unsigned count = group_worker_count(&g->group[i]);
 
 		for (unsigned k = 0; k < count; k++)
@@ -401,7 +402,7 @@ static void wait_for_adoption(const struct graph *g)
  * visit the stage by the new one: all look once more. */
 static void retire(struct graph *g)
 {
-	central_renew(&g->group[GRAPH_GROUP_MAIN],
+	central_renew(&g->group[GROUP_MAIN],
 	              atomic_load_explicit(&g->schedule, memory_order_relaxed));
 	wake_everybody(g);
 	free_schedule(g->retired);
@@ -534,7 +535,7 @@ int graph_tick(struct graph *g)
 
 bool graph_is_alive(struct graph *g, uint64_t now_ns, uint64_t limit_ns)
 {
-	for (unsigned i = 1; i < GRAPH_GROUP_COUNT; i++) {
+	for (unsigned i = 1; i < GROUP_COUNT; i++) {
 		struct group *grp = &g->group[i];
 		unsigned count = group_worker_count(grp);
 
@@ -566,10 +567,10 @@ int graph_start(struct graph *g)
 
 void graph_stop(struct graph *g)
 {
-	for (unsigned i = 1; i < GRAPH_GROUP_COUNT; i++)
+	for (unsigned i = 1; i < GROUP_COUNT; i++)
 		atomic_store_explicit(&g->group[i].is_stopping, true, memory_order_relaxed);
 	wake_everybody(g);
-	for (unsigned i = 1; i < GRAPH_GROUP_COUNT; i++) {
+	for (unsigned i = 1; i < GROUP_COUNT; i++) {
 		unsigned count = group_worker_count(&g->group[i]);
 
 		for (unsigned k = 0; k < count; k++)
@@ -591,7 +592,7 @@ void graph_stats_json(struct graph *g, struct json *j)
 		json_string(j, NULL, policy_at(i)->name);
 	json_array_end(j);
 	json_array(j, "groups");
-	for (unsigned i = 1; i < GRAPH_GROUP_COUNT; i++)
+	for (unsigned i = 1; i < GROUP_COUNT; i++)
 		if (group_worker_count(&g->group[i]))
 			stats_group_json(j, &g->group[i]);
 	json_array_end(j);

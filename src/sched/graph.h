@@ -19,17 +19,17 @@ struct json;
 struct text;
 
 /* Which of the groups of threads serves the stage when stages have queues at all. */
-enum graph_group {
-	GRAPH_GROUP_PORT =
-		1, /* event loops, not bound to cores: a small answer never waits behind pixels */
-	GRAPH_GROUP_MAIN, /* one worker per core, bound, following the policy */
-	GRAPH_GROUP_DISK, /* threads that may block in system calls */
-	GRAPH_GROUP_COUNT
+enum group_id {
+	GROUP_IO =
+		1,  /* event loops, not bound to cores: a small answer never waits behind pixels */
+	GROUP_MAIN, /* one worker per core, bound, following the policy */
+	GROUP_DISK, /* threads that may block in system calls */
+	GROUP_COUNT
 };
 
 struct graph_row {
 	const struct stage_class *class;
-	enum graph_group group;
+	enum group_id group;
 	const char *targets[6]; /* names of the stages that this one may send to, NULL-terminated */
 };
 
@@ -44,7 +44,7 @@ enum stage_kind graph_stage_kind(const struct conf *conf, unsigned index);
 
 /* The group that serves the stage's queue. Stages between ports and images have theirs served by
  * the main group, if any. */
-enum graph_group graph_stage_group(unsigned index);
+enum group_id graph_stage_group(unsigned index);
 
 /*
  * Makes stages, queues and groups as the configuration says; threads are not started yet.

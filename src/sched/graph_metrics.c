@@ -104,7 +104,7 @@ static void worker_times(struct text *t, struct graph *g, const char *name, cons
                          bool is_idle, uint64_t now_ns)
 {
 	metrics_family(t, name, "counter", help);
-	for (unsigned i = 1; i < GRAPH_GROUP_COUNT; i++) {
+	for (unsigned i = 1; i < GROUP_COUNT; i++) {
 		const struct group *grp = &g->group[i];
 		unsigned count = group_worker_count(grp);
 
@@ -124,23 +124,23 @@ static void worker_times(struct text *t, struct graph *g, const char *name, cons
 #define WORKER_FAMILY(member, help)                                       \
 	metrics_family(t, "darkroom_worker_" #member "_total", "counter", \
 	               "By group of threads: " help ".");                 \
-	for (unsigned i = 1; i < GRAPH_GROUP_COUNT; i++)                  \
+	for (unsigned i = 1; i < GROUP_COUNT; i++)                        \
 		metrics_uint(t, "darkroom_worker_" #member "_total",      \
 		             LABELS({ "group", g->group[i].name }), sum[i].member);
 
 static void workers(struct text *t, struct graph *g)
 {
-	struct group_sum sum[GRAPH_GROUP_COUNT];
+	struct group_sum sum[GROUP_COUNT];
 	uint64_t now_ns = clock_ns();
 
-	for (unsigned i = 1; i < GRAPH_GROUP_COUNT; i++)
+	for (unsigned i = 1; i < GROUP_COUNT; i++)
 		group_sum_collect(&sum[i], &g->group[i], now_ns);
 	worker_times(t, g, "darkroom_worker_busy_seconds_total",
 	             "Time that the thread has spent in handlers of stages.", false, now_ns);
 	worker_times(t, g, "darkroom_worker_idle_seconds_total",
 	             "Time that the thread has slept for want of work.", true, now_ns);
 	metrics_family(t, "darkroom_workers", "gauge", "Threads, by group.");
-	for (unsigned i = 1; i < GRAPH_GROUP_COUNT; i++)
+	for (unsigned i = 1; i < GROUP_COUNT; i++)
 		metrics_uint(t, "darkroom_workers", LABELS({ "group", g->group[i].name }),
 		             sum[i].threads);
 	WORKER_COUNTERS(WORKER_FAMILY)

@@ -42,7 +42,7 @@ void stats_counters_json(struct json *j, const struct graph *g, const struct per
 {
 	unsigned threads = 0;
 
-	for (unsigned i = 1; i < GRAPH_GROUP_COUNT; i++) {
+	for (unsigned i = 1; i < GROUP_COUNT; i++) {
 		unsigned count = group_worker_count(&g->group[i]);
 
 		for (unsigned k = 0; k < count; k++)

@@ -92,7 +92,8 @@ static bool sees_stacks(const struct worker *w)
 static unsigned queues_of(const struct worker *w, const struct stage *s, unsigned *first)
 {
 	*first = stage_own_queue(s, w);
-	return worker_schedule(w)->is_helping && stage_is_replicated(s) ? s->queue_count : 1;
+	return worker_schedule(w)->steals_across_replicas && stage_is_replicated(s) ? s->queue_count
+	                                                                            : 1;
 }
 
 /* Passes the baton for one of the stage's queues; adds the workers that it might have gone to. */
@@ -114,7 +115,7 @@ static bool sees_other_replica(const struct worker *w)
 		unsigned first, count = queues_of(w, s, &first);
 
 		for (unsigned k = 1; k < count; k++)
-			if (stage_offers_help(s, (first + k) % count))
+			if (stage_can_be_helped(s, (first + k) % count))
 				return true;
 	}
 	return false;
@@ -191,7 +192,7 @@ bool idle_sees_work(const struct worker *w)
 	for (unsigned i = 0; i < w->visit_set_count; i++)
 		if (stage_offers_work(w->visit_set[i], w))
 			return true;
-	if (schedule->is_helping && sees_other_replica(w))
+	if (schedule->steals_across_replicas && sees_other_replica(w))
 		return true;
 	return schedule->can_steal && w->visit_set_count && sees_stacks(w);
 }

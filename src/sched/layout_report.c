@@ -7,16 +7,16 @@
 #include "stage_costs.h"
 #include "worker.h"
 
-/* How many, and the cores that they are bound to, if they are: one each, or all of the share's. */
-static void workers_json(struct json *j, const struct schedule *schedule, unsigned share)
+/* How many, and the cores that they are bound to, if they are: one each, or all of the domain's. */
+static void workers_json(struct json *j, const struct schedule *schedule, unsigned domain)
 {
-	struct topology_range range = schedule->share_range[share];
+	struct topology_range range = schedule->domain_range[domain];
 	bool is_pool = schedule->policy->mechanism == POLICY_POOL;
 
-	json_uint(j, "workers", (unsigned)__builtin_popcountll(schedule->share_workers[share]));
+	json_uint(j, "workers", (unsigned)__builtin_popcountll(schedule->domain_workers[domain]));
 	json_array(j, "cores");
 	for (unsigned i = 0; i < schedule->worker_count && schedule->is_bound && !is_pool; i++)
-		if (schedule->share[i] == share)
+		if (schedule->domain[i] == domain)
 			json_uint(j, NULL, schedule->core[i]);
 	for (unsigned i = 0; i < range.count && schedule->is_bound && is_pool; i++)
 		json_uint(j, NULL, range.first + i);
@@ -25,15 +25,15 @@ static void workers_json(struct json *j, const struct schedule *schedule, unsign
 
 static void replicas_json(struct json *j, const struct graph *g, const struct schedule *schedule)
 {
-	bool is_inline = schedule->is_one_connection_each;
+	bool is_inline = schedule->thread_per_connection;
 
 	json_string(j, "distribution",
 	            is_inline                   ? "fewest-connections"
 	            : schedule->is_least_loaded ? "least-loaded"
 	                                        : "round-robin");
-	json_bool(j, "steal", schedule->is_helping);
+	json_bool(j, "steal", schedule->steals_across_replicas);
 	json_array(j, "replicas");
-	for (unsigned i = 0; i < schedule->share_count; i++) {
+	for (unsigned i = 0; i < schedule->domain_count; i++) {
 		const struct distribution_load *load = &g->distribution.load[i];
 
 		json_object(j, NULL);

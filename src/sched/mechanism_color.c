@@ -14,28 +14,28 @@
  */
 #include "worker.h"
 
-/* The count of the tokens that name the stage, among those of the share. */
-static _Atomic unsigned *count_of(struct stage *s, unsigned share)
+/* The count of the tokens that name the stage, among those of the domain. */
+static _Atomic unsigned *count_of(struct stage *s, unsigned domain)
 {
-	return &s->gate[stage_is_replicated(s) ? share : 0].tokens;
+	return &s->gate[stage_is_replicated(s) ? domain : 0].tokens;
 }
 
 void central_give(struct stage *s, const struct schedule *schedule, unsigned queue)
 {
-	unsigned share = stage_is_replicated(s) ? queue : schedule_share_of(schedule, s->index);
+	unsigned domain = stage_is_replicated(s) ? queue : schedule_domain_of(schedule, s->index);
 
 	/* Before the push, so that the count is never less than what is in the queue. */
-	atomic_fetch_add_explicit(count_of(s, share), 1, memory_order_relaxed);
-	if (!queue_try_push(&s->group->tokens[share], s, 0))
-		atomic_fetch_sub_explicit(count_of(s, share), 1, memory_order_relaxed);
+	atomic_fetch_add_explicit(count_of(s, domain), 1, memory_order_relaxed);
+	if (!queue_try_push(&s->group->tokens[domain], s, 0))
+		atomic_fetch_sub_explicit(count_of(s, domain), 1, memory_order_relaxed);
 }
 
-struct stage *central_take(struct group *g, unsigned share)
+struct stage *central_take(struct group *g, unsigned domain)
 {
-	struct stage *s = queue_try_pop(&g->tokens[share]);
+	struct stage *s = queue_try_pop(&g->tokens[domain]);
 
 	if (s)
-		atomic_fetch_sub_explicit(count_of(s, share), 1, memory_order_relaxed);
+		atomic_fetch_sub_explicit(count_of(s, domain), 1, memory_order_relaxed);
 	return s;
 }
 
@@ -52,7 +52,7 @@ static void give_all(struct graph *g, const struct schedule *schedule)
 	for (unsigned i = 0; i < graph_row_count; i++) {
 		struct stage *s = &g->stage[i];
 
-		for (unsigned k = 0; k < s->queue_count && s->group->id == GRAPH_GROUP_MAIN; k++)
+		for (unsigned k = 0; k < s->queue_count && s->group->id == GROUP_MAIN; k++)
 			for (size_t waiting = stage_queue_length(&s->queue[k]); waiting > 0;
 			     waiting--)
 				central_give(s, schedule, k);
@@ -78,7 +78,7 @@ static struct stage *find_work(const struct worker *w)
 bool central_visit(struct worker *w, bool *had_token)
 {
 	const struct schedule *schedule = worker_schedule(w);
-	struct stage *s = central_take(w->group, w->share);
+	struct stage *s = central_take(w->group, w->domain);
 
 	*had_token = s != NULL;
 	if (!s)
@@ -86,7 +86,7 @@ bool central_visit(struct worker *w, bool *had_token)
 	if (!s || !(schedule->visit_set[w->index] >> s->index & 1) ||
 	    !visit_once(w, s, stage_own_queue(s, w)))
 		return false;
-	if (!atomic_load_explicit(count_of(s, w->share), memory_order_relaxed) &&
+	if (!atomic_load_explicit(count_of(s, w->domain), memory_order_relaxed) &&
 	    !stage_queue_is_empty(stage_queue(s, w)))
 		central_give(s, schedule, stage_own_queue(s, w));
 	return true;

@@ -15,14 +15,14 @@
 static bool counts_for(const struct worker *w, const struct stage *s, const struct worker *other)
 {
 	return !stage_is_replicated(s) || other->group != w->group ||
-	       worker_schedule(w)->share[other->index] == w->share;
+	       worker_schedule(w)->domain[other->index] == w->domain;
 }
 
 static struct rate_sample sample_of(const struct stage *s, const struct worker *w)
 {
 	struct rate_sample sum = { 0 };
 
-	for (unsigned g = 1; g < GRAPH_GROUP_COUNT; g++) {
+	for (unsigned g = 1; g < GROUP_COUNT; g++) {
 		const struct group *group = &s->graph->group[g];
 		unsigned count = group_worker_count(group);
 
@@ -66,7 +66,7 @@ void rates_refresh(struct worker *w, uint64_t now_ns)
 {
 	const struct schedule *schedule = worker_schedule(w);
 
-	if (w->group->id != GRAPH_GROUP_MAIN || schedule->policy->mechanism != POLICY_POLL ||
+	if (w->group->id != GROUP_MAIN || schedule->policy->mechanism != POLICY_POLL ||
 	    now_ns - w->rates_ns < RATES_INTERVAL_NS)
 		return;
 	double seconds = (double)(now_ns - w->rates_ns) / (double)NS_PER_S;

@@ -39,10 +39,10 @@ unsigned visit_replica_take(struct visit *v, unsigned stage, uint64_t bytes)
 	struct graph *g = w->group->graph;
 	bool is_called = worker_schedule(w)->pass_through >> stage & 1;
 
-	if (g->replica_count == 1 || !is_called || !worker_has_share(w))
+	if (g->replica_count == 1 || !is_called || !worker_has_domain(w))
 		return graph_replica_take(g, bytes);
-	distribution_note(&g->distribution, w->share, bytes);
-	return w->share;
+	distribution_note(&g->distribution, w->domain, bytes);
+	return w->domain;
 }
 
 void visit_note_connections(struct visit *v, unsigned count)
@@ -58,18 +58,18 @@ bool visit_gives_way(const struct visit *v)
 	unsigned held[CONF_THREADS_MAX] = { 0 }, count = group_worker_count(w->group);
 	bool has_free[CONF_THREADS_MAX] = { false };
 
-	if (!visit_is_inline(v) || schedule->layout != CONF_LAYOUT_REPLICATE)
+	if (!visit_is_thread_per_connection(v) || schedule->layout != CONF_LAYOUT_REPLICATE)
 		return false;
 	for (unsigned i = 0; i < count && i < schedule->port_count; i++) {
-		unsigned share = schedule_port_share(schedule, i);
+		unsigned domain = schedule_port_share(schedule, i);
 		unsigned connections = atomic_load_explicit(&w->group->workers[i].connections,
 		                                            memory_order_relaxed);
 
-		held[share] += connections;
-		has_free[share] |= connections == 0;
+		held[domain] += connections;
+		has_free[domain] |= connections == 0;
 	}
-	for (unsigned i = 0; i < schedule->share_count; i++)
-		if (has_free[i] && held[i] < held[w->share])
+	for (unsigned i = 0; i < schedule->domain_count; i++)
+		if (has_free[i] && held[i] < held[w->domain])
 			return true;
 	return false;
 }

@@ -36,8 +36,9 @@ static bool should_have_queue(const struct conf *conf, unsigned index)
 /* Direct calls: as configured, or all that can be if threads belong to connections. */
 static bool is_pass_through(const struct schedule *s, const struct conf *conf, unsigned index)
 {
-	return s->policy->mechanism == POLICY_INLINE ? !must_have_queue(conf, index)
-	                                             : !should_have_queue(conf, index);
+	return s->policy->mechanism == POLICY_THREAD_PER_CONNECTION
+	               ? !must_have_queue(conf, index)
+	               : !should_have_queue(conf, index);
 }
 
 static void set_discipline(struct stage_schedule *to, uint64_t discipline, bool is_drain,
@@ -63,7 +64,7 @@ static unsigned first_of_main(void)
 {
 	unsigned i = 0;
 
-	while (i < graph_row_count && graph_rows[i].group != GRAPH_GROUP_MAIN)
+	while (i < graph_row_count && graph_rows[i].group != GROUP_MAIN)
 		i++;
 	return i;
 }
@@ -106,10 +107,10 @@ static unsigned threads_or(uint64_t configured, unsigned automatic)
 }
 
 /* As many as configured, or one for each core; a machine may have fewer of these than the
- * configuration has shares. */
+ * configuration has domains. */
 static unsigned threads_of_cores(const struct schedule *s, uint64_t configured, unsigned cores)
 {
-	return threads_or(configured, cores > s->share_count ? cores : s->share_count);
+	return threads_or(configured, cores > s->domain_count ? cores : s->domain_count);
 }
 
 /* ---- layouts ---- */
@@ -120,13 +121,13 @@ static uint32_t stages_of_main(void)
 	uint32_t stages = 0;
 
 	for (unsigned i = 0; i < graph_row_count; i++)
-		if (graph_stage_group(i) == GRAPH_GROUP_MAIN)
+		if (graph_stage_group(i) == GROUP_MAIN)
 			stages |= UINT32_C(1) << i;
 	return stages;
 }
 
-/* How many shares the layout has. */
-static unsigned shares_wanted(const struct conf *conf)
+/* How many domains the layout has. */
+static unsigned domains_wanted(const struct conf *conf)
 {
 	switch (conf->layout.mode) {
 	case CONF_LAYOUT_REPLICATE:
@@ -138,21 +139,21 @@ static unsigned shares_wanted(const struct conf *conf)
 	}
 }
 
-static void give_worker(struct schedule *s, unsigned worker, unsigned share, uint32_t stages)
+static void give_worker(struct schedule *s, unsigned worker, unsigned domain, uint32_t stages)
 {
-	s->share[worker] = share;
-	s->share_workers[share] |= UINT64_C(1) << worker;
+	s->domain[worker] = domain;
+	s->domain_workers[domain] |= UINT64_C(1) << worker;
 	s->visit_set[worker] = stages;
 }
 
 /* Replicas visit all; a part those of its stages, and those that are in no part, since mostly they
  * are called directly. */
-static uint32_t stages_of_share(const struct schedule *s, unsigned share, uint32_t main_stages)
+static uint32_t stages_of_domain(const struct schedule *s, unsigned domain, uint32_t main_stages)
 {
 	uint32_t stages = 0;
 
 	for (unsigned i = 0; i < graph_row_count; i++)
-		if (s->layout != CONF_LAYOUT_PARTITION || s->partition.part[i] == share ||
+		if (s->layout != CONF_LAYOUT_PARTITION || s->partition.part[i] == domain ||
 		    s->partition.part[i] == PARTITION_NONE)
 			stages |= UINT32_C(1) << i;
 	return stages & main_stages;
@@ -163,12 +164,12 @@ static void deal_workers(struct schedule *s, uint32_t main_stages)
 {
 	unsigned at = 0;
 
-	for (unsigned share = 0; share < s->share_count; share++)
-		for (unsigned end = at + s->share_cores[share]; at < end; at++)
-			give_worker(s, at, share, stages_of_share(s, share, main_stages));
+	for (unsigned domain = 0; domain < s->domain_count; domain++)
+		for (unsigned end = at + s->domain_cores[domain]; at < end; at++)
+			give_worker(s, at, domain, stages_of_domain(s, domain, main_stages));
 }
 
-static int add_pool(struct schedule *s, const struct conf *conf, unsigned index, unsigned share,
+static int add_pool(struct schedule *s, const struct conf *conf, unsigned index, unsigned domain,
                     struct text *error)
 {
 	uint64_t threads = conf->stage[index].threads == CONF_AUTO ? SEDA_THREADS_DEFAULT
@@ -184,7 +185,7 @@ static int add_pool(struct schedule *s, const struct conf *conf, unsigned index,
 		return -EINVAL;
 	}
 	while (threads-- > 0)
-		give_worker(s, s->worker_count++, share, UINT32_C(1) << index);
+		give_worker(s, s->worker_count++, domain, UINT32_C(1) << index);
 	return 0;
 }
 
@@ -194,16 +195,16 @@ static int deal_pools(struct schedule *s, const struct conf *conf, uint32_t main
 {
 	int err = 0;
 
-	for (unsigned share = 0; share < s->share_count && !err; share++) {
-		uint32_t stages = stages_of_share(s, share, main_stages);
+	for (unsigned domain = 0; domain < s->domain_count && !err; domain++) {
+		uint32_t stages = stages_of_domain(s, domain, main_stages);
 		unsigned first = s->worker_count;
 
 		for (unsigned i = 0; i < graph_row_count && !err; i++)
 			if ((stages & ~s->pass_through) >> i & 1)
-				err = add_pool(s, conf, i, share, error);
+				err = add_pool(s, conf, i, domain, error);
 		assert(first < CONF_THREADS_MAX || err);
 		if (!err && s->worker_count == first) /* no pool at all */
-			give_worker(s, s->worker_count++, share, 0);
+			give_worker(s, s->worker_count++, domain, 0);
 		if (!err) /* what was queued for a stage before it became pass-through is left to
 		             the first thread */
 			s->visit_set[first] |= stages & s->pass_through;
@@ -237,7 +238,7 @@ static void weigh_alike(struct partition_weights *w)
 static void take_partition(struct schedule *s, const struct partition *p)
 {
 	s->partition = *p;
-	memcpy(s->share_cores, p->cores, sizeof p->cores);
+	memcpy(s->domain_cores, p->cores, sizeof p->cores);
 }
 
 static int partition_stages(struct schedule *s, unsigned cores,
@@ -252,7 +253,7 @@ static int partition_stages(struct schedule *s, unsigned cores,
 		weigh_alike(&w);
 	w.stage_count = graph_row_count;
 	w.stages = s->part_stages;
-	int err = partition_build(&p, &w, s->share_count, cores, error);
+	int err = partition_build(&p, &w, s->domain_count, cores, error);
 
 	if (!err)
 		take_partition(s, &p);
@@ -261,25 +262,26 @@ static int partition_stages(struct schedule *s, unsigned cores,
 
 static int check_threads(const struct schedule *s, unsigned threads, struct text *error)
 {
-	if (s->share_count <= threads)
+	if (s->domain_count <= threads)
 		return 0;
 	if (error)
 		text_printf(
 			error,
 			"%u threads (scheduler.threads) are too few for %u %s: expected one for each at least",
-			threads, s->share_count,
+			threads, s->domain_count,
 			s->layout == CONF_LAYOUT_REPLICATE ? "replicas" : "parts");
 	return -EINVAL;
 }
 
-/* Deals so many cores to the shares: to replicas evenly, to parts by their work. */
+/* Deals so many cores to the domains: to replicas evenly, to parts by their work. */
 static int deal_cores(struct schedule *s, const struct conf *conf, unsigned cores,
                       const struct partition_weights *weights, struct text *error)
 {
-	s->is_helping = s->layout == CONF_LAYOUT_REPLICATE && conf->layout.steal == CONF_YES;
+	s->steals_across_replicas =
+		s->layout == CONF_LAYOUT_REPLICATE && conf->layout.steal == CONF_YES;
 	s->is_least_loaded = conf->layout.distribution == CONF_DISTRIBUTION_LEAST_LOADED;
-	for (unsigned i = 0; i < s->share_count; i++)
-		s->share_cores[i] = cores / s->share_count + (i < cores % s->share_count);
+	for (unsigned i = 0; i < s->domain_count; i++)
+		s->domain_cores[i] = cores / s->domain_count + (i < cores % s->domain_count);
 	if (s->layout != CONF_LAYOUT_PARTITION)
 		return 0;
 	s->is_online = conf->layout.online == CONF_YES;
@@ -298,7 +300,7 @@ static int assign_workers(struct schedule *s, const struct conf *conf, unsigned 
 	               s->policy->mechanism == POLICY_CENTRAL; /* threads, as many as configured */
 	unsigned wanted = threads_of_cores(s, has_own ? conf->scheduler.threads : CONF_AUTO, cores);
 	int err = check_threads(s,
-	                        s->is_one_connection_each && s->layout == CONF_LAYOUT_REPLICATE
+	                        s->thread_per_connection && s->layout == CONF_LAYOUT_REPLICATE
 	                                ? s->port_count
 	                                : wanted,
 	                        error);
@@ -314,8 +316,7 @@ static int assign_workers(struct schedule *s, const struct conf *conf, unsigned 
 	return 0;
 }
 
-static unsigned threads_of_group(const struct conf *conf, enum graph_group group,
-                                 unsigned otherwise)
+static unsigned threads_of_group(const struct conf *conf, enum group_id group, unsigned otherwise)
 {
 	/* The first stage of the group carries their number. */
 	for (unsigned i = 0; i < graph_row_count; i++)
@@ -332,18 +333,19 @@ static void assign_others(struct schedule *s, const struct conf *conf, unsigned 
 {
 	/* Reading, parsing and small answers take a few per cent of the image work: one port for
 	 * four cores is ample. */
-	s->listener_count = threads_of_group(conf, GRAPH_GROUP_PORT, (cores + 3) / 4);
+	s->listener_count = threads_of_group(conf, GROUP_IO, (cores + 3) / 4);
 	s->port_count = s->listener_count;
-	s->disk_count = threads_of_group(conf, GRAPH_GROUP_DISK, cores / 4 > 2 ? cores / 4 : 2);
-	s->is_one_connection_each = s->policy->mechanism == POLICY_INLINE;
-	if (s->is_one_connection_each && s->port_count)
+	s->disk_count = threads_of_group(conf, GROUP_DISK, cores / 4 > 2 ? cores / 4 : 2);
+	s->thread_per_connection = s->policy->mechanism == POLICY_THREAD_PER_CONNECTION;
+	if (s->thread_per_connection && s->port_count)
 		s->port_count = threads_of_cores(s, conf->scheduler.threads, cores);
 }
 
 /* Threads that take a connection each are ports, and an exclusive source has one port. */
 static int check_source(const struct schedule *s, const struct conf *conf, struct text *error)
 {
-	for (unsigned i = 0; i < graph_row_count && s->policy->mechanism == POLICY_INLINE; i++)
+	for (unsigned i = 0;
+	     i < graph_row_count && s->policy->mechanism == POLICY_THREAD_PER_CONNECTION; i++)
 		if (graph_rows[i].class->poll && graph_stage_kind(conf, i) == STAGE_EXCLUSIVE) {
 			if (error)
 				text_printf(
@@ -359,7 +361,7 @@ static int check_source(const struct schedule *s, const struct conf *conf, struc
 
 static bool is_disk(unsigned index)
 {
-	return graph_rows[index].group == GRAPH_GROUP_DISK;
+	return graph_rows[index].group == GROUP_DISK;
 }
 
 /* Workers of the stage's group that have something to visit. */
@@ -375,13 +377,13 @@ static uint64_t taken_workers(const struct schedule *s, unsigned index)
 
 unsigned schedule_pool_count(const struct schedule *s, unsigned index)
 {
-	return s->layout == CONF_LAYOUT_REPLICATE && !is_disk(index) ? s->share_count : 1;
+	return s->layout == CONF_LAYOUT_REPLICATE && !is_disk(index) ? s->domain_count : 1;
 }
 
 static uint64_t pool_workers(const struct schedule *s, unsigned index, unsigned pool)
 {
 	return s->stage[index].may_visit &
-	       (schedule_pool_count(s, index) > 1 ? s->share_workers[pool] : UINT64_MAX);
+	       (schedule_pool_count(s, index) > 1 ? s->domain_workers[pool] : UINT64_MAX);
 }
 
 static void add_to_pool(struct schedule *s, unsigned index, unsigned pool, unsigned worker)
@@ -391,7 +393,8 @@ static void add_to_pool(struct schedule *s, unsigned index, unsigned pool, unsig
 	s->stage[index].may_visit |= UINT64_C(1) << worker;
 	if (!is_disk(index))
 		give_worker(s, worker,
-		            s->layout == CONF_LAYOUT_REPLICATE ? pool : schedule_share_of(s, index),
+		            s->layout == CONF_LAYOUT_REPLICATE ? pool
+		                                               : schedule_domain_of(s, index),
 		            UINT32_C(1) << index);
 	if (*count <= worker)
 		*count = worker + 1;
@@ -403,7 +406,7 @@ static void remove_from_pool(struct schedule *s, unsigned index, unsigned worker
 	if (is_disk(index))
 		return;
 	s->visit_set[worker] = 0;
-	s->share_workers[s->share[worker]] &= ~(UINT64_C(1) << worker);
+	s->domain_workers[s->domain[worker]] &= ~(UINT64_C(1) << worker);
 }
 
 /* Of sleeping workers the lowest is woken: the highest has the least to do. One that has other
@@ -488,9 +491,9 @@ static void set_may_visit(struct schedule *s)
 
 void schedule_repartition(struct schedule *s, const struct partition *partition)
 {
-	assert(s->layout == CONF_LAYOUT_PARTITION && partition->part_count == s->share_count);
+	assert(s->layout == CONF_LAYOUT_PARTITION && partition->part_count == s->domain_count);
 	take_partition(s, partition);
-	memset(s->share_workers, 0, sizeof s->share_workers);
+	memset(s->domain_workers, 0, sizeof s->domain_workers);
 	if (s->policy->mechanism == POLICY_POOL)
 		deal_pools_anew(s);
 	else
@@ -502,8 +505,8 @@ unsigned schedule_core_count(const struct schedule *s)
 {
 	unsigned count = 0;
 
-	for (unsigned i = 0; i < s->share_count; i++)
-		count += s->share_cores[i];
+	for (unsigned i = 0; i < s->domain_count; i++)
+		count += s->domain_cores[i];
 	return count;
 }
 
@@ -514,7 +517,7 @@ int schedule_build(struct schedule *s, const struct conf *conf, unsigned cores,
 
 	*s = (struct schedule){ .policy = policy_find(conf->scheduler.policy),
 		                .layout = (enum conf_layout)conf->layout.mode,
-		                .share_count = shares_wanted(conf) };
+		                .domain_count = domains_wanted(conf) };
 	assert(s->policy); /* validated with the configuration */
 	s->policy_index = policy_index(s->policy);
 	int err = check_source(s, conf, error);
@@ -524,7 +527,7 @@ int schedule_build(struct schedule *s, const struct conf *conf, unsigned cores,
 	for (unsigned i = 0; i < graph_row_count; i++) {
 		if (is_pass_through(s, conf, i))
 			s->pass_through |= UINT32_C(1) << i;
-		if (graph_stage_group(i) == GRAPH_GROUP_MAIN && should_have_queue(conf, i))
+		if (graph_stage_group(i) == GROUP_MAIN && should_have_queue(conf, i))
 			s->part_stages |= UINT32_C(1) << i;
 		set_stage(s, conf, i, i == first);
 	}

@@ -60,18 +60,18 @@ struct schedule {
 	unsigned worker_count;                /* of the main group that have stages to visit */
 	uint32_t visit_set[CONF_THREADS_MAX]; /* bit i: worker visits stage i */
 	bool is_bound; /* threads to cores; pools of SEDA float in layout shared */
-	/* Layouts: shares of the main group's workers that work apart from each other, replicas or
+	/* Layouts: domains of the main group's workers that work apart from each other, replicas or
 	 * parts of the stage graph. In layout shared there is one. With one thread per core the
-	 * workers of share 0 come first, then those of share 1, and so on. */
+	 * workers of domain 0 come first, then those of domain 1, and so on. */
 	enum conf_layout layout;
-	bool is_helping;      /* replicate: idle workers serve other replicas */
-	bool is_least_loaded; /* replicate: how requests are distributed; else in turns */
-	unsigned share_count;
-	unsigned share[CONF_THREADS_MAX];         /* of each worker */
-	uint64_t share_workers[CONF_THREADS_MAX]; /* of each share: bit i: worker i */
-	unsigned share_cores[CONF_THREADS_MAX];   /* of each share: how many */
+	bool steals_across_replicas; /* replicate: idle workers serve other replicas */
+	bool is_least_loaded;        /* replicate: how requests are distributed; else in turns */
+	unsigned domain_count;
+	unsigned domain[CONF_THREADS_MAX];         /* of each worker */
+	uint64_t domain_workers[CONF_THREADS_MAX]; /* of each domain: bit i: worker i */
+	unsigned domain_cores[CONF_THREADS_MAX];   /* of each domain: how many */
 	/* if is_bound; the graph fills them in */
-	struct topology_range share_range[CONF_THREADS_MAX]; /* of each share: which; pools are
+	struct topology_range domain_range[CONF_THREADS_MAX]; /* of each domain: which; pools are
 	                                                        bound to all of them */
 	unsigned core[CONF_THREADS_MAX]; /* of each worker, if there is one for each core */
 	uint32_t
@@ -80,8 +80,8 @@ struct schedule {
 	struct partition partition; /* layout partition */
 	bool is_online;             /* it is cut anew when it loses its balance */
 	uint64_t online_interval_ns;
-	double online_imbalance;     /* beyond which it does so */
-	bool is_one_connection_each; /* ports: thread-per-connection */
+	double online_imbalance;    /* beyond which it does so */
+	bool thread_per_connection; /* ports: thread-per-connection */
 	unsigned port_count, disk_count;
 	unsigned listener_count; /* ports of policies other than thread-per-connection: one listener
 	                            each */
@@ -102,12 +102,12 @@ int schedule_build(struct schedule *s, const struct conf *conf, unsigned cores,
  * together. For schedules that are not published yet. */
 void schedule_repartition(struct schedule *s, const struct partition *partition);
 
-/* Cores that all shares have together. */
+/* Cores that all domains have together. */
 unsigned schedule_core_count(const struct schedule *s);
 
-/* The share whose workers visit the stage; of stages that are visited by all, 0. Not for stages
+/* The domain whose workers visit the stage; of stages that are visited by all, 0. Not for stages
  * with a queue for each replica. */
-static inline unsigned schedule_share_of(const struct schedule *s, unsigned index)
+static inline unsigned schedule_domain_of(const struct schedule *s, unsigned index)
 {
 	return s->layout == CONF_LAYOUT_PARTITION && s->partition.part[index] != PARTITION_NONE
 	               ? s->partition.part[index]
@@ -117,26 +117,26 @@ static inline unsigned schedule_share_of(const struct schedule *s, unsigned inde
 /* The replica whose connections the port has, where threads belong to connections; else 0. */
 static inline unsigned schedule_port_share(const struct schedule *s, unsigned port)
 {
-	bool has_replica = s->is_one_connection_each && s->layout == CONF_LAYOUT_REPLICATE &&
+	bool has_replica = s->thread_per_connection && s->layout == CONF_LAYOUT_REPLICATE &&
 	                   port < s->port_count;
 
-	return has_replica ? port * s->share_count / s->port_count : 0;
+	return has_replica ? port * s->domain_count / s->port_count : 0;
 }
 
 /* How many ports have it. */
-static inline unsigned schedule_share_ports(const struct schedule *s, unsigned share)
+static inline unsigned schedule_share_ports(const struct schedule *s, unsigned domain)
 {
 	unsigned count = 0;
 
 	for (unsigned i = 0; i < s->port_count; i++)
-		count += schedule_port_share(s, i) == share;
+		count += schedule_port_share(s, i) == domain;
 	return count;
 }
 
 /* Whether a thread that calls the stage takes itself to the cores of the stage's part for that. */
 static inline bool schedule_moves_threads(const struct schedule *s, unsigned index)
 {
-	return s->is_one_connection_each && s->is_bound && s->layout == CONF_LAYOUT_PARTITION &&
+	return s->thread_per_connection && s->is_bound && s->layout == CONF_LAYOUT_PARTITION &&
 	       s->partition.part[index] != PARTITION_NONE;
 }
 

@@ -41,9 +41,8 @@ struct stage_class {
 	int (*worker_init)(struct visit *v, void *scratch);
 	void (*worker_fini)(struct visit *v, void *scratch);
 
-	/* Owns batch[0..n) and returns how many it has handled: each of those was sent, set aside
-	 * or has ended; the rest is untouched and goes back to its queue. */
-	unsigned (*handle)(struct visit *v, struct event *const *batch, unsigned n);
+	/* Owns batch[0..n): each of them is sent, parked or freed when it returns. */
+	void (*handle)(struct visit *v, struct event *const *batch, unsigned n);
 
 	/* Sources only (else NULL): looks at the world outside, serves what is ready there, returns
 	 * how much that was. With may_block it waits until something happens or visit_wake_fd() is
@@ -72,7 +71,7 @@ void visit_yield(struct visit *v, struct event *ev);
 /* For sources. Inline: this thread runs all stages itself, so take one connection at a time.
  * Retired: take nothing new from outside, only finish what is in hand. Both may change between
  * calls of poll(). */
-bool visit_is_inline(const struct visit *v);
+bool visit_is_thread_per_connection(const struct visit *v);
 bool visit_is_retired(const struct visit *v);
 
 /* For sources, where threads are of replicas (inline, layout replicate): tells how many connections
@@ -95,10 +94,10 @@ void visit_send_to(struct visit *v, unsigned stage, unsigned instance, struct ev
 
 /* The event stays with its object, outside of all queues: it waits for something, or its journey is
  * over. Call it *before* whoever may take the event over can know of it. */
-void visit_aside(struct visit *v, struct event *ev);
+void visit_park(struct visit *v, struct event *ev);
 
 /* Takes an event that was set aside, or is fresh, into this handler's hands, to send it. */
-void visit_resume(struct visit *v, struct event *ev);
+void visit_unpark(struct visit *v, struct event *ev);
 
 /* As graph_replica_take(), for a request that the handler begins by sending to the stage: if this
  * thread is of a replica, and will call the stage itself, that one. */

@@ -18,7 +18,7 @@ void stage_costs_collect(struct partition_weights *w, const struct graph *g)
 {
 	*w = (struct partition_weights){ .stage_count = graph_row_count };
 	w->stages = atomic_load_explicit(&g->schedule, memory_order_relaxed)->part_stages;
-	for (unsigned i = 1; i < GRAPH_GROUP_COUNT; i++) {
+	for (unsigned i = 1; i < GROUP_COUNT; i++) {
 		unsigned count = group_worker_count(&g->group[i]);
 
 		for (unsigned k = 0; k < count; k++)

@@ -54,7 +54,7 @@ static void count_for_stage(const struct visit *v)
 
 static void assert_balance(const struct visit *v)
 {
-	assert(v->sent + v->aside == v->handled + v->resumed);
+	assert(v->sent + v->parked == v->handled + v->unparked);
 }
 
 static void begin(struct visit *v, struct worker *w, struct stage *s, unsigned queue, uint64_t now)
@@ -109,7 +109,7 @@ static bool push_stack(const struct visit *v, struct stage *s, struct event *ev)
 		return false;
 	unsigned queue = queue_for(s, 0, ev);
 
-	if (stage_is_replicated(s) && queue != w->share && queue != v->queue)
+	if (stage_is_replicated(s) && queue != w->domain && queue != v->queue)
 		return false;
 	event_change(ev, EVENT_HANDLED, EVENT_QUEUED);
 	if (!deque_try_push(&w->stack[s->index], ev)) {
@@ -145,7 +145,7 @@ void stage_push(struct stage *s, unsigned instance, struct event *ev)
 
 	ev->queued_ns = clock_ns();
 	schedule_read_lock(g);
-	push_queue(s, instance, ev, EVENT_ASIDE, NULL);
+	push_queue(s, instance, ev, EVENT_PARKED, NULL);
 	schedule_read_unlock(g);
 }
 
@@ -185,8 +185,7 @@ static void call(const struct visit *v, struct stage *s, struct event *ev, struc
 	inner->is_direct = true;
 	debug_assert(affinity_is_right(inner, ev));
 	counter_add(&counters(inner)->calls, 1);
-	unsigned handled = s->class->handle(inner, &ev, 1);
-	assert(handled == 1);
+	s->class->handle(inner, &ev, 1);
 	end(inner, 1);
 }
 
@@ -211,17 +210,17 @@ void visit_send(struct visit *v, unsigned index, struct event *ev)
 	v->mark_ns = inner.mark_ns;
 }
 
-void visit_aside(struct visit *v, struct event *ev)
+void visit_park(struct visit *v, struct event *ev)
 {
 	charge(v, ev->timing);
-	v->aside++;
-	event_change(ev, EVENT_HANDLED, EVENT_ASIDE);
+	v->parked++;
+	event_change(ev, EVENT_HANDLED, EVENT_PARKED);
 }
 
-void visit_resume(struct visit *v, struct event *ev)
+void visit_unpark(struct visit *v, struct event *ev)
 {
-	event_change(ev, EVENT_ASIDE, EVENT_HANDLED);
-	v->resumed++;
+	event_change(ev, EVENT_PARKED, EVENT_HANDLED);
+	v->unparked++;
 }
 
 void visit_yield(struct visit *v, struct event *ev)
@@ -264,9 +263,9 @@ bool visit_should_yield(const struct visit *v)
 	return cutoff_ns && !v->is_direct && clock_ns() - v->mark_ns >= cutoff_ns;
 }
 
-bool visit_is_inline(const struct visit *v)
+bool visit_is_thread_per_connection(const struct visit *v)
 {
-	return worker_schedule(v->worker)->is_one_connection_each;
+	return worker_schedule(v->worker)->thread_per_connection;
 }
 
 bool visit_is_retired(const struct visit *v)
@@ -322,10 +321,9 @@ static void take(struct visit *v, struct event *const *batch, unsigned n)
 	count_from_here(v);
 }
 
-/* One call of the handler with what there is, up to max events, at most the stage's batch; the
- * number handled. What it leaves untouched is put back. */
-static unsigned serve_batch(struct worker *w, struct stage *s, unsigned queue, unsigned max,
-                            bool *untouched)
+/* One call of the handler with up to max waiting events, at most the stage's batch; the number
+ * handled. */
+static unsigned serve_batch(struct worker *w, struct stage *s, unsigned queue, unsigned max)
 {
 	struct event *batch[VISIT_BATCH_MAX];
 	struct visit v;
@@ -337,14 +335,11 @@ static unsigned serve_batch(struct worker *w, struct stage *s, unsigned queue, u
 	if (n == 0)
 		return 0;
 	begin(&v, w, s, queue, 0);
+	v.handled = n;
 	take(&v, batch, n);
-	v.handled = s->class->handle(&v, batch, n);
-	assert(v.handled <= n);
-	end(&v, v.handled);
-	*untouched = v.handled < n;
-	for (unsigned i = v.handled; i < n; i++)
-		push_queue(s, w->index, batch[i], EVENT_HANDLED, w);
-	return v.handled;
+	s->class->handle(&v, batch, n);
+	end(&v, n);
+	return n;
 }
 
 static size_t waiting(const struct worker *w, const struct stage *s)
@@ -398,7 +393,7 @@ static size_t gate(const struct worker *w, const struct stage *s)
 		return SIZE_MAX;
 	if (rule->service == SERVICE_N_GATED && rule->events_max == 1)
 		return 1;
-	/* What is set aside at its cutoff comes back behind the gate. */
+	/* What is parked at its cutoff comes back behind the gate. */
 	n = waiting(w, s);
 	if (rule->service == SERVICE_N_GATED && n > rule->events_max)
 		n = rule->events_max;
@@ -416,12 +411,10 @@ static size_t serve(struct worker *w, struct stage *s)
 	unsigned step =
 		until != UINT64_MAX || worker_schedule(w)->has_thresholds ? 1 : s->class->batch_max;
 	size_t total = 0, max = gate(w, s);
-	bool untouched = false;
 
-	while (total < max && !untouched) {
+	while (total < max) {
 		unsigned n = serve_batch(w, s, stage_own_queue(s, w),
-		                         max - total < step ? (unsigned)(max - total) : step,
-		                         &untouched);
+		                         max - total < step ? (unsigned)(max - total) : step);
 
 		if (n == 0)
 			break;
@@ -454,7 +447,7 @@ bool stage_offers_work(const struct stage *s, const struct worker *w)
 	return !is_empty(w, s) && !is_taken(s, stage_own_queue(s, w));
 }
 
-bool stage_offers_help(const struct stage *s, unsigned queue)
+bool stage_can_be_helped(const struct stage *s, unsigned queue)
 {
 	return !stage_queue_is_empty(&s->queue[queue]) && !is_taken(s, queue);
 }
@@ -463,13 +456,12 @@ bool stage_offers_help(const struct stage *s, unsigned queue)
  * own queue. */
 static size_t serve_exclusive(struct worker *w, struct stage *s, unsigned queue, bool is_once)
 {
-	bool untouched;
 
 	/* Acquire: with the release below, so that visits follow each other. Release: if it is
 	 * taken, with the acquire below. */
 	if (atomic_exchange_explicit(&s->gate[queue].is_taken, true, memory_order_acq_rel))
 		return 0;
-	size_t total = is_once ? serve_batch(w, s, queue, 1, &untouched) : serve(w, s);
+	size_t total = is_once ? serve_batch(w, s, queue, 1) : serve(w, s);
 
 	/* Others may have come, found it taken and gone on. We take over from the last of them, so
 	 * that below we see every event that they knew of. */
@@ -512,9 +504,8 @@ bool visit_stage(struct worker *w, struct stage *s)
 
 bool visit_once(struct worker *w, struct stage *s, unsigned queue)
 {
-	bool untouched;
 	size_t total = s->kind == STAGE_EXCLUSIVE ? serve_exclusive(w, s, queue, true)
-	                                          : serve_batch(w, s, queue, 1, &untouched);
+	                                          : serve_batch(w, s, queue, 1);
 
 	count_visit(w, s, total > 0);
 	return total > 0;
@@ -554,34 +545,35 @@ bool visit_stolen(struct worker *w)
 	unsigned queue = queue_for(s, 0, ev);
 
 	/* Of another replica, that its holder was with by the schedule before. */
-	if (stage_is_replicated(s) && queue != w->share && !worker_schedule(w)->is_helping) {
+	if (stage_is_replicated(s) && queue != w->domain &&
+	    !worker_schedule(w)->steals_across_replicas) {
 		event_change(ev, EVENT_QUEUED, EVENT_HANDLED);
 		push_queue(s, 0, ev, EVENT_HANDLED, w);
 		return true;
 	}
 	begin(&v, w, s, queue, 0);
 	take(&v, &ev, 1);
-	v.handled = s->class->handle(&v, &ev, 1);
-	assert(v.handled == 1);
+	v.handled = 1;
+	s->class->handle(&v, &ev, 1);
 	end(&v, 1);
 	count_visit(w, s, true);
 	counter_add(&w->counters.stolen, 1);
 	return true;
 }
 
-bool visit_other_replica(struct worker *w)
+bool visit_foreign_replica(struct worker *w)
 {
 	const struct schedule *schedule = worker_schedule(w);
 
-	for (unsigned k = 1;
-	     k < schedule->share_count && schedule->is_helping && w->group->id == GRAPH_GROUP_MAIN;
+	for (unsigned k = 1; k < schedule->domain_count && schedule->steals_across_replicas &&
+	                     w->group->id == GROUP_MAIN;
 	     k++) {
-		unsigned queue = (w->share + k) % schedule->share_count;
+		unsigned queue = (w->domain + k) % schedule->domain_count;
 
 		for (unsigned i = w->visit_set_count; i-- > 0;) {
 			struct stage *s = w->visit_set[i];
 
-			if (stage_offers_help(s, queue) && visit_once(w, s, queue)) {
+			if (stage_can_be_helped(s, queue) && visit_once(w, s, queue)) {
 				counter_add(&w->counters.helped, 1);
 				return true;
 			}

@@ -20,7 +20,7 @@ bool watchdog_is_stuck(struct worker *w, uint64_t now_ns, uint64_t limit_ns)
 
 	/* Disk threads wait for the disk for as long as it takes: a restart would not make it
 	 * faster, and lose what waits. */
-	if (w->group->id == GRAPH_GROUP_DISK)
+	if (w->group->id == GROUP_DISK)
 		return false;
 	if (progress != w->seen_progress || w->seen_ns == 0 || is_asleep(w)) {
 		w->seen_progress = progress;

@@ -83,7 +83,7 @@ static uint32_t visit_bits(const struct worker *w, const struct schedule *schedu
 {
 	uint32_t bits = 0;
 
-	if (w->group->id == GRAPH_GROUP_MAIN)
+	if (w->group->id == GROUP_MAIN)
 		return w->index < schedule->worker_count ? schedule->visit_set[w->index] : 0;
 	for (unsigned i = 0; i < graph_row_count; i++) {
 		const struct stage *s = &w->group->graph->stage[i];
@@ -130,9 +130,9 @@ int worker_adopt(struct worker *w, const struct schedule *schedule)
 	if (worker_schedule(w))
 		visit_flush_stacks(w);
 	pool_thread_fini(); /* there may be no work for it any more */
-	w->share = w->group->id == GRAPH_GROUP_MAIN   ? schedule->share[w->index]
-	           : w->group->id == GRAPH_GROUP_PORT ? schedule_port_share(schedule, w->index)
-	                                              : 0;
+	w->domain = w->group->id == GROUP_MAIN ? schedule->domain[w->index]
+	            : w->group->id == GROUP_IO ? schedule_port_share(schedule, w->index)
+	                                       : 0;
 	w->visit_set_count = 0;
 	for (unsigned i = 0; i < graph_row_count; i++)
 		if (bits >> i & 1)
@@ -148,8 +148,8 @@ int worker_adopt(struct worker *w, const struct schedule *schedule)
 			err = init_stage(w, i);
 	adopt_counters(w, &schedule->counters);
 	/* Ports and disk threads have one stage each: any order does. */
-	w->policy = w->group->id == GRAPH_GROUP_MAIN && schedule->policy->next ? schedule->policy
-	                                                                       : &policy_cohort;
+	w->policy = w->group->id == GROUP_MAIN && schedule->policy->next ? schedule->policy
+	                                                                 : &policy_cohort;
 	reset_rates(w, schedule);
 	memset(w->last_visit_ns, 0, sizeof w->last_visit_ns);
 	if (w->visit_set_count)

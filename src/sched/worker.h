@@ -71,7 +71,7 @@ struct worker {
 	/* owner only */
 	struct stage *visit_set[STAGE_COUNT_MAX]; /* pipeline order */
 	unsigned visit_set_count;
-	unsigned share; /* of the adopted schedule: the replica or part that it works for */
+	unsigned domain; /* of the adopted schedule: the replica or part that it works for */
 	struct topology_range cores;       /* that it is bound to */
 	const struct policy_class *policy; /* with a visit order */
 	void *scratch[STAGE_COUNT_MAX];
@@ -107,12 +107,12 @@ struct worker {
 
 struct group {
 	/* fixed after start */
-	enum graph_group id;
+	enum group_id id;
 	const char *name;
 	struct graph *graph;
 	struct stage *source;                  /* the stage that looks outside, or NULL */
 	struct worker *workers;                /* room for CONF_THREADS_MAX */
-	struct queue tokens[CONF_THREADS_MAX]; /* policy color: for each share, stages in the order
+	struct queue tokens[CONF_THREADS_MAX]; /* policy color: for each domain, stages in the order
 	                                        * of their turns, see mechanism_color.c; made when
 	                                        * first wanted */
 	/* main thread writes, anyone reads */
@@ -134,7 +134,7 @@ struct graph {
 	unsigned port_count; /* instances of the source that the first schedule had: they have
 	                        listeners */
 	struct stage stage[STAGE_COUNT_MAX];
-	struct group group[GRAPH_GROUP_COUNT];
+	struct group group[GROUP_COUNT];
 	/* main thread writes, anyone reads: pairs release and acquire */
 	alignas(CACHE_LINE) _Atomic(const struct schedule *) schedule;
 	/* main thread only */
@@ -162,7 +162,7 @@ struct visit {
 	unsigned queue; /* index of the stage's queue that its events come from; the caller's, if it
 	                   is called directly */
 	bool is_direct; /* called by visit_send(), not from a queue */
-	unsigned handled, resumed, sent, aside;
+	unsigned handled, unparked, sent, parked;
 };
 
 /*
@@ -199,11 +199,11 @@ static inline bool worker_is_called(const struct worker *w)
 	               worker_schedule(w);
 }
 
-/* Whether it works for a replica or part, w->share, and not for all of them. */
-static inline bool worker_has_share(const struct worker *w)
+/* Whether it works for a replica or part, w->domain, and not for all of them. */
+static inline bool worker_has_domain(const struct worker *w)
 {
-	return w->group->id == GRAPH_GROUP_MAIN ||
-	       (w->group->id == GRAPH_GROUP_PORT && worker_schedule(w)->is_one_connection_each);
+	return w->group->id == GROUP_MAIN ||
+	       (w->group->id == GROUP_IO && worker_schedule(w)->thread_per_connection);
 }
 
 static inline unsigned group_worker_count(const struct group *g)
@@ -217,7 +217,7 @@ static inline unsigned stage_own_queue(const struct stage *s, const struct worke
 {
 	if (s->queue_count == 1)
 		return 0;
-	return s->kind == STAGE_PARTITIONED ? w->index : w->share;
+	return s->kind == STAGE_PARTITIONED ? w->index : w->domain;
 }
 
 static inline struct stage_queue *stage_queue(const struct stage *s, const struct worker *w)
@@ -244,7 +244,7 @@ static inline size_t stage_queued(const struct stage *s)
 /* Whether the group's workers go by tokens. */
 static inline bool group_is_central(const struct group *g, const struct schedule *schedule)
 {
-	return schedule->policy->mechanism == POLICY_CENTRAL && g->id == GRAPH_GROUP_MAIN;
+	return schedule->policy->mechanism == POLICY_CENTRAL && g->id == GROUP_MAIN;
 }
 
 /* Workers that the stage's queue of that index belongs to. */
@@ -253,18 +253,19 @@ static inline uint64_t stage_home(const struct stage *s, const struct schedule *
 {
 	if (s->kind == STAGE_PARTITIONED)
 		return UINT64_C(1) << queue;
-	if (s->group->id == GRAPH_GROUP_PORT)
+	if (s->group->id == GROUP_IO)
 		return UINT64_MAX;
 	return schedule->stage[s->index].may_visit &
-	       (stage_is_replicated(s) ? schedule->share_workers[queue] : UINT64_MAX);
+	       (stage_is_replicated(s) ? schedule->domain_workers[queue] : UINT64_MAX);
 }
 
 /* Workers that may visit it: if replicas help each other, those of all. */
 static inline uint64_t stage_may_visit(const struct stage *s, const struct schedule *schedule,
                                        unsigned queue)
 {
-	return schedule->is_helping && stage_is_replicated(s) ? schedule->stage[s->index].may_visit
-	                                                      : stage_home(s, schedule, queue);
+	return schedule->steals_across_replicas && stage_is_replicated(s)
+	               ? schedule->stage[s->index].may_visit
+	               : stage_home(s, schedule, queue);
 }
 
 /* Whether the worker may take from the other's stacks what its own visit set has. */
@@ -272,8 +273,8 @@ static inline bool worker_may_steal(const struct worker *w, const struct worker 
 {
 	const struct schedule *schedule = worker_schedule(w);
 
-	return w->group->graph->replica_count == 1 || schedule->is_helping ||
-	       schedule->share[from->index] == w->share;
+	return w->group->graph->replica_count == 1 || schedule->steals_across_replicas ||
+	       schedule->domain[from->index] == w->domain;
 }
 
 /* visit.c: true if something waits there that the worker could serve now: a moment's view. If an
@@ -282,7 +283,7 @@ static inline bool worker_may_steal(const struct worker *w, const struct worker 
 bool stage_offers_work(const struct stage *s, const struct worker *w);
 
 /* visit.c: the same of another replica's queue, which the worker is to help with. */
-bool stage_offers_help(const struct stage *s, unsigned queue);
+bool stage_can_be_helped(const struct stage *s, unsigned queue);
 
 /* visit.c: serves the stage as its regime says; true if it handled an event. */
 bool visit_stage(struct worker *w, struct stage *s);
@@ -294,7 +295,7 @@ bool visit_once(struct worker *w, struct stage *s, unsigned queue);
 bool visit_stolen(struct worker *w);
 
 /* visit.c: serves one event of another replica, if they help each other and there is one. */
-bool visit_other_replica(struct worker *w);
+bool visit_foreign_replica(struct worker *w);
 
 /* visit.c: lets the worker's source look outside; the number of pieces served. */
 unsigned visit_source(struct worker *w, bool may_block);
@@ -302,10 +303,10 @@ unsigned visit_source(struct worker *w, bool may_block);
 /* visit.c: moves what is on the worker's stacks to the stages' queues. */
 void visit_flush_stacks(struct worker *w);
 
-/* sched/mechanism_color.c: gives the stage's queue of that index a turn; takes the share's oldest
+/* sched/mechanism_color.c: gives the stage's queue of that index a turn; takes the domain's oldest
  * turn, NULL if there is none. Any thread. */
 void central_give(struct stage *s, const struct schedule *schedule, unsigned queue);
-struct stage *central_take(struct group *g, unsigned share);
+struct stage *central_take(struct group *g, unsigned domain);
 
 /* sched/mechanism_color.c: takes all tokens away; and gives those that fit the schedule, which all
  * workers have adopted: those of policies or parts before are of no use. Main thread. */

@@ -36,7 +36,7 @@ static inline void cpu_relax(void)
 static bool search(struct worker *w)
 {
 	/* Ports and disk threads wait for the world outside: it takes longer than any spinning. */
-	uint64_t spin_ns = w->group->id == GRAPH_GROUP_MAIN ? worker_schedule(w)->spin_ns : 0;
+	uint64_t spin_ns = w->group->id == GROUP_MAIN ? worker_schedule(w)->spin_ns : 0;
 
 	counter_add(&w->counters.spins, 1);
 	counter_add(&w->progress, 1);
@@ -216,7 +216,7 @@ void worker_run(struct worker *w)
 		if (++turns % RATES_TURNS == 0)
 			rates_refresh(w, clock_ns());
 		if (misses >= round) {
-			if (!visit_other_replica(w))
+			if (!visit_foreign_replica(w))
 				idle(w);
 			misses = 0;
 			found = false;

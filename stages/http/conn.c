@@ -108,7 +108,7 @@ static void conn_free(struct conn *c);
 
 static enum conn_step close_step(struct visit *v, struct conn *c)
 {
-	visit_aside(v, &c->event);
+	visit_park(v, &c->event);
 	conn_free(c);
 	return CONN_STEP_GONE;
 }
@@ -165,7 +165,7 @@ static void rest(struct visit *v, struct conn *c, bool for_writing)
 		return;
 	}
 	c->place = CONN_RESTING;
-	visit_aside(v, &c->event);
+	visit_park(v, &c->event);
 }
 
 static void on_writable(void *arg);
@@ -193,7 +193,7 @@ void conn_run(struct visit *v, struct conn *c)
 
 static void resume(struct visit *v, struct conn *c)
 {
-	visit_resume(v, &c->event);
+	visit_unpark(v, &c->event);
 	c->place = CONN_AWAY;
 }
 
@@ -268,7 +268,7 @@ static void on_deadline(struct conn *c)
 		 * stands. */
 		if (c->deadline_ns != deadline_ns) {
 			c->place = CONN_RESTING;
-			visit_aside(v, &c->event);
+			visit_park(v, &c->event);
 		} else {
 			conn_run(v, c);
 		}
@@ -332,7 +332,7 @@ void conn_wait(struct visit *v, struct conn *c, uint64_t timeout_ms)
 {
 	conn_deadline(c, clock_ns() + timeout_ms * NS_PER_MS);
 	c->place = CONN_WAITING;
-	visit_aside(v, &c->event);
+	visit_park(v, &c->event);
 }
 
 void conn_unwait(struct visit *v, struct conn *c)

@@ -8,7 +8,7 @@
 
 enum range_result {
 	RANGE_WHOLE = 1, /* malformed, several ranges or another unit: answer with all of it; so
-	                    *first and *last say */
+	                  *first and *last say */
 	RANGE_PART,      /* first <= last < size */
 	RANGE_UNSATISFIABLE
 };

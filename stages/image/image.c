@@ -245,7 +245,7 @@ int upload_start(struct visit *v, struct upload *u, struct event *waiter, unsign
 	for (unsigned i = 0; i < n; i++)
 		inflight_add(&u->server->inflight, u->image[i]);
 	for (unsigned i = 0; i < n; i++) {
-		visit_resume(v, &u->image[i]->event);
+		visit_unpark(v, &u->image[i]->event);
 		visit_send(v, STAGE_JPEG_DECODE, &u->image[i]->event);
 	}
 	upload_unref(u);
@@ -275,7 +275,7 @@ static void upload_image_done(struct visit *v, struct upload *u)
 	/* Acquire and release: the response sees what every image's last owner wrote. */
 	if (atomic_fetch_sub_explicit(&u->undone, 1, memory_order_acq_rel) != 1 || !waiter)
 		return;
-	visit_resume(v, waiter);
+	visit_unpark(v, waiter);
 	visit_send_to(v, STAGE_ACCEPT_READ, instance, waiter);
 }
 
@@ -376,7 +376,7 @@ static void send_children(struct visit *v, struct image *image, int parent, stru
 		picture_ref(picture);
 		s->input = picture;
 		s->event.size = (uint64_t)picture->width * (uint64_t)picture->height;
-		visit_resume(v, &s->event);
+		visit_unpark(v, &s->event);
 		visit_send(v, plan->step[i].stage, &s->event);
 	}
 	picture_unref(picture);
@@ -398,11 +398,11 @@ static void image_steps_end(struct visit *v, struct image *image, unsigned n)
 	if (atomic_fetch_sub_explicit(&image->steps_left, n, memory_order_acq_rel) != n)
 		return;
 	if (atomic_load_explicit(&image->has_failed, memory_order_acquire)) {
-		visit_resume(v, &image->event);
+		visit_unpark(v, &image->event);
 		visit_send(v, STAGE_STATS, &image->event);
 	} else {
 		image->store_job.event.size = variants_size(image);
-		visit_resume(v, &image->store_job.event);
+		visit_unpark(v, &image->store_job.event);
 		visit_send(v, STAGE_DISK_WRITE, &image->store_job.event);
 	}
 }
@@ -412,7 +412,7 @@ static void send_to_spool(struct visit *v, struct image *image)
 {
 	image->store_job.work = DISK_SPOOL;
 	image->store_job.event.size = image->source_size;
-	visit_resume(v, &image->store_job.event);
+	visit_unpark(v, &image->store_job.event);
 	visit_send(v, STAGE_DISK_WRITE, &image->store_job.event);
 }
 
@@ -436,7 +436,7 @@ void image_decoded(struct visit *v, struct image *image, struct picture *root)
 {
 	bool spools = needs_spool(image);
 
-	visit_aside(v, &image->event);
+	visit_park(v, &image->event);
 	/* One more for the spool, and one for ourselves: the steps may all be through before this
 	 * returns. */
 	atomic_store_explicit(&image->steps_left, image_plan(image)->step_count + spools + 1,
@@ -483,7 +483,7 @@ void step_done(struct visit *v, struct step *s, struct picture *result)
 {
 	struct image *image = s->image;
 
-	visit_aside(v, &s->event);
+	visit_park(v, &s->event);
 	input_done(s);
 	send_children(v, image, (int)s->index, result);
 	image_steps_end(v, image, 1);
@@ -495,7 +495,7 @@ void step_encoded(struct visit *v, struct step *s, uint8_t *data, size_t size, u
 	struct image *image = s->image;
 	struct image_variant *variant = &image->variant[step_plan(s)->variant];
 
-	visit_aside(v, &s->event);
+	visit_park(v, &s->event);
 	input_done(s);
 	assert(!variant->data);
 	*variant = (struct image_variant){
@@ -509,7 +509,7 @@ void step_failed(struct visit *v, struct step *s, const struct problem *problem)
 	struct image *image = s->image;
 
 	image_set_problem(image, problem);
-	visit_aside(v, &s->event);
+	visit_park(v, &s->event);
 	input_done(s);
 	image_steps_end(v, image, subtree_size(image_plan(image), s->index));
 }
@@ -521,7 +521,7 @@ static void send_waiters(struct visit *v, struct waiter *list)
 		struct waiter *w = list;
 
 		list = w->next; /* before the event is sent: then it is its owner's */
-		visit_resume(v, w->event);
+		visit_unpark(v, w->event);
 		visit_send_to(v, STAGE_ACCEPT_READ, w->instance, w->event);
 	}
 }
@@ -541,7 +541,7 @@ void image_end(struct visit *v, struct image *image)
 	image->icc = NULL;
 	image_source_done(image);
 	graph_replica_give(s->graph, image->event.replica, image->source_size);
-	visit_aside(v, &image->event);
+	visit_park(v, &image->event);
 	send_waiters(v, inflight_remove(&s->inflight, image));
 	if (u->is_client_counted)
 		inflight_client_give(&s->inflight, &u->client, 1);

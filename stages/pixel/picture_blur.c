@@ -18,8 +18,9 @@
 #include "picture_job.h"
 
 #define GRID_SIGMA_MIN 2.
-#define GRID_STEP .75 /* in sigma: 1.0 saves 20 % and errs by 1.4 levels at worst instead of 1.2 \
-	               */
+#define GRID_STEP                                                                      \
+	.75 /* in sigma: 1.0 saves 20 % and errs by 1.4 levels at worst instead of 1.2 \
+	     */
 
 /* A grid over one row or column: samples at origin + i * step. */
 struct grid {

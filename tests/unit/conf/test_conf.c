@@ -37,10 +37,10 @@ static const struct stage_class blur = { .name = "blur", .kind = STAGE_SHARED };
 static const struct stage_class disk = { .name = "disk_write", .kind = STAGE_SHARED };
 
 const struct graph_row graph_rows[] = {
-	{ .class = &source, .group = GRAPH_GROUP_PORT },
-	{ .class = &parse, .group = GRAPH_GROUP_PORT },
-	{ .class = &blur, .group = GRAPH_GROUP_MAIN },
-	{ .class = &disk, .group = GRAPH_GROUP_DISK },
+	{ .class = &source, .group = GROUP_IO },
+	{ .class = &parse, .group = GROUP_IO },
+	{ .class = &blur, .group = GROUP_MAIN },
+	{ .class = &disk, .group = GROUP_DISK },
 };
 const unsigned graph_row_count = 4;
 

@@ -26,8 +26,8 @@ static const struct stage_class source = { .name = "accept_read",
 static const struct stage_class blur = { .name = "blur", .kind = STAGE_SHARED };
 
 const struct graph_row graph_rows[] = {
-	{ .class = &source, .group = GRAPH_GROUP_PORT },
-	{ .class = &blur, .group = GRAPH_GROUP_MAIN },
+	{ .class = &source, .group = GROUP_IO },
+	{ .class = &blur, .group = GROUP_MAIN },
 };
 const unsigned graph_row_count = COUNT_OF(graph_rows);
 

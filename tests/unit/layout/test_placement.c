@@ -34,17 +34,17 @@ static struct topology *machine(const char *description)
 	return t;
 }
 
-/* "0 1 2 | 3 4" : the cores of each share's workers. */
+/* "0 1 2 | 3 4" : the cores of each domain's workers. */
 static void assert_cores(const struct placement *p, const char *expected)
 {
 	char text[1024] = "";
 	size_t at = 0;
 
 	for (unsigned i = 0; i < p->worker_count; i++)
-		at += (size_t)snprintf(text + at, sizeof text - at, "%s%s%u", i == 0 ? "" : " ",
-		                       i > 0 && p->worker[i].share != p->worker[i - 1].share ? "| "
-		                                                                             : "",
-		                       p->worker[i].core);
+		at += (size_t)snprintf(
+			text + at, sizeof text - at, "%s%s%u", i == 0 ? "" : " ",
+			i > 0 && p->worker[i].domain != p->worker[i - 1].domain ? "| " : "",
+			p->worker[i].core);
 	assert_string_equal(text, expected);
 }
 
@@ -58,11 +58,11 @@ static void assert_sound(const struct placement *p, const struct topology *t)
 
 		assert_true(w->core < cores);
 		assert_int_equal(w->node, topology_core(t, w->core)->node);
-		assert_true(w->share < p->share_count);
-		assert_true(i == 0 ? w->share == 0 : w->share - p->worker[i - 1].share <= 1);
+		assert_true(w->domain < p->domain_count);
+		assert_true(i == 0 ? w->domain == 0 : w->domain - p->worker[i - 1].domain <= 1);
 		used[w->core]++;
 	}
-	assert_int_equal(p->worker[p->worker_count - 1].share, p->share_count - 1);
+	assert_int_equal(p->worker[p->worker_count - 1].domain, p->domain_count - 1);
 	for (unsigned i = 0; i < cores; i++) {
 		least = used[i] < least ? used[i] : least;
 		most = used[i] > most ? used[i] : most;
@@ -154,7 +154,7 @@ static void replicas_get_a_socket_each(void **state)
 	assert_sound(&p, t);
 	for (unsigned i = 0; i < 64; i++) {
 		assert_int_equal(p.worker[i].core, i);
-		assert_int_equal(p.worker[i].node, p.worker[i].share);
+		assert_int_equal(p.worker[i].node, p.worker[i].domain);
 	}
 	topology_free(t);
 }
@@ -181,17 +181,17 @@ static void replicas_get_nodes_and_caches_of_their_own(void **state)
 	assert_int_equal(placement_build(&p, t, 64, 8), 0);
 	assert_sound(&p, t);
 	for (unsigned i = 0; i < 64; i++)
-		assert_int_equal(p.worker[i].node, p.worker[i].share);
+		assert_int_equal(p.worker[i].node, p.worker[i].domain);
 	assert_int_equal(placement_build(&p, t, 64, 16), 0);
 	for (unsigned i = 0; i < 64; i++)
-		assert_int_equal(topology_core(t, p.worker[i].core)->l3, p.worker[i].share);
-	/* 3 replicas of 8 nodes: no way without a cut node, but none gets more than its share */
+		assert_int_equal(topology_core(t, p.worker[i].core)->l3, p.worker[i].domain);
+	/* 3 replicas of 8 nodes: no way without a cut node, but none gets more than its domain */
 	assert_int_equal(placement_build(&p, t, 64, 3), 0);
 	assert_sound(&p, t);
 	/* 16 workers as 4 replicas: none is spread over two caches */
 	assert_int_equal(placement_build(&p, t, 16, 4), 0);
 	for (unsigned i = 1; i < 16; i++)
-		if (p.worker[i].share == p.worker[i - 1].share)
+		if (p.worker[i].domain == p.worker[i - 1].domain)
 			assert_int_equal(topology_core(t, p.worker[i].core)->l3,
 			                 topology_core(t, p.worker[i - 1].core)->l3);
 	topology_free(t);
@@ -204,10 +204,10 @@ static void the_larger_share_goes_where_it_fits(void **state)
 	struct placement p;
 
 	(void)state;
-	assert_int_equal(placement_shares(&p, t, parts, 4), 0);
+	assert_int_equal(placement_domains(&p, t, parts, 4), 0);
 	assert_cores(&p, "0 1 2 3 4 5 | 6 7 8 | 9 10 11 | 12 13 14");
 	/* 6 at one end: so one boundary is that of a cache, and more there cannot be */
-	assert_int_equal(placement_shares(&p, t, other, 3), 0);
+	assert_int_equal(placement_domains(&p, t, other, 3), 0);
 	assert_sound(&p, t);
 	assert_true(p.worker[4].core == 0 || p.worker[4].core == 9);
 	topology_free(t);
@@ -259,12 +259,12 @@ static void an_asymmetric_machine_is_dealt_along_its_boundary(void **state)
 	assert_int_equal(unlink(path), 0);
 	assert_int_equal(topology_core_count(t), 8);
 	/* the part of 5 cores gets the package of 5, although it is the first */
-	assert_int_equal(placement_shares(&p, t, parts, 2), 0);
+	assert_int_equal(placement_domains(&p, t, parts, 2), 0);
 	assert_cores(&p, "3 4 5 6 7 | 0 1 2");
 	/* replicas of the same size: balance comes first */
 	assert_int_equal(placement_build(&p, t, 8, 2), 0);
 	assert_cores(&p, "0 1 2 3 | 4 5 6 7");
-	/* and 4 workers, with room to spare, all stay where they share a cache */
+	/* and 4 workers, with room to spare, all stay where they domain a cache */
 	assert_int_equal(placement_build(&p, t, 4, 1), 0);
 	assert_cores(&p, "3 4 5 6");
 	topology_free(t);
@@ -291,9 +291,9 @@ static void whatever_is_asked_for_is_sound_or_refused(void **state)
 				if (is_possible)
 					assert_sound(&p, t);
 			}
-		assert_int_equal(placement_shares(&p, t, too_many, 2), -EINVAL);
-		assert_int_equal(placement_shares(&p, t, none, 2), -EINVAL);
-		assert_int_equal(placement_shares(&p, t, huge, 2), -EINVAL);
+		assert_int_equal(placement_domains(&p, t, too_many, 2), -EINVAL);
+		assert_int_equal(placement_domains(&p, t, none, 2), -EINVAL);
+		assert_int_equal(placement_domains(&p, t, huge, 2), -EINVAL);
 		topology_free(t);
 	}
 }

@@ -58,7 +58,7 @@ static void nobody_waits_for_an_exclusive_stage(void **state)
 
 		for (unsigned i = 0; i < 300; i++) {
 			struct worker *w =
-				worker(i % group_worker_count(&graph->group[GRAPH_GROUP_MAIN]));
+				worker(i % group_worker_count(&graph->group[GROUP_MAIN]));
 			unsigned misses = 0;
 
 			found = policy_at(p)->mechanism == POLICY_CENTRAL
@@ -67,7 +67,7 @@ static void nobody_waits_for_an_exclusive_stage(void **state)
 		}
 		assert_int_equal(items[1].stage, C); /* went as far as it could */
 		assert_int_equal(items[0].stage, C);
-		for (unsigned i = 0; i < group_worker_count(&graph->group[GRAPH_GROUP_MAIN]); i++)
+		for (unsigned i = 0; i < group_worker_count(&graph->group[GROUP_MAIN]); i++)
 			assert_false(idle_sees_work(worker(i)));
 		atomic_store(&stage(C)->gate->is_taken, false);
 		while (visit_stage(visitor(C), stage(C)))
@@ -81,7 +81,7 @@ static void nobody_waits_for_an_exclusive_stage(void **state)
 
 static bool is_asleep(unsigned index)
 {
-	return atomic_load(&graph->group[GRAPH_GROUP_MAIN].sleepers) >> index & 1;
+	return atomic_load(&graph->group[GROUP_MAIN].sleepers) >> index & 1;
 }
 
 /* Another event comes while worker 0 is in the stage; worker 1, still searching then, finds it
@@ -198,7 +198,7 @@ static void a_token_that_comes_too_early_does_not_lose_its_event(void **state)
 	assert_false(visit_by_token(worker(0), &misses));
 	assert_false(idle_sees_work(worker(0)));
 	items[0].stage = C;
-	event_change(&items[0].event, EVENT_ASIDE, EVENT_QUEUED);
+	event_change(&items[0].event, EVENT_PARKED, EVENT_QUEUED);
 	fill(q, at, &items[0].event);
 	central_give(stage(C), worker_schedule(worker(0)), 0);
 	trace[0] = '\0';
@@ -295,7 +295,7 @@ static void simulate(const struct conf *conf, uint64_t seed)
 
 	random_state = seed;
 	begin_test(conf);
-	unsigned count = group_worker_count(&graph->group[GRAPH_GROUP_MAIN]);
+	unsigned count = group_worker_count(&graph->group[GROUP_MAIN]);
 
 	while (pushed < EVENTS_MAX || idle_steps < 400 * count) {
 		unsigned misses = 0, k = random_below(count);

@@ -455,7 +455,8 @@ static void inflight_finds_by_name(void **state)
 		assert_ptr_equal(policy_find(polling[i]->name), polling[i]);
 	assert_int_equal(policy_find("color")->mechanism, POLICY_CENTRAL);
 	assert_int_equal(policy_find("seda")->mechanism, POLICY_POOL);
-	assert_int_equal(policy_find("thread-per-connection")->mechanism, POLICY_INLINE);
+	assert_int_equal(policy_find("thread-per-connection")->mechanism,
+	                 POLICY_THREAD_PER_CONNECTION);
 	assert_null(policy_find("Cohort"));
 	assert_null(policy_find(""));
 	policy_list(list, sizeof list);

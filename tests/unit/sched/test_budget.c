@@ -1,4 +1,4 @@
-/* test_budget.c - shares, lines and fairness of the memory budget. */
+/* test_budget.c - classes, lines and fairness of the memory budget. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -55,7 +55,7 @@ static void nobody_sleeps_beside_work(void **state)
 			struct setting setting = settings[i];
 
 			setting.policy = policy_at(p)->name;
-			if (policy_find(setting.policy)->mechanism == POLICY_INLINE)
+			if (policy_find(setting.policy)->mechanism == POLICY_THREAD_PER_CONNECTION)
 				continue; /* the ports' threads do it all, each what has come to it
 				           */
 			start(&setting, WORKERS, 80, WORKERS);

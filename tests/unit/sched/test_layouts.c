@@ -12,7 +12,7 @@
 /* Replicas that help each other, those that do not, and parts. */
 static const struct setting layouts[] = {
 	{ .layout = CONF_LAYOUT_REPLICATE },
-	{ .layout = CONF_LAYOUT_REPLICATE, .is_helping = true },
+	{ .layout = CONF_LAYOUT_REPLICATE, .steals_across_replicas = true },
 	{ .layout = CONF_LAYOUT_PARTITION },
 };
 
@@ -34,7 +34,7 @@ static void every_layout_holds(void **state)
 						turn++ % (SERVICE_CUTOFF + 1));
 					setting.discipline = (enum conf_discipline)d;
 					setting.kinds = (enum kinds)k;
-					setting.shares = 2 + turn % 2;
+					setting.domains = 2 + turn % 2;
 					setting.spin_us = 5;
 					start(&setting, 48, 6, 0);
 					finish();
@@ -90,7 +90,7 @@ static void nobody_sleeps_beside_work(void **state)
 	for (size_t p = 0; policy_at(p); p++) {
 		const char *policy = policy_at(p)->name;
 
-		if (policy_at(p)->mechanism == POLICY_INLINE)
+		if (policy_at(p)->mechanism == POLICY_THREAD_PER_CONNECTION)
 			continue; /* its threads have what their connections bring, and nobody else
 			             has it */
 		meet_in(&layouts[0], policy, EVENLY, WORKERS);
@@ -118,9 +118,10 @@ static void switching_loses_nothing(void **state)
 			setting.policy = policy_at(p)->name;
 			setting.service = (enum schedule_service)(turn * 7 % 6);
 			setting.discipline = (enum conf_discipline)(turn * 5 % 4);
-			setting.is_helping =
+			setting.steals_across_replicas =
 				setting.layout == CONF_LAYOUT_REPLICATE && turn % 5 < 2;
-			setting.shares = setting.layout == CONF_LAYOUT_REPLICATE ? 0 : 1 + turn % 3;
+			setting.domains =
+				setting.layout == CONF_LAYOUT_REPLICATE ? 0 : 1 + turn % 3;
 			conf_init(&conf, &setting);
 			conf.scheduler.threads = 3 + turn % 4;
 			describe(&setting);
@@ -153,8 +154,8 @@ static void repartitioning_loses_nothing(void **state)
 			unsigned light = turns++ / 4 % 3;
 
 			for (unsigned i = FIRST; i <= THIRD; i++) {
-				for (unsigned w = 0;
-				     w < group_worker_count(&g->group[GRAPH_GROUP_MAIN]); w++)
+				for (unsigned w = 0; w < group_worker_count(&g->group[GROUP_MAIN]);
+				     w++)
 					g->repartition.seen.stage_ns[i] -=
 						i == light ? 0 : NS_PER_S;
 				g->repartition.seen.stage_events[i] -= 100;
@@ -194,16 +195,16 @@ static void replicas_have_pools_of_their_own(void **state)
 
 	(void)state;
 	assert_int_equal(s.worker_count, 2 * (2 + 2 + WORKERS));
-	assert_int_equal(s.share_workers[0], 0xff);
-	assert_int_equal(s.share_workers[1], 0xff00);
+	assert_int_equal(s.domain_workers[0], 0xff);
+	assert_int_equal(s.domain_workers[1], 0xff00);
 	assert_int_equal(s.stage[THIRD].may_visit, 0xf0f0);
-	assert_int_equal(s.share_cores[0], 3);
-	assert_int_equal(s.share_cores[1], 2);
+	assert_int_equal(s.domain_cores[0], 3);
+	assert_int_equal(s.domain_cores[1], 2);
 	assert_true(s.is_bound);
 	/* What was queued for a stage that is called directly now has somebody in each. */
 	assert_int_equal(s.stage[CALLED].may_visit, 0x101);
 	for (unsigned i = 0; i < s.worker_count; i++)
-		assert_int_equal(s.share[i], i / 8);
+		assert_int_equal(s.domain[i], i / 8);
 }
 
 /* Pools grow into what is free, in their own replica. */
@@ -219,16 +220,16 @@ static void pools_of_replicas_grow_apart(void **state)
 	assert_int_equal(schedule_pool_count(&s, DISK), 1);
 	assert_int_equal(schedule_resize_pool(&s, THIRD, 1, WORKERS + 1), WORKERS + 1);
 	assert_int_equal(s.stage[THIRD].may_visit, 0x1f0f0);
-	assert_int_equal(s.share[16], 1);
-	assert_int_equal(s.share_workers[1], 0x1ff00);
+	assert_int_equal(s.domain[16], 1);
+	assert_int_equal(s.domain_workers[1], 0x1ff00);
 	assert_int_equal(schedule_resize_pool(&s, THIRD, 0, 1), 1);
 	assert_int_equal(s.stage[THIRD].may_visit, 0x1f010);
-	assert_int_equal(s.share_workers[0], 0x1f);
+	assert_int_equal(s.domain_workers[0], 0x1f);
 	/* The first of a replica has what nobody else has: it is not the one that goes, whatever
 	 * its number is. */
 	assert_int_equal(schedule_resize_pool(&s, FIRST, 1, 3), 3);
 	assert_int_equal(s.stage[FIRST].may_visit, 0x323);
-	assert_int_equal(s.share[5], 1);
+	assert_int_equal(s.domain[5], 1);
 	assert_int_equal(schedule_resize_pool(&s, FIRST, 1, 1), 1);
 	assert_int_equal(s.stage[FIRST].may_visit, 0x103);
 	assert_int_equal(s.stage[CALLED].may_visit, 0x101);
@@ -247,19 +248,19 @@ static void pools_are_where_their_parts_are(void **state)
 
 	(void)state;
 	assert_int_equal(s.worker_count, 2 + 2 + WORKERS);
-	assert_int_equal(s.share_workers[0], 0xf);
-	assert_int_equal(s.share_workers[1], 0xf0);
-	assert_int_equal(s.share_cores[0], 1);
-	assert_int_equal(s.share_cores[1], 3);
+	assert_int_equal(s.domain_workers[0], 0xf);
+	assert_int_equal(s.domain_workers[1], 0xf0);
+	assert_int_equal(s.domain_cores[0], 1);
+	assert_int_equal(s.domain_cores[1], 3);
 	assert_int_equal(schedule_core_count(&s), 4);
 	w.stages = s.part_stages;
 	w.stage_ns[FIRST] = 60;
 	w.stage_ns[THIRD] = 10;
 	assert_int_equal(partition_build(&other, &w, 2, schedule_core_count(&s), NULL), 0);
 	schedule_repartition(&s, &other);
-	assert_int_equal(s.share_workers[0], 0x3);
-	assert_int_equal(s.share_workers[1], 0xfc);
-	assert_int_equal(s.share_cores[0], 3);
+	assert_int_equal(s.domain_workers[0], 0x3);
+	assert_int_equal(s.domain_workers[1], 0xfc);
+	assert_int_equal(s.domain_cores[0], 3);
 	assert_int_equal(s.stage[FIRST].may_visit, 0x3);
 	assert_int_equal(s.stage[THIRD].may_visit, 0xf0);
 }
@@ -269,7 +270,7 @@ static void connections_have_replicas_or_move(void **state)
 {
 	struct setting setting = { .policy = "thread-per-connection",
 		                   .layout = CONF_LAYOUT_REPLICATE,
-		                   .shares = 3 };
+		                   .domains = 3 };
 	struct schedule s = build(&setting, 6, NULL);
 
 	(void)state;
@@ -311,7 +312,7 @@ static void assert_refused(const struct setting *setting, const char *expected)
 static void what_cannot_be_is_refused(void **state)
 {
 	struct setting setting = {
-		.policy = "seda", .layout = CONF_LAYOUT_REPLICATE, .kinds = ALL_SHARED, .shares = 9
+		.policy = "seda", .layout = CONF_LAYOUT_REPLICATE, .kinds = ALL_SHARED, .domains = 9
 	};
 
 	(void)state;
@@ -326,7 +327,7 @@ static void shares_need_threads(void **state)
 {
 	struct setting setting = { .policy = "drain",
 		                   .layout = CONF_LAYOUT_REPLICATE,
-		                   .shares = 5 };
+		                   .domains = 5 };
 	struct schedule schedule;
 	struct conf conf;
 
@@ -340,7 +341,7 @@ static void shares_need_threads(void **state)
 	assert_int_equal(schedule_build(&schedule, &conf, 12, NULL, NULL), 0);
 	assert_int_equal(schedule.worker_count, 12);
 	for (unsigned i = 0; i < 5; i++)
-		assert_in_range(__builtin_popcountll(schedule.share_workers[i]), 2, 3);
+		assert_in_range(__builtin_popcountll(schedule.domain_workers[i]), 2, 3);
 }
 
 /* Workers go where the profile says that the work is, and only there. */
@@ -362,7 +363,7 @@ static void parts_follow_the_weights(void **state)
 	assert_int_equal(schedule.stage[CALLED].may_visit,
 	                 0xf); /* it is called directly: in no part */
 	for (unsigned i = 0; i < WORKERS; i++)
-		assert_int_equal(schedule.share[i], i > 0);
+		assert_int_equal(schedule.domain[i], i > 0);
 }
 
 /* ---- distribution ---- */

@@ -24,20 +24,18 @@ enum { FIRST = 0, SECOND };
 
 static _Atomic unsigned handled;
 
-static unsigned first_handle(struct visit *v, struct event *const *batch, unsigned n)
+static void first_handle(struct visit *v, struct event *const *batch, unsigned n)
 {
 	for (unsigned i = 0; i < n; i++)
 		visit_send(v, SECOND, batch[i]);
-	return n;
 }
 
-static unsigned second_handle(struct visit *v, struct event *const *batch, unsigned n)
+static void second_handle(struct visit *v, struct event *const *batch, unsigned n)
 {
 	for (unsigned i = 0; i < n; i++) {
-		visit_aside(v, batch[i]);
+		visit_park(v, batch[i]);
 		atomic_fetch_add(&handled, 1);
 	}
-	return n;
 }
 
 static const struct stage_class first = {
@@ -48,8 +46,8 @@ static const struct stage_class second = {
 };
 
 const struct graph_row graph_rows[] = {
-	{ &first, GRAPH_GROUP_MAIN, { "second" } },
-	{ &second, GRAPH_GROUP_MAIN, { NULL } },
+	{ &first, GROUP_MAIN, { "second" } },
+	{ &second, GROUP_MAIN, { NULL } },
 };
 const unsigned graph_row_count = COUNT_OF(graph_rows);
 
@@ -97,7 +95,7 @@ static void event_behind_an_unfinished_push_is_not_forgotten(void **state)
 	stage_push(s, 0, &fast);
 	usleep(50000);
 	assert_int_equal(atomic_load(&handled), 0);
-	event_change(&slow, EVENT_ASIDE, EVENT_QUEUED);
+	event_change(&slow, EVENT_PARKED, EVENT_QUEUED);
 	cell->item = &slow;
 	atomic_store(&cell->sequence, at + 1);
 	idle_wake(s->group, UINT64_MAX, UINT64_MAX, NULL);

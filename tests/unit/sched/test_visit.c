@@ -279,7 +279,7 @@ static void an_exclusive_stage_is_not_held_by_an_interruption(void **state)
 
 /* ---- replicas ---- */
 
-static void begin_replicas(const char *policy, bool is_helping)
+static void begin_replicas(const char *policy, bool steals_across_replicas)
 {
 	struct conf conf;
 
@@ -287,7 +287,7 @@ static void begin_replicas(const char *policy, bool is_helping)
 	conf.scheduler.threads = 2;
 	conf.layout.mode = CONF_LAYOUT_REPLICATE;
 	conf.layout.replicas = 2;
-	conf.layout.steal = is_helping ? CONF_YES : CONF_NO;
+	conf.layout.steal = steals_across_replicas ? CONF_YES : CONF_NO;
 	begin_test(&conf);
 	items[1].event.replica = 1;
 }
@@ -296,12 +296,13 @@ static void begin_replicas(const char *policy, bool is_helping)
 static void stealing_keeps_to_the_replica(void **state)
 {
 	(void)state;
-	for (unsigned is_helping = 0; is_helping < 2; is_helping++) {
-		begin_replicas("drain", is_helping);
+	for (unsigned steals_across_replicas = 0; steals_across_replicas < 2;
+	     steals_across_replicas++) {
+		begin_replicas("drain", steals_across_replicas);
 		push(A, 0);
 		assert_string_equal(visit(A), "a0"); /* b0 is on the stack of worker 0 */
-		assert_int_equal(idle_sees_work(worker(1)), is_helping);
-		assert_int_equal(visit_stolen(worker(1)), is_helping);
+		assert_int_equal(idle_sees_work(worker(1)), steals_across_replicas);
+		assert_int_equal(visit_stolen(worker(1)), steals_across_replicas);
 		while (visit_stage(worker(0), stage(B)) || visit_stage(worker(0), stage(C)) ||
 		       visit_stage(worker(1), stage(C)))
 			continue;
@@ -314,8 +315,9 @@ static void stealing_keeps_to_the_replica(void **state)
 static void each_replica_has_its_queues(void **state)
 {
 	(void)state;
-	for (unsigned is_helping = 0; is_helping < 2; is_helping++) {
-		begin_replicas("cohort", is_helping);
+	for (unsigned steals_across_replicas = 0; steals_across_replicas < 2;
+	     steals_across_replicas++) {
+		begin_replicas("cohort", steals_across_replicas);
 		push_range(A, 0, 3);
 		assert_int_equal(stage_queue_length(&stage(A)->queue[0]), 2);
 		assert_int_equal(stage_queue_length(&stage(A)->queue[1]), 1);
@@ -324,9 +326,9 @@ static void each_replica_has_its_queues(void **state)
 		assert_int_equal(idle_sees_work(worker(0)), true); /* b0 and b2 */
 		assert_string_equal(visit(B), "b0 b2");
 		assert_string_equal(visit(C), "c0 c2");
-		assert_int_equal(idle_sees_work(worker(0)), is_helping);
-		assert_int_equal(visit_other_replica(worker(0)), is_helping);
-		assert_int_equal(stage_queue_length(&stage(A)->queue[1]), !is_helping);
+		assert_int_equal(idle_sees_work(worker(0)), steals_across_replicas);
+		assert_int_equal(visit_foreign_replica(worker(0)), steals_across_replicas);
+		assert_int_equal(stage_queue_length(&stage(A)->queue[1]), !steals_across_replicas);
 		while (visit_stage(worker(1), stage(A)) || visit_stage(worker(1), stage(B)) ||
 		       visit_stage(worker(1), stage(C)))
 			continue;

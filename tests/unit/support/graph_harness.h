@@ -71,9 +71,9 @@ struct setting {
 	bool is_switched; /* while running: what was queued may go another way then, so that no
 	                     order is kept */
 	enum conf_layout layout;
-	unsigned shares; /* replicas or parts; 0: 2 */
-	bool is_helping; /* replicas */
-	bool is_online;  /* parts */
+	unsigned domains;            /* replicas or parts; 0: 2 */
+	bool steals_across_replicas; /* replicas */
+	bool is_online;              /* parts */
 	enum spread spread;
 };
 
@@ -127,7 +127,7 @@ static void dump(const struct graph *g)
 			        atomic_load(&s->gate[k].is_taken) ? ", taken" : "",
 			        atomic_load(&s->gate[k].tokens));
 	}
-	for (unsigned i = 1; i < GRAPH_GROUP_COUNT; i++) {
+	for (unsigned i = 1; i < GROUP_COUNT; i++) {
 		const struct group *grp = &g->group[i];
 
 		fprintf(stderr,
@@ -209,20 +209,21 @@ static void check_place(const struct visit *v, const struct event *ev, unsigned 
 {
 	const struct worker *w = v->worker;
 	const struct schedule *schedule = worker_schedule(w);
-	bool is_main = w->group->id == GRAPH_GROUP_MAIN;
-	bool has_connection = w->group->id == GRAPH_GROUP_PORT &&
-	                      schedule->is_one_connection_each && stage != REPLY;
-	unsigned share =
-		is_main ? schedule->share[w->index] : schedule_port_share(schedule, w->index);
+	bool is_main = w->group->id == GROUP_MAIN;
+	bool has_connection =
+		w->group->id == GROUP_IO && schedule->thread_per_connection && stage != REPLY;
+	unsigned domain =
+		is_main ? schedule->domain[w->index] : schedule_port_share(schedule, w->index);
 
 	if (is_main && !v->is_direct && !(schedule->visit_set[w->index] >> stage & 1))
 		fail_run("an event is handled outside its part");
 	if (schedule->layout == CONF_LAYOUT_REPLICATE && stage != DISK &&
-	    (is_main || has_connection) && !schedule->is_helping && share != ev->replica)
+	    (is_main || has_connection) && !schedule->steals_across_replicas &&
+	    domain != ev->replica)
 		fail_run("an event is handled outside its replica");
 	if (schedule_moves_threads(schedule, stage) &&
 	    !topology_is_on(run.graph->topology,
-	                    schedule->share_range[schedule->partition.part[stage]]))
+	                    schedule->domain_range[schedule->partition.part[stage]]))
 		fail_run("an event is handled on a core of another part");
 	if (!topology_is_on(run.graph->topology, w->cores))
 		fail_run("a worker is not where it is bound to");
@@ -291,8 +292,8 @@ static void meet(void)
 		usleep(20);
 }
 
-static unsigned pass_on(struct visit *v, struct event *const *batch, unsigned n, unsigned me,
-                        unsigned to)
+static void pass_on(struct visit *v, struct event *const *batch, unsigned n, unsigned me,
+                    unsigned to)
 {
 	unsigned k = enter(me, batch[0]);
 
@@ -303,24 +304,20 @@ static unsigned pass_on(struct visit *v, struct event *const *batch, unsigned n,
 		visit_send(v, to, depart(v, item, to));
 	}
 	leave(me, k);
-	return n;
 }
 
-/* Leaves some of its events untouched. */
-static unsigned first_handle(struct visit *v, struct event *const *batch, unsigned n)
+static void first_handle(struct visit *v, struct event *const *batch, unsigned n)
 {
-	if (n > 1 && !run.is_ordered[FIRST])
-		n -= random_below(2);
-	return pass_on(v, batch, n, FIRST, SECOND);
+	pass_on(v, batch, n, FIRST, SECOND);
 }
 
-static unsigned second_handle(struct visit *v, struct event *const *batch, unsigned n)
+static void second_handle(struct visit *v, struct event *const *batch, unsigned n)
 {
-	return pass_on(v, batch, n, SECOND, THIRD);
+	pass_on(v, batch, n, SECOND, THIRD);
 }
 
 /* Sets events aside if it is asked to. */
-static unsigned third_handle(struct visit *v, struct event *const *batch, unsigned n)
+static void third_handle(struct visit *v, struct event *const *batch, unsigned n)
 {
 	struct item *item = (struct item *)(void *)batch[0];
 
@@ -329,29 +326,29 @@ static unsigned third_handle(struct visit *v, struct event *const *batch, unsign
 	else if (!run.is_ordered[THIRD] && !item->has_yielded && visit_should_yield(v)) {
 		item->has_yielded = true;
 		visit_yield(v, batch[0]);
-		return 1;
+		return;
 	}
 	item->has_yielded = false;
-	return pass_on(v, batch, n, THIRD, DISK);
+	pass_on(v, batch, n, THIRD, DISK);
 }
 
-static unsigned disk_handle(struct visit *v, struct event *const *batch, unsigned n)
+static void disk_handle(struct visit *v, struct event *const *batch, unsigned n)
 {
-	return pass_on(v, batch, n, DISK, CALLED);
+	pass_on(v, batch, n, DISK, CALLED);
 }
 
-static unsigned called_handle(struct visit *v, struct event *const *batch, unsigned n)
+static void called_handle(struct visit *v, struct event *const *batch, unsigned n)
 {
+	(void)n;
 	unsigned k = enter(CALLED, batch[0]);
 	struct item *item = arrive(v, batch[0], CALLED);
 
 	visit_send_to(v, REPLY, item->instance, depart(v, item, REPLY));
 	leave(CALLED, k);
-	return n;
 }
 
 /* Goes on with an event as long as any is behind, so that the load is the same to the end. */
-static unsigned reply_handle(struct visit *v, struct event *const *batch, unsigned n)
+static void reply_handle(struct visit *v, struct event *const *batch, unsigned n)
 {
 	unsigned k = enter(REPLY, batch[0]);
 
@@ -365,12 +362,11 @@ static unsigned reply_handle(struct visit *v, struct event *const *batch, unsign
 		if (atomic_load(&run.behind)) {
 			visit_send(v, FIRST, depart(v, item, FIRST));
 		} else {
-			visit_aside(v, batch[i]);
+			visit_park(v, batch[i]);
 			atomic_fetch_sub(&run.going, 1);
 		}
 	}
 	leave(REPLY, k);
-	return n;
 }
 
 static unsigned reply_poll(struct visit *v, bool may_block)
@@ -405,9 +401,9 @@ static const struct stage_class reply = { .name = "reply",
 	                                  .poll = reply_poll };
 
 const struct graph_row graph_rows[] = {
-	{ &first, GRAPH_GROUP_MAIN, { "second" } }, { &second, GRAPH_GROUP_MAIN, { "third" } },
-	{ &third, GRAPH_GROUP_MAIN, { "disk" } },   { &disk, GRAPH_GROUP_DISK, { "called" } },
-	{ &called, GRAPH_GROUP_MAIN, { "reply" } }, { &reply, GRAPH_GROUP_PORT, { "first" } },
+	{ &first, GROUP_MAIN, { "second" } }, { &second, GROUP_MAIN, { "third" } },
+	{ &third, GROUP_MAIN, { "disk" } },   { &disk, GROUP_DISK, { "called" } },
+	{ &called, GROUP_MAIN, { "reply" } }, { &reply, GROUP_IO, { "first" } },
 };
 const unsigned graph_row_count = COUNT_OF(graph_rows);
 
@@ -417,7 +413,7 @@ const unsigned graph_row_count = COUNT_OF(graph_rows);
  */
 static enum stage_kind kind_of(const struct setting *setting, unsigned stage)
 {
-	bool is_inline = policy_find(setting->policy)->mechanism == POLICY_INLINE;
+	bool is_inline = policy_find(setting->policy)->mechanism == POLICY_THREAD_PER_CONNECTION;
 
 	if (setting->kinds == AS_DECLARED ||
 	    (stage == REPLY && (setting->kinds == ALL_SHARED || is_inline)))
@@ -439,8 +435,8 @@ static void conf_init(struct conf *conf, const struct setting *setting)
 	conf->scheduler.age_ms = 1;
 	conf->scheduler.idle = CONF_IDLE_WAKE;
 	conf->layout.mode = setting->layout;
-	conf->layout.replicas = conf->layout.parts = setting->shares ? setting->shares : 2;
-	conf->layout.steal = setting->is_helping ? CONF_YES : CONF_NO;
+	conf->layout.replicas = conf->layout.parts = setting->domains ? setting->domains : 2;
+	conf->layout.steal = setting->steals_across_replicas ? CONF_YES : CONF_NO;
 	conf->layout.online = setting->is_online ? CONF_YES : CONF_NO;
 	conf->layout.online_interval_ms = 1000;
 	for (unsigned i = 0; i < graph_row_count; i++) {
@@ -468,8 +464,8 @@ static void describe(const struct setting *setting)
 		"policy %s, service %s, discipline %s, kinds %s, layout %s (%u%s), spin %u us, %u events",
 		setting->policy, service[setting->service], discipline[setting->discipline],
 		kinds[setting->kinds], layout[setting->layout],
-		setting->shares ? setting->shares : 2, setting->is_helping ? ", helping" : "",
-		setting->spin_us, run.events);
+		setting->domains ? setting->domains : 2,
+		setting->steals_across_replicas ? ", helping" : "", setting->spin_us, run.events);
 }
 
 /* Which stages are exclusive, and where order is promised: one server at a time, and the oldest
@@ -548,7 +544,7 @@ static void wait_for_sleep(void)
 {
 	uint64_t since = clock_ns();
 
-	for (unsigned i = 1; i < GRAPH_GROUP_COUNT; i++)
+	for (unsigned i = 1; i < GROUP_COUNT; i++)
 		while (!is_asleep(&run.graph->group[i])) {
 			usleep(20);
 			if (clock_ns() - since > STUCK_NS)

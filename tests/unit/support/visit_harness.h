@@ -68,7 +68,7 @@ static unsigned serve_one(struct visit *v, struct event *ev, unsigned stage)
 	item->stage = stage + 1;
 	if (stage == C) {
 		item->has_ended = true;
-		visit_aside(v, ev);
+		visit_park(v, ev);
 	} else {
 		visit_send(v, stage + 1, ev);
 	}
@@ -77,25 +77,22 @@ static unsigned serve_one(struct visit *v, struct event *ev, unsigned stage)
 	return 1;
 }
 
-static unsigned a_handle(struct visit *v, struct event *const *batch, unsigned n)
+static void a_handle(struct visit *v, struct event *const *batch, unsigned n)
 {
 	for (unsigned i = 0; i < n; i++)
 		serve_one(v, batch[i], A);
-	return n;
 }
 
-static unsigned b_handle(struct visit *v, struct event *const *batch, unsigned n)
+static void b_handle(struct visit *v, struct event *const *batch, unsigned n)
 {
 	for (unsigned i = 0; i < n; i++)
 		serve_one(v, batch[i], B);
-	return n;
 }
 
-static unsigned c_handle(struct visit *v, struct event *const *batch, unsigned n)
+static void c_handle(struct visit *v, struct event *const *batch, unsigned n)
 {
 	for (unsigned i = 0; i < n; i++)
 		serve_one(v, batch[i], C);
-	return n;
 }
 
 static const struct stage_class a = {
@@ -109,9 +106,9 @@ static const struct stage_class c = {
 };
 
 const struct graph_row graph_rows[] = {
-	{ &a, GRAPH_GROUP_MAIN, { "b" } },
-	{ &b, GRAPH_GROUP_MAIN, { "c" } },
-	{ &c, GRAPH_GROUP_MAIN, { NULL } },
+	{ &a, GROUP_MAIN, { "b" } },
+	{ &b, GROUP_MAIN, { "c" } },
+	{ &c, GROUP_MAIN, { NULL } },
 };
 const unsigned graph_row_count = STAGES;
 
@@ -133,7 +130,7 @@ static void conf_init(struct conf *conf, const char *policy)
 static void begin_test(const struct conf *conf)
 {
 	assert_int_equal(graph_new(&graph, conf, NULL, EVENTS_MAX, 1), 0);
-	struct group *g = &graph->group[GRAPH_GROUP_MAIN];
+	struct group *g = &graph->group[GROUP_MAIN];
 	struct schedule *schedule = (struct schedule *)(uintptr_t)atomic_load(&graph->schedule);
 	unsigned count = schedule->worker_count;
 
@@ -166,7 +163,7 @@ static void end_test(void)
 
 static struct worker *worker(unsigned index)
 {
-	return &graph->group[GRAPH_GROUP_MAIN].workers[index];
+	return &graph->group[GROUP_MAIN].workers[index];
 }
 
 static struct stage *stage(unsigned index)
