@@ -1,9 +1,8 @@
 /*
- * color.c - the rare colour spaces: done after the first scaling, at the small size, in plain
- * floating point.
+ * color.c - conversion of the rare colour spaces, in plain floating point.
  *
- * Formulas are those of JFIF 1.02 and of libjpeg; CMYK becomes RGB without a profile, as browsers
- * do it.
+ * It runs after the first scaling, at the small size, so its speed does not matter. The formulas
+ * are those of JFIF 1.02 and of libjpeg. CMYK becomes RGB without a profile, as in browsers.
  */
 #include "color.h"
 
@@ -30,7 +29,7 @@ static inline struct rgb rgb_of_ycc(float y, float cb, float cr)
 		             clamp(y + 1.772f * cb) };
 }
 
-/* Each ink takes away its part of the light, and black takes of what is left. */
+/* Each ink absorbs its share of the light; black scales the remainder. */
 static inline struct rgb rgb_of_inks(float c, float m, float y, float k)
 {
 	float light = (255 - k) / 255;
@@ -47,7 +46,7 @@ static inline struct rgb pixel_rgb(const struct picture *src, const uint8_t *con
 	if (src->plane_count == 3)
 		return v;
 	if (src->color_space == JCS_YCCK) {
-		/* The first three are YCbCr of 255 less each ink. */
+		/* The first three planes are YCbCr of (255 - C, 255 - M, 255 - Y). */
 		v = rgb_of_ycc(v.r, v.g, v.b);
 		v = (struct rgb){ 255 - v.r, 255 - v.g, 255 - v.b };
 	}

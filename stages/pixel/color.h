@@ -1,7 +1,7 @@
 /*
- * color.h - RGB, CMYK and YCCK planes to YCbCr, at one size for all planes.
+ * color.h - conversion of RGB, CMYK and YCCK planes to YCbCr.
  *
- * Pure function, any thread.
+ * A pure function. Any thread.
  */
 #ifndef DARKROOM_PIXEL_COLOR_H
 #define DARKROOM_PIXEL_COLOR_H
@@ -9,8 +9,8 @@
 struct picture;
 struct plane;
 
-/* src: 3 planes RGB, or 4 planes CMYK or YCCK, all of the size of y, cb and cr, of which count
- * lines from first on are written. */
+/* Converts `count` lines starting at `first`. src has 3 planes (RGB) or 4 planes (CMYK or YCCK).
+ * All planes of src, y, cb and cr have the same size. */
 void color_to_ycc(const struct picture *src, int first, int count, struct plane *y,
                   struct plane *cb, struct plane *cr);
 

@@ -1,172 +1,53 @@
 /*
- * decoder.c - libjpeg, from markers to planes, without colour conversion or upsampling.
+ * decoder.c - drives libjpeg from markers to planes, without colour conversion or upsampling.
  *
- * Each component comes out at 1, 2, 4 or 8 eighths of its size: only those have SIMD code. Every
- * entry into libjpeg sets its own place to return to in case of an error. Files of several scans
- * use libjpeg's buffered-image mode, whose input can be read a row at a time; others are decoded as
+ * Each component is decoded at 1, 2, 4 or 8 eighths of its size: only these sizes have SIMD code.
+ * Every function that enters libjpeg calls setjmp() first. Files with several scans use the
+ * buffered-image mode of libjpeg, which reads its input row by row. Other files are decoded while
  * they are read.
  */
 #include "decoder.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <jerror.h>
-
 #include "base/check.h"
 #include "base/round.h"
+#include "decoder_errors.h"
 
-#define PREMATURE_END "Premature end of JPEG file"
 #define SIZE_COUNT 4
 /* A plane reduced to fewer samples than this would be blended with the padding of its blocks. */
 #define REDUCED_SIDE_MIN 16
-/* What libjpeg needs beside coefficients: 4 + 4 Huffman tables of 1.5 KB, block buffers, its own
- * chunks of memory. */
+/* Memory of libjpeg besides coefficients: 4 + 4 Huffman tables of 1.5 KB, block buffers, and its
+ * own chunks of memory. */
 #define WORKING_BYTES (256 << 10)
 
 static const int dct_sizes[SIZE_COUNT] = { 1, 2, 4, 8 };
 
-/* ---- errors and warnings ---- */
-
-static void fault_set(struct decoder *d, enum decoder_fault fault, const char *text)
-{
-	d->fault = fault;
-	snprintf(d->fault_text, sizeof(d->fault_text), "%s", text);
-}
-
-static enum decoder_fault fault_of(int message)
-{
-	switch (message) {
-	case JERR_OUT_OF_MEMORY:
-	case JERR_NO_BACKING_STORE: /* more coefficients than were reserved: there are no temporary
-	                               files */
-		return DECODER_NO_MEMORY;
-	case JERR_IMAGE_TOO_BIG:
-		return DECODER_TOO_LARGE;
-	case JERR_BAD_PRECISION:
-	case JERR_SOF_UNSUPPORTED:
-	case JERR_COMPONENT_COUNT:
-	case JERR_BAD_MCU_SIZE:
-		return DECODER_UNSUPPORTED;
-	default:
-		return DECODER_DAMAGED;
-	}
-}
-
-static void on_error(j_common_ptr c)
-{
-	struct decoder *d = c->client_data;
-	char text[JMSG_LENGTH_MAX];
-
-	c->err->format_message(c, text);
-	fault_set(d, fault_of(c->err->msg_code), text);
-	longjmp(d->errors.failed, 1);
-}
-
-/* Of the warnings of libjpeg, those after which pixels are missing. What real cameras do wrong is
- * not among them. */
-static bool is_loss(int message)
-{
-	return message == JWRN_HIT_MARKER || message == JWRN_HUFF_BAD_CODE ||
-	       message == JWRN_MUST_RESYNC || message == JWRN_ARITH_BAD_CODE;
-}
-
-static void note_loss(struct decoder *d, const char *text)
-{
-	if (!d->has_lost)
-		snprintf(d->lost_text, sizeof(d->lost_text), "%s", text);
-	d->has_lost = true;
-	if (d->stop_on_loss) {
-		fault_set(d, DECODER_DAMAGED, d->lost_text);
-		longjmp(d->errors.failed, 1);
-	}
-}
-
-static void on_message(j_common_ptr c, int level)
-{
-	struct decoder *d = c->client_data;
-	char text[JMSG_LENGTH_MAX];
-
-	if (level >= 0)
-		return;
-	c->err->num_warnings++;
-	if (c->err->msg_code == JWRN_JPEG_EOF)
-		d->has_ended_early = true;
-	if (!is_loss(c->err->msg_code))
-		return;
-	c->err->format_message(c, text);
-	note_loss(d, d->has_ended_early ? PREMATURE_END : text);
-}
-
-static void on_output_message(j_common_ptr c)
-{
-	(void)c;
-}
-
 /* ---- header ---- */
 
-static const char *unsupported_process(unsigned sof)
-{
-	switch (sof) {
-	case 0xc3:
-	case 0xc7:
-	case 0xcb:
-	case 0xcf:
-		return "lossless JPEG is not supported";
-	case 0xc5:
-	case 0xc6:
-	case 0xcd:
-	case 0xce:
-		return "hierarchical JPEG is not supported";
-	default:
-		return "this JPEG process is not supported";
-	}
-}
-
-/* Says it in words for those who do not know libjpeg. */
-static void fault_explain(struct decoder *d)
-{
-	const struct jpeg_error_mgr *err = &d->errors.mgr;
-	char text[JMSG_LENGTH_MAX];
-
-	switch (err->msg_code) {
-	case JERR_BAD_PRECISION:
-		snprintf(text, sizeof(text), "samples of %d bits are not supported, only of 8",
-		         err->msg_parm.i[0]);
-		fault_set(d, DECODER_UNSUPPORTED, text);
-		break;
-	case JERR_SOF_UNSUPPORTED:
-		fault_set(d, DECODER_UNSUPPORTED,
-		          unsupported_process((unsigned)err->msg_parm.i[0]));
-		break;
-	case JERR_EMPTY_IMAGE:
-		if (d->in.num_components > 0 && d->in.image_width > 0)
-			fault_set(d, DECODER_UNSUPPORTED,
-			          "a height of 0, to be defined later (DNL), is not supported");
-		break;
-	default:
-		if (d->has_ended_early && d->fault == DECODER_DAMAGED)
-			fault_set(d, DECODER_DAMAGED, PREMATURE_END);
-		break;
-	}
-}
-
+/* libjpeg-turbo 3 reads the headers of lossless files and of 12-bit samples, version 2 rejects
+ * them. In lossless files the unit of a component is a sample and not a block. */
 static void check_supported(struct decoder *d)
 {
+	const struct jpeg_decompress_struct *in = &d->in;
 	char text[JMSG_LENGTH_MAX];
 
-	if (d->in.arith_code) {
-		fault_set(d, DECODER_UNSUPPORTED, "arithmetic coding is not supported");
-	} else if (d->in.num_components == 2 || d->in.num_components > PLANE_MAX) {
-		snprintf(text, sizeof(text), "%d components are not supported, only 1, 3 and 4",
-		         d->in.num_components);
-		fault_set(d, DECODER_UNSUPPORTED, text);
-	} else {
-		return;
+	if (in->arith_code)
+		decoder_fail(d, DECODER_UNSUPPORTED, "arithmetic coding is not supported");
+	if (in->comp_info[0].DCT_scaled_size != DCTSIZE)
+		decoder_fail(d, DECODER_UNSUPPORTED, "lossless JPEG is not supported");
+	if (in->data_precision != 8) {
+		snprintf(text, sizeof(text), "samples of %d bits are not supported, only of 8",
+		         in->data_precision);
+		decoder_fail(d, DECODER_UNSUPPORTED, text);
 	}
-	longjmp(d->errors.failed, 1);
+	if (in->num_components == 2 || in->num_components > PLANE_MAX) {
+		snprintf(text, sizeof(text), "%d components are not supported, only 1, 3 and 4",
+		         in->num_components);
+		decoder_fail(d, DECODER_UNSUPPORTED, text);
+	}
 }
 
 enum decoder_result decoder_open(struct decoder *d, const uint8_t *jpeg, size_t size)
@@ -178,7 +59,7 @@ enum decoder_result decoder_open(struct decoder *d, const uint8_t *jpeg, size_t 
 	d->errors.mgr.msg_code = 0;
 	d->state = DECODER_HEADER;
 	if (setjmp(d->errors.failed)) {
-		fault_explain(d);
+		decoder_fault_explain(d);
 		decoder_close(d);
 		return DECODER_FAILED;
 	}
@@ -267,11 +148,11 @@ uint64_t decoder_working_bytes(const struct decoder *d)
 }
 
 /*
- * libjpeg chooses one size for the picture and then doubles it for subsampled chroma, to save
- * itself upsampling. We want each component at the smallest size that serves, so we set the sizes
- * at the last moment before they are used: libjpeg calls this function between choosing them
- * (master_selection() in jdmaster.c) and starting its passes. It is not documented; a unit test
- * holds it. Should it stop working, planes are larger but right: see picture_make().
+ * Sets the size of each component. libjpeg chooses one size for the picture and doubles it for
+ * subsampled chroma to avoid upsampling. The decoder needs the smallest size that serves for each
+ * component. libjpeg calls this method after it has chosen the sizes (master_selection() in
+ * jdmaster.c) and before its passes use them. This order is not documented; a unit test checks it.
+ * If it changed, planes would be larger but correct: picture_make() reads the sizes back.
  */
 static void on_realize(j_common_ptr c)
 {
@@ -307,14 +188,12 @@ static void start(struct decoder *d)
 	in->scale_denom = DCTSIZE;
 	in->raw_data_out = TRUE;
 	in->dct_method = JDCT_ISLOW;
-	in->do_block_smoothing = FALSE; /* it would guess at what is missing */
+	in->do_block_smoothing = FALSE; /* it would interpolate missing coefficients */
 	in->out_color_space = in->jpeg_color_space;
 	in->buffered_image = d->is_buffered;
 	jpeg_start_decompress(in);
-	if (!picture_make(d)) {
-		fault_set(d, DECODER_NO_MEMORY, "no memory for the decoded picture");
-		longjmp(d->errors.failed, 1);
-	}
+	if (!picture_make(d))
+		decoder_fail(d, DECODER_NO_MEMORY, "no memory for the decoded picture");
 	d->state = in->buffered_image ? DECODER_INPUT : DECODER_OUTPUT;
 }
 
@@ -331,15 +210,14 @@ enum decoder_result decoder_start(struct decoder *d, unsigned scans_max, bool st
 	return DECODER_MORE;
 }
 
-/* Of a file of several scans: true if a component has no data, or, where the file ended early, not
- * all of its bits. */
+/* Returns whether a component of a file with several scans has no data. In a file that ended early,
+ * also whether bits of a coefficient are missing. */
 static bool is_incomplete(const struct decoder *d)
 {
 	const struct jpeg_decompress_struct *in = &d->in;
 
 	for (int c = 0; c < in->num_components; c++) {
-		if (!in->comp_info[c]
-		             .quant_table) /* is set when the component's first scan begins */
+		if (!in->comp_info[c].quant_table) /* set when its first scan starts */
 			return true;
 		if (!d->has_ended_early || !in->progressive_mode)
 			continue;
@@ -350,27 +228,26 @@ static bool is_incomplete(const struct decoder *d)
 	return false;
 }
 
-/* One row of MCUs into coefficients. */
+/* Reads one row of MCUs into coefficients. */
 static void input_row(struct decoder *d)
 {
 	char text[JMSG_LENGTH_MAX];
 
 	if (jpeg_consume_input(&d->in) == JPEG_REACHED_EOI) {
 		if (is_incomplete(d))
-			note_loss(d,
-			          d->has_ended_early ? PREMATURE_END : "a component has no data");
+			decoder_note_loss(d, d->has_ended_early ? DECODER_PREMATURE_END
+			                                        : "a component has no data");
 		jpeg_start_output(&d->in, d->in.input_scan_number);
 		d->state = DECODER_OUTPUT;
 		return;
 	}
 	if ((unsigned)d->in.input_scan_number > d->scans_max) {
 		snprintf(text, sizeof(text), "more than %u scans", d->scans_max);
-		fault_set(d, DECODER_TOO_MANY_SCANS, text);
-		longjmp(d->errors.failed, 1);
+		decoder_fail(d, DECODER_TOO_MANY_SCANS, text);
 	}
 }
 
-/* One row of MCUs into samples. */
+/* Decodes one row of MCUs into samples. */
 static void output_row(struct decoder *d)
 {
 	struct jpeg_decompress_struct *in = &d->in;
@@ -396,9 +273,8 @@ static void advance(struct decoder *d, unsigned rows)
 		input_row(d);
 	for (; rows > 0 && d->state == DECODER_OUTPUT; rows--)
 		output_row(d);
-	/* All pixels are here. What may follow (a missing EOI, another picture, rubbish) is of no
-	 * interest, so jpeg_finish_decompress(), which would look at it and complain, is not
-	 * called. */
+	/* All pixels are decoded. jpeg_finish_decompress() is not called: it would warn about bytes
+	 * that follow, such as another picture, or about a missing EOI. */
 	if (d->state == DECODER_FINISHED)
 		picture_pad(d->picture);
 }
@@ -428,8 +304,7 @@ struct picture *decoder_take(struct decoder *d)
 	return p;
 }
 
-/* libjpeg would let a file that has none of its own use those of the file before: of somebody
- * else's. */
+/* Without this a file without tables would use those of the previous file, from another upload. */
 static void forget_tables(struct jpeg_decompress_struct *in)
 {
 	for (int i = 0; i < NUM_QUANT_TBLS; i++)
@@ -451,28 +326,25 @@ void decoder_close(struct decoder *d)
 
 /* ---- life ---- */
 
-/* A decode that is set aside keeps its decoder: then the thread may need another. */
-#define RESTING_MAX 2
+/* A parked image keeps its decoder, so a thread may need a second one. */
+#define IDLE_MAX 2
 
-static _Thread_local struct decoder *resting[RESTING_MAX];
-static _Thread_local unsigned resting_count;
+static _Thread_local struct decoder *idle[IDLE_MAX];
+static _Thread_local unsigned idle_count;
 
 int decoder_init(struct decoder *d)
 {
 	static const uint8_t nothing[1];
 
 	memset(d, 0, sizeof(*d));
-	d->in.err = jpeg_std_error(&d->errors.mgr);
-	d->errors.mgr.error_exit = on_error;
-	d->errors.mgr.emit_message = on_message;
-	d->errors.mgr.output_message = on_output_message;
+	decoder_errors_init(d);
 	d->in.client_data = d;
 	if (setjmp(d->errors.failed)) {
 		jpeg_destroy_decompress(&d->in);
 		return -ENOMEM;
 	}
 	jpeg_create_decompress(&d->in);
-	jpeg_mem_src(&d->in, nothing, sizeof(nothing)); /* makes the source, which stays */
+	jpeg_mem_src(&d->in, nothing, sizeof(nothing)); /* makes the permanent source manager */
 	jpeg_memory_init(&d->memory, (j_common_ptr)&d->in, true);
 	d->realize = d->in.mem->realize_virt_arrays;
 	d->in.mem->realize_virt_arrays = on_realize;
@@ -487,8 +359,8 @@ void decoder_fini(struct decoder *d)
 
 struct decoder *decoder_new(void)
 {
-	if (resting_count > 0)
-		return resting[--resting_count];
+	if (idle_count > 0)
+		return idle[--idle_count];
 	struct decoder *d = malloc(sizeof(*d));
 
 	if (d && decoder_init(d)) {
@@ -509,14 +381,14 @@ void decoder_free(struct decoder *d)
 	if (!d)
 		return;
 	decoder_close(d);
-	if (resting_count < RESTING_MAX)
-		resting[resting_count++] = d;
+	if (idle_count < IDLE_MAX)
+		idle[idle_count++] = d;
 	else
 		destroy(d);
 }
 
 void decoder_thread_fini(void)
 {
-	while (resting_count > 0)
-		destroy(resting[--resting_count]);
+	while (idle_count > 0)
+		destroy(idle[--idle_count]);
 }

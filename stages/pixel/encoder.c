@@ -1,33 +1,27 @@
 /*
- * encoder.c - libjpeg, from planes to a file in pool memory that grows as it must.
+ * encoder.c - drives libjpeg from the planes of a picture to a file in pool memory.
  */
 #include "encoder.h"
 
 #include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include <jerror.h>
-#include <jpegint.h>
 
 #include "base/check.h"
 #include "base/pool.h"
 #include "base/round.h"
+#include "encoder_pass.h"
 #include "huffman.h"
+#include "libjpeg_private.h"
 
-/* Headers and tables take 0.6 KB. */
-#define FILE_BYTES_MIN 4096
+#define FILE_BYTES_MIN 4096 /* headers and tables take 0.6 KB */
 #define MCU_LINES_MAX 16
-/* What libjpeg needs beside coefficients: tables, and for files with tables of their own the
- * statistics of all of them. */
+/* Memory of libjpeg besides coefficients: tables, and statistics of files with their own tables. */
 #define WORKING_BYTES JPEG_MEMORY_BYTES
 
-/* Then what is inside of libjpeg is as jpegint.h here says. */
-#define HAS_INSIDE \
-	(LIBJPEG_TURBO_VERSION_NUMBER >= 2000000 && LIBJPEG_TURBO_VERSION_NUMBER < 3000000)
-
-/* ---- errors and output ---- */
+/* ---- errors ---- */
 
 static void on_error(j_common_ptr c)
 {
@@ -42,50 +36,19 @@ static void on_message(j_common_ptr c, int level)
 	(void)level;
 }
 
-/* Photographs take a tenth of a byte per sample at usual qualities: few files will have to grow. */
+static bool is_no_memory(int message)
+{
+	return message == JERR_OUT_OF_MEMORY || message == JERR_NO_BACKING_STORE;
+}
+
+/* ---- encoding ---- */
+
+/* Photographs take a tenth of a byte per sample at usual qualities, so few files need to grow. */
 static size_t size_first(const struct encoder *e)
 {
 	return FILE_BYTES_MIN + e->icc_size + e->icc_size / 16 +
 	       (size_t)e->picture->width * (size_t)e->picture->height / 8;
 }
-
-static void file_start(j_compress_ptr c)
-{
-	struct encoder *e = c->client_data;
-	struct encoder_file *f = &e->file;
-
-	f->data = pool_get_sized(size_first(e), &f->size);
-	if (!f->data)
-		ERREXIT1(c, JERR_OUT_OF_MEMORY, 0);
-	f->mgr.next_output_byte = f->data;
-	f->mgr.free_in_buffer = f->size;
-}
-
-static boolean file_grow(j_compress_ptr c)
-{
-	struct encoder_file *f = &((struct encoder *)c->client_data)->file;
-	size_t had = f->size, got;
-	uint8_t *more = pool_get_sized(2 * had, &got);
-
-	if (!more)
-		ERREXIT1(c, JERR_OUT_OF_MEMORY, 0);
-	memcpy(more, f->data, had);
-	pool_put(f->data);
-	f->data = more;
-	f->size = got;
-	f->mgr.next_output_byte = more + had;
-	f->mgr.free_in_buffer = got - had;
-	return TRUE;
-}
-
-static void file_end(j_compress_ptr c)
-{
-	struct encoder_file *f = &((struct encoder *)c->client_data)->file;
-
-	f->size -= f->mgr.free_in_buffer;
-}
-
-/* ---- encoding ---- */
 
 static void start(struct encoder *e)
 {
@@ -93,6 +56,7 @@ static void start(struct encoder *e)
 
 	out->image_width = (JDIMENSION)e->picture->width;
 	out->image_height = (JDIMENSION)e->picture->height;
+	e->file.size_first = size_first(e);
 	jpeg_start_compress(out, TRUE);
 	if (e->huffman)
 		huffman_start(e->huffman, out);
@@ -101,7 +65,7 @@ static void start(struct encoder *e)
 	e->is_started = true;
 }
 
-/* One row of MCUs. Below the picture its last line is repeated. */
+/* Encodes one row of MCUs. Below the picture its last line is repeated. */
 static void write_row(struct encoder *e)
 {
 	struct jpeg_compress_struct *out = &e->out;
@@ -122,82 +86,27 @@ static void write_row(struct encoder *e)
 	jpeg_write_raw_data(out, planes, (JDIMENSION)(DCTSIZE * out->max_v_samp_factor));
 }
 
-/*
- * jpeg_finish_compress() makes all passes after the first in one call, which takes seconds for a
- * large progressive picture. So they are made here, as it would make them, row by row, and it is
- * left the end of the last one. This uses what is inside of libjpeg-turbo 2; a unit test compares
- * the files. With any other version the passes are made at one go. The second pass of a baseline
- * file is all ours.
- */
-#if HAS_INSIDE
-static bool has_further_pass(const struct encoder *e)
-{
-	return e->huffman ? e->pass == 0 : !e->out.master->is_last_pass;
-}
-
-static void begin_pass(struct encoder *e)
-{
-	if (e->huffman) {
-		huffman_tables(e->huffman, &e->out);
-	} else {
-		e->out.master->finish_pass(&e->out);
-		e->out.master->prepare_for_pass(&e->out);
-	}
-	e->pass++;
-	e->row = 0;
-}
-
-static void code_row(struct encoder *e)
-{
-	if (e->huffman)
-		huffman_code(e->huffman, &e->out, e->out.total_iMCU_rows - e->row);
-	else if (!e->out.coef->compress_data(&e->out, NULL))
-		ERREXIT(&e->out, JERR_CANT_SUSPEND);
-}
-#else
-static bool has_further_pass(const struct encoder *e)
-{
-	(void)e;
-	return false;
-}
-
-static void begin_pass(struct encoder *e)
-{
-	(void)e;
-}
-
-static void code_row(struct encoder *e)
-{
-	(void)e;
-}
-#endif
-
 static int advance(struct encoder *e, unsigned rows)
 {
 	if (!e->is_started)
 		start(e);
 	for (; rows > 0; rows--) {
 		if (e->row == e->out.total_iMCU_rows) {
-			if (!has_further_pass(e))
+			if (!encoder_pass_is_left(e))
 				break;
-			begin_pass(e);
+			encoder_pass_begin(e);
 		}
 		if (e->pass == 0)
 			write_row(e);
 		else
-			code_row(e);
+			encoder_pass_row(e);
 		e->row++;
 	}
-	if (e->row < e->out.total_iMCU_rows || has_further_pass(e))
+	if (e->row < e->out.total_iMCU_rows || encoder_pass_is_left(e))
 		return 1;
 	jpeg_finish_compress(&e->out);
 	e->pass = e->pass_count;
 	return 0;
-}
-
-static bool is_no_memory(int message)
-{
-	return message == JERR_OUT_OF_MEMORY || message == JERR_NO_BACKING_STORE;
 }
 
 int encoder_advance(struct encoder *e, unsigned rows)
@@ -241,18 +150,20 @@ int encoder_encode(const struct encoding *how, const struct picture *p, const ui
 	return err;
 }
 
-/* Baseline with tables of its own. */
-static bool is_coded_here(const struct encoding *how)
+/* ---- memory ---- */
+
+/* Returns whether huffman.c codes the file: baseline with tables of its own. */
+static bool uses_huffman(const struct encoding *how)
 {
-	return HAS_INSIDE && how->is_optimized && !how->is_progressive;
+	return how->is_optimized && !how->is_progressive && libjpeg_private_is_usable();
 }
 
 static bool keeps_coefficients(const struct encoding *how)
 {
-	return !is_coded_here(how) && (how->is_progressive || how->is_optimized);
+	return !uses_huffman(how) && (how->is_progressive || how->is_optimized);
 }
 
-/* Of whole MCUs. */
+/* Returns the bytes of all coefficients, in whole MCUs. */
 static uint64_t picture_coefficient_bytes(enum chroma chroma, int width, int height)
 {
 	uint64_t side = chroma == CHROMA_420 ? 2 * DCTSIZE : DCTSIZE;
@@ -272,14 +183,14 @@ uint64_t encoder_bytes(const struct encoding *how, enum chroma chroma, int width
 		chroma = CHROMA_NONE;
 	if (keeps_coefficients(how))
 		kept += WORKING_BYTES + picture_coefficient_bytes(chroma, width, height);
-	else if (is_coded_here(how))
+	else if (uses_huffman(how))
 		kept += huffman_bytes(picture_coefficient_bytes(chroma, width, height));
 	if (chroma == CHROMA_420)
 		samples += samples / 2 + (uint64_t)width + (uint64_t)height;
 	else if (chroma == CHROMA_444)
 		samples *= 3;
-	/* Growing by doubling holds one and a half times the final buffer, which is at most twice
-	 * too large. */
+	/* While the buffer doubles, old and new buffer take 1.5 times the new size. The last buffer
+	 * has at most twice the size of the file. */
 	return FILE_BYTES_MIN + 3 * icc_size + (how->quality > 90 ? 4 : 1) * samples + kept;
 }
 
@@ -293,8 +204,8 @@ static unsigned pass_count(const struct jpeg_compress_struct *out)
 		return 1;
 	if (!out->scan_info)
 		return 2;
-	/* For each scan one to make its tables and one to write it; refinements of DC need no
-	 * tables. */
+	/* Each scan has a pass for its tables and one for its data. DC refinements need no tables.
+	 */
 	for (int i = 0; i < out->num_scans; i++)
 		n += out->scan_info[i].Ss == 0 && out->scan_info[i].Ah != 0 ? 1 : 2;
 	return n;
@@ -321,19 +232,17 @@ static void setup(struct encoder *e)
 	out->client_data = e;
 	e->errors.mgr.error_exit = on_error;
 	e->errors.mgr.emit_message = on_message;
-	e->file.mgr.init_destination = file_start;
-	e->file.mgr.empty_output_buffer = file_grow;
-	e->file.mgr.term_destination = file_end;
 	jpeg_create_compress(out);
 	jpeg_memory_init(&e->memory, (j_common_ptr)out, false);
-	out->dest = &e->file.mgr;
+	jpeg_output_init(&e->file, out);
 	setup_planes(e);
 	jpeg_set_quality(out, (int)e->how.quality, TRUE);
 	out->dct_method = JDCT_ISLOW;
 	out->optimize_coding = keeps_coefficients(&e->how);
 	if (e->how.is_progressive)
 		jpeg_simple_progression(out);
-	e->pass_count = is_coded_here(&e->how) ? 2 : pass_count(out);
+	e->uses_private = libjpeg_private_is_usable();
+	e->pass_count = uses_huffman(&e->how) ? 2 : pass_count(out);
 }
 
 static bool try_setup(struct encoder *e)
@@ -365,27 +274,27 @@ static struct encoder *make(const struct encoding *how, enum chroma chroma)
 	return e;
 }
 
-/* ---- at rest ---- */
+/* ---- idle encoders ---- */
 
-/* All of a configuration with few variants, each for grey and for colour. One takes about 6 KB. */
-#define RESTING_MAX 16
+/* Enough for all variants of a small configuration, in grey and in colour. One takes about 6 KB. */
+#define IDLE_MAX 16
 
-/* The one used last first. */
-static _Thread_local struct encoder *resting;
+/* The encoder used last comes first. */
+static _Thread_local struct encoder *idle;
 
-static bool is_for(const struct encoder *e, const struct encoding *how, enum chroma chroma)
+static bool has_parameters(const struct encoder *e, const struct encoding *how, enum chroma chroma)
 {
 	return e->chroma == chroma && e->how.quality == how->quality &&
 	       e->how.is_progressive == how->is_progressive &&
 	       e->how.is_optimized == how->is_optimized;
 }
 
-static struct encoder *wake(const struct encoding *how, enum chroma chroma)
+static struct encoder *idle_remove(const struct encoding *how, enum chroma chroma)
 {
-	for (struct encoder **at = &resting; *at; at = &(*at)->next) {
+	for (struct encoder **at = &idle; *at; at = &(*at)->next) {
 		struct encoder *e = *at;
 
-		if (!is_for(e, how, chroma))
+		if (!has_parameters(e, how, chroma))
 			continue;
 		*at = e->next;
 		return e;
@@ -393,14 +302,14 @@ static struct encoder *wake(const struct encoding *how, enum chroma chroma)
 	return NULL;
 }
 
-/* Those that nobody has wanted for long are of variants that there are no more. */
-static void rest(struct encoder *e)
+/* Adds the encoder and destroys the least recently used one if there are more than IDLE_MAX. */
+static void idle_add(struct encoder *e)
 {
-	struct encoder **at = &resting;
+	struct encoder **at = &idle;
 
-	e->next = resting;
-	resting = e;
-	for (unsigned i = 0; *at && i < RESTING_MAX; i++)
+	e->next = idle;
+	idle = e;
+	for (unsigned i = 0; *at && i < IDLE_MAX; i++)
 		at = &(*at)->next;
 	if (*at) {
 		destroy(*at);
@@ -412,7 +321,7 @@ struct encoder *encoder_new(const struct encoding *how, const struct picture *p,
                             size_t icc_size)
 {
 	enum chroma chroma = how->is_grey ? CHROMA_NONE : picture_chroma(p);
-	struct encoder *e = wake(how, chroma);
+	struct encoder *e = idle_remove(how, chroma);
 
 	assert(p->plane_count == 1 || p->plane_count == 3);
 	if (!e)
@@ -425,7 +334,7 @@ struct encoder *encoder_new(const struct encoding *how, const struct picture *p,
 	e->is_started = false;
 	e->pass = e->row = 0;
 	e->memory.coefficients.bytes_max = picture_coefficient_bytes(chroma, p->width, p->height);
-	if (!is_coded_here(how))
+	if (!uses_huffman(how))
 		return e;
 	e->huffman = huffman_new(e->memory.coefficients.bytes_max);
 	if (!e->huffman) {
@@ -447,15 +356,15 @@ void encoder_free(struct encoder *e)
 	if (e->has_failed)
 		destroy(e);
 	else
-		rest(e);
+		idle_add(e);
 }
 
 void encoder_thread_fini(void)
 {
-	while (resting) {
-		struct encoder *e = resting;
+	while (idle) {
+		struct encoder *e = idle;
 
-		resting = e->next;
+		idle = e->next;
 		destroy(e);
 	}
 }

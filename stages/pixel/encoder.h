@@ -1,17 +1,18 @@
 /*
- * encoder.h - planes to a JPEG file, in steps, each of which may be the last for a while.
+ * encoder.h - encodes a picture as a JPEG file, in interruptible steps.
  *
  *	encoder_new()      for one picture
- *	encoder_advance()  encodes some rows; again while it says that there is more
- *	encoder_take()     the file is the caller's
+ *	encoder_advance()  encodes some rows; call it while it returns 1
+ *	encoder_take()     transfers the file to the caller
  *	encoder_free()     at any time
  *
- * Baseline with the standard Huffman tables, unless told otherwise. What has tables of its own is
- *coded when all has been seen, from notes (huffman.h); what is progressive is collected as
- *coefficients and then coded in several passes over all of it. Encoders are kept for files of the
- *same parameters: to set these takes as long as to code a small file, and switching table options
- *off again corrupts files. An encoder belongs to one thread at a time, and between two steps it may
- *go to another.
+ * By default files are baseline with the standard Huffman tables. Optimised files are coded in a
+ * second pass over notes (huffman.h). Progressive files are buffered as coefficients and coded in
+ * several passes. An encoder belongs to one thread at a time. It may move to another thread between
+ * two steps.
+ *
+ * Each thread caches idle encoders by their parameters. Setting parameters takes as long as coding
+ *a small file. Switching optimisation off again in one libjpeg object corrupts files.
  */
 #ifndef DARKROOM_PIXEL_ENCODER_H
 #define DARKROOM_PIXEL_ENCODER_H
@@ -25,64 +26,64 @@
 #include <jpeglib.h>
 
 #include "encoding.h"
+#include "libjpeg_output.h"
 #include "libjpeg_pool.h"
 #include "picture.h"
 
 struct encoder {
-	struct jpeg_memory memory; /* first: see there */
+	struct jpeg_memory memory; /* first: client_data points to it */
 	struct jpeg_compress_struct out;
 	struct encoder_errors {
 		struct jpeg_error_mgr mgr;
 		jmp_buf failed;
 	} errors;
-	struct encoder_file {
-		struct jpeg_destination_mgr mgr;
-		uint8_t *data; /* pool memory */
-		size_t size;
-	} file;
-	struct huffman *huffman;       /* where it codes what libjpeg would have to keep */
+	struct jpeg_output file;
+	struct huffman *huffman;       /* of an optimised file if uses_private, otherwise NULL */
 	const struct picture *picture; /* borrowed, as is the profile */
 	const uint8_t *icc;
 	size_t icc_size;
 	bool is_started, has_failed;
+	bool uses_private;         /* libjpeg_private_is_usable() when the encoder was made */
 	unsigned pass, pass_count; /* over the picture */
-	unsigned row;              /* of MCUs, done of the pass at hand */
-	/* what it is made for */
+	unsigned row;              /* of MCUs, next one of the current pass */
+	/* parameters, fixed when the encoder is made */
 	struct encoding how;
 	enum chroma chroma;
-	struct encoder *next; /* of the thread's that rest */
+	struct encoder *next; /* in the thread's list of idle encoders */
 };
 
 /*
- * For a picture (grey, 4:2:0 or 4:4:4, padded, only read), with an ICC profile if icc_size is not
- * 0. Picture and profile must stay until encoder_free(). NULL: no memory.
+ * Returns an encoder for p (grey, 4:2:0 or 4:4:4, padded, only read), or NULL without memory. The
+ * file carries the ICC profile if icc_size is not 0. Picture and profile must stay until
+ * encoder_free().
  */
 struct encoder *encoder_new(const struct encoding *how, const struct picture *p, const uint8_t *icc,
                             size_t icc_size);
 
-/* The thread keeps it for its next file of that kind, without memory for pictures; not after a
- * failure. */
+/* Returns the memory of the file and caches the encoder in the calling thread. An encoder that has
+ * failed is destroyed. NULL is ignored. */
 void encoder_free(struct encoder *e);
 
-/* At the end of a thread: it keeps none any more. */
+/* Destroys the idle encoders of the calling thread. Call it before the thread ends. */
 void encoder_thread_fini(void);
 
-/* Encodes up to so many rows of MCUs. 1: there is more to do; 0: the file is ready; -ENOMEM, or
- * -EINVAL if libjpeg refuses: then it can only be freed. */
+/* Encodes up to `rows` rows of MCUs. Returns 1 if work is left, 0 when the file is complete,
+ * -ENOMEM, or -EINVAL if libjpeg fails. After an error only encoder_free() may be called. */
 int encoder_advance(struct encoder *e, unsigned rows);
 
-/* Lines of the picture that are still to be encoded, those of further passes included. */
+/* Returns the number of lines that are still to be encoded, over all passes. */
 unsigned encoder_lines_left(const struct encoder *e);
 
-/* After 0: *data of *size bytes is the caller's, pool memory. */
+/* Transfers *data of *size bytes, pool memory, to the caller. After encoder_advance() returned 0.
+ */
 void encoder_take(struct encoder *e, uint8_t **data, size_t *size);
 
-/* All of it at one go. 0 and the file, or -ENOMEM or -EINVAL. */
+/* Encodes p in one call. Returns 0 and the file, -ENOMEM or -EINVAL. */
 int encoder_encode(const struct encoding *how, const struct picture *p, const uint8_t *icc,
                    size_t icc_size, uint8_t **data, size_t *size);
 
-/* What a file of such a picture is expected to take at most while it is made, coefficients
- * included. Random noise at quality 100 fits. */
+/* Returns an upper bound on the memory for encoding such a picture, file and coefficients included.
+ * Random noise at quality 100 fits. */
 uint64_t encoder_bytes(const struct encoding *how, enum chroma chroma, int width, int height,
                        size_t icc_size);
 

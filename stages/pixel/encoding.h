@@ -1,5 +1,5 @@
 /*
- * encoding.h - how a variant's file is to be encoded.
+ * encoding.h - parameters of the JPEG file of a variant.
  */
 #ifndef DARKROOM_PIXEL_ENCODING_H
 #define DARKROOM_PIXEL_ENCODING_H
@@ -8,9 +8,9 @@
 
 struct encoding {
 	unsigned quality;    /* 1..100 */
-	bool is_progressive; /* keeps all coefficients in memory; always with tables of its own */
-	bool is_optimized;   /* Huffman tables of its own */
-	bool is_grey;        /* luma alone, whatever else the picture has */
+	bool is_progressive; /* buffers all coefficients; always has Huffman tables of its own */
+	bool is_optimized;   /* Huffman tables are made for the file */
+	bool is_grey;        /* only luma is encoded */
 };
 
 #endif

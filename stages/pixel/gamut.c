@@ -1,8 +1,8 @@
 /*
- * gamut.c - what of YCbCr lies outside of RGB, by vectors of 8 samples of chroma.
+ * gamut.c - detection and clipping of out-of-gamut YCbCr, 8 chroma samples at a time.
  *
- * Arithmetic is in 16 bits with 7 fraction bits of the factors of JFIF 1.02, which is true to half
- * a level. What lies inside, most of any picture, is only copied.
+ * Arithmetic has 16 bits; the factors of JFIF 1.02 have 7 fraction bits. The error is at most half
+ * a level. Samples inside of RGB, the majority in any picture, are only copied.
  */
 #include "gamut.h"
 
@@ -20,26 +20,26 @@
 #include "picture.h"
 
 #define LANES 8
-/* A sample counts if a primary is so far outside, and a picture if so many do. Photographs have
- * fewer, by their noise. */
+/* A sample counts as outside if a primary exceeds its range by more than FAR levels. The gamut is
+ * exceeded if more than one sample in SHARE counts. The noise of photographs stays below that. */
 #define FAR 8
 #define SHARE 128
-#define LOOK_LINES 16 /* at least, if there are so many */
-#define LOOK_APART 8  /* at most */
+#define CHECKED_LINES_MIN 16 /* lower bound, unless the picture has fewer lines */
+#define CHECKED_STEP_MAX 8   /* lines from one checked line to the next */
 
-/* The compiler's own vectors: with SSE2 and NEON, which need not be asked for, an operation is an
+/* Vectors of the compiler. SSE2 and NEON are always present, and each operation compiles to one
  * instruction. */
 typedef int16_t lanes __attribute__((vector_size(2 * LANES)));
-typedef uint16_t pairs __attribute__((vector_size(2 * LANES))); /* of neighbouring bytes */
+typedef uint16_t pairs __attribute__((vector_size(2 * LANES))); /* neighbouring bytes */
 typedef uint8_t bytes __attribute__((vector_size(LANES)));
 
-/* What cutting off adds to the primaries. */
+/* Amount that clipping adds to each primary; 0 inside of RGB. */
 struct excess {
 	lanes r, g, b;
 };
 
-/* One line of chroma with its one or two of luma; they may be the same. Rows have room for whole
- * vectors. */
+/* One chroma line with its luma lines. `below` equals `y` unless 4:2:0 has a second luma line.
+ * Rows have room for whole vectors. */
 struct line {
 	uint8_t *y, *below, *cb, *cr;
 	int width;
@@ -62,7 +62,7 @@ static inline pairs pairs_at(const uint8_t *from)
 	return p;
 }
 
-/* To 0..255. Compilers do not find the instructions for it by themselves. */
+/* Clamps to 0..255. Compilers do not find the instructions for it. */
 static inline lanes cut(lanes v)
 {
 #if defined(__SSE2__)
@@ -83,7 +83,7 @@ static inline void put_bytes(uint8_t *to, lanes v)
 	memcpy(to, &b, sizeof(b));
 }
 
-/* Luma where chroma is: the mean of four, or the sample itself. */
+/* Returns luma at the chroma position: the mean of four samples in 4:2:0. */
 static inline lanes luma_at(const struct line *line, int x)
 {
 	pairs upper, lower;
@@ -114,7 +114,7 @@ static inline bool has_any(const struct excess *e)
 	return half[0] | half[1];
 }
 
-static unsigned count_far(const struct excess *e, int n)
+static unsigned lanes_outside(const struct excess *e, int n)
 {
 	lanes far = (e->r > FAR) | (e->r < -FAR) | (e->g > FAR) | (e->g < -FAR) | (e->b > FAR) |
 	            (e->b < -FAR);
@@ -125,8 +125,8 @@ static unsigned count_far(const struct excess *e, int n)
 	return count;
 }
 
-/* How many samples of chroma are far outside. */
-static unsigned line_look(const struct line *line)
+/* Returns the number of chroma samples that are far outside. */
+static unsigned line_outside(const struct line *line)
 {
 	unsigned count = 0;
 
@@ -134,7 +134,7 @@ static unsigned line_look(const struct line *line)
 		struct excess e = excess_at(line, x);
 
 		if (has_any(&e))
-			count += count_far(&e, line->width - x);
+			count += lanes_outside(&e, line->width - x);
 	}
 	return count;
 }
@@ -174,32 +174,32 @@ static void line_clip(const struct line *line)
 	}
 }
 
-bool gamut_is_left(const struct picture *p)
+bool gamut_is_exceeded(const struct picture *p)
 {
 	const struct plane *y = &p->plane[0], *cb = &p->plane[1], *cr = &p->plane[2];
 	bool is_420 = picture_chroma(p) == CHROMA_420;
-	int apart = cb->height / LOOK_LINES;
+	int step = cb->height / CHECKED_LINES_MIN;
 	uint64_t far = 0, all = 0;
 
-	apart = apart < 1 ? 1 : apart > LOOK_APART ? LOOK_APART : apart;
-	for (int i = apart / 2; i < cb->height; i += apart) {
-		int of_luma = is_420 ? 2 * i : i;
+	step = step < 1 ? 1 : step > CHECKED_STEP_MAX ? CHECKED_STEP_MAX : step;
+	for (int i = step / 2; i < cb->height; i += step) {
+		int luma_line = is_420 ? 2 * i : i;
 		struct line line = {
-			.y = y->data + of_luma * y->stride,
+			.y = y->data + luma_line * y->stride,
 			.cb = cb->data + i * cb->stride,
 			.cr = cr->data + i * cr->stride,
 			.width = cb->width,
 			.is_420 = is_420,
 		};
 
-		line.below = is_420 && of_luma + 1 < y->height ? line.y + y->stride : line.y;
-		far += line_look(&line);
+		line.below = is_420 && luma_line + 1 < y->height ? line.y + y->stride : line.y;
+		far += line_outside(&line);
 		all += (uint64_t)cb->width;
 	}
 	return far * SHARE > all;
 }
 
-/* With its padding: of an odd line, luma's last pair. */
+/* Copies the padding as well: the last luma pair of an odd line reaches into it. */
 static uint8_t *copy_line(const struct plane *src, int line, struct plane *dst)
 {
 	size_t padded = round_up((uint64_t)src->width, LANES);
@@ -212,11 +212,11 @@ void gamut_clip(const struct picture *src, int first, int count, struct picture 
 	bool is_420 = picture_chroma(src) == CHROMA_420;
 
 	for (int at = first; at < first + count; at += is_420 ? 2 : 1) {
-		int of_chroma = is_420 ? at / 2 : at;
+		int chroma_line = is_420 ? at / 2 : at;
 		struct line line = {
 			.y = copy_line(&src->plane[0], at, &dst->plane[0]),
-			.cb = copy_line(&src->plane[1], of_chroma, &dst->plane[1]),
-			.cr = copy_line(&src->plane[2], of_chroma, &dst->plane[2]),
+			.cb = copy_line(&src->plane[1], chroma_line, &dst->plane[1]),
+			.cr = copy_line(&src->plane[2], chroma_line, &dst->plane[2]),
 			.width = src->plane[1].width,
 			.is_420 = is_420,
 		};

@@ -1,9 +1,9 @@
 /*
- * gamut.h - YCbCr that is no colour on a screen, made what viewers show.
+ * gamut.h - clipping of YCbCr samples that lie outside of RGB.
  *
- * A JPEG can say more than RGB holds: yellow in deep shadow, blue brighter than white. Viewers cut
- * such a sample off at 0 or 255, so that a mean of what is shown, which a blur is, differs from a
- * mean of what the file says. Pure functions, any thread.
+ * YCbCr can express colours that RGB cannot, such as yellow in deep shadow. Viewers clip them to 0
+ * or 255. A blur averages what viewers show, which differs from the average of the stored samples.
+ * Pure functions. Any thread.
  */
 #ifndef DARKROOM_PIXEL_GAMUT_H
 #define DARKROOM_PIXEL_GAMUT_H
@@ -12,13 +12,13 @@
 
 struct picture;
 
-/* Whether enough of a picture (YCbCr, 4:2:0 or 4:4:4, padded) lies outside to be seen in a blur of
- * it. Looks at an eighth of the lines, or at more of a small one. */
-bool gamut_is_left(const struct picture *p);
+/* Returns whether enough samples lie outside of RGB to be visible in a blur. p is YCbCr, 4:2:0 or
+ * 4:4:4, and padded. Checks one line in eight, more in small pictures. */
+bool gamut_is_exceeded(const struct picture *p);
 
-/* Lines of luma first .. first + count - 1, and the chroma lines that belong to them, as viewers
- * show them; first is even, and so is count but for the last line. 4:2:0 is taken as one colour for
- * four samples of luma. dst has the planes of src. */
+/* Copies luma lines first .. first + count - 1 and their chroma lines to dst, clipped as viewers
+ * clip them. first must be even; count must be even unless it reaches the last line. In 4:2:0 four
+ * luma samples share one colour. dst has the same planes as src. */
 void gamut_clip(const struct picture *src, int first, int count, struct picture *dst);
 
 #endif

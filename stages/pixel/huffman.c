@@ -1,11 +1,13 @@
 /*
- * huffman.c - notes for each block what is to be coded, counts, makes tables (ITU-T T.81, K.2), and
- * codes it.
+ * huffman.c - notes the symbols of each block, counts them, and codes them with tables of their
+ * own.
  *
- * A note is a number of 32 bits: below, which symbol of which table, in 10 bits; above, the bits
- * that follow it in the file.
+ * A note has 32 bits. The lower 10 bits are the symbol and its table. The upper 16 bits are the
+ * bits that follow the symbol in the file.
  */
 #include "huffman.h"
+
+#if LIBJPEG_HAS_PRIVATE
 
 #include <endian.h>
 #include <stdbool.h>
@@ -16,20 +18,18 @@
 #endif
 
 #include <jerror.h>
-#include <jpegint.h>
 
 #include "base/check.h"
 #include "base/pool.h"
 #include "base/round.h"
+#include "huffman_table.h"
 
-#define SYMBOLS 256
-#define TABLES 4 /* [of component][AC] */
-#define LENGTH_MAX 16
-#define DEPTH_MAX 64 /* of a tree before it is cut: its leaves are fewer than 2^24 */
+#define SYMBOLS HUFFMAN_SYMBOLS
+#define TABLES 4 /* [luma, chroma][DC, AC] */
 #define CHUNK_NOTES 16320
-#define CHUNKS_MIN 4 /* enough for whatever a small picture has */
+#define CHUNKS_MIN 4 /* enough for all notes of a small picture */
 #define NOTES_BYTES_MAX (16u << 20)
-#define CODED_AT_ONCE 256 /* notes; each takes 27 bits at most */
+#define CODED_AT_ONCE 256 /* notes, of at most 27 bits each */
 
 struct chunk {
 	struct chunk *next;
@@ -38,21 +38,19 @@ struct chunk {
 };
 
 struct huffman {
-	struct jpeg_entropy_encoder methods; /* first: libjpeg has a pointer to it */
+	struct jpeg_entropy_encoder methods; /* first: libjpeg points to it */
 	struct chunk *first, *last;
 	unsigned chunk_count, chunks_max;
-	uint64_t notes_left; /* to code */
+	uint64_t notes_left; /* not coded yet */
 	bool has_tables;
 	int last_dc[MAX_COMPS_IN_SCAN];
-	uint64_t
-		bits; /* the last bit_count of them, coded, are not yet written: less than a byte */
-	unsigned bit_count;
+	uint64_t bits;      /* its last bit_count bits are coded but not written */
+	unsigned bit_count; /* below 8 */
 	uint32_t count[TABLES * SYMBOLS];
-	uint32_t code[TABLES * SYMBOLS]; /* with room for the bits that follow, above 5 bits with
-	                                    the length of both */
+	uint32_t code[TABLES * SYMBOLS]; /* see huffman_table_make() */
 };
 
-/* Four coefficients at a time: which bits they are in zigzag order if they are not zero. */
+/* Maps which of four coefficients are not zero to their bits in zigzag order. */
 #define BIT(place) (UINT64_C(1) << (place))
 #define PAIR(a, b) 0, BIT(a), BIT(b), BIT(a) | BIT(b)
 #define WITH(c, a, b) BIT(c), BIT(c) | BIT(a), BIT(c) | BIT(b), BIT(c) | BIT(a) | BIT(b)
@@ -89,7 +87,7 @@ static void put_bytes(j_compress_ptr c, const uint8_t *from, size_t size)
 	}
 }
 
-/* After a byte of ones comes a zero: it is no marker. */
+/* Inserts a zero after each byte of ones, so that it is not a marker. Returns the new size. */
 static size_t stuff(const uint8_t *from, size_t size, uint8_t *to)
 {
 	uint8_t *at = to;
@@ -119,8 +117,8 @@ static size_t stuff(const uint8_t *from, size_t size, uint8_t *to)
 	return (size_t)(at - to);
 }
 
-/* To whole bytes; what is left of the last one stays for the next notes. Without branches on what
- * is coded: none could be foreseen. */
+/* Codes notes to whole bytes and returns the end. The remaining bits stay for the next notes. There
+ * are no branches on the data: they would be mispredicted. */
 static uint8_t *code_notes(struct huffman *h, const uint32_t *note, unsigned count, uint8_t *to)
 {
 	uint64_t bits = h->bits, all;
@@ -158,122 +156,23 @@ static void code_part(struct huffman *h, j_compress_ptr c, struct chunk *k, unsi
 
 /* ---- tables ---- */
 
-/* Shell's sort: a few dozen keys in most tables. qsort() would ask malloc for room. */
-static void sort(uint64_t *key, int n)
-{
-	static const int gaps[] = { 57, 23, 10, 4, 1 };
-
-	for (size_t g = 0; g < COUNT_OF(gaps); g++)
-		for (int i = gaps[g]; i < n; i++) {
-			uint64_t k = key[i];
-			int at = i;
-
-			for (; at >= gaps[g] && key[at - gaps[g]] > k; at -= gaps[g])
-				key[at] = key[at - gaps[g]];
-			key[at] = k;
-		}
-}
-
-/* How many of n >= 2 leaves, the rarest first, a tree has at each depth. */
-static void tree_depths(const uint64_t *key, int n, unsigned at_depth[DEPTH_MAX])
-{
-	uint64_t sum[SYMBOLS + 1];
-	int parent[2 * (SYMBOLS + 1)], leaf = 0, inner = 0, root = 2 * n - 2;
-	uint8_t depth[2 * (SYMBOLS + 1)];
-
-	/* Joined nodes come in order, too: the next rarest is the first of either row. */
-	for (int made = 0; made < n - 1; made++) {
-		sum[made] = 0;
-		for (int i = 0; i < 2; i++) {
-			bool is_leaf = inner == made || (leaf < n && key[leaf] / 512 <= sum[inner]);
-
-			sum[made] += is_leaf ? key[leaf] / 512 : sum[inner];
-			parent[is_leaf ? leaf++ : n + inner++] = n + made;
-		}
-	}
-	memset(at_depth, 0, DEPTH_MAX * sizeof(*at_depth));
-	depth[root] = 0;
-	for (int node = root - 1; node >= 0; node--) {
-		depth[node] = (uint8_t)(depth[parent[node]] + 1);
-		assert(depth[node] < DEPTH_MAX);
-		if (node < n)
-			at_depth[depth[node]]++;
-	}
-}
-
-/* No deeper than 16: pairs of the deepest leaves, one of which goes where they joined, the other
- * below a leaf higher up. */
-static void cut_tree(unsigned at_depth[DEPTH_MAX])
-{
-	for (int i = DEPTH_MAX - 1; i > LENGTH_MAX; i--)
-		while (at_depth[i] > 0) {
-			int j = i - 2;
-
-			while (at_depth[j] == 0)
-				j--;
-			at_depth[i] -= 2;
-			at_depth[i - 1]++;
-			at_depth[j + 1] += 2;
-			at_depth[j]--;
-		}
-}
-
-static void make_codes(const JHUFF_TBL *t, uint32_t *code)
-{
-	const uint8_t *symbol = t->huffval;
-	uint32_t next = 0;
-
-	for (unsigned length = 1; length <= LENGTH_MAX; length++, next <<= 1)
-		for (unsigned i = 0; i < t->bits[length]; i++, symbol++) {
-			unsigned follow = *symbol & 15;
-
-			code[*symbol] = next++ << follow << 5 | (length + follow);
-		}
-}
-
-static void make_table(const uint32_t *count, JHUFF_TBL *t, uint32_t *code)
-{
-	uint64_t key[SYMBOLS + 1];
-	unsigned at_depth[DEPTH_MAX], longest = LENGTH_MAX;
-	int n = 0;
-
-	key[n++] = SYMBOLS; /* never used, so the rarest: it gets the code of ones alone, which must
-	                       not be used */
-	for (unsigned s = 0; s < SYMBOLS; s++)
-		if (count[s])
-			key[n++] = (uint64_t)count[s] * 512 + s;
-	assert(n > 1);
-	sort(key, n);
-	tree_depths(key, n, at_depth);
-	cut_tree(at_depth);
-	while (at_depth[longest] == 0)
-		longest--;
-	at_depth[longest]--;
-	memset(t, 0, sizeof(*t));
-	for (unsigned i = 1; i <= LENGTH_MAX; i++)
-		t->bits[i] = (UINT8)at_depth[i];
-	for (int i = 1; i < n; i++)
-		t->huffval[i - 1] = (UINT8)(key[n - i] % 512);
-	make_codes(t, code);
-}
-
 void huffman_tables(struct huffman *h, j_compress_ptr c)
 {
 	if (h->has_tables)
 		return;
 	h->has_tables = true;
 	for (int i = 0; i < (c->num_components > 1 ? 2 : 1); i++) {
-		make_table(h->count + 2 * i * SYMBOLS, c->dc_huff_tbl_ptrs[i],
-		           h->code + 2 * i * SYMBOLS);
-		make_table(h->count + (2 * i + 1) * SYMBOLS, c->ac_huff_tbl_ptrs[i],
-		           h->code + (2 * i + 1) * SYMBOLS);
+		huffman_table_make(h->count + 2 * i * SYMBOLS, c->dc_huff_tbl_ptrs[i],
+		                   h->code + 2 * i * SYMBOLS);
+		huffman_table_make(h->count + (2 * i + 1) * SYMBOLS, c->ac_huff_tbl_ptrs[i],
+		                   h->code + (2 * i + 1) * SYMBOLS);
 	}
-	c->master->pass_startup(c); /* writes the headers, as the first line would have done */
+	c->master->pass_startup(c); /* writes the headers, which huffman_start() has delayed */
 }
 
 /* ---- noting ---- */
 
-/* A table that is made before all has been seen must have whatever 8-bit samples can lead to. */
+/* Counts every symbol that 8-bit samples can have: a table made early must code all of them. */
 static void count_all_possible(struct huffman *h)
 {
 	for (unsigned i = 0; i < 2; i++) {
@@ -316,7 +215,8 @@ static void drop_first_chunk(struct huffman *h)
 	pool_put(k);
 }
 
-/* Room in the last chunk for so many notes. */
+/* Returns the last chunk with room for `notes` notes. Codes all chunks if their number is reached.
+ */
 static struct chunk *room(struct huffman *h, j_compress_ptr c, unsigned notes)
 {
 	if (h->last && h->last->count + notes <= CHUNK_NOTES)
@@ -334,8 +234,8 @@ static struct chunk *room(struct huffman *h, j_compress_ptr c, unsigned notes)
 	return h->last;
 }
 
-/* Which of 16 coefficients are not zero. */
-static inline unsigned sixteen(const JCOEF *b)
+/* Returns which of 16 coefficients are not zero. */
+static inline unsigned nonzero_16(const JCOEF *b)
 {
 #if defined(__SSE2__)
 	__m128i left = _mm_loadu_si128((const void *)b),
@@ -353,13 +253,13 @@ static inline unsigned sixteen(const JCOEF *b)
 #endif
 }
 
-/* Where in zigzag order a block is not zero: seldom anywhere but at its beginning. */
-static inline uint64_t places(const JCOEF *b)
+/* Returns which coefficients of a block are not zero, in zigzag order. Most rows are all zero. */
+static inline uint64_t nonzero_zigzag(const JCOEF *b)
 {
 	uint64_t zigzag = 0;
 
 	for (int i = 0; i < DCTSIZE2 / 4; i += 4) {
-		unsigned bits = sixteen(b + 4 * i);
+		unsigned bits = nonzero_16(b + 4 * i);
 
 		if (bits)
 			zigzag |= zigzag_bits[i][bits & 15] | zigzag_bits[i + 1][bits >> 4 & 15] |
@@ -369,8 +269,8 @@ static inline uint64_t places(const JCOEF *b)
 	return zigzag;
 }
 
-/* The bits of a number, of a negative one those of one less, where a note has them; *size of them
- * count. */
+/* Returns the bits that follow the symbol of v, in the upper half of a note. *size is their number.
+ * Negative numbers are stored as v - 1. */
 static inline uint32_t note_bits(int v, unsigned *size)
 {
 	unsigned zeros = (unsigned)__builtin_clz(2 * (unsigned)(v < 0 ? -v : v) | 1);
@@ -379,14 +279,14 @@ static inline uint32_t note_bits(int v, unsigned *size)
 	return ((uint32_t)(v + (v >> 31)) & (UINT32_C(0x7fffffff) >> zeros)) << 16;
 }
 
-/* One block, in at most 64 notes. table: that of DC, before which stands none and after which that
- * of AC. */
+/* Notes one block, in at most 64 notes, and returns their end. `table` is the offset of the DC
+ * table; the AC table follows it. */
 static uint32_t *note_block(struct huffman *h, const JCOEF *b, unsigned table, int *last_dc,
                             uint32_t *note)
 {
 	unsigned size, at = 0;
 	uint32_t bits = note_bits(b[0] - *last_dc, &size), symbol = table + size;
-	uint64_t left = places(b) & ~UINT64_C(1);
+	uint64_t left = nonzero_zigzag(b) & ~UINT64_C(1);
 
 	h->count[symbol]++;
 	*note++ = symbol | bits;
@@ -444,7 +344,7 @@ void huffman_code(struct huffman *h, j_compress_ptr c, unsigned parts)
 	}
 }
 
-/* What is left, and the last bits, filled up with ones. */
+/* Codes the remaining notes and fills the last byte up with ones. */
 static void on_finish(j_compress_ptr c)
 {
 	struct huffman *h = (struct huffman *)(void *)c->entropy;
@@ -501,5 +401,11 @@ void huffman_start(struct huffman *h, j_compress_ptr c)
 	h->methods.encode_mcu = on_mcu;
 	h->methods.finish_pass = on_finish;
 	c->entropy = &h->methods;
-	c->master->call_pass_startup = FALSE; /* headers with tables that are not there yet */
+	c->master->call_pass_startup = FALSE; /* it would write headers with the standard tables */
 }
+
+#else
+
+typedef int huffman_is_empty; /* ISO C requires a declaration in every file */
+
+#endif

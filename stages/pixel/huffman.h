@@ -1,39 +1,72 @@
 /*
- * huffman.h - the last step of libjpeg's baseline encoder, with Huffman tables made for the file.
+ * huffman.h - the entropy coder of an optimised baseline file: one pass over the picture.
  *
- *	huffman_new()     then huffman_start(), after jpeg_start_compress(): what libjpeg has to
- *code is only noted from now on huffman_tables()  after the last line: makes the tables, and writes
- *them with all other headers huffman_code()    writes what was noted, in steps;
- *jpeg_finish_compress() whatever is left to do huffman_free()    at any time
+ *	huffman_new()
+ *	huffman_start()   after jpeg_start_compress(); from now on libjpeg's symbols are noted
+ *	huffman_tables()  after the last line; makes the tables and writes all headers
+ *	huffman_code()    codes the notes, in steps; jpeg_finish_compress() codes the rest
+ *	huffman_free()    at any time
  *
- * libjpeg itself would keep all coefficients and go through them twice, which takes two and a half
- *times as long as with tables made before. Errors go to the object's error_exit. Uses what
- *jpegint.h tells of libjpeg-turbo 2. The object's thread only.
+ * libjpeg itself would keep all coefficients and go through them twice, which takes 2.5 times as
+ * long as coding with given tables. Errors go to error_exit of the libjpeg object. These functions
+ * need the private structures of libjpeg (libjpeg_private.h). Without them huffman_new() must not
+ * be called. The thread of the libjpeg object only.
  */
 #ifndef DARKROOM_PIXEL_HUFFMAN_H
 #define DARKROOM_PIXEL_HUFFMAN_H
 
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 
 #include <jpeglib.h>
 
+#include "libjpeg_private.h"
+
 struct huffman;
 
-/* bytes_max: of memory for notes. Where that does not do, tables are those for the part that was
- * noted, and what comes after is coded at once. NULL: no memory. */
+#if LIBJPEG_HAS_PRIVATE
+/* bytes_max limits the memory of the notes. If they exceed it, the tables are made from the notes
+ * until then, and all later symbols are coded at once. Returns NULL without memory. */
 struct huffman *huffman_new(uint64_t bytes_max);
+
+/* NULL is ignored. */
 void huffman_free(struct huffman *h);
 
-/* What one takes in all, at most. */
+/* Returns an upper bound on the memory of huffman_new(bytes_max) and its notes. */
 uint64_t huffman_bytes(uint64_t bytes_max);
 
-/* For a baseline file without restart markers; h must stay until it is finished or aborted. */
+/* Replaces the entropy coder of c. The file must be baseline without restart markers. h must stay
+ * until the file is finished or aborted. */
 void huffman_start(struct huffman *h, j_compress_ptr c);
 
 void huffman_tables(struct huffman *h, j_compress_ptr c);
 
-/* A part of what is left: all of it after that many such calls. */
+/* Codes 1/parts of the notes that are left. */
 void huffman_code(struct huffman *h, j_compress_ptr c, unsigned parts);
+#else
+static inline struct huffman *huffman_new(uint64_t bytes_max)
+{
+	(void)bytes_max;
+	return NULL;
+}
+
+static inline void huffman_free(struct huffman *h)
+{
+	(void)h;
+}
+
+static inline uint64_t huffman_bytes(uint64_t bytes_max)
+{
+	(void)bytes_max;
+	return 0;
+}
+
+static inline void huffman_start(struct huffman *h, j_compress_ptr c)
+{
+	(void)h;
+	(void)c;
+}
+#endif
 
 #endif

@@ -1,8 +1,8 @@
 /*
- * kernel.c - the kernels in plain C, and the choice among all there are.
+ * kernel.c - the kernels in plain C, and the choice among all kernels.
  *
- * The C versions are what every other must equal bit for bit; they serve processors without one of
- * their own.
+ * The plain C kernels are the reference: every other kernel must compute the same bits. They serve
+ * processors without a kernel of their own.
  */
 #include "kernel.h"
 
@@ -12,7 +12,7 @@
 #include "base/check.h"
 #include "weights.h"
 
-/* What pmulhrsw does: the product in 1/32768, rounded. */
+/* Returns the product in 1/32768, rounded, as pmulhrsw does. */
 static inline int mulhrs(int a, int b)
 {
 	return (a * b + 0x4000) >> 15;
@@ -87,7 +87,7 @@ const struct kernel *kernel_at(unsigned index)
 		usable[count++] = &kernel_ssse3;
 #endif
 #if KERNEL_NEON
-	usable[count++] = &kernel_neon; /* no arm64 is without */
+	usable[count++] = &kernel_neon; /* every arm64 has NEON */
 #endif
 	usable[count++] = &kernel_c;
 	return index < count ? usable[index] : NULL;

@@ -1,10 +1,9 @@
 /*
  * kernel.h - the inner loops of resampling, in plain C and for the vector units of x86 and arm64.
  *
- * Samples are 8 bits, between the passes 16 bits in 1/64; weights have 14 fraction bits. All
- * versions compute the same bits. A tile is 32 rows of the output; inside of it, rows lie side by
- * side, so that the horizontal pass has one lane per row and needs no gathers. Pure functions, any
- * thread.
+ * Samples have 8 bits. Between the passes they have 16 bits in units of 1/64. Weights have 14
+ * fraction bits. All versions compute the same bits. A tile is 32 output rows, stored transposed:
+ * the horizontal pass has one lane per row and needs no gathers. Pure functions. Any thread.
  */
 #ifndef DARKROOM_PIXEL_KERNEL_H
 #define DARKROOM_PIXEL_KERNEL_H
@@ -12,31 +11,31 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define KERNEL_TILE 32
-#define KERNEL_COLUMNS \
-	128 /* a vertical kernel works on so many columns at once: reads and writes that far */
+#define KERNEL_TILE 32     /* rows */
+#define KERNEL_COLUMNS 128 /* vertical kernels read and write whole multiples of this */
 
 struct weights;
 
 struct kernel {
 	const char *name;
-	/* out[x] = sum over k of w[k] * src[k][x] in 1/64, for a whole number of KERNEL_COLUMNS */
+	/* out[x] = sum over k of w[k] * src[k][x] in 1/64, rounded up to KERNEL_COLUMNS */
 	void (*vertical)(const uint8_t *src, ptrdiff_t stride, int width, const int16_t *w,
 	                 int taps, int16_t *out);
 	/* out[o][row] = sum over k of w[o][k] * tile[first[o] + k][row] */
 	void (*horizontal)(const int16_t *tile, const struct weights *t, uint8_t *out);
-	/* tile[x][row] = rows[row][x]; width and row_count count up to whole 8s */
+	/* tile[x][row] = rows[row][x]; width and row_count are rounded up to 8 */
 	void (*into_tile)(const int16_t *rows, ptrdiff_t pitch, int width, int row_count,
 	                  int16_t *tile);
-	/* dst[row][x] = columns[x][row]; width counts up to whole 16s */
+	/* dst[row][x] = columns[x][row]; width is rounded up to 16 */
 	void (*out_of_tile)(const uint8_t *columns, int width, int row_count, uint8_t *dst,
 	                    ptrdiff_t stride);
 };
 
-/* The kernels that this processor can run, the best first, plain C last; NULL beyond. */
+/* Returns the kernels that this processor can run, fastest first, plain C last, then NULL. */
 const struct kernel *kernel_at(unsigned index);
 
-/* For kernel.c: those of the processor family, with what they need. */
+/* ---- private: for the kernel_*.c files ---- */
+
 #if defined(__x86_64__)
 #define KERNEL_X86 1
 extern const struct kernel kernel_avx512, kernel_avx2, kernel_ssse3;
@@ -50,13 +49,13 @@ extern const struct kernel kernel_neon;
 #define KERNEL_NEON 0
 #endif
 
-/* For those with vectors of 16 bytes: into_tile and out_of_tile of all of them. */
+/* into_tile and out_of_tile of all vector kernels. */
 void kernel_into_tile(const int16_t *rows, ptrdiff_t pitch, int width, int row_count,
                       int16_t *tile);
 void kernel_out_of_tile(const uint8_t *columns, int width, int row_count, uint8_t *dst,
                         ptrdiff_t stride);
 
-/* Inner loops over register arrays must be unrolled even at -O2: not doing so doubles the time. */
+/* Unrolls loops over register arrays even at -O2. Without it scaling takes twice the time. */
 #define KERNEL_PRAGMA(text) _Pragma(#text)
 #if defined(__clang__)
 #define KERNEL_UNROLL(n) KERNEL_PRAGMA(clang loop unroll_count(n))

@@ -1,7 +1,7 @@
 /*
  * kernel_neon.c - the kernels for NEON, which every arm64 has.
  *
- * sqrdmulh is pmulhrsw, but for -32768 * -32768, which it saturates: no weight is that small.
+ * sqrdmulh equals pmulhrsw except for -32768 * -32768, which it saturates. No weight is -32768.
  */
 #include "kernel.h"
 
@@ -70,6 +70,6 @@ const struct kernel kernel_neon = {
 
 #else
 
-typedef int kernel_neon_is_empty; /* ISO C wants a declaration in every file */
+typedef int kernel_neon_is_empty; /* ISO C requires a declaration in every file */
 
 #endif

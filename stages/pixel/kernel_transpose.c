@@ -1,8 +1,8 @@
 /*
- * kernel_transpose.c - into tiles and out of them, for all processors with vectors of 16 bytes.
+ * kernel_transpose.c - transposition into tiles and out of tiles, in vectors of 16 bytes.
  *
- * In the compiler's own vectors: interleaving is one instruction in SSE2 as in NEON, and compilers
- * find it by themselves.
+ * It uses the vectors of the compiler. Interleaving is one instruction in SSE2 and in NEON, and
+ * compilers find it.
  */
 #include "kernel.h"
 

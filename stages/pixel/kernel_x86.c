@@ -1,8 +1,8 @@
 /*
  * kernel_x86.c - the kernels for SSSE3, AVX2 and AVX-512.
  *
- * In intrinsics because compilers do not find pmulhrsw by themselves. Each function names the
- * instructions that it is compiled for; kernel_at() hands it out only to processors that have them.
+ * They use intrinsics because compilers do not find pmulhrsw. Each function names the instruction
+ * sets that it is compiled for; kernel_at() returns it only on processors that have them.
  */
 #include "kernel.h"
 
@@ -32,8 +32,8 @@ SSSE3 static void vertical_ssse3(const uint8_t *src, ptrdiff_t stride, int width
 
 			KERNEL_UNROLL(2)
 			for (int i = 0; i < 2; i++) {
-				/* a byte in the upper half of a word, shifted down by one, is times
-				 * 128 */
+				/* A byte in the upper half of a word, shifted right by 1, is
+				 * multiplied by 128. */
 				__m128i v = _mm_loadu_si128((const void *)(s + 16 * i));
 				__m128i lo = _mm_srli_epi16(_mm_unpacklo_epi8(zero, v), 1);
 				__m128i hi = _mm_srli_epi16(_mm_unpackhi_epi8(zero, v), 1);
@@ -207,6 +207,6 @@ const struct kernel kernel_avx512 = {
 
 #else
 
-typedef int kernel_x86_is_empty; /* ISO C wants a declaration in every file */
+typedef int kernel_x86_is_empty; /* ISO C requires a declaration in every file */
 
 #endif

@@ -1,6 +1,7 @@
 /*
- * libjpeg_coef_pool.c - one buffer for all arrays of a file; rows are cleared when they are first
- * used, while they come into the cache.
+ * libjpeg_coef_pool.c - one pool buffer for all coefficient arrays of a file.
+ *
+ * Rows are cleared at their first use, when they enter the cache anyway.
  */
 #include "libjpeg_coef_pool.h"
 
@@ -13,14 +14,14 @@
 #include "base/pool.h"
 #include "base/round.h"
 
-/* What jpeglib.h promises to exist. In libjpeg's memory for the file. */
+/* jpeglib.h declares this type. It lies in libjpeg's memory for the file. */
 struct jvirt_barray_control {
 	struct jvirt_barray_control *next;
 	JDIMENSION wide, high;
-	JDIMENSION access_max; /* rows that may be asked for at once */
-	JDIMENSION defined;    /* rows from the first on that have been written to, or cleared */
-	bool is_cleared;       /* new rows are to be 0 */
-	JBLOCKARRAY row;       /* NULL: not realized */
+	JDIMENSION access_max; /* upper bound on rows of one access */
+	JDIMENSION defined;    /* leading rows that have been written or cleared */
+	bool is_cleared;       /* new rows must be 0 */
+	JBLOCKARRAY row;       /* NULL until realised */
 };
 
 static uint64_t row_pointer_bytes(uint64_t high)
@@ -48,7 +49,7 @@ static jvirt_barray_ptr on_request(j_common_ptr c, int pool_id, boolean pre_zero
 	return a;
 }
 
-/* Lays the array out at *at and moves that behind it. */
+/* Places the array at *at and moves *at behind it. */
 static void lay_out(struct jvirt_barray_control *a, uint8_t **at)
 {
 	uint8_t *blocks = *at + row_pointer_bytes(a->high);
@@ -87,7 +88,7 @@ static JBLOCKARRAY on_access(j_common_ptr c, jvirt_barray_ptr a, JDIMENSION firs
 	if (!a->row || count > a->access_max || end < first || end > a->high ||
 	    (end > a->defined && !is_written && !a->is_cleared))
 		ERREXIT(c, JERR_BAD_VIRTUAL_ACCESS);
-	/* Clears what was skipped as well, which libjpeg does not do. */
+	/* Skipped rows are cleared as well, unlike in libjpeg. */
 	for (; a->defined < end; a->defined++)
 		if (a->is_cleared)
 			memset(a->row[a->defined], 0, a->wide * sizeof(JBLOCK));

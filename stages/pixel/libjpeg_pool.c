@@ -1,6 +1,5 @@
 /*
- * libjpeg_pool.c - one piece after the other out of buffers of the pool; a file's pieces all end
- * together.
+ * libjpeg_pool.c - a region allocator: pieces of pool buffers that are freed together.
  */
 #include "libjpeg_pool.h"
 
@@ -10,15 +9,14 @@
 #include "base/pool.h"
 #include "base/round.h"
 
-#define BYTES_MAX (UINT64_C(1) << 30) /* of a piece: about what libjpeg itself grants */
-#define SAMPLES_ALIGNED \
-	64 /* rows of samples: libjpeg's SIMD code reads and writes them to such a multiple */
+#define BYTES_MAX (UINT64_C(1) << 30) /* of a piece; libjpeg has a similar limit */
+#define SAMPLES_ALIGNED 64            /* libjpeg's SIMD code accesses rows up to this multiple */
 
 struct jpeg_buffer {
 	struct jpeg_buffer *next;
 };
 
-static_assert(sizeof(struct jpeg_buffer) <= CACHE_LINE, "pieces begin on cache lines");
+static_assert(sizeof(struct jpeg_buffer) <= CACHE_LINE, "pieces start on cache lines");
 
 static void add_buffer(struct jpeg_memory *m, j_common_ptr c, size_t size)
 {
@@ -72,7 +70,7 @@ static void *on_large(j_common_ptr c, int pool_id, size_t size)
 	return is_of_file(c, pool_id) ? take(c, size) : own(c)->alloc_large(c, pool_id, size);
 }
 
-/* Rows of so many bytes, and pointers to them. */
+/* Returns pointers to `count` rows of `bytes` bytes each. */
 static void **take_rows(j_common_ptr c, uint64_t bytes, JDIMENSION count)
 {
 	if (bytes > BYTES_MAX || bytes * count > BYTES_MAX)

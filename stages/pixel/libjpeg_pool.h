@@ -1,9 +1,9 @@
 /*
- * libjpeg_pool.h - what a libjpeg object needs for the file at hand, in memory of the pool.
+ * libjpeg_pool.h - per-file memory of a libjpeg object, in pool memory.
  *
- * libjpeg would ask malloc for each table and give all of them back with every file. Objects are
- * kept from file to file, and what they need for one lies side by side in buffers that the core has
- * just used. By the table of methods that libjpeg_coef_pool.h tells of.
+ * libjpeg would malloc each table and free all of them after every file. Here objects live on from
+ * file to file, and their per-file memory is contiguous, in buffers that the core has just used.
+ * It replaces methods of libjpeg's memory manager, as libjpeg_coef_pool.h does.
  */
 #ifndef DARKROOM_PIXEL_LIBJPEG_POOL_H
 #define DARKROOM_PIXEL_LIBJPEG_POOL_H
@@ -17,25 +17,26 @@
 
 #include "libjpeg_coef_pool.h"
 
-/* What is taken from the pool at a time, at least: nearly all files need one such buffer. */
+/* Minimum size of a buffer. Nearly all files need a single one. */
 #define JPEG_MEMORY_BYTES (32 << 10)
 
-/* Of one libjpeg object, whose client_data points to it, or to what begins with it. The object's
- * thread only. */
+/* State of one libjpeg object. Its client_data must point to this struct or to a struct that begins
+ * with it. The thread of the object only. */
 struct jpeg_memory {
-	struct coefficients coefficients; /* first: see there */
+	struct coefficients coefficients; /* first: client_data points to it */
 	/* private below this line */
 	struct jpeg_memory_mgr own; /* libjpeg's methods */
 	bool forgets;
-	struct jpeg_buffer *buffers; /* the one in use first */
-	uint8_t *at;                 /* in that; size_left bytes are left */
-	size_t size_left;
+	struct jpeg_buffer *buffers; /* the current one comes first */
+	uint8_t *at;                 /* free part of the current buffer */
+	size_t size_left;            /* bytes at `at` */
 };
 
 /*
- * From now on the object has its memory for a file here, until jpeg_abort_*() or jpeg_finish_*().
- * forgets: also what libjpeg would keep for the object's later files; then pointers to it must be
- * cleared after each. After jpeg_create_*() and whatever else is to outlast files.
+ * Replaces the memory manager of c. Memory of a file is valid until jpeg_abort_*() or
+ * jpeg_finish_*(). With `forgets` this includes memory that libjpeg would keep for later files; the
+ * caller must clear pointers to it after each file. Call it after jpeg_create_*() and after all
+ * allocations that must outlive files.
  */
 void jpeg_memory_init(struct jpeg_memory *m, j_common_ptr c, bool forgets);
 

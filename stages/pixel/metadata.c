@@ -1,9 +1,7 @@
 /*
- * metadata.c - a walk over the markers of a JPEG, as libjpeg would walk, without copying what it
- * passes.
+ * metadata.c - parses the markers of a JPEG as libjpeg does, without copying segments.
  *
- * libjpeg's own jpeg_save_markers() would copy every segment of these types, as many as the sender
- * likes.
+ * jpeg_save_markers() of libjpeg would copy every APP1 and APP2 segment, without a limit.
  */
 #include "metadata.h"
 
@@ -24,7 +22,7 @@ enum marker {
 	MARKER_APP2 = 0xe2,
 };
 
-#define EXIF_SIGNATURE "Exif\0" /* and the string's own zero */
+#define EXIF_SIGNATURE "Exif\0" /* includes the terminating zero of the literal */
 #define EXIF_TAG_ORIENTATION 0x0112
 #define TIFF_TYPE_SHORT 3
 #define TIFF_ENTRY_BYTES 12
@@ -55,7 +53,7 @@ static uint32_t tiff_32(const struct tiff *t, size_t at)
 	return t->is_big_endian ? a << 16 | b : b << 16 | a;
 }
 
-/* Looks through the first directory (TIFF 6.0, section 2). */
+/* Searches the first image file directory (TIFF 6.0, section 2). */
 static unsigned tiff_orientation(const struct tiff *t)
 {
 	size_t at = tiff_32(t, 4);
@@ -99,8 +97,8 @@ unsigned exif_orientation(const uint8_t *app1, size_t size)
 
 /* ---- ICC ---- */
 
-/* While markers are read, icc_chunk_count is what the chunks say, and missing ones are NULL. -1:
- * malformed. */
+/* Adds the chunk in an APP2 segment. While markers are parsed, icc_chunk_count is the count that
+ * the chunks announce; missing chunks are NULL. Returns 0, or -1 if the profile is malformed. */
 static int icc_add(struct metadata *m, const uint8_t *app2, size_t size)
 {
 	const size_t head = sizeof(ICC_SIGNATURE) + 2;
@@ -121,7 +119,7 @@ static int icc_add(struct metadata *m, const uint8_t *app2, size_t size)
 	return m->icc_bytes <= ICC_BYTES_MAX ? 0 : -1;
 }
 
-static bool icc_is_whole(const struct metadata *m)
+static bool icc_is_complete(const struct metadata *m)
 {
 	for (unsigned i = 0; i < m->icc_chunk_count; i++)
 		if (!m->icc_chunk[i].data)
@@ -129,12 +127,12 @@ static bool icc_is_whole(const struct metadata *m)
 	return m->icc_bytes >= ICC_HEADER_BYTES;
 }
 
-static bool icc_is_for(const uint8_t *icc, size_t size, enum icc_space space)
+static bool icc_matches(const uint8_t *icc, size_t size, enum icc_space space)
 {
-	uint32_t says =
+	uint32_t announced =
 		(uint32_t)icc[0] << 24 | (uint32_t)icc[1] << 16 | (uint32_t)icc[2] << 8 | icc[3];
 
-	return says == size && memcmp(icc + ICC_OFFSET_SIGNATURE, "acsp", 4) == 0 &&
+	return announced == size && memcmp(icc + ICC_OFFSET_SIGNATURE, "acsp", 4) == 0 &&
 	       memcmp(icc + ICC_OFFSET_SPACE, space == ICC_GRAY ? "GRAY" : "RGB ", 4) == 0;
 }
 
@@ -153,7 +151,7 @@ int metadata_copy_icc(const struct metadata *m, enum icc_space space, uint8_t **
 		memcpy(at, m->icc_chunk[i].data, m->icc_chunk[i].size);
 		at += m->icc_chunk[i].size;
 	}
-	if (!icc_is_for(copy, m->icc_bytes, space)) {
+	if (!icc_matches(copy, m->icc_bytes, space)) {
 		pool_put(copy);
 		return 0;
 	}
@@ -164,7 +162,7 @@ int metadata_copy_icc(const struct metadata *m, enum icc_space space, uint8_t **
 
 /* ---- markers ---- */
 
-/* Finds the next marker at or after *at, which is then behind it. 0: there is none. */
+/* Returns the next marker at or after *at, or 0, and moves *at behind it. */
 static unsigned marker_next(const uint8_t *jpeg, size_t size, size_t *at)
 {
 	while (*at < size) {
@@ -215,6 +213,6 @@ void metadata_read(struct metadata *m, const uint8_t *jpeg, size_t size)
 			icc_is_bad = true;
 		at += length;
 	}
-	if (icc_is_bad || !icc_is_whole(m))
+	if (icc_is_bad || !icc_is_complete(m))
 		m->icc_bytes = m->icc_chunk_count = 0;
 }

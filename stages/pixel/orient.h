@@ -1,7 +1,7 @@
 /*
- * orient.h - the eight orientations of EXIF as mirroring, then transposing, what is stored.
+ * orient.h - the eight EXIF orientations as mirroring, then transposing, the stored picture.
  *
- * Pure functions, any thread.
+ * Pure functions. Any thread.
  */
 #ifndef DARKROOM_PIXEL_ORIENT_H
 #define DARKROOM_PIXEL_ORIENT_H
@@ -11,11 +11,11 @@
 #define ORIENT_UPRIGHT 1U
 
 struct orient {
-	bool mirror_x, mirror_y; /* first, in the axes of the stored picture */
-	bool transpose;          /* then */
+	bool mirror_x, mirror_y; /* in the axes of the stored picture */
+	bool transpose;          /* after mirroring */
 };
 
-/* exif: the value of tag 0x0112, 1..8; anything else is upright. */
+/* exif is the value of tag 0x0112, 1..8. Any other value means upright. */
 static inline struct orient orient_of(unsigned exif)
 {
 	return (struct orient){
@@ -25,13 +25,13 @@ static inline struct orient orient_of(unsigned exif)
 	};
 }
 
-/* Of a picture that is to be turned clockwise by so many degrees: 0, 90, 180 or 270. */
+/* Returns the orientation that rotates clockwise by 0, 90, 180 or 270 degrees. */
 static inline unsigned orient_of_rotation(unsigned degrees)
 {
 	return degrees == 90 ? 6 : degrees == 180 ? 3 : degrees == 270 ? 8 : ORIENT_UPRIGHT;
 }
 
-/* From the stored size to the one that is seen, or back. */
+/* Converts the stored size to the displayed size, or back. */
 static inline void orient_size(unsigned exif, int *width, int *height)
 {
 	if (orient_of(exif).transpose) {

@@ -1,9 +1,9 @@
 /*
- * picture.c - pictures of planes in pool memory.
+ * picture.c - pictures in pool memory.
  *
- * Rows begin on cache lines, and are never a multiple of 4096 bytes apart, because then all rows of
- * a vertical pass would compete for one set of the cache. Vector kernels may read beyond a row,
- * into the next or into the pool's slack; they write no further than the stride.
+ * Rows begin on cache lines. The stride is never a multiple of 4096 bytes: all rows of a vertical
+ * pass would then compete for one set of the cache. Vector kernels may read beyond a row, into the
+ * next row or the slack of the pool. They never write beyond the stride.
  */
 #include "picture.h"
 
@@ -85,7 +85,7 @@ enum chroma picture_chroma(const struct picture *p)
 {
 	if (p->plane_count == 1)
 		return CHROMA_NONE;
-	/* not by samples: a side of 1 has as many in either */
+	/* Sample counts do not tell: with a side of 1 they are equal in 4:2:0 and 4:4:4. */
 	return p->plane[1].real_width > .75 * p->plane[0].real_width ? CHROMA_444 : CHROMA_420;
 }
 
@@ -116,7 +116,8 @@ void picture_unref(struct picture *p)
 
 	if (!p)
 		return;
-	/* Release what this thread has read; acquire, for the last one, what all others have. */
+	/* Release orders this thread's reads before the free; acquire is for the thread that frees.
+	 */
 	had = atomic_fetch_sub_explicit(&p->refs, 1, memory_order_acq_rel);
 	assert(had > 0);
 	if (had == 1)

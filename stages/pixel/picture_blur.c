@@ -1,30 +1,30 @@
 /*
- * picture_blur.c - a true Gaussian blur whose time does not grow with sigma, and an unsharp mask by
- * means of it.
+ * picture_blur.c - Gaussian blur in time independent of sigma, and an unsharp mask based on it.
  *
- * Out of the picture, samples of the blurred picture are taken on a grid of 0.75 sigma, and a cubic
- * B-spline is laid through them. The spline blurs by itself with a variance of step^2/3, which is
- * taken off the Gaussian's. The result differs from a true Gaussian by 0.3 grey levels on average,
- * of which 0.25 are the rounding to 8 bits. Below a sigma of 2 such a grid would be nearly as dense
- * as the picture: there the Gaussian is applied directly. Planes are blurred as they are, unless
- * they hold much that viewers do not show: that is cut off before.
+ * The first pass samples the blurred picture on a grid of 0.75 sigma. The second pass interpolates
+ * the samples with a cubic B-spline. The spline itself blurs with a variance of step^2/3, which is
+ * subtracted from the variance of the Gaussian. The result differs from a true Gaussian by 0.3 grey
+ * levels on average, 0.25 of them from rounding to 8 bits. Below a sigma of 2 the grid would be
+ * nearly as dense as the picture, so the Gaussian is applied directly. Colours that viewers clip
+ * are clipped first if there are enough of them (gamut.h).
  */
+#include "picture_job.h"
+
 #include <math.h>
 #include <stdio.h>
 
 #include <jpeglib.h>
 
 #include "gamut.h"
-#include "picture_job.h"
 
 #define GRID_SIGMA_MIN 2.
-#define GRID_STEP                                                                      \
-	.75 /* in sigma: 1.0 saves 20 % and errs by 1.4 levels at worst instead of 1.2 \
-	     */
+/* In sigma. A step of 1.0 saves 20 % and has a maximum error of 1.4 levels instead of 1.2. */
+#define GRID_STEP .75
 
-/* A grid over one row or column: samples at origin + i * step. */
+/* A grid over one row or column, with samples at origin + i * step. */
 struct grid {
-	double step, origin, sigma;
+	double step, origin;
+	double sigma; /* of the first pass */
 	int count;
 };
 
@@ -54,7 +54,7 @@ static void add_pass(struct picture_job *job, const struct plane *src, struct fi
 		(struct pass){ .kind = PASS_RESAMPLE, .src = src, .dst = dst, .x = x, .y = y };
 }
 
-/* To samples on a grid, or at once. */
+/* Adds the pass to the grid, or the only pass for a small sigma. */
 static bool add_first_pass(struct picture_job *job, unsigned c, const struct plane *src,
                            double sigma)
 {
@@ -76,7 +76,7 @@ static bool add_first_pass(struct picture_job *job, unsigned c, const struct pla
 	return true;
 }
 
-/* From the grid, if there is one. */
+/* Adds the pass from the grid to the result, unless the first pass was the only one. */
 static void add_second_pass(struct picture_job *job, unsigned c, double sigma)
 {
 	struct plane *dst = &job->result->plane[c];
@@ -90,19 +90,19 @@ static void add_second_pass(struct picture_job *job, unsigned c, double sigma)
 	         filter_spline(gy.count, dst->height, gy.origin, gy.step), dst);
 }
 
-/* sigma is that of luma; chroma may have half the resolution. */
+/* Returns the sigma of plane c. The given sigma is in luma samples; chroma may be half size. */
 static double plane_sigma(unsigned c, enum chroma chroma, double sigma)
 {
 	return c > 0 && chroma == CHROMA_420 ? sigma / 2 : sigma;
 }
 
-/* CHROMA_NONE, or what src has. */
+/* Returns CHROMA_NONE if it is asked for, otherwise the chroma of src. */
 static enum chroma chroma_of(const struct picture *src, enum chroma chroma)
 {
 	return chroma == CHROMA_NONE ? CHROMA_NONE : picture_chroma(src);
 }
 
-/* One of the size of src. */
+/* Returns a new picture of the size of src. */
 static struct picture *new_like(const struct picture *src, enum chroma chroma)
 {
 	struct plane_shape shape[PLANE_MAX];
@@ -118,22 +118,22 @@ static bool make_result(struct picture_job *job, const struct picture *src, enum
 	return job->result;
 }
 
-/* *src as viewers show it: itself, if that is all the same. */
+/* Adds a pass that clips *src, and sets *src to its output, if the gamut is exceeded. */
 static bool add_gamut_pass(struct picture_job *job, const struct picture **src)
 {
-	struct picture *shown;
+	struct picture *clipped;
 
-	if (!gamut_is_left(*src))
+	if (!gamut_is_exceeded(*src))
 		return true;
-	shown = new_like(*src, picture_chroma(*src));
-	if (!shown)
+	clipped = new_like(*src, picture_chroma(*src));
+	if (!clipped)
 		return false;
 	job->source = *src;
-	job->between[PLANE_MAX - 1] = shown;
+	job->between[PLANE_MAX - 1] = clipped;
 	job->pass[job->pass_count++] = (struct pass){ .kind = PASS_GAMUT,
 		                                      .src = &(*src)->plane[0],
-		                                      .dst = &shown->plane[0] };
-	*src = shown;
+		                                      .dst = &clipped->plane[0] };
+	*src = clipped;
 	return true;
 }
 
@@ -142,7 +142,7 @@ static bool plan_blur(struct picture_job *job, const struct picture *src, enum c
 {
 	if (!make_result(job, src, chroma) || (chroma != CHROMA_NONE && !add_gamut_pass(job, &src)))
 		return false;
-	/* Planes of a size come one after the other: they have their weights in common. */
+	/* Planes of the same size are adjacent, so that they share their weights. */
 	for (unsigned c = 0; c < job->result->plane_count; c++)
 		if (!add_first_pass(job, c, &src->plane[c], plane_sigma(c, chroma, sigma)))
 			return false;
@@ -151,7 +151,7 @@ static bool plan_blur(struct picture_job *job, const struct picture *src, enum c
 	return true;
 }
 
-/* Chroma stays as it is: sharpening it makes coloured fringes, and no eye sees it sharper. */
+/* Chroma is copied: sharpening it makes coloured fringes and is not visible otherwise. */
 static bool plan_sharpening(struct picture_job *job, const struct picture *src, enum chroma chroma,
                             double sigma, double amount)
 {
@@ -223,7 +223,7 @@ uint64_t picture_blur_bytes(enum chroma chroma, int width, int height, double si
 	uint64_t bytes;
 
 	picture_shapes(shape, chroma, width, height);
-	/* the result, and src once more where its colours must be cut off */
+	/* The result, and a clipped copy of src. */
 	bytes = (chroma == CHROMA_NONE ? 1 : 2) * picture_bytes(shape, chroma_planes(chroma));
 	for (unsigned c = 0; c < chroma_planes(chroma); c++)
 		bytes += blur_scratch_bytes(shape[c].width, shape[c].height,

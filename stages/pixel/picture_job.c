@@ -1,5 +1,8 @@
-/* picture_job.c - runs the passes that make a picture, a tile at a time. Knows not what they are
- * for. */
+/*
+ * picture_job.c - runs the passes of a job, one tile at a time.
+ *
+ * It does not know the purpose of a pass: picture_scale.c and picture_blur.c plan them.
+ */
 #include "picture_job.h"
 
 #include <errno.h>
@@ -31,7 +34,7 @@ static inline uint8_t clamp(int v)
 	return (uint8_t)(v < 0 ? 0 : v > 255 ? 255 : v);
 }
 
-/* In whole blocks, for which rows have the room, and which compilers make vectors of. */
+/* Works on whole blocks, which compilers vectorise. Rows have room for them. */
 static void sharpen_line(const uint8_t *restrict src, uint8_t *restrict dst, int width, int amount)
 {
 	for (int x = 0; x < width; x += SHARPEN_BLOCK, src += SHARPEN_BLOCK, dst += SHARPEN_BLOCK)
@@ -59,7 +62,7 @@ static int resample_tile(struct picture_job *job, const struct resampler *r,
 	return err;
 }
 
-/* The weights of one pass serve for the next: those of Cb for Cr. */
+/* Returns whether the passes have the same weights, as Cb and Cr have. */
 static bool has_same_weights(const struct pass *a, const struct pass *b)
 {
 	return a->kind == PASS_RESAMPLE && b->kind == PASS_RESAMPLE &&
@@ -73,7 +76,7 @@ static void finish_pass(struct picture_job *job)
 
 	job->line = 0;
 	if (job->pass_at < job->pass_count && has_same_weights(pass, pass + 1)) {
-		resampling_again(&job->resampling, pass[1].src, pass[1].dst);
+		resampling_next_plane(&job->resampling, pass[1].src, pass[1].dst);
 		return;
 	}
 	resampling_end(&job->resampling);
@@ -81,7 +84,7 @@ static void finish_pass(struct picture_job *job)
 		picture_pad(job->result);
 }
 
-/* One tile of the pass at hand. 0 or -ENOMEM. */
+/* Makes one tile of the current pass. Returns 0 or -ENOMEM. */
 static int make_tile(struct picture_job *job, const struct resampler *r)
 {
 	const struct pass *pass = &job->pass[job->pass_at];

@@ -1,13 +1,12 @@
 /*
- * picture_job.h - a picture out of another, pass by pass, in steps, each of which may be the last
- *for a while.
+ * picture_job.h - scaling, blurring and sharpening of a picture, in interruptible steps.
  *
- *	picture_scale_begin(), picture_blur_begin(), picture_sharpen_begin()
- *	picture_job_advance()  makes some lines; again while it says that there is more
- *	picture_job_take()     the picture is the caller's
+ *	picture_scale_begin(), picture_blur_begin() or picture_sharpen_begin()
+ *	picture_job_advance()  makes some lines; call it while it returns 1
+ *	picture_job_take()     transfers the picture to the caller
  *	picture_job_free()     at any time
  *
- * A job belongs to one thread at a time, and between two steps it may go to another.
+ * A job belongs to one thread at a time. It may move to another thread between two steps.
  */
 #ifndef DARKROOM_PIXEL_PICTURE_JOB_H
 #define DARKROOM_PIXEL_PICTURE_JOB_H
@@ -18,22 +17,21 @@
 #include "picture.h"
 #include "resample.h"
 
-#define PASS_MAX \
-	8 /* four planes, their conversion, and two of chroma; or a cut, and three planes twice */
+/* Conversion: four planes, the conversion itself, two chroma planes. Blur: clipping, three planes
+ * twice. */
+#define PASS_MAX 8
 #define SHARPEN_AMOUNT_MAX 10
 
 enum pass_kind {
 	PASS_RESAMPLE = 1,
-	PASS_COPY,    /* to a plane of the same size */
-	PASS_CONVERT, /* between[0], of a rare colour space, to dst and the two planes of between[1]
+	PASS_COPY,    /* src to dst, of the same size */
+	PASS_CONVERT, /* between[0], of a rare colour space, to dst (luma) and between[1] (chroma)
 	               */
-	PASS_GAMUT,   /* all planes of source, cut off where viewers do it, to those of
-	                 between[PLANE_MAX - 1] */
-	PASS_SHARPEN  /* dst, in which src has been blurred, becomes src with what that took away
-	                 added */
+	PASS_GAMUT,   /* all planes of source, clipped as viewers do, to between[PLANE_MAX - 1] */
+	PASS_SHARPEN  /* dst holds src blurred and becomes src + amount * (src - dst) */
 };
 
-/* One plane out of another; a later one may read what an earlier one has made. */
+/* Makes one plane from another. A pass may read the output of earlier passes. */
 struct pass {
 	enum pass_kind kind;
 	const struct plane *src;
@@ -43,79 +41,77 @@ struct pass {
 };
 
 struct picture_job {
-	const struct picture *source; /* of PASS_GAMUT */
+	const struct picture *source; /* of PASS_GAMUT; borrowed */
 	struct picture *result;
-	struct picture *between[PLANE_MAX]; /* what passes make for later ones */
+	struct picture *between[PLANE_MAX]; /* output of passes that later passes read */
 	struct pass pass[PASS_MAX];
 	unsigned pass_count;
 	int amount; /* of PASS_SHARPEN, in 1/256 */
-	/* how far it is */
-	unsigned pass_at;
-	int line;                     /* of the pass at hand */
-	struct resampling resampling; /* of the pass at hand; without memory until it has begun, or
-	                                 for it already */
+	/* progress */
+	unsigned pass_at;             /* index of the current pass */
+	int line;                     /* next line of the current pass */
+	struct resampling resampling; /* of the current pass; its memory is NULL until it starts */
 };
 
-/* What is to be made of a picture. */
+/* Parameters of a scale job. */
 struct scaling {
-	unsigned exif;                    /* its orientation: it is turned upright */
+	unsigned exif;                    /* orientation of src; the result is upright */
 	int width, height;                /* of the result */
-	double shown_width, shown_height; /* the part of it that the result shows, 0..1 as seen;
-	                                     from its middle */
-	enum chroma chroma;               /* of the result, as far as src has any */
+	double shown_width, shown_height; /* part of src around its centre that the result shows,
+	                                     0..1 in displayed axes */
+	enum chroma chroma;               /* of the result; grey stays grey */
 };
 
 /*
- * The picture turned upright, cut, scaled, grey or YCbCr whatever it was, padded for the encoder;
- * the same picture if there is nothing to do. src is borrowed until the job is freed. NULL: no
- * memory.
+ * Returns a job that turns src upright, crops it, scales it, and converts it to grey or YCbCr. The
+ * result is padded for the encoder. It is src itself if nothing changes. src is borrowed until the
+ * job is freed. Returns NULL without memory.
  */
 struct picture_job *picture_scale_begin(struct picture *src, const struct scaling *to);
 
-/* A new picture: src (ready for the encoder) blurred by a Gaussian of sigma pixels, edges
- * continued, padded; of luma only if chroma is CHROMA_NONE, else chroma is that of src. As above.
- */
+/* Returns a job that blurs src with a Gaussian of sigma pixels; edges are replicated. src must be
+ * ready for the encoder. CHROMA_NONE makes only luma; any other value keeps the chroma of src. */
 struct picture_job *picture_blur_begin(const struct picture *src, enum chroma chroma, double sigma);
 
-/* The same sharpened: to luma, amount (up to SHARPEN_AMOUNT_MAX) times what such a blur takes away
- * is added. */
+/* Returns a job that sharpens luma: it adds amount (at most SHARPEN_AMOUNT_MAX) times the
+ * difference between src and src blurred. Otherwise as picture_blur_begin(). */
 struct picture_job *picture_sharpen_begin(const struct picture *src, enum chroma chroma,
                                           double sigma, double amount);
 
-/* Makes up to so many tiles of 32 lines; r is the calling thread's. 1: there is more to do; 0: it
- * is through; -ENOMEM. */
+/* Makes up to `tiles` tiles of KERNEL_TILE lines. r belongs to the calling thread. Returns 1 if
+ * work is left, 0 when done, or -ENOMEM. */
 int picture_job_advance(struct picture_job *job, const struct resampler *r, unsigned tiles);
 
-/* Samples of planes that are still to be read. */
+/* Returns the number of samples that are still to be read. */
 uint64_t picture_job_samples_left(const struct picture_job *job);
 
-/* After 0: one reference, the caller's. */
+/* Returns the picture and transfers its reference. After picture_job_advance() returned 0. */
 struct picture *picture_job_take(struct picture_job *job);
 
 /* NULL is ignored. */
 void picture_job_free(struct picture_job *job);
 
-/* All steps at once, then frees the job. One reference; NULL: no memory, or there was none for the
- * job. */
+/* Runs all steps and frees the job. Returns the picture with one reference, or NULL without memory
+ * or if job is NULL. */
 struct picture *picture_job_finish(struct picture_job *job, const struct resampler *r);
 
-/* Each at one go: all of the picture, to grey or 4:2:0. */
+/* Scale the whole picture to grey or 4:2:0, or blur it, in one call. */
 struct picture *picture_scale(const struct resampler *r, struct picture *src, int width, int height,
                               unsigned exif);
 struct picture *picture_blur(const struct resampler *r, const struct picture *src, double sigma);
 
-/* ---- bounds on the pool memory that those take, results included ---- */
+/* ---- upper bounds on the pool memory of a job, result included ---- */
 
-/* color_space and shape are those of src. */
+/* shape and color_space describe src. */
 uint64_t picture_scale_bytes(const struct plane_shape *shape, unsigned plane_count, int color_space,
                              const struct scaling *to);
 
-/* Of blurring and of sharpening. */
+/* Covers blurring and sharpening. */
 uint64_t picture_blur_bytes(enum chroma chroma, int width, int height, double sigma);
 
-/* ---- for picture_scale.c and picture_blur.c ---- */
+/* ---- private: for picture_scale.c and picture_blur.c ---- */
 
-/* Without result and passes. NULL: no memory. */
+/* Returns a job without result and passes, or NULL without memory. */
 struct picture_job *picture_job_new(void);
 
 #endif

@@ -1,19 +1,19 @@
 /*
- * picture_scale.c - a picture at another size, upright, in the planes that the encoder wants.
+ * picture_scale.c - scales a picture, upright, to the planes that the encoder needs.
  *
- * Every plane is scaled by its true extent, so that planes stay aligned when sides are odd.
- * Orientation costs nothing of its own: mirroring is in the weights, transposing in the way out of
- * the resampler. Colour spaces other than grey and YCbCr are converted at the small size. What is
- * cut off is never made: the weights' first output lies as far inside.
+ * Every plane is scaled by its true extent, so planes stay aligned when sides are odd. Orientation
+ * costs nothing: the weights mirror and the resampler transposes. Colour spaces other than grey and
+ * YCbCr are converted at the small size. Cropped parts are never computed: the weights start inside
+ * of the picture.
  */
+#include "picture_job.h"
+
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 
 #include <jpeglib.h>
 
 #include "orient.h"
-#include "picture_job.h"
 
 static bool is_same(double a, double b)
 {
@@ -25,7 +25,7 @@ static bool is_ready_space(int color_space)
 	return color_space == JCS_GRAYSCALE || color_space == JCS_YCbCr;
 }
 
-/* How src is turned, and how much of it is shown, in the axes of the stored picture. */
+/* Orientation of src and the part of it that is shown, in the axes of the stored picture. */
 struct view {
 	struct orient orient;
 	double shown_x, shown_y;
@@ -44,14 +44,14 @@ static struct view view_of(const struct scaling *to)
 	return v;
 }
 
-/* Neither turned nor cut. */
+/* Returns whether src is neither turned nor cropped. */
 static bool is_whole(const struct view *v)
 {
 	return !v->orient.mirror_x && !v->orient.mirror_y && !v->orient.transpose &&
 	       is_same(v->shown_x, 1) && is_same(v->shown_y, 1);
 }
 
-/* The two filters that take a plane of one shape to that of another, which is upright. */
+/* Sets the filters from a stored plane to an upright one. */
 static void scale_filters(const struct plane_shape *from, const struct plane_shape *to,
                           const struct view *v, struct filter *x, struct filter *y)
 {
@@ -81,7 +81,7 @@ static bool is_same_shape(const struct plane_shape *a, const struct plane_shape 
 	       is_same(a->real_width, b->real_width) && is_same(a->real_height, b->real_height);
 }
 
-/* A pass that scales src to the shape of dst. */
+/* Adds a pass that scales src to the shape of dst, or copies it. */
 static void add_pass(struct picture_job *job, const struct plane *src, const struct view *v,
                      struct plane *dst)
 {
@@ -103,8 +103,8 @@ static void add_passes(struct picture_job *job, const struct picture *src, const
 		add_pass(job, &src->plane[c], v, &dst->plane[c]);
 }
 
-/* Between RGB, CMYK or YCCK and the result: the same at the result's size, and its chroma before it
- * is halved. */
+/* Makes the intermediate pictures of a conversion, both at the size of the result: the scaled RGB,
+ * CMYK or YCCK planes, and chroma before it is halved. */
 static bool make_between(struct picture_job *job, const struct picture *src)
 {
 	struct plane_shape shape[PLANE_MAX];
@@ -149,7 +149,7 @@ static bool is_ready(const struct picture *src, const struct plane_shape *shape,
 	return is_ready;
 }
 
-/* The result's planes and the passes that make them. False: no memory. */
+/* Makes the result and plans its passes. Returns false without memory. */
 static bool plan_passes(struct picture_job *job, const struct picture *src,
                         const struct plane_shape *shape, unsigned plane_count, const struct view *v)
 {
@@ -162,7 +162,7 @@ static bool plan_passes(struct picture_job *job, const struct picture *src,
 	return true;
 }
 
-/* Grey stays grey. */
+/* Returns the chroma of the result. Grey stays grey. */
 static enum chroma chroma_of(const struct scaling *to, unsigned src_plane_count)
 {
 	return src_plane_count == 1 ? CHROMA_NONE : to->chroma;
@@ -197,8 +197,8 @@ struct picture *picture_scale(const struct resampler *r, struct picture *src, in
 	return picture_job_finish(picture_scale_begin(src, &to), r);
 }
 
-/* Scratch is counted for every plane, because the pool keeps what one plane has used and the next
- * may not want. */
+/* Counts the scratch memory of every plane: the pool may keep the scratch of one plane while the
+ * next one needs a different size. */
 uint64_t picture_scale_bytes(const struct plane_shape *shape, unsigned plane_count, int color_space,
                              const struct scaling *to)
 {

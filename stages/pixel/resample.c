@@ -1,8 +1,8 @@
 /*
- * resample.c - the separable convolution itself.
+ * resample.c - separable convolution of a plane, tile by tile.
  *
- * Its scratch memory comes from the pool for the length of one plane: the pool hands out what was
- * freed last, so that it stays in the cache, and nothing large stays with a worker.
+ * Scratch memory comes from the pool for each plane. The pool returns the buffer freed last, which
+ * is still in the cache, and workers hold nothing large between jobs.
  */
 #include "resample.h"
 
@@ -15,7 +15,7 @@
 #include "kernel.h"
 #include "picture.h"
 
-/* Rows of the scratch must not fall into one set of the cache either. */
+/* Keeps scratch rows out of one set of the cache. */
 #define PITCH_ODD 32
 
 void resampler_init(struct resampler *r)
@@ -37,7 +37,7 @@ uint64_t resample_bytes(const struct filter *x, const struct filter *y)
 	       2 * rows_pitch(x) * KERNEL_TILE * sizeof(int16_t) + columns;
 }
 
-/* The tile holds columns of the picture as rows: they are copied out as they are. */
+/* Copies the tile out unchanged: its rows are columns of the picture. */
 static void transpose_tile(const uint8_t *columns, int width, int row_count, uint8_t *dst,
                            ptrdiff_t stride)
 {
@@ -93,7 +93,7 @@ void resampling_tile(const struct resampling *g, int top)
 		                    dst->stride);
 }
 
-void resampling_again(struct resampling *g, const struct plane *src, struct plane *dst)
+void resampling_next_plane(struct resampling *g, const struct plane *src, struct plane *dst)
 {
 	assert(g->memory);
 	assert(src->width == g->src->width && src->height == g->src->height);

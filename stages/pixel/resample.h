@@ -1,9 +1,9 @@
 /*
- * resample.h - planes at another size, another way round, or blurred.
+ * resample.h - separable convolution of a plane: scaling, mirroring, transposing and blurring.
  *
- * One separable convolution does it all: a vertical pass over 32 rows, a horizontal one, and on the
- * way out the rows are turned back from their tile, or not, which transposes the picture. A
- * resampler belongs to one thread; a resampling may go from thread to thread between tiles.
+ * A tile of 32 rows gets a vertical pass and then a horizontal pass. The tile is stored transposed;
+ * copying it out without transposing it back transposes the picture. A resampler belongs to one
+ * thread. A resampling may move between threads after each tile.
  */
 #ifndef DARKROOM_PIXEL_RESAMPLE_H
 #define DARKROOM_PIXEL_RESAMPLE_H
@@ -21,38 +21,38 @@ struct resampler {
 	struct curves curves;
 };
 
-/* With the best kernel of this processor. */
+/* Selects the fastest kernel of this processor. */
 void resampler_init(struct resampler *r);
 
-/* Bytes of pool memory that resample_plane() holds while it runs. */
+/* Returns the bytes of pool memory that a resampling holds. */
 uint64_t resample_bytes(const struct filter *x, const struct filter *y);
 
-/* One plane's, while it is made. */
+/* State of one plane while it is made. */
 struct resampling {
 	const struct kernel *kernel;
 	const struct plane *src;
 	struct plane *dst;
 	bool transpose;
-	uint8_t *memory; /* all that follows lies in it */
+	uint8_t *memory; /* holds the following arrays; NULL before begin and after end */
 	struct weights x, y;
 	int16_t *rows, *tile;
 	uint8_t *columns;
 };
 
-/* dst = src filtered in both directions, then transposed if so told; sizes are those of the
- * filters. The planes must stay. 0 or -ENOMEM. */
+/* Starts filtering src by x and y into dst, transposed if `transpose` is set. The filters give the
+ * sizes. The planes must stay valid until resampling_end(). Returns 0 or -ENOMEM. */
 int resampling_begin(struct resampling *g, const struct resampler *r, const struct plane *src,
                      const struct filter *x, const struct filter *y, bool transpose,
                      struct plane *dst);
 
-/* Makes the rows (columns, if transposed) top .. top + KERNEL_TILE - 1 of dst, as far as there are
- * any. Each once, in any order. */
+/* Makes rows (columns if transposed) top .. top + KERNEL_TILE - 1 of dst, clipped to its size. Call
+ * it once for each tile, in any order. */
 void resampling_tile(const struct resampling *g, int top);
 
-/* Other planes, of the same sizes, by the same filters. */
-void resampling_again(struct resampling *g, const struct plane *src, struct plane *dst);
+/* Continues with planes of the same sizes and the same filters. */
+void resampling_next_plane(struct resampling *g, const struct plane *src, struct plane *dst);
 
-/* Also before all are made. */
+/* Frees the memory. May be called before all tiles are made, and twice. */
 void resampling_end(struct resampling *g);
 
 #endif

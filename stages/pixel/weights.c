@@ -1,9 +1,9 @@
 /*
  * weights.c - tables of integer weights for the resampler.
  *
- * Weights have 14 fraction bits and sum to exactly one, so that flat areas stay flat. Curves are
- * looked up, and weights whose phase repeats are copied. Tables serve for one plane, and for the
- * next if it is of the same size.
+ * Weights have 14 fraction bits and sum to exactly one, so flat areas stay flat. Curves are looked
+ * up. Weights whose phase repeats are copied. A table serves one plane, and the next one if it has
+ * the same size.
  */
 #include "weights.h"
 
@@ -14,8 +14,8 @@
 #include "base/round.h"
 
 #define PERIOD_MAX 64
-/* Beyond so many taps the rounding of single weights adds up to a spike where it would be made
- * good: it is carried from weight to weight instead. */
+/* With more taps the rounding errors would add up to a spike at the corrected weight. The error is
+ * then carried from weight to weight. */
 #define TAPS_ROUNDED_ALONE 64
 
 void curves_init(struct curves *c)
@@ -32,14 +32,14 @@ void curves_init(struct curves *c)
 		c->gauss[i] = (float)exp(-.5 * i * i / (WEIGHTS_LUT * WEIGHTS_LUT));
 }
 
-/* real[k] becomes the curve at at + k * by, both in samples of the table, of which the last two are
- * 0. */
+/* Sets real[k] to the curve at at + k * by, in samples of the table. The last two samples of the
+ * table are 0. */
 static void curve_read(const float *lut, int last, float at, float by, int n, float *real)
 {
 	float end = (float)(last - 1);
 	int index[WEIGHTS_TAPS_MAX];
 
-	for (int k = 0; k < n; k++) { /* compilers make vectors of this loop, but not of the next */
+	for (int k = 0; k < n; k++) { /* compilers vectorise this loop but not the next */
 		float x = fabsf(at + (float)k * by);
 
 		x = x < end ? x : end;
@@ -101,7 +101,7 @@ static int gauss_radius(const struct filter *f)
 	return (int)ceil(3.2 * f->wide);
 }
 
-/* Inputs that the filter looks at before the row's ends are considered. */
+/* Returns the number of inputs of an output away from the ends of the row. */
 static int filter_taps(const struct filter *f)
 {
 	double n = f->kind == FILTER_LANCZOS ? ceil(6 * f->wide)
@@ -125,7 +125,7 @@ uint64_t weights_bytes(const struct filter *f)
 	return round_up(each * (uint64_t)f->out, 64);
 }
 
-/* The first input that an output at centre looks at, inside of the row or not. */
+/* Returns the first input of an output at centre. It may lie outside of the row. */
 static int filter_first(const struct filter *f, double centre, int n)
 {
 	switch (f->kind) {
@@ -138,7 +138,7 @@ static int filter_first(const struct filter *f, double centre, int n)
 	}
 }
 
-/* The n real weights of inputs x0, x0 + 1, ... */
+/* Computes the real weights of inputs x0 .. x0 + n - 1. */
 static void filter_real(const struct filter *f, const struct curves *curves, double centre, int x0,
                         int n, float *real)
 {
@@ -160,7 +160,7 @@ static void filter_real(const struct filter *f, const struct curves *curves, dou
 	}
 }
 
-/* For |v| < 32768, without a call as lrintf would be. */
+/* Rounds |v| < 32768 without a function call, which lrintf() is. */
 static inline int round_small(float v)
 {
 	return (int)(v + 32768.5f) - 32768;
@@ -171,7 +171,7 @@ static int clamp(int v, int min, int max)
 	return v < min ? min : v > max ? max : v;
 }
 
-/* What rounding leaves goes to the middle one. */
+/* Rounds the weights. The middle weight gets the remaining error. */
 static void weights_round(int16_t *w, int taps, const float *real, int middle)
 {
 	float sum = 0, scale, carry = 0;
@@ -193,8 +193,8 @@ static void weights_round(int16_t *w, int taps, const float *real, int middle)
 	w[middle] = (int16_t)(w[middle] + WEIGHTS_ONE - total);
 }
 
-/* Where output o lies a whole number of inputs after output o - period, its weights are the same.
- * Returns the period, 0 if there is no short one. */
+/* Returns the number of outputs after which the phase repeats, or 0 if it exceeds PERIOD_MAX.
+ * Outputs o and o - period have the same weights. */
 static int filter_period(double step)
 {
 	for (int p = 1; p <= PERIOD_MAX; p++)
@@ -203,10 +203,10 @@ static int filter_period(double step)
 	return 0;
 }
 
-/* The n weights of an output that looks at inputs x0, x0 + 1, ... Those beyond the row's ends are
- * left out when scaling; for a blur they are copies of the end samples. */
-static void row_make(const struct filter *f, const struct curves *curves, double centre, int x0,
-                     int n, int16_t *row)
+/* Computes the weights of inputs x0 .. x0 + n - 1. Inputs beyond the ends of the row are left out
+ * when scaling. For a blur they replicate the end samples. */
+static void row_compute(const struct filter *f, const struct curves *curves, double centre, int x0,
+                        int n, int16_t *row)
 {
 	float real[WEIGHTS_TAPS_MAX];
 	int before = 0, behind = 0;
@@ -221,9 +221,9 @@ static void row_make(const struct filter *f, const struct curves *curves, double
 	weights_round(row, n, real, clamp(n / 2, before, n - behind - 1));
 }
 
-/* The row becomes output o's, with the weights of inputs beyond the ends added to those of the end
- * samples. True if there are none. */
-static bool row_put(struct weights *t, int o, int x0, int n, const int16_t *row)
+/* Stores the row for output o. Weights of inputs beyond the ends are added to the end samples.
+ * Returns whether all inputs are inside. */
+static bool row_store(struct weights *t, int o, int x0, int n, const int16_t *row)
 {
 	int first = clamp(x0, 0, t->in - t->taps), before = clamp(-x0, 0, n),
 	    behind = clamp(x0 + n - t->in, 0, n);
@@ -244,9 +244,8 @@ static bool row_put(struct weights *t, int o, int x0, int n, const int16_t *row)
 	return before + behind == 0;
 }
 
-/* Output o and those behind it get the weights of outputs o - period and on, which look at hop
- * inputs before; up to the first that would look beyond the row's ends, and a period at most. How
- * many. */
+/* Copies the weights of outputs o - period, ... to outputs o, ..., which start `hop` inputs later.
+ * Stops at the first output that reaches beyond the row, or after one period. Returns the count. */
 static int rows_repeat(struct weights *t, int o, int period, int hop)
 {
 	int16_t *w = t->w + (ptrdiff_t)o * t->taps;
@@ -267,10 +266,10 @@ void weights_make(struct weights *t, const struct filter *f, const struct curves
                   void *memory)
 {
 	int n = filter_taps(f), period = filter_period(f->step), hop = (int)rint(period * f->step);
-	bool is_one_row = period == 1 &&
-	                  f->kind != FILTER_LANCZOS; /* for all outputs, as long as it is not put */
+	/* All outputs have the same weights before row_store() folds the ends. */
+	bool is_one_row = period == 1 && f->kind != FILTER_LANCZOS;
 	int x_first = filter_first(f, f->origin, n);
-	int whole = 0; /* so many outputs up to here look at nothing beyond the ends */
+	int whole = 0; /* number of consecutive outputs before o with all inputs inside */
 	int16_t row[WEIGHTS_TAPS_MAX];
 
 	*t = (struct weights){
@@ -285,8 +284,8 @@ void weights_make(struct weights *t, const struct filter *f, const struct curves
 			int x0 = is_one_row ? x_first + o * hop : filter_first(f, centre, n);
 
 			if (o == 0 || !is_one_row)
-				row_make(f, curves, centre, x0, n, row);
-			whole = row_put(t, o, x0, n, row) ? whole : -1;
+				row_compute(f, curves, centre, x0, n, row);
+			whole = row_store(t, o, x0, n, row) ? whole : -1;
 			count = 1;
 		}
 		whole += count;

@@ -1,9 +1,9 @@
 /*
  * weights.h - one-dimensional filters as tables of integer weights.
  *
- * Scaling (Lanczos-3), sampling a Gaussian-blurred row, and interpolating such samples with a cubic
- * B-spline are all the same thing: every output is a weighted sum of neighbouring inputs. Pure
- * functions on memory of the caller.
+ * Scaling (Lanczos-3), sampling of a Gaussian-blurred row, and interpolation of such samples by a
+ * cubic B-spline share one form: every output is a weighted sum of neighbouring inputs. Pure
+ * functions on memory of the caller. Any thread.
  */
 #ifndef DARKROOM_PIXEL_WEIGHTS_H
 #define DARKROOM_PIXEL_WEIGHTS_H
@@ -13,19 +13,18 @@
 #include <stdint.h>
 
 #define WEIGHTS_ONE 16384
-#define WEIGHTS_TAPS_MAX \
-	1280            /* enough for the Gaussian of the largest sigma that the planner allows */
-#define WEIGHTS_LUT 256 /* samples of a filter's curve per unit */
+#define WEIGHTS_TAPS_MAX 1280 /* enough for a Gaussian with the largest sigma of the plan, 200 */
+#define WEIGHTS_LUT 256       /* samples of a curve per unit */
 
 enum filter_kind { FILTER_LANCZOS = 1, FILTER_GAUSS, FILTER_SPLINE };
 
-/* Output o lies at origin + o * step among the inputs, whose centres have whole numbers. */
+/* Output o lies at origin + o * step. The centres of the inputs are at whole numbers. */
 struct filter {
 	enum filter_kind kind;
 	int in, out;
 	double origin, step; /* step < 0: mirrored */
-	double wide; /* of the curve, in inputs: Lanczos the reduction (>= 1), Gauss sigma, spline
-	                unused */
+	double wide; /* width of the curve in inputs. Lanczos: the reduction, >= 1. Gauss: sigma.
+	                Spline: unused. */
 };
 
 struct weights {
@@ -34,7 +33,7 @@ struct weights {
 	int16_t *w; /* [out][taps] */
 };
 
-/* Curves of the filters, read by interpolation; one per worker. */
+/* Lookup tables of the curves. One per worker. */
 struct curves {
 	float lanczos[3 * WEIGHTS_LUT + 2];
 	float gauss[4 * WEIGHTS_LUT + 2];
@@ -42,25 +41,25 @@ struct curves {
 
 void curves_init(struct curves *c);
 
-/* From in samples, of which the picture covers real_in, to out samples, of which it covers
- * real_out. Of the picture only the part shown (0..1) from its middle goes there. */
+/* Scales `in` samples to `out` samples. The image covers real_in and real_out of them. Only the
+ * part `shown` (0..1) around the centre of the image is used. */
 struct filter filter_lanczos(int in, int out, double real_in, double real_out, double shown,
                              int is_mirrored);
 
-/* Samples of the blurred row at origin, origin + step, ... Beyond its ends the row goes on with its
- * end samples. */
+/* Samples the blurred row at origin, origin + step, ... The end samples of the row are replicated.
+ */
 struct filter filter_gauss(int in, int out, double origin, double step, double sigma);
 
-/* The row again, of which in holds samples at origin, origin + step, ... */
+/* Reconstructs a row from its samples at origin, origin + step, ... */
 struct filter filter_spline(int in, int out, double origin, double step);
 
-/* Whether both make the same weights. */
+/* Returns whether both filters have the same weights. */
 bool filter_is_same(const struct filter *a, const struct filter *b);
 
-/* Bytes that weights_make() needs for this filter, a multiple of 64. */
+/* Returns the bytes that weights_make() needs for this filter, a multiple of 64. */
 uint64_t weights_bytes(const struct filter *f);
 
-/* Fills *t, whose arrays lie in memory. */
+/* Fills *t. Its arrays lie in memory[weights_bytes(f)]. */
 void weights_make(struct weights *t, const struct filter *f, const struct curves *curves,
                   void *memory);
 

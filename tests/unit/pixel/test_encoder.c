@@ -1,5 +1,5 @@
-/* test_encoder.c - files of every size, noise, ICC profiles, and one picture in the hands of
- * several threads. */
+/* test_encoder.c - files of every size, noise, ICC profiles, idle encoders, and a picture shared by
+ * threads. */
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -94,7 +94,8 @@ static void noise_grows_the_file(void **state)
 	for (unsigned c = 0; c < 3; c++)
 		for (int i = 0; i < p->plane[c].height * p->plane[c].stride; i++) {
 			seed = seed * 1103515245U + 12345U;
-			p->plane[c].data[i] = seed >> 31 ? 255 : 0; /* nothing is worse to encode */
+			p->plane[c].data[i] =
+				seed >> 31 ? 255 : 0; /* the worst case for an encoder */
 		}
 	for (unsigned q = 0; q < 2; q++) {
 		assert_int_equal(encoder_encode(&(struct encoding){ .quality = q ? 75 : 100 }, p,
@@ -121,7 +122,7 @@ static void profile_make(uint8_t *icc, size_t size, const char *space)
 	memcpy(icc + 36, "acsp", 4);
 }
 
-static void profiles_go_through_if_they_fit(void **state)
+static void matching_profiles_are_copied(void **state)
 {
 	static uint8_t icc[150000];
 	struct fixture f = structures[0];
@@ -152,12 +153,12 @@ static void profiles_go_through_if_they_fit(void **state)
 		assert_memory_equal(kept, icc, n);
 		pool_put(kept);
 		pool_put(data);
-		/* the profile's header says another size: not a profile */
+		/* a wrong size in the header of the profile */
 		jpeg[find_marker(jpeg, size, 0xe2) + 4 + 14 + 3] ^= 1;
 		metadata_read(&m, jpeg, size);
 		assert_int_equal(metadata_copy_icc(&m, ICC_RGB, &kept, &kept_size), 0);
 		assert_null(kept);
-		/* the chunks' numbers are wrong */
+		/* a wrong chunk number */
 		jpeg[find_marker(jpeg, size, 0xe2) + 4 + 12] = 9;
 		metadata_read(&m, jpeg, size);
 		assert_int_equal(m.icc_bytes, 0);
@@ -166,9 +167,9 @@ static void profiles_go_through_if_they_fit(void **state)
 	picture_unref(p);
 }
 
-/* ---- encoders that are kept ---- */
+/* ---- idle encoders ---- */
 
-#define KINDS_MORE_THAN_KEPT 40
+#define MORE_THAN_CACHED 40
 
 static void check_same(const struct encoding *how, const struct picture *p, const uint8_t *data,
                        size_t size)
@@ -182,8 +183,8 @@ static void check_same(const struct encoding *how, const struct picture *p, cons
 	pool_put(again);
 }
 
-/* Begun, and given up in its last pass, with its tables made and some of them written. */
-static void give_up(const struct encoding *how, const struct picture *p)
+/* Abandons a file in its last pass, after its tables are made and partly written. */
+static void abandon(const struct encoding *how, const struct picture *p)
 {
 	struct encoder *e = encoder_new(how, p, NULL, 0);
 
@@ -219,11 +220,11 @@ static void a_file_is_the_same_from_any_encoder(void **state)
 				encoder_encode(&how[k], other, NULL, 0, &ignored, &ignored_size),
 				0);
 			pool_put(ignored);
-			give_up(&how[k], other);
+			abandon(&how[k], other);
 		}
 		check_same(h, p, data, size);
-		for (unsigned q = 1; q <= KINDS_MORE_THAN_KEPT; q++)
-			give_up(&(struct encoding){ .quality = q }, p);
+		for (unsigned q = 1; q <= MORE_THAN_CACHED; q++)
+			abandon(&(struct encoding){ .quality = q }, p);
 		check_same(h, p, data, size);
 		pool_put(data);
 	}
@@ -231,7 +232,7 @@ static void a_file_is_the_same_from_any_encoder(void **state)
 		picture_unref(pictures[i]);
 }
 
-/* ---- several threads with one picture ---- */
+/* ---- threads ---- */
 
 struct job {
 	struct picture *picture;
@@ -258,13 +259,14 @@ static void *encode_and_scale(void *arg)
 	return NULL;
 }
 
-static void pictures_are_shared_by_threads(void **state)
+static void threads_can_share_a_picture(void **state)
 {
 	struct job jobs[4];
 	pthread_t thread[4];
 	size_t size;
 	uint8_t *jpeg = fixture_make(&structures[0], &size);
-	struct picture *root = decode_to(&decoder, jpeg, size, W, H, 1, true);
+	struct picture *root =
+		decode_to(&decoder, jpeg, size, STRUCTURE_WIDTH, STRUCTURE_HEIGHT, 1, true);
 
 	(void)state;
 	for (int i = 0; i < 4; i++) {
@@ -288,9 +290,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_size_is_encoded),
 		cmocka_unit_test(noise_grows_the_file),
-		cmocka_unit_test(profiles_go_through_if_they_fit),
+		cmocka_unit_test(matching_profiles_are_copied),
 		cmocka_unit_test(a_file_is_the_same_from_any_encoder),
-		cmocka_unit_test(pictures_are_shared_by_threads),
+		cmocka_unit_test(threads_can_share_a_picture),
 	};
 
 	return cmocka_run_group_tests(tests, codec_setup, codec_teardown);

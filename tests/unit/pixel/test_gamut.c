@@ -1,5 +1,5 @@
-/* test_gamut.c - colours beyond what a screen can show: found, cut off as viewers do it, and
- * blurred as they are shown. */
+/* test_gamut.c - colours outside of RGB: detection, clipping, and blurring as they are displayed.
+ */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -36,7 +36,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* All of YCbCr comes by; chroma as far from grey as told. */
+/* Returns a picture with all values of luma and chroma values up to `saturation` from grey. */
 static struct picture *sample_picture(enum chroma chroma, int width, int height, int saturation)
 {
 	struct picture *p = empty_picture(chroma, width, height);
@@ -99,29 +99,28 @@ static struct picture *clipped(const struct picture *p)
 	return to;
 }
 
-static void it_is_found(void **state)
+static void colours_outside_are_detected(void **state)
 {
 	(void)state;
 	for (enum chroma chroma = CHROMA_420; chroma <= CHROMA_444; chroma++)
 		for (int saturation = 0; saturation <= 127; saturation += 127) {
 			struct picture *p = sample_picture(chroma, 200, 150, saturation);
 
-			assert_int_equal(gamut_is_left(p), saturation > 0);
-			/* padding does not count */
+			assert_int_equal(gamut_is_exceeded(p), saturation > 0);
+			/* Padding is ignored. */
 			for (unsigned c = 0; c < 3; c++)
 				for (int y = 0; y < p->plane[c].height; y++)
 					memset(p->plane[c].data + y * p->plane[c].stride +
 					               p->plane[c].width,
 					       c == 0 ? 0 : 255,
 					       (size_t)(p->plane[c].stride - p->plane[c].width));
-			assert_int_equal(gamut_is_left(p), saturation > 0);
+			assert_int_equal(gamut_is_exceeded(p), saturation > 0);
 			picture_unref(p);
 		}
 }
 
-/* Nearly: rounding leaves two levels, and with 4:2:0 luma differs among the four samples of a
- * colour. */
-static void nothing_stays_outside(void **state)
+/* Rounding leaves two levels. In 4:2:0 luma differs among the four samples of a colour. */
+static void clipping_leaves_little_outside(void **state)
 {
 	(void)state;
 	for (enum chroma chroma = CHROMA_420; chroma <= CHROMA_444; chroma++)
@@ -141,7 +140,7 @@ static void nothing_stays_outside(void **state)
 		}
 }
 
-static void what_lies_inside_stays(void **state)
+static void colours_inside_are_unchanged(void **state)
 {
 	(void)state;
 	for (enum chroma chroma = CHROMA_420; chroma <= CHROMA_444; chroma++)
@@ -160,10 +159,10 @@ static void what_lies_inside_stays(void **state)
 		}
 }
 
-/* ---- a blur of it ---- */
+/* ---- blur ---- */
 
-/* One primary as viewers show it. */
-static double *shown(const struct picture *p, int primary)
+/* Returns one primary of all pixels as viewers display it. */
+static double *displayed(const struct picture *p, int primary)
 {
 	double *out = malloc(sizeof(*out) * (size_t)p->width * (size_t)p->height);
 
@@ -193,7 +192,7 @@ static void blur_rows(const double *in, double *out, int width, int height, doub
 				sum += w * in[y * width + at];
 				weight += w;
 			}
-			out[x * height + y] = sum / weight; /* turned: twice is upright again */
+			out[x * height + y] = sum / weight; /* transposed */
 		}
 }
 
@@ -204,7 +203,7 @@ static double rms_of_blur(const struct picture *src, const struct picture *blurr
 
 	assert_non_null(half);
 	for (int primary = 0; primary < 3; primary++) {
-		double *want = shown(src, primary), *got = shown(blurred, primary);
+		double *want = displayed(src, primary), *got = displayed(blurred, primary);
 
 		blur_rows(want, half, src->width, src->height, sigma);
 		blur_rows(half, want, src->height, src->width, sigma);
@@ -217,7 +216,7 @@ static double rms_of_blur(const struct picture *src, const struct picture *blurr
 	return sqrt(sum / (3 * (double)n));
 }
 
-static void a_blur_is_that_of_what_is_shown(void **state)
+static void a_blur_averages_displayed_colours(void **state)
 {
 	(void)state;
 	for (enum chroma chroma = CHROMA_420; chroma <= CHROMA_444; chroma++)
@@ -237,7 +236,7 @@ static void a_blur_is_that_of_what_is_shown(void **state)
 		}
 }
 
-static void a_grey_blur_needs_no_colours(void **state)
+static void a_grey_blur_ignores_colours(void **state)
 {
 	struct picture *p = sample_picture(CHROMA_420, 64, 48, 127), *grey;
 
@@ -252,11 +251,11 @@ static void a_grey_blur_needs_no_colours(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(it_is_found),
-		cmocka_unit_test(nothing_stays_outside),
-		cmocka_unit_test(what_lies_inside_stays),
-		cmocka_unit_test(a_blur_is_that_of_what_is_shown),
-		cmocka_unit_test(a_grey_blur_needs_no_colours),
+		cmocka_unit_test(colours_outside_are_detected),
+		cmocka_unit_test(clipping_leaves_little_outside),
+		cmocka_unit_test(colours_inside_are_unchanged),
+		cmocka_unit_test(a_blur_averages_displayed_colours),
+		cmocka_unit_test(a_grey_blur_ignores_colours),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);

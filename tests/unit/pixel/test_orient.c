@@ -20,9 +20,9 @@
 #include "support/jpeg_fixture.h"
 #include "support/picture_fixture.h"
 
-/* Where the seen picture's (x, y) is in the stored one of width x height, straight from the EXIF
- * specification's table (Exif 2.32, 4.6.5, "Orientation": what row 0 and column 0 of the stored
- * picture are). */
+/* Computes the stored position of (x, y) in the displayed picture. The stored picture has width x
+ * height. The comments are the table of Exif 2.32, 4.6.5, "Orientation": the displayed side of row
+ * 0 and of column 0 of the stored picture. */
 static void stored_at(unsigned exif, double x, double y, double width, double height, double *sx,
                       double *sy)
 {
@@ -54,38 +54,13 @@ static void stored_at(unsigned exif, double x, double y, double width, double he
 	}
 }
 
-/* A different smooth function per plane; x and y are in luma pixels, edges at 0 and width. */
-static double scene(unsigned c, double x, double y)
-{
-	return c == 0   ? 20 + 2 * x + .7 * y
-	       : c == 1 ? 230 - 1.5 * x - .4 * y
-	                : 60 + .3 * x + 1.9 * y;
-}
-
-static struct picture *stored_picture(int width, int height, unsigned plane_count)
-{
-	struct picture *p =
-		empty_picture(plane_count == 1 ? CHROMA_NONE : CHROMA_420, width, height);
-
-	for (unsigned c = 0; c < plane_count; c++)
-		for (int y = 0; y < p->plane[c].height; y++)
-			for (int x = 0; x < p->plane[c].width; x++) {
-				double k = c ? 2 : 1;
-
-				p->plane[c].data[y * p->plane[c].stride + x] =
-					(uint8_t)(scene(c, (x + .5) * k, (y + .5) * k) + .5);
-			}
-	return p;
-}
-
 static void assert_upright(const struct picture *p, unsigned exif, int width, int height, double by)
 {
 	for (unsigned c = 0; c < p->plane_count; c++) {
 		const struct plane *q = &p->plane[c];
 		double k = (c ? 2 : 1) * by;
-		int edge = by > 1 || c
-		                   ? 3
-		                   : 0; /* at the ends a filter cannot know how a slope goes on */
+		int edge =
+			by > 1 || c ? 3 : 0; /* at the edges a filter cannot continue the slope */
 
 		for (int y = edge; y < q->height - edge; y++)
 			for (int x = edge; x < q->width - edge; x++) {
@@ -93,7 +68,7 @@ static void assert_upright(const struct picture *p, unsigned exif, int width, in
 
 				stored_at(exif, (x + .5) * k, (y + .5) * k, width, height, &sx,
 				          &sy);
-				e = fabs(q->data[y * q->stride + x] - scene(c, sx, sy));
+				e = fabs(q->data[y * q->stride + x] - slope(c, sx, sy));
 				if (e > 1.6)
 					fail_msg("exif %u %dx%d plane %u at %d,%d: off by %g", exif,
 					         width, height, c, x, y, e);
@@ -101,7 +76,7 @@ static void assert_upright(const struct picture *p, unsigned exif, int width, in
 	}
 }
 
-static void all_eight_at_every_parity(void **state)
+static void all_orientations_work_at_every_parity(void **state)
 {
 	static const int sizes[][2] = {
 		{ 64, 48 }, { 61, 48 }, { 64, 47 }, { 61, 47 }, { 33, 75 }
@@ -111,8 +86,9 @@ static void all_eight_at_every_parity(void **state)
 	for (size_t i = 0; i < COUNT_OF(sizes); i++)
 		for (unsigned exif = 1; exif <= 8; exif++)
 			for (unsigned planes = 1; planes <= 3; planes += 2) {
-				struct picture *src = stored_picture(sizes[i][0], sizes[i][1],
-				                                     planes),
+				struct picture *src = sloped_picture(planes == 1 ? CHROMA_NONE
+				                                                 : CHROMA_420,
+				                                     sizes[i][0], sizes[i][1]),
 					       *dst;
 				int w = sizes[i][0], h = sizes[i][1];
 
@@ -128,11 +104,11 @@ static void all_eight_at_every_parity(void **state)
 			}
 }
 
-static void luma_is_moved_exactly(void **state)
+static void luma_is_exact_without_scaling(void **state)
 {
 	(void)state;
 	for (unsigned exif = 1; exif <= 8; exif++) {
-		struct picture *src = stored_picture(61, 47, 1), *dst;
+		struct picture *src = sloped_picture(CHROMA_NONE, 61, 47), *dst;
 		int w = 61, h = 47;
 
 		for (int y = 0; y < 47; y++)
@@ -155,11 +131,11 @@ static void luma_is_moved_exactly(void **state)
 	}
 }
 
-static void turned_and_scaled_at_once(void **state)
+static void turning_and_scaling_is_one_step(void **state)
 {
 	(void)state;
 	for (unsigned exif = 1; exif <= 8; exif++) {
-		struct picture *src = stored_picture(62, 46, 3), *dst;
+		struct picture *src = sloped_picture(CHROMA_420, 62, 46), *dst;
 		int w = 31, h = 23;
 
 		orient_size(exif, &w, &h);
@@ -172,8 +148,8 @@ static void turned_and_scaled_at_once(void **state)
 	}
 }
 
-/* From a file with the marker: the picture's brightest corner must be where a viewer shows it. */
-static void from_file_to_upright(void **state)
+/* Decodes files with the marker and compares each pixel with its place in a viewer. */
+static void files_with_an_orientation_become_upright(void **state)
 {
 	static struct decoder d;
 
@@ -219,7 +195,7 @@ static void from_file_to_upright(void **state)
 	decoder_fini(&d);
 }
 
-static void exif_is_read_in_both_orders(void **state)
+static void exif_is_read_in_both_byte_orders(void **state)
 {
 	uint8_t app1[64];
 
@@ -232,7 +208,7 @@ static void exif_is_read_in_both_orders(void **state)
 		}
 }
 
-/* Exact copies on the heap, so that the address sanitizer sees every overrun. */
+/* Parses a heap copy of exact size, so that the address sanitizer sees overruns. */
 static unsigned orientation_of_copy(const uint8_t *data, size_t size)
 {
 	uint8_t *copy = malloc(size ? size : 1);
@@ -244,7 +220,7 @@ static unsigned orientation_of_copy(const uint8_t *data, size_t size)
 	return v;
 }
 
-static void hostile_exif_is_upright_or_in_range(void **state)
+static void hostile_exif_has_a_valid_orientation(void **state)
 {
 	uint8_t app1[64], bad[64];
 
@@ -260,7 +236,7 @@ static void hostile_exif_is_upright_or_in_range(void **state)
 				bad[at] = (uint8_t)v;
 				assert_true(orientation_of_copy(bad, n) <= 8);
 			}
-		/* a directory at the very end, beyond it, and far beyond it */
+		/* a directory at the end, beyond it, and far beyond it */
 		for (unsigned at = 0; at < 80; at++) {
 			memcpy(bad, app1, n);
 			bad[big ? 13 : 10] = (uint8_t)at;
@@ -271,7 +247,7 @@ static void hostile_exif_is_upright_or_in_range(void **state)
 	}
 }
 
-static void marker_walk_survives_anything(void **state)
+static void damaged_markers_are_ignored(void **state)
 {
 	struct fixture f = { .name = "m",
 		             .width = 16,
@@ -317,13 +293,13 @@ static void marker_walk_survives_anything(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(all_eight_at_every_parity),
-		cmocka_unit_test(luma_is_moved_exactly),
-		cmocka_unit_test(turned_and_scaled_at_once),
-		cmocka_unit_test(from_file_to_upright),
-		cmocka_unit_test(exif_is_read_in_both_orders),
-		cmocka_unit_test(hostile_exif_is_upright_or_in_range),
-		cmocka_unit_test(marker_walk_survives_anything),
+		cmocka_unit_test(all_orientations_work_at_every_parity),
+		cmocka_unit_test(luma_is_exact_without_scaling),
+		cmocka_unit_test(turning_and_scaling_is_one_step),
+		cmocka_unit_test(files_with_an_orientation_become_upright),
+		cmocka_unit_test(exif_is_read_in_both_byte_orders),
+		cmocka_unit_test(hostile_exif_has_a_valid_orientation),
+		cmocka_unit_test(damaged_markers_are_ignored),
 	};
 
 	return cmocka_run_group_tests(tests, codec_setup, codec_teardown);

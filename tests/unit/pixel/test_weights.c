@@ -1,4 +1,4 @@
-/* test_weights.c - tables of weights against the curves themselves, in double precision. */
+/* test_weights.c - tables of weights, compared with the curves in double precision. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -22,7 +22,7 @@ static int setup(void **state)
 	return 0;
 }
 
-/* The table, in memory of just its size: the address sanitizer looks on. To be freed. */
+/* Makes the table in memory of exact size, for the address sanitizer. The caller frees it. */
 static void *make(struct weights *t, const struct filter *f)
 {
 	void *memory = malloc((size_t)weights_bytes(f));
@@ -32,7 +32,7 @@ static void *make(struct weights *t, const struct filter *f)
 	return memory;
 }
 
-/* Of one output. */
+/* Asserts that the weights of output o sum to one and that its inputs exist. */
 static void assert_whole(const struct weights *t, int o)
 {
 	int sum = 0;
@@ -48,7 +48,7 @@ static double cube(double x)
 	return x * x * x;
 }
 
-/* Of an input that lies so far from the output. */
+/* Returns the curve at a distance between input and output. */
 static double curve(const struct filter *f, double distance)
 {
 	double x = fabs(distance) / f->wide, u = pi * x;
@@ -63,7 +63,7 @@ static double curve(const struct filter *f, double distance)
 	}
 }
 
-/* What output o takes of each input, in all 1. */
+/* Computes the exact share of each input in output o. The shares sum to 1. */
 static void exact(const struct filter *f, int o, double *of_input)
 {
 	double centre = f->origin + o * f->step, sum = 0;
@@ -85,8 +85,7 @@ static void exact(const struct filter *f, int o, double *of_input)
 		of_input[x] /= sum;
 }
 
-/* Rounding errs by half a unit for each tap. Beyond 3.2 sigma the Gaussian is cut off: that is
- * another 1.4 per mille. */
+/* The rounding error is half a unit per tap. Truncating the Gaussian at 3.2 sigma adds 0.14 %. */
 static void assert_exact(const struct filter *f)
 {
 	double *of_input = malloc(sizeof *of_input * (size_t)f->in);
@@ -113,7 +112,7 @@ static void assert_exact(const struct filter *f)
 	free(of_input);
 }
 
-static void scaling(void **state)
+static void scaling_weights_are_exact(void **state)
 {
 	static const int side[][2] = { { 240, 160 }, { 250, 160 }, { 187, 120 }, { 1000, 125 },
 		                       { 97, 96 },   { 33, 64 },   { 5, 5 },     { 3, 100 },
@@ -132,9 +131,9 @@ static void scaling(void **state)
 		}
 }
 
-/* The grids that a blur lays over rows. Sigma 16/3 with a few digits: steps of 4 but for less than
- * anybody notices, whose outputs lie now just before an input, now just behind. */
-static void blurring(void **state)
+/* Uses the grids of a blur. Sigma 16/3 with few digits has steps of nearly 4, so that outputs lie
+ * slightly before or behind an input. */
+static void blurring_weights_are_exact(void **state)
 {
 	static const double sigma[] = { .5,           1,   8, 4, 5.333333333, 5.3333333329,
 		                        2.6666666667, 3.7, 30 };
@@ -156,8 +155,7 @@ static void blurring(void **state)
 		}
 }
 
-/* Of every output, also where a picture is enlarged so far that its outputs' middles lie outside of
- * it. */
+/* Includes enlarging so far that the centres of outputs lie outside of the picture. */
 static void weights_sum_to_one(void **state)
 {
 	static const int side[] = { 1, 2, 3, 5, 16, 100, 1000 };
@@ -179,8 +177,8 @@ static void weights_sum_to_one(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(scaling),
-		cmocka_unit_test(blurring),
+		cmocka_unit_test(scaling_weights_are_exact),
+		cmocka_unit_test(blurring_weights_are_exact),
 		cmocka_unit_test(weights_sum_to_one),
 	};
 

@@ -1,33 +1,27 @@
-/* codec_fixture.h - what tests of pixels share: a decoder and a resampler for the whole group, and
- * the pool's end behind them. */
+/* codec_fixture.h - a decoder and a resampler for all tests of a program. */
 #ifndef DARKROOM_TESTS_UNIT_SUPPORT_CODEC_FIXTURE_H
 #define DARKROOM_TESTS_UNIT_SUPPORT_CODEC_FIXTURE_H
 
-/* After cmocka.h. */
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
 #include "pixel/decoder.h"
-#include "pixel/encoder.h"
 #include "pixel/resample.h"
-#include "pool_fixture.h"
 
-static struct decoder decoder;
-static struct resampler resampler;
+extern struct decoder decoder;
+extern struct resampler resampler;
 
-/* For cmocka_run_group_tests(). */
-static inline int codec_setup(void **state)
-{
-	(void)state;
-	resampler_init(&resampler);
-	return decoder_init(&decoder);
-}
+/* For cmocka_run_group_tests(). The teardown asserts that all pool buffers have been returned. */
+int codec_setup(void **state);
+int codec_teardown(void **state);
 
-static inline int codec_teardown(void **state)
-{
-	(void)state;
-	decoder_fini(&decoder);
-	decoder_thread_fini();
-	encoder_thread_fini();
-	pool_forget();
-	return 0;
-}
+/* Asserts that decoding a file of STRUCTURE_WIDTH x STRUCTURE_HEIGHT fails with this fault, and
+ * that the fault text contains `text`. */
+void assert_fault(const uint8_t *jpeg, size_t size, enum decoder_fault fault, const char *text);
+
+/* Decodes to planes with at least width x height samples. Returns NULL on failure: see d->fault. */
+struct picture *decode_to(struct decoder *d, const uint8_t *jpeg, size_t size, int width,
+                          int height, unsigned scans_max, bool stop_on_loss);
 
 #endif

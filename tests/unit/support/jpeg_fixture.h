@@ -1,159 +1,53 @@
 /*
- * jpeg_fixture.h - JPEGs of every structure, for tests of the pixel stages.
+ * jpeg_fixture.h - JPEG files of every structure, for tests of the pixel library.
  *
- * Pictures are made of libjpeg's own input: width x height pixels of 1, 3 or 4 components out of a
- * function.
+ * libjpeg encodes them from a function of position and component.
  */
 #ifndef DARKROOM_TESTS_UNIT_SUPPORT_JPEG_FIXTURE_H
 #define DARKROOM_TESTS_UNIT_SUPPORT_JPEG_FIXTURE_H
 
-#include <math.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include <jpeglib.h>
 
 struct fixture {
 	const char *name;
 	int width, height;
-	J_COLOR_SPACE from, in; /* the pixels' and the file's colour space */
+	J_COLOR_SPACE from, in; /* colour space of the pixels and of the file */
 	int components;
 	int sampling[8][2]; /* h, v per component; 0: libjpeg's default */
-	bool is_progressive, is_arithmetic, is_per_component; /* the last: one scan per component */
+	bool is_progressive, is_arithmetic;
+	bool is_per_component; /* one scan per component */
 	unsigned restart_rows;
 	int quality; /* 0: 90 */
 	bool no_adobe;
-	bool is_raw; /* libjpeg cannot downsample to these factors: the components are written as
-	                they are */
-	const uint8_t *app1; /* payloads of markers, or NULL */
+	bool is_raw;         /* writes components directly: libjpeg cannot downsample to this */
+	const uint8_t *app1; /* payload of the marker, or NULL */
 	size_t app1_size;
 	const uint8_t *icc;
 	size_t icc_size;
 };
 
-/* Component c of the picture at (x, y): smooth, different in every corner. */
-static inline int fixture_sample(const struct fixture *f, int x, int y, int c)
-{
-	double u = (x + .5) / f->width, v = (y + .5) / f->height;
-	double s = c == 0 ? 40 + 150 * u + 40 * v : c == 1 ? 60 + 120 * v * u : 200 - 110 * v;
+/* Returns component c of the picture at (x, y): smooth, and different in every corner. */
+int fixture_sample(const struct fixture *f, int x, int y, int c);
 
-	if (c == 3)
-		s = 20 + 60 * u * v;
-	s += 8 * sin(x * .13) * cos(y * .11);
-	return (int)(s < 0 ? 0 : s > 255 ? 255 : s);
-}
+/* Returns the file, allocated with malloc(). */
+uint8_t *fixture_make(const struct fixture *f, size_t *size);
 
-static inline void fixture_setup(struct jpeg_compress_struct *c, const struct fixture *f,
-                                 jpeg_scan_info *scans)
-{
-	c->image_width = (JDIMENSION)f->width;
-	c->image_height = (JDIMENSION)f->height;
-	c->input_components = f->components;
-	c->in_color_space = f->from;
-	jpeg_set_defaults(c);
-	jpeg_set_colorspace(c, f->in);
-	jpeg_set_quality(c, f->quality ? f->quality : 90, TRUE);
-	for (int i = 0; i < c->num_components; i++)
-		if (f->sampling[i][0]) {
-			c->comp_info[i].h_samp_factor = f->sampling[i][0];
-			c->comp_info[i].v_samp_factor = f->sampling[i][1];
-		}
-	if (f->is_progressive)
-		jpeg_simple_progression(c);
-	if (f->is_per_component) {
-		for (int i = 0; i < c->num_components; i++)
-			scans[i] = (jpeg_scan_info){
-				.comps_in_scan = 1, .component_index = { i }, .Ss = 0, .Se = 63
-			};
-		c->scan_info = scans;
-		c->num_scans = c->num_components;
-	}
-	c->arith_code = f->is_arithmetic;
-	c->restart_in_rows = (int)f->restart_rows;
-	if (f->no_adobe)
-		c->write_Adobe_marker = FALSE;
-	c->raw_data_in = f->is_raw;
-}
+/* Writes an APP1 payload with an orientation, of at most 64 bytes. Returns its size. */
+size_t fixture_exif(uint8_t *to, unsigned orientation, bool is_big_endian);
 
-static inline void fixture_write_raw(struct jpeg_compress_struct *c, const struct fixture *f)
-{
-	static JSAMPLE samples[4][32][1024];
-	JSAMPROW rows[4][32];
-	JSAMPARRAY planes[4] = { rows[0], rows[1], rows[2], rows[3] };
+/* Returns the offset of the frame header, or 0. */
+size_t find_sof(const uint8_t *jpeg, size_t size);
 
-	for (int top = 0; c->next_scanline < c->image_height; top++) {
-		for (int i = 0; i < c->num_components; i++) {
-			int h = c->comp_info[i].h_samp_factor, v = c->comp_info[i].v_samp_factor;
+/* Returns the offset of the first marker of this type, or 0. */
+size_t find_marker(const uint8_t *jpeg, size_t size, unsigned marker);
 
-			for (int y = 0; y < 8 * v; y++) {
-				rows[i][y] = samples[i][y];
-				for (int x = 0; x < 1024; x++)
-					samples[i][y][x] = (JSAMPLE)fixture_sample(
-						f, x * c->max_h_samp_factor / h,
-						(top * 8 * v + y) * c->max_v_samp_factor / v, i);
-			}
-		}
-		jpeg_write_raw_data(c, planes, (JDIMENSION)(8 * c->max_v_samp_factor));
-	}
-}
-
-static inline void fixture_write_pixels(struct jpeg_compress_struct *c, const struct fixture *f)
-{
-	JSAMPLE *row = malloc((size_t)f->width * (size_t)f->components);
-
-	while (c->next_scanline < c->image_height) {
-		for (int x = 0; x < f->width; x++)
-			for (int i = 0; i < f->components; i++)
-				row[x * f->components + i] =
-					(JSAMPLE)fixture_sample(f, x, (int)c->next_scanline, i);
-		jpeg_write_scanlines(c, &row, 1);
-	}
-	free(row);
-}
-
-/* The file, malloc'd. */
-static inline uint8_t *fixture_make(const struct fixture *f, size_t *size)
-{
-	struct jpeg_compress_struct c;
-	struct jpeg_error_mgr err;
-	jpeg_scan_info scans[8];
-	unsigned char *data = NULL;
-	unsigned long length = 0;
-
-	c.err = jpeg_std_error(&err);
-	jpeg_create_compress(&c);
-	jpeg_mem_dest(&c, &data, &length);
-	fixture_setup(&c, f, scans);
-	jpeg_start_compress(&c, TRUE);
-	if (f->app1)
-		jpeg_write_marker(&c, JPEG_APP0 + 1, f->app1, (unsigned)f->app1_size);
-	if (f->icc)
-		jpeg_write_icc_profile(&c, f->icc, (unsigned)f->icc_size);
-	if (f->is_raw)
-		fixture_write_raw(&c, f);
-	else
-		fixture_write_pixels(&c, f);
-	jpeg_finish_compress(&c);
-	jpeg_destroy_compress(&c);
-	*size = length;
-	return data;
-}
-
-/* An APP1 payload with an orientation. */
-static inline size_t fixture_exif(uint8_t *to, unsigned orientation, bool is_big_endian)
-{
-	static const uint8_t little[] =
-		"Exif\0\0II*\0\x08\0\0\0\x02\0\x0f\x01\x02\0\x01\0\0\0\0\0\0\0\x12\x01\x03\0\x01\0\0\0\0\0\0\0\0\0\0\0";
-	static const uint8_t big[] =
-		"Exif\0\0MM\0*\0\0\0\x08\0\x02\x01\x0f\0\x02\0\0\0\x01\0\0\0\0\x01\x12\0\x03\0\0\0\x01\0\0\0\0\0\0\0\0";
-	const size_t size = sizeof(little) - 1, at = size - 8;
-
-	memcpy(to, is_big_endian ? big : little, size);
-	to[at + (is_big_endian ? 1 : 0)] = (uint8_t)orientation;
-	return size;
-}
+/* Reads the header and all coefficients of a file into *in, which the caller must destroy. Returns
+ * a hash of the coefficients. Aborts on a warning. */
+uint64_t jpeg_coefficients(const uint8_t *data, size_t size, struct jpeg_decompress_struct *in);
 
 #endif

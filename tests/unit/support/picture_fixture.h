@@ -2,24 +2,27 @@
 #ifndef DARKROOM_TESTS_UNIT_SUPPORT_PICTURE_FIXTURE_H
 #define DARKROOM_TESTS_UNIT_SUPPORT_PICTURE_FIXTURE_H
 
-/* After cmocka.h. */
-#include <stdio.h>
-
-#include <jpeglib.h>
+#include <stdbool.h>
 
 #include "pixel/picture.h"
 
-/* Grey, or YCbCr; what is in it is undefined. */
-static inline struct picture *empty_picture(enum chroma chroma, int width, int height)
-{
-	struct plane_shape shape[PLANE_MAX];
-	struct picture *p;
+/* Returns a grey or YCbCr picture with undefined samples. The test fails without memory. */
+struct picture *empty_picture(enum chroma chroma, int width, int height);
 
-	picture_shapes(shape, chroma, width, height);
-	p = picture_new(shape, chroma_planes(chroma),
-	                chroma == CHROMA_NONE ? JCS_GRAYSCALE : JCS_YCbCr);
-	assert_non_null(p);
-	return p;
+/* Returns the value of a linear slope at a position in luma pixels, with edges at 0 and the width.
+ * It differs in each plane, so that each value tells its position. */
+double slope(unsigned c, double x, double y);
+
+/* Return padded pictures: slopes, and uniform noise from edge to edge. */
+struct picture *sloped_picture(enum chroma chroma, int width, int height);
+struct picture *noisy_picture(enum chroma chroma, int width, int height);
+
+/* Returns whether both are NULL or have the same planes and samples, padding included. */
+bool is_same_picture(const struct picture *a, const struct picture *b);
+
+static inline int sample(const struct picture *p, unsigned c, int x, int y)
+{
+	return p->plane[c].data[y * p->plane[c].stride + x];
 }
 
 #endif

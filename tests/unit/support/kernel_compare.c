@@ -1,0 +1,233 @@
+/*
+ * kernel_compare.c - compares two kernels on random inputs, function by function.
+ */
+#include "kernel_compare.h"
+
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/check.h"
+#include "pixel/kernel.h"
+#include "pixel/weights.h"
+
+struct fenced {
+	void *data, *map;
+	size_t size, map_size;
+};
+
+static size_t up_to(int n, int multiple)
+{
+	return (size_t)((n + multiple - 1) / multiple * multiple);
+}
+
+/* Returns random bytes. One byte in four is 0 and one in four is 255, to test the limits. */
+static struct fenced fenced_new(size_t size)
+{
+	static uint32_t seed = 2463534242U;
+	size_t page = (size_t)sysconf(_SC_PAGESIZE), room = (size + page - 1) / page * page;
+	struct fenced f = { .size = size, .map_size = room + page };
+	uint8_t *data;
+
+	f.map = mmap(NULL, f.map_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (f.map == MAP_FAILED || mprotect((uint8_t *)f.map + room, page, PROT_NONE)) {
+		perror("kernel_compare: mmap");
+		abort();
+	}
+	f.data = data = (uint8_t *)f.map + room - size;
+	for (size_t i = 0; i < size; i++) {
+		seed ^= seed << 13;
+		seed ^= seed >> 17;
+		seed ^= seed << 5;
+		data[i] = (uint8_t)(seed >> 30 == 0 ? 0 : seed >> 30 == 1 ? 255 : seed >> 8);
+	}
+	return f;
+}
+
+static struct fenced fenced_copy(const struct fenced *of)
+{
+	struct fenced f = fenced_new(of->size);
+
+	memcpy(f.data, of->data, of->size);
+	return f;
+}
+
+static void fenced_free(struct fenced *f)
+{
+	munmap(f->map, f->map_size);
+}
+
+/* Returns random weights without -32768, for which NEON saturates. */
+static struct fenced fenced_weights(size_t count)
+{
+	struct fenced f = fenced_new(count * sizeof(int16_t));
+	int16_t *w = f.data;
+
+	for (size_t i = 0; i < count; i++)
+		w[i] = w[i] == INT16_MIN ? INT16_MAX : w[i];
+	return f;
+}
+
+static const int compared_widths[] = { 1,  2,  7,  8,  9,   15,  16,  17,  31,  32,
+	                               33, 63, 64, 65, 127, 128, 129, 255, 256, 257 };
+
+static bool vertical_agrees(const struct kernel *a, const struct kernel *b, int width, int taps)
+{
+	size_t room = up_to(width, KERNEL_COLUMNS), stride = room + 64;
+	struct fenced src = fenced_new((size_t)(taps - 1) * stride + room),
+		      w = fenced_weights((size_t)taps);
+	struct fenced out = fenced_new(room * sizeof(int16_t)), want = fenced_copy(&out);
+	bool agree;
+
+	a->vertical(src.data, (ptrdiff_t)stride, width, w.data, taps, out.data);
+	b->vertical(src.data, (ptrdiff_t)stride, width, w.data, taps, want.data);
+	agree = !memcmp(out.data, want.data, (size_t)width * sizeof(int16_t));
+	fenced_free(&src);
+	fenced_free(&w);
+	fenced_free(&out);
+	fenced_free(&want);
+	return agree;
+}
+
+/* Uses the weights of the filter, or random ones in their place. */
+static bool horizontal_agrees(const struct kernel *a, const struct kernel *b,
+                              const struct filter *filter, bool random)
+{
+	static struct curves curves;
+	struct fenced table = fenced_new((size_t)weights_bytes(filter)), w = { 0 };
+	struct fenced tile = fenced_new((size_t)filter->in * KERNEL_TILE * sizeof(int16_t));
+	struct fenced out = fenced_new((size_t)filter->out * KERNEL_TILE), want = fenced_copy(&out);
+	struct weights t;
+	bool agree;
+
+	if (curves.lanczos[0] == 0)
+		curves_init(&curves);
+	weights_make(&t, filter, &curves, table.data);
+	w = fenced_weights((size_t)t.out * (size_t)t.taps);
+	if (!random)
+		memcpy(w.data, t.w, w.size);
+	t.w = w.data;
+	a->horizontal(tile.data, &t, out.data);
+	b->horizontal(tile.data, &t, want.data);
+	agree = !memcmp(out.data, want.data, out.size);
+	fenced_free(&table);
+	fenced_free(&w);
+	fenced_free(&tile);
+	fenced_free(&out);
+	fenced_free(&want);
+	return agree;
+}
+
+static bool into_tile_agrees(const struct kernel *a, const struct kernel *b, int width,
+                             int row_count)
+{
+	size_t columns = up_to(width, 8), pitch = columns + 32, high = up_to(row_count, 8);
+	struct fenced rows = fenced_new(((high - 1) * pitch + columns) * sizeof(int16_t));
+	struct fenced tile = fenced_new(((columns - 1) * KERNEL_TILE + high) * sizeof(int16_t)),
+		      want = fenced_copy(&tile);
+	const int16_t *p = tile.data, *q = want.data;
+	bool agree = true;
+
+	a->into_tile(rows.data, (ptrdiff_t)pitch, width, row_count, tile.data);
+	b->into_tile(rows.data, (ptrdiff_t)pitch, width, row_count, want.data);
+	for (int x = 0; x < width; x++)
+		agree = agree && !memcmp(p + x * KERNEL_TILE, q + x * KERNEL_TILE,
+		                         (size_t)row_count * sizeof(int16_t));
+	fenced_free(&rows);
+	fenced_free(&tile);
+	fenced_free(&want);
+	return agree;
+}
+
+/* Samples between the rows must not change, except those up to a multiple of 16. */
+static bool out_of_tile_agrees(const struct kernel *a, const struct kernel *b, int width,
+                               int row_count)
+{
+	size_t wide = up_to(width, 16), stride = wide + 16;
+	struct fenced columns = fenced_new((wide - 1) * KERNEL_TILE + up_to(row_count, 16));
+	struct fenced dst = fenced_new((size_t)(row_count - 1) * stride + wide),
+		      want = fenced_copy(&dst);
+	uint8_t *p = dst.data, *q = want.data;
+	bool agree;
+
+	a->out_of_tile(columns.data, width, row_count, p, (ptrdiff_t)stride);
+	b->out_of_tile(columns.data, width, row_count, q, (ptrdiff_t)stride);
+	for (int y = 0; y < row_count; y++)
+		for (size_t x = (size_t)width; x < wide; x++)
+			p[(size_t)y * stride + x] = q[(size_t)y * stride + x] = 0;
+	agree = !memcmp(p, q, dst.size);
+	fenced_free(&columns);
+	fenced_free(&dst);
+	fenced_free(&want);
+	return agree;
+}
+
+static bool verticals_agree(const struct kernel *a, const struct kernel *b)
+{
+	static const int taps[] = { 1, 2, 3, 4, 5, 6, 7, 8, 13, 64, 257, WEIGHTS_TAPS_MAX };
+
+	for (size_t i = 0; i < COUNT_OF(compared_widths); i++)
+		for (size_t k = 0; k < COUNT_OF(taps); k++)
+			if (!vertical_agrees(a, b, compared_widths[i], taps[k])) {
+				printf("vertical of %s and %s: width %d, %d taps\n", a->name,
+				       b->name, compared_widths[i], taps[k]);
+				return false;
+			}
+	return true;
+}
+
+/* Scaling only reduces; the spline enlarges. */
+static bool horizontals_agree(const struct kernel *a, const struct kernel *b)
+{
+	static const int outs[] = { 1, 2, 5, 32, 100, 257 };
+
+	for (size_t i = 0; i < COUNT_OF(compared_widths); i++)
+		for (size_t k = 0; k < COUNT_OF(outs) && outs[k] <= compared_widths[i]; k++) {
+			int in = compared_widths[i], out = outs[k];
+			double step = (double)in / out;
+			const struct filter filters[] = {
+				filter_lanczos(in, out, in, out, 1, false),
+				filter_lanczos(in, out, in, out, 1, true),
+				filter_gauss(in, out, 0, step, .7),
+				filter_gauss(in, out, 0, step, 20),
+				filter_spline(out, in, 0, step),
+			};
+
+			for (size_t f = 0; f < 2 * COUNT_OF(filters); f++)
+				if (!horizontal_agrees(a, b, &filters[f / 2], f % 2)) {
+					printf("horizontal of %s and %s: filter %zu, %d and %d, %s weights\n",
+					       a->name, b->name, f / 2, in, out,
+					       f % 2 ? "random" : "its");
+					return false;
+				}
+		}
+	return true;
+}
+
+static bool tiles_agree(const struct kernel *a, const struct kernel *b)
+{
+	for (size_t i = 0; i < COUNT_OF(compared_widths); i++)
+		for (int n = 1; n <= KERNEL_TILE; n++) {
+			bool into = into_tile_agrees(a, b, compared_widths[i], n),
+			     out = out_of_tile_agrees(a, b, compared_widths[i], n);
+
+			if (!into || !out) {
+				printf("%s of %s and %s: width %d, %d rows\n",
+				       into ? "out_of_tile" : "into_tile", a->name, b->name,
+				       compared_widths[i], n);
+				return false;
+			}
+		}
+	return true;
+}
+
+bool kernels_agree(const struct kernel *a, const struct kernel *b)
+{
+	bool vertical = verticals_agree(a, b), horizontal = horizontals_agree(a, b),
+	     tiles = tiles_agree(a, b);
+
+	return vertical && horizontal && tiles;
+}
