@@ -32,7 +32,7 @@ VARIANTS = {
              lambda i: ImageOps.fit(turned(i), covered(turned(i), 200, 100), LANCZOS)),
     "sharp": ("scale 400x400 inside, sharpen 1.5", {}, lambda i: sharpened(fitted(i, 400), 1.5, 1)),
     "sharper": ("scale 400x400 inside, sharpen 0.5 4", {}, lambda i: sharpened(fitted(i, 400), 0.5, 4)),
-    "fine": ("scale 500x500 inside", {"chroma": "444"}, lambda i: fitted(i, 500)),
+    "fine": ("scale 500x500 inside", {"chroma": "444", "optimize": "no"}, lambda i: fitted(i, 500)),
     "progressive": ("scale 500x500 inside", {"progressive": "yes"}, lambda i: fitted(i, 500)),
     "optimized": ("scale 500x500 inside", {"optimize": "yes"}, lambda i: fitted(i, 500)),
     "all": ("scale 150x150 cover, blur 2, grayscale, rotate 90", {"chroma": "444", "progressive": "yes", "optimize": "yes"},
