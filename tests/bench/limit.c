@@ -1,10 +1,11 @@
 /*
- * limit.c - what the daemon's work costs without a daemon: decodes, scales, blurs and encodes files
- * from memory to memory with the same code, and nothing around it. The daemon's cost over this is
- * sockets, HTTP, scheduling and storage.
+ * limit.c - the cost of the daemon's image work without a daemon.
  *
- * usage: limit CONFIGURATION THREADS REPEAT PATH...     prints one JSON object: of REPEAT passes
- * after one that is not timed
+ * It decodes, scales, blurs and encodes files from memory to memory with the code of the daemon.
+ * The additional cost of the daemon is sockets, HTTP, scheduling and storage.
+ *
+ * usage: limit CONFIGURATION THREADS REPEAT PATH...
+ * Prints one JSON object about REPEAT passes, after a pass that is not measured.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -35,18 +36,18 @@
 struct limit {
 	struct plan plan;
 	struct load_files files;
-	uint64_t total; /* files to do, with repeats */
+	uint64_t total; /* files to process, with repeats */
 	_Atomic uint64_t next;
 	_Atomic uint64_t bytes; /* of the variants */
 	_Atomic uint64_t failed;
 };
 
-/* One image on its way. */
+/* State of one thread. */
 struct work {
 	struct limit *limit;
 	struct resampler resampler;
 	struct metadata metadata;
-	int width, height; /* as it is seen */
+	int width, height; /* of the current image, as displayed */
 };
 
 static struct picture *decode(struct work *w, const uint8_t *jpeg, size_t size)
@@ -77,7 +78,7 @@ static struct picture *decode(struct work *w, const uint8_t *jpeg, size_t size)
 	return picture;
 }
 
-/* Files carry the profile in the daemon; here they have none. True if it worked. */
+/* Encodes without an ICC profile, unlike the daemon. Returns whether it succeeded. */
 static bool encode(struct work *w, const struct plan_step *step, const struct picture *picture)
 {
 	uint8_t *data;
@@ -109,7 +110,7 @@ static struct picture *make(struct work *w, unsigned index, struct picture *inpu
 	return picture_job_finish(job, &w->resampler);
 }
 
-/* All steps that are made of this picture, each to its end before the next. True if they worked. */
+/* Runs all steps with this input, depth first. Returns whether they succeeded. */
 static bool follow(struct work *w, int parent, struct picture *input)
 {
 	const struct plan *plan = &w->limit->plan;
@@ -160,7 +161,7 @@ static void *work_run(void *arg)
 	return NULL;
 }
 
-/* Every file that often, on so many threads. 0 or -errno. */
+/* Processes every file `repeat` times on `threads` threads. Returns 0 or -errno. */
 static int pass(struct limit *limit, unsigned threads, uint64_t repeat)
 {
 	pthread_t thread[CONF_THREADS_MAX];
@@ -200,7 +201,7 @@ static int measure(struct limit *limit, unsigned threads, uint64_t repeat)
 	getrusage(RUSAGE_SELF, &after);
 	if (err || atomic_load(&limit->failed)) {
 		fprintf(stderr, "limit: %s\n",
-		        err ? strerror(-err) : "a file could not be decoded");
+		        err ? strerror(-err) : "cannot decode or encode a file");
 		return EXIT_FAILURE;
 	}
 	printf("{\"images\":%" PRIu64
@@ -213,7 +214,7 @@ static int measure(struct limit *limit, unsigned threads, uint64_t repeat)
 	return EXIT_SUCCESS;
 }
 
-/* 0, or -errno after saying what is wrong. */
+/* Returns 0, or -errno after reporting the error. */
 static int configure(struct plan *plan, const char *path)
 {
 	static struct conf conf;

@@ -1,6 +1,6 @@
-"""The work of conf/drain.ini done with Flask and Pillow under gunicorn: what a Python team would write.
+"""The work of conf/drain.ini with Flask and Pillow under gunicorn, as a Python team would write it.
 
-Only to measure against (make bench-peers). The directory to store <id>/<variant>.jpg in is taken from STORE.
+Used by make bench-peers only. Stores STORE/<id>/<variant>.jpg; STORE is an environment variable.
 """
 import io
 import os
@@ -24,7 +24,7 @@ def process(data):
     if img.getexif().get(0x0112, 1) in (5, 6, 7, 8):
         width, height = height, width
     icc = img.info.get("icc_profile")
-    # draft decodes at 1/2, 1/4 or 1/8 size in the DCT domain, to no less than twice the size asked for
+    # draft() decodes at 1/2, 1/4 or 1/8 in the DCT domain, to at least the given size
     img.draft(None, (1600, 1600))
     img = ImageOps.exif_transpose(img)
     if img.mode not in ("RGB", "L"):
@@ -36,7 +36,8 @@ def process(data):
     name = str(uuid.uuid4())
     (INCOMING / name).mkdir()
     variants = {}
-    for variant, pixels, quality in (("medium", img, 82), ("thumb", thumb, 80), ("blurred", blurred, 75)):
+    for variant, pixels, quality in (
+            ("medium", img, 82), ("thumb", thumb, 80), ("blurred", blurred, 75)):
         file = INCOMING / name / f"{variant}.jpg"
         pixels.save(file, "JPEG", quality=quality, icc_profile=icc, exif=b"")
         variants[variant] = {"url": f"/images/{name}/{variant}.jpg", "width": pixels.width,
@@ -51,7 +52,9 @@ def problem(status, title):
 
 @app.post("/images")
 def post_images():
-    files = [f.read() for f in request.files.values()] or ([request.get_data()] if request.mimetype == "image/jpeg" else [])
+    files = [f.read() for f in request.files.values()]
+    if not files and request.mimetype == "image/jpeg":
+        files = [request.get_data()]
     if not files:
         return problem(400, "no file in the form")
     try:
@@ -69,7 +72,9 @@ def post_images():
 @app.get("/images/<uuid:name>/<any(medium, thumb, blurred):variant>.jpg")
 def get_variant(name, variant):
     file = STORE / str(name) / f"{variant}.jpg"
-    return send_file(file, mimetype="image/jpeg") if file.exists() else problem(404, "no such variant")
+    if not file.exists():
+        return problem(404, "no such variant")
+    return send_file(file, mimetype="image/jpeg")
 
 
 @app.get("/healthz")

@@ -1,0 +1,48 @@
+"""Committed results come from a committed tree."""
+
+import subprocess
+
+import pytest
+import worktree
+
+
+@pytest.fixture
+def tree(tmp_path):
+    """A repository with one commit and a directory for results."""
+    (tmp_path / "program.c").write_text("int main(void) { return 0; }\n")
+    (tmp_path / "data" / "results").mkdir(parents=True)
+    for command in (["init", "-q"], ["add", "."],
+                    ["-c", "user.name=n", "-c", "user.email=e@localhost", "commit", "-qm", "one"]):
+        subprocess.run(["git", *command], cwd=tmp_path, check=True)
+    return tmp_path
+
+
+def results(tree):
+    return [tree / "data" / "results" / "raw.jsonl"]
+
+
+def test_a_clean_tree_may_write_results(tree):
+    assert worktree.refusal(results(tree), tree) == ""
+
+
+@pytest.mark.parametrize("name", ["program.c", "new file.c"])
+def test_changed_and_untracked_files_prevent_results(tree, name):
+    (tree / name).write_text("changed\n")
+    start = f"refusing to write data/results/raw.jsonl: uncommitted changes in {name};"
+    assert worktree.refusal(results(tree), tree).startswith(start)
+
+
+def test_files_elsewhere_may_be_written_any_time(tree):
+    (tree / "program.c").write_text("changed\n")
+    assert worktree.refusal([tree / "raw.jsonl", "/dev/null"], tree) == ""
+
+
+def test_results_of_the_same_run_do_not_count(tree):
+    results(tree)[0].write_text("{}\n")
+    assert worktree.refusal(results(tree), tree) == ""
+
+
+def test_many_changes_are_shortened(tree):
+    for i in range(5):
+        (tree / f"{i}.c").write_text("changed\n")
+    assert "0.c, 1.c, 2.c and 2 more;" in worktree.refusal(results(tree), tree)
