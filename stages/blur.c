@@ -5,6 +5,7 @@
  */
 #include "image/image.h"
 #include "image/picture_step.h"
+#include "pixel/picture_blur.h"
 #include "pixel/picture_job.h"
 #include "sched/stage.h"
 #include "stages.h"

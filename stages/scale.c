@@ -11,6 +11,7 @@
 #include "image/image.h"
 #include "image/picture_step.h"
 #include "pixel/picture_job.h"
+#include "pixel/picture_scale.h"
 #include "sched/stage.h"
 #include "stages.h"
 

@@ -4,7 +4,7 @@
 #include "geometry.h"
 
 #include "pixel/orient.h"
-#include "pixel/picture_job.h"
+#include "pixel/picture_scale.h"
 #include "plan.h"
 #include "stages.h"
 

@@ -12,7 +12,8 @@
 #include "geometry.h"
 #include "pixel/encoder.h"
 #include "pixel/orient.h"
-#include "pixel/picture_job.h"
+#include "pixel/picture_blur.h"
+#include "pixel/picture_scale.h"
 #include "plan.h"
 #include "stages.h"
 

@@ -23,7 +23,7 @@
 
 #include "base/check.h"
 #include "conf/conf.h"
-#include "pixel/picture_job.h"
+#include "pixel/picture_blur.h"
 #include "stages.h"
 
 #define SIDE_MAX 65500

@@ -23,8 +23,7 @@ static enum decoder_fault fault_of(int message)
 {
 	switch (message) {
 	case JERR_OUT_OF_MEMORY:
-	case JERR_NO_BACKING_STORE: /* more coefficients than reserved; there are no temporary files
-	                             */
+	case JERR_NO_BACKING_STORE: /* more coefficients than reserved */
 		return DECODER_NO_MEMORY;
 	case JERR_IMAGE_TOO_BIG:
 		return DECODER_TOO_LARGE;

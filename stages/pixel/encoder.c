@@ -204,8 +204,7 @@ static unsigned pass_count(const struct jpeg_compress_struct *out)
 		return 1;
 	if (!out->scan_info)
 		return 2;
-	/* Each scan has a pass for its tables and one for its data. DC refinements need no tables.
-	 */
+	/* A scan has a pass for its tables and one for its data. DC refinements need no tables. */
 	for (int i = 0; i < out->num_scans; i++)
 		n += out->scan_info[i].Ss == 0 && out->scan_info[i].Ah != 0 ? 1 : 2;
 	return n;

@@ -74,8 +74,7 @@ int encoder_advance(struct encoder *e, unsigned rows);
 /* Returns the number of lines that are still to be encoded, over all passes. */
 unsigned encoder_lines_left(const struct encoder *e);
 
-/* Transfers *data of *size bytes, pool memory, to the caller. After encoder_advance() returned 0.
- */
+/* Transfers *data of *size bytes, pool memory, to the caller. After encoder_advance() gave 0. */
 void encoder_take(struct encoder *e, uint8_t **data, size_t *size);
 
 /* Encodes p in one call. Returns 0 and the file, -ENOMEM or -EINVAL. */

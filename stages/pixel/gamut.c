@@ -7,7 +7,6 @@
 #include "gamut.h"
 
 #include <stdint.h>
-#include <stdio.h>
 #include <string.h>
 
 #if defined(__SSE2__)
@@ -27,8 +26,7 @@
 #define CHECKED_LINES_MIN 16 /* lower bound, unless the picture has fewer lines */
 #define CHECKED_STEP_MAX 8   /* lines from one checked line to the next */
 
-/* Vectors of the compiler. SSE2 and NEON are always present, and each operation compiles to one
- * instruction. */
+/* Vectors of the compiler. With SSE2 and NEON each operation is one instruction. */
 typedef int16_t lanes __attribute__((vector_size(2 * LANES)));
 typedef uint16_t pairs __attribute__((vector_size(2 * LANES))); /* neighbouring bytes */
 typedef uint8_t bytes __attribute__((vector_size(LANES)));

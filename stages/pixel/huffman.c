@@ -215,8 +215,7 @@ static void drop_first_chunk(struct huffman *h)
 	pool_put(k);
 }
 
-/* Returns the last chunk with room for `notes` notes. Codes all chunks if their number is reached.
- */
+/* Returns the last chunk, with room for `notes` notes. Codes all chunks at their limit. */
 static struct chunk *room(struct huffman *h, j_compress_ptr c, unsigned notes)
 {
 	if (h->last && h->last->count + notes <= CHUNK_NOTES)

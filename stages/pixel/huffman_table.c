@@ -91,8 +91,7 @@ void huffman_table_make(const uint32_t *count, JHUFF_TBL *t, uint32_t *code)
 	unsigned at_depth[DEPTH_MAX], longest = HUFFMAN_LENGTH_MAX;
 	int n = 0;
 
-	/* A symbol that never occurs is the rarest. It gets the code of all ones, which is
-	 * reserved. */
+	/* A symbol that never occurs is the rarest. It gets the reserved code of all ones. */
 	key[n++] = SYMBOLS;
 	for (unsigned s = 0; s < SYMBOLS; s++)
 		if (count[s])

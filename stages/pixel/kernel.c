@@ -6,10 +6,11 @@
  */
 #include "kernel.h"
 
-#include <stdbool.h>
 #include <string.h>
 
 #include "base/check.h"
+#include "kernel_neon.h"
+#include "kernel_x86.h"
 #include "weights.h"
 
 /* Returns the product in 1/32768, rounded, as pmulhrsw does. */

@@ -36,25 +36,6 @@ const struct kernel *kernel_at(unsigned index);
 
 /* ---- private: for the kernel_*.c files ---- */
 
-#if defined(__x86_64__)
-#define KERNEL_X86 1
-extern const struct kernel kernel_avx512, kernel_avx2, kernel_ssse3;
-#else
-#define KERNEL_X86 0
-#endif
-#if defined(__aarch64__)
-#define KERNEL_NEON 1
-extern const struct kernel kernel_neon;
-#else
-#define KERNEL_NEON 0
-#endif
-
-/* into_tile and out_of_tile of all vector kernels. */
-void kernel_into_tile(const int16_t *rows, ptrdiff_t pitch, int width, int row_count,
-                      int16_t *tile);
-void kernel_out_of_tile(const uint8_t *columns, int width, int row_count, uint8_t *dst,
-                        ptrdiff_t stride);
-
 /* Unrolls loops over register arrays even at -O2. Without it scaling takes twice the time. */
 #define KERNEL_PRAGMA(text) _Pragma(#text)
 #if defined(__clang__)

@@ -3,12 +3,13 @@
  *
  * sqrdmulh equals pmulhrsw except for -32768 * -32768, which it saturates. No weight is -32768.
  */
-#include "kernel.h"
+#include "kernel_neon.h"
 
 #if KERNEL_NEON
 
 #include <arm_neon.h>
 
+#include "kernel_transpose.h"
 #include "weights.h"
 
 static void vertical_neon(const uint8_t *src, ptrdiff_t stride, int width, const int16_t *w,

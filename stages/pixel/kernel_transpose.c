@@ -4,9 +4,11 @@
  * It uses the vectors of the compiler. Interleaving is one instruction in SSE2 and in NEON, and
  * compilers find it.
  */
-#include "kernel.h"
+#include "kernel_transpose.h"
 
 #include <string.h>
+
+#include "kernel.h"
 
 typedef int16_t words __attribute__((vector_size(16)));
 typedef uint8_t bytes __attribute__((vector_size(16)));

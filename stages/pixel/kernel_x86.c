@@ -4,12 +4,13 @@
  * They use intrinsics because compilers do not find pmulhrsw. Each function names the instruction
  * sets that it is compiled for; kernel_at() returns it only on processors that have them.
  */
-#include "kernel.h"
+#include "kernel_x86.h"
 
 #if KERNEL_X86
 
 #include <immintrin.h>
 
+#include "kernel_transpose.h"
 #include "weights.h"
 
 #define SSSE3 __attribute__((target("ssse3")))

@@ -16,10 +16,9 @@
 
 struct metadata {
 	unsigned orientation; /* 1..8 */
-	/* Chunks of the ICC profile in order, as slices of the file. */
-	size_t icc_bytes; /* of all chunks; 0: no profile, or a malformed one */
+	size_t icc_bytes;     /* of the ICC profile; 0: no profile, or a malformed one */
 	unsigned icc_chunk_count;
-	struct {
+	struct { /* in order, slices of the file */
 		const uint8_t *data;
 		size_t size;
 	} icc_chunk[ICC_CHUNK_MAX];
@@ -28,8 +27,7 @@ struct metadata {
 /* Fills *m from the markers before the first scan. The slices are valid as long as jpeg[size]. */
 void metadata_read(struct metadata *m, const uint8_t *jpeg, size_t size);
 
-/* Returns the orientation in the payload of an APP1 segment ("Exif", two zero bytes, TIFF), or 0.
- */
+/* Returns the orientation in an APP1 payload ("Exif", two zero bytes, TIFF), or 0. */
 unsigned exif_orientation(const uint8_t *app1, size_t size);
 
 enum icc_space { ICC_RGB = 1, ICC_GRAY };

@@ -116,8 +116,7 @@ void picture_unref(struct picture *p)
 
 	if (!p)
 		return;
-	/* Release orders this thread's reads before the free; acquire is for the thread that frees.
-	 */
+	/* Release orders this thread's reads before the free. Acquire is for the freeing thread. */
 	had = atomic_fetch_sub_explicit(&p->refs, 1, memory_order_acq_rel);
 	assert(had > 0);
 	if (had == 1)

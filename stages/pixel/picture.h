@@ -44,8 +44,7 @@ struct picture {
 /* Returns an upper bound on the bytes of such a picture. */
 uint64_t picture_bytes(const struct plane_shape *shape, unsigned plane_count);
 
-/* Returns a picture with one reference and undefined samples, or NULL without memory. Any thread.
- */
+/* Returns a picture with one reference and undefined samples. NULL without memory. Any thread. */
 struct picture *picture_new(const struct plane_shape *shape, unsigned plane_count, int color_space);
 
 /* Planes of a picture that is ready for the encoder, ordered by their number of samples. */

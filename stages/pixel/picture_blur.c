@@ -8,7 +8,7 @@
  * nearly as dense as the picture, so the Gaussian is applied directly. Colours that viewers clip
  * are clipped first if there are enough of them (gamut.h).
  */
-#include "picture_job.h"
+#include "picture_blur.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -16,6 +16,7 @@
 #include <jpeglib.h>
 
 #include "gamut.h"
+#include "picture_job.h"
 
 #define GRID_SIGMA_MIN 2.
 /* In sigma. A step of 1.0 saves 20 % and has a maximum error of 1.4 levels instead of 1.2. */

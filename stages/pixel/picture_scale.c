@@ -6,7 +6,7 @@
  * YCbCr are converted at the small size. Cropped parts are never computed: the weights start inside
  * of the picture.
  */
-#include "picture_job.h"
+#include "picture_scale.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -14,6 +14,7 @@
 #include <jpeglib.h>
 
 #include "orient.h"
+#include "picture_job.h"
 
 static bool is_same(double a, double b)
 {

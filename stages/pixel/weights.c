@@ -32,8 +32,7 @@ void curves_init(struct curves *c)
 		c->gauss[i] = (float)exp(-.5 * i * i / (WEIGHTS_LUT * WEIGHTS_LUT));
 }
 
-/* Sets real[k] to the curve at at + k * by, in samples of the table. The last two samples of the
- * table are 0. */
+/* Sets real[k] to the curve at `at + k * by`, in samples of the table. The last two are 0. */
 static void curve_read(const float *lut, int last, float at, float by, int n, float *real)
 {
 	float end = (float)(last - 1);

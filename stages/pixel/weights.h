@@ -46,8 +46,7 @@ void curves_init(struct curves *c);
 struct filter filter_lanczos(int in, int out, double real_in, double real_out, double shown,
                              int is_mirrored);
 
-/* Samples the blurred row at origin, origin + step, ... The end samples of the row are replicated.
- */
+/* Samples the blurred row at origin, origin + step, ... End samples are replicated. */
 struct filter filter_gauss(int in, int out, double origin, double step, double sigma);
 
 /* Reconstructs a row from its samples at origin, origin + step, ... */

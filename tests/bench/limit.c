@@ -28,7 +28,9 @@
 #include "pixel/encoder.h"
 #include "pixel/metadata.h"
 #include "pixel/orient.h"
+#include "pixel/picture_blur.h"
 #include "pixel/picture_job.h"
+#include "pixel/picture_scale.h"
 #include "stages.h"
 
 #define ROWS_AT_ONCE 1024

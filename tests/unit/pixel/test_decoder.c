@@ -12,7 +12,7 @@
 #include "base/check.h"
 #include "base/pool.h"
 #include "pixel/encoder.h"
-#include "pixel/picture_job.h"
+#include "pixel/picture_scale.h"
 #include "support/codec_fixture.h"
 #include "support/jpeg_structures.h"
 
@@ -253,8 +253,7 @@ static void tables_of_a_file_are_not_used_for_the_next(void **state)
 	assert_int_equal(encoder_encode(&(struct encoding){ .quality = 40, .is_optimized = true },
 	                                ready, NULL, 0, &optimized, &optimized_size),
 	                 0);
-	/* Baseline files without Huffman tables have the standard ones. Progressive files cannot.
-	 */
+	/* Without Huffman tables, baseline files have the standard ones; progressive ones fail. */
 	check_without(&f, MARKER_DHT, optimized, optimized_size, true);
 	check_without(&f, MARKER_DHT, other, progressive_size, true);
 	check_without(&progressive, MARKER_DHT, other, progressive_size, false);

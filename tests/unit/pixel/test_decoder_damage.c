@@ -14,7 +14,8 @@
 #include "base/pool.h"
 #include "pixel/encoder.h"
 #include "pixel/metadata.h"
-#include "pixel/picture_job.h"
+#include "pixel/picture_blur.h"
+#include "pixel/picture_scale.h"
 #include "support/codec_fixture.h"
 #include "support/jpeg_structures.h"
 

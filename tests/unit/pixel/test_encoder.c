@@ -1,5 +1,4 @@
-/* test_encoder.c - files of every size, noise, ICC profiles, idle encoders, and a picture shared by
- * threads. */
+/* test_encoder.c - files of every size, noise, ICC profiles, idle encoders, shared pictures. */
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,7 +14,8 @@
 #include "base/pool.h"
 #include "pixel/encoder.h"
 #include "pixel/metadata.h"
-#include "pixel/picture_job.h"
+#include "pixel/picture_blur.h"
+#include "pixel/picture_scale.h"
 #include "support/codec_fixture.h"
 #include "support/jpeg_structures.h"
 #include "support/picture_fixture.h"

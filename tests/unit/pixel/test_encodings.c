@@ -1,5 +1,4 @@
-/* test_encodings.c - baseline, optimised, progressive and grey files: the same coefficients, made
- * row by row. */
+/* test_encodings.c - baseline, optimised, progressive and grey files, made row by row. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,4 @@
-/* test_gamut.c - colours outside of RGB: detection, clipping, and blurring as they are displayed.
- */
+/* test_gamut.c - detection, clipping and blurring of colours outside of RGB. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,6 +14,7 @@
 #include "base/check.h"
 #include "base/pool.h"
 #include "pixel/gamut.h"
+#include "pixel/picture_blur.h"
 #include "pixel/picture_job.h"
 #include "support/picture_fixture.h"
 #include "support/pool_fixture.h"

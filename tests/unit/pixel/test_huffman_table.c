@@ -1,5 +1,4 @@
-/* test_huffman_table.c - optimal Huffman tables: valid codes, near the entropy, of limited length.
- */
+/* test_huffman_table.c - optimal Huffman tables: valid, short, and of limited length. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

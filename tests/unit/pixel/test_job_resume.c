@@ -1,5 +1,4 @@
-/* test_job_resume.c - encoding and picture jobs in steps, on changing threads, and abandoned ones.
- */
+/* test_job_resume.c - encoders and picture jobs in steps, on changing threads, and abandoned. */
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,7 +13,9 @@
 #include "base/check.h"
 #include "base/pool.h"
 #include "pixel/encoder.h"
+#include "pixel/picture_blur.h"
 #include "pixel/picture_job.h"
+#include "pixel/picture_scale.h"
 #include "support/codec_fixture.h"
 #include "support/jpeg_structures.h"
 #include "support/picture_fixture.h"

@@ -1,5 +1,4 @@
-/* test_libjpeg_pool.c - the pixel library without memory: each request for pool memory fails once.
- */
+/* test_libjpeg_pool.c - the pixel library when requests for pool memory fail. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,7 +14,9 @@
 #include "base/pool.h"
 #include "pixel/decoder.h"
 #include "pixel/encoder.h"
+#include "pixel/picture_blur.h"
 #include "pixel/picture_job.h"
+#include "pixel/picture_scale.h"
 #include "support/jpeg_fixture.h"
 
 /* This file replaces the pool. All requests from number fail_at on fail. */
@@ -65,8 +66,7 @@ static struct picture *decode_all(const uint8_t *jpeg, size_t size)
 	return p;
 }
 
-/* Runs all operations and encodings. Returns whether all succeeded. Asserts that no buffer leaks.
- */
+/* Runs all operations and encodings. Asserts that no buffer leaks. Returns whether all succeed. */
 static bool run(const uint8_t *jpeg, size_t size)
 {
 	const struct scaling to = { 6, 60, 100, .5, 1, CHROMA_444 };

@@ -13,7 +13,9 @@
 
 #include "base/check.h"
 #include "pixel/orient.h"
+#include "pixel/picture_blur.h"
 #include "pixel/picture_job.h"
+#include "pixel/picture_scale.h"
 #include "support/codec_fixture.h"
 #include "support/jpeg_structures.h"
 #include "support/picture_fixture.h"
@@ -47,8 +49,7 @@ static void assert_shapes(const struct picture *p, enum chroma chroma, int width
 
 /* ---- cropping ---- */
 
-/* Asserts that every plane shows the slope from the start of the crop. No plane may be shifted by
- * half a pixel. */
+/* Asserts that every plane shows the slope from the start of the crop, within half a pixel. */
 static void assert_crop(const struct picture *p, const struct scaling *to, int width, int height)
 {
 	double w = width * to->shown_width, h = height * to->shown_height, left = (width - w) / 2,
