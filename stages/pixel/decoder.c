@@ -19,7 +19,7 @@
 #define SIZE_COUNT 4
 /* A plane reduced to fewer samples than this would be blended with the padding of its blocks. */
 #define REDUCED_SIDE_MIN 16
-/* Memory of libjpeg besides coefficients: 4 + 4 Huffman tables of 1.5 KB, block buffers, and its
+/* Memory of libjpeg other than coefficients: 4 + 4 Huffman tables of 1.5 KB, block buffers, and its
  * own chunks of memory. */
 #define WORKING_BYTES (256 << 10)
 

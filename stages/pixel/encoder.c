@@ -18,7 +18,8 @@
 
 #define FILE_BYTES_MIN 4096 /* headers and tables take 0.6 KB */
 #define MCU_LINES_MAX 16
-/* Memory of libjpeg besides coefficients: tables, and statistics of files with their own tables. */
+/* Memory of libjpeg other than coefficients: tables, and statistics of files with their own tables.
+ */
 #define WORKING_BYTES JPEG_MEMORY_BYTES
 
 /* ---- errors ---- */
