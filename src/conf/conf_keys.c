@@ -271,7 +271,7 @@ static const struct conf_key keys[] = {
 	  .help = "a progressive JPEG, which shows all of the picture early; smaller by about 5 %, seven times the work" },
 	{ .section = "variant", OF(conf_variant, optimize, CONF_TYPE_CHOICE), .choices = yes_no, .default_value = "yes", .is_live = true,
 	  .help = "Huffman tables made for the file (progressive files always have them): 3 to 15 % smaller, for 3 % more CPU\n"
-	          "time per image" },
+	          "time per image (40 % with libjpeg-turbo 3)" },
 };
 /* clang-format on */
 
