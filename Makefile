@@ -41,7 +41,7 @@ PRELOADS := $B/tests/tools/power_recorder.so $B/tests/tools/faults.so
 
 say = $(if $(filter 1,$V),,@printf '  %-5s %s\n' $(1) $@;)
 
-.PHONY: all check bench bench-peers asan tsan ubsan clean help FORCE install install-bin install-conf install-man install-systemd install-completion \
+.PHONY: all check docs bench bench-peers asan tsan ubsan clean help FORCE install install-bin install-conf install-man install-systemd install-completion \
         uninstall deb
 .DELETE_ON_ERROR:
 .SECONDARY:
@@ -147,10 +147,21 @@ install-conf:
 	test -e $(DESTDIR)$(SYSCONFDIR)/darkroom/darkroomd.ini || \
 	 $(INSTALL) -m 644 conf/darkroomd.ini $(DESTDIR)$(SYSCONFDIR)/darkroom/darkroomd.ini
 
+# The manual for a browser, in build/docs.
+pages := $(foreach t,$(TOOLS),loadgen/$t/darkroom-$t.1) $B/man/darkroomd.ini.5 stages/http/darkroom-http.7 \
+         src/sched/darkroom-scheduling.7 src/daemon/darkroomd.8
+docs: $(pages)
+	@mkdir -p build/docs
+	@for p in $(pages); do sed 's|@SYSCONFDIR@|/etc|g' $$p | \
+	 mandoc -T html -O style=mandoc.css,man=%N.%S.html > build/docs/$${p##*/}.html || exit 1; done
+	@cp scripts/manual.css build/docs/mandoc.css
+	@echo "the manual is build/docs/darkroomd.8.html"
+
 install-man: $B/man/darkroomd.ini.5
-	$(INSTALL) -d $(DESTDIR)$(mandir)/man1 $(DESTDIR)$(mandir)/man5 $(DESTDIR)$(mandir)/man8
+	$(INSTALL) -d $(addprefix $(DESTDIR)$(mandir)/man,1 5 7 8)
 	$(INSTALL) -m 644 $(foreach t,$(TOOLS),loadgen/$t/darkroom-$t.1) $(DESTDIR)$(mandir)/man1
 	$(call put,$<,$(mandir)/man5/darkroomd.ini.5)
+	$(INSTALL) -m 644 stages/http/darkroom-http.7 src/sched/darkroom-scheduling.7 $(DESTDIR)$(mandir)/man7
 	$(call put,src/daemon/darkroomd.8,$(mandir)/man8/darkroomd.8)
 
 install-systemd:
@@ -172,6 +183,7 @@ deb:
 uninstall:
 	rm -f $(PROGRAMS:%=$(DESTDIR)$(bindir)/%) $(TOOLS:%=$(DESTDIR)$(mandir)/man1/darkroom-%.1) \
 	 $(DESTDIR)$(mandir)/man5/darkroomd.ini.5 $(DESTDIR)$(mandir)/man8/darkroomd.8 \
+	 $(DESTDIR)$(mandir)/man7/darkroom-http.7 $(DESTDIR)$(mandir)/man7/darkroom-scheduling.7 \
 	 $(DESTDIR)$(unitdir)/darkroomd.service $(DESTDIR)$(unitdir)/darkroomd.socket \
 	 $(DESTDIR)$(completiondir)/darkroomd $(TOOLS:%=$(DESTDIR)$(completiondir)/darkroom-%)
 
@@ -186,6 +198,7 @@ help:
 	 'make bench            the daemon beside its own code without a server around it; BENCH="OPTIONS"' \
 	 'make bench-peers      ... beside other servers' \
 	 'make SAN=LIST         build/asan/darkroomd (address,undefined), build/tsan/darkroomd (thread), ...' \
+	 'make docs             the manual as HTML in build/docs; needs mandoc' \
 	 'make install          programs, man pages, systemd units, bash completion; keeps a configuration that is there;' \
 	 '                      DESTDIR= PREFIX=/usr/local SYSCONFDIR= unitdir= completiondir=; also install-bin, install-conf,' \
 	 '                      install-man, install-systemd, install-completion' \
