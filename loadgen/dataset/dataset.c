@@ -54,9 +54,9 @@ static const struct option long_options[] = {
 };
 
 struct arguments {
-	struct dataset_run_conf run;
+	struct generate_conf run;
 	double scale;
-	double percent[PLAN_KIND_COUNT];
+	double percent[FILE_KIND_COUNT];
 };
 
 static bool take_uint(const char *text, uint64_t min, uint64_t max, uint64_t *n)
@@ -85,18 +85,18 @@ static bool take_value(struct arguments *a, int option, const char *value)
 	case 's':
 		return take_double(value, SCALE_MAX, &a->scale) && a->scale > 0;
 	case 'j':
-		if (!take_uint(value, 1, RUN_JOBS_MAX, &n))
+		if (!take_uint(value, 1, GENERATE_JOBS_MAX, &n))
 			return false;
 		a->run.jobs = (unsigned)n;
 		return true;
 	case OPTION_SEED:
 		return take_uint(value, 0, UINT64_MAX, &a->run.plan.seed);
 	case OPTION_TRUNCATED:
-		return take_double(value, 100, &a->percent[PLAN_TRUNCATED]);
+		return take_double(value, 100, &a->percent[FILE_TRUNCATED]);
 	case OPTION_NOT_JPEG:
-		return take_double(value, 100, &a->percent[PLAN_NOTJPEG]);
+		return take_double(value, 100, &a->percent[FILE_NOT_JPEG]);
 	default:
-		return take_double(value, 100, &a->percent[PLAN_EMPTY]);
+		return take_double(value, 100, &a->percent[FILE_EMPTY]);
 	}
 }
 
@@ -120,7 +120,7 @@ static unsigned core_count(void)
 	cpu_set_t cores;
 	int count = sched_getaffinity(0, sizeof cores, &cores) == 0 ? CPU_COUNT(&cores) : 1;
 
-	return count < 1 ? 1 : count > RUN_JOBS_MAX ? RUN_JOBS_MAX : (unsigned)count;
+	return count < 1 ? 1 : count > GENERATE_JOBS_MAX ? GENERATE_JOBS_MAX : (unsigned)count;
 }
 
 static uint32_t rounded(double x, bool is_needed)
@@ -159,10 +159,10 @@ static int parse(struct arguments *a, int argc, char **argv)
 		return usage();
 	}
 	a->run.path = argv[optind];
-	a->run.plan.count[PLAN_GOOD] = rounded(PLAN_FULL_COUNT * a->scale, true);
-	for (kind = PLAN_TRUNCATED; kind < PLAN_KIND_COUNT; kind++)
+	a->run.plan.count[FILE_GOOD] = rounded(FILE_MIX_FULL_COUNT * a->scale, true);
+	for (kind = FILE_TRUNCATED; kind < FILE_KIND_COUNT; kind++)
 		a->run.plan.count[kind] =
-			rounded(a->run.plan.count[PLAN_GOOD] * a->percent[kind] / 100,
+			rounded(a->run.plan.count[FILE_GOOD] * a->percent[kind] / 100,
 		                a->percent[kind] > 0);
 	return -1;
 }
@@ -170,7 +170,7 @@ static int parse(struct arguments *a, int argc, char **argv)
 static void on_signal(int number)
 {
 	(void)number;
-	dataset_run_stop();
+	generate_stop();
 }
 
 int main(int argc, char **argv)
@@ -185,5 +185,5 @@ int main(int argc, char **argv)
 		return status;
 	sigaction(SIGINT, &stop, NULL);
 	sigaction(SIGTERM, &stop, NULL);
-	return dataset_run(&a.run) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+	return generate(&a.run) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

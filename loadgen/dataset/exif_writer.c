@@ -96,18 +96,18 @@ static void entry_ratio(struct writer *w, unsigned tag, uint32_t above, uint32_t
 }
 
 /* What makers write in their notes is nobody else's business; it looks like numbers. */
-static void entry_note(struct writer *w, size_t size, struct dataset_rand *r)
+static void entry_note(struct writer *w, size_t size, struct random *r)
 {
 	uint8_t note[EXIF_NOTE_MAX];
 	size_t i;
 
 	memcpy(note, "DARKROOM\0\1\0", 12);
 	for (i = 12; i < size; i++)
-		note[i] = i & 1 ? 0 : (uint8_t)rand_range(r, 0, 255);
+		note[i] = i & 1 ? 0 : (uint8_t)random_range(r, 0, 255);
 	entry(w, 0x927c, EXIF_UNDEFINED, size, size, note, 0);
 }
 
-static void main_directory(struct writer *w, const struct exif *x, struct dataset_rand *r,
+static void main_directory(struct writer *w, const struct exif *x, struct random *r,
                            const char *date)
 {
 	static const char *const cameras[][2] = {
@@ -115,7 +115,7 @@ static void main_directory(struct writer *w, const struct exif *x, struct datase
 		{ "Nordfoto", "NF-20 Digital" }, { "Nordfoto", "NF-7 Zoom" },
 		{ "Kolibri", "phone 4" },        { "Kolibri", "phone 5c" }
 	};
-	const char *const *camera = cameras[rand_range(r, 0, (int32_t)COUNT_OF(cameras) - 1)];
+	const char *const *camera = cameras[random_range(r, 0, (int32_t)COUNT_OF(cameras) - 1)];
 	size_t pointer;
 
 	directory(w, 10);
@@ -133,20 +133,20 @@ static void main_directory(struct writer *w, const struct exif *x, struct datase
 	put32(w->tiff + pointer, (uint32_t)w->end);
 }
 
-static void camera_directory(struct writer *w, const struct exif *x, struct dataset_rand *r,
+static void camera_directory(struct writer *w, const struct exif *x, struct random *r,
                              const char *date)
 {
 	static const uint16_t speeds[] = { 80, 100, 100, 200, 400, 800 };
 
 	directory(w, 13);
-	entry_ratio(w, 0x829a, 1, (uint32_t)rand_range(r, 8, 1000));
-	entry_ratio(w, 0x829d, (uint32_t)rand_range(r, 20, 110), 10);
-	entry_short(w, 0x8827, speeds[rand_range(r, 0, (int32_t)COUNT_OF(speeds) - 1)]);
+	entry_ratio(w, 0x829a, 1, (uint32_t)random_range(r, 8, 1000));
+	entry_ratio(w, 0x829d, (uint32_t)random_range(r, 20, 110), 10);
+	entry_short(w, 0x8827, speeds[random_range(r, 0, (int32_t)COUNT_OF(speeds) - 1)]);
 	entry(w, 0x9000, EXIF_UNDEFINED, 4, 4, "0220", 0);
 	entry_text(w, 0x9003, date);
 	entry_text(w, 0x9004, date);
 	entry(w, 0x9101, EXIF_UNDEFINED, 4, 4, "\1\2\3", 0);
-	entry_ratio(w, 0x920a, (uint32_t)rand_range(r, 40, 1050), 10);
+	entry_ratio(w, 0x920a, (uint32_t)random_range(r, 40, 1050), 10);
 	entry_note(w, x->note_size, r);
 	entry(w, 0xa000, EXIF_UNDEFINED, 4, 4, "0100", 0);
 	entry_short(w, 0xa001, 1);
@@ -174,16 +174,16 @@ static void thumbnail_directory(struct writer *w, const struct exif *x)
 size_t exif_write(const struct exif *x, uint8_t out[EXIF_SEGMENT_MAX])
 {
 	struct writer w = { .tiff = out + TIFF_AT, .end = 8 };
-	struct dataset_rand r = rand_stream(x->id, 11);
+	struct random r = random_stream(x->id, 11);
 	char date[20];
 	size_t size;
-	int day = rand_range(&r, 1, 28), month = rand_range(&r, 1, 12);
-	int hour = rand_range(&r, 6, 22), minute = rand_range(&r, 0, 59);
+	int day = random_range(&r, 1, 28), month = random_range(&r, 1, 12);
+	int hour = random_range(&r, 6, 22), minute = random_range(&r, 0, 59);
 
 	assert(x->note_size >= EXIF_NOTE_MIN && x->note_size <= EXIF_NOTE_MAX);
 	assert(x->thumbnail_size <= EXIF_THUMBNAIL_MAX);
 	snprintf(date, sizeof date, "2009:%02d:%02d %02d:%02d:%02d", month, day, hour, minute,
-	         rand_range(&r, 0, 59));
+	         random_range(&r, 0, 59));
 	memcpy(w.tiff, "II*\0\10\0\0\0", 8);
 	main_directory(&w, x, &r, date);
 	camera_directory(&w, x, &r, date);

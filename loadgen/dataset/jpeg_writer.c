@@ -30,7 +30,7 @@ struct jpeg_writer {
 	uint8_t *output;
 	size_t output_size;
 	uint8_t rows[3][ROWS_MAX][SCENE_SIDE_MAX];
-	struct scene_painter painter;
+	struct painter painter;
 };
 
 /* Luma pixels per chroma sample. */
@@ -140,15 +140,15 @@ static void paint_rows(struct jpeg_writer *w, const struct scene *s, struct latt
 	int32_t rows = DCTSIZE * l.down, wide = (s->width + l.across - 1) / l.across, y;
 
 	for (y = 0; y < rows; y++) {
-		scene_paint_luma(s, &w->painter, top + y < s->height ? top + y : s->height - 1,
-		                 detail, w->rows[0][y]);
+		paint_luma(s, &w->painter, top + y < s->height ? top + y : s->height - 1, detail,
+		           w->rows[0][y]);
 		extend(w->rows[0][y], s->width, w->jpeg.comp_info[0].width_in_blocks);
 	}
 	for (y = 0; y < DCTSIZE && l.components == 3; y++) {
 		int32_t at = top + y * l.down < s->height ? top + y * l.down : s->height - 1;
 
-		scene_paint_chroma(s, &w->painter, at, wide, l.across, detail, w->rows[1][y],
-		                   w->rows[2][y]);
+		paint_chroma(s, &w->painter, at, wide, l.across, detail, w->rows[1][y],
+		             w->rows[2][y]);
 		extend(w->rows[1][y], wide, w->jpeg.comp_info[1].width_in_blocks);
 		extend(w->rows[2][y], wide, w->jpeg.comp_info[2].width_in_blocks);
 	}

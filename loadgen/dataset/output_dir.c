@@ -64,7 +64,7 @@ static ssize_t read_label(int fd, char line[LINE_SIZE])
 }
 
 /* Is it ours, or can it become ours? */
-static int claim(struct dataset_dir *d, const char *path, const char *line)
+static int claim(struct output_dir *d, const char *path, const char *line)
 {
 	char other[LINE_SIZE];
 	struct iovec parts[] = { { .iov_base = other, .iov_len = 0 },
@@ -90,11 +90,11 @@ static int claim(struct dataset_dir *d, const char *path, const char *line)
 		return complain(path, "not empty, and not a dataset; choose another directory");
 	snprintf(other, sizeof other, "%s", line);
 	parts[0].iov_len = strlen(other);
-	err = dataset_dir_write(d, LABEL, parts, (int)COUNT_OF(parts));
+	err = output_dir_write(d, LABEL, parts, (int)COUNT_OF(parts));
 	return err ? complain(path, strerror(-err)) : 0;
 }
 
-int dataset_dir_open(struct dataset_dir *d, const char *path, const char *line)
+int output_dir_open(struct output_dir *d, const char *path, const char *line)
 {
 	if (mkdir(path, 0777) < 0 && errno != EEXIST)
 		return complain(path, strerror(errno));
@@ -106,17 +106,17 @@ int dataset_dir_open(struct dataset_dir *d, const char *path, const char *line)
 		                                    : strerror(errno));
 	else if (claim(d, path, line) == 0)
 		return 0;
-	dataset_dir_close(d);
+	output_dir_close(d);
 	return -1;
 }
 
-void dataset_dir_close(struct dataset_dir *d)
+void output_dir_close(struct output_dir *d)
 {
 	close(d->fd);
 	d->fd = -1;
 }
 
-bool dataset_dir_has(const struct dataset_dir *d, const char *name, uint32_t *size)
+bool output_dir_has(const struct output_dir *d, const char *name, uint32_t *size)
 {
 	struct stat st;
 
@@ -150,8 +150,8 @@ static int write_all(int fd, const struct iovec *parts, int count)
 	return 0;
 }
 
-int dataset_dir_write(const struct dataset_dir *d, const char *name, const struct iovec *parts,
-                      int count)
+int output_dir_write(const struct output_dir *d, const char *name, const struct iovec *parts,
+                     int count)
 {
 	char hidden[LINE_SIZE];
 	int fd, err;

@@ -11,7 +11,7 @@
 #include <stdint.h>
 #include <sys/uio.h>
 
-struct dataset_dir {
+struct output_dir {
 	int fd;
 };
 
@@ -19,14 +19,14 @@ struct dataset_dir {
  * Opens the directory for the dataset that the line describes, making it if need be. Returns 0, or
  * -1 after saying on standard error why not: something else is in it, or somebody else is at work.
  */
-int dataset_dir_open(struct dataset_dir *d, const char *path, const char *line);
-void dataset_dir_close(struct dataset_dir *d);
+int output_dir_open(struct output_dir *d, const char *path, const char *line);
+void output_dir_close(struct output_dir *d);
 
 /* Is the file there? Then *size gets its size. */
-bool dataset_dir_has(const struct dataset_dir *d, const char *name, uint32_t *size);
+bool output_dir_has(const struct output_dir *d, const char *name, uint32_t *size);
 
 /* Returns 0 or -errno. */
-int dataset_dir_write(const struct dataset_dir *d, const char *name, const struct iovec *parts,
-                      int count);
+int output_dir_write(const struct output_dir *d, const char *name, const struct iovec *parts,
+                     int count);
 
 #endif

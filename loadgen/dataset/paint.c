@@ -11,7 +11,7 @@
 /* One row being painted: luma is one plane, chroma two. */
 struct stroke {
 	const struct scene *scene;
-	struct scene_painter *painter;
+	struct painter *painter;
 	int32_t y, stride, detail;
 	unsigned planes;
 };
@@ -63,7 +63,7 @@ static void fill_chroma(const struct stroke *k, const struct scene_material *m, 
 static void lay(const struct stroke *k, const struct scene_material *m, int32_t start,
                 int32_t index, int32_t count)
 {
-	struct scene_painter *p = k->painter;
+	struct painter *p = k->painter;
 	const int16_t *alpha = p->alpha + (index - start), *shade = p->shade + (index - start);
 	unsigned plane;
 	int32_t i;
@@ -166,7 +166,7 @@ static void lay_leaf(const struct stroke *k, const struct scene_leaf *leaf, int3
 static void paint(const struct stroke *k, int32_t count)
 {
 	const struct scene *s = k->scene;
-	struct scene_painter *p = k->painter;
+	struct painter *p = k->painter;
 	unsigned i;
 
 	assert((count - 1) * k->stride < SCENE_SIDE_MAX);
@@ -184,7 +184,7 @@ static void paint(const struct stroke *k, int32_t count)
 static void finish(const struct stroke *k, const int16_t *row, unsigned plane, int32_t noise,
                    int32_t count, uint8_t *out)
 {
-	uint64_t start = rand_mix(k->scene->noise_seed + (uint64_t)k->y * 3 + plane) %
+	uint64_t start = random_mix(k->scene->noise_seed + (uint64_t)k->y * 3 + plane) %
 	                 (TEXTURE_NOISE_SIZE - SCENE_SIDE_MAX);
 	const int8_t *grain = k->scene->textures->noise + start;
 	int32_t gain = noise * k->detail / SCENE_DETAIL_ONE, middle = plane ? 128 : 0, i;
@@ -195,8 +195,7 @@ static void finish(const struct stroke *k, const int16_t *row, unsigned plane, i
 			255);
 }
 
-void scene_paint_luma(const struct scene *s, struct scene_painter *p, int32_t y, int32_t detail,
-                      uint8_t *out)
+void paint_luma(const struct scene *s, struct painter *p, int32_t y, int32_t detail, uint8_t *out)
 {
 	struct stroke k = {
 		.scene = s, .painter = p, .y = y, .stride = 1, .detail = detail, .planes = 1
@@ -206,8 +205,8 @@ void scene_paint_luma(const struct scene *s, struct scene_painter *p, int32_t y,
 	finish(&k, p->row[0], 0, s->luma_noise, s->width, out);
 }
 
-void scene_paint_chroma(const struct scene *s, struct scene_painter *p, int32_t y, int32_t count,
-                        int32_t stride, int32_t detail, uint8_t *cb, uint8_t *cr)
+void paint_chroma(const struct scene *s, struct painter *p, int32_t y, int32_t count,
+                  int32_t stride, int32_t detail, uint8_t *cb, uint8_t *cr)
 {
 	struct stroke k = {
 		.scene = s, .painter = p, .y = y, .stride = stride, .detail = detail, .planes = 2

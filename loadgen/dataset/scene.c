@@ -8,6 +8,7 @@
 #include "scene.h"
 
 #include "base/check.h"
+#include "integer_root.h"
 #include "random.h"
 
 #define LEVEL 16            /* of luma and chroma */
@@ -122,9 +123,9 @@ static const struct style {
 	  220 }, /* night */
 };
 
-static int32_t pick(struct dataset_rand *r, struct range range)
+static int32_t pick(struct random *r, struct range range)
 {
-	return rand_range(r, range.low, range.high);
+	return random_range(r, range.low, range.high);
 }
 
 static bool is_upright(const struct scene *s)
@@ -139,17 +140,17 @@ static int32_t shorter_side(const struct scene *s)
 
 /* ---- materials ---- */
 
-static struct texture_tap tap_at(struct dataset_rand *r, enum texture_name name, uint32_t step)
+static struct texture_tap tap_at(struct random *r, enum texture_name name, uint32_t step)
 {
 	struct texture_tap tap = { .name = name, .step = step < STEP_MAX ? step : STEP_MAX };
 
-	tap.x = (uint32_t)rand_next(r);
-	tap.y = (uint32_t)rand_next(r);
+	tap.x = (uint32_t)random_next(r);
+	tap.y = (uint32_t)random_next(r);
 	return tap;
 }
 
 /* Of a colour that paint, cloth, skin, stone, wood, grass or water may have. */
-static struct scene_material material_make(const struct scene *s, struct dataset_rand *r,
+static struct scene_material material_make(const struct scene *s, struct random *r,
                                            enum texture_name fine, int32_t fine_gain)
 {
 	static const int16_t colours[][3] = {
@@ -160,30 +161,30 @@ static struct scene_material material_make(const struct scene *s, struct dataset
 	};
 	static const enum texture_name coarse[] = { TEXTURE_SOFT, TEXTURE_MIXED, TEXTURE_MIXED,
 		                                    TEXTURE_RIDGED, TEXTURE_LEAVES };
-	const int16_t *c = colours[rand_range(r, 0, (int32_t)COUNT_OF(colours) - 1)];
+	const int16_t *c = colours[random_range(r, 0, (int32_t)COUNT_OF(colours) - 1)];
 	int32_t longer = s->width > s->height ? s->width : s->height,
-		spans = rand_range(r, 400, 1000);
+		spans = random_range(r, 400, 1000);
 	struct scene_material m = { .fine_gain = fine_gain * 3 / 2 * LEVEL };
 
-	m.y = (c[0] + rand_range(r, -20, 20)) * LEVEL;
-	m.cb = (c[1] + rand_range(r, -6, 6)) * LEVEL;
-	m.cr = (c[2] + rand_range(r, -6, 6)) * LEVEL;
-	m.coarse = tap_at(r, coarse[rand_range(r, 0, (int32_t)COUNT_OF(coarse) - 1)],
+	m.y = (c[0] + random_range(r, -20, 20)) * LEVEL;
+	m.cb = (c[1] + random_range(r, -6, 6)) * LEVEL;
+	m.cr = (c[2] + random_range(r, -6, 6)) * LEVEL;
+	m.coarse = tap_at(r, coarse[random_range(r, 0, (int32_t)COUNT_OF(coarse) - 1)],
 	                  (uint32_t)(((int64_t)TEXTURE_SIZE << 16) * spans / 1000 / longer));
-	m.coarse_gain = rand_range(r, 5, 18) * LEVEL;
+	m.coarse_gain = random_range(r, 5, 18) * LEVEL;
 	m.fine = tap_at(r, fine,
-	                (uint32_t)rand_range(r, 0x5000, 0x10000)); /* how sharp the lens is */
-	m.cb_gain = rand_range(r, -40, 40);
-	m.cr_gain = rand_range(r, -40, 40);
+	                (uint32_t)random_range(r, 0x5000, 0x10000)); /* how sharp the lens is */
+	m.cb_gain = random_range(r, -40, 40);
+	m.cr_gain = random_range(r, -40, 40);
 	return m;
 }
 
 /* Light that changes by so many levels from the top of the picture to its bottom, and a little
  * across. */
-static void material_light(const struct scene *s, struct dataset_rand *r, struct scene_material *m,
+static void material_light(const struct scene *s, struct random *r, struct scene_material *m,
                            int32_t levels)
 {
-	int32_t down = levels * LEVEL * 65536, across = down / 4 * rand_range(r, -4, 4) / 4;
+	int32_t down = levels * LEVEL * 65536, across = down / 4 * random_range(r, -4, 4) / 4;
 	bool is_reversed = s->top == SCENE_TOP_LAST_ROW || s->top == SCENE_TOP_LAST_COLUMN;
 
 	down = is_reversed ? -down : down;
@@ -192,12 +193,12 @@ static void material_light(const struct scene *s, struct dataset_rand *r, struct
 	m->y -= levels * LEVEL / 2 * (is_reversed ? -1 : 1); /* the middle keeps its colour */
 }
 
-static void compose_backdrop(struct scene *s, struct dataset_rand *r, const struct style *style)
+static void compose_backdrop(struct scene *s, struct random *r, const struct style *style)
 {
 	static const int16_t skies[][2] = {
 		{ 34, -26 }, { 22, -17 }, { 6, -3 }, { 1, 1 }, { -22, 30 }
 	};
-	const int16_t *sky = skies[rand_range(r, 0, (int32_t)COUNT_OF(skies) - 1)];
+	const int16_t *sky = skies[random_range(r, 0, (int32_t)COUNT_OF(skies) - 1)];
 	struct scene_material *m = &s->backdrop;
 
 	*m = material_make(s, r, style->texture, pick(r, style->fine));
@@ -211,18 +212,17 @@ static void compose_backdrop(struct scene *s, struct dataset_rand *r, const stru
 		m->cb_gain = -m->coarse_gain * sky[0] / 60; /* clouds are white */
 		m->cr_gain = -m->coarse_gain * sky[1] / 60;
 	}
-	material_light(s, r, m, rand_range(r, -25, 50));
+	material_light(s, r, m, random_range(r, -25, 50));
 }
 
 /* ---- things ---- */
 
-static void add_hill(struct scene *s, struct dataset_rand *r, const struct style *style,
-                     int32_t line)
+static void add_hill(struct scene *s, struct random *r, const struct style *style, int32_t line)
 {
 	struct scene_hill *hill = &s->hill[s->hill_count++];
 	int32_t across = is_upright(s) ? s->width : s->height,
 		down = is_upright(s) ? s->height : s->width, i;
-	int32_t ragged = rand_range(r, 0, 90), spans = rand_range(r, 150, 600);
+	int32_t ragged = random_range(r, 0, 90), spans = random_range(r, 150, 600);
 	struct texture_tap tap = tap_at(
 		r, TEXTURE_SOFT, (uint32_t)(((int64_t)TEXTURE_SIZE << 16) * spans / 1000 / across));
 	int16_t outline[SCENE_SIDE_MAX];
@@ -230,7 +230,7 @@ static void add_hill(struct scene *s, struct dataset_rand *r, const struct style
 	hill->material = material_make(s, r, style->texture, pick(r, style->fine));
 	hill->material.cb /= 2;
 	hill->material.cr /= 2;
-	material_light(s, r, &hill->material, rand_range(r, -20, 40));
+	material_light(s, r, &hill->material, random_range(r, -20, 40));
 	texture_row(s->textures, &tap, 0, 0, 1, across, outline);
 	for (i = 0; i < across; i++) {
 		int64_t permille = line * TEXTURE_DEVIATION + outline[i] * ragged / 2;
@@ -241,25 +241,25 @@ static void add_hill(struct scene *s, struct dataset_rand *r, const struct style
 
 /* A direction in 1/4096, without a sine: half-angle t gives ((1 - t^2) / (1 + t^2), 2t / (1 +
  * t^2)). */
-static void pick_direction(struct dataset_rand *r, int32_t *cosine, int32_t *sine)
+static void pick_direction(struct random *r, int32_t *cosine, int32_t *sine)
 {
-	int32_t t = rand_range(r, -256, 256);
+	int32_t t = random_range(r, -256, 256);
 
 	*cosine = 4096 * (65536 - t * t) / (65536 + t * t);
 	*sine = 4096 * 512 * t / (65536 + t * t);
 }
 
 /* At (across, down) as the viewer sees it. */
-static struct scene_leaf *add_leaf(struct scene *s, struct dataset_rand *r, int32_t size,
-                                   int32_t across, int32_t down, bool is_boxy)
+static struct scene_leaf *add_leaf(struct scene *s, struct random *r, int32_t size, int32_t across,
+                                   int32_t down, bool is_boxy)
 {
 	struct scene_leaf *leaf = &s->leaf[s->leaf_count++];
 	int64_t rx = (int64_t)size * shorter_side(s) / 1000 + 1,
-		ry = rx * rand_range(r, 400, 1000) / 1000 + 1;
+		ry = rx * random_range(r, 400, 1000) / 1000 + 1;
 	int32_t cosine = 4096, sine = 0;
 
 	assert(s->leaf_count <= SCENE_LEAVES_MAX);
-	if (!is_boxy || rand_chance(r, 200)) /* boxes mostly stand straight */
+	if (!is_boxy || random_chance(r, 200)) /* boxes mostly stand straight */
 		pick_direction(r, &cosine, &sine);
 	*leaf = (struct scene_leaf){ .is_boxy = is_boxy, .opacity = 256 };
 	leaf->x = (is_upright(s) ? across : down) * s->width / 1000;
@@ -281,35 +281,36 @@ static struct scene_leaf *add_leaf(struct scene *s, struct dataset_rand *r, int3
 }
 
 /* Sizes follow a cubic power law, as what stands at all distances does. */
-static int32_t pick_size(struct dataset_rand *r, struct range range)
+static int32_t pick_size(struct random *r, struct range range)
 {
 	int32_t ratio = range.high / range.low;
 
 	return range.high * 64 /
-	       (int32_t)root_floor((uint64_t)rand_range(r, 4096, 4096 * ratio * ratio));
+	       (int32_t)integer_root((uint64_t)random_range(r, 4096, 4096 * ratio * ratio));
 }
 
-static void add_blurred(struct scene *s, struct dataset_rand *r, const struct style *style)
+static void add_blurred(struct scene *s, struct random *r, const struct style *style)
 {
-	int32_t size = pick_size(r, style->size), across = rand_range(r, 0, 1000),
-		down = rand_range(r, 0, 1000);
+	int32_t size = pick_size(r, style->size), across = random_range(r, 0, 1000),
+		down = random_range(r, 0, 1000);
 	struct scene_leaf *leaf = add_leaf(s, r, size, across, down, false);
 
 	leaf->material = material_make(s, r, TEXTURE_SOFT, 0);
-	leaf->sharpness = rand_range(r, 250, 900);
-	leaf->opacity = rand_range(r, 80, 256);
+	leaf->sharpness = random_range(r, 250, 900);
+	leaf->opacity = random_range(r, 80, 256);
 	if (style->luma.high < 50) /* lights in the night */
-		leaf->material.y = rand_range(r, 120, 235) * LEVEL;
+		leaf->material.y = random_range(r, 120, 235) * LEVEL;
 }
 
-static void add_sharp(struct scene *s, struct dataset_rand *r, const struct style *style)
+static void add_sharp(struct scene *s, struct random *r, const struct style *style)
 {
 	static const enum texture_name skins[] = { TEXTURE_SOFT,  TEXTURE_SOFT,   TEXTURE_MIXED,
 		                                   TEXTURE_ROUGH, TEXTURE_RIDGED, TEXTURE_LEAVES };
-	int32_t size = pick_size(r, style->size), across = rand_range(r, 0, 1000);
-	int32_t down = rand_range(r, style->has_sky ? 350 : 50, 1000), fine = rand_range(r, 1, 16);
-	enum texture_name skin = skins[rand_range(r, 0, (int32_t)COUNT_OF(skins) - 1)];
-	bool is_boxy = rand_chance(r, style->boxy);
+	int32_t size = pick_size(r, style->size), across = random_range(r, 0, 1000);
+	int32_t down = random_range(r, style->has_sky ? 350 : 50, 1000),
+		fine = random_range(r, 1, 16);
+	enum texture_name skin = skins[random_range(r, 0, (int32_t)COUNT_OF(skins) - 1)];
+	bool is_boxy = random_chance(r, style->boxy);
 	struct scene_leaf *leaf, *shadow;
 
 	if (size > 60) { /* small things throw no shadow worth painting */
@@ -323,28 +324,28 @@ static void add_sharp(struct scene *s, struct dataset_rand *r, const struct styl
 	leaf->material = material_make(s, r, skin, fine);
 	if (style->luma.high < 50)
 		leaf->material.y /= 3;
-	leaf->light = rand_range(r, -30, 30) * LEVEL;
-	leaf->dark = rand_range(r, 0, 40) * LEVEL;
+	leaf->light = random_range(r, -30, 30) * LEVEL;
+	leaf->dark = random_range(r, 0, 40) * LEVEL;
 }
 
 void scene_compose(struct scene *s, const struct texture_set *textures, uint64_t seed,
                    int32_t width, int32_t height, enum scene_top top)
 {
-	struct dataset_rand r = rand_stream(seed, 7);
-	const struct style *style = &styles[rand_range(&r, 0, (int32_t)COUNT_OF(styles) - 1)];
+	struct random r = random_stream(seed, 7);
+	const struct style *style = &styles[random_range(&r, 0, (int32_t)COUNT_OF(styles) - 1)];
 	int32_t hills = pick(&r, style->hills), blurred = pick(&r, style->blurred),
 		sharp = pick(&r, style->sharp);
-	int32_t line = rand_range(&r, 300, 550), i;
+	int32_t line = random_range(&r, 300, 550), i;
 
 	assert(width >= 1 && width <= SCENE_SIDE_MAX);
 	assert(height >= 1 && height <= SCENE_SIDE_MAX);
 	s->textures = textures;
-	s->noise_seed = rand_next(&r);
+	s->noise_seed = random_next(&r);
 	s->width = width;
 	s->height = height;
 	s->top = top;
-	s->luma_noise = rand_range(&r, 24, 70) * style->noise / 100;
-	s->chroma_noise = rand_range(&r, 8, 30) * style->noise / 100;
+	s->luma_noise = random_range(&r, 24, 70) * style->noise / 100;
+	s->chroma_noise = random_range(&r, 8, 30) * style->noise / 100;
 	s->hill_count = 0;
 	s->leaf_count = 0;
 	compose_backdrop(s, &r, style);
@@ -352,7 +353,7 @@ void scene_compose(struct scene *s, const struct texture_set *textures, uint64_t
 		add_blurred(s, &r, style);
 	for (i = 0; i < hills; i++) {
 		add_hill(s, &r, style, line);
-		line += rand_range(&r, 80, 200);
+		line += random_range(&r, 80, 200);
 	}
 	for (i = 0; i < sharp && s->leaf_count + 2 <= SCENE_LEAVES_MAX; i++)
 		add_sharp(s, &r, style);

@@ -69,18 +69,17 @@ void scene_compose(struct scene *s, const struct texture_set *textures, uint64_t
                    int32_t width, int32_t height, enum scene_top top);
 
 /* One painting thread's rows. */
-struct scene_painter {
+struct painter {
 	int16_t row[2][SCENE_SIDE_MAX], over[2][SCENE_SIDE_MAX];
 	int16_t coarse[SCENE_SIDE_MAX], fine[SCENE_SIDE_MAX];
 	int16_t alpha[SCENE_SIDE_MAX], shade[SCENE_SIDE_MAX];
 };
 
 /* Paints one row of luma. */
-void scene_paint_luma(const struct scene *s, struct scene_painter *p, int32_t y, int32_t detail,
-                      uint8_t *out);
+void paint_luma(const struct scene *s, struct painter *p, int32_t y, int32_t detail, uint8_t *out);
 
 /* The same for chroma: count samples, every stride-th pixel of the row. */
-void scene_paint_chroma(const struct scene *s, struct scene_painter *p, int32_t y, int32_t count,
-                        int32_t stride, int32_t detail, uint8_t *cb, uint8_t *cr);
+void paint_chroma(const struct scene *s, struct painter *p, int32_t y, int32_t count,
+                  int32_t stride, int32_t detail, uint8_t *cb, uint8_t *cr);
 
 #endif

@@ -25,19 +25,19 @@
 
 /* ---- lists ---- */
 
-static void list_init(struct load_link *list)
+static void list_init(struct list_link *list)
 {
 	list->next = list->prev = list;
 }
 
-static void list_remove(struct load_link *link)
+static void list_remove(struct list_link *link)
 {
 	link->prev->next = link->next;
 	link->next->prev = link->prev;
 	list_init(link);
 }
 
-static void list_append(struct load_link *list, struct load_link *link)
+static void list_append(struct list_link *list, struct list_link *link)
 {
 	link->prev = list->prev;
 	link->next = list;
@@ -45,12 +45,12 @@ static void list_append(struct load_link *list, struct load_link *link)
 	list->prev = link;
 }
 
-static struct load_conn *list_first(const struct load_link *list)
+static struct connection *list_first(const struct list_link *list)
 {
-	return list->next == list ? NULL : CONTAINER_OF(list->next, struct load_conn, link);
+	return list->next == list ? NULL : CONTAINER_OF(list->next, struct connection, link);
 }
 
-static void enlist(struct load_link *list, struct load_conn *c, uint64_t when_ns)
+static void enlist(struct list_link *list, struct connection *c, uint64_t when_ns)
 {
 	list_remove(&c->link);
 	c->when_ns = when_ns;
@@ -59,27 +59,27 @@ static void enlist(struct load_link *list, struct load_conn *c, uint64_t when_ns
 
 /* ---- what becomes of a request ---- */
 
-static void settle(struct load_worker *w, struct load_conn *c, enum load_result result);
+static void settle(struct client_thread *w, struct connection *c, enum exchange_result result);
 
-static void make_free(struct load_worker *w, struct load_conn *c)
+static void make_free(struct client_thread *w, struct connection *c)
 {
 	list_remove(&c->link);
 	w->free_conns[w->free_count++] = c;
 }
 
 /* The request is over and done with, its connection may have another one. */
-static void release(struct load_worker *w, struct load_conn *c, enum load_result result)
+static void release(struct client_thread *w, struct connection *c, enum exchange_result result)
 {
-	const struct load_args *args = w->run->args;
+	const struct command_line *args = w->run->args;
 
 	w->busy_count--;
 	c->is_verifying = false;
 	c->served++;
-	if (c->state != LOAD_CONN_CLOSED &&
+	if (c->state != CONNECTION_CLOSED &&
 	    (!c->response.keep_alive ||
 	     (args->requests_per_connection > 0 && c->served >= args->requests_per_connection)))
-		load_conn_close(c);
-	if (result == LOAD_CONNECT)
+		connection_close(c);
+	if (result == EXCHANGE_CONNECT)
 		enlist(&w->resting, c, clock_ns() + REST_NS);
 	else if (args->think_ns > 0)
 		enlist(&w->thinking, c, clock_ns() + args->think_ns);
@@ -87,56 +87,57 @@ static void release(struct load_worker *w, struct load_conn *c, enum load_result
 		make_free(w, c);
 }
 
-static void exchange(struct load_worker *w, struct load_conn *c, const struct iovec *parts,
+static void exchange(struct client_thread *w, struct connection *c, const struct iovec *parts,
                      unsigned part_count, struct text *capture)
 {
-	bool is_new = c->state == LOAD_CONN_CLOSED;
+	bool is_new = c->state == CONNECTION_CLOSED;
 
 	enlist(&w->active, c, clock_ns() + w->run->args->timeout_ns);
-	settle(w, c, load_conn_begin(c, parts, part_count, capture));
+	settle(w, c, connection_request(c, parts, part_count, capture));
 	if (is_new)
 		counter_add(&w->stats.opened, 1);
 }
 
-static void end_verifying(struct load_worker *w, struct load_conn *c, enum load_result result)
+static void end_verifying(struct client_thread *w, struct connection *c,
+                          enum exchange_result result)
 {
-	const struct load_verify *v = c->verify;
+	const struct verify *v = c->verify;
 
 	counter_add(&w->stats.variants, v->right);
 	counter_add(&w->stats.variants_wrong, v->wrong);
 	if (v->wrong > 0)
-		load_stats_problem(&w->stats, "%s: %s", w->run->files->list[c->file].name,
-		                   v->problem);
+		request_stats_problem(&w->stats, "%s: %s", w->run->files->list[c->file].name,
+		                      v->problem);
 	release(w, c, result);
 }
 
-static void verify_fetch(struct load_worker *w, struct load_conn *c)
+static void verify_fetch(struct client_thread *w, struct connection *c)
 {
-	const char *request = load_verify_request(c->verify);
+	const char *request = verify_request(c->verify);
 	struct iovec part = { .iov_base = c->verify->request, .iov_len = strlen(request) };
 
-	if (c->state != LOAD_CONN_CLOSED && !c->response.keep_alive)
-		load_conn_close(c);
+	if (c->state != CONNECTION_CLOSED && !c->response.keep_alive)
+		connection_close(c);
 	exchange(w, c, &part, 1, &c->verify->body);
 }
 
-static void verify_step(struct load_worker *w, struct load_conn *c, enum load_verify_step step)
+static void verify_step(struct client_thread *w, struct connection *c, enum verify_action step)
 {
 	uint64_t now_ns = clock_ns();
 
-	if (step == LOAD_VERIFY_FETCH) {
+	if (step == VERIFY_FETCH) {
 		verify_fetch(w, c);
-	} else if (step == LOAD_VERIFY_WAIT &&
+	} else if (step == VERIFY_WAIT &&
 	           now_ns < c->ticket.intended_ns + w->run->args->timeout_ns) {
 		enlist(&w->resting, c, now_ns + REST_NS);
 	} else {
-		if (step == LOAD_VERIFY_WAIT)
-			load_verify_give_up(c->verify, "the image is not made in time");
-		end_verifying(w, c, LOAD_OK);
+		if (step == VERIFY_WAIT)
+			verify_give_up(c->verify, "the image is not made in time");
+		end_verifying(w, c, EXCHANGE_OK);
 	}
 }
 
-static bool is_expected(const struct load_worker *w, const struct load_conn *c)
+static bool is_expected(const struct client_thread *w, const struct connection *c)
 {
 	int status = c->response.status;
 
@@ -145,72 +146,73 @@ static bool is_expected(const struct load_worker *w, const struct load_conn *c)
 	return status / 100 == (w->run->files->list[c->file].is_broken ? 4 : 2);
 }
 
-static void count_response(struct load_worker *w, struct load_conn *c)
+static void count_response(struct client_thread *w, struct connection *c)
 {
-	struct load_stats *s = &w->stats;
-	const struct load_file *file = &w->run->files->list[c->file];
+	struct request_stats *s = &w->stats;
+	const struct corpus_file *file = &w->run->files->list[c->file];
 
 	c->responses++;
-	load_hist_add(&s->response, c->done_ns - c->sent_ns);
-	load_hist_add(&s->exchange, c->done_ns - c->start_ns);
+	latency_add(&s->response, c->done_ns - c->sent_ns);
+	latency_add(&s->exchange, c->done_ns - c->start_ns);
 	if (w->run->schedule->conf.is_open)
-		load_hist_add(&s->latency, c->done_ns - c->ticket.intended_ns);
+		latency_add(&s->latency, c->done_ns - c->ticket.intended_ns);
 	counter_add(&s->statuses[c->response.status], 1);
 	if (c->response.status / 100 == 2)
 		counter_add(&s->input_bytes, file->size);
 	if (!is_expected(w, c)) {
 		counter_add(&s->unexpected, 1);
-		load_stats_problem(s, "%s: status %d", file->name, c->response.status);
+		request_stats_problem(s, "%s: status %d", file->name, c->response.status);
 	}
 	s->last_ns = c->done_ns;
 }
 
 /* The upload has been answered, or it failed. */
-static void count_upload(struct load_worker *w, struct load_conn *c, enum load_result result)
+static void count_upload(struct client_thread *w, struct connection *c, enum exchange_result result)
 {
-	struct load_stats *s = &w->stats;
+	struct request_stats *s = &w->stats;
 
 	counter_add(&s->results[result], 1);
 	if (c->start_ns > 0 && (s->first_ns == 0 || c->start_ns < s->first_ns))
 		s->first_ns = c->start_ns;
-	if (result == LOAD_OK)
+	if (result == EXCHANGE_OK)
 		count_response(w, c);
 	else
-		load_stats_problem(s, "%s: %s", w->run->files->list[c->file].name,
-		                   load_result_name(result));
+		request_stats_problem(s, "%s: %s", w->run->files->list[c->file].name,
+		                      exchange_result_name(result));
 	if (w->run->args->csv_path)
-		load_records_add(
+		request_records_add(
 			&w->records,
-			&(struct load_record){
-				.intended_ns = c->ticket.intended_ns,
-				.start_ns = c->start_ns,
-				.sent_ns = c->sent_ns,
-				.done_ns = c->done_ns,
-				.file = c->file,
-				.connection = c->index,
-				.result = (uint16_t)result,
-				.status = result == LOAD_OK ? (uint16_t)c->response.status : 0 });
+			&(struct request_record){ .intended_ns = c->ticket.intended_ns,
+		                                  .start_ns = c->start_ns,
+		                                  .sent_ns = c->sent_ns,
+		                                  .done_ns = c->done_ns,
+		                                  .file = c->file,
+		                                  .connection = c->index,
+		                                  .result = (uint16_t)result,
+		                                  .status = result == EXCHANGE_OK
+		                                                    ? (uint16_t)c->response.status
+		                                                    : 0 });
 }
 
 /* An exchange goes on or has ended. */
-static void settle(struct load_worker *w, struct load_conn *c, enum load_result result)
+static void settle(struct client_thread *w, struct connection *c, enum exchange_result result)
 {
-	if (result == LOAD_PENDING)
+	if (result == EXCHANGE_PENDING)
 		return;
 	if (c->is_verifying) {
-		if (result == LOAD_OK) {
-			verify_step(w, c, load_verify_answer(c->verify, &c->response));
+		if (result == EXCHANGE_OK) {
+			verify_step(w, c, verify_answer(c->verify, &c->response));
 		} else {
-			load_verify_give_up(c->verify, load_result_name(result));
+			verify_give_up(c->verify, exchange_result_name(result));
 			end_verifying(w, c, result);
 		}
 		return;
 	}
 	count_upload(w, c, result);
-	if (c->verify && result == LOAD_OK &&
+	if (c->verify && result == EXCHANGE_OK &&
 	    (c->response.status == 201 || c->response.status == 202)) {
 		c->is_verifying = true;
-		verify_step(w, c, load_verify_begin(c->verify, c->response.status));
+		verify_step(w, c, verify_begin(c->verify, c->response.status));
 	} else {
 		release(w, c, result);
 	}
@@ -218,35 +220,36 @@ static void settle(struct load_worker *w, struct load_conn *c, enum load_result 
 
 /* ---- where requests come from ---- */
 
-static void upload(struct load_worker *w, struct load_conn *c, const struct load_ticket *ticket)
+static void upload(struct client_thread *w, struct connection *c,
+                   const struct request_ticket *ticket)
 {
-	const struct load_files *files = w->run->files;
-	const struct load_file *file;
+	const struct corpus *files = w->run->files;
+	const struct corpus_file *file;
 
 	c->ticket = *ticket;
 	c->file = files->order[ticket->number % files->count];
 	file = &files->list[c->file];
 	w->busy_count++;
 	if (c->verify)
-		load_verify_reset(c->verify);
+		verify_reset(c->verify);
 	exchange(w, c, file->parts, file->part_count, c->verify ? &c->verify->body : NULL);
 }
 
 /* Gives requests to free connections as long as there are both. */
-static void feed(struct load_worker *w)
+static void feed(struct client_thread *w)
 {
-	struct load_ticket ticket;
+	struct request_ticket ticket;
 
 	while (w->free_count > 0 && !w->has_ended) {
 		uint64_t now_ns = clock_ns();
 
 		if (now_ns < w->due_ns)
 			return; /* another thread may take that one, but none comes before it */
-		switch (load_schedule_take(w->run->schedule, now_ns, &ticket)) {
-		case LOAD_TAKEN:
+		switch (request_schedule_take(w->run->schedule, now_ns, &ticket)) {
+		case TICKET_TAKEN:
 			upload(w, w->free_conns[--w->free_count], &ticket);
 			break;
-		case LOAD_LATER:
+		case TICKET_LATER:
 			w->due_ns = ticket.intended_ns;
 			break;
 		default:
@@ -257,19 +260,19 @@ static void feed(struct load_worker *w)
 
 /* ---- time ---- */
 
-static void expire(struct load_worker *w, struct load_conn *c, uint64_t now_ns)
+static void expire(struct client_thread *w, struct connection *c, uint64_t now_ns)
 {
 	c->done_ns = now_ns;
-	load_conn_close(c);
-	settle(w, c, LOAD_TIMEOUT);
+	connection_close(c);
+	settle(w, c, EXCHANGE_TIMEOUT);
 }
 
 /* Handles what is over; returns when the next is. */
-static uint64_t handle_times(struct load_worker *w)
+static uint64_t handle_times(struct client_thread *w)
 {
 	uint64_t now_ns = clock_ns(), next_ns = UINT64_MAX;
-	struct load_link *const lists[] = { &w->active, &w->thinking, &w->resting };
-	struct load_conn *c;
+	struct list_link *const lists[] = { &w->active, &w->thinking, &w->resting };
+	struct connection *c;
 
 	while ((c = list_first(&w->active)) != NULL && c->when_ns <= now_ns)
 		expire(w, c, now_ns);
@@ -291,7 +294,7 @@ static uint64_t handle_times(struct load_worker *w)
 }
 
 /* Like epoll_wait, until then_ns. */
-static int wait_events(struct load_worker *w, struct epoll_event *events, uint64_t then_ns)
+static int wait_events(struct client_thread *w, struct epoll_event *events, uint64_t then_ns)
 {
 	uint64_t now_ns = clock_ns(), left_ns = then_ns > now_ns ? then_ns - now_ns : 0;
 	struct timespec left = { .tv_sec = (time_t)(left_ns / NS_PER_S),
@@ -313,7 +316,7 @@ static int wait_events(struct load_worker *w, struct epoll_event *events, uint64
 
 /* ---- the thread ---- */
 
-static void loop(struct load_worker *w)
+static void loop(struct client_thread *w)
 {
 	struct epoll_event events[EVENTS_MAX];
 
@@ -325,18 +328,18 @@ static void loop(struct load_worker *w)
 			return;
 		n = wait_events(w, events, next_ns);
 		if (n < 0 && errno != EINTR) {
-			load_stats_problem(&w->stats, "epoll: %s", strerror(errno));
+			request_stats_problem(&w->stats, "epoll: %s", strerror(errno));
 			w->is_failed = true;
 			return;
 		}
 		for (int i = 0; i < n; i++) {
-			struct load_conn *c = events[i].data.ptr;
+			struct connection *c = events[i].data.ptr;
 
 			if (!c) { /* stop_fd */
 				counter_add(&w->stats.aborted, w->busy_count);
 				return;
 			}
-			settle(w, c, load_conn_event(c, events[i].events));
+			settle(w, c, connection_event(c, events[i].events));
 			if (!w->run->schedule->conf.is_open)
 				feed(w);
 		}
@@ -353,14 +356,14 @@ static uint64_t thread_cpu_ns(void)
 
 static void *thread_main(void *arg)
 {
-	struct load_worker *w = arg;
+	struct client_thread *w = arg;
 	uint64_t start_ns = clock_ns(), start_cpu_ns = thread_cpu_ns(), one = 1, wall_ns;
 
 	prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL,
 	      0UL); /* the default would make each open-loop request 50 us late */
 	loop(w);
 	for (unsigned i = 0; i < w->conn_count; i++)
-		load_conn_close(&w->conns[i]);
+		connection_close(&w->conns[i]);
 	wall_ns = clock_ns() - start_ns;
 	w->stats.cpu_ns = thread_cpu_ns() - start_cpu_ns;
 	w->stats.busiest = wall_ns > 0 ? (double)w->stats.cpu_ns / (double)wall_ns : 0;
@@ -370,20 +373,20 @@ static void *thread_main(void *arg)
 	return NULL;
 }
 
-static int init_conns(struct load_worker *w, unsigned first_index)
+static int init_conns(struct client_thread *w, unsigned first_index)
 {
 	bool verify = w->run->args->verify;
 
 	for (unsigned i = 0; i < w->conn_count; i++) {
-		struct load_conn *c = &w->conns[i];
+		struct connection *c = &w->conns[i];
 
-		*c = (struct load_conn){ .fd = -1,
-			                 .epoll_fd = w->epoll_fd,
-			                 .address = &w->run->address,
-			                 .scratch = w->scratch,
-			                 .index = first_index + i };
+		*c = (struct connection){ .fd = -1,
+			                  .epoll_fd = w->epoll_fd,
+			                  .address = &w->run->address,
+			                  .scratch = w->scratch,
+			                  .index = first_index + i };
 		list_init(&c->link);
-		c->verify = verify ? load_verify_new(&w->run->args->url) : NULL;
+		c->verify = verify ? verify_new(&w->run->args->url) : NULL;
 		if (verify && !c->verify)
 			return -1;
 		w->free_conns[w->conn_count - 1 - i] = c;
@@ -392,9 +395,10 @@ static int init_conns(struct load_worker *w, unsigned first_index)
 	return 0;
 }
 
-struct load_worker *load_worker_new(struct load_run *run, unsigned conn_count, unsigned first_index)
+struct client_thread *client_thread_new(struct client_run *run, unsigned conn_count,
+                                        unsigned first_index)
 {
-	struct load_worker *w = calloc(1, sizeof *w);
+	struct client_thread *w = calloc(1, sizeof *w);
 	struct epoll_event stop = { .events = EPOLLIN, .data.ptr = NULL };
 
 	if (!w)
@@ -405,8 +409,8 @@ struct load_worker *load_worker_new(struct load_run *run, unsigned conn_count, u
 	list_init(&w->thinking);
 	list_init(&w->resting);
 	w->conns = calloc(conn_count, sizeof *w->conns);
-	w->free_conns = calloc(conn_count, sizeof(struct load_conn *));
-	w->scratch = malloc(LOAD_SCRATCH_SIZE);
+	w->free_conns = calloc(conn_count, sizeof(struct connection *));
+	w->scratch = malloc(CONNECTION_SCRATCH_SIZE);
 	w->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	if (w->conns && w->free_conns && w->scratch && w->epoll_fd >= 0) {
 		w->conn_count = conn_count;
@@ -414,33 +418,33 @@ struct load_worker *load_worker_new(struct load_run *run, unsigned conn_count, u
 		    init_conns(w, first_index) == 0)
 			return w;
 	}
-	load_worker_free(w);
+	client_thread_free(w);
 	return NULL;
 }
 
-void load_worker_free(struct load_worker *w)
+void client_thread_free(struct client_thread *w)
 {
 	if (!w)
 		return;
 	for (unsigned i = 0; i < w->conn_count; i++) {
-		load_conn_close(&w->conns[i]);
-		load_verify_free(w->conns[i].verify);
+		connection_close(&w->conns[i]);
+		verify_free(w->conns[i].verify);
 	}
 	if (w->epoll_fd >= 0)
 		close(w->epoll_fd);
 	free(w->scratch);
 	free(w->free_conns);
 	free(w->conns);
-	load_records_fini(&w->records);
+	request_records_fini(&w->records);
 	free(w);
 }
 
-int load_worker_start(struct load_worker *w)
+int client_thread_start(struct client_thread *w)
 {
 	return -pthread_create(&w->thread, NULL, thread_main, w);
 }
 
-void load_worker_join(struct load_worker *w)
+void client_thread_join(struct client_thread *w)
 {
 	pthread_join(w->thread, NULL);
 }

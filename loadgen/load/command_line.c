@@ -19,7 +19,7 @@
 #define DARKROOM_VERSION "unknown"
 #endif
 
-const char *const load_version = DARKROOM_VERSION;
+const char *const command_line_version = DARKROOM_VERSION;
 
 enum {
 	OPTION_SEED = 256,
@@ -140,31 +140,30 @@ static int finish_output(void)
 }
 
 /* A name and a value, without anything that would break the request apart. */
-static bool add_header(struct load_args *a, const char *text)
+static bool add_header(struct command_line *a, const char *text)
 {
 	static const char token[] =
 		"!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
 	size_t name = strspn(text, token);
 
 	if (name == 0 || text[name] != ':' || strpbrk(text, "\r\n") ||
-	    a->header_count == LOAD_HEADERS_MAX)
+	    a->header_count == HEADERS_MAX)
 		return false;
 	a->headers[a->header_count++] = text;
 	return true;
 }
 
-static bool add_spike(struct load_args *a, const char *text)
+static bool add_spike(struct command_line *a, const char *text)
 {
-	struct load_schedule_conf *s = &a->schedule;
+	struct request_schedule_conf *s = &a->schedule;
 
-	return s->spike_count < LOAD_SPIKES_MAX &&
-	       load_value_spike(text, &s->spikes[s->spike_count++]);
+	return s->spike_count < RATE_SPIKES_MAX && option_spike(text, &s->spikes[s->spike_count++]);
 }
 
-static bool take_rate(struct load_args *a, const char *text)
+static bool take_rate(struct command_line *a, const char *text)
 {
 	a->schedule.is_open = true;
-	if (!load_value_double(text, 1e-3, RATE_MAX, &a->schedule.rate_to))
+	if (!option_double(text, 1e-3, RATE_MAX, &a->schedule.rate_to))
 		return false;
 	a->schedule.rate_from = a->schedule.rate_to;
 	return true;
@@ -174,40 +173,40 @@ static bool take_small(const char *text, uint64_t max, unsigned *n)
 {
 	uint64_t value;
 
-	if (!load_value_uint(text, 1, max, &value))
+	if (!option_uint(text, 1, max, &value))
 		return false;
 	*n = (unsigned)value;
 	return true;
 }
 
 /* An option with a value. */
-static bool take_value(struct load_args *a, int option, const char *value)
+static bool take_value(struct command_line *a, int option, const char *value)
 {
 	uint64_t n = 0;
 
 	switch (option) {
 	case 'c':
-		return take_small(value, LOAD_CONNECTIONS_MAX, &a->connections);
+		return take_small(value, CONNECTIONS_MAX, &a->connections);
 	case 't':
-		return take_small(value, LOAD_THREADS_MAX, &a->threads);
+		return take_small(value, THREADS_MAX, &a->threads);
 	case 'n':
-		return load_value_uint(value, 1, UINT64_MAX / 2, &a->schedule.requests_max);
+		return option_uint(value, 1, UINT64_MAX / 2, &a->schedule.requests_max);
 	case 'd':
-		return load_value_duration(value, NS_PER_S, &a->schedule.duration_ns) &&
+		return option_duration(value, NS_PER_S, &a->schedule.duration_ns) &&
 		       a->schedule.duration_ns > 0;
 	case 'H':
 		return add_header(a, value);
 	case OPTION_SEED:
-		return load_value_uint(value, 0, UINT64_MAX, &a->schedule.seed);
+		return option_uint(value, 0, UINT64_MAX, &a->schedule.seed);
 	case OPTION_PER_CONNECTION:
-		return load_value_uint(value, 1, UINT64_MAX, &a->requests_per_connection);
+		return option_uint(value, 1, UINT64_MAX, &a->requests_per_connection);
 	case OPTION_THINK:
-		return load_value_duration(value, NS_PER_MS, &a->think_ns);
+		return option_duration(value, NS_PER_MS, &a->think_ns);
 	case OPTION_RATE:
 		return take_rate(a, value);
 	case OPTION_RAMP:
 		a->schedule.is_open = true;
-		return load_value_ramp(value, &a->schedule);
+		return option_ramp(value, &a->schedule);
 	case OPTION_SPIKE:
 		return add_spike(a, value);
 	case OPTION_CSV:
@@ -215,12 +214,12 @@ static bool take_value(struct load_args *a, int option, const char *value)
 		return *value != '\0';
 	case OPTION_EXPECT:
 		a->has_expected = true;
-		return load_value_statuses(value, &a->expected);
+		return option_statuses(value, &a->expected);
 	case OPTION_TIMEOUT:
-		return load_value_duration(value, NS_PER_S, &a->timeout_ns) && a->timeout_ns > 0;
+		return option_duration(value, NS_PER_S, &a->timeout_ns) && a->timeout_ns > 0;
 	default:
 		assert(option == OPTION_SERVER_PID);
-		if (!load_value_uint(value, 1, INT32_MAX, &n))
+		if (!option_uint(value, 1, INT32_MAX, &n))
 			return false;
 		a->server_pid = (pid_t)n;
 		return true;
@@ -228,7 +227,7 @@ static bool take_value(struct load_args *a, int option, const char *value)
 }
 
 /* Handles one option. Returns -1 to go on, else the exit status. */
-static int take_option(struct load_args *a, int option, const char *name)
+static int take_option(struct command_line *a, int option, const char *name)
 {
 	switch (option) {
 	case OPTION_POISSON:
@@ -250,7 +249,7 @@ static int take_option(struct load_args *a, int option, const char *name)
 		fputs(help_text, stdout);
 		return finish_output();
 	case 'V':
-		printf("darkroom-load %s\n", load_version);
+		printf("darkroom-load %s\n", command_line_version);
 		return finish_output();
 	case '?':
 		return usage(); /* getopt has said what is wrong */
@@ -264,9 +263,9 @@ static int take_option(struct load_args *a, int option, const char *name)
 }
 
 /* What must hold between options. Returns -1 or the exit status. */
-static int check_together(struct load_args *a, bool has_rate)
+static int check_together(struct command_line *a, bool has_rate)
 {
-	struct load_schedule_conf *s = &a->schedule;
+	struct request_schedule_conf *s = &a->schedule;
 
 	if (has_rate && s->ramp_s > 0)
 		return wrong("--rate and --ramp exclude each other", "--ramp FROM:TO@TIME");
@@ -283,12 +282,12 @@ static int check_together(struct load_args *a, bool has_rate)
 	return -1;
 }
 
-int load_args_parse(struct load_args *a, int argc, char **argv)
+int command_line_parse(struct command_line *a, int argc, char **argv)
 {
 	int option, index = -1, status = -1;
 	bool has_rate = false;
 
-	*a = (struct load_args){ .threads = 1, .timeout_ns = 60 * NS_PER_S, .schedule.seed = 1 };
+	*a = (struct command_line){ .threads = 1, .timeout_ns = 60 * NS_PER_S, .schedule.seed = 1 };
 	optind = 0; /* start anew, even after an earlier call */
 	while (status < 0 &&
 	       (option = getopt_long(argc, argv, "c:t:n:d:H:qhV", long_options, &index)) != -1) {
@@ -300,7 +299,7 @@ int load_args_parse(struct load_args *a, int argc, char **argv)
 		return status;
 	if (optind == argc)
 		return wrong("what is missing", "URL PATH...");
-	if (!load_url_parse(&a->url, argv[optind]))
+	if (!url_parse(&a->url, argv[optind]))
 		return wrong("not a URL like http://127.0.0.1:8080/images", argv[optind]);
 	if (++optind == argc)
 		return wrong("what is missing", "PATH...");

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "base/text.h"
-#include "request_schedule.h"
+#include "random.h"
 
 #define HEAD_MAX 16384 /* bytes of a request's head with all that the user adds */
 
@@ -58,7 +58,7 @@ static ssize_t read_fully(int fd, char *data, size_t size)
 }
 
 /* Returns 0 and the picture as part 1, or -errno. */
-static int read_picture(struct load_file *file, const char *path)
+static int read_picture(struct corpus_file *file, const char *path)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC), err = 0;
 	struct stat st;
@@ -88,14 +88,14 @@ out:
 	return err;
 }
 
-static int add_file(struct load_files *f, const char *path)
+static int add_file(struct corpus *f, const char *path)
 {
-	struct load_file *file;
+	struct corpus_file *file;
 	int err;
 
 	if (f->count == f->room) {
 		size_t room = f->room ? f->room * 2 : 64;
-		struct load_file *list = reallocarray(f->list, room, sizeof *list);
+		struct corpus_file *list = reallocarray(f->list, room, sizeof *list);
 
 		if (!list)
 			return complain(path, ENOMEM);
@@ -105,7 +105,7 @@ static int add_file(struct load_files *f, const char *path)
 	if (f->count == UINT32_MAX)
 		return complain(path, EMFILE);
 	file = &f->list[f->count++];
-	*file = (struct load_file){ .name = strdup(path), .is_broken = is_broken_by_name(path) };
+	*file = (struct corpus_file){ .name = strdup(path), .is_broken = is_broken_by_name(path) };
 	err = file->name ? read_picture(file, path) : -ENOMEM;
 	f->total_bytes += file->size;
 	return err ? complain(path, -err) : 0;
@@ -116,7 +116,7 @@ static int compare_entries(const FTSENT **a, const FTSENT **b)
 	return strcmp((*a)->fts_name, (*b)->fts_name);
 }
 
-static int add_path(struct load_files *f, char *path)
+static int add_path(struct corpus *f, char *path)
 {
 	char *const paths[] = { path, NULL };
 	FTS *tree = fts_open(paths, FTS_LOGICAL | FTS_NOCHDIR, compare_entries);
@@ -143,11 +143,11 @@ static int add_path(struct load_files *f, char *path)
 
 /* What separates the parts must not be in the picture (RFC 2046 5.1.1): new random letters until it
  * is not. */
-static void choose_boundary(char *boundary, size_t size, const struct load_file *file,
-                            uint64_t *random)
+static void choose_boundary(char *boundary, size_t size, const struct corpus_file *file,
+                            struct random *random)
 {
 	do
-		snprintf(boundary, size, "darkroom-%016" PRIx64, load_random(random));
+		snprintf(boundary, size, "darkroom-%016" PRIx64, random_next(random));
 	while (memmem(file->parts[1].iov_base, file->parts[1].iov_len, boundary, strlen(boundary)));
 }
 
@@ -164,7 +164,7 @@ static void put_file_name(struct text *t, const char *name)
 	}
 }
 
-static int keep_part(struct load_file *file, unsigned part, struct text *t)
+static int keep_part(struct corpus_file *file, unsigned part, struct text *t)
 {
 	char *data = t->overflowed ? NULL : malloc(t->length + 1);
 
@@ -177,7 +177,7 @@ static int keep_part(struct load_file *file, unsigned part, struct text *t)
 	return 0;
 }
 
-static void put_head(struct text *t, const struct load_request_conf *conf, const char *type,
+static void put_head(struct text *t, const struct corpus_conf *conf, const char *type,
                      uint64_t length)
 {
 	text_printf(
@@ -189,7 +189,7 @@ static void put_head(struct text *t, const struct load_request_conf *conf, const
 	text_printf(t, "Content-Length: %" PRIu64 "\r\n\r\n", length);
 }
 
-static int make_raw_request(struct load_file *file, const struct load_request_conf *conf)
+static int make_raw_request(struct corpus_file *file, const struct corpus_conf *conf)
 {
 	char memory[HEAD_MAX];
 	struct text head;
@@ -199,8 +199,8 @@ static int make_raw_request(struct load_file *file, const struct load_request_co
 	return keep_part(file, 0, &head);
 }
 
-static int make_form_request(struct load_file *file, const struct load_request_conf *conf,
-                             uint64_t *random)
+static int make_form_request(struct corpus_file *file, const struct corpus_conf *conf,
+                             struct random *random)
 {
 	char memory[HEAD_MAX], part_memory[HEAD_MAX / 4], end_memory[64], boundary[32], type[80];
 	struct text head, part, end;
@@ -222,13 +222,13 @@ static int make_form_request(struct load_file *file, const struct load_request_c
 }
 
 /* Fisher and Yates's shuffle; the remainder's bias is below 2^-32. */
-static int shuffle(struct load_files *f, uint64_t *random)
+static int shuffle(struct corpus *f, struct random *random)
 {
 	f->order = reallocarray(NULL, f->count, sizeof *f->order);
 	if (!f->order)
 		return complain("order of the requests", ENOMEM);
 	for (size_t i = 0; i < f->count; i++) {
-		size_t k = (size_t)(load_random(random) % (i + 1));
+		size_t k = (size_t)(random_next(random) % (i + 1));
 
 		f->order[i] = f->order[k];
 		f->order[k] = (uint32_t)i;
@@ -236,12 +236,12 @@ static int shuffle(struct load_files *f, uint64_t *random)
 	return 0;
 }
 
-int load_files_read(struct load_files *f, char *const *paths, size_t path_count,
-                    const struct load_request_conf *conf)
+int corpus_read(struct corpus *f, char *const *paths, size_t path_count,
+                const struct corpus_conf *conf)
 {
-	uint64_t random = conf->seed;
+	struct random random = { .state = conf->seed };
 
-	*f = (struct load_files){ 0 };
+	*f = (struct corpus){ 0 };
 	for (size_t i = 0; i < path_count; i++)
 		if (add_path(f, paths[i]) < 0)
 			return -1;
@@ -252,7 +252,7 @@ int load_files_read(struct load_files *f, char *const *paths, size_t path_count,
 	if (shuffle(f, &random) < 0)
 		return -1;
 	for (size_t i = 0; i < f->count; i++) {
-		struct load_file *file = &f->list[i];
+		struct corpus_file *file = &f->list[i];
 
 		if ((conf->is_form ? make_form_request(file, conf, &random)
 		                   : make_raw_request(file, conf)) < 0)
@@ -261,14 +261,14 @@ int load_files_read(struct load_files *f, char *const *paths, size_t path_count,
 	return 0;
 }
 
-void load_files_fini(struct load_files *f)
+void corpus_fini(struct corpus *f)
 {
 	for (size_t i = 0; i < f->count; i++) {
-		for (unsigned k = 0; k < LOAD_PARTS_MAX; k++)
+		for (unsigned k = 0; k < REQUEST_PARTS_MAX; k++)
 			free(f->list[i].parts[k].iov_base);
 		free(f->list[i].name);
 	}
 	free(f->list);
 	free(f->order);
-	*f = (struct load_files){ 0 };
+	*f = (struct corpus){ 0 };
 }

@@ -11,26 +11,26 @@
 #include <stdint.h>
 #include <sys/uio.h>
 
-#define LOAD_PARTS_MAX 3
+#define REQUEST_PARTS_MAX 3
 
-struct load_file {
+struct corpus_file {
 	char *name;
-	uint64_t size;                      /* of the picture */
-	struct iovec parts[LOAD_PARTS_MAX]; /* the request: head, picture, end of the form; all from
-	                                       malloc */
+	uint64_t size;                         /* of the picture */
+	struct iovec parts[REQUEST_PARTS_MAX]; /* the request: head, picture, end of the form; all
+	                                       from malloc */
 	unsigned part_count;
 	bool is_broken; /* says its name: a 4xx is the right answer */
 };
 
-struct load_files {
-	struct load_file *list;
+struct corpus {
+	struct corpus_file *list;
 	size_t count;
 	size_t room;
 	uint64_t total_bytes;
 	uint32_t *order; /* the shuffled order */
 };
 
-struct load_request_conf {
+struct corpus_conf {
 	const char *path;
 	const char *authority;
 	const char *const *headers; /* "Name: value" */
@@ -42,10 +42,10 @@ struct load_request_conf {
 /*
  * Reads files, and from directories (with all below them) what ends in .jpg or .jpeg, in the order
  * of the names; makes the requests and shuffles. Returns 0, or -1 after saying on standard error
- * what is wrong. load_files_fini() in any case.
+ * what is wrong. corpus_fini() in any case.
  */
-int load_files_read(struct load_files *f, char *const *paths, size_t path_count,
-                    const struct load_request_conf *conf);
-void load_files_fini(struct load_files *f);
+int corpus_read(struct corpus *f, char *const *paths, size_t path_count,
+                const struct corpus_conf *conf);
+void corpus_fini(struct corpus *f);
 
 #endif

@@ -35,8 +35,8 @@ static void on_message(j_common_ptr cinfo, int level)
 		on_error(cinfo);
 }
 
-int load_picture_check(const void *data, size_t length, uint64_t width, uint64_t height,
-                       char *problem, size_t problem_size)
+int jpeg_check(const void *data, size_t length, uint64_t width, uint64_t height, char *problem,
+               size_t problem_size)
 {
 	struct jpeg_decompress_struct cinfo;
 	struct checker checker;

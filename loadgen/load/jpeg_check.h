@@ -10,7 +10,7 @@
  * Decodes every line and throws it away. Returns 0 if all is well, else -1 and what is wrong in
  * problem (a decoder's warning is wrong, too). Any thread.
  */
-int load_picture_check(const void *data, size_t length, uint64_t width, uint64_t height,
-                       char *problem, size_t problem_size);
+int jpeg_check(const void *data, size_t length, uint64_t width, uint64_t height, char *problem,
+               size_t problem_size);
 
 #endif

@@ -28,15 +28,15 @@
 #define FDS_BESIDE 64 /* file descriptors other than connections */
 
 struct session {
-	struct load_run run;
-	struct load_files files;
-	struct load_schedule schedule;
-	struct load_worker *workers[LOAD_THREADS_MAX];
+	struct client_run run;
+	struct corpus files;
+	struct request_schedule schedule;
+	struct client_thread *workers[THREADS_MAX];
 	unsigned worker_count;
 	unsigned started_count;
-	struct load_server server;
-	struct load_progress progress;
-	struct load_stats *stats;
+	struct server_usage server;
+	struct progress progress;
+	struct request_stats *stats;
 	uint64_t *per_connection;
 	uint64_t start_ns, end_ns;
 	FILE *csv;
@@ -92,9 +92,9 @@ static int open_descriptors(struct session *s)
 	               : 0;
 }
 
-static int read_files(struct session *s, const struct load_args *args)
+static int read_files(struct session *s, const struct command_line *args)
 {
-	const struct load_request_conf conf = {
+	const struct corpus_conf conf = {
 		.path = args->url.path,
 		.authority = args->url.authority,
 		.headers = args->headers,
@@ -103,24 +103,24 @@ static int read_files(struct session *s, const struct load_args *args)
 		.seed = args->schedule.seed,
 	};
 
-	return load_files_read(&s->files, args->paths, args->path_count, &conf);
+	return corpus_read(&s->files, args->paths, args->path_count, &conf);
 }
 
-static int make_schedule(struct session *s, const struct load_args *args)
+static int make_schedule(struct session *s, const struct command_line *args)
 {
-	struct load_schedule_conf conf = args->schedule;
+	struct request_schedule_conf conf = args->schedule;
 	int err;
 
 	if (conf.requests_max == 0 && conf.duration_ns == 0)
 		conf.requests_max = s->files.count;
-	err = load_schedule_init(&s->schedule, &conf);
+	err = request_schedule_init(&s->schedule, &conf);
 	if (!err)
 		s->run.schedule = &s->schedule;
 	errno = -err;
 	return err ? complain("schedule") : 0;
 }
 
-static int make_workers(struct session *s, const struct load_args *args)
+static int make_workers(struct session *s, const struct command_line *args)
 {
 	unsigned first = 0;
 
@@ -132,7 +132,7 @@ static int make_workers(struct session *s, const struct load_args *args)
 		unsigned count =
 			args->connections / args->threads + (i < args->connections % args->threads);
 
-		s->workers[i] = load_worker_new(&s->run, count, first);
+		s->workers[i] = client_thread_new(&s->run, count, first);
 		if (!s->workers[i])
 			return complain("connections");
 		s->worker_count++;
@@ -154,11 +154,11 @@ static int start_workers(struct session *s)
 	uint64_t total = s->schedule.conf.requests_max;
 
 	s->start_ns = clock_ns();
-	load_schedule_start(&s->schedule, s->start_ns);
-	if (load_progress_init(&s->progress, s->run.args, total, s->start_ns) < 0)
+	request_schedule_start(&s->schedule, s->start_ns);
+	if (progress_init(&s->progress, s->run.args, total, s->start_ns) < 0)
 		return complain("progress");
 	for (unsigned i = 0; i < s->worker_count; i++) {
-		int err = load_worker_start(s->workers[i]);
+		int err = client_thread_start(s->workers[i]);
 
 		if (err) {
 			errno = -err;
@@ -172,15 +172,15 @@ static int start_workers(struct session *s)
 
 static void tick(struct session *s)
 {
-	struct load_stats *sum;
+	struct request_stats *sum;
 
-	load_server_sample(&s->server);
+	server_usage_sample(&s->server);
 	if (!s->progress.is_shown)
 		return;
-	sum = load_progress_stats(&s->progress);
+	sum = progress_stats(&s->progress);
 	for (unsigned i = 0; i < s->worker_count; i++)
-		load_stats_merge(sum, &s->workers[i]->stats);
-	load_progress_show(&s->progress, clock_ns());
+		request_stats_merge(sum, &s->workers[i]->stats);
+	progress_show(&s->progress, clock_ns());
 }
 
 /* Takes the signal; another one kills us. */
@@ -221,8 +221,8 @@ static void watch(struct session *s)
 		}
 	}
 	s->end_ns = clock_ns();
-	load_server_sample(&s->server);
-	load_progress_clear(&s->progress);
+	server_usage_sample(&s->server);
+	progress_clear(&s->progress);
 }
 
 /* Joins the workers and adds up. Returns 0, or -1 if one of them failed. */
@@ -231,10 +231,10 @@ static int collect(struct session *s)
 	int err = 0;
 
 	for (unsigned i = 0; i < s->started_count; i++) {
-		struct load_worker *w = s->workers[i];
+		struct client_thread *w = s->workers[i];
 
-		load_worker_join(w);
-		load_stats_merge_ended(s->stats, &w->stats);
+		client_thread_join(w);
+		request_stats_merge_ended(s->stats, &w->stats);
 		for (unsigned k = 0; k < w->conn_count; k++)
 			s->per_connection[w->conns[k].index] = w->conns[k].responses;
 		if (w->is_failed || w->records.lost > 0)
@@ -247,12 +247,12 @@ static int collect(struct session *s)
 
 static int write_csv(struct session *s)
 {
-	const struct load_records *records[LOAD_THREADS_MAX];
+	const struct request_records *records[THREADS_MAX];
 	int err;
 
 	for (unsigned i = 0; i < s->worker_count; i++)
 		records[i] = &s->workers[i]->records;
-	err = load_records_write(s->csv, records, s->worker_count, s->start_ns, &s->files);
+	err = request_records_write(s->csv, records, s->worker_count, s->start_ns, &s->files);
 	if (fclose(s->csv) != 0)
 		err = -1;
 	s->csv = NULL;
@@ -261,9 +261,9 @@ static int write_csv(struct session *s)
 
 static bool is_all_right(const struct session *s)
 {
-	const struct load_stats *stats = s->stats;
+	const struct request_stats *stats = s->stats;
 
-	return !s->is_interrupted && load_stats_failed(stats) == 0 &&
+	return !s->is_interrupted && request_stats_failed(stats) == 0 &&
 	       counter_read(&stats->unexpected) == 0 && counter_read(&stats->variants_wrong) == 0 &&
 	       counter_read(&stats->aborted) == 0;
 }
@@ -271,8 +271,8 @@ static bool is_all_right(const struct session *s)
 /* Returns the exit status. */
 static int report(struct session *s)
 {
-	const struct load_stats *stats = s->stats;
-	struct load_report r = {
+	const struct request_stats *stats = s->stats;
+	struct report r = {
 		.args = s->run.args,
 		.files = &s->files,
 		.stats = stats,
@@ -283,16 +283,16 @@ static int report(struct session *s)
 		.makespan_s = stats->last_ns > stats->first_ns
 		                      ? (double)(stats->last_ns - stats->first_ns) / 1e9
 		                      : 0,
-		.unsent = load_schedule_unsent(&s->schedule, s->end_ns),
+		.unsent = request_schedule_unsent(&s->schedule, s->end_ns),
 	};
 	int err = 0;
 
 	if (s->run.args->csv_path)
 		err = write_csv(s);
 	if (s->run.args->json)
-		err |= load_report_json(&r);
+		err |= report_json(&r);
 	else if (!s->run.args->quiet)
-		err |= load_report_text(&r);
+		err |= report_text(&r);
 	return r.is_ok && !err ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
@@ -305,20 +305,19 @@ static int open_csv(struct session *s, const char *path)
 	return s->csv ? 0 : complain(path);
 }
 
-static int run_session(struct session *s, const struct load_args *args)
+static int run_session(struct session *s, const struct command_line *args)
 {
 	int err;
 
-	if (load_url_resolve(&args->url, &s->run.address) < 0 ||
-	    raise_limit(args->connections) < 0 || read_files(s, args) < 0 ||
-	    open_csv(s, args->csv_path) < 0 || open_descriptors(s) < 0 ||
+	if (url_resolve(&args->url, &s->run.address) < 0 || raise_limit(args->connections) < 0 ||
+	    read_files(s, args) < 0 || open_csv(s, args->csv_path) < 0 || open_descriptors(s) < 0 ||
 	    make_schedule(s, args) < 0 || make_workers(s, args) < 0)
 		return EXIT_FAILURE;
-	if (load_server_find(&s->server, args->server_pid, &s->run.address) < 0) {
+	if (server_usage_find(&s->server, args->server_pid, &s->run.address) < 0) {
 		complain("--server-pid");
 		return EXIT_FAILURE;
 	}
-	load_server_start(&s->server);
+	server_usage_start(&s->server);
 	err = start_workers(s);
 	watch(s);
 	err |= collect(s);
@@ -327,9 +326,9 @@ static int run_session(struct session *s, const struct load_args *args)
 
 int main(int argc, char **argv)
 {
-	static struct load_args args;
+	static struct command_line args;
 	static struct session s = { .signal_fd = -1, .run = { .stop_fd = -1, .done_fd = -1 } };
-	int status = load_args_parse(&args, argc, argv);
+	int status = command_line_parse(&args, argc, argv);
 
 	if (status >= 0)
 		return status;
@@ -337,11 +336,11 @@ int main(int argc, char **argv)
 	s.run.files = &s.files;
 	status = run_session(&s, &args);
 	for (unsigned i = 0; i < s.worker_count; i++)
-		load_worker_free(s.workers[i]);
+		client_thread_free(s.workers[i]);
 	if (s.run.schedule)
-		load_schedule_fini(&s.schedule);
-	load_progress_fini(&s.progress);
-	load_files_fini(&s.files);
+		request_schedule_fini(&s.schedule);
+	progress_fini(&s.progress);
+	corpus_fini(&s.files);
 	free(s.stats);
 	free(s.per_connection);
 	if (s.csv)

@@ -20,7 +20,7 @@ static const struct {
 	{ "p99.9", "p99_9", 0.999 },
 };
 
-double load_fairness(const uint64_t *shares, unsigned count)
+double report_fairness(const uint64_t *shares, unsigned count)
 {
 	double sum = 0, squares = 0;
 
@@ -36,7 +36,7 @@ static double per_second(double n, double seconds)
 	return seconds > 0 ? n / seconds : 0;
 }
 
-static uint64_t max_ns(const struct load_hist *h)
+static uint64_t max_ns(const struct latency *h)
 {
 	return counter_read(&h->max_ns);
 }
@@ -71,19 +71,19 @@ static void print_ms(double ns)
 	printf(" %9.*f", ms < 10 ? 3 : ms < 100 ? 2 : 1, ms);
 }
 
-static void print_times(const char *name, const struct load_hist *h)
+static void print_times(const char *name, const struct latency *h)
 {
 	printf("%-18s", name);
-	print_ms(load_hist_mean(h));
+	print_ms(latency_mean(h));
 	for (size_t i = 0; i < COUNT_OF(quantiles); i++)
-		print_ms((double)load_hist_quantile(h, quantiles[i].quantile));
+		print_ms((double)latency_quantile(h, quantiles[i].quantile));
 	print_ms((double)max_ns(h));
 	putchar('\n');
 }
 
-static void print_head(const struct load_report *r)
+static void print_head(const struct report *r)
 {
-	const struct load_schedule_conf *s = &r->args->schedule;
+	const struct request_schedule_conf *s = &r->args->schedule;
 
 	printf("URL                http://%s%s\n", r->args->url.authority, r->args->url.path);
 	printf("files              %zu, ", r->files->count);
@@ -100,22 +100,22 @@ static void print_head(const struct load_report *r)
 	       r->args->connections, r->args->threads, r->args->threads == 1 ? "" : "s");
 }
 
-static void print_errors(const struct load_report *r)
+static void print_errors(const struct report *r)
 {
-	const struct load_stats *s = r->stats;
+	const struct request_stats *s = r->stats;
 
 	printf("statuses          ");
-	for (unsigned i = 0; i < LOAD_STATUS_MAX; i++)
+	for (unsigned i = 0; i < STATUS_COUNT; i++)
 		if (counter_read(&s->statuses[i]) > 0)
 			printf(" %u: %" PRIu64, i, counter_read(&s->statuses[i]));
 	if (counter_read(&s->unexpected) > 0)
 		printf("   (%" PRIu64 " unexpected)", counter_read(&s->unexpected));
-	printf("%s\nerrors            ", load_stats_answered(s) > 0 ? "" : " none");
-	for (unsigned i = LOAD_OK + 1; i < LOAD_RESULTS; i++)
+	printf("%s\nerrors            ", request_stats_answered(s) > 0 ? "" : " none");
+	for (unsigned i = EXCHANGE_OK + 1; i < EXCHANGE_RESULT_COUNT; i++)
 		if (counter_read(&s->results[i]) > 0)
-			printf(" %s: %" PRIu64, load_result_name((enum load_result)i),
+			printf(" %s: %" PRIu64, exchange_result_name((enum exchange_result)i),
 			       counter_read(&s->results[i]));
-	printf("%s\n", load_stats_failed(s) > 0 ? "" : " none");
+	printf("%s\n", request_stats_failed(s) > 0 ? "" : " none");
 	if (r->args->verify)
 		printf("variants           %" PRIu64 " right, %" PRIu64 " wrong\n",
 		       counter_read(&s->variants), counter_read(&s->variants_wrong));
@@ -130,9 +130,9 @@ static void print_errors(const struct load_report *r)
 		       counter_read(&s->aborted));
 }
 
-static void print_parties(const struct load_report *r)
+static void print_parties(const struct report *r)
 {
-	const struct load_stats *s = r->stats;
+	const struct request_stats *s = r->stats;
 
 	if (r->server->root_count > 0) {
 		double cpu_s = (double)r->server->cpu_ns / 1e9;
@@ -149,10 +149,10 @@ static void print_parties(const struct load_report *r)
 		printf("                   It may be what limited the run: give it more threads (-t).\n");
 }
 
-int load_report_text(const struct load_report *r)
+int report_text(const struct report *r)
 {
-	const struct load_stats *s = r->stats;
-	uint64_t answered = load_stats_answered(s), bytes = counter_read(&s->input_bytes);
+	const struct request_stats *s = r->stats;
+	uint64_t answered = request_stats_answered(s), bytes = counter_read(&s->input_bytes);
 	bool is_open = r->args->schedule.is_open;
 
 	print_head(r);
@@ -177,32 +177,32 @@ int load_report_text(const struct load_report *r)
 	print_errors(r);
 	if (!is_open)
 		printf("fairness           %.4f (Jain's index over the connections)\n",
-		       load_fairness(r->per_connection, r->args->connections));
+		       report_fairness(r->per_connection, r->args->connections));
 	print_parties(r);
 	return finish_output();
 }
 
 /* ---- JSON ---- */
 
-static void put_times(struct json *j, const char *name, const struct load_hist *h)
+static void put_times(struct json *j, const char *name, const struct latency *h)
 {
 	json_object(j, name);
 	json_uint(j, "count", counter_read(&h->count));
-	json_double(j, "mean", load_hist_mean(h) / 1e6);
+	json_double(j, "mean", latency_mean(h) / 1e6);
 	for (size_t i = 0; i < COUNT_OF(quantiles); i++)
 		json_double(j, quantiles[i].key,
-		            (double)load_hist_quantile(h, quantiles[i].quantile) / 1e6);
+		            (double)latency_quantile(h, quantiles[i].quantile) / 1e6);
 	json_double(j, "max", (double)max_ns(h) / 1e6);
 	json_object_end(j);
 }
 
-static void put_head(struct json *j, const struct load_report *r)
+static void put_head(struct json *j, const struct report *r)
 {
-	const struct load_schedule_conf *s = &r->args->schedule;
-	char url[LOAD_URL_MAX + 300];
+	const struct request_schedule_conf *s = &r->args->schedule;
+	char url[URL_SIZE + 300];
 
 	snprintf(url, sizeof url, "http://%s%s", r->args->url.authority, r->args->url.path);
-	json_string(j, "version", load_version);
+	json_string(j, "version", command_line_version);
 	json_string(j, "url", url);
 	json_uint(j, "files", r->files->count);
 	json_uint(j, "file_bytes", r->files->total_bytes);
@@ -216,12 +216,12 @@ static void put_head(struct json *j, const struct load_report *r)
 	json_uint(j, "seed", s->seed);
 }
 
-static void put_statuses(struct json *j, const struct load_stats *s)
+static void put_statuses(struct json *j, const struct request_stats *s)
 {
 	char name[8];
 
 	json_object(j, "statuses");
-	for (unsigned i = 0; i < LOAD_STATUS_MAX; i++) {
+	for (unsigned i = 0; i < STATUS_COUNT; i++) {
 		if (counter_read(&s->statuses[i]) == 0)
 			continue;
 		snprintf(name, sizeof name, "%u", i);
@@ -230,23 +230,25 @@ static void put_statuses(struct json *j, const struct load_stats *s)
 	json_object_end(j);
 	json_uint(j, "unexpected", counter_read(&s->unexpected));
 	json_object(j, "errors");
-	for (unsigned i = LOAD_OK + 1; i < LOAD_RESULTS; i++)
-		json_uint(j, load_result_name((enum load_result)i), counter_read(&s->results[i]));
+	for (unsigned i = EXCHANGE_OK + 1; i < EXCHANGE_RESULT_COUNT; i++)
+		json_uint(j, exchange_result_name((enum exchange_result)i),
+		          counter_read(&s->results[i]));
 	json_object_end(j);
 }
 
-static void put_connections(struct json *j, const struct load_report *r)
+static void put_connections(struct json *j, const struct report *r)
 {
 	json_uint(j, "connections_opened", counter_read(&r->stats->opened));
 	if (!r->args->schedule.is_open)
-		json_double(j, "fairness", load_fairness(r->per_connection, r->args->connections));
+		json_double(j, "fairness",
+		            report_fairness(r->per_connection, r->args->connections));
 	json_array(j, "responses_per_connection");
 	for (unsigned i = 0; i < r->args->connections; i++)
 		json_uint(j, NULL, r->per_connection[i]);
 	json_array_end(j);
 }
 
-static void put_parties(struct json *j, const struct load_report *r)
+static void put_parties(struct json *j, const struct report *r)
 {
 	if (r->server->root_count > 0) {
 		json_object(j, "server");
@@ -261,10 +263,10 @@ static void put_parties(struct json *j, const struct load_report *r)
 	json_object_end(j);
 }
 
-static void put_results(struct json *j, const struct load_report *r)
+static void put_results(struct json *j, const struct report *r)
 {
-	const struct load_stats *s = r->stats;
-	uint64_t answered = load_stats_answered(s), bytes = counter_read(&s->input_bytes);
+	const struct request_stats *s = r->stats;
+	uint64_t answered = request_stats_answered(s), bytes = counter_read(&s->input_bytes);
 
 	json_double(j, "makespan_s", r->makespan_s);
 	json_uint(j, "responses", answered);
@@ -286,7 +288,7 @@ static void put_results(struct json *j, const struct load_report *r)
 		json_string(j, "first_problem", s->problem);
 }
 
-int load_report_json(const struct load_report *r)
+int report_json(const struct report *r)
 {
 	struct text text;
 	struct json j;

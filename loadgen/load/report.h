@@ -11,11 +11,11 @@
 #include "request_stats.h"
 #include "server_usage.h"
 
-struct load_report {
-	const struct load_args *args;
-	const struct load_files *files;
-	const struct load_stats *stats; /* of all workers */
-	const struct load_server *server;
+struct report {
+	const struct command_line *args;
+	const struct corpus *files;
+	const struct request_stats *stats; /* of all workers */
+	const struct server_usage *server;
 	const uint64_t *per_connection; /* responses; args->connections of them */
 	double makespan_s;              /* first byte sent to last response received */
 	uint64_t unsent;                /* open loop: due, but never sent */
@@ -25,14 +25,14 @@ struct load_report {
 
 /* Jain, Chiu and Hawe's index: 1 if all have the same, 1/n if one has all. 1 if nobody has
  * anything. */
-double load_fairness(const uint64_t *shares, unsigned count);
+double report_fairness(const uint64_t *shares, unsigned count);
 
 /* On standard output. Returns 0, or -1 if it could not be written. */
-int load_report_text(const struct load_report *r);
-int load_report_json(const struct load_report *r);
+int report_text(const struct report *r);
+int report_json(const struct report *r);
 
-struct load_progress {
-	struct load_stats *earlier, *now; /* sums of all workers, and of a second ago */
+struct progress {
+	struct request_stats *earlier, *now; /* sums of all workers, and of a second ago */
 	uint64_t start_ns, earlier_ns;
 	uint64_t total;       /* requests; 0: unknown */
 	uint64_t duration_ns; /* 0: unknown */
@@ -41,17 +41,17 @@ struct load_progress {
 };
 
 /* Returns 0 or -ENOMEM. */
-int load_progress_init(struct load_progress *p, const struct load_args *args, uint64_t total,
-                       uint64_t start_ns);
-void load_progress_fini(struct load_progress *p);
+int progress_init(struct progress *p, const struct command_line *args, uint64_t total,
+                  uint64_t start_ns);
+void progress_fini(struct progress *p);
 
 /* Where the sum of all workers is to be made, zeroed, for the next line. */
-struct load_stats *load_progress_stats(struct load_progress *p);
+struct request_stats *progress_stats(struct progress *p);
 
 /* Writes the line from it. */
-void load_progress_show(struct load_progress *p, uint64_t now_ns);
+void progress_show(struct progress *p, uint64_t now_ns);
 
 /* Takes the line away. */
-void load_progress_clear(const struct load_progress *p);
+void progress_clear(const struct progress *p);
 
 #endif

@@ -13,9 +13,9 @@
 #define CHUNK_DIGITS_MAX 15 /* 60 bits: no overflow */
 #define LENGTH_MAX (UINT64_C(1) << 60)
 
-void load_response_init(struct load_response *r)
+void response_reader_init(struct response_reader *r)
 {
-	*r = (struct load_response){ .state = LOAD_RESPONSE_HEAD };
+	*r = (struct response_reader){ .state = LOAD_RESPONSE_HEAD };
 }
 
 static bool is_blank(char c)
@@ -24,7 +24,7 @@ static bool is_blank(char c)
 }
 
 /* Fills in status and version. The line is data[0..length) without its end. */
-static bool parse_status_line(struct load_response *r, const char *line, size_t length)
+static bool parse_status_line(struct response_reader *r, const char *line, size_t length)
 {
 	if (length < 12 || memcmp(line, "HTTP/1.", 7) != 0 || (line[7] != '0' && line[7] != '1') ||
 	    line[8] != ' ')
@@ -87,7 +87,8 @@ static bool name_is(const char *line, size_t length, const char *name)
 	return strlen(name) == length && strncasecmp(line, name, length) == 0;
 }
 
-static void take_field(struct load_response *r, struct framing *f, const char *line, size_t length)
+static void take_field(struct response_reader *r, struct framing *f, const char *line,
+                       size_t length)
 {
 	const char *colon = memchr(line, ':', length), *value;
 	size_t name_length, n;
@@ -115,7 +116,7 @@ static void take_field(struct load_response *r, struct framing *f, const char *l
 }
 
 /* RFC 9112 6.3, for responses to GET and POST. */
-static void choose_body(struct load_response *r, const struct framing *f)
+static void choose_body(struct response_reader *r, const struct framing *f)
 {
 	if (f->is_bad) {
 		r->state = LOAD_RESPONSE_BAD;
@@ -135,7 +136,7 @@ static void choose_body(struct load_response *r, const struct framing *f)
 	}
 }
 
-long load_response_head(struct load_response *r, const char *data, size_t length)
+long response_reader_head(struct response_reader *r, const char *data, size_t length)
 {
 	struct framing framing = { 0 };
 	const char *end = memmem(data, length, "\r\n\r\n", 4), *line = data, *line_end;
@@ -157,7 +158,7 @@ long load_response_head(struct load_response *r, const char *data, size_t length
 	return r->state == LOAD_RESPONSE_BAD ? -1 : (long)(end - data) + 4;
 }
 
-static void take_size_digit(struct load_response *r, char c)
+static void take_size_digit(struct response_reader *r, char c)
 {
 	int digit = c >= '0' && c <= '9'   ? c - '0'
 	            : c >= 'a' && c <= 'f' ? c - 'a' + 10
@@ -175,7 +176,7 @@ static void take_size_digit(struct load_response *r, char c)
 }
 
 /* One byte of the framing between chunks. */
-static void take_framing(struct load_response *r, char c)
+static void take_framing(struct response_reader *r, char c)
 {
 	switch (r->state) {
 	case LOAD_RESPONSE_CHUNK_SIZE:
@@ -206,8 +207,8 @@ static void take_framing(struct load_response *r, char c)
 	}
 }
 
-size_t load_response_body(struct load_response *r, const char *data, size_t length,
-                          struct text *capture)
+size_t response_reader_body(struct response_reader *r, const char *data, size_t length,
+                            struct text *capture)
 {
 	size_t used = 0;
 
@@ -235,7 +236,7 @@ size_t load_response_body(struct load_response *r, const char *data, size_t leng
 	return used;
 }
 
-bool load_response_eof(struct load_response *r)
+bool response_reader_eof(struct response_reader *r)
 {
 	if (r->state == LOAD_RESPONSE_UNTIL_CLOSE)
 		r->state = LOAD_RESPONSE_DONE;

@@ -13,7 +13,7 @@
 
 #include "base/text.h"
 
-enum load_response_state {
+enum response_state {
 	LOAD_RESPONSE_HEAD = 1,
 	LOAD_RESPONSE_LENGTH, /* remaining bytes of the body */
 	LOAD_RESPONSE_CHUNK_SIZE,
@@ -26,8 +26,8 @@ enum load_response_state {
 	LOAD_RESPONSE_BAD,
 };
 
-struct load_response {
-	enum load_response_state state;
+struct response_reader {
+	enum response_state state;
 	int status;
 	bool keep_alive;
 	bool is_jpeg; /* Content-Type: image/jpeg */
@@ -37,22 +37,22 @@ struct load_response {
 	bool line_has_text;  /* of the trailer's current line */
 };
 
-void load_response_init(struct load_response *r);
+void response_reader_init(struct response_reader *r);
 
 /*
  * Looks for a whole head in data[0..length) and takes it in; interim (1xx) responses leave the
  * state at HEAD. Returns the head's length, 0 if it is not complete, -1 if it is none.
  */
-long load_response_head(struct load_response *r, const char *data, size_t length);
+long response_reader_head(struct response_reader *r, const char *data, size_t length);
 
 /*
  * Takes bytes of the body; the content goes to `capture` unless that is NULL. Returns how many
  * bytes were used: fewer than length only if the state is then DONE or BAD.
  */
-size_t load_response_body(struct load_response *r, const char *data, size_t length,
-                          struct text *capture);
+size_t response_reader_body(struct response_reader *r, const char *data, size_t length,
+                            struct text *capture);
 
 /* The server has closed. True if that completed the response. */
-bool load_response_eof(struct load_response *r);
+bool response_reader_eof(struct response_reader *r);
 
 #endif

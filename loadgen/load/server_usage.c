@@ -22,7 +22,7 @@
 /* ---- who is it? ---- */
 
 struct inodes {
-	unsigned long list[LOAD_SERVER_ROOTS_MAX];
+	unsigned long list[SERVER_ROOTS_MAX];
 	unsigned count;
 };
 
@@ -39,8 +39,7 @@ static void find_sockets(struct inodes *inodes, const char *path, unsigned port)
 		if (sscanf(line,
 		           " %*u: %*[0-9A-Fa-f]:%x %*[0-9A-Fa-f]:%*x %x %*x:%*x %*x:%*x %*x %*u %*u %lu",
 		           &local_port, &state, &inode) == 3 &&
-		    local_port == port && state == LISTEN_STATE &&
-		    inodes->count < LOAD_SERVER_ROOTS_MAX)
+		    local_port == port && state == LISTEN_STATE && inodes->count < SERVER_ROOTS_MAX)
 			inodes->list[inodes->count++] = inode;
 	}
 	if (in)
@@ -72,7 +71,7 @@ static bool holds_socket(const char *pid, const struct inodes *inodes)
 	return found;
 }
 
-static unsigned port_of(const struct load_address *address)
+static unsigned port_of(const struct url_address *address)
 {
 	struct sockaddr_in v4;
 	struct sockaddr_in6 v6;
@@ -85,25 +84,25 @@ static unsigned port_of(const struct load_address *address)
 	return ntohs(v6.sin6_port);
 }
 
-int load_server_find(struct load_server *s, pid_t pid, const struct load_address *address)
+int server_usage_find(struct server_usage *s, pid_t pid, const struct url_address *address)
 {
 	struct inodes inodes = { .count = 0 };
 	struct dirent *entry;
 	DIR *dir;
 
-	*s = (struct load_server){ 0 };
+	*s = (struct server_usage){ 0 };
 	if (pid > 0) {
 		s->roots[s->root_count++] = pid;
 		return kill(pid, 0) == 0 || errno == EPERM ? 0 : -1;
 	}
-	if (!load_address_is_loopback(address))
+	if (!url_address_is_loopback(address))
 		return 0;
 	find_sockets(&inodes, "/proc/net/tcp", port_of(address));
 	find_sockets(&inodes, "/proc/net/tcp6", port_of(address));
 	dir = opendir("/proc");
 	while (dir && inodes.count > 0 && (entry = readdir(dir)) != NULL)
-		if (isdigit((unsigned char)entry->d_name[0]) &&
-		    s->root_count < LOAD_SERVER_ROOTS_MAX && holds_socket(entry->d_name, &inodes))
+		if (isdigit((unsigned char)entry->d_name[0]) && s->root_count < SERVER_ROOTS_MAX &&
+		    holds_socket(entry->d_name, &inodes))
 			s->roots[s->root_count++] = (pid_t)atoi(entry->d_name);
 	if (dir)
 		closedir(dir);
@@ -163,7 +162,7 @@ static size_t read_processes(struct process *list, size_t room)
 }
 
 /* Marks the roots and all below them. */
-static void mark_ours(const struct load_server *s, struct process *list, size_t count)
+static void mark_ours(const struct server_usage *s, struct process *list, size_t count)
 {
 	bool has_changed = true;
 
@@ -207,7 +206,7 @@ static uint64_t peak_rss_bytes(pid_t pid)
 }
 
 /* CPU time of all since they began; the sum of their peaks in *rss. */
-static uint64_t measure(const struct load_server *s, uint64_t *rss)
+static uint64_t measure(const struct server_usage *s, uint64_t *rss)
 {
 	struct process *list = calloc(PROCESSES_MAX, sizeof *list);
 	uint64_t cpu_ns = 0;
@@ -228,7 +227,7 @@ static uint64_t measure(const struct load_server *s, uint64_t *rss)
 	return cpu_ns;
 }
 
-void load_server_start(struct load_server *s)
+void server_usage_start(struct server_usage *s)
 {
 	uint64_t rss;
 
@@ -238,7 +237,7 @@ void load_server_start(struct load_server *s)
 	s->peak_rss_bytes = rss;
 }
 
-void load_server_sample(struct load_server *s)
+void server_usage_sample(struct server_usage *s)
 {
 	uint64_t cpu_ns, rss;
 

@@ -13,11 +13,11 @@
 
 #include "url.h"
 
-#define LOAD_SERVER_ROOTS_MAX 64
+#define SERVER_ROOTS_MAX 64
 
-struct load_server {
-	pid_t roots[LOAD_SERVER_ROOTS_MAX]; /* who was named, or listens there */
-	unsigned root_count;                /* 0: not known */
+struct server_usage {
+	pid_t roots[SERVER_ROOTS_MAX]; /* who was named, or listens there */
+	unsigned root_count;           /* 0: not known */
 	uint64_t cpu_start_ns;
 	uint64_t cpu_ns;         /* of all, since the start */
 	uint64_t peak_rss_bytes; /* the sum of their peaks since they began, at most; 0: unknown */
@@ -25,10 +25,10 @@ struct load_server {
 
 /* pid: the server, or 0 to look for who listens at a loopback address. -1 with errno if a pid is
  * given and there is no such process. */
-int load_server_find(struct load_server *s, pid_t pid, const struct load_address *address);
+int server_usage_find(struct server_usage *s, pid_t pid, const struct url_address *address);
 
 /* Takes the state at the start of the run, and then from time to time until its end. */
-void load_server_start(struct load_server *s);
-void load_server_sample(struct load_server *s);
+void server_usage_start(struct server_usage *s);
+void server_usage_sample(struct server_usage *s);
 
 #endif

@@ -10,10 +10,10 @@
 #include <cmocka.h>
 
 #include "dataset/exif_writer.c"
+#include "dataset/file_maker.c"
 #include "dataset/file_mix.c"
 #include "dataset/generate.c"
 #include "dataset/jpeg_writer.c"
-#include "dataset/make_file.c"
 #include "dataset/output_dir.c"
 #include "dataset/paint.c"
 #include "dataset/scene.c"
@@ -23,9 +23,9 @@
 
 #define FILES 12 /* of the plan */
 
-static const struct plan small = {
+static const struct file_mix small = {
 	.seed = 5,
-	.count = { [PLAN_GOOD] = 8, [PLAN_TRUNCATED] = 2, [PLAN_NOTJPEG] = 1, [PLAN_EMPTY] = 1 }
+	.count = { [FILE_GOOD] = 8, [FILE_TRUNCATED] = 2, [FILE_NOT_JPEG] = 1, [FILE_EMPTY] = 1 }
 };
 
 struct fixture {
@@ -34,10 +34,10 @@ struct fixture {
 
 static int make(const char *path, uint64_t seed, unsigned jobs)
 {
-	struct dataset_run_conf conf = { .plan = small, .path = path, .jobs = jobs };
+	struct generate_conf conf = { .plan = small, .path = path, .jobs = jobs };
 
 	conf.plan.seed = seed;
-	return dataset_run(&conf);
+	return generate(&conf);
 }
 
 static void remove_all(const char *path)
@@ -54,11 +54,11 @@ static void remove_all(const char *path)
 
 static void path_of(const char *directory, uint32_t index, char path[128])
 {
-	char name[PLAN_NAME_SIZE];
-	struct plan_file f;
+	char name[FILE_NAME_SIZE];
+	struct file_spec f;
 
-	plan_file(&small, index, &f);
-	plan_name(&f, name);
+	file_mix_spec(&small, index, &f);
+	file_mix_name(&f, name);
 	snprintf(path, 128, "%s/%s", directory, name);
 }
 
@@ -139,16 +139,16 @@ static void goes_on_where_it_was_interrupted(void **state)
 {
 	struct fixture *f = *state;
 	struct stat before, after;
-	char gone[128], kept[128], rest[160], name[PLAN_NAME_SIZE];
-	struct plan_file file;
+	char gone[128], kept[128], rest[160], name[FILE_NAME_SIZE];
+	struct file_spec file;
 	size_t size, size_again;
 	uint8_t *data = contents(f->first, 3, &size), *again;
 	FILE *part_file;
 
 	path_of(f->first, 3, gone);
 	path_of(f->first, 4, kept);
-	plan_file(&small, 3, &file);
-	plan_name(&file, name);
+	file_mix_spec(&small, 3, &file);
+	file_mix_name(&file, name);
 	snprintf(rest, sizeof rest, "%s/.%s.part", f->first, name);
 	assert_int_equal(rename(gone, rest), 0);
 	part_file = fopen(rest, "ab");
@@ -172,7 +172,7 @@ static void incomplete_when_told_to_stop(void **state)
 	struct fixture *f = *state;
 	char path[128];
 
-	dataset_run_stop();
+	generate_stop();
 	assert_int_equal(make(f->second, small.seed, 2), -1);
 	path_of(f->second, 0, path);
 	assert_int_not_equal(access(path, F_OK), 0);
@@ -209,15 +209,15 @@ static void one_process_at_a_time(void **state)
 
 static void failing_to_write_is_reported(void **state)
 {
-	struct dataset_dir d = { .fd = -1 };
+	struct output_dir d = { .fd = -1 };
 	struct iovec parts[1] = { { .iov_base = (char[]){ "x" }, .iov_len = 1 } };
 
 	(void)state;
-	assert_int_equal(dataset_dir_write(&d, "name", parts, 1), -EBADF);
+	assert_int_equal(output_dir_write(&d, "name", parts, 1), -EBADF);
 }
 
 /* Decodes; returns how many warnings libjpeg had. */
-static long decode(const uint8_t *data, size_t size, const struct plan_file *f)
+static long decode(const uint8_t *data, size_t size, const struct file_spec *f)
 {
 	struct jpeg_decompress_struct jpeg;
 	struct jpeg_error_mgr error;
@@ -248,23 +248,23 @@ static void files_are_what_the_plan_says(void **state)
 {
 	static struct metadata metadata;
 	struct fixture *f = *state;
-	struct plan_file file;
+	struct file_spec file;
 	size_t size;
 	uint32_t i;
 
 	for (i = 0; i < FILES; i++) {
 		uint8_t *data = contents(f->first, i, &size);
 
-		plan_file(&small, i, &file);
-		if (file.kind == PLAN_GOOD) {
+		file_mix_spec(&small, i, &file);
+		if (file.kind == FILE_GOOD) {
 			assert_int_equal(decode(data, size, &file), 0);
 			assert_in_range(size, file.bytes * 98 / 100, file.bytes * 102 / 100 + 1);
 			metadata_read(&metadata, data, size);
 			assert_int_equal(metadata.orientation, file.orientation);
-		} else if (file.kind == PLAN_TRUNCATED) {
+		} else if (file.kind == FILE_TRUNCATED) {
 			assert_true(decode(data, size, &file) > 0);
 			assert_int_equal(size, file.cut_bytes);
-		} else if (file.kind == PLAN_NOTJPEG) {
+		} else if (file.kind == FILE_NOT_JPEG) {
 			assert_int_equal(size, file.bytes);
 			assert_int_not_equal(data[0], 0xff);
 		} else {

@@ -15,13 +15,13 @@ struct outcome {
 };
 
 /* The text in two pieces, as a connection feeds it: the head collected, the rest as it comes. */
-static enum load_response_state feed(struct load_response *r, struct text *body, const char *text,
-                                     size_t length, size_t cut)
+static enum response_state feed(struct response_reader *r, struct text *body, const char *text,
+                                size_t length, size_t cut)
 {
 	const size_t ends[] = { cut, length };
 	size_t used = 0;
 
-	load_response_init(r);
+	response_reader_init(r);
 	for (size_t i = 0; i < COUNT_OF(ends); i++) {
 		while (r->state == LOAD_RESPONSE_HEAD && used < ends[i]) {
 			/* exactly what is there, so that a sanitizer sees reading beyond it */
@@ -31,7 +31,7 @@ static enum load_response_state feed(struct load_response *r, struct text *body,
 
 			assert_non_null(piece);
 			memcpy(piece, text + used, n);
-			head = load_response_head(r, piece, n);
+			head = response_reader_head(r, piece, n);
 			free(piece);
 			if (head < 0)
 				return LOAD_RESPONSE_BAD;
@@ -40,7 +40,7 @@ static enum load_response_state feed(struct load_response *r, struct text *body,
 			used += (size_t)head;
 		}
 		if (r->state != LOAD_RESPONSE_HEAD)
-			used += load_response_body(r, text + used, ends[i] - used, body);
+			used += response_reader_body(r, text + used, ends[i] - used, body);
 	}
 	return r->state;
 }
@@ -51,12 +51,12 @@ static void expect_answer(const char *text, const struct outcome *expected)
 
 	for (size_t cut = 0; cut <= length; cut++) {
 		char memory[256];
-		struct load_response r;
+		struct response_reader r;
 		struct text body;
 
 		text_init(&body, memory, sizeof memory);
 		feed(&r, &body, text, length, cut);
-		assert_true(load_response_eof(&r));
+		assert_true(response_reader_eof(&r));
 		assert_int_equal(r.status, expected->status);
 		assert_int_equal(r.keep_alive, expected->keep_alive);
 		assert_string_equal(memory, expected->body);
@@ -135,7 +135,7 @@ static void what_is_no_answer(void **state)
 		size_t length = strlen(texts[i]);
 
 		for (size_t cut = 0; cut <= length; cut++) {
-			struct load_response r;
+			struct response_reader r;
 
 			if (feed(&r, NULL, texts[i], length, cut) != LOAD_RESPONSE_BAD)
 				fail_msg("cut at %zu: %s", cut, texts[i]);
@@ -149,24 +149,24 @@ static void an_answer_that_ends_early_is_not_complete(void **state)
 
 	(void)state;
 	for (size_t length = 0; length < strlen(text); length++) {
-		struct load_response r;
+		struct response_reader r;
 
 		feed(&r, NULL, text, length, 0);
-		assert_false(load_response_eof(&r));
+		assert_false(response_reader_eof(&r));
 	}
 }
 
 static void what_follows_an_answer_is_left(void **state)
 {
 	static const char text[] = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nokHTTP/1.1";
-	struct load_response r;
+	struct response_reader r;
 	long head;
 
 	(void)state;
-	load_response_init(&r);
-	head = load_response_head(&r, text, strlen(text));
+	response_reader_init(&r);
+	head = response_reader_head(&r, text, strlen(text));
 	assert_int_equal(head, strlen("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n"));
-	assert_int_equal(load_response_body(&r, text + head, strlen(text + head), NULL), 2);
+	assert_int_equal(response_reader_body(&r, text + head, strlen(text + head), NULL), 2);
 	assert_int_equal(r.state, LOAD_RESPONSE_DONE);
 	assert_int_equal(r.body_bytes, 2);
 }

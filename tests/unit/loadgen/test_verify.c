@@ -10,28 +10,28 @@
 
 #include <cmocka.h>
 
-static struct load_url url;
-static struct load_verify *verify;
+static struct url url;
+static struct verify *verify;
 
 static int set_up(void **state)
 {
 	(void)state;
-	verify = load_verify_new(&url);
-	return load_url_parse(&url, "http://127.0.0.1:80/images") && verify ? 0 : -1;
+	verify = verify_new(&url);
+	return url_parse(&url, "http://127.0.0.1:80/images") && verify ? 0 : -1;
 }
 
 static int tear_down(void **state)
 {
 	(void)state;
-	load_verify_free(verify);
+	verify_free(verify);
 	return 0;
 }
 
-static enum load_verify_step begin(int status, const char *body)
+static enum verify_action begin(int status, const char *body)
 {
-	load_verify_reset(verify);
+	verify_reset(verify);
 	text_puts(&verify->body, body);
-	return load_verify_begin(verify, status);
+	return verify_begin(verify, status);
 }
 
 static void json_is_checked_whole(void **state)
@@ -96,13 +96,13 @@ static void variants_of_all_images_are_fetched(void **state)
 	              "{\"images\":[{\"id\":1,\"variants\":{\"m\":{\"url\":\"/m.jpg\",\"width\":8,\"height\":6,\"bytes\":"
 	              "77},\"t\":{\"url\":\"http://127.0.0.1:80\\/t.jpg\",\"width\":2,\"height\":1}}},{\"variants\":{\"m\":"
 	              "{\"url\":\"/2\",\"width\":3,\"height\":4}}}]}"),
-		LOAD_VERIFY_FETCH);
+		VERIFY_FETCH);
 	assert_int_equal(verify->count, 3);
 	assert_string_equal(verify->variants[1].path, "/t.jpg");
 	assert_int_equal(verify->variants[0].bytes, 77);
 	assert_int_equal(verify->variants[2].height, 4);
-	assert_non_null(strstr(load_verify_request(verify),
-	                       "GET /m.jpg HTTP/1.1\r\nHost: 127.0.0.1:80\r\n"));
+	assert_non_null(
+		strstr(verify_request(verify), "GET /m.jpg HTTP/1.1\r\nHost: 127.0.0.1:80\r\n"));
 }
 
 static void answers_without_variants_are_wrong(void **state)
@@ -124,28 +124,28 @@ static void answers_without_variants_are_wrong(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < COUNT_OF(bodies); i++) {
-		assert_int_equal(begin(201, bodies[i]), LOAD_VERIFY_END);
+		assert_int_equal(begin(201, bodies[i]), VERIFY_END);
 		assert_int_equal(verify->wrong, 1);
 	}
 }
 
 static void an_image_in_the_making_is_asked_for_again(void **state)
 {
-	struct load_response r = { .status = 202 };
+	struct response_reader r = { .status = 202 };
 
 	(void)state;
 	assert_int_equal(
 		begin(202, "{\"images\":[{\"url\":\"/images/1\",\"status\":\"processing\"}]}"),
-		LOAD_VERIFY_FETCH);
-	assert_non_null(strstr(load_verify_request(verify), "GET /images/1 "));
-	assert_int_equal(load_verify_answer(verify, &r), LOAD_VERIFY_WAIT);
-	load_verify_request(verify);
+		VERIFY_FETCH);
+	assert_non_null(strstr(verify_request(verify), "GET /images/1 "));
+	assert_int_equal(verify_answer(verify, &r), VERIFY_WAIT);
+	verify_request(verify);
 	r.status = 200;
 	text_puts(&verify->body,
 	          "{\"variants\":{\"m\":{\"url\":\"/m\",\"width\":1,\"height\":1}}}");
-	assert_int_equal(load_verify_answer(verify, &r), LOAD_VERIFY_FETCH);
-	assert_non_null(strstr(load_verify_request(verify), "GET /m "));
-	assert_int_equal(load_verify_answer(verify, &r), LOAD_VERIFY_END);
+	assert_int_equal(verify_answer(verify, &r), VERIFY_FETCH);
+	assert_non_null(strstr(verify_request(verify), "GET /m "));
+	assert_int_equal(verify_answer(verify, &r), VERIFY_END);
 	assert_int_equal(verify->wrong, 1);
 	assert_non_null(strstr(verify->problem, "not sent as image/jpeg"));
 }
@@ -165,16 +165,16 @@ static void urls(void **state)
 		                           "http://[::1",
 		                           "http://[]/",
 		                           "http://h?x" };
-	struct load_url u;
+	struct url u;
 
 	(void)state;
 	for (size_t i = 0; i < COUNT_OF(bad); i++)
-		if (load_url_parse(&u, bad[i]))
+		if (url_parse(&u, bad[i]))
 			fail_msg("accepted: %s", bad[i]);
-	assert_true(load_url_parse(&u, "HTTP://example.org"));
+	assert_true(url_parse(&u, "HTTP://example.org"));
 	assert_string_equal(u.path, "/images");
 	assert_string_equal(u.port, "80");
-	assert_true(load_url_parse(&u, "http://[::1]:8080/up?x=1#here"));
+	assert_true(url_parse(&u, "http://[::1]:8080/up?x=1#here"));
 	assert_string_equal(u.host, "::1");
 	assert_string_equal(u.authority, "[::1]:8080");
 	assert_string_equal(u.path, "/up?x=1");

@@ -1,5 +1,5 @@
 /*
- * make_file.c - finds width, height and detail with which a scene becomes a file of the planned
+ * file_maker.c - finds width, height and detail with which a scene becomes a file of the planned
  * size.
  *
  * As a photographer's files have the size that their content gives them, first the number of pixels
@@ -7,7 +7,7 @@
  * and noise. Most trials encode only a sample of the picture's rows. Any thread, with a maker of
  * its own.
  */
-#include "make_file.h"
+#include "file_maker.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -30,7 +30,7 @@
 #define THUMBNAIL_SIDE 160
 #define JUNK_MAX (256u << 10)
 
-struct maker {
+struct file_maker {
 	const struct texture_set *textures;
 	struct jpeg_writer *writer;
 	struct scene scene;
@@ -39,9 +39,9 @@ struct maker {
 	uint8_t junk[JUNK_MAX];
 };
 
-struct maker *maker_new(const struct texture_set *textures)
+struct file_maker *file_maker_new(const struct texture_set *textures)
 {
-	struct maker *m = calloc(1, sizeof *m);
+	struct file_maker *m = calloc(1, sizeof *m);
 
 	if (!m)
 		return NULL;
@@ -53,7 +53,7 @@ struct maker *maker_new(const struct texture_set *textures)
 	return NULL;
 }
 
-void maker_free(struct maker *m)
+void file_maker_free(struct file_maker *m)
 {
 	if (!m)
 		return;
@@ -61,7 +61,7 @@ void maker_free(struct maker *m)
 	free(m);
 }
 
-static void compose(struct maker *m, const struct plan_file *f, int32_t width, int32_t height)
+static void compose(struct file_maker *m, const struct file_spec *f, int32_t width, int32_t height)
 {
 	static const enum scene_top tops[] = {
 		/* by EXIF's orientation */
@@ -80,7 +80,7 @@ static void compose(struct maker *m, const struct plan_file *f, int32_t width, i
 }
 
 /* What a camera puts before its picture, with a small copy of it. */
-static int make_exif(struct maker *m, const struct plan_file *f)
+static int make_exif(struct file_maker *m, const struct file_spec *f)
 {
 	int32_t width = f->form.width, height = f->form.height,
 		longer = width > height ? width : height, rows;
@@ -88,7 +88,7 @@ static int make_exif(struct maker *m, const struct plan_file *f)
 		                  .height = THUMBNAIL_SIDE * height / longer,
 		                  .quality = 80,
 		                  .sampling = JPEG_422 };
-	struct dataset_rand r = rand_stream(f->id, 3);
+	struct random r = random_stream(f->id, 3);
 	struct jpeg_stream stream;
 	struct exif exif = {
 		.id = f->id, .orientation = f->orientation, .width = width, .height = height
@@ -101,7 +101,7 @@ static int make_exif(struct maker *m, const struct plan_file *f)
 		return err;
 	exif.thumbnail = stream.data;
 	exif.thumbnail_size = stream.size <= EXIF_THUMBNAIL_MAX ? stream.size : 0;
-	exif.note_size = (size_t)rand_range(&r, EXIF_NOTE_MIN, f->bytes < 250000 ? 1000 : 9000);
+	exif.note_size = (size_t)random_range(&r, EXIF_NOTE_MIN, f->bytes < 250000 ? 1000 : 9000);
 	m->exif_size = exif_write(&exif, m->exif);
 	return 0;
 }
@@ -123,7 +123,7 @@ static int32_t sample_of(const struct jpeg_form *form)
 }
 
 /* Encodes; *size gets how large the whole file is, or would be. */
-static int measure(struct maker *m, const struct plan_file *f, int32_t detail, int32_t sample,
+static int measure(struct file_maker *m, const struct file_spec *f, int32_t detail, int32_t sample,
                    struct jpeg_stream *stream, uint32_t *size)
 {
 	uint64_t header = header_bytes(&f->form);
@@ -142,7 +142,7 @@ static int measure(struct maker *m, const struct plan_file *f, int32_t detail, i
 }
 
 /* Leaves the scene composed at the size that suits it. */
-static int choose_shape(struct maker *m, struct plan_file *f)
+static int choose_shape(struct file_maker *m, struct file_spec *f)
 {
 	uint64_t pixels = (uint64_t)f->bytes * 5; /* 1.6 bits each, to begin with */
 	int32_t width = 0, height = 0;
@@ -154,7 +154,7 @@ static int choose_shape(struct maker *m, struct plan_file *f)
 		int64_t fixed, is, wanted;
 		uint32_t size;
 
-		plan_shape(f, pixels);
+		file_mix_shape(f, pixels);
 		if (f->form.width == width && f->form.height == height)
 			break;
 		width = f->form.width;
@@ -191,7 +191,7 @@ static int32_t clamp_detail(int64_t detail)
 
 /* Searches the detail that makes a file of the wanted size. *detail is where to begin, and gets
  * what was last encoded. */
-static int search_detail(struct maker *m, const struct plan_file *f, uint32_t wanted,
+static int search_detail(struct file_maker *m, const struct file_spec *f, uint32_t wanted,
                          int32_t sample, int32_t *detail, struct jpeg_stream *stream,
                          uint32_t *size)
 {
@@ -226,7 +226,7 @@ static int search_detail(struct maker *m, const struct plan_file *f, uint32_t wa
 }
 
 /* A sample is not quite like the whole: what the whole turns out to be corrects the next search. */
-static int fit_detail(struct maker *m, const struct plan_file *f, struct jpeg_stream *stream,
+static int fit_detail(struct file_maker *m, const struct file_spec *f, struct jpeg_stream *stream,
                       uint32_t *size)
 {
 	int32_t detail = SCENE_DETAIL_ONE, sample = sample_of(&f->form);
@@ -247,7 +247,7 @@ static int fit_detail(struct maker *m, const struct plan_file *f, struct jpeg_st
 }
 
 /* Where none of the usual widths gives the planned size, any will do. */
-static int make_picture(struct maker *m, struct plan_file *f, struct jpeg_stream *stream)
+static int make_picture(struct file_maker *m, struct file_spec *f, struct jpeg_stream *stream)
 {
 	uint32_t size;
 	int err = choose_shape(m, f);
@@ -263,17 +263,17 @@ static int make_picture(struct maker *m, struct plan_file *f, struct jpeg_stream
 }
 
 /* What people take for a picture when they upload it. */
-static void make_junk(struct maker *m, const struct plan_file *f)
+static void make_junk(struct file_maker *m, const struct file_spec *f)
 {
 	static const char *const heads[] = { "\x89PNG\r\n\x1a\n", "GIF89a", "%PDF-1.4\n",
 		                             "<!DOCTYPE html>\n", "PK\3\4" };
-	struct dataset_rand r = rand_stream(f->id, 5);
-	const char *head = heads[rand_range(&r, 0, (int32_t)COUNT_OF(heads) - 1)];
+	struct random r = random_stream(f->id, 5);
+	const char *head = heads[random_range(&r, 0, (int32_t)COUNT_OF(heads) - 1)];
 	uint32_t i;
 
 	assert(f->bytes <= JUNK_MAX);
 	for (i = 0; i < f->bytes; i++)
-		m->junk[i] = (uint8_t)rand_range(&r, 0, 255);
+		m->junk[i] = (uint8_t)random_range(&r, 0, 255);
 	memcpy(m->junk, head, strlen(head));
 }
 
@@ -286,17 +286,17 @@ static struct iovec part(const uint8_t *data, size_t size, size_t *left)
 	return v;
 }
 
-int maker_make(struct maker *m, struct plan_file *f, struct iovec parts[MAKER_PARTS])
+int file_maker_make(struct file_maker *m, struct file_spec *f, struct iovec parts[FILE_PARTS])
 {
-	size_t left = f->kind == PLAN_TRUNCATED ? f->cut_bytes : SIZE_MAX;
+	size_t left = f->kind == FILE_TRUNCATED ? f->cut_bytes : SIZE_MAX;
 	struct jpeg_stream stream = { m->junk, 0 };
 	int err = 0;
 
 	m->exif_size = 0;
-	if (f->kind == PLAN_NOTJPEG) {
+	if (f->kind == FILE_NOT_JPEG) {
 		make_junk(m, f);
 		stream.size = f->bytes;
-	} else if (f->kind != PLAN_EMPTY) {
+	} else if (f->kind != FILE_EMPTY) {
 		err = make_picture(m, f, &stream);
 	}
 	if (err)

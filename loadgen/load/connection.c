@@ -1,10 +1,10 @@
 /*
- * exchange.c - one connection and the exchange on it.
+ * connection.c - one connection and the exchange on it.
  *
  * Registered once with epoll, edge-triggered for both directions: no call per request but for
  * sending and receiving.
  */
-#include "exchange.h"
+#include "connection.h"
 
 #include <errno.h>
 #include <netinet/in.h>
@@ -20,31 +20,31 @@
 
 #define HANGUP (EPOLLRDHUP | EPOLLHUP | EPOLLERR)
 
-void load_conn_close(struct load_conn *c)
+void connection_close(struct connection *c)
 {
-	if (c->state == LOAD_CONN_CLOSED)
+	if (c->state == CONNECTION_CLOSED)
 		return;
 	close(c->fd); /* takes it out of epoll, too */
 	free(c->head);
 	c->head = NULL;
 	c->fd = -1;
-	c->state = LOAD_CONN_CLOSED;
+	c->state = CONNECTION_CLOSED;
 	c->served = 0;
 }
 
-static enum load_result fail(struct load_conn *c, enum load_result result)
+static enum exchange_result fail(struct connection *c, enum exchange_result result)
 {
 	c->done_ns = clock_ns();
-	load_conn_close(c);
+	connection_close(c);
 	return result;
 }
 
 /* ---- receiving ---- */
 
-static enum load_result complete(struct load_conn *c, bool has_hangup)
+static enum exchange_result complete(struct connection *c, bool has_hangup)
 {
 	c->done_ns = clock_ns();
-	c->state = LOAD_CONN_IDLE;
+	c->state = CONNECTION_IDLE;
 	if (c->part_at < c->part_count) {
 		/* an answer that did not wait for the request: what is missing of it cannot be
 		 * followed by another */
@@ -53,38 +53,38 @@ static enum load_result complete(struct load_conn *c, bool has_hangup)
 	}
 	if (has_hangup)
 		c->response.keep_alive = false;
-	return LOAD_OK;
+	return EXCHANGE_OK;
 }
 
 /* What has come into the head buffer. False if it is no response. */
-static bool take_head(struct load_conn *c)
+static bool take_head(struct connection *c)
 {
-	struct load_response *r = &c->response;
+	struct response_reader *r = &c->response;
 	long n;
 
 	while (r->state == LOAD_RESPONSE_HEAD && c->head_length > 0) {
-		n = load_response_head(r, c->head, c->head_length);
-		if (n < 0 || (n == 0 && c->head_length == LOAD_HEAD_SIZE))
+		n = response_reader_head(r, c->head, c->head_length);
+		if (n < 0 || (n == 0 && c->head_length == RESPONSE_HEAD_MAX))
 			return false;
 		if (n == 0)
 			return true;
 		c->head_length -= (size_t)n;
 		memmove(c->head, c->head + n, c->head_length);
 	}
-	if (c->head_length > load_response_body(r, c->head, c->head_length, c->capture))
+	if (c->head_length > response_reader_body(r, c->head, c->head_length, c->capture))
 		r->keep_alive = false; /* nobody asked for more */
 	c->head_length = 0;
 	return r->state != LOAD_RESPONSE_BAD;
 }
 
 /* One recv. Returns its result; the response has taken what came, unless its state is BAD. */
-static ssize_t receive(struct load_conn *c, bool *is_drained)
+static ssize_t receive(struct connection *c, bool *is_drained)
 {
-	struct load_response *r = &c->response;
+	struct response_reader *r = &c->response;
 	bool is_head = r->state == LOAD_RESPONSE_HEAD;
 	bool discard = r->state == LOAD_RESPONSE_LENGTH && !c->capture;
 	char *to = is_head ? c->head + c->head_length : c->scratch;
-	size_t room = is_head ? LOAD_HEAD_SIZE - c->head_length : LOAD_SCRATCH_SIZE;
+	size_t room = is_head ? RESPONSE_HEAD_MAX - c->head_length : CONNECTION_SCRATCH_SIZE;
 	ssize_t n =
 		recv(c->fd, to, room,
 	             discard ? MSG_TRUNC : 0); /* MSG_TRUNC: thrown away in the kernel, tcp(7) */
@@ -96,13 +96,13 @@ static ssize_t receive(struct load_conn *c, bool *is_drained)
 		c->head_length += (size_t)n;
 		if (!take_head(c))
 			r->state = LOAD_RESPONSE_BAD;
-	} else if (load_response_body(r, to, (size_t)n, c->capture) < (size_t)n) {
+	} else if (response_reader_body(r, to, (size_t)n, c->capture) < (size_t)n) {
 		r->keep_alive = false;
 	}
 	return n;
 }
 
-static enum load_result read_response(struct load_conn *c, bool has_hangup)
+static enum exchange_result read_response(struct connection *c, bool has_hangup)
 {
 	bool is_drained = false;
 
@@ -113,25 +113,25 @@ static enum load_result read_response(struct load_conn *c, bool has_hangup)
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
-			return LOAD_PENDING;
+			return EXCHANGE_PENDING;
 		if (n < 0)
-			return fail(c, LOAD_RESET);
+			return fail(c, EXCHANGE_RESET);
 		if (n == 0)
-			return load_response_eof(&c->response)
+			return response_reader_eof(&c->response)
 			               ? complete(c, true)
-			               : fail(c, is_fresh ? LOAD_RESET : LOAD_SHORT);
+			               : fail(c, is_fresh ? EXCHANGE_RESET : EXCHANGE_SHORT);
 		if (c->response.state == LOAD_RESPONSE_DONE)
 			return complete(c, has_hangup);
 		if (c->response.state == LOAD_RESPONSE_BAD)
-			return fail(c, LOAD_PARSE);
+			return fail(c, EXCHANGE_PARSE);
 		if (is_drained && !has_hangup)
-			return LOAD_PENDING; /* the next byte is a new edge */
+			return EXCHANGE_PENDING; /* the next byte is a new edge */
 	}
 }
 
 /* ---- sending ---- */
 
-static void advance(struct load_conn *c, size_t n)
+static void advance(struct connection *c, size_t n)
 {
 	while (c->part_at < c->part_count && n >= c->parts[c->part_at].iov_len)
 		n -= c->parts[c->part_at++].iov_len;
@@ -143,13 +143,13 @@ static void advance(struct load_conn *c, size_t n)
 	}
 }
 
-static enum load_result send_request(struct load_conn *c)
+static enum exchange_result send_request(struct connection *c)
 {
 	while (c->part_at < c->part_count) {
 		struct msghdr message = { .msg_iov = c->parts + c->part_at,
 			                  .msg_iovlen = c->part_count - c->part_at };
 		ssize_t n = sendmsg(c->fd, &message, MSG_NOSIGNAL);
-		enum load_result result;
+		enum exchange_result result;
 
 		if (n >= 0) {
 			advance(c, (size_t)n);
@@ -158,25 +158,25 @@ static enum load_result send_request(struct load_conn *c)
 		if (errno == EINTR)
 			continue;
 		if (errno == EAGAIN || errno == EWOULDBLOCK)
-			return LOAD_PENDING;
+			return EXCHANGE_PENDING;
 		/* it may have answered before it closed */
 		result = read_response(c, true);
-		return result == LOAD_PENDING ? fail(c, LOAD_RESET) : result;
+		return result == EXCHANGE_PENDING ? fail(c, EXCHANGE_RESET) : result;
 	}
 	c->sent_ns = clock_ns();
-	return LOAD_PENDING;
+	return EXCHANGE_PENDING;
 }
 
-static enum load_result start_sending(struct load_conn *c)
+static enum exchange_result start_sending(struct connection *c)
 {
-	c->state = LOAD_CONN_BUSY;
+	c->state = CONNECTION_BUSY;
 	c->start_ns = clock_ns();
 	return send_request(c);
 }
 
 /* ---- connecting ---- */
 
-static enum load_result open_connection(struct load_conn *c)
+static enum exchange_result open_connection(struct connection *c)
 {
 	struct epoll_event event = { .events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET,
 		                     .data.ptr = c };
@@ -184,76 +184,77 @@ static enum load_result open_connection(struct load_conn *c)
 
 	fd = socket(c->address->address.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (fd < 0)
-		return fail(c, LOAD_CONNECT);
+		return fail(c, EXCHANGE_CONNECT);
 	c->fd = fd;
-	c->state = LOAD_CONN_CONNECTING;
-	c->head = malloc(LOAD_HEAD_SIZE);
+	c->state = CONNECTION_CONNECTING;
+	c->head = malloc(RESPONSE_HEAD_MAX);
 	if (!c->head || setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on) < 0)
-		return fail(c, LOAD_CONNECT);
+		return fail(c, EXCHANGE_CONNECT);
 	if (connect(fd, (const struct sockaddr *)&c->address->address, c->address->length) < 0) {
 		if (errno != EINPROGRESS)
-			return fail(c, LOAD_CONNECT);
+			return fail(c, EXCHANGE_CONNECT);
 	} else {
-		c->state = LOAD_CONN_IDLE;
+		c->state = CONNECTION_IDLE;
 	}
 	if (epoll_ctl(c->epoll_fd, EPOLL_CTL_ADD, fd, &event) < 0)
-		return fail(c, LOAD_CONNECT);
-	return LOAD_PENDING;
+		return fail(c, EXCHANGE_CONNECT);
+	return EXCHANGE_PENDING;
 }
 
-static enum load_result connected(struct load_conn *c)
+static enum exchange_result connected(struct connection *c)
 {
 	socklen_t length = sizeof(int);
 	int err = 0;
 
 	if (getsockopt(c->fd, SOL_SOCKET, SO_ERROR, &err, &length) < 0 || err)
-		return fail(c, LOAD_CONNECT);
+		return fail(c, EXCHANGE_CONNECT);
 	return start_sending(c);
 }
 
-enum load_result load_conn_begin(struct load_conn *c, const struct iovec *parts,
-                                 unsigned part_count, struct text *capture)
+enum exchange_result connection_request(struct connection *c, const struct iovec *parts,
+                                        unsigned part_count, struct text *capture)
 {
-	enum load_result result;
+	enum exchange_result result;
 
-	assert(c->state == LOAD_CONN_CLOSED || c->state == LOAD_CONN_IDLE);
-	assert(part_count <= LOAD_PARTS_MAX);
+	assert(c->state == CONNECTION_CLOSED || c->state == CONNECTION_IDLE);
+	assert(part_count <= REQUEST_PARTS_MAX);
 	memcpy(c->parts, parts, part_count * sizeof *parts);
 	c->part_at = 0;
 	c->part_count = part_count;
 	c->capture = capture;
 	c->head_length = 0;
 	c->start_ns = c->sent_ns = c->done_ns = 0;
-	load_response_init(&c->response);
-	if (c->state == LOAD_CONN_IDLE)
+	response_reader_init(&c->response);
+	if (c->state == CONNECTION_IDLE)
 		return start_sending(c);
 	result = open_connection(c);
-	return result == LOAD_PENDING && c->state == LOAD_CONN_IDLE ? start_sending(c) : result;
+	return result == EXCHANGE_PENDING && c->state == CONNECTION_IDLE ? start_sending(c)
+	                                                                 : result;
 }
 
 /* Nothing was asked: whatever comes, it cannot be used again. */
-static enum load_result idle_event(struct load_conn *c, uint32_t events)
+static enum exchange_result idle_event(struct connection *c, uint32_t events)
 {
 	if (events & (EPOLLIN | HANGUP))
-		load_conn_close(c);
-	return LOAD_PENDING;
+		connection_close(c);
+	return EXCHANGE_PENDING;
 }
 
-enum load_result load_conn_event(struct load_conn *c, uint32_t events)
+enum exchange_result connection_event(struct connection *c, uint32_t events)
 {
-	enum load_result result = LOAD_PENDING;
+	enum exchange_result result = EXCHANGE_PENDING;
 
 	switch (c->state) {
-	case LOAD_CONN_CLOSED:
-		return LOAD_PENDING;
-	case LOAD_CONN_IDLE:
+	case CONNECTION_CLOSED:
+		return EXCHANGE_PENDING;
+	case CONNECTION_IDLE:
 		return idle_event(c, events);
-	case LOAD_CONN_CONNECTING:
-		return events & (EPOLLOUT | EPOLLERR | EPOLLHUP) ? connected(c) : LOAD_PENDING;
+	case CONNECTION_CONNECTING:
+		return events & (EPOLLOUT | EPOLLERR | EPOLLHUP) ? connected(c) : EXCHANGE_PENDING;
 	default:
 		if (events & (EPOLLIN | HANGUP))
 			result = read_response(c, (events & HANGUP) != 0);
-		if (result == LOAD_PENDING && (events & EPOLLOUT) && c->part_at < c->part_count)
+		if (result == EXCHANGE_PENDING && (events & EPOLLOUT) && c->part_at < c->part_count)
 			result = send_request(c);
 		return result;
 	}
