@@ -166,6 +166,16 @@ static void count_response(struct client_thread *w, struct connection *c)
 	s->last_ns = c->done_ns;
 }
 
+/* Notes a failed exchange: what failed, and what was wrong with a malformed response. */
+static void note_failure(struct client_thread *w, const struct connection *c,
+                         enum exchange_result result)
+{
+	const char *why = result == EXCHANGE_PARSE ? c->response.problem : NULL;
+
+	request_stats_problem(&w->stats, "%s: %s%s%s", w->run->files->list[c->file].name,
+	                      exchange_result_name(result), why ? ": " : "", why ? why : "");
+}
+
 /* The upload has been answered, or it failed. */
 static void count_upload(struct client_thread *w, struct connection *c, enum exchange_result result)
 {
@@ -177,8 +187,7 @@ static void count_upload(struct client_thread *w, struct connection *c, enum exc
 	if (result == EXCHANGE_OK)
 		count_response(w, c);
 	else
-		request_stats_problem(s, "%s: %s", w->run->files->list[c->file].name,
-		                      exchange_result_name(result));
+		note_failure(w, c, result);
 	if (w->run->args->csv_path)
 		request_records_add(
 			&w->records,

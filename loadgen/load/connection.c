@@ -25,8 +25,6 @@ void connection_close(struct connection *c)
 	if (c->state == CONNECTION_CLOSED)
 		return;
 	close(c->fd); /* takes it out of epoll, too */
-	free(c->head);
-	c->head = NULL;
 	c->fd = -1;
 	c->state = CONNECTION_CLOSED;
 	c->served = 0;
@@ -56,49 +54,22 @@ static enum exchange_result complete(struct connection *c, bool has_hangup)
 	return EXCHANGE_OK;
 }
 
-/* What has come into the head buffer. False if it is no response. */
-static bool take_head(struct connection *c)
-{
-	struct response_reader *r = &c->response;
-	long n;
-
-	while (r->state == LOAD_RESPONSE_HEAD && c->head_length > 0) {
-		n = response_reader_head(r, c->head, c->head_length);
-		if (n < 0 || (n == 0 && c->head_length == RESPONSE_HEAD_MAX))
-			return false;
-		if (n == 0)
-			return true;
-		c->head_length -= (size_t)n;
-		memmove(c->head, c->head + n, c->head_length);
-	}
-	if (c->head_length > response_reader_body(r, c->head, c->head_length, c->capture))
-		r->keep_alive = false; /* nobody asked for more */
-	c->head_length = 0;
-	return r->state != LOAD_RESPONSE_BAD;
-}
-
-/* One recv. Returns its result; the response has taken what came, unless its state is BAD. */
+/* One recv. Returns its result; the response has used the bytes. */
 static ssize_t receive(struct connection *c, bool *is_drained)
 {
 	struct response_reader *r = &c->response;
-	bool is_head = r->state == LOAD_RESPONSE_HEAD;
-	bool discard = r->state == LOAD_RESPONSE_LENGTH && !c->capture;
-	char *to = is_head ? c->head + c->head_length : c->scratch;
-	size_t room = is_head ? RESPONSE_HEAD_MAX - c->head_length : CONNECTION_SCRATCH_SIZE;
-	ssize_t n =
-		recv(c->fd, to, room,
-	             discard ? MSG_TRUNC : 0); /* MSG_TRUNC: thrown away in the kernel, tcp(7) */
+	bool is_discarded = r->remaining > 0 && !c->capture;
+	/* tcp(7): MSG_TRUNC discards the bytes in the kernel */
+	ssize_t n = recv(c->fd, c->scratch, CONNECTION_SCRATCH_SIZE, is_discarded ? MSG_TRUNC : 0);
+	size_t used;
 
 	if (n <= 0)
 		return n;
-	*is_drained = (size_t)n < room;
-	if (is_head) {
-		c->head_length += (size_t)n;
-		if (!take_head(c))
-			r->state = LOAD_RESPONSE_BAD;
-	} else if (response_reader_body(r, to, (size_t)n, c->capture) < (size_t)n) {
-		r->keep_alive = false;
-	}
+	*is_drained = (size_t)n < CONNECTION_SCRATCH_SIZE;
+	used = is_discarded ? response_reader_skip(r, (size_t)n)
+	                    : response_reader_read(r, c->scratch, (size_t)n, c->capture);
+	if (used < (size_t)n)
+		r->keep_alive = false; /* the server sent more than one response */
 	return n;
 }
 
@@ -107,7 +78,7 @@ static enum exchange_result read_response(struct connection *c, bool has_hangup)
 	bool is_drained = false;
 
 	for (;;) {
-		bool is_fresh = c->response.state == LOAD_RESPONSE_HEAD && c->head_length == 0;
+		bool is_fresh = c->response.state == RESPONSE_HEAD && c->response.head_bytes == 0;
 		ssize_t n = receive(c, &is_drained);
 
 		if (n < 0 && errno == EINTR)
@@ -120,9 +91,9 @@ static enum exchange_result read_response(struct connection *c, bool has_hangup)
 			return response_reader_eof(&c->response)
 			               ? complete(c, true)
 			               : fail(c, is_fresh ? EXCHANGE_RESET : EXCHANGE_SHORT);
-		if (c->response.state == LOAD_RESPONSE_DONE)
+		if (c->response.state == RESPONSE_DONE)
 			return complete(c, has_hangup);
-		if (c->response.state == LOAD_RESPONSE_BAD)
+		if (c->response.state == RESPONSE_BAD)
 			return fail(c, EXCHANGE_PARSE);
 		if (is_drained && !has_hangup)
 			return EXCHANGE_PENDING; /* the next byte is a new edge */
@@ -187,8 +158,7 @@ static enum exchange_result open_connection(struct connection *c)
 		return fail(c, EXCHANGE_CONNECT);
 	c->fd = fd;
 	c->state = CONNECTION_CONNECTING;
-	c->head = malloc(RESPONSE_HEAD_MAX);
-	if (!c->head || setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on) < 0)
+	if (setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on) < 0)
 		return fail(c, EXCHANGE_CONNECT);
 	if (connect(fd, (const struct sockaddr *)&c->address->address, c->address->length) < 0) {
 		if (errno != EINPROGRESS)
@@ -222,7 +192,6 @@ enum exchange_result connection_request(struct connection *c, const struct iovec
 	c->part_at = 0;
 	c->part_count = part_count;
 	c->capture = capture;
-	c->head_length = 0;
 	c->start_ns = c->sent_ns = c->done_ns = 0;
 	response_reader_init(&c->response);
 	if (c->state == CONNECTION_IDLE)

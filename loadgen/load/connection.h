@@ -19,7 +19,6 @@
 #include "response_reader.h"
 #include "url.h"
 
-#define RESPONSE_HEAD_MAX 16384 /* of a response's head, at most */
 #define CONNECTION_SCRATCH_SIZE (256 * 1024)
 
 /* What became of an exchange. */
@@ -60,8 +59,6 @@ struct connection {
 	unsigned part_at, part_count;
 	struct text *capture; /* where the body goes, or NULL */
 	struct response_reader response;
-	char *head; /* RESPONSE_HEAD_MAX, while there is a connection */
-	size_t head_length;
 	uint64_t start_ns; /* the first byte is sent; 0: not yet */
 	uint64_t sent_ns;  /* the last byte is with the kernel; 0: not yet */
 	uint64_t done_ns;
