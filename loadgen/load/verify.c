@@ -1,10 +1,9 @@
 /*
- * verify.c - are the variants that an answer announces there, decodable and of the right size?
+ * verify.c - reads announcements of variants and judges the variants.
  *
- * Understands {"images":[{"variants":{NAME:{"url","width","height","bytes"}}}]}, and for an image
- * in the making
- * {"images":[{"url","status":"processing"}]}, whose URL answers 202 until it answers 200 with the
- * image object.
+ * A finished upload is {"images":[{"variants":{NAME:{"url","width","height","bytes"}}}]}. An image
+ * still being processed is {"images":[{"url","status":"processing"}]}; its URL answers 202, then
+ * 200 with the image object.
  */
 #include "verify.h"
 
@@ -43,9 +42,11 @@ void verify_free(struct verify *v)
 	free(v);
 }
 
-/* The memory is kept for the next one. */
+/* Keeps the memory for the next answer. */
 static void empty_body(struct verify *v)
 {
+	if (v->body.length > 0)
+		v->body.data[0] = '\0';
 	v->body.length = 0;
 	v->body.overflowed = false;
 }
@@ -65,45 +66,44 @@ static enum verify_action end_wrong(struct verify *v, const char *why)
 	return VERIFY_END;
 }
 
-/* The path in an object's member "url". */
-static bool read_path(const struct verify *v, const struct load_json *object, char *path,
-                      size_t size)
+/* ---- announcements ---- */
+
+/* Returns the value in the body, or NULL if the body is not JSON. */
+static const char *check_body(const struct verify *v)
+{
+	return v->body.overflowed ? NULL : json_reader_check(v->body.data, v->body.length);
+}
+
+/* Reads the path in an object's member "url". */
+static bool read_path(const struct verify *v, const char *object, char *path, size_t size)
 {
 	char reference[URL_SIZE];
-	struct load_json url;
-	const char *found;
+	const char *found = NULL;
 
-	if (!load_json_member(object, "url", &url) ||
-	    !load_json_ascii(&url, reference, sizeof reference))
-		return false;
-	found = url_path(v->url, reference);
+	if (json_reader_ascii(json_reader_member(object, "url"), reference, sizeof reference))
+		found = url_path(v->url, reference);
 	return found && (size_t)snprintf(path, size, "%s", found) < size;
 }
 
-static bool read_number(const struct load_json *object, const char *name, uint64_t *n)
+static bool read_number(const char *object, const char *name, uint64_t *n)
 {
-	struct load_json value;
-
-	return load_json_member(object, name, &value) && load_json_uint(&value, n);
+	return json_reader_uint(json_reader_member(object, name), n);
 }
 
 /* Adds an image's variants to the list. */
-static bool take_variants(struct verify *v, const struct load_json *image)
+static bool add_variants(struct verify *v, const char *image)
 {
-	struct load_json_item item = { 0 };
-	struct load_json variants;
+	const char *variants = json_reader_member(image, "variants"), *item = NULL;
 
-	if (!load_json_member(image, "variants", &variants))
-		return false;
-	while (load_json_next(&variants, &item)) {
+	while (variants && (item = json_reader_next(variants, item)) != NULL) {
 		struct verify_variant *variant = &v->variants[v->count];
 
 		if (v->count == VERIFY_VARIANTS_MAX ||
-		    !read_path(v, &item.value, variant->path, sizeof variant->path) ||
-		    !read_number(&item.value, "width", &variant->width) ||
-		    !read_number(&item.value, "height", &variant->height))
+		    !read_path(v, item, variant->path, sizeof variant->path) ||
+		    !read_number(item, "width", &variant->width) ||
+		    !read_number(item, "height", &variant->height))
 			return false;
-		if (!read_number(&item.value, "bytes", &variant->bytes))
+		if (!read_number(item, "bytes", &variant->bytes))
 			variant->bytes = 0;
 		v->count++;
 	}
@@ -112,21 +112,18 @@ static bool take_variants(struct verify *v, const struct load_json *image)
 
 enum verify_action verify_begin(struct verify *v, int status)
 {
-	struct load_json document, images;
-	struct load_json_item image = { 0 };
+	const char *document = check_body(v), *images, *image = NULL;
 
-	if (v->body.overflowed || !load_json_parse(&document, v->body.data, v->body.length))
-		return end_wrong(v, "the answer is no JSON");
-	if (!load_json_member(&document, "images", &images))
-		return end_wrong(v, "the answer has no images");
-	while (load_json_next(&images, &image)) {
-		if (status == 202) {
-			/* one picture per request: there is no second one to wait for */
-			if (!read_path(v, &image.value, v->image_path, sizeof v->image_path))
-				return end_wrong(v, "the answer has no usable image URL");
+	if (!document)
+		return end_wrong(v, "the answer is not JSON");
+	images = json_reader_member(document, "images");
+	while (images && (image = json_reader_next(images, image)) != NULL) {
+		/* a request has one picture, so a 202 announces one image */
+		if (status == 202 && read_path(v, image, v->image_path, sizeof v->image_path))
 			return VERIFY_FETCH;
-		}
-		if (!take_variants(v, &image.value))
+		if (status == 202)
+			return end_wrong(v, "the answer has no usable image URL");
+		if (!add_variants(v, image))
 			return end_wrong(v, "an image has no usable variants");
 	}
 	return v->count > 0 ? VERIFY_FETCH : end_wrong(v, "the answer has no images");
@@ -144,18 +141,19 @@ const char *verify_request(struct verify *v)
 	return v->request;
 }
 
-/* The image in the making was asked for. */
+/* ---- answers ---- */
+
+/* Judges the answer for an image that was still being processed. */
 static enum verify_action judge_image(struct verify *v, int status)
 {
-	struct load_json image;
+	const char *image = status == 200 ? check_body(v) : NULL;
 
 	if (status == 202 || status == 503)
 		return VERIFY_WAIT;
-	if (status != 200 || !load_json_parse(&image, v->body.data, v->body.length) ||
-	    !take_variants(v, &image)) {
+	if (!image || !add_variants(v, image)) {
+		v->wrong++;
 		snprintf(v->problem, sizeof v->problem, "%.200s: status %d, no usable variants",
 		         v->image_path, status);
-		v->wrong++;
 		return VERIFY_END;
 	}
 	v->image_path[0] = '\0';
@@ -172,8 +170,8 @@ static bool is_variant_right(struct verify *v, const struct verify_variant *vari
 	else if (!r->is_jpeg)
 		snprintf(why, sizeof why, "not sent as image/jpeg");
 	else if (v->body.overflowed || (variant->bytes > 0 && v->body.length != variant->bytes))
-		snprintf(why, sizeof why, "%zu bytes, announced as %" PRIu64, v->body.length,
-		         variant->bytes);
+		snprintf(why, sizeof why, "%zu bytes, announced as %" PRIu64 " bytes",
+		         v->body.length, variant->bytes);
 	else if (jpeg_check(v->body.data, v->body.length, variant->width, variant->height, why,
 	                    sizeof why) == 0)
 		return true;
