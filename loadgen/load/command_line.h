@@ -1,4 +1,4 @@
-/* command_line.h - the command line, parsed into a struct. Main thread, before anything else. */
+/* command_line.h - the command line, parsed into a struct by the main thread. */
 #ifndef DARKROOM_LOADGEN_LOAD_COMMAND_LINE_H
 #define DARKROOM_LOADGEN_LOAD_COMMAND_LINE_H
 
@@ -22,7 +22,7 @@ struct command_line {
 	unsigned threads;
 	unsigned connections;
 	struct request_schedule_conf schedule; /* both bounds 0: every file once */
-	uint64_t requests_per_connection;      /* 0: no bound */
+	uint64_t requests_per_connection;      /* 0: unbounded */
 	uint64_t think_ns;
 	uint64_t timeout_ns;
 	const char *headers[HEADERS_MAX];
@@ -32,7 +32,7 @@ struct command_line {
 	bool json;
 	bool quiet;
 	const char *csv_path;
-	pid_t server_pid; /* 0: look for it */
+	pid_t server_pid; /* 0: find the server by its port */
 	bool has_expected;
 	struct status_set expected;
 };
@@ -40,9 +40,9 @@ struct command_line {
 extern const char *const command_line_version;
 
 /*
- * Fills *a; the texts are argv's. Returns -1 if the program shall go on, else its exit status: 0
- * after --help and
- * --version, 2 after wrong usage, which is explained on standard error.
+ * Fills *a, whose strings are those of argv. Returns -1 if the program must go on, otherwise its
+ * exit status: 0 after --help and --version, 2 after wrong usage, which is reported on standard
+ * error.
  */
 int command_line_parse(struct command_line *a, int argc, char **argv);
 

@@ -1,8 +1,8 @@
 /*
- * connection.c - one connection and the exchange on it.
+ * connection.c - sends requests and receives responses.
  *
- * Registered once with epoll, edge-triggered for both directions: no call per request but for
- * sending and receiving.
+ * A connection is registered once with epoll, edge-triggered in both directions. A request then
+ * costs no system calls other than those that send and receive.
  */
 #include "connection.h"
 
@@ -20,11 +20,21 @@
 
 #define HANGUP (EPOLLRDHUP | EPOLLHUP | EPOLLERR)
 
+const char *exchange_result_name(enum exchange_result result)
+{
+	static const char *const names[EXCHANGE_RESULT_COUNT] = {
+		"pending", "", "connect", "reset", "timeout", "short", "parse",
+	};
+
+	assert(result < EXCHANGE_RESULT_COUNT);
+	return names[result];
+}
+
 void connection_close(struct connection *c)
 {
 	if (c->state == CONNECTION_CLOSED)
 		return;
-	close(c->fd); /* takes it out of epoll, too */
+	close(c->fd); /* also removes it from epoll */
 	c->fd = -1;
 	c->state = CONNECTION_CLOSED;
 	c->served = 0;
@@ -44,8 +54,7 @@ static enum exchange_result complete(struct connection *c, bool has_hangup)
 	c->done_ns = clock_ns();
 	c->state = CONNECTION_IDLE;
 	if (c->part_at < c->part_count) {
-		/* an answer that did not wait for the request: what is missing of it cannot be
-		 * followed by another */
+		/* the response came before the end of the request, whose rest is never sent */
 		c->sent_ns = c->done_ns;
 		c->response.keep_alive = false;
 	}
@@ -130,7 +139,7 @@ static enum exchange_result send_request(struct connection *c)
 			continue;
 		if (errno == EAGAIN || errno == EWOULDBLOCK)
 			return EXCHANGE_PENDING;
-		/* it may have answered before it closed */
+		/* the server may have answered before it closed */
 		result = read_response(c, true);
 		return result == EXCHANGE_PENDING ? fail(c, EXCHANGE_RESET) : result;
 	}
@@ -201,7 +210,7 @@ enum exchange_result connection_request(struct connection *c, const struct iovec
 	                                                                 : result;
 }
 
-/* Nothing was asked: whatever comes, it cannot be used again. */
+/* A server that sends something unasked or hangs up has ended the connection. */
 static enum exchange_result idle_event(struct connection *c, uint32_t events)
 {
 	if (events & (EPOLLIN | HANGUP))

@@ -1,4 +1,4 @@
-/* corpus.c - the pictures and their requests. Main thread. */
+/* corpus.c - reads the pictures and makes their requests. Main thread. */
 #include "corpus.h"
 
 #include <errno.h>
@@ -15,7 +15,7 @@
 #include "base/text.h"
 #include "random.h"
 
-#define HEAD_MAX 16384 /* bytes of a request's head with all that the user adds */
+#define HEAD_MAX 16384 /* bytes of a request's head, including the user's fields */
 
 static int complain(const char *name, int err)
 {
@@ -36,9 +36,9 @@ static bool is_broken_by_name(const char *name)
 	       ends_in(name, ".empty.jpg");
 }
 
-/* ---- reading ---- */
+/* ---- reading files ---- */
 
-/* Reads size bytes, or fewer if the file has become shorter. Returns the number or -errno. */
+/* Reads `size` bytes, or fewer if the file ends before. Returns the number or -errno. */
 static ssize_t read_fully(int fd, char *data, size_t size)
 {
 	size_t done = 0;
@@ -57,7 +57,7 @@ static ssize_t read_fully(int fd, char *data, size_t size)
 	return (ssize_t)done;
 }
 
-/* Returns 0 and the picture as part 1, or -errno. */
+/* Reads the picture into part 1. Returns 0 or -errno. */
 static int read_picture(struct corpus_file *file, const char *path)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC), err = 0;
@@ -88,26 +88,26 @@ out:
 	return err;
 }
 
-static int add_file(struct corpus *f, const char *path)
+static int add_file(struct corpus *c, const char *path)
 {
 	struct corpus_file *file;
 	int err;
 
-	if (f->count == f->room) {
-		size_t room = f->room ? f->room * 2 : 64;
-		struct corpus_file *list = reallocarray(f->list, room, sizeof *list);
+	if (c->count == c->room) {
+		size_t room = c->room ? c->room * 2 : 64;
+		struct corpus_file *list = reallocarray(c->list, room, sizeof *list);
 
 		if (!list)
 			return complain(path, ENOMEM);
-		f->list = list;
-		f->room = room;
+		c->list = list;
+		c->room = room;
 	}
-	if (f->count == UINT32_MAX)
+	if (c->count == UINT32_MAX)
 		return complain(path, EMFILE);
-	file = &f->list[f->count++];
+	file = &c->list[c->count++];
 	*file = (struct corpus_file){ .name = strdup(path), .is_broken = is_broken_by_name(path) };
 	err = file->name ? read_picture(file, path) : -ENOMEM;
-	f->total_bytes += file->size;
+	c->total_bytes += file->size;
 	return err ? complain(path, -err) : 0;
 }
 
@@ -116,7 +116,7 @@ static int compare_entries(const FTSENT **a, const FTSENT **b)
 	return strcmp((*a)->fts_name, (*b)->fts_name);
 }
 
-static int add_path(struct corpus *f, char *path)
+static int add_path(struct corpus *c, char *path)
 {
 	char *const paths[] = { path, NULL };
 	FTS *tree = fts_open(paths, FTS_LOGICAL | FTS_NOCHDIR, compare_entries);
@@ -132,7 +132,7 @@ static int add_path(struct corpus *f, char *path)
 			err = complain(entry->fts_path, entry->fts_errno);
 		else if (entry->fts_info == FTS_F &&
 		         (is_picture || entry->fts_level == FTS_ROOTLEVEL))
-			err = add_file(f, entry->fts_path);
+			err = add_file(c, entry->fts_path);
 	}
 	if (tree)
 		fts_close(tree);
@@ -141,8 +141,8 @@ static int add_path(struct corpus *f, char *path)
 
 /* ---- requests ---- */
 
-/* What separates the parts must not be in the picture (RFC 2046 5.1.1): new random letters until it
- * is not. */
+/* The boundary must not occur in the picture (RFC 2046 5.1.1), so it is drawn again until it does
+ * not. */
 static void choose_boundary(char *boundary, size_t size, const struct corpus_file *file,
                             struct random *random)
 {
@@ -151,7 +151,7 @@ static void choose_boundary(char *boundary, size_t size, const struct corpus_fil
 	while (memmem(file->parts[1].iov_base, file->parts[1].iov_len, boundary, strlen(boundary)));
 }
 
-/* The file's name as a browser writes it into a form: quotes and line ends as %XX. */
+/* Writes the file's name as a browser writes it into a form: quotes and line ends as %XX. */
 static void put_file_name(struct text *t, const char *name)
 {
 	const char *slash = strrchr(name, '/');
@@ -221,38 +221,38 @@ static int make_form_request(struct corpus_file *file, const struct corpus_conf 
 	return keep_part(file, 0, &head) < 0 ? -1 : keep_part(file, 2, &end);
 }
 
-/* Fisher and Yates's shuffle; the remainder's bias is below 2^-32. */
-static int shuffle(struct corpus *f, struct random *random)
+/* Shuffles by Fisher and Yates; the bias of the remainder is below 2^-32. */
+static int shuffle(struct corpus *c, struct random *random)
 {
-	f->order = reallocarray(NULL, f->count, sizeof *f->order);
-	if (!f->order)
-		return complain("order of the requests", ENOMEM);
-	for (size_t i = 0; i < f->count; i++) {
+	c->order = reallocarray(NULL, c->count, sizeof *c->order);
+	if (!c->order)
+		return complain("request order", ENOMEM);
+	for (size_t i = 0; i < c->count; i++) {
 		size_t k = (size_t)(random_next(random) % (i + 1));
 
-		f->order[i] = f->order[k];
-		f->order[k] = (uint32_t)i;
+		c->order[i] = c->order[k];
+		c->order[k] = (uint32_t)i;
 	}
 	return 0;
 }
 
-int corpus_read(struct corpus *f, char *const *paths, size_t path_count,
+int corpus_read(struct corpus *c, char *const *paths, size_t path_count,
                 const struct corpus_conf *conf)
 {
 	struct random random = { .state = conf->seed };
 
-	*f = (struct corpus){ 0 };
+	*c = (struct corpus){ 0 };
 	for (size_t i = 0; i < path_count; i++)
-		if (add_path(f, paths[i]) < 0)
+		if (add_path(c, paths[i]) < 0)
 			return -1;
-	if (f->count == 0) {
-		fputs("darkroom-load: there is no .jpg file to upload\n", stderr);
+	if (c->count == 0) {
+		fputs("darkroom-load: expected at least one .jpg file to upload\n", stderr);
 		return -1;
 	}
-	if (shuffle(f, &random) < 0)
+	if (shuffle(c, &random) < 0)
 		return -1;
-	for (size_t i = 0; i < f->count; i++) {
-		struct corpus_file *file = &f->list[i];
+	for (size_t i = 0; i < c->count; i++) {
+		struct corpus_file *file = &c->list[i];
 
 		if ((conf->is_form ? make_form_request(file, conf, &random)
 		                   : make_raw_request(file, conf)) < 0)
@@ -261,14 +261,14 @@ int corpus_read(struct corpus *f, char *const *paths, size_t path_count,
 	return 0;
 }
 
-void corpus_fini(struct corpus *f)
+void corpus_fini(struct corpus *c)
 {
-	for (size_t i = 0; i < f->count; i++) {
+	for (size_t i = 0; i < c->count; i++) {
 		for (unsigned k = 0; k < REQUEST_PARTS_MAX; k++)
-			free(f->list[i].parts[k].iov_base);
-		free(f->list[i].name);
+			free(c->list[i].parts[k].iov_base);
+		free(c->list[i].name);
 	}
-	free(f->list);
-	free(f->order);
-	*f = (struct corpus){ 0 };
+	free(c->list);
+	free(c->order);
+	*c = (struct corpus){ 0 };
 }

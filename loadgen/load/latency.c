@@ -1,8 +1,7 @@
 /*
- * latency.c - durations with three significant digits.
+ * latency.c - a histogram with the layout of HdrHistogram.
  *
- * The layout is that of HdrHistogram: below 2048 ns every value has a slot, above that each octave
- * has 1024.
+ * Below 2048 ns every value has a slot; above that each octave has 1024 slots.
  */
 #include "latency.h"
 
@@ -28,7 +27,7 @@ static unsigned slot_of(uint64_t ns)
 	return shift * HALF + (unsigned)(ns >> shift);
 }
 
-/* The highest duration that falls into the slot. */
+/* Returns the highest duration that falls into the slot. */
 static uint64_t slot_top(unsigned slot)
 {
 	unsigned shift = slot < SUB ? 0 : slot / HALF - 1;
@@ -56,8 +55,8 @@ void latency_merge(struct latency *to, const struct latency *from)
 			counter_add(&to->slot[i], n);
 		count += n;
 	}
-	counter_add(&to->count, count); /* not from's: the slots and their sum shall agree even
-	                                   while it is written */
+	/* from->count may have changed since; the count must match the slots */
+	counter_add(&to->count, count);
 	counter_add(&to->sum_ns, counter_read(&from->sum_ns));
 	if (counter_read(&from->max_ns) > counter_read(&to->max_ns))
 		atomic_store_explicit(&to->max_ns, counter_read(&from->max_ns),
@@ -91,7 +90,7 @@ uint64_t latency_quantile(const struct latency *h, double quantile)
 	assert(quantile >= 0 && quantile <= 1);
 	if (count == 0)
 		return 0;
-	/* 0.9 * 10 shall be rank 9, though 0.9 is a little more than nine tenths in binary */
+	/* 0.9 * 10 must be rank 9, although 0.9 is a little more than nine tenths in binary */
 	rank = (uint64_t)ceil(quantile * (double)count * (1 - 1e-12));
 	if (rank < 1)
 		rank = 1;

@@ -1,4 +1,4 @@
-/* option_value.c - the values of options, from text. */
+/* option_value.c - parses the values of options. Any thread. */
 #include "option_value.h"
 
 #include <errno.h>
@@ -31,7 +31,7 @@ bool option_uint(const char *text, uint64_t min, uint64_t max, uint64_t *n)
 	return errno == 0 && *end == '\0' && value >= min && value <= max;
 }
 
-/* A plain decimal number, from which *text moves on. */
+/* Parses a decimal number and moves *text behind it. */
 static bool take_double(const char **text, double *x)
 {
 	char *end;
@@ -52,7 +52,7 @@ bool option_double(const char *text, double min, double max, double *x)
 	return take_double(&text, x) && *text == '\0' && *x >= min && *x <= max;
 }
 
-/* Up to the character `end`, behind which *text moves. */
+/* Parses a duration that ends with the character `end` and moves *text behind that. */
 static bool take_duration(const char **text, char end, uint64_t unit_ns, uint64_t *ns)
 {
 	static const struct {

@@ -1,5 +1,4 @@
-/* option_value.h - the values of options, from text. All return false if the text is none of
- * theirs. */
+/* option_value.h - parses the values of options. Each function returns false for malformed text. */
 #ifndef DARKROOM_LOADGEN_LOAD_OPTION_VALUE_H
 #define DARKROOM_LOADGEN_LOAD_OPTION_VALUE_H
 
@@ -8,9 +7,8 @@
 
 #include "request_schedule.h"
 
-#define STATUS_COUNT 600
+#define STATUS_COUNT 600 /* HTTP statuses are below this */
 
-/* Which statuses are expected. */
 struct status_set {
 	bool has[STATUS_COUNT];
 };
@@ -18,7 +16,8 @@ struct status_set {
 bool option_uint(const char *text, uint64_t min, uint64_t max, uint64_t *n);
 bool option_double(const char *text, double min, double max, double *x);
 
-/* A number with us, ms, s, m or h, or without: then unit_ns is meant. Up to 1000 hours. */
+/* Parses a number with the unit us, ms, s, m or h; without one the unit is unit_ns. At most 1000
+ * hours. */
 bool option_duration(const char *text, uint64_t unit_ns, uint64_t *ns);
 
 /* FROM:TO@DURATION */

@@ -1,7 +1,7 @@
 /*
- * request_schedule.c - which request is next and when it ought to be sent.
+ * request_schedule.c - computes arrivals and hands out tickets.
  *
- * Knows nothing of files and connections. A mutex suffices: it is held for some tens of nanoseconds
+ * Knows no files and no connections. A mutex suffices, because it is held for tens of nanoseconds
  * per request.
  */
 #include "request_schedule.h"
@@ -13,13 +13,12 @@
 #include "base/clock.h"
 
 /*
- * In open loop a request that is due before the end may find its connection or thread only a little
- * after it; beyond this it is counted as unsent, for the backlog of an overloaded server could last
- * as long as the run again.
+ * In an open loop, requests due before the end may be taken for this long after it. The rest of the
+ * backlog counts as unsent, because an overloaded server could double the length of the run.
  */
 #define GRACE_NS (100 * NS_PER_MS)
 
-/* Exponential with mean 1: the gaps of a Poisson process of rate 1. */
+/* Returns an exponential number with mean 1, the gap of a Poisson process of rate 1. */
 static double exponential(struct random *random)
 {
 	double uniform = (double)(random_next(random) >> 11) * 0x1p-53; /* [0, 1) */
@@ -78,8 +77,8 @@ double rate_profile_advance(const struct rate_profile *p, double at_s, double ar
 	for (; i < p->count; i++) {
 		double slope = p->slope[i], rate = p->rate[i] + slope * (at_s - p->start_s[i]);
 		double left = i + 1 < p->count ? p->start_s[i + 1] - at_s : INFINITY;
-		double root = rate * rate +
-		              2 * slope * arrivals; /* solves rate x + slope x^2 / 2 = arrivals */
+		/* solves rate x + slope x^2 / 2 = arrivals */
+		double root = rate * rate + 2 * slope * arrivals;
 		double x = root >= 0 && rate + sqrt(root) > 0 ? 2 * arrivals / (rate + sqrt(root))
 		                                              : INFINITY;
 
@@ -101,7 +100,7 @@ int request_schedule_init(struct request_schedule *s, const struct request_sched
 	*s = (struct request_schedule){ .conf = *conf, .random = { .state = conf->seed } };
 	if (conf->is_open) {
 		rate_profile_make(&s->profile, conf);
-		/* evenly spaced arrivals begin at once, a Poisson process with its first gap */
+		/* evenly spaced arrivals start at once, a Poisson process with its first gap */
 		if (conf->is_poisson)
 			s->next_s = rate_profile_advance(&s->profile, 0, exponential(&s->random));
 	}
@@ -118,11 +117,11 @@ void request_schedule_start(struct request_schedule *s, uint64_t start_ns)
 	s->start_ns = start_ns;
 }
 
-/* When the next one is due in open loop; UINT64_MAX if that is beyond the end of the run. */
+/* Returns when the next open-loop request is due, or UINT64_MAX after the end of the run. */
 static uint64_t next_due(const struct request_schedule *s)
 {
 	const struct request_schedule_conf *conf = &s->conf;
-	double ns = round(s->next_s * 1e9); /* what sums of gaps lose lies far below */
+	double ns = round(s->next_s * 1e9); /* rounding errors of the sum are far below 1 ns */
 
 	if (conf->requests_max > 0 && s->taken >= conf->requests_max)
 		return UINT64_MAX;

@@ -1,4 +1,4 @@
-/* server_usage.c - CPU time and memory of the server, read from /proc. */
+/* server_usage.c - finds the server's processes in /proc and adds up their usage. */
 #include "server_usage.h"
 
 #include <ctype.h>
@@ -19,14 +19,14 @@
 #define PROCESSES_MAX 4096
 #define LISTEN_STATE 0x0A /* TCP_LISTEN in /proc/net/tcp */
 
-/* ---- who is it? ---- */
+/* ---- finding the server ---- */
 
 struct inodes {
 	unsigned long list[SERVER_ROOTS_MAX];
 	unsigned count;
 };
 
-/* Adds the listening sockets at the port from one of /proc/net/{tcp,tcp6}. */
+/* Adds the sockets that listen at the port, from /proc/net/tcp or /proc/net/tcp6. */
 static void find_sockets(struct inodes *inodes, const char *path, unsigned port)
 {
 	FILE *in = fopen(path, "re");
@@ -109,7 +109,7 @@ int server_usage_find(struct server_usage *s, pid_t pid, const struct url_addres
 	return 0;
 }
 
-/* ---- what has it used? ---- */
+/* ---- measuring its usage ---- */
 
 struct process {
 	pid_t pid, parent;
@@ -117,8 +117,8 @@ struct process {
 	bool is_ours;
 };
 
-/* One line of /proc/PID/stat. The name in parentheses may contain anything, so its end is the last
- * one. */
+/* Reads /proc/PID/stat. The name in parentheses may contain anything, so the last parenthesis ends
+ * it. */
 static bool read_process(struct process *p, const char *pid)
 {
 	unsigned long long user, system;
@@ -161,7 +161,7 @@ static size_t read_processes(struct process *list, size_t room)
 	return count;
 }
 
-/* Marks the roots and all below them. */
+/* Marks the roots and all of their descendants. */
 static void mark_ours(const struct server_usage *s, struct process *list, size_t count)
 {
 	bool has_changed = true;
@@ -178,7 +178,8 @@ static void mark_ours(const struct server_usage *s, struct process *list, size_t
 	}
 }
 
-/* Of all threads, living and ended, to the nanosecond; /proc has hundredths of a second. */
+/* Returns the time of all threads, including ended ones. It counts nanoseconds; /proc counts
+ * hundredths of a second. */
 static uint64_t process_cpu_ns(pid_t pid)
 {
 	struct timespec t;
@@ -205,7 +206,7 @@ static uint64_t peak_rss_bytes(pid_t pid)
 	return kib * 1024;
 }
 
-/* CPU time of all since they began; the sum of their peaks in *rss. */
+/* Returns the CPU time of all processes since they started, and in *rss the sum of their peaks. */
 static uint64_t measure(const struct server_usage *s, uint64_t *rss)
 {
 	struct process *list = calloc(PROCESSES_MAX, sizeof *list);
@@ -244,7 +245,7 @@ void server_usage_sample(struct server_usage *s)
 	if (s->root_count == 0)
 		return;
 	cpu_ns = measure(s, &rss);
-	/* less than before: it has ended, and the last sample counts */
+	/* less than before: a process has ended, and the last sample counts */
 	if (cpu_ns > s->cpu_start_ns && cpu_ns - s->cpu_start_ns > s->cpu_ns)
 		s->cpu_ns = cpu_ns - s->cpu_start_ns;
 	if (rss > s->peak_rss_bytes)

@@ -1,4 +1,4 @@
-/* url.c - where the requests go. Main thread, but for url_path(), which any may call. */
+/* url.c - parses and resolves URLs. Main thread, except for url_path(). */
 #include "url.h"
 
 #include <errno.h>
@@ -23,7 +23,7 @@ static bool copy(char *to, size_t size, const char *text, size_t length)
 	return true;
 }
 
-/* Printable ASCII without space: what may stand in a request line. */
+/* Returns true for printable ASCII without spaces, as a request line needs. */
 static bool is_clean(const char *text)
 {
 	for (; *text; text++)
@@ -90,11 +90,11 @@ const char *url_path(const struct url *url, const char *reference)
 			return NULL;
 		reference += n;
 	}
-	/* two slashes would begin an authority */
+	/* two slashes would start an authority */
 	return reference[0] == '/' && reference[1] != '/' && is_clean(reference) ? reference : NULL;
 }
 
-/* 0 if somebody accepts there, else errno. */
+/* Returns 0 if a server accepts connections there, otherwise errno. */
 static int try_address(const struct addrinfo *a)
 {
 	int fd = socket(a->ai_family, a->ai_socktype | SOCK_CLOEXEC, a->ai_protocol), err = 0;

@@ -72,7 +72,7 @@ def test_interruption_ends_with_a_report(serve, files):
     run.process.send_signal(signal.SIGINT)
     status, output = run.finish()
     assert status == 1 and "201: " in output
-    assert re.search("interrupted        [012] requests were under way", output)
+    assert re.search("interrupted        [012] requests were in flight", output)
 
 
 # ---- against the daemon ----

@@ -147,7 +147,7 @@ def test_progress_on_a_terminal(serve, files):
     assert status == 0 and "response time" in output
     assert len(lines) in (3, 4) and lines[0] == lines[-1] == "", lines  # a second more, if the machine paused
     for line in lines[1:-1]:
-        assert all(word in line for word in ("/s  p50 ", " p99 ", " ms  errors 0  ETA 0:0")) and len(line) < 80, line
+        assert all(word in line for word in (" answers, ", "/s  p50 ", " p99 ", " ms  errors 0  ETA 0:0")) and len(line) < 80, line
 
 
 @pytest.mark.parametrize("arguments", [
