@@ -55,11 +55,11 @@ static void release(struct client_thread *t, struct client *c, enum exchange_res
 }
 
 static void start_exchange(struct client_thread *t, struct client *c, const struct iovec *parts,
-                           unsigned part_count, struct text *capture)
+                           unsigned part_count, struct text *capture, uint64_t now_ns)
 {
 	bool is_new = c->connection.state == CONNECTION_CLOSED;
 
-	client_list_move(&t->active, &c->link, clock_ns() + t->run->args->timeout_ns);
+	client_list_move(&t->active, &c->link, now_ns + t->run->args->timeout_ns);
 	settle(t, c, connection_request(&c->connection, parts, part_count, capture));
 	if (is_new)
 		counter_add(&t->stats.opened, 1);
@@ -81,14 +81,14 @@ static void end_verifying(struct client_thread *t, struct client *c, enum exchan
 	release(t, c, result);
 }
 
-static void fetch(struct client_thread *t, struct client *c)
+static void fetch(struct client_thread *t, struct client *c, uint64_t now_ns)
 {
 	const char *request = verify_request(c->verify);
 	struct iovec part = { .iov_base = c->verify->request, .iov_len = strlen(request) };
 
 	if (c->connection.state != CONNECTION_CLOSED && !c->connection.response.keep_alive)
 		connection_close(&c->connection);
-	start_exchange(t, c, &part, 1, &c->verify->body);
+	start_exchange(t, c, &part, 1, &c->verify->body, now_ns);
 }
 
 static void go_on_verifying(struct client_thread *t, struct client *c, enum verify_action action)
@@ -96,7 +96,7 @@ static void go_on_verifying(struct client_thread *t, struct client *c, enum veri
 	uint64_t now_ns = clock_ns();
 
 	if (action == VERIFY_FETCH) {
-		fetch(t, c);
+		fetch(t, c, now_ns);
 	} else if (action == VERIFY_WAIT &&
 	           now_ns < c->ticket.intended_ns + t->run->args->timeout_ns) {
 		client_list_move(&t->resting, &c->link, now_ns + REST_NS);
@@ -207,7 +207,8 @@ static void settle(struct client_thread *t, struct client *c, enum exchange_resu
 
 /* ---- taking requests ---- */
 
-static void upload(struct client_thread *t, struct client *c, const struct request_ticket *ticket)
+static void upload(struct client_thread *t, struct client *c, const struct request_ticket *ticket,
+                   uint64_t now_ns)
 {
 	const struct corpus *files = t->run->files;
 	const struct corpus_file *file;
@@ -218,7 +219,8 @@ static void upload(struct client_thread *t, struct client *c, const struct reque
 	t->busy_count++;
 	if (c->verify)
 		verify_reset(c->verify);
-	start_exchange(t, c, file->parts, file->part_count, c->verify ? &c->verify->body : NULL);
+	start_exchange(t, c, file->parts, file->part_count, c->verify ? &c->verify->body : NULL,
+	               now_ns);
 }
 
 /* Gives requests to free clients while there are both. */
@@ -233,7 +235,7 @@ static void feed(struct client_thread *t)
 			return; /* another thread may take that request, but none is due earlier */
 		switch (request_schedule_take(t->run->schedule, now_ns, &ticket)) {
 		case TICKET_TAKEN:
-			upload(t, t->free_clients[--t->free_count], &ticket);
+			upload(t, t->free_clients[--t->free_count], &ticket, now_ns);
 			break;
 		case TICKET_LATER:
 			t->due_ns = ticket.intended_ns;
@@ -274,7 +276,7 @@ static uint64_t handle_times(struct client_thread *t)
 		make_free(t, c);
 	while ((c = first_due(&t->resting, now_ns)) != NULL) {
 		if (c->is_verifying)
-			fetch(t, c);
+			fetch(t, c, now_ns);
 		else
 			make_free(t, c);
 	}

@@ -99,8 +99,13 @@ static void start_head(struct response_reader *r)
 
 void response_reader_init(struct response_reader *r)
 {
-	memset(r, 0, sizeof *r);
+	/* not memset(): the buffers of names and values are most of the struct */
 	r->state = RESPONSE_HEAD;
+	r->status = 0;
+	r->keep_alive = r->is_jpeg = false;
+	r->problem = NULL;
+	r->remaining = 0;
+	r->last_byte = '\0';
 	text_init(&r->name, r->name_data, sizeof r->name_data);
 	text_init(&r->value, r->value_data, sizeof r->value_data);
 	start_head(r);
