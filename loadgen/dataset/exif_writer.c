@@ -1,7 +1,7 @@
 /*
- * exif_writer.c - writes EXIF 2.2: two directories, a maker's note and a thumbnail, as cameras do.
+ * exif_writer.c - writes EXIF 2.2 like cameras: two directories, a maker's note, a thumbnail.
  *
- * Little-endian TIFF behind "Exif\0\0". Knows nothing of the picture but its size. Any thread.
+ * Little-endian TIFF after "Exif\0\0". Of the picture it knows only the size. Any thread.
  */
 #include "exif_writer.h"
 
@@ -21,8 +21,7 @@ enum exif_type {
 	EXIF_UNDEFINED = 7
 };
 
-/* Room is never short: EXIF_SEGMENT_MAX allows for everything, and the note and the thumbnail are
- * bounded. */
+/* Needs no checks for room: EXIF_SEGMENT_MAX allows for the longest note and thumbnail. */
 struct writer {
 	uint8_t *tiff;
 	size_t entry; /* where the next directory entry goes */
@@ -41,7 +40,7 @@ static void put32(uint8_t *p, uint32_t v)
 	put16(p + 2, v >> 16);
 }
 
-/* Begins a directory of count entries where values end; its next-directory pointer is 0. */
+/* Starts a directory of `count` entries after the last value. Its next-directory pointer is 0. */
 static void directory(struct writer *w, unsigned count)
 {
 	size_t size = 2 + 12 * (size_t)count + 4;
@@ -52,7 +51,7 @@ static void directory(struct writer *w, unsigned count)
 	w->end += size;
 }
 
-/* An entry; a value of more than four bytes is put behind the directory. data may be NULL: then
+/* Writes an entry. A value of more than four bytes goes behind the directory. If data is NULL,
  * number is the value. */
 static void entry(struct writer *w, unsigned tag, enum exif_type type, size_t count, size_t size,
                   const void *data, uint32_t number)
@@ -71,7 +70,7 @@ static void entry(struct writer *w, unsigned tag, enum exif_type type, size_t co
 		put32(e + 8, (uint32_t)w->end);
 		memcpy(w->tiff + w->end, data, size);
 		w->end += size;
-		if (w->end & 1) /* TIFF wants values at even places */
+		if (w->end & 1) /* TIFF aligns values to even offsets */
 			w->tiff[w->end++] = 0;
 	}
 }
@@ -95,7 +94,7 @@ static void entry_ratio(struct writer *w, unsigned tag, uint32_t above, uint32_t
 	entry(w, tag, EXIF_RATIONAL, 1, sizeof value, value, 0);
 }
 
-/* What makers write in their notes is nobody else's business; it looks like numbers. */
+/* Makers' notes are undocumented and look like numbers. */
 static void entry_note(struct writer *w, size_t size, struct random *r)
 {
 	uint8_t note[EXIF_NOTE_MAX];
@@ -188,8 +187,8 @@ size_t exif_write(const struct exif *x, uint8_t out[EXIF_SEGMENT_MAX])
 	main_directory(&w, x, &r, date);
 	camera_directory(&w, x, &r, date);
 	if (x->thumbnail_size > 0) {
-		put32(w.tiff + 8 + 2 + 10 * 12,
-		      (uint32_t)w.end); /* the main directory leads to it */
+		/* the main directory points to it */
+		put32(w.tiff + 8 + 2 + 10 * 12, (uint32_t)w.end);
 		thumbnail_directory(&w, x);
 	}
 	size = TIFF_AT + w.end;

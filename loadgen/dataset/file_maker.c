@@ -1,11 +1,9 @@
 /*
- * file_maker.c - finds width, height and detail with which a scene becomes a file of the planned
- * size.
+ * file_maker.c - finds the width, height and detail that give a scene's file the specified size.
  *
- * As a photographer's files have the size that their content gives them, first the number of pixels
- * is chosen for the scene; what is left to the planned size is made up by more or less fine texture
- * and noise. Most trials encode only a sample of the picture's rows. Any thread, with a maker of
- * its own.
+ * First the number of pixels is chosen to suit the scene, as the content of a photograph determines
+ * the size of its file. Then the amount of fine texture and noise corrects the size. Most trials
+ * encode only a sample of the picture's rows. Any thread, with a maker of its own.
  */
 #include "file_maker.h"
 
@@ -18,14 +16,14 @@
 #include "random.h"
 #include "scene.h"
 
-#define SAMPLE_ROWS 8 /* rows of MCUs in a sample, at least */
-#define SAMPLE_MAX 12 /* of so many rows one is encoded, at most */
+#define SAMPLE_ROWS 8 /* least number of rows of MCUs in a sample */
+#define SAMPLE_MAX 12 /* a sample has at least every 12th row */
 #define DETAIL_MIN 16
 #define DETAIL_MAX 1536
-#define SHAPES 3      /* tries of width and height */
+#define SHAPES 3      /* trials of width and height */
 #define TRIALS 7      /* of detail, on a sample */
-#define ENCODINGS 3   /* whole ones */
-#define NEAR_SAMPLE 5 /* permille off, with which we are content */
+#define ENCODINGS 3   /* of the whole picture */
+#define NEAR_SAMPLE 5 /* permille off that are close enough */
 #define NEAR_WHOLE 15
 #define THUMBNAIL_SIDE 160
 #define JUNK_MAX (256u << 10)
@@ -79,7 +77,7 @@ static void compose(struct file_maker *m, const struct file_spec *f, int32_t wid
 	scene_compose(&m->scene, m->textures, f->id, width, height, tops[f->orientation]);
 }
 
-/* What a camera puts before its picture, with a small copy of it. */
+/* Makes a camera's EXIF segment with a thumbnail of the picture. */
 static int make_exif(struct file_maker *m, const struct file_spec *f)
 {
 	int32_t width = f->form.width, height = f->form.height,
@@ -106,7 +104,7 @@ static int make_exif(struct file_maker *m, const struct file_spec *f)
 	return 0;
 }
 
-/* Markers and tables, about: they do not grow with the picture. */
+/* Returns about the size of markers and tables, which do not grow with the picture. */
 static uint32_t header_bytes(const struct jpeg_form *form)
 {
 	if (form->sampling == JPEG_GREY)
@@ -114,7 +112,7 @@ static uint32_t header_bytes(const struct jpeg_form *form)
 	return form->is_optimised ? 360 : 620;
 }
 
-/* How many rows of MCUs make up for one in a sample. */
+/* Returns n such that a sample has every n-th row of MCUs. */
 static int32_t sample_of(const struct jpeg_form *form)
 {
 	int32_t sample = form->height / jpeg_mcu_height(form->sampling) / SAMPLE_ROWS;
@@ -122,7 +120,7 @@ static int32_t sample_of(const struct jpeg_form *form)
 	return sample < 1 ? 1 : sample > SAMPLE_MAX ? SAMPLE_MAX : sample;
 }
 
-/* Encodes; *size gets how large the whole file is, or would be. */
+/* Encodes the picture or a sample. *size gets the size of the whole file, or an estimate. */
 static int measure(struct file_maker *m, const struct file_spec *f, int32_t detail, int32_t sample,
                    struct jpeg_stream *stream, uint32_t *size)
 {
@@ -141,10 +139,10 @@ static int measure(struct file_maker *m, const struct file_spec *f, int32_t deta
 	return 0;
 }
 
-/* Leaves the scene composed at the size that suits it. */
+/* Chooses width and height, and leaves the scene composed at that size. */
 static int choose_shape(struct file_maker *m, struct file_spec *f)
 {
-	uint64_t pixels = (uint64_t)f->bytes * 5; /* 1.6 bits each, to begin with */
+	uint64_t pixels = (uint64_t)f->bytes * 5; /* 1.6 bits each for the first trial */
 	int32_t width = 0, height = 0;
 	int i, err = 0;
 
@@ -189,15 +187,15 @@ static int32_t clamp_detail(int64_t detail)
 	                                       : detail);
 }
 
-/* Searches the detail that makes a file of the wanted size. *detail is where to begin, and gets
- * what was last encoded. */
+/* Searches the detail that gives the file the wanted size. *detail is the first trial and gets the
+ * last one. */
 static int search_detail(struct file_maker *m, const struct file_spec *f, uint32_t wanted,
                          int32_t sample, int32_t *detail, struct jpeg_stream *stream,
                          uint32_t *size)
 {
 	struct {
 		int64_t detail, size;
-	} low = { 0, 0 }, high = { 0, 0 }; /* what was too small and too large */
+	} low = { 0, 0 }, high = { 0, 0 }; /* the last trials that were too small and too large */
 	int32_t next = *detail;
 	int i, err;
 
@@ -225,7 +223,7 @@ static int search_detail(struct file_maker *m, const struct file_spec *f, uint32
 	return 0;
 }
 
-/* A sample is not quite like the whole: what the whole turns out to be corrects the next search. */
+/* Searches the detail on a sample. The size of the whole corrects the next search. */
 static int fit_detail(struct file_maker *m, const struct file_spec *f, struct jpeg_stream *stream,
                       uint32_t *size)
 {
@@ -246,7 +244,7 @@ static int fit_detail(struct file_maker *m, const struct file_spec *f, struct jp
 	return err;
 }
 
-/* Where none of the usual widths gives the planned size, any will do. */
+/* Makes the picture with a usual width, or with any if no usual one gives the specified size. */
 static int make_picture(struct file_maker *m, struct file_spec *f, struct jpeg_stream *stream)
 {
 	uint32_t size;
@@ -262,7 +260,7 @@ static int make_picture(struct file_maker *m, struct file_spec *f, struct jpeg_s
 	return err ? err : fit_detail(m, f, stream, &size);
 }
 
-/* What people take for a picture when they upload it. */
+/* Makes a file that users mistake for a picture. */
 static void make_junk(struct file_maker *m, const struct file_spec *f)
 {
 	static const char *const heads[] = { "\x89PNG\r\n\x1a\n", "GIF89a", "%PDF-1.4\n",
@@ -301,8 +299,8 @@ int file_maker_make(struct file_maker *m, struct file_spec *f, struct iovec part
 	}
 	if (err)
 		return err;
-	parts[0] = part(stream.data, m->exif_size ? 2 : 0,
-	                &left); /* EXIF comes right after the start of image */
+	/* EXIF follows the start of image */
+	parts[0] = part(stream.data, m->exif_size ? 2 : 0, &left);
 	parts[1] = part(m->exif, m->exif_size, &left);
 	parts[2] = part(stream.data + parts[0].iov_len, stream.size - parts[0].iov_len, &left);
 	return 0;

@@ -1,9 +1,8 @@
 /*
- * scene.c - composes scenes: what stands where, of which colour and texture.
+ * scene.c - composes scenes: places, colours and textures.
  *
- * All sizes are relative to the picture and all random choices are made in the same order at every
- * size. No expression draws two random numbers, as C leaves open which would come first. Any
- * thread.
+ * All sizes are relative to the picture, and random choices are made in the same order at every
+ * size. No expression draws two random numbers, because C leaves their order open. Any thread.
  */
 #include "scene.h"
 
@@ -18,109 +17,104 @@ struct range {
 	int16_t low, high;
 };
 
-/* A kind of picture; places and sizes in 1/1000 of the picture. */
+/* A kind of picture, with sizes in 1/1000 of the picture. */
 static const struct style {
 	bool has_sky;
 	struct range luma;           /* of the backdrop */
 	enum texture_name texture;   /* fine, of the backdrop and the hills */
 	struct range fine;           /* its gain */
-	struct range hills;          /* how many */
-	struct range blurred, sharp; /* leaves behind the focus, and in it */
+	struct range hills;          /* number of hills */
+	struct range blurred, sharp; /* numbers of leaves behind the focus, and in it */
 	struct range size;           /* of leaves */
-	int16_t boxy;                /* so many of 1000 leaves */
-	int16_t noise;               /* percent of the usual */
+	int16_t boxy;                /* permille of the leaves */
+	int16_t noise;               /* percent of the usual noise */
 } styles[] = {
-	/* sky, luma, fine texture and its gain; hills, blurred, sharp; sizes, boxy, noise */
-	{ true,
-	  { 150, 200 },
-	  TEXTURE_ROUGH,
-	  { 8, 24 },
-	  { 1, 3 },
-	  { 0, 0 },
-	  { 0, 40 },
-	  { 12, 90 },
-	  200,
-	  100 }, /* landscape */
-	{ true,
-	  { 140, 200 },
-	  TEXTURE_RIDGED,
-	  { 8, 24 },
-	  { 1, 3 },
-	  { 0, 0 },
-	  { 0, 10 },
-	  { 20, 120 },
-	  300,
-	  80 }, /* seaside */
-	{ true,
-	  { 150, 210 },
-	  TEXTURE_LEAVES,
-	  { 8, 20 },
-	  { 1, 1 },
-	  { 0, 0 },
-	  { 10, 60 },
-	  { 30, 200 },
-	  950,
-	  100 }, /* street */
-	{ false,
-	  { 60, 180 },
-	  TEXTURE_MIXED,
-	  { 0, 4 },
-	  { 0, 1 },
-	  { 4, 24 },
-	  { 4, 14 },
-	  { 80, 330 },
-	  200,
-	  120 }, /* people */
-	{ false,
-	  { 50, 150 },
-	  TEXTURE_SOFT,
-	  { 0, 2 },
-	  { 0, 0 },
-	  { 6, 30 },
-	  { 2, 10 },
-	  { 100, 400 },
-	  0,
-	  100 }, /* flower */
-	{ false,
-	  { 110, 200 },
-	  TEXTURE_MIXED,
-	  { 4, 14 },
-	  { 0, 1 },
-	  { 0, 6 },
-	  { 5, 60 },
-	  { 40, 260 },
-	  600,
-	  150 }, /* indoors */
-	{ false,
-	  { 60, 160 },
-	  TEXTURE_ROUGH,
-	  { 8, 20 },
-	  { 0, 0 },
-	  { 0, 0 },
-	  { 60, 150 },
-	  { 15, 220 },
-	  150,
-	  100 }, /* many things */
-	{ false,
-	  { 50, 130 },
-	  TEXTURE_LEAVES,
-	  { 12, 26 },
-	  { 0, 2 },
-	  { 0, 0 },
-	  { 0, 40 },
-	  { 30, 160 },
-	  100,
-	  100 }, /* thicket */
-	{ true,
-	  { 14, 40 },
-	  TEXTURE_MIXED,
-	  { 2, 8 },
-	  { 0, 2 },
-	  { 6, 40 },
-	  { 4, 40 },
-	  { 5, 60 },
-	  400,
-	  220 }, /* night */
+	{ /* landscape */
+	  .has_sky = true,
+	  .luma = { 150, 200 },
+	  .texture = TEXTURE_ROUGH,
+	  .fine = { 8, 24 },
+	  .hills = { 1, 3 },
+	  .sharp = { 0, 40 },
+	  .size = { 12, 90 },
+	  .boxy = 200,
+	  .noise = 100 },
+	{ /* seaside */
+	  .has_sky = true,
+	  .luma = { 140, 200 },
+	  .texture = TEXTURE_RIDGED,
+	  .fine = { 8, 24 },
+	  .hills = { 1, 3 },
+	  .sharp = { 0, 10 },
+	  .size = { 20, 120 },
+	  .boxy = 300,
+	  .noise = 80 },
+	{ /* street */
+	  .has_sky = true,
+	  .luma = { 150, 210 },
+	  .texture = TEXTURE_LEAVES,
+	  .fine = { 8, 20 },
+	  .hills = { 1, 1 },
+	  .sharp = { 10, 60 },
+	  .size = { 30, 200 },
+	  .boxy = 950,
+	  .noise = 100 },
+	{ /* people */
+	  .luma = { 60, 180 },
+	  .texture = TEXTURE_MIXED,
+	  .fine = { 0, 4 },
+	  .hills = { 0, 1 },
+	  .blurred = { 4, 24 },
+	  .sharp = { 4, 14 },
+	  .size = { 80, 330 },
+	  .boxy = 200,
+	  .noise = 120 },
+	{ /* flower */
+	  .luma = { 50, 150 },
+	  .texture = TEXTURE_SOFT,
+	  .fine = { 0, 2 },
+	  .blurred = { 6, 30 },
+	  .sharp = { 2, 10 },
+	  .size = { 100, 400 },
+	  .noise = 100 },
+	{ /* indoors */
+	  .luma = { 110, 200 },
+	  .texture = TEXTURE_MIXED,
+	  .fine = { 4, 14 },
+	  .hills = { 0, 1 },
+	  .blurred = { 0, 6 },
+	  .sharp = { 5, 60 },
+	  .size = { 40, 260 },
+	  .boxy = 600,
+	  .noise = 150 },
+	{ /* many things */
+	  .luma = { 60, 160 },
+	  .texture = TEXTURE_ROUGH,
+	  .fine = { 8, 20 },
+	  .sharp = { 60, 150 },
+	  .size = { 15, 220 },
+	  .boxy = 150,
+	  .noise = 100 },
+	{ /* thicket */
+	  .luma = { 50, 130 },
+	  .texture = TEXTURE_LEAVES,
+	  .fine = { 12, 26 },
+	  .hills = { 0, 2 },
+	  .sharp = { 0, 40 },
+	  .size = { 30, 160 },
+	  .boxy = 100,
+	  .noise = 100 },
+	{ /* night */
+	  .has_sky = true,
+	  .luma = { 14, 40 },
+	  .texture = TEXTURE_MIXED,
+	  .fine = { 2, 8 },
+	  .hills = { 0, 2 },
+	  .blurred = { 6, 40 },
+	  .sharp = { 4, 40 },
+	  .size = { 5, 60 },
+	  .boxy = 400,
+	  .noise = 220 },
 };
 
 static int32_t pick(struct random *r, struct range range)
@@ -149,7 +143,7 @@ static struct texture_tap tap_at(struct random *r, enum texture_name name, uint3
 	return tap;
 }
 
-/* Of a colour that paint, cloth, skin, stone, wood, grass or water may have. */
+/* Makes a material in a colour of paint, cloth, skin, stone, wood, grass or water. */
 static struct scene_material material_make(const struct scene *s, struct random *r,
                                            enum texture_name fine, int32_t fine_gain)
 {
@@ -172,15 +166,15 @@ static struct scene_material material_make(const struct scene *s, struct random 
 	m.coarse = tap_at(r, coarse[random_range(r, 0, (int32_t)COUNT_OF(coarse) - 1)],
 	                  (uint32_t)(((int64_t)TEXTURE_SIZE << 16) * spans / 1000 / longer));
 	m.coarse_gain = random_range(r, 5, 18) * LEVEL;
-	m.fine = tap_at(r, fine,
-	                (uint32_t)random_range(r, 0x5000, 0x10000)); /* how sharp the lens is */
+	/* the step depends on the sharpness of the lens */
+	m.fine = tap_at(r, fine, (uint32_t)random_range(r, 0x5000, 0x10000));
 	m.cb_gain = random_range(r, -40, 40);
 	m.cr_gain = random_range(r, -40, 40);
 	return m;
 }
 
-/* Light that changes by so many levels from the top of the picture to its bottom, and a little
- * across. */
+/* Lights the material: luma changes by `levels` from the top of the picture to its bottom, and a
+ * little across. */
 static void material_light(const struct scene *s, struct random *r, struct scene_material *m,
                            int32_t levels)
 {
@@ -203,8 +197,8 @@ static void compose_backdrop(struct scene *s, struct random *r, const struct sty
 
 	*m = material_make(s, r, style->texture, pick(r, style->fine));
 	m->y = pick(r, style->luma) * LEVEL;
-	m->cb = style->has_sky ? sky[0] * LEVEL
-	                       : m->cb * 2 / 5; /* what fills a picture is seldom bright paint */
+	/* a colour that fills a picture is seldom bright */
+	m->cb = style->has_sky ? sky[0] * LEVEL : m->cb * 2 / 5;
 	m->cr = style->has_sky ? sky[1] * LEVEL : m->cr * 2 / 5;
 	if (style->has_sky) {
 		m->coarse.name = TEXTURE_SOFT;
@@ -239,8 +233,8 @@ static void add_hill(struct scene *s, struct random *r, const struct style *styl
 	}
 }
 
-/* A direction in 1/4096, without a sine: half-angle t gives ((1 - t^2) / (1 + t^2), 2t / (1 +
- * t^2)). */
+/* Picks a direction in 1/4096 without computing a sine. Tangent t of the half angle gives
+ * ((1 - t^2) / (1 + t^2), 2t / (1 + t^2)). */
 static void pick_direction(struct random *r, int32_t *cosine, int32_t *sine)
 {
 	int32_t t = random_range(r, -256, 256);
@@ -249,7 +243,7 @@ static void pick_direction(struct random *r, int32_t *cosine, int32_t *sine)
 	*sine = 4096 * 512 * t / (65536 + t * t);
 }
 
-/* At (across, down) as the viewer sees it. */
+/* Adds a leaf at (across, down) as the viewer sees the picture. */
 static struct scene_leaf *add_leaf(struct scene *s, struct random *r, int32_t size, int32_t across,
                                    int32_t down, bool is_boxy)
 {
@@ -259,7 +253,7 @@ static struct scene_leaf *add_leaf(struct scene *s, struct random *r, int32_t si
 	int32_t cosine = 4096, sine = 0;
 
 	assert(s->leaf_count <= SCENE_LEAVES_MAX);
-	if (!is_boxy || random_chance(r, 200)) /* boxes mostly stand straight */
+	if (!is_boxy || random_chance(r, 200)) /* most boxes stand straight */
 		pick_direction(r, &cosine, &sine);
 	*leaf = (struct scene_leaf){ .is_boxy = is_boxy, .opacity = 256 };
 	leaf->x = (is_upright(s) ? across : down) * s->width / 1000;
@@ -275,12 +269,12 @@ static struct scene_leaf *add_leaf(struct scene *s, struct random *r, int32_t si
 	sine = sine < 0 ? -sine : sine;
 	leaf->reach_x = (int32_t)((rx * cosine + ry * sine) >> 12) + 1;
 	leaf->reach_y = (int32_t)((rx * sine + ry * cosine) >> 12) + 1;
-	leaf->sharpness =
-		(int32_t)(ry * 128 > 65536 ? 65536 : ry * 128); /* the rim is a pixel wide */
+	/* the rim is a pixel wide */
+	leaf->sharpness = (int32_t)(ry * 128 > 65536 ? 65536 : ry * 128);
 	return leaf;
 }
 
-/* Sizes follow a cubic power law, as what stands at all distances does. */
+/* Picks a size from a cubic power law, like that of things at all distances. */
 static int32_t pick_size(struct random *r, struct range range)
 {
 	int32_t ratio = range.high / range.low;
@@ -313,7 +307,7 @@ static void add_sharp(struct scene *s, struct random *r, const struct style *sty
 	bool is_boxy = random_chance(r, style->boxy);
 	struct scene_leaf *leaf, *shadow;
 
-	if (size > 60) { /* small things throw no shadow worth painting */
+	if (size > 60) { /* shadows of small things are not visible */
 		shadow = add_leaf(s, r, size * 11 / 10, across + size / 12, down + size / 10,
 		                  is_boxy);
 		shadow->material = (struct scene_material){ .y = 12 * LEVEL };

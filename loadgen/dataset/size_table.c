@@ -1,4 +1,4 @@
-/* size_table.c - the table of file sizes and its verdict. */
+/* size_table.c - computes and judges the statistics of file sizes. */
 #include "size_table.h"
 
 #include <math.h>
@@ -18,8 +18,7 @@ static int by_size(const void *a, const void *b)
 	return (*x > *y) - (*x < *y);
 }
 
-/* Each size stands for the middle of its share, and between them the distribution is taken as
- * linear. */
+/* Takes each size for the middle of its share and the distribution between sizes as linear. */
 static double quantile(const uint32_t *sizes, uint32_t count, double q)
 {
 	double at = q * count - 0.5;
@@ -79,7 +78,7 @@ bool size_table_print(const struct size_table *s, FILE *out)
 		        rows[i].paper / rows[i].divisor, rows[i].unit, off,
 		        is_wrong    ? "  WRONG"
 		        : is_judged ? ""
-		                    : "  (not judged in so small a set)");
+		                    : "  (not judged in a small set)");
 		is_right = is_right && !is_wrong;
 	}
 	return is_right;

@@ -1,7 +1,7 @@
 /*
- * texture.c - makes the textures: fractal noise by repeated doubling, and patterns made from it.
+ * texture.c - makes textures: fractal noise by repeated doubling, and patterns from it.
  *
- * Knows nothing of pictures. Main thread for making, any thread for reading.
+ * Knows no pictures. The main thread makes textures, any thread reads them.
  */
 #include "texture.h"
 
@@ -25,7 +25,7 @@ static size_t texel_at(int x, int y)
 	return (size_t)(y & TEXTURE_MASK) * TEXTURE_SIZE + (size_t)(x & TEXTURE_MASK);
 }
 
-/* Doubles a repeating lattice of n by n: each texel becomes four, weighted 3:1 with its neighbours
+/* Doubles a repeating lattice of n by n. Each texel becomes four, weighted 3:1 with its neighbours
  * (a quadratic B-spline). */
 static void lattice_double(const int32_t *from, int32_t *to, int n)
 {
@@ -48,8 +48,8 @@ static void lattice_double(const int32_t *from, int32_t *to, int n)
 	}
 }
 
-/* Fractal noise into work; each octave has persistence/256 of the amplitude of the one twice as
- * coarse: 256 is 1/f. */
+/* Makes fractal noise in `work`. Each octave has persistence/256 of the amplitude of the next
+ * coarser one; 256 is 1/f. */
 static void make_fractal(int32_t *work, int32_t *spare, struct random *r, int32_t persistence)
 {
 	int32_t amplitude = 1 << 20, n;
@@ -80,8 +80,8 @@ static void make_ridged(int32_t *work, const struct texture_set *set)
 	}
 }
 
-/* Discs of power-law sizes that hide one another have the statistics of photographs (Lee, Mumford
- * and Huang 2001). */
+/* Makes discs of power-law sizes that hide one another. They have the statistics of photographs
+ * (Lee, Mumford and Huang 2001). */
 static void make_leaves(int32_t *work, const struct texture_set *set, struct random *r)
 {
 	const int16_t *shade = set->texel[TEXTURE_MIXED];
@@ -107,7 +107,7 @@ static void make_leaves(int32_t *work, const struct texture_set *set, struct ran
 	}
 }
 
-/* Mean 0 and the deviation that all textures have. */
+/* Gives the texture mean 0 and deviation TEXTURE_DEVIATION. */
 static void normalise(const int32_t *work, int16_t *out)
 {
 	int64_t sum = 0, mean, deviation;
@@ -136,7 +136,8 @@ static void make_noise(int8_t *noise, struct random r)
 	for (i = 0; i < TEXTURE_NOISE_SIZE; i++) {
 		int sum = 0;
 
-		for (k = 0; k < 12; k++) /* twelve uniform numbers make a bell: deviation 64 */
+		for (k = 0; k < 12;
+		     k++) /* the sum of twelve uniform numbers is about normal, with deviation 64 */
 			sum += random_range(&r, -64, 64);
 		sum /= 4;
 		noise[i] = (int8_t)(sum > 127 ? 127 : sum < -127 ? -127 : sum);
@@ -201,8 +202,8 @@ void texture_row(const struct texture_set *set, const struct texture_tap *tap, i
 	uint32_t texels = span < TEXTURE_SIZE ? (uint32_t)span : TEXTURE_SIZE, start = u >> 16, i;
 	int16_t row[TEXTURE_SIZE + 1];
 
-	for (i = 0; i <= texels;
-	     i++) { /* first down, once per texel; then across, once per pixel */
+	/* first down, once per texel; then across, once per pixel */
+	for (i = 0; i <= texels; i++) {
 		uint32_t at = (start + i) & TEXTURE_MASK;
 
 		row[i] = (int16_t)between(above[at], below[at], v & 0xffff);

@@ -1,5 +1,4 @@
-/* test_file_mix.c - the dataset's plan: sizes like the paper's, the mix of forms, names; and the
- * verdict on sizes. */
+/* test_file_mix.c - the specifications of files: sizes like the paper's, forms and names. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -29,7 +28,7 @@ static struct size_table planned(uint32_t count)
 	return size_table_make(sizes, count);
 }
 
-static void full_set_is_like_the_papers(void **state)
+static void full_set_has_the_sizes_of_the_paper(void **state)
 {
 	struct size_table s = planned(FILE_MIX_FULL_COUNT);
 
@@ -41,7 +40,7 @@ static void full_set_is_like_the_papers(void **state)
 	assert_true(fabs(s.maximum / (4.2 * 1024 * 1024) - 1) < 0.002);
 }
 
-/* Half the tolerance is left to what the files turn out to be. */
+/* The other half of the tolerance is left to the encoder. */
 static void every_smaller_set_has_the_same_shape(void **state)
 {
 	uint32_t count;
@@ -58,7 +57,7 @@ static void every_smaller_set_has_the_same_shape(void **state)
 	}
 }
 
-static void verdict_rejects_what_is_off(void **state)
+static void statistics_that_are_off_are_rejected(void **state)
 {
 	struct size_table good = planned(FILE_MIX_FULL_COUNT), s = good;
 	double *const values[] = { &s.minimum, &s.median, &s.mean, &s.p90, &s.maximum };
@@ -95,17 +94,17 @@ static int by_id(const void *a, const void *b)
 	return (*x > *y) - (*x < *y);
 }
 
-static void names_are_unique_and_in_no_order(void **state)
+static void names_are_unique_and_unordered(void **state)
 {
 	static uint64_t ids[2 * FILE_MIX_FULL_COUNT];
-	struct file_mix plan = FULL;
+	struct file_mix mix = FULL;
 	struct file_spec f;
 	uint32_t i, rising = 0;
 
 	(void)state;
 	for (i = 0; i < 2 * FILE_MIX_FULL_COUNT; i++) {
-		plan.seed = 1 + i / FILE_MIX_FULL_COUNT; /* nor are they those of another seed */
-		file_mix_spec(&plan, i % FILE_MIX_FULL_COUNT, &f);
+		mix.seed = 1 + i / FILE_MIX_FULL_COUNT; /* and differ from those of another seed */
+		file_mix_spec(&mix, i % FILE_MIX_FULL_COUNT, &f);
 		ids[i] = f.id;
 		rising += i > 0 && ids[i] > ids[i - 1];
 	}
@@ -119,12 +118,12 @@ static void mix_is_that_of_a_community_site(void **state)
 {
 	uint32_t sampling[JPEG_GREY + 1] = { 0 }, orientation[9] = { 0 }, progressive = 0,
 				      cameras = 0, low = 0, high = 0, i;
-	struct file_mix plan = FULL;
+	struct file_mix mix = FULL;
 	struct file_spec f;
 
 	(void)state;
 	for (i = 0; i < FILE_MIX_FULL_COUNT; i++) {
-		file_mix_spec(&plan, i, &f);
+		file_mix_spec(&mix, i, &f);
 		assert_int_equal(f.kind, FILE_GOOD);
 		assert_in_range(f.form.quality, 60, 97);
 		assert_in_range(f.orientation, 1, 8);
@@ -154,16 +153,16 @@ static void mix_is_that_of_a_community_site(void **state)
 		assert_true(orientation[i] > 0);
 }
 
-static void shape_is_about_as_large_as_asked(void **state)
+static void shapes_have_about_the_wanted_pixels(void **state)
 {
-	struct file_mix plan = FULL;
+	struct file_mix mix = FULL;
 	struct file_spec f;
 	uint64_t pixels;
 	uint32_t i;
 
 	(void)state;
 	for (i = 0; i < FILE_MIX_FULL_COUNT; i += 7) {
-		file_mix_spec(&plan, i, &f);
+		file_mix_spec(&mix, i, &f);
 		for (pixels = 1; pixels < UINT64_C(1) << 40; pixels *= 3) {
 			file_mix_shape(&f, pixels);
 			assert_in_range(f.form.width, 4, LONG_SIDE_MAX);
@@ -179,11 +178,11 @@ static void shape_is_about_as_large_as_asked(void **state)
 
 static void broken_files_follow_the_good_ones(void **state)
 {
-	struct file_mix plan = { .seed = 3,
-		                 .count = { [FILE_GOOD] = 2,
-		                            [FILE_TRUNCATED] = 1,
-		                            [FILE_NOT_JPEG] = 2,
-		                            [FILE_EMPTY] = 1 } };
+	struct file_mix mix = { .seed = 3,
+		                .count = { [FILE_GOOD] = 2,
+		                           [FILE_TRUNCATED] = 1,
+		                           [FILE_NOT_JPEG] = 2,
+		                           [FILE_EMPTY] = 1 } };
 	static const enum file_kind kinds[] = { FILE_GOOD,     FILE_GOOD,     FILE_TRUNCATED,
 		                                FILE_NOT_JPEG, FILE_NOT_JPEG, FILE_EMPTY };
 	static const char *const suffixes[] = { ".jpg",         ".jpg",         ".truncated.jpg",
@@ -193,9 +192,9 @@ static void broken_files_follow_the_good_ones(void **state)
 	uint32_t i;
 
 	(void)state;
-	assert_int_equal(file_mix_count(&plan), COUNT_OF(kinds));
+	assert_int_equal(file_mix_count(&mix), COUNT_OF(kinds));
 	for (i = 0; i < COUNT_OF(kinds); i++) {
-		file_mix_spec(&plan, i, &f);
+		file_mix_spec(&mix, i, &f);
 		file_mix_name(&f, name);
 		assert_int_equal(f.kind, kinds[i]);
 		assert_string_equal(name + 16, suffixes[i]);
@@ -209,13 +208,13 @@ static void broken_files_follow_the_good_ones(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(full_set_is_like_the_papers),
+		cmocka_unit_test(full_set_has_the_sizes_of_the_paper),
 		cmocka_unit_test(every_smaller_set_has_the_same_shape),
-		cmocka_unit_test(verdict_rejects_what_is_off),
+		cmocka_unit_test(statistics_that_are_off_are_rejected),
 		cmocka_unit_test(quantiles_lie_between_sizes),
-		cmocka_unit_test(names_are_unique_and_in_no_order),
+		cmocka_unit_test(names_are_unique_and_unordered),
 		cmocka_unit_test(mix_is_that_of_a_community_site),
-		cmocka_unit_test(shape_is_about_as_large_as_asked),
+		cmocka_unit_test(shapes_have_about_the_wanted_pixels),
 		cmocka_unit_test(broken_files_follow_the_good_ones),
 	};
 	int failed;

@@ -1,4 +1,4 @@
-/* The histogram of darkroom-load: three significant digits, ranks, sums and differences. */
+/* test_latency.c - the histogram: three significant digits, ranks, sums and differences. */
 #include "load/latency.c"
 
 #include <setjmp.h>
@@ -47,8 +47,8 @@ static int compare(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Against sorted values, by nearest rank. */
-static void quantiles_are_those_of_the_values(void **state)
+/* Compares with sorted values, by nearest rank. */
+static void quantiles_match_sorted_values(void **state)
 {
 	static const double shares[] = { 0, 0.001, 0.1, 0.5, 0.9, 0.99, 0.999, 1 };
 	static const size_t ranks[] = { 1, 5, 500, 2500, 4500, 4950, 4995, 5000 };
@@ -74,7 +74,7 @@ static void quantiles_are_those_of_the_values(void **state)
 	assert_int_equal(latency_quantile(&hist, 1), values[VALUES - 1]);
 }
 
-static void nothing_has_no_quantile(void **state)
+static void quantiles_of_nothing_are_0(void **state)
 {
 	(void)state;
 	memset(&hist, 0, sizeof hist);
@@ -82,7 +82,7 @@ static void nothing_has_no_quantile(void **state)
 	assert_true(latency_mean(&hist) <= 0);
 }
 
-static void beyond_the_range_the_maximum_is_kept(void **state)
+static void values_beyond_the_range_keep_the_maximum(void **state)
 {
 	(void)state;
 	memset(&hist, 0, sizeof hist);
@@ -92,7 +92,7 @@ static void beyond_the_range_the_maximum_is_kept(void **state)
 	assert_int_equal(latency_quantile(&hist, 1), UINT64_C(1) << 50);
 }
 
-static void sums_and_differences(void **state)
+static void histograms_are_merged_and_subtracted(void **state)
 {
 	(void)state;
 	memset(&hist, 0, sizeof hist);
@@ -117,10 +117,10 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(slots_are_in_order_and_without_gaps),
 		cmocka_unit_test(a_slot_is_within_three_digits),
-		cmocka_unit_test(quantiles_are_those_of_the_values),
-		cmocka_unit_test(nothing_has_no_quantile),
-		cmocka_unit_test(beyond_the_range_the_maximum_is_kept),
-		cmocka_unit_test(sums_and_differences),
+		cmocka_unit_test(quantiles_match_sorted_values),
+		cmocka_unit_test(quantiles_of_nothing_are_0),
+		cmocka_unit_test(values_beyond_the_range_keep_the_maximum),
+		cmocka_unit_test(histograms_are_merged_and_subtracted),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
-/* When requests are due: rates, ramps, spikes, Poisson, the end of a run; and the values of options
- * that say so. */
+/* test_request_schedule.c - times of requests: rates, ramps, spikes, Poisson, the end of a run; and
+ * the values of options. */
 #include "load/option_value.c"
 #include "load/request_schedule.c"
 
@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-/* The rate at a moment, straight from what was asked for. */
+/* Computes the rate at a time from the configuration. */
 static double rate_at(const struct request_schedule_conf *conf, double t)
 {
 	double rate = t < conf->ramp_s ? conf->rate_from + (conf->rate_to - conf->rate_from) * t /
@@ -23,7 +23,7 @@ static double rate_at(const struct request_schedule_conf *conf, double t)
 	return rate;
 }
 
-/* Each arrival must be due where the integral of the rate has come to its number. */
+/* Each arrival must be due when the integral of the rate reaches its number. */
 static void expect_arrivals(const struct request_schedule_conf *conf, double until_s)
 {
 	const double step_s = 1e-5;
@@ -44,7 +44,7 @@ static void expect_arrivals(const struct request_schedule_conf *conf, double unt
 	assert_true(count > 10);
 }
 
-static void ramps_and_spikes(void **state)
+static void arrivals_follow_ramps_and_spikes(void **state)
 {
 	const struct request_schedule_conf confs[] = {
 		{ .rate_from = 50, .rate_to = 50 },
@@ -64,7 +64,7 @@ static void ramps_and_spikes(void **state)
 		expect_arrivals(&confs[i], 2);
 }
 
-static void a_rate_that_falls_to_nothing_ends(void **state)
+static void a_rate_that_falls_to_0_ends_the_arrivals(void **state)
 {
 	const struct request_schedule_conf conf = { .rate_from = 20, .rate_to = 0, .ramp_s = 1 };
 	struct rate_profile p;
@@ -75,7 +75,7 @@ static void a_rate_that_falls_to_nothing_ends(void **state)
 	assert_true(isinf(rate_profile_advance(&p, 0, 10.5)));
 }
 
-static void closed_loop_counts(void **state)
+static void closed_loop_ends_after_a_count_or_a_time(void **state)
 {
 	const struct request_schedule_conf conf = { .requests_max = 2, .duration_ns = 100 };
 	struct request_schedule s;
@@ -94,7 +94,7 @@ static void closed_loop_counts(void **state)
 	request_schedule_fini(&s);
 }
 
-static void open_loop_waits_and_ends(void **state)
+static void open_loop_requests_wait_until_they_are_due(void **state)
 {
 	const struct request_schedule_conf conf = {
 		.duration_ns = NS_PER_S, .is_open = true, .rate_from = 10, .rate_to = 10
@@ -109,7 +109,7 @@ static void open_loop_waits_and_ends(void **state)
 	assert_int_equal(request_schedule_take(&s, start_ns, &ticket), TICKET_TAKEN);
 	assert_int_equal(request_schedule_take(&s, start_ns, &ticket), TICKET_LATER);
 	assert_int_equal(ticket.intended_ns, start_ns + NS_PER_S / 10);
-	/* late: it was due when it was due */
+	/* taking it late does not change when it was due */
 	assert_int_equal(request_schedule_take(&s, start_ns + NS_PER_S / 2, &ticket), TICKET_TAKEN);
 	assert_int_equal(ticket.intended_ns, start_ns + NS_PER_S / 10);
 	assert_int_equal(request_schedule_take(&s, start_ns + NS_PER_S + GRACE_NS, &ticket),
@@ -118,7 +118,7 @@ static void open_loop_waits_and_ends(void **state)
 	request_schedule_fini(&s);
 }
 
-static void poisson_is_random_with_the_right_mean(void **state)
+static void poisson_gaps_are_exponential(void **state)
 {
 	const struct request_schedule_conf conf = { .requests_max = 100000,
 		                                    .is_open = true,
@@ -143,11 +143,11 @@ static void poisson_is_random_with_the_right_mean(void **state)
 		last = ticket.intended_ns;
 	}
 	assert_true(fabs((double)last / 1e9 - 100) < 1);
-	assert_true(fabs(squares / 100000 - 2) < 0.06); /* an exponential's second moment */
+	assert_true(fabs(squares / 100000 - 2) < 0.06); /* the second moment of an exponential */
 	request_schedule_fini(&s);
 }
 
-static void values(void **state)
+static void option_values_are_parsed(void **state)
 {
 	struct request_schedule_conf conf;
 	struct rate_spike spike;
@@ -183,12 +183,12 @@ static void values(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(ramps_and_spikes),
-		cmocka_unit_test(a_rate_that_falls_to_nothing_ends),
-		cmocka_unit_test(closed_loop_counts),
-		cmocka_unit_test(open_loop_waits_and_ends),
-		cmocka_unit_test(poisson_is_random_with_the_right_mean),
-		cmocka_unit_test(values),
+		cmocka_unit_test(arrivals_follow_ramps_and_spikes),
+		cmocka_unit_test(a_rate_that_falls_to_0_ends_the_arrivals),
+		cmocka_unit_test(closed_loop_ends_after_a_count_or_a_time),
+		cmocka_unit_test(open_loop_requests_wait_until_they_are_due),
+		cmocka_unit_test(poisson_gaps_are_exponential),
+		cmocka_unit_test(option_values_are_parsed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
