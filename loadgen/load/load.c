@@ -64,10 +64,9 @@ static int raise_limit(unsigned connections)
 	limit.rlim_cur = need;
 	if (limit.rlim_max < need)
 		limit.rlim_max = need;
-	return setrlimit(RLIMIT_NOFILE, &limit) < 0
-	               ? complain(
-				 "cannot raise the limit on open files (ulimit -n) for the connections")
-	               : 0;
+	if (setrlimit(RLIMIT_NOFILE, &limit) == 0)
+		return 0;
+	return complain("cannot raise the limit on open files for the connections (ulimit -n)");
 }
 
 /* INT and TERM are read from a descriptor; the threads inherit the mask. */

@@ -149,14 +149,16 @@ static void print_cpu(const struct report *r)
 	char figure[FIGURE_SIZE];
 
 	if (r->server->root_count > 0)
-		printf("server             %.2f s CPU, %.0f %% of a core, %s peak memory, process %d%s\n",
+		printf("server             %.2f s CPU, %.0f %% of a core, %s peak memory, "
+		       "process %d%s\n",
 		       cpu_s, 100 * per_second(cpu_s, r->makespan_s),
 		       figure_bytes((double)r->server->peak_rss_bytes, figure),
 		       (int)r->server->roots[0], r->server->root_count > 1 ? ", ..." : "");
 	printf("generator          %.2f s CPU, busiest thread %.0f %% of a core\n",
 	       (double)s->cpu_ns / 1e9, 100 * s->busiest);
 	if (s->busiest > BOTTLENECK)
-		printf("                   The generator may have limited the run: use more threads (-t).\n");
+		printf("                   The generator may have limited the run; "
+		       "use more threads (-t).\n");
 }
 
 static void print_table(const struct report *r)
@@ -173,7 +175,8 @@ static void print_table(const struct report *r)
 	print_times("response time", &s->response);
 	print_times("  with sending", &s->exchange);
 	if (is_open)
-		puts("Only \"since due\" counts the time that requests waited because the server did not keep up.");
+		puts("Only \"since due\" counts the time that requests waited because the server\n"
+		     "did not keep up.");
 }
 
 int report_text(const struct report *r)

@@ -29,6 +29,9 @@ struct inodes {
 /* Adds the sockets that listen at the port, from /proc/net/tcp or /proc/net/tcp6. */
 static void find_sockets(struct inodes *inodes, const char *path, unsigned port)
 {
+	/* number, local address, remote address, state, ..., inode */
+	static const char format[] = " %*u: %*[0-9A-Fa-f]:%x %*[0-9A-Fa-f]:%*x %x %*x:%*x %*x:%*x "
+				     "%*x %*u %*u %lu";
 	FILE *in = fopen(path, "re");
 	char line[512];
 
@@ -36,10 +39,8 @@ static void find_sockets(struct inodes *inodes, const char *path, unsigned port)
 		unsigned local_port, state;
 		unsigned long inode;
 
-		if (sscanf(line,
-		           " %*u: %*[0-9A-Fa-f]:%x %*[0-9A-Fa-f]:%*x %x %*x:%*x %*x:%*x %*x %*u %*u %lu",
-		           &local_port, &state, &inode) == 3 &&
-		    local_port == port && state == LISTEN_STATE && inodes->count < SERVER_ROOTS_MAX)
+		if (sscanf(line, format, &local_port, &state, &inode) == 3 && local_port == port &&
+		    state == LISTEN_STATE && inodes->count < SERVER_ROOTS_MAX)
 			inodes->list[inodes->count++] = inode;
 	}
 	if (in)

@@ -130,19 +130,29 @@ static void json_members_are_found_by_name(void **state)
 
 static void variants_of_all_images_are_fetched(void **state)
 {
+	static const char body[] =
+		"{\"images\":[{\"id\":1,\"variants\":{"
+		"\"m\":{\"url\":\"/m.jpg\",\"width\":8,\"height\":6,\"bytes\":77},"
+		"\"t\":{\"url\":\"http://127.0.0.1:80\\/t.jpg\",\"width\":2,\"height\":1}}},"
+		"{\"variants\":{\"m\":{\"url\":\"/2\",\"width\":3,\"height\":4}}}]}";
+
 	(void)state;
-	assert_int_equal(
-		begin(201,
-	              "{\"images\":[{\"id\":1,\"variants\":{\"m\":{\"url\":\"/m.jpg\",\"width\":8,\"height\":6,\"bytes\":"
-	              "77},\"t\":{\"url\":\"http://127.0.0.1:80\\/t.jpg\",\"width\":2,\"height\":1}}},{\"variants\":{\"m\":"
-	              "{\"url\":\"/2\",\"width\":3,\"height\":4}}}]}"),
-		VERIFY_FETCH);
+	assert_int_equal(begin(201, body), VERIFY_FETCH);
 	assert_int_equal(verify->count, 3);
 	assert_string_equal(verify->variants[1].path, "/t.jpg");
 	assert_int_equal(verify->variants[0].bytes, 77);
 	assert_int_equal(verify->variants[2].height, 4);
 	assert_non_null(
 		strstr(verify_request(verify), "GET /m.jpg HTTP/1.1\r\nHost: 127.0.0.1:80\r\n"));
+}
+
+/* Starts verifying the announcement of one variant with these members. */
+static enum verify_action begin_variant(const char *members)
+{
+	char body[200];
+
+	snprintf(body, sizeof body, "{\"images\":[{\"variants\":{\"a\":{%s}}}]}", members);
+	return begin(201, body);
 }
 
 static void answers_without_variants_are_wrong(void **state)
@@ -155,16 +165,29 @@ static void answers_without_variants_are_wrong(void **state)
 		"{\"images\":7}",
 		"{\"images\":[{}]}",
 		"{\"images\":[{\"variants\":{}}]}",
-		"{\"images\":[{\"variants\":{\"a\":{\"width\":1,\"height\":1}}}]}",
-		"{\"images\":[{\"variants\":{\"a\":{\"url\":\"/a\",\"width\":-1,\"height\":1}}}]}",
-		"{\"images\":[{\"variants\":{\"a\":{\"url\":\"//example.org/a\",\"width\":1,\"height\":1}}}]}",
-		"{\"images\":[{\"variants\":{\"a\":{\"url\":\"/a b\",\"width\":1,\"height\":1}}}]}",
-		"{\"images\":[{\"variants\":{\"a\":{\"url\":\"http://127.0.0.1:800/a\",\"width\":1,\"height\":1}}}]}",
 	};
 
 	(void)state;
 	for (size_t i = 0; i < COUNT_OF(bodies); i++) {
 		assert_int_equal(begin(201, bodies[i]), VERIFY_END);
+		assert_int_equal(verify->wrong, 1);
+	}
+}
+
+static void unusable_variants_are_wrong(void **state)
+{
+	static const char *const variants[] = {
+		"\"width\":1,\"height\":1",
+		"\"url\":\"/a\",\"width\":-1,\"height\":1",
+		"\"url\":\"//example.org/a\",\"width\":1,\"height\":1",
+		"\"url\":\"/a b\",\"width\":1,\"height\":1",
+		"\"url\":\"http://127.0.0.1:800/a\",\"width\":1,\"height\":1",
+	};
+
+	(void)state;
+	assert_int_equal(begin_variant("\"url\":\"/a\",\"width\":1,\"height\":1"), VERIFY_FETCH);
+	for (size_t i = 0; i < COUNT_OF(variants); i++) {
+		assert_int_equal(begin_variant(variants[i]), VERIFY_END);
 		assert_int_equal(verify->wrong, 1);
 	}
 }
@@ -229,6 +252,7 @@ int main(void)
 		cmocka_unit_test(json_members_are_found_by_name),
 		cmocka_unit_test(variants_of_all_images_are_fetched),
 		cmocka_unit_test(answers_without_variants_are_wrong),
+		cmocka_unit_test(unusable_variants_are_wrong),
 		cmocka_unit_test(an_image_still_being_processed_is_polled),
 		cmocka_unit_test(urls_are_parsed),
 	};
