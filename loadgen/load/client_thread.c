@@ -60,7 +60,7 @@ static void start_exchange(struct client_thread *t, struct client *c, const stru
 	bool is_new = c->connection.state == CONNECTION_CLOSED;
 
 	client_list_move(&t->active, &c->link, now_ns + t->run->args->timeout_ns);
-	settle(t, c, connection_request(&c->connection, parts, part_count, capture));
+	settle(t, c, connection_request(&c->connection, parts, part_count, capture, now_ns));
 	if (is_new)
 		counter_add(&t->stats.opened, 1);
 }

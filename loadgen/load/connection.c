@@ -147,10 +147,10 @@ static enum exchange_result send_request(struct connection *c)
 	return EXCHANGE_PENDING;
 }
 
-static enum exchange_result start_sending(struct connection *c)
+static enum exchange_result start_sending(struct connection *c, uint64_t now_ns)
 {
 	c->state = CONNECTION_BUSY;
-	c->start_ns = clock_ns();
+	c->start_ns = now_ns;
 	return send_request(c);
 }
 
@@ -187,13 +187,13 @@ static enum exchange_result connected(struct connection *c)
 
 	if (getsockopt(c->fd, SOL_SOCKET, SO_ERROR, &err, &length) < 0 || err)
 		return fail(c, EXCHANGE_CONNECT);
-	return start_sending(c);
+	return start_sending(c, clock_ns());
 }
 
 enum exchange_result connection_request(struct connection *c, const struct iovec *parts,
-                                        unsigned part_count, struct text *capture)
+                                        unsigned part_count, struct text *capture, uint64_t now_ns)
 {
-	enum exchange_result result;
+	enum exchange_result result = EXCHANGE_PENDING;
 
 	assert(c->state == CONNECTION_CLOSED || c->state == CONNECTION_IDLE);
 	assert(part_count <= REQUEST_PARTS_MAX);
@@ -203,11 +203,9 @@ enum exchange_result connection_request(struct connection *c, const struct iovec
 	c->capture = capture;
 	c->start_ns = c->sent_ns = c->done_ns = 0;
 	response_reader_init(&c->response);
-	if (c->state == CONNECTION_IDLE)
-		return start_sending(c);
-	result = open_connection(c);
-	return result == EXCHANGE_PENDING && c->state == CONNECTION_IDLE ? start_sending(c)
-	                                                                 : result;
+	if (c->state == CONNECTION_CLOSED)
+		result = open_connection(c);
+	return c->state == CONNECTION_IDLE ? start_sending(c, now_ns) : result;
 }
 
 /* A server that sends something unasked or hangs up has ended the connection. */

@@ -56,11 +56,12 @@ struct connection {
 };
 
 /*
- * Starts an exchange and opens the connection if it is closed. The pieces stay the caller's and
- * must not change before the end. Returns EXCHANGE_PENDING, or how the exchange failed at once.
+ * Starts an exchange at now_ns and opens the connection if it is closed. The pieces stay the
+ * caller's and must not change before the end. Returns EXCHANGE_PENDING, or how the exchange failed
+ * at once.
  */
 enum exchange_result connection_request(struct connection *c, const struct iovec *parts,
-                                        unsigned part_count, struct text *capture);
+                                        unsigned part_count, struct text *capture, uint64_t now_ns);
 
 /* Handles what epoll has reported. Returns EXCHANGE_PENDING while the exchange goes on. A failure
  * closes the connection. */

@@ -50,8 +50,9 @@ static int on_header_value_complete(llhttp_t *parser)
 	/* parameters may follow the type; trailers do not count */
 	if (r->state == RESPONSE_HEAD && strcasecmp(r->name.data, "content-type") == 0)
 		r->is_jpeg = strncasecmp(value, "image/jpeg", 10) == 0 && strchr("; \t", value[10]);
-	text_init(&r->name, r->name_data, sizeof r->name_data);
-	text_init(&r->value, r->value_data, sizeof r->value_data);
+	r->name.length = r->value.length = 0;
+	r->name.data[0] = r->value.data[0] = '\0';
+	r->name.overflowed = r->value.overflowed = false;
 	return 0;
 }
 
@@ -66,7 +67,6 @@ static int on_body(llhttp_t *parser, const char *at, size_t length)
 
 	if (r->capture)
 		text_put(r->capture, at, length);
-	r->remaining -= r->remaining > 0 ? length : 0;
 	return 0;
 }
 
@@ -168,31 +168,6 @@ static void check_head(struct response_reader *r, const char *data, size_t lengt
 		start_body(r);
 }
 
-size_t response_reader_read(struct response_reader *r, const char *data, size_t length,
-                            struct text *capture)
-{
-	size_t used = 0;
-
-	r->capture = capture;
-	while (used < length && (r->state == RESPONSE_HEAD || r->state == RESPONSE_BODY)) {
-		llhttp_errno_t err = llhttp_execute(&r->parser, data + used, length - used);
-		const char *end =
-			err == HPE_PAUSED ? llhttp_get_error_pos(&r->parser) : data + length;
-		size_t n = (size_t)(end - data) - used;
-
-		if (err == HPE_PAUSED)
-			llhttp_resume(&r->parser);
-		else if (err != HPE_OK)
-			fail(r, r->problem ? r->problem : llhttp_get_error_reason(&r->parser));
-		if (r->state == RESPONSE_HEAD)
-			check_head(r, data + used, n, err == HPE_PAUSED);
-		else if (r->state == RESPONSE_BODY && err == HPE_PAUSED)
-			r->state = RESPONSE_DONE;
-		used += n;
-	}
-	return used;
-}
-
 size_t response_reader_skip(struct response_reader *r, size_t length)
 {
 	assert(r->state == RESPONSE_BODY && r->remaining > 0);
@@ -202,6 +177,46 @@ size_t response_reader_skip(struct response_reader *r, size_t length)
 	}
 	r->remaining -= length;
 	return length;
+}
+
+/* Lets the parser use data of a head, a chunked body, or one that ends with the connection. */
+static size_t parse(struct response_reader *r, const char *data, size_t length)
+{
+	llhttp_errno_t err = llhttp_execute(&r->parser, data, length);
+
+	if (err == HPE_PAUSED) {
+		length = (size_t)(llhttp_get_error_pos(&r->parser) - data);
+		llhttp_resume(&r->parser);
+	} else if (err != HPE_OK) {
+		fail(r, r->problem ? r->problem : llhttp_get_error_reason(&r->parser));
+	}
+	if (r->state == RESPONSE_HEAD)
+		check_head(r, data, length, err == HPE_PAUSED);
+	else if (r->state == RESPONSE_BODY && err == HPE_PAUSED)
+		r->state = RESPONSE_DONE;
+	return length;
+}
+
+size_t response_reader_read(struct response_reader *r, const char *data, size_t length,
+                            struct text *capture)
+{
+	size_t used = 0;
+
+	r->capture = capture;
+	while (used < length && (r->state == RESPONSE_HEAD || r->state == RESPONSE_BODY)) {
+		const char *at = data + used;
+		size_t n;
+
+		if (r->remaining > 0) {
+			n = response_reader_skip(r, length - used);
+			if (capture)
+				text_put(capture, at, n);
+		} else {
+			n = parse(r, at, length - used);
+		}
+		used += n;
+	}
+	return used;
 }
 
 bool response_reader_eof(struct response_reader *r)
