@@ -103,7 +103,7 @@ $(SERVER): $(SERVER).o
 	$(call say,LINK)$(CC) $(DARKROOM_LDFLAGS) -o $@ $^
 
 # The cost of the daemon's image work without a daemon.
-$(LIMIT): $(LIMIT).o $B/loadgen/load/corpus.o $B/loadgen/load/request_schedule.o $B/libdarkroom.a
+$(LIMIT): $(LIMIT).o $B/loadgen/load/corpus.o $B/libdarkroom.a
 	$(call say,LINK)$(CC) $(DARKROOM_LDFLAGS) -o $@ $^ $(LIBS)
 
 bench: all $(LIMIT)

@@ -1,7 +1,7 @@
 /*
- * exif_writer.c - writes EXIF 2.2: two directories, a maker's note and a thumbnail, as cameras do.
+ * exif_writer.c - writes EXIF 2.2 like cameras: two directories, a maker's note, a thumbnail.
  *
- * Little-endian TIFF behind "Exif\0\0". Knows nothing of the picture but its size. Any thread.
+ * Little-endian TIFF after "Exif\0\0". Of the picture it knows only the size. Any thread.
  */
 #include "exif_writer.h"
 
@@ -21,8 +21,7 @@ enum exif_type {
 	EXIF_UNDEFINED = 7
 };
 
-/* Room is never short: EXIF_SEGMENT_MAX allows for everything, and the note and the thumbnail are
- * bounded. */
+/* Needs no checks for room: EXIF_SEGMENT_MAX allows for the longest note and thumbnail. */
 struct writer {
 	uint8_t *tiff;
 	size_t entry; /* where the next directory entry goes */
@@ -41,7 +40,7 @@ static void put32(uint8_t *p, uint32_t v)
 	put16(p + 2, v >> 16);
 }
 
-/* Begins a directory of count entries where values end; its next-directory pointer is 0. */
+/* Starts a directory of `count` entries after the last value. Its next-directory pointer is 0. */
 static void directory(struct writer *w, unsigned count)
 {
 	size_t size = 2 + 12 * (size_t)count + 4;
@@ -52,7 +51,7 @@ static void directory(struct writer *w, unsigned count)
 	w->end += size;
 }
 
-/* An entry; a value of more than four bytes is put behind the directory. data may be NULL: then
+/* Writes an entry. A value of more than four bytes goes behind the directory. If data is NULL,
  * number is the value. */
 static void entry(struct writer *w, unsigned tag, enum exif_type type, size_t count, size_t size,
                   const void *data, uint32_t number)
@@ -71,7 +70,7 @@ static void entry(struct writer *w, unsigned tag, enum exif_type type, size_t co
 		put32(e + 8, (uint32_t)w->end);
 		memcpy(w->tiff + w->end, data, size);
 		w->end += size;
-		if (w->end & 1) /* TIFF wants values at even places */
+		if (w->end & 1) /* TIFF aligns values to even offsets */
 			w->tiff[w->end++] = 0;
 	}
 }
@@ -95,19 +94,19 @@ static void entry_ratio(struct writer *w, unsigned tag, uint32_t above, uint32_t
 	entry(w, tag, EXIF_RATIONAL, 1, sizeof value, value, 0);
 }
 
-/* What makers write in their notes is nobody else's business; it looks like numbers. */
-static void entry_note(struct writer *w, size_t size, struct dataset_rand *r)
+/* Makers' notes are undocumented and look like numbers. */
+static void entry_note(struct writer *w, size_t size, struct random *r)
 {
 	uint8_t note[EXIF_NOTE_MAX];
 	size_t i;
 
 	memcpy(note, "DARKROOM\0\1\0", 12);
 	for (i = 12; i < size; i++)
-		note[i] = i & 1 ? 0 : (uint8_t)rand_range(r, 0, 255);
+		note[i] = i & 1 ? 0 : (uint8_t)random_range(r, 0, 255);
 	entry(w, 0x927c, EXIF_UNDEFINED, size, size, note, 0);
 }
 
-static void main_directory(struct writer *w, const struct exif *x, struct dataset_rand *r,
+static void main_directory(struct writer *w, const struct exif *x, struct random *r,
                            const char *date)
 {
 	static const char *const cameras[][2] = {
@@ -115,7 +114,7 @@ static void main_directory(struct writer *w, const struct exif *x, struct datase
 		{ "Nordfoto", "NF-20 Digital" }, { "Nordfoto", "NF-7 Zoom" },
 		{ "Kolibri", "phone 4" },        { "Kolibri", "phone 5c" }
 	};
-	const char *const *camera = cameras[rand_range(r, 0, (int32_t)COUNT_OF(cameras) - 1)];
+	const char *const *camera = cameras[random_range(r, 0, (int32_t)COUNT_OF(cameras) - 1)];
 	size_t pointer;
 
 	directory(w, 10);
@@ -133,20 +132,20 @@ static void main_directory(struct writer *w, const struct exif *x, struct datase
 	put32(w->tiff + pointer, (uint32_t)w->end);
 }
 
-static void camera_directory(struct writer *w, const struct exif *x, struct dataset_rand *r,
+static void camera_directory(struct writer *w, const struct exif *x, struct random *r,
                              const char *date)
 {
 	static const uint16_t speeds[] = { 80, 100, 100, 200, 400, 800 };
 
 	directory(w, 13);
-	entry_ratio(w, 0x829a, 1, (uint32_t)rand_range(r, 8, 1000));
-	entry_ratio(w, 0x829d, (uint32_t)rand_range(r, 20, 110), 10);
-	entry_short(w, 0x8827, speeds[rand_range(r, 0, (int32_t)COUNT_OF(speeds) - 1)]);
+	entry_ratio(w, 0x829a, 1, (uint32_t)random_range(r, 8, 1000));
+	entry_ratio(w, 0x829d, (uint32_t)random_range(r, 20, 110), 10);
+	entry_short(w, 0x8827, speeds[random_range(r, 0, (int32_t)COUNT_OF(speeds) - 1)]);
 	entry(w, 0x9000, EXIF_UNDEFINED, 4, 4, "0220", 0);
 	entry_text(w, 0x9003, date);
 	entry_text(w, 0x9004, date);
 	entry(w, 0x9101, EXIF_UNDEFINED, 4, 4, "\1\2\3", 0);
-	entry_ratio(w, 0x920a, (uint32_t)rand_range(r, 40, 1050), 10);
+	entry_ratio(w, 0x920a, (uint32_t)random_range(r, 40, 1050), 10);
 	entry_note(w, x->note_size, r);
 	entry(w, 0xa000, EXIF_UNDEFINED, 4, 4, "0100", 0);
 	entry_short(w, 0xa001, 1);
@@ -174,22 +173,22 @@ static void thumbnail_directory(struct writer *w, const struct exif *x)
 size_t exif_write(const struct exif *x, uint8_t out[EXIF_SEGMENT_MAX])
 {
 	struct writer w = { .tiff = out + TIFF_AT, .end = 8 };
-	struct dataset_rand r = rand_stream(x->id, 11);
+	struct random r = random_stream(x->id, 11);
 	char date[20];
 	size_t size;
-	int day = rand_range(&r, 1, 28), month = rand_range(&r, 1, 12);
-	int hour = rand_range(&r, 6, 22), minute = rand_range(&r, 0, 59);
+	int day = random_range(&r, 1, 28), month = random_range(&r, 1, 12);
+	int hour = random_range(&r, 6, 22), minute = random_range(&r, 0, 59);
 
 	assert(x->note_size >= EXIF_NOTE_MIN && x->note_size <= EXIF_NOTE_MAX);
 	assert(x->thumbnail_size <= EXIF_THUMBNAIL_MAX);
 	snprintf(date, sizeof date, "2009:%02d:%02d %02d:%02d:%02d", month, day, hour, minute,
-	         rand_range(&r, 0, 59));
+	         random_range(&r, 0, 59));
 	memcpy(w.tiff, "II*\0\10\0\0\0", 8);
 	main_directory(&w, x, &r, date);
 	camera_directory(&w, x, &r, date);
 	if (x->thumbnail_size > 0) {
-		put32(w.tiff + 8 + 2 + 10 * 12,
-		      (uint32_t)w.end); /* the main directory leads to it */
+		/* the main directory points to it */
+		put32(w.tiff + 8 + 2 + 10 * 12, (uint32_t)w.end);
 		thumbnail_directory(&w, x);
 	}
 	size = TIFF_AT + w.end;

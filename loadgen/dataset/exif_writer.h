@@ -1,4 +1,4 @@
-/* exif_writer.h - the EXIF segment of a camera that does not exist. Pure; any thread. */
+/* exif_writer.h - writes the EXIF segment of an imaginary camera. Pure; any thread. */
 #ifndef DARKROOM_LOADGEN_DATASET_EXIF_WRITER_H
 #define DARKROOM_LOADGEN_DATASET_EXIF_WRITER_H
 
@@ -19,7 +19,7 @@ struct exif {
 	size_t note_size;
 };
 
-/* Writes the APP1 segment, marker included. Returns its size. */
+/* Writes the APP1 segment including its marker. Returns its size. */
 size_t exif_write(const struct exif *x, uint8_t out[EXIF_SEGMENT_MAX]);
 
 #endif

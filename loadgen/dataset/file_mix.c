@@ -1,7 +1,7 @@
 /*
- * file_mix.c - the mix of a community site of the time: sizes, qualities, sampling, formats.
+ * file_mix.c - the mix of a community site around 2009: sizes, qualities, sampling and formats.
  *
- * Pure functions over integers, no state. Any thread.
+ * Pure functions over integers without state. Any thread.
  */
 #include "file_mix.h"
 
@@ -9,9 +9,10 @@
 #include <stdio.h>
 
 #include "base/check.h"
+#include "integer_root.h"
 #include "random.h"
 
-/* The quantiles of the file sizes: table 4.1 gives those at 0, 50, 90 and 100 %, the others make
+/* The quantiles of the file sizes. Table 4.1 gives those at 0, 50, 90 and 100 %; the others make
  * the mean 204.4 KB. */
 static const struct quantile {
 	uint32_t permille, bytes;
@@ -26,26 +27,26 @@ static const struct quantile {
 #define LONG_SIDE_MAX 6000 /* pixels */
 #define CAMERA_SIZES 16
 
-uint32_t plan_count(const struct plan *plan)
+uint32_t file_mix_count(const struct file_mix *mix)
 {
 	uint32_t sum = 0;
 	unsigned i;
 
-	for (i = PLAN_GOOD; i < PLAN_KIND_COUNT; i++)
-		sum += plan->count[i];
+	for (i = FILE_GOOD; i < FILE_KIND_COUNT; i++)
+		sum += mix->count[i];
 	return sum;
 }
 
-uint32_t plan_bytes(uint32_t i, uint32_t count)
+uint32_t file_mix_bytes(uint32_t i, uint32_t count)
 {
-	uint64_t at = (2 * (uint64_t)i + 1) * 1000 * 65536 /
-	              (2 * (uint64_t)count); /* permille << 16, amid the rank's share */
+	/* permille << 16, in the middle of the rank's share */
+	uint64_t at = (2 * (uint64_t)i + 1) * 1000 * 65536 / (2 * (uint64_t)count);
 	const struct quantile *q = quantiles;
 
 	assert(i < count);
 	if (i == 0)
 		return quantiles[0].bytes;
-	if (i == count - 1 && count >= PLAN_MAXIMUM_FROM_COUNT)
+	if (i == count - 1 && count >= FILE_MIX_MAXIMUM_FROM)
 		return quantiles[COUNT_OF(quantiles) - 1].bytes;
 	while ((uint64_t)q[1].permille << 16 < at)
 		q++;
@@ -62,7 +63,7 @@ static const struct aspect {
 
 enum { ASPECT_4_3, ASPECT_3_2, ASPECT_16_9, ASPECT_SQUARE, ASPECT_5_4 };
 
-/* Long sides of what cameras and phones make, by aspect ratio; the short side follows. */
+/* Long sides of pictures from cameras and phones, by aspect ratio. The short side follows. */
 static const int32_t camera_sides[][CAMERA_SIZES] = {
 	[ASPECT_4_3] = { 320, 480, 640, 800, 1024, 1280, 1600, 2048, 2304, 2592, 2816, 3072, 3264,
 	                 3648, 4000, 4608 },
@@ -71,63 +72,62 @@ static const int32_t camera_sides[][CAMERA_SIZES] = {
 	[ASPECT_16_9] = { 640, 848, 1280, 1536, 1920, 2240, 2560, 3072, 3264, 3840, 4096, 4608 },
 };
 
-/* What sites and people scale to. */
+/* Long sides to which sites and people scale. */
 static const int32_t common_sides[] = {
 	48,   64,   75,   96,   100,  120,  128,  150,  160,  180,  200,  220, 240, 250,
 	300,  320,  360,  400,  450,  480,  500,  550,  600,  640,  720,  800, 900, 960,
 	1000, 1024, 1200, 1280, 1440, 1600, 1800, 2000, 2048, 2500, 3000, 4000
 };
 
-static enum jpeg_sampling pick_sampling(struct dataset_rand *r, bool is_camera)
+static enum jpeg_sampling pick_sampling(struct random *r, bool is_camera)
 {
-	int32_t p = rand_range(r, 0, 999);
+	int32_t p = random_range(r, 0, 999);
 
 	if (p < 45)
 		return JPEG_GREY;
-	if (p < (is_camera ? 240 : 130)) /* cameras of the time liked 4:2:2 */
+	if (p < (is_camera ? 240 : 130)) /* many cameras of the time used 4:2:2 */
 		return JPEG_422;
-	if (p < (is_camera ? 280 : 260)) /* and image editors 4:4:4 */
+	if (p < (is_camera ? 280 : 260)) /* and many image editors 4:4:4 */
 		return JPEG_444;
 	return JPEG_420;
 }
 
-static int pick_quality(struct dataset_rand *r, const struct plan_file *f)
+static int pick_quality(struct random *r, const struct file_spec *f)
 {
 	static const uint8_t site[] = { 75, 75, 75, 75, 80, 80, 80, 85, 85,
 		                        85, 90, 90, 92, 70, 65, 60, 95 };
 	static const uint8_t camera[] = { 97, 96, 95, 95, 95, 94, 94, 93, 93,
 		                          92, 92, 91, 90, 89, 88, 86, 85 };
-	bool is_exact = rand_chance(
-		r, 650); /* a round number; else a camera's or an optimiser's own choice */
-	int base = f->is_camera ? camera[rand_range(r, 0, (int32_t)COUNT_OF(camera) - 1)]
-	                        : site[rand_range(r, 0, (int32_t)COUNT_OF(site) - 1)];
+	/* a round number; otherwise the choice of a camera or an optimiser */
+	bool is_exact = random_chance(r, 650);
+	int base = f->is_camera ? camera[random_range(r, 0, (int32_t)COUNT_OF(camera) - 1)]
+	                        : site[random_range(r, 0, (int32_t)COUNT_OF(site) - 1)];
 
 	if (!is_exact)
-		base += rand_range(r, -4, 4);
+		base += random_range(r, -4, 4);
 	return base < 60 ? 60 : base > 97 ? 97 : base;
 }
 
-static unsigned pick_orientation(struct dataset_rand *r)
+static unsigned pick_orientation(struct random *r)
 {
-	static const uint8_t turned[] = {
-		6, 6, 6, 6, 6, 6, 6, 8, 8, 8, 3, 3, 2, 4, 5, 7
-	}; /* mirrored ones are rare */
-	bool is_turned = rand_chance(r, 220);
-	unsigned which = turned[rand_range(r, 0, (int32_t)COUNT_OF(turned) - 1)];
+	/* mirrored pictures are rare */
+	static const uint8_t turned[] = { 6, 6, 6, 6, 6, 6, 6, 8, 8, 8, 3, 3, 2, 4, 5, 7 };
+	bool is_turned = random_chance(r, 220);
+	unsigned which = turned[random_range(r, 0, (int32_t)COUNT_OF(turned) - 1)];
 
 	return is_turned ? which : 1;
 }
 
-static void plan_form(struct dataset_rand *r, struct plan_file *f)
+static void choose_form(struct random *r, struct file_spec *f)
 {
-	int32_t aspect = rand_range(r, 0, 999), camera_permille = f->bytes < 20000    ? 0
-	                                                          : f->bytes < 250000 ? 250
-	                                                                              : 900;
+	int32_t aspect = random_range(r, 0, 999), camera_permille = f->bytes < 20000    ? 0
+	                                                            : f->bytes < 250000 ? 250
+	                                                                                : 900;
 	unsigned orientation = pick_orientation(r);
 
-	f->is_camera = rand_chance(r, camera_permille);
+	f->is_camera = random_chance(r, camera_permille);
 	f->has_camera_size = f->is_camera;
-	f->has_common_size = rand_chance(r, 650);
+	f->has_common_size = random_chance(r, 650);
 	f->aspect = aspect < 560   ? ASPECT_4_3
 	            : aspect < 780 ? ASPECT_3_2
 	            : aspect < 870 ? ASPECT_16_9
@@ -135,17 +135,16 @@ static void plan_form(struct dataset_rand *r, struct plan_file *f)
 	            : aspect < 950 ? ASPECT_SQUARE
 	                           : ASPECT_5_4;
 	f->orientation = f->is_camera ? orientation : 1;
-	f->is_portrait = rand_chance(r, 300) &&
-	                 f->orientation < 5; /* sensors lie; what is turned is stored so */
+	/* a turned camera stores the picture lying on its side */
+	f->is_portrait = random_chance(r, 300) && f->orientation < 5;
 	f->form.sampling = pick_sampling(r, f->is_camera);
 	f->form.quality = pick_quality(r, f);
-	f->form.is_progressive = rand_chance(r, f->is_camera ? 20 : 110);
-	f->form.is_optimised = rand_chance(r, 250) || f->form.is_progressive;
+	f->form.is_progressive = random_chance(r, f->is_camera ? 20 : 110);
+	f->form.is_optimised = random_chance(r, 250) || f->form.is_progressive;
 	f->form.has_jfif = !f->is_camera;
-	f->form.has_restarts = rand_chance(r, f->is_camera ? 120 : 10);
+	f->form.has_restarts = random_chance(r, f->is_camera ? 120 : 10);
 	if (f->bytes < 10000)
-		f->form.is_optimised =
-			true; /* standard tables alone would be a good part of the file */
+		f->form.is_optimised = true; /* standard tables would be too large a part */
 	if (f->bytes < 2500) {
 		f->form.is_progressive = false;
 		f->form.has_restarts = false;
@@ -154,32 +153,32 @@ static void plan_form(struct dataset_rand *r, struct plan_file *f)
 		f->form.sampling = JPEG_GREY;
 }
 
-void plan_file(const struct plan *plan, uint32_t index, struct plan_file *file)
+void file_mix_spec(const struct file_mix *mix, uint32_t index, struct file_spec *file)
 {
-	struct dataset_rand r;
-	unsigned kind = PLAN_GOOD;
+	struct random r;
+	unsigned kind = FILE_GOOD;
 	uint32_t rank = index;
 
-	assert(index < plan_count(plan));
-	while (rank >= plan->count[kind])
-		rank -= plan->count[kind++];
-	*file = (struct plan_file){ .id = rand_mix(rand_mix(plan->seed) + index + 1),
-		                    .kind = (enum plan_kind)kind };
-	r = rand_stream(file->id, 0);
-	if (kind == PLAN_GOOD)
-		file->bytes = plan_bytes(rank, plan->count[PLAN_GOOD]);
-	else if (kind != PLAN_EMPTY)
-		file->bytes = plan_bytes((uint32_t)rand_range(&r, 5, 74),
-		                         100); /* none of the smallest or largest */
-	plan_form(&r, file);
+	assert(index < file_mix_count(mix));
+	while (rank >= mix->count[kind])
+		rank -= mix->count[kind++];
+	*file = (struct file_spec){ .id = random_mix(random_mix(mix->seed) + index + 1),
+		                    .kind = (enum file_kind)kind };
+	r = random_stream(file->id, 0);
+	if (kind == FILE_GOOD)
+		file->bytes = file_mix_bytes(rank, mix->count[FILE_GOOD]);
+	else if (kind != FILE_EMPTY)
+		/* not one of the smallest or largest */
+		file->bytes = file_mix_bytes((uint32_t)random_range(&r, 5, 74), 100);
+	choose_form(&r, file);
 	file->cut_bytes = file->bytes;
-	if (kind == PLAN_TRUNCATED) /* half a file is well past its headers */
+	if (kind == FILE_TRUNCATED) /* half of a file is more than its headers */
 		file->cut_bytes = (uint32_t)((uint64_t)file->bytes *
-		                             (uint32_t)rand_range(&r, 500, 900) / 1000);
+		                             (uint32_t)random_range(&r, 500, 900) / 1000);
 }
 
-/* The one of a sorted list whose square is nearest, by ratio, to that of side; lists end with 0 or
- * their length. */
+/* Returns the element of a sorted list whose ratio to `side` is nearest to 1. A list ends with 0 or
+ * at `count`. */
 static int32_t nearest(const int32_t *list, size_t count, int64_t side)
 {
 	size_t i = 0;
@@ -189,10 +188,11 @@ static int32_t nearest(const int32_t *list, size_t count, int64_t side)
 	return list[i];
 }
 
-void plan_shape(struct plan_file *file, uint64_t pixels)
+void file_mix_shape(struct file_spec *file, uint64_t pixels)
 {
 	const struct aspect *a = &aspects[file->aspect];
-	int64_t side = root_floor(pixels * (uint64_t)a->long_side / (uint64_t)a->short_side), other;
+	int64_t side = integer_root(pixels * (uint64_t)a->long_side / (uint64_t)a->short_side),
+		other;
 
 	side = side < 8 ? 8 : side > LONG_SIDE_MAX ? LONG_SIDE_MAX : side;
 	if (file->has_camera_size && side >= camera_sides[file->aspect][0])
@@ -204,10 +204,10 @@ void plan_shape(struct plan_file *file, uint64_t pixels)
 	file->form.height = (int32_t)(file->is_portrait ? side : other);
 }
 
-void plan_name(const struct plan_file *file, char name[PLAN_NAME_SIZE])
+void file_mix_name(const struct file_spec *file, char name[FILE_NAME_SIZE])
 {
-	static const char *const suffixes[PLAN_KIND_COUNT] = { "", "", ".truncated", ".notjpeg",
+	static const char *const suffixes[FILE_KIND_COUNT] = { "", "", ".truncated", ".notjpeg",
 		                                               ".empty" };
 
-	snprintf(name, PLAN_NAME_SIZE, "%016" PRIx64 "%s.jpg", file->id, suffixes[file->kind]);
+	snprintf(name, FILE_NAME_SIZE, "%016" PRIx64 "%s.jpg", file->id, suffixes[file->kind]);
 }

@@ -1,8 +1,8 @@
 /*
- * generate.c - the threads, the progress line and the verdict.
+ * generate.c - runs the threads, shows the progress and judges the result.
  *
- * Workers take the largest files first, so that none is left with a large one at the end. The main
- * thread only watches.
+ * Threads make the largest files first, so that no thread has a large one left at the end. The main
+ * thread shows the progress.
  */
 #include "generate.h"
 
@@ -17,63 +17,62 @@
 
 #include "base/check.h"
 #include "base/clock.h"
-#include "make_file.h"
+#include "file_maker.h"
 #include "output_dir.h"
 #include "size_table.h"
 
 #define TICK_NS (100 * NS_PER_MS)
-#define FILE_COST                                                                                \
-	(100u << 10) /* what making a file costs beside its bytes, in bytes: for the estimate of \
-	                the time left */
+/* The cost of a file other than its bytes, in bytes. Used to estimate the time left. */
+#define FILE_COST (100u << 10)
 #define BAR_SIZE 24
 
 struct run {
-	const struct dataset_run_conf *conf; /* fixed after start */
-	struct dataset_dir dir;
+	const struct generate_conf *conf; /* fixed after start */
+	struct output_dir dir;
 	struct texture_set textures;
 	uint32_t count;
-	uint32_t *sizes;       /* of good files; each written by the worker that took it */
-	_Atomic uint32_t next; /* anyone, atomic */
+	uint32_t *sizes;       /* of good files; each written by the thread that made it */
+	_Atomic uint32_t next; /* this and the rest: any thread, atomic */
 	_Atomic uint32_t files_done, files_made;
 	_Atomic uint64_t cost_done, cost_made; /* made: in this run */
 	_Atomic uint32_t working;
-	_Atomic int err; /* the first worker's that failed, -errno */
+	_Atomic int err; /* of the first thread that failed, -errno */
 };
 
 static _Atomic int is_stopped;
 
-void dataset_run_stop(void)
+void generate_stop(void)
 {
 	atomic_store_explicit(&is_stopped, 1, memory_order_relaxed);
 }
 
-static uint64_t cost_of(const struct plan_file *file)
+static uint64_t cost_of(const struct file_spec *file)
 {
 	return (uint64_t)file->bytes + FILE_COST;
 }
 
-/* Makes file number index unless it is there. Returns 0 or -errno. */
-static int make_file(struct run *run, struct maker *maker, uint32_t index)
+/* Makes file number index unless it exists. Returns 0 or -errno. */
+static int make_file(struct run *run, struct file_maker *maker, uint32_t index)
 {
-	struct iovec parts[MAKER_PARTS];
-	struct plan_file file;
-	char name[PLAN_NAME_SIZE];
+	struct iovec parts[FILE_PARTS];
+	struct file_spec file;
+	char name[FILE_NAME_SIZE];
 	uint32_t size;
 	int err;
 
-	plan_file(&run->conf->plan, index, &file);
-	plan_name(&file, name);
-	if (!dataset_dir_has(&run->dir, name, &size)) {
-		err = maker_make(maker, &file, parts);
+	file_mix_spec(&run->conf->mix, index, &file);
+	file_mix_name(&file, name);
+	if (!output_dir_has(&run->dir, name, &size)) {
+		err = file_maker_make(maker, &file, parts);
 		if (!err)
-			err = dataset_dir_write(&run->dir, name, parts, MAKER_PARTS);
+			err = output_dir_write(&run->dir, name, parts, FILE_PARTS);
 		if (err)
 			return err;
 		size = (uint32_t)(parts[0].iov_len + parts[1].iov_len + parts[2].iov_len);
 		atomic_fetch_add_explicit(&run->files_made, 1, memory_order_relaxed);
 		atomic_fetch_add_explicit(&run->cost_made, cost_of(&file), memory_order_relaxed);
 	}
-	if (file.kind == PLAN_GOOD)
+	if (file.kind == FILE_GOOD)
 		run->sizes[index] = size;
 	atomic_fetch_add_explicit(&run->files_done, 1, memory_order_relaxed);
 	atomic_fetch_add_explicit(&run->cost_done, cost_of(&file), memory_order_relaxed);
@@ -83,7 +82,7 @@ static int make_file(struct run *run, struct maker *maker, uint32_t index)
 static void *work(void *arg)
 {
 	struct run *run = arg;
-	struct maker *maker = maker_new(&run->textures);
+	struct file_maker *maker = file_maker_new(&run->textures);
 	int err = maker ? 0 : -ENOMEM, none = 0;
 	uint32_t taken;
 
@@ -97,7 +96,7 @@ static void *work(void *arg)
 	if (err)
 		atomic_compare_exchange_strong_explicit(&run->err, &none, err, memory_order_relaxed,
 		                                        memory_order_relaxed);
-	maker_free(maker);
+	file_maker_free(maker);
 	atomic_fetch_sub_explicit(&run->working, 1, memory_order_relaxed);
 	return NULL;
 }
@@ -126,11 +125,11 @@ static void watch(struct run *run)
 	const struct timespec tick = { .tv_nsec = TICK_NS };
 	bool is_shown = isatty(STDERR_FILENO);
 	uint64_t start_ns = clock_ns(), cost_total = 0;
-	struct plan_file file;
+	struct file_spec file;
 	uint32_t i;
 
 	for (i = 0; i < run->count && is_shown; i++) {
-		plan_file(&run->conf->plan, i, &file);
+		file_mix_spec(&run->conf->mix, i, &file);
 		cost_total += cost_of(&file);
 	}
 	while (atomic_load_explicit(&run->working, memory_order_relaxed) > 0) {
@@ -142,12 +141,12 @@ static void watch(struct run *run)
 		fputs("\r\033[K", stderr);
 }
 
-/* Runs the workers to their end. Returns 0, or -1 after saying what is wrong. */
+/* Runs the threads to their end. Returns 0, or -1 after reporting what is wrong. */
 static int make_all(struct run *run)
 {
-	pthread_t threads[RUN_JOBS_MAX];
+	pthread_t threads[GENERATE_JOBS_MAX];
 	unsigned started, i;
-	int err = texture_set_init(&run->textures, run->conf->plan.seed);
+	int err = texture_set_init(&run->textures, run->conf->mix.seed);
 
 	for (started = 0; started < run->conf->jobs && !err; started++) {
 		atomic_fetch_add_explicit(&run->working, 1, memory_order_relaxed);
@@ -169,51 +168,51 @@ static int make_all(struct run *run)
 	else if (run->files_done < run->count)
 		fprintf(stderr,
 		        "darkroom-dataset: interrupted after %" PRIu32 " of %" PRIu32
-		        " files; the same command goes on from there\n",
+		        " files; the same command resumes\n",
 		        run->files_done, run->count);
 	return err || run->files_done < run->count ? -1 : 0;
 }
 
 static int report(const struct run *run, uint64_t start_ns)
 {
-	const uint32_t *count = run->conf->plan.count;
-	struct dataset_stats stats = dataset_stats_make(run->sizes, count[PLAN_GOOD]);
+	const uint32_t *count = run->conf->mix.count;
+	struct size_table stats = size_table_make(run->sizes, count[FILE_GOOD]);
 	bool is_right;
 
-	printf("%s: %" PRIu32 " files made in %.1f s, %" PRIu32 " were there\n", run->conf->path,
+	printf("%s: %" PRIu32 " files made in %.1f s, %" PRIu32 " existed\n", run->conf->path,
 	       run->files_made, (double)(clock_ns() - start_ns) / (double)NS_PER_S,
 	       run->files_done - run->files_made);
-	if (run->count > count[PLAN_GOOD])
-		printf("beside the pictures: %" PRIu32 " truncated, %" PRIu32 " not JPEG, %" PRIu32
+	if (run->count > count[FILE_GOOD])
+		printf("in addition: %" PRIu32 " truncated, %" PRIu32 " not JPEG, %" PRIu32
 		       " empty\n",
-		       count[PLAN_TRUNCATED], count[PLAN_NOTJPEG], count[PLAN_EMPTY]);
-	is_right = dataset_stats_print(&stats, stdout);
+		       count[FILE_TRUNCATED], count[FILE_NOT_JPEG], count[FILE_EMPTY]);
+	is_right = size_table_print(&stats, stdout);
 	if (fflush(stdout) != 0 || ferror(stdout)) {
 		perror("darkroom-dataset: standard output");
 		return -1;
 	}
 	if (!is_right)
-		fputs("darkroom-dataset: the statistics are off by more than 2 %\n", stderr);
+		fputs("darkroom-dataset: a statistic is off by more than 2 %\n", stderr);
 	return is_right ? 0 : -1;
 }
 
-int dataset_run(const struct dataset_run_conf *conf)
+int generate(const struct generate_conf *conf)
 {
-	const uint32_t *count = conf->plan.count;
-	struct run run = { .conf = conf, .count = plan_count(&conf->plan) };
+	const uint32_t *count = conf->mix.count;
+	struct run run = { .conf = conf, .count = file_mix_count(&conf->mix) };
 	uint64_t start_ns = clock_ns();
 	char line[200];
 	int err = -1;
 
-	assert(conf->jobs >= 1 && conf->jobs <= RUN_JOBS_MAX);
+	assert(conf->jobs >= 1 && conf->jobs <= GENERATE_JOBS_MAX);
 	snprintf(line, sizeof line,
 	         "darkroom-dataset 1: seed %" PRIu64 ", %" PRIu32 " pictures, %" PRIu32
 	         " truncated, %" PRIu32 " not JPEG, %" PRIu32 " empty",
-	         conf->plan.seed, count[PLAN_GOOD], count[PLAN_TRUNCATED], count[PLAN_NOTJPEG],
-	         count[PLAN_EMPTY]);
-	if (dataset_dir_open(&run.dir, conf->path, line) < 0)
+	         conf->mix.seed, count[FILE_GOOD], count[FILE_TRUNCATED], count[FILE_NOT_JPEG],
+	         count[FILE_EMPTY]);
+	if (output_dir_open(&run.dir, conf->path, line) < 0)
 		return -1;
-	run.sizes = calloc(count[PLAN_GOOD], sizeof *run.sizes);
+	run.sizes = calloc(count[FILE_GOOD], sizeof *run.sizes);
 	if (run.sizes)
 		err = make_all(&run);
 	else
@@ -221,6 +220,6 @@ int dataset_run(const struct dataset_run_conf *conf)
 	if (!err)
 		err = report(&run, start_ns);
 	free(run.sizes);
-	dataset_dir_close(&run.dir);
+	output_dir_close(&run.dir);
 	return err;
 }

@@ -1,8 +1,8 @@
 /*
- * jpeg_writer.c - paints a scene straight into libjpeg's planes, already subsampled.
+ * jpeg_writer.c - paints a scene into libjpeg's subsampled planes.
  *
- * Raw planes spare libjpeg colour conversion and subsampling, and us half the chroma. Knows nothing
- * of files. Any thread, with a writer of its own.
+ * Raw planes save libjpeg's colour conversion and subsampling, and painting half the chroma. Knows
+ * no files. Any thread, with a writer of its own.
  */
 #include "jpeg_writer.h"
 
@@ -16,6 +16,7 @@
 #include <jpeglib.h>
 
 #include "base/check.h"
+#include "paint.h"
 #include "scene.h"
 
 #define OUTPUT_FIRST (256u << 10)
@@ -30,7 +31,7 @@ struct jpeg_writer {
 	uint8_t *output;
 	size_t output_size;
 	uint8_t rows[3][ROWS_MAX][SCENE_SIDE_MAX];
-	struct scene_painter painter;
+	struct painter painter;
 };
 
 /* Luma pixels per chroma sample. */
@@ -59,7 +60,7 @@ int32_t jpeg_mcu_height(enum jpeg_sampling sampling)
 	return 8 * lattice_of(sampling).down;
 }
 
-/* ---- libjpeg's call-backs ---- */
+/* ---- libjpeg's callbacks ---- */
 
 static void on_error(j_common_ptr common)
 {
@@ -127,28 +128,28 @@ void jpeg_writer_free(struct jpeg_writer *w)
 	free(w);
 }
 
-/* A row of samples is continued to whole blocks. */
+/* Extends a row of samples to whole blocks. */
 static void extend(uint8_t *row, int32_t count, JDIMENSION blocks)
 {
 	memset(row + count, row[count - 1], (size_t)blocks * DCTSIZE - (size_t)count);
 }
 
-/* A row of MCUs, from pixel row top on. What lies below the picture repeats its last row. */
+/* Paints a row of MCUs from pixel row `top` on. Rows below the picture repeat its last row. */
 static void paint_rows(struct jpeg_writer *w, const struct scene *s, struct lattice l,
                        int32_t detail, int32_t top)
 {
 	int32_t rows = DCTSIZE * l.down, wide = (s->width + l.across - 1) / l.across, y;
 
 	for (y = 0; y < rows; y++) {
-		scene_paint_luma(s, &w->painter, top + y < s->height ? top + y : s->height - 1,
-		                 detail, w->rows[0][y]);
+		paint_luma(s, &w->painter, top + y < s->height ? top + y : s->height - 1, detail,
+		           w->rows[0][y]);
 		extend(w->rows[0][y], s->width, w->jpeg.comp_info[0].width_in_blocks);
 	}
 	for (y = 0; y < DCTSIZE && l.components == 3; y++) {
 		int32_t at = top + y * l.down < s->height ? top + y * l.down : s->height - 1;
 
-		scene_paint_chroma(s, &w->painter, at, wide, l.across, detail, w->rows[1][y],
-		                   w->rows[2][y]);
+		paint_chroma(s, &w->painter, at, wide, l.across, detail, w->rows[1][y],
+		             w->rows[2][y]);
 		extend(w->rows[1][y], wide, w->jpeg.comp_info[1].width_in_blocks);
 		extend(w->rows[2][y], wide, w->jpeg.comp_info[2].width_in_blocks);
 	}
@@ -191,7 +192,7 @@ static void set_parameters(struct jpeg_writer *w, const struct jpeg_form *form, 
 		jpeg_simple_progression(jpeg);
 }
 
-/* Leaves by longjmp if libjpeg fails. */
+/* If libjpeg fails, this ends with longjmp(). */
 static void encode(struct jpeg_writer *w, const struct scene *s, const struct jpeg_form *form,
                    int32_t detail, int32_t sample)
 {
@@ -200,8 +201,8 @@ static void encode(struct jpeg_writer *w, const struct scene *s, const struct jp
 
 	count = ((s->height + mcu - 1) / mcu - first + sample - 1) / sample;
 	assert(count >= 1);
-	jpeg_create_compress(
-		&w->jpeg); /* anew: Huffman tables made for the last picture would stay */
+	/* a new object, because an old one keeps the Huffman tables of its last picture */
+	jpeg_create_compress(&w->jpeg);
 	w->jpeg.dest = &w->destination;
 	set_parameters(w, form, l, sample == 1 ? s->height : count * mcu);
 	jpeg_start_compress(&w->jpeg, TRUE);

@@ -1,7 +1,7 @@
 /*
- * jpeg_writer.h - a scene becomes a JPEG stream, whole or as a sample of its rows.
+ * jpeg_writer.h - encodes a scene as a JPEG, whole or as a sample of its rows.
  *
- * One writer per thread; its buffers are kept from picture to picture.
+ * Each thread has a writer of its own, which keeps its buffers from picture to picture.
  */
 #ifndef DARKROOM_LOADGEN_DATASET_JPEG_WRITER_H
 #define DARKROOM_LOADGEN_DATASET_JPEG_WRITER_H
@@ -30,20 +30,20 @@ struct jpeg_stream {
 	size_t size;
 };
 
-/* NULL for no memory. */
+/* Returns NULL if there is no memory. */
 struct jpeg_writer *jpeg_writer_new(void);
 void jpeg_writer_free(struct jpeg_writer *w);
 
 /*
- * Encodes s, which has the form's size, with so much detail (SCENE_DETAIL_ONE is as meant). With a
- * sample of n only every n-th row of MCUs is painted; *sampled gets the number of pixel rows.
- * Returns 0, -ENOMEM, or -EIO if libjpeg refuses.
+ * Encodes s, which has the form's size. `detail` scales its fine texture and noise;
+ * SCENE_DETAIL_ONE is the scene's own. With sample n only every n-th row of MCUs is painted, and
+ * *sampled gets the number of pixel rows. Returns 0, -ENOMEM, or -EIO if libjpeg fails.
  */
 int jpeg_writer_encode(struct jpeg_writer *w, const struct scene *s, const struct jpeg_form *form,
                        int32_t detail, int32_t sample, struct jpeg_stream *stream,
                        int32_t *sampled);
 
-/* The height of a row of MCUs in pixels. */
+/* Returns the height of a row of MCUs in pixels. */
 int32_t jpeg_mcu_height(enum jpeg_sampling sampling);
 
 #endif

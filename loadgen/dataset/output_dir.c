@@ -1,7 +1,7 @@
 /*
- * output_dir.c - files by rename, and a directory that is not mistaken for another.
+ * output_dir.c - writes files by rename and labels the directory.
  *
- * Nothing is synced: a dataset that a power cut damaged is cheaper made anew.
+ * Nothing is synced: after a power cut it is cheaper to make the dataset again.
  */
 #include "output_dir.h"
 
@@ -25,7 +25,8 @@ static int complain(const char *path, const char *what)
 	return -1;
 }
 
-/* Hidden files do not count: they are what an interruption left. Returns 1, 0 or -errno. */
+/* Returns 1 if the directory is empty, 0 if not, or -errno. Hidden files do not count: interrupted
+ * runs leave them. */
 static int is_empty(int fd)
 {
 	int copy = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -48,7 +49,7 @@ static int is_empty(int fd)
 	return result;
 }
 
-/* The first line of the label. Returns its length, or -errno. */
+/* Reads the first line of the label. Returns its length or -errno. */
 static ssize_t read_label(int fd, char line[LINE_SIZE])
 {
 	int label = openat(fd, LABEL, O_RDONLY | O_CLOEXEC);
@@ -63,8 +64,8 @@ static ssize_t read_label(int fd, char line[LINE_SIZE])
 	return size;
 }
 
-/* Is it ours, or can it become ours? */
-static int claim(struct dataset_dir *d, const char *path, const char *line)
+/* Claims a directory that is empty or holds the same dataset. */
+static int claim(struct output_dir *d, const char *path, const char *line)
 {
 	char other[LINE_SIZE];
 	struct iovec parts[] = { { .iov_base = other, .iov_len = 0 },
@@ -76,7 +77,7 @@ static int claim(struct dataset_dir *d, const char *path, const char *line)
 		return 0;
 	if (size >= 0) {
 		fprintf(stderr,
-		        "darkroom-dataset: %s holds another dataset:\n  there:  %s\n  wanted: %s\n"
+		        "darkroom-dataset: %s holds another dataset:\n  found:  %s\n  wanted: %s\n"
 		        "Choose another directory, or remove this one.\n",
 		        path, other, line);
 		return -1;
@@ -87,14 +88,15 @@ static int claim(struct dataset_dir *d, const char *path, const char *line)
 	if (err < 0)
 		return complain(path, strerror(-err));
 	if (err == 0)
-		return complain(path, "not empty, and not a dataset; choose another directory");
+		return complain(
+			path, "expected an empty directory or a dataset; choose another directory");
 	snprintf(other, sizeof other, "%s", line);
 	parts[0].iov_len = strlen(other);
-	err = dataset_dir_write(d, LABEL, parts, (int)COUNT_OF(parts));
+	err = output_dir_write(d, LABEL, parts, (int)COUNT_OF(parts));
 	return err ? complain(path, strerror(-err)) : 0;
 }
 
-int dataset_dir_open(struct dataset_dir *d, const char *path, const char *line)
+int output_dir_open(struct output_dir *d, const char *path, const char *line)
 {
 	if (mkdir(path, 0777) < 0 && errno != EEXIST)
 		return complain(path, strerror(errno));
@@ -102,21 +104,21 @@ int dataset_dir_open(struct dataset_dir *d, const char *path, const char *line)
 	if (d->fd < 0)
 		return complain(path, strerror(errno));
 	if (flock(d->fd, LOCK_EX | LOCK_NB) < 0)
-		complain(path, errno == EWOULDBLOCK ? "another darkroom-dataset is at work there"
+		complain(path, errno == EWOULDBLOCK ? "another darkroom-dataset is using it"
 		                                    : strerror(errno));
 	else if (claim(d, path, line) == 0)
 		return 0;
-	dataset_dir_close(d);
+	output_dir_close(d);
 	return -1;
 }
 
-void dataset_dir_close(struct dataset_dir *d)
+void output_dir_close(struct output_dir *d)
 {
 	close(d->fd);
 	d->fd = -1;
 }
 
-bool dataset_dir_has(const struct dataset_dir *d, const char *name, uint32_t *size)
+bool output_dir_has(const struct output_dir *d, const char *name, uint32_t *size)
 {
 	struct stat st;
 
@@ -127,7 +129,7 @@ bool dataset_dir_has(const struct dataset_dir *d, const char *name, uint32_t *si
 	return true;
 }
 
-/* Writes all parts, however few bytes the system takes at a time. Returns 0 or -errno. */
+/* Writes all parts, in several calls if necessary. Returns 0 or -errno. */
 static int write_all(int fd, const struct iovec *parts, int count)
 {
 	int i;
@@ -150,8 +152,8 @@ static int write_all(int fd, const struct iovec *parts, int count)
 	return 0;
 }
 
-int dataset_dir_write(const struct dataset_dir *d, const char *name, const struct iovec *parts,
-                      int count)
+int output_dir_write(const struct output_dir *d, const char *name, const struct iovec *parts,
+                     int count)
 {
 	char hidden[LINE_SIZE];
 	int fd, err;

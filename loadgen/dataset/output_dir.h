@@ -1,8 +1,8 @@
 /*
  * output_dir.h - the directory that holds a dataset.
  *
- * Files appear in it whole or not at all; its dataset.txt says which dataset it is. One process at
- * a time; writing and looking on any thread.
+ * A file appears in it complete or not at all. Its dataset.txt says which dataset it holds. One
+ * process at a time may use it, with any number of threads.
  */
 #ifndef DARKROOM_LOADGEN_DATASET_OUTPUT_DIR_H
 #define DARKROOM_LOADGEN_DATASET_OUTPUT_DIR_H
@@ -11,22 +11,22 @@
 #include <stdint.h>
 #include <sys/uio.h>
 
-struct dataset_dir {
+struct output_dir {
 	int fd;
 };
 
 /*
- * Opens the directory for the dataset that the line describes, making it if need be. Returns 0, or
- * -1 after saying on standard error why not: something else is in it, or somebody else is at work.
+ * Opens the directory for the dataset that `line` describes, and makes it if necessary. Returns 0,
+ * or -1 after reporting why not: it holds something else, or another process uses it.
  */
-int dataset_dir_open(struct dataset_dir *d, const char *path, const char *line);
-void dataset_dir_close(struct dataset_dir *d);
+int output_dir_open(struct output_dir *d, const char *path, const char *line);
+void output_dir_close(struct output_dir *d);
 
-/* Is the file there? Then *size gets its size. */
-bool dataset_dir_has(const struct dataset_dir *d, const char *name, uint32_t *size);
+/* Returns true and the size in *size if the file exists. */
+bool output_dir_has(const struct output_dir *d, const char *name, uint32_t *size);
 
-/* Returns 0 or -errno. */
-int dataset_dir_write(const struct dataset_dir *d, const char *name, const struct iovec *parts,
-                      int count);
+/* Writes a file. Returns 0 or -errno. */
+int output_dir_write(const struct output_dir *d, const char *name, const struct iovec *parts,
+                     int count);
 
 #endif

@@ -1,17 +1,18 @@
 /*
- * paint.c - paints rows of a scene.
+ * paint.c - paints rows of a scene from back to front.
  *
- * This is where the making of the dataset spends its time beside libjpeg, so inner loops are plain
- * arithmetic over arrays of 16 bits. Knows nothing of JPEG. Any thread, with a painter of its own.
+ * Painting and libjpeg take most of the time, so inner loops are plain arithmetic over arrays of 16
+ * bits. Knows no JPEG. Any thread, with a painter of its own.
  */
+#include "paint.h"
+
 #include "base/check.h"
 #include "random.h"
-#include "scene.h"
 
-/* One row being painted: luma is one plane, chroma two. */
+/* A row in progress: one plane of luma or two of chroma. */
 struct stroke {
 	const struct scene *scene;
-	struct scene_painter *painter;
+	struct painter *painter;
 	int32_t y, stride, detail;
 	unsigned planes;
 };
@@ -21,7 +22,7 @@ static int32_t clamp(int32_t v, int32_t low, int32_t high)
 	return v < low ? low : v > high ? high : v;
 }
 
-/* Count samples of the material, from sample index on. */
+/* Fills `count` samples with the material, from sample `index` on. */
 static void fill_luma(const struct stroke *k, const struct scene_material *m, int32_t index,
                       int32_t count, int16_t *out)
 {
@@ -38,7 +39,7 @@ static void fill_luma(const struct stroke *k, const struct scene_material *m, in
 	if (fine_gain == 0)
 		return;
 	texture_row(textures, &m->fine, index, k->y, 1, count, fine);
-	for (i = 0; i < count; i++) /* the coarse texture also says where the fine one is strong */
+	for (i = 0; i < count; i++) /* the coarse texture scales the fine one */
 		out[i] = (int16_t)(out[i] + ((((fine[i] * fine_gain) >> TEXTURE_DEVIATION_BITS) *
 		                              (2048 + coarse[i])) >>
 		                             11));
@@ -58,12 +59,12 @@ static void fill_chroma(const struct stroke *k, const struct scene_material *m, 
 	}
 }
 
-/* Lays the material over what is there, as the painter's alpha (0..256) and shade (added to luma)
- * say from index - start on. */
+/* Lays the material over the row with the painter's alpha (0..256) and shade (added to luma) from
+ * index - start on. */
 static void lay(const struct stroke *k, const struct scene_material *m, int32_t start,
                 int32_t index, int32_t count)
 {
-	struct scene_painter *p = k->painter;
+	struct painter *p = k->painter;
 	const int16_t *alpha = p->alpha + (index - start), *shade = p->shade + (index - start);
 	unsigned plane;
 	int32_t i;
@@ -84,7 +85,7 @@ static void lay(const struct stroke *k, const struct scene_material *m, int32_t 
 	}
 }
 
-/* The same, without the ends that alpha hides; they begin with sample start. */
+/* Lays the material from sample `start` to `end`, without the ends that alpha hides. */
 static void lay_visible(const struct stroke *k, const struct scene_material *m, int32_t start,
                         int32_t end)
 {
@@ -118,7 +119,7 @@ static void lay_hill(const struct stroke *k, const struct scene_hill *hill, int3
 	lay_visible(k, &hill->material, 0, count);
 }
 
-/* Alpha and shade of a leaf from (u, v) on, 2^20 on the unit circle. */
+/* Computes alpha and shade of a leaf from (u, v) on; 2^20 is on the unit circle. */
 static inline void leaf_row(const struct stroke *k, const struct scene_leaf *leaf, int32_t u20,
                             int32_t v20, int32_t count, bool is_boxy)
 {
@@ -162,11 +163,11 @@ static void lay_leaf(const struct stroke *k, const struct scene_leaf *leaf, int3
 	lay_visible(k, &leaf->material, start, end);
 }
 
-/* All that is to be seen in a row, back to front. */
+/* Paints everything that is visible in a row, from back to front. */
 static void paint(const struct stroke *k, int32_t count)
 {
 	const struct scene *s = k->scene;
-	struct scene_painter *p = k->painter;
+	struct painter *p = k->painter;
 	unsigned i;
 
 	assert((count - 1) * k->stride < SCENE_SIDE_MAX);
@@ -180,11 +181,11 @@ static void paint(const struct stroke *k, int32_t count)
 		lay_leaf(k, &s->leaf[i], count);
 }
 
-/* Rounds to JPEG's levels, with a row of the sensor's noise. */
+/* Adds the sensor's noise and rounds to JPEG's levels. */
 static void finish(const struct stroke *k, const int16_t *row, unsigned plane, int32_t noise,
                    int32_t count, uint8_t *out)
 {
-	uint64_t start = rand_mix(k->scene->noise_seed + (uint64_t)k->y * 3 + plane) %
+	uint64_t start = random_mix(k->scene->noise_seed + (uint64_t)k->y * 3 + plane) %
 	                 (TEXTURE_NOISE_SIZE - SCENE_SIDE_MAX);
 	const int8_t *grain = k->scene->textures->noise + start;
 	int32_t gain = noise * k->detail / SCENE_DETAIL_ONE, middle = plane ? 128 : 0, i;
@@ -195,8 +196,7 @@ static void finish(const struct stroke *k, const int16_t *row, unsigned plane, i
 			255);
 }
 
-void scene_paint_luma(const struct scene *s, struct scene_painter *p, int32_t y, int32_t detail,
-                      uint8_t *out)
+void paint_luma(const struct scene *s, struct painter *p, int32_t y, int32_t detail, uint8_t *out)
 {
 	struct stroke k = {
 		.scene = s, .painter = p, .y = y, .stride = 1, .detail = detail, .planes = 1
@@ -206,8 +206,8 @@ void scene_paint_luma(const struct scene *s, struct scene_painter *p, int32_t y,
 	finish(&k, p->row[0], 0, s->luma_noise, s->width, out);
 }
 
-void scene_paint_chroma(const struct scene *s, struct scene_painter *p, int32_t y, int32_t count,
-                        int32_t stride, int32_t detail, uint8_t *cb, uint8_t *cr)
+void paint_chroma(const struct scene *s, struct painter *p, int32_t y, int32_t count,
+                  int32_t stride, int32_t detail, uint8_t *cb, uint8_t *cr)
 {
 	struct stroke k = {
 		.scene = s, .painter = p, .y = y, .stride = stride, .detail = detail, .planes = 2

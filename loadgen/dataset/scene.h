@@ -1,9 +1,9 @@
 /*
- * scene.h - what is in a picture, and painting it row by row.
+ * scene.h - the content of a picture: what a photograph is to a codec.
  *
- * A scene is what photographs are to a codec: a backdrop, hills in front of it, and leaves
- * (ellipses and boxes, turned, shaded, sharp or out of focus) that hide one another, all textured,
- * and a sensor's noise over it. It is the same scene at any size.
+ * A scene is a backdrop, hills in front of it, and leaves: ellipses and boxes that are turned,
+ * shaded, sharp or out of focus, and hide one another. All are textured, and a sensor's noise lies
+ * over them. A seed gives the same scene at any size.
  */
 #ifndef DARKROOM_LOADGEN_DATASET_SCENE_H
 #define DARKROOM_LOADGEN_DATASET_SCENE_H
@@ -16,7 +16,7 @@
 #define SCENE_HILLS_MAX 3
 #define SCENE_LEAVES_MAX 160
 #define SCENE_SIDE_MAX 6144  /* pixels */
-#define SCENE_DETAIL_ONE 256 /* the detail with which a scene is meant to be seen */
+#define SCENE_DETAIL_ONE 256 /* the scene's own detail */
 
 /* Where the stored picture has its top. */
 enum scene_top {
@@ -29,16 +29,16 @@ enum scene_top {
 /* Levels are in 1/16 of JPEG's; chroma is around 0. */
 struct scene_material {
 	int32_t y, cb, cr;
-	int32_t fall_x, fall_y; /* what luma gains per pixel, 1/65536 level */
-	struct texture_tap coarse,
-		fine; /* spans the picture: shapes, light; about a texel per pixel: detail */
+	int32_t fall_x, fall_y;         /* luma gained per pixel, 1/65536 level */
+	struct texture_tap coarse;      /* spans the picture: shapes and light */
+	struct texture_tap fine;        /* about a texel per pixel: detail */
 	int32_t coarse_gain, fine_gain; /* levels per deviation of the texture */
-	int32_t cb_gain, cr_gain;       /* of the coarse one */
+	int32_t cb_gain, cr_gain;       /* of the coarse texture */
 };
 
 struct scene_hill {
 	struct scene_material material;
-	int32_t height[SCENE_SIDE_MAX]; /* where it begins below the picture's top, 1/256 pixel */
+	int32_t height[SCENE_SIDE_MAX]; /* of its rim below the picture's top, 1/256 pixel */
 };
 
 struct scene_leaf {
@@ -49,7 +49,7 @@ struct scene_leaf {
 	bool is_boxy;
 	int32_t sharpness;   /* alpha per distance from the rim */
 	int32_t opacity;     /* 0..256 */
-	int32_t light, dark; /* luma that it gains from side to side, and loses towards the rim */
+	int32_t light, dark; /* luma gained from side to side, and lost towards the rim */
 };
 
 struct scene {
@@ -64,23 +64,8 @@ struct scene {
 	struct scene_leaf leaf[SCENE_LEAVES_MAX];
 };
 
-/* Composes the scene of this seed for a picture of this size, 1..SCENE_SIDE_MAX on each side. */
+/* Composes the scene of this seed for a picture with sides of 1..SCENE_SIDE_MAX pixels. */
 void scene_compose(struct scene *s, const struct texture_set *textures, uint64_t seed,
                    int32_t width, int32_t height, enum scene_top top);
-
-/* One painting thread's rows. */
-struct scene_painter {
-	int16_t row[2][SCENE_SIDE_MAX], over[2][SCENE_SIDE_MAX];
-	int16_t coarse[SCENE_SIDE_MAX], fine[SCENE_SIDE_MAX];
-	int16_t alpha[SCENE_SIDE_MAX], shade[SCENE_SIDE_MAX];
-};
-
-/* Paints one row of luma. */
-void scene_paint_luma(const struct scene *s, struct scene_painter *p, int32_t y, int32_t detail,
-                      uint8_t *out);
-
-/* The same for chroma: count samples, every stride-th pixel of the row. */
-void scene_paint_chroma(const struct scene *s, struct scene_painter *p, int32_t y, int32_t count,
-                        int32_t stride, int32_t detail, uint8_t *cb, uint8_t *cr);
 
 #endif

@@ -1,4 +1,4 @@
-/* size_table.c - the table of file sizes and its verdict. */
+/* size_table.c - computes and judges the statistics of file sizes. */
 #include "size_table.h"
 
 #include <math.h>
@@ -18,8 +18,7 @@ static int by_size(const void *a, const void *b)
 	return (*x > *y) - (*x < *y);
 }
 
-/* Each size stands for the middle of its share, and between them the distribution is taken as
- * linear. */
+/* Takes each size for the middle of its share and the distribution between sizes as linear. */
 static double quantile(const uint32_t *sizes, uint32_t count, double q)
 {
 	double at = q * count - 0.5;
@@ -33,9 +32,9 @@ static double quantile(const uint32_t *sizes, uint32_t count, double q)
 	return sizes[below] + (at - below) * ((double)sizes[below + 1] - sizes[below]);
 }
 
-struct dataset_stats dataset_stats_make(uint32_t *sizes, uint32_t count)
+struct size_table size_table_make(uint32_t *sizes, uint32_t count)
 {
-	struct dataset_stats s = { .count = count };
+	struct size_table s = { .count = count };
 	uint32_t i;
 
 	assert(count > 0);
@@ -50,18 +49,18 @@ struct dataset_stats dataset_stats_make(uint32_t *sizes, uint32_t count)
 	return s;
 }
 
-bool dataset_stats_print(const struct dataset_stats *s, FILE *out)
+bool size_table_print(const struct size_table *s, FILE *out)
 {
 	const struct {
 		const char *name, *unit;
 		double value, paper, divisor;
 		uint32_t from_count;
 	} rows[] = {
-		{ "minimum", "B", s->minimum, 398, 1, STATS_COUNT_MIN },
-		{ "median", "KiB", s->median, 37.2 * KIB, KIB, STATS_COUNT_MIN },
-		{ "mean", "KiB", s->mean, 204.4 * KIB, KIB, STATS_COUNT_MIN },
-		{ "90th percentile", "KiB", s->p90, 623.2 * KIB, KIB, STATS_COUNT_MIN },
-		{ "maximum", "MiB", s->maximum, 4.2 * MIB, MIB, PLAN_MAXIMUM_FROM_COUNT },
+		{ "minimum", "B", s->minimum, 398, 1, SIZE_TABLE_COUNT_MIN },
+		{ "median", "KiB", s->median, 37.2 * KIB, KIB, SIZE_TABLE_COUNT_MIN },
+		{ "mean", "KiB", s->mean, 204.4 * KIB, KIB, SIZE_TABLE_COUNT_MIN },
+		{ "90th percentile", "KiB", s->p90, 623.2 * KIB, KIB, SIZE_TABLE_COUNT_MIN },
+		{ "maximum", "MiB", s->maximum, 4.2 * MIB, MIB, FILE_MIX_MAXIMUM_FROM },
 	};
 	bool is_right = true;
 	size_t i;
@@ -79,7 +78,7 @@ bool dataset_stats_print(const struct dataset_stats *s, FILE *out)
 		        rows[i].paper / rows[i].divisor, rows[i].unit, off,
 		        is_wrong    ? "  WRONG"
 		        : is_judged ? ""
-		                    : "  (not judged in so small a set)");
+		                    : "  (not judged in a small set)");
 		is_right = is_right && !is_wrong;
 	}
 	return is_right;

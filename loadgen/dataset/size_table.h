@@ -1,4 +1,4 @@
-/* size_table.h - file-size statistics, beside those of Gordon 2010, table 4.1. Pure. */
+/* size_table.h - statistics of file sizes next to those of Gordon 2010, table 4.1. Pure. */
 #ifndef DARKROOM_LOADGEN_DATASET_SIZE_TABLE_H
 #define DARKROOM_LOADGEN_DATASET_SIZE_TABLE_H
 
@@ -6,19 +6,20 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#define STATS_COUNT_MIN 90 /* files: in a smaller set even the planned sizes are off by 1 % */
+/* In a set of fewer files even the planned sizes are off by 1 %. */
+#define SIZE_TABLE_COUNT_MIN 90
 
-struct dataset_stats {
+struct size_table {
 	uint32_t count;
 	uint64_t total;
 	double minimum, median, mean, p90, maximum; /* bytes */
 };
 
 /* Sorts the sizes, of which there is at least one. */
-struct dataset_stats dataset_stats_make(uint32_t *sizes, uint32_t count);
+struct size_table size_table_make(uint32_t *sizes, uint32_t count);
 
-/* Prints the table. Returns false if one that can be judged in a set so large is off by more than 2
- * %. */
-bool dataset_stats_print(const struct dataset_stats *s, FILE *out);
+/* Prints the table. Returns false if a statistic is off by more than 2 %; some are not judged in a
+ * small set. */
+bool size_table_print(const struct size_table *s, FILE *out);
 
 #endif

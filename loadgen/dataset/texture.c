@@ -1,7 +1,7 @@
 /*
- * texture.c - makes the textures: fractal noise by repeated doubling, and patterns made from it.
+ * texture.c - makes textures: fractal noise by repeated doubling, and patterns from it.
  *
- * Knows nothing of pictures. Main thread for making, any thread for reading.
+ * Knows no pictures. The main thread makes textures, any thread reads them.
  */
 #include "texture.h"
 
@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "integer_root.h"
 #include "random.h"
 
 #define TEXELS ((size_t)TEXTURE_SIZE * TEXTURE_SIZE)
@@ -24,7 +25,7 @@ static size_t texel_at(int x, int y)
 	return (size_t)(y & TEXTURE_MASK) * TEXTURE_SIZE + (size_t)(x & TEXTURE_MASK);
 }
 
-/* Doubles a repeating lattice of n by n: each texel becomes four, weighted 3:1 with its neighbours
+/* Doubles a repeating lattice of n by n. Each texel becomes four, weighted 3:1 with its neighbours
  * (a quadratic B-spline). */
 static void lattice_double(const int32_t *from, int32_t *to, int n)
 {
@@ -47,9 +48,9 @@ static void lattice_double(const int32_t *from, int32_t *to, int n)
 	}
 }
 
-/* Fractal noise into work; each octave has persistence/256 of the amplitude of the one twice as
- * coarse: 256 is 1/f. */
-static void make_fractal(int32_t *work, int32_t *spare, struct dataset_rand *r, int32_t persistence)
+/* Makes fractal noise in `work`. Each octave has persistence/256 of the amplitude of the next
+ * coarser one; 256 is 1/f. */
+static void make_fractal(int32_t *work, int32_t *spare, struct random *r, int32_t persistence)
 {
 	int32_t amplitude = 1 << 20, n;
 	size_t i;
@@ -57,7 +58,7 @@ static void make_fractal(int32_t *work, int32_t *spare, struct dataset_rand *r, 
 	memset(work, 0, LATTICE_FIRST * LATTICE_FIRST * sizeof *work);
 	for (n = LATTICE_FIRST;; n *= 2) {
 		for (i = 0; i < (size_t)n * (size_t)n; i++)
-			work[i] += rand_range(r, -amplitude, amplitude);
+			work[i] += random_range(r, -amplitude, amplitude);
 		if (n == TEXTURE_SIZE)
 			return;
 		lattice_double(work, spare, n);
@@ -79,24 +80,24 @@ static void make_ridged(int32_t *work, const struct texture_set *set)
 	}
 }
 
-/* Discs of power-law sizes that hide one another have the statistics of photographs (Lee, Mumford
- * and Huang 2001). */
-static void make_leaves(int32_t *work, const struct texture_set *set, struct dataset_rand *r)
+/* Makes discs of power-law sizes that hide one another. They have the statistics of photographs
+ * (Lee, Mumford and Huang 2001). */
+static void make_leaves(int32_t *work, const struct texture_set *set, struct random *r)
 {
 	const int16_t *shade = set->texel[TEXTURE_MIXED];
 	int i, x, y;
 
 	memset(work, 0, TEXELS * sizeof *work);
 	for (i = 0; i < LEAVES; i++) {
-		int root =
-			(int)root_floor((uint64_t)rand_range(r, 9 * LEAF_MAX * LEAF_MAX, 1 << 24));
+		int root = (int)integer_root(
+			(uint64_t)random_range(r, 9 * LEAF_MAX * LEAF_MAX, 1 << 24));
 		int radius = 3 * LEAF_MAX * LEAF_MAX / root; /* LEAF_MAX down to 3 */
-		int cx = rand_range(r, 0, TEXTURE_MASK), cy = rand_range(r, 0, TEXTURE_MASK);
-		int level = rand_range(r, -1400, 1400), shift = rand_range(r, 0, TEXTURE_MASK),
-		    slant = rand_range(r, 0, 3);
+		int cx = random_range(r, 0, TEXTURE_MASK), cy = random_range(r, 0, TEXTURE_MASK);
+		int level = random_range(r, -1400, 1400), shift = random_range(r, 0, TEXTURE_MASK),
+		    slant = random_range(r, 0, 3);
 
 		for (y = -radius; y <= radius; y++) {
-			int half = (int)root_floor((uint64_t)(radius * radius - y * y));
+			int half = (int)integer_root((uint64_t)(radius * radius - y * y));
 
 			for (x = -half; x <= half; x++)
 				work[texel_at(cx + x + y * slant / 2, cy + y)] =
@@ -106,7 +107,7 @@ static void make_leaves(int32_t *work, const struct texture_set *set, struct dat
 	}
 }
 
-/* Mean 0 and the deviation that all textures have. */
+/* Gives the texture mean 0 and deviation TEXTURE_DEVIATION. */
 static void normalise(const int32_t *work, int16_t *out)
 {
 	int64_t sum = 0, mean, deviation;
@@ -118,7 +119,7 @@ static void normalise(const int32_t *work, int16_t *out)
 	mean = sum / (int64_t)TEXELS;
 	for (i = 0; i < TEXELS; i++)
 		squares += (uint64_t)((work[i] - mean) * (work[i] - mean)) / TEXELS;
-	deviation = (int64_t)root_floor(squares) + 1;
+	deviation = (int64_t)integer_root(squares) + 1;
 	for (i = 0; i < TEXELS; i++) {
 		int64_t v = (work[i] - mean) * TEXTURE_DEVIATION / deviation;
 
@@ -128,15 +129,16 @@ static void normalise(const int32_t *work, int16_t *out)
 	}
 }
 
-static void make_noise(int8_t *noise, struct dataset_rand r)
+static void make_noise(int8_t *noise, struct random r)
 {
 	int i, k;
 
 	for (i = 0; i < TEXTURE_NOISE_SIZE; i++) {
 		int sum = 0;
 
-		for (k = 0; k < 12; k++) /* twelve uniform numbers make a bell: deviation 64 */
-			sum += rand_range(&r, -64, 64);
+		for (k = 0; k < 12;
+		     k++) /* the sum of twelve uniform numbers is about normal, with deviation 64 */
+			sum += random_range(&r, -64, 64);
 		sum /= 4;
 		noise[i] = (int8_t)(sum > 127 ? 127 : sum < -127 ? -127 : sum);
 	}
@@ -152,9 +154,9 @@ int texture_set_init(struct texture_set *set, uint64_t seed)
 	unsigned i;
 
 	memset(set, 0, sizeof *set);
-	make_noise(set->noise, rand_stream(seed, TEXTURE_COUNT));
+	make_noise(set->noise, random_stream(seed, TEXTURE_COUNT));
 	for (i = 0; i < TEXTURE_COUNT && !err; i++) {
-		struct dataset_rand r = rand_stream(seed, i);
+		struct random r = random_stream(seed, i);
 
 		set->texel[i] = malloc(TEXELS * sizeof *set->texel[i]);
 		if (!set->texel[i]) {
@@ -200,8 +202,8 @@ void texture_row(const struct texture_set *set, const struct texture_tap *tap, i
 	uint32_t texels = span < TEXTURE_SIZE ? (uint32_t)span : TEXTURE_SIZE, start = u >> 16, i;
 	int16_t row[TEXTURE_SIZE + 1];
 
-	for (i = 0; i <= texels;
-	     i++) { /* first down, once per texel; then across, once per pixel */
+	/* first down, once per texel; then across, once per pixel */
+	for (i = 0; i <= texels; i++) {
 		uint32_t at = (start + i) & TEXTURE_MASK;
 
 		row[i] = (int16_t)between(above[at], below[at], v & 0xffff);

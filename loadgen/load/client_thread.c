@@ -1,9 +1,8 @@
 /*
- * client_thread.c - a thread with its connections.
+ * client_thread.c - runs clients on one thread with epoll.
  *
- * A connection is free, has a request (active, or resting between two questions about an image), or
- * pauses (thinking, or resting after a failure). Waiting times of a kind are all the same, so each
- * list is in the order of its ends.
+ * A client is free, active (an exchange goes on), resting (after a failed connect, or between two
+ * polls of an image) or thinking. The delays of a list are all equal, so appending keeps the order.
  */
 #include "client_thread.h"
 
@@ -23,322 +22,326 @@
 #define EVENTS_MAX 128
 #define REST_NS (100 * NS_PER_MS) /* does not hammer a server that refuses connections */
 
-/* ---- lists ---- */
+/* ---- the course of a request ---- */
 
-static void list_init(struct load_link *list)
+static void settle(struct client_thread *t, struct client *c, enum exchange_result result);
+
+static void make_free(struct client_thread *t, struct client *c)
 {
-	list->next = list->prev = list;
+	client_list_remove(&c->link);
+	t->free_clients[t->free_count++] = c;
 }
 
-static void list_remove(struct load_link *link)
+/* The request is complete; the client can have another one. */
+static void release(struct client_thread *t, struct client *c, enum exchange_result result)
 {
-	link->prev->next = link->next;
-	link->next->prev = link->prev;
-	list_init(link);
-}
+	const struct command_line *args = t->run->args;
+	struct connection *connection = &c->connection;
 
-static void list_append(struct load_link *list, struct load_link *link)
-{
-	link->prev = list->prev;
-	link->next = list;
-	list->prev->next = link;
-	list->prev = link;
-}
-
-static struct load_conn *list_first(const struct load_link *list)
-{
-	return list->next == list ? NULL : CONTAINER_OF(list->next, struct load_conn, link);
-}
-
-static void enlist(struct load_link *list, struct load_conn *c, uint64_t when_ns)
-{
-	list_remove(&c->link);
-	c->when_ns = when_ns;
-	list_append(list, &c->link);
-}
-
-/* ---- what becomes of a request ---- */
-
-static void settle(struct load_worker *w, struct load_conn *c, enum load_result result);
-
-static void make_free(struct load_worker *w, struct load_conn *c)
-{
-	list_remove(&c->link);
-	w->free_conns[w->free_count++] = c;
-}
-
-/* The request is over and done with, its connection may have another one. */
-static void release(struct load_worker *w, struct load_conn *c, enum load_result result)
-{
-	const struct load_args *args = w->run->args;
-
-	w->busy_count--;
+	t->busy_count--;
 	c->is_verifying = false;
-	c->served++;
-	if (c->state != LOAD_CONN_CLOSED &&
-	    (!c->response.keep_alive ||
-	     (args->requests_per_connection > 0 && c->served >= args->requests_per_connection)))
-		load_conn_close(c);
-	if (result == LOAD_CONNECT)
-		enlist(&w->resting, c, clock_ns() + REST_NS);
+	connection->served++;
+	if (connection->state != CONNECTION_CLOSED &&
+	    (!connection->response.keep_alive ||
+	     (args->requests_per_connection > 0 &&
+	      connection->served >= args->requests_per_connection)))
+		connection_close(connection);
+	if (result == EXCHANGE_CONNECT)
+		client_list_move(&t->resting, &c->link, clock_ns() + REST_NS);
 	else if (args->think_ns > 0)
-		enlist(&w->thinking, c, clock_ns() + args->think_ns);
+		client_list_move(&t->thinking, &c->link, clock_ns() + args->think_ns);
 	else
-		make_free(w, c);
+		make_free(t, c);
 }
 
-static void exchange(struct load_worker *w, struct load_conn *c, const struct iovec *parts,
-                     unsigned part_count, struct text *capture)
+static void start_exchange(struct client_thread *t, struct client *c, const struct iovec *parts,
+                           unsigned part_count, struct text *capture, uint64_t now_ns)
 {
-	bool is_new = c->state == LOAD_CONN_CLOSED;
+	bool is_new = c->connection.state == CONNECTION_CLOSED;
 
-	enlist(&w->active, c, clock_ns() + w->run->args->timeout_ns);
-	settle(w, c, load_conn_begin(c, parts, part_count, capture));
+	client_list_move(&t->active, &c->link, now_ns + t->run->args->timeout_ns);
+	settle(t, c, connection_request(&c->connection, parts, part_count, capture, now_ns));
 	if (is_new)
-		counter_add(&w->stats.opened, 1);
+		counter_add(&t->stats.opened, 1);
 }
 
-static void end_verifying(struct load_worker *w, struct load_conn *c, enum load_result result)
+static const char *file_name(const struct client_thread *t, const struct client *c)
 {
-	const struct load_verify *v = c->verify;
+	return t->run->files->list[c->file].name;
+}
 
-	counter_add(&w->stats.variants, v->right);
-	counter_add(&w->stats.variants_wrong, v->wrong);
+static void end_verifying(struct client_thread *t, struct client *c, enum exchange_result result)
+{
+	const struct verify *v = c->verify;
+
+	counter_add(&t->stats.variants, v->right);
+	counter_add(&t->stats.variants_wrong, v->wrong);
 	if (v->wrong > 0)
-		load_stats_problem(&w->stats, "%s: %s", w->run->files->list[c->file].name,
-		                   v->problem);
-	release(w, c, result);
+		request_stats_problem(&t->stats, "%s: %s", file_name(t, c), v->problem);
+	release(t, c, result);
 }
 
-static void verify_fetch(struct load_worker *w, struct load_conn *c)
+static void fetch(struct client_thread *t, struct client *c, uint64_t now_ns)
 {
-	const char *request = load_verify_request(c->verify);
+	const char *request = verify_request(c->verify);
 	struct iovec part = { .iov_base = c->verify->request, .iov_len = strlen(request) };
 
-	if (c->state != LOAD_CONN_CLOSED && !c->response.keep_alive)
-		load_conn_close(c);
-	exchange(w, c, &part, 1, &c->verify->body);
+	if (c->connection.state != CONNECTION_CLOSED && !c->connection.response.keep_alive)
+		connection_close(&c->connection);
+	start_exchange(t, c, &part, 1, &c->verify->body, now_ns);
 }
 
-static void verify_step(struct load_worker *w, struct load_conn *c, enum load_verify_step step)
+static void go_on_verifying(struct client_thread *t, struct client *c, enum verify_action action)
 {
 	uint64_t now_ns = clock_ns();
 
-	if (step == LOAD_VERIFY_FETCH) {
-		verify_fetch(w, c);
-	} else if (step == LOAD_VERIFY_WAIT &&
-	           now_ns < c->ticket.intended_ns + w->run->args->timeout_ns) {
-		enlist(&w->resting, c, now_ns + REST_NS);
+	if (action == VERIFY_FETCH) {
+		fetch(t, c, now_ns);
+	} else if (action == VERIFY_WAIT &&
+	           now_ns < c->ticket.intended_ns + t->run->args->timeout_ns) {
+		client_list_move(&t->resting, &c->link, now_ns + REST_NS);
 	} else {
-		if (step == LOAD_VERIFY_WAIT)
-			load_verify_give_up(c->verify, "the image is not made in time");
-		end_verifying(w, c, LOAD_OK);
+		if (action == VERIFY_WAIT)
+			verify_give_up(c->verify, "the image was not finished before the timeout");
+		end_verifying(t, c, EXCHANGE_OK);
 	}
 }
 
-static bool is_expected(const struct load_worker *w, const struct load_conn *c)
+static bool is_expected(const struct client_thread *t, const struct client *c)
 {
-	int status = c->response.status;
+	int status = c->connection.response.status;
 
-	if (w->run->args->has_expected)
-		return w->run->args->expected.has[status];
-	return status / 100 == (w->run->files->list[c->file].is_broken ? 4 : 2);
+	if (t->run->args->has_expected)
+		return t->run->args->expected.has[status];
+	return status / 100 == (t->run->files->list[c->file].is_broken ? 4 : 2);
 }
 
-static void count_response(struct load_worker *w, struct load_conn *c)
+static void count_response(struct client_thread *t, struct client *c)
 {
-	struct load_stats *s = &w->stats;
-	const struct load_file *file = &w->run->files->list[c->file];
+	struct request_stats *s = &t->stats;
+	const struct connection *connection = &c->connection;
+	int status = connection->response.status;
 
 	c->responses++;
-	load_hist_add(&s->response, c->done_ns - c->sent_ns);
-	load_hist_add(&s->exchange, c->done_ns - c->start_ns);
-	if (w->run->schedule->conf.is_open)
-		load_hist_add(&s->latency, c->done_ns - c->ticket.intended_ns);
-	counter_add(&s->statuses[c->response.status], 1);
-	if (c->response.status / 100 == 2)
-		counter_add(&s->input_bytes, file->size);
-	if (!is_expected(w, c)) {
+	latency_add(&s->response, connection->done_ns - connection->sent_ns);
+	latency_add(&s->exchange, connection->done_ns - connection->start_ns);
+	if (t->run->schedule->conf.is_open)
+		latency_add(&s->latency, connection->done_ns - c->ticket.intended_ns);
+	counter_add(&s->statuses[status], 1);
+	if (status / 100 == 2)
+		counter_add(&s->input_bytes, t->run->files->list[c->file].size);
+	if (!is_expected(t, c)) {
 		counter_add(&s->unexpected, 1);
-		load_stats_problem(s, "%s: status %d", file->name, c->response.status);
+		request_stats_problem(s, "%s: status %d", file_name(t, c), status);
 	}
-	s->last_ns = c->done_ns;
+	s->last_ns = connection->done_ns;
 }
 
-/* The upload has been answered, or it failed. */
-static void count_upload(struct load_worker *w, struct load_conn *c, enum load_result result)
+/* Records what failed and, for a malformed response, what was wrong with it. */
+static void note_failure(struct client_thread *t, const struct client *c,
+                         enum exchange_result result)
 {
-	struct load_stats *s = &w->stats;
+	const char *why = result == EXCHANGE_PARSE ? c->connection.response.problem : NULL;
+
+	request_stats_problem(&t->stats, "%s: %s%s%s", file_name(t, c),
+	                      exchange_result_name(result), why ? ": " : "", why ? why : "");
+}
+
+static void add_record(struct client_thread *t, const struct client *c, enum exchange_result result)
+{
+	const struct connection *connection = &c->connection;
+	int status = result == EXCHANGE_OK ? connection->response.status : 0;
+
+	request_records_add(&t->records,
+	                    &(struct request_record){ .intended_ns = c->ticket.intended_ns,
+	                                              .start_ns = connection->start_ns,
+	                                              .sent_ns = connection->sent_ns,
+	                                              .done_ns = connection->done_ns,
+	                                              .file = c->file,
+	                                              .connection = c->index,
+	                                              .status = (uint16_t)status,
+	                                              .result = (uint16_t)result });
+}
+
+static void count_upload(struct client_thread *t, struct client *c, enum exchange_result result)
+{
+	struct request_stats *s = &t->stats;
+	uint64_t start_ns = c->connection.start_ns;
 
 	counter_add(&s->results[result], 1);
-	if (c->start_ns > 0 && (s->first_ns == 0 || c->start_ns < s->first_ns))
-		s->first_ns = c->start_ns;
-	if (result == LOAD_OK)
-		count_response(w, c);
+	if (start_ns > 0 && (s->first_ns == 0 || start_ns < s->first_ns))
+		s->first_ns = start_ns;
+	if (result == EXCHANGE_OK)
+		count_response(t, c);
 	else
-		load_stats_problem(s, "%s: %s", w->run->files->list[c->file].name,
-		                   load_result_name(result));
-	if (w->run->args->csv_path)
-		load_records_add(
-			&w->records,
-			&(struct load_record){
-				.intended_ns = c->ticket.intended_ns,
-				.start_ns = c->start_ns,
-				.sent_ns = c->sent_ns,
-				.done_ns = c->done_ns,
-				.file = c->file,
-				.connection = c->index,
-				.result = (uint16_t)result,
-				.status = result == LOAD_OK ? (uint16_t)c->response.status : 0 });
+		note_failure(t, c, result);
+	if (t->run->args->csv_path)
+		add_record(t, c, result);
 }
 
-/* An exchange goes on or has ended. */
-static void settle(struct load_worker *w, struct load_conn *c, enum load_result result)
+/* Acts on the result of an exchange, unless that goes on. */
+static void settle(struct client_thread *t, struct client *c, enum exchange_result result)
 {
-	if (result == LOAD_PENDING)
+	const struct response_reader *response = &c->connection.response;
+
+	if (result == EXCHANGE_PENDING)
 		return;
+	if (c->is_verifying && result == EXCHANGE_OK) {
+		go_on_verifying(t, c, verify_answer(c->verify, response));
+		return;
+	}
 	if (c->is_verifying) {
-		if (result == LOAD_OK) {
-			verify_step(w, c, load_verify_answer(c->verify, &c->response));
-		} else {
-			load_verify_give_up(c->verify, load_result_name(result));
-			end_verifying(w, c, result);
-		}
+		verify_give_up(c->verify, exchange_result_name(result));
+		end_verifying(t, c, result);
 		return;
 	}
-	count_upload(w, c, result);
-	if (c->verify && result == LOAD_OK &&
-	    (c->response.status == 201 || c->response.status == 202)) {
+	count_upload(t, c, result);
+	if (c->verify && result == EXCHANGE_OK &&
+	    (response->status == 201 || response->status == 202)) {
 		c->is_verifying = true;
-		verify_step(w, c, load_verify_begin(c->verify, c->response.status));
+		go_on_verifying(t, c, verify_begin(c->verify, response->status));
 	} else {
-		release(w, c, result);
+		release(t, c, result);
 	}
 }
 
-/* ---- where requests come from ---- */
+/* ---- taking requests ---- */
 
-static void upload(struct load_worker *w, struct load_conn *c, const struct load_ticket *ticket)
+static void upload(struct client_thread *t, struct client *c, const struct request_ticket *ticket,
+                   uint64_t now_ns)
 {
-	const struct load_files *files = w->run->files;
-	const struct load_file *file;
+	const struct corpus *files = t->run->files;
+	const struct corpus_file *file;
 
 	c->ticket = *ticket;
 	c->file = files->order[ticket->number % files->count];
 	file = &files->list[c->file];
-	w->busy_count++;
+	t->busy_count++;
 	if (c->verify)
-		load_verify_reset(c->verify);
-	exchange(w, c, file->parts, file->part_count, c->verify ? &c->verify->body : NULL);
+		verify_reset(c->verify);
+	start_exchange(t, c, file->parts, file->part_count, c->verify ? &c->verify->body : NULL,
+	               now_ns);
 }
 
-/* Gives requests to free connections as long as there are both. */
-static void feed(struct load_worker *w)
+/* Gives requests to free clients while there are both. */
+static void feed(struct client_thread *t)
 {
-	struct load_ticket ticket;
+	struct request_ticket ticket;
 
-	while (w->free_count > 0 && !w->has_ended) {
+	while (t->free_count > 0 && !t->has_ended) {
 		uint64_t now_ns = clock_ns();
 
-		if (now_ns < w->due_ns)
-			return; /* another thread may take that one, but none comes before it */
-		switch (load_schedule_take(w->run->schedule, now_ns, &ticket)) {
-		case LOAD_TAKEN:
-			upload(w, w->free_conns[--w->free_count], &ticket);
+		if (now_ns < t->due_ns)
+			return; /* another thread may take that request, but none is due earlier */
+		switch (request_schedule_take(t->run->schedule, now_ns, &ticket)) {
+		case TICKET_TAKEN:
+			upload(t, t->free_clients[--t->free_count], &ticket, now_ns);
 			break;
-		case LOAD_LATER:
-			w->due_ns = ticket.intended_ns;
+		case TICKET_LATER:
+			t->due_ns = ticket.intended_ns;
 			break;
 		default:
-			w->has_ended = true;
+			t->has_ended = true;
 		}
 	}
 }
 
 /* ---- time ---- */
 
-static void expire(struct load_worker *w, struct load_conn *c, uint64_t now_ns)
+static void expire(struct client_thread *t, struct client *c, uint64_t now_ns)
 {
-	c->done_ns = now_ns;
-	load_conn_close(c);
-	settle(w, c, LOAD_TIMEOUT);
+	c->connection.done_ns = now_ns;
+	connection_close(&c->connection);
+	settle(t, c, EXCHANGE_TIMEOUT);
 }
 
-/* Handles what is over; returns when the next is. */
-static uint64_t handle_times(struct load_worker *w)
+/* Returns the first client of the list if its time has come, otherwise NULL. */
+static struct client *first_due(const struct client_link *list, uint64_t now_ns)
+{
+	struct client_link *first = client_list_first(list);
+
+	return first && first->when_ns <= now_ns ? CONTAINER_OF(first, struct client, link) : NULL;
+}
+
+/* Handles the clients whose time has come. Returns the time of the next one. */
+static uint64_t handle_times(struct client_thread *t)
 {
 	uint64_t now_ns = clock_ns(), next_ns = UINT64_MAX;
-	struct load_link *const lists[] = { &w->active, &w->thinking, &w->resting };
-	struct load_conn *c;
+	const struct client_link *const lists[] = { &t->active, &t->thinking, &t->resting };
+	struct client *c;
 
-	while ((c = list_first(&w->active)) != NULL && c->when_ns <= now_ns)
-		expire(w, c, now_ns);
-	while ((c = list_first(&w->thinking)) != NULL && c->when_ns <= now_ns)
-		make_free(w, c);
-	while ((c = list_first(&w->resting)) != NULL && c->when_ns <= now_ns) {
+	while ((c = first_due(&t->active, now_ns)) != NULL)
+		expire(t, c, now_ns);
+	while ((c = first_due(&t->thinking, now_ns)) != NULL)
+		make_free(t, c);
+	while ((c = first_due(&t->resting, now_ns)) != NULL) {
 		if (c->is_verifying)
-			verify_fetch(w, c);
+			fetch(t, c, now_ns);
 		else
-			make_free(w, c);
+			make_free(t, c);
 	}
-	feed(w);
-	for (size_t i = 0; i < COUNT_OF(lists); i++)
-		if ((c = list_first(lists[i])) != NULL && c->when_ns < next_ns)
-			next_ns = c->when_ns;
-	if (w->free_count > 0 && !w->has_ended && w->due_ns < next_ns)
-		next_ns = w->due_ns;
+	feed(t);
+	for (size_t i = 0; i < COUNT_OF(lists); i++) {
+		const struct client_link *first = client_list_first(lists[i]);
+
+		if (first && first->when_ns < next_ns)
+			next_ns = first->when_ns;
+	}
+	if (t->free_count > 0 && !t->has_ended && t->due_ns < next_ns)
+		next_ns = t->due_ns;
 	return next_ns;
 }
 
-/* Like epoll_wait, until then_ns. */
-static int wait_events(struct load_worker *w, struct epoll_event *events, uint64_t then_ns)
+/* Waits like epoll_wait(), until then_ns. */
+static int wait_events(struct client_thread *t, struct epoll_event *events, uint64_t then_ns)
 {
 	uint64_t now_ns = clock_ns(), left_ns = then_ns > now_ns ? then_ns - now_ns : 0;
 	struct timespec left = { .tv_sec = (time_t)(left_ns / NS_PER_S),
 		                 .tv_nsec = (long)(left_ns % NS_PER_S) };
-	int n = -1;
+	uint64_t left_ms = left_ns / NS_PER_MS;
+	int n;
 
 	if (then_ns == UINT64_MAX)
-		return epoll_wait(w->epoll_fd, events, EVENTS_MAX, -1);
-	if (w->can_wait_exactly) {
-		n = epoll_pwait2(w->epoll_fd, events, EVENTS_MAX, &left, NULL);
+		return epoll_wait(t->epoll_fd, events, EVENTS_MAX, -1);
+	if (t->can_wait_exactly) {
+		n = epoll_pwait2(t->epoll_fd, events, EVENTS_MAX, &left, NULL);
 		if (n >= 0 || errno != ENOSYS)
 			return n;
-		w->can_wait_exactly = false; /* Linux before 5.11: whole milliseconds, the last one
-		                                in a busy loop */
+		t->can_wait_exactly = false;
 	}
-	return epoll_wait(w->epoll_fd, events, EVENTS_MAX,
-	                  left_ns / NS_PER_MS > INT32_MAX ? INT32_MAX : (int)(left_ns / NS_PER_MS));
+	/* Linux before 5.11 waits whole milliseconds; the last one is a busy loop */
+	return epoll_wait(t->epoll_fd, events, EVENTS_MAX,
+	                  left_ms > INT32_MAX ? INT32_MAX : (int)left_ms);
 }
 
 /* ---- the thread ---- */
 
-static void loop(struct load_worker *w)
+static void run_clients(struct client_thread *t)
 {
 	struct epoll_event events[EVENTS_MAX];
 
 	for (;;) {
-		uint64_t next_ns = handle_times(w);
+		uint64_t next_ns = handle_times(t);
 		int n;
 
-		if (w->has_ended && w->busy_count == 0)
+		if (t->has_ended && t->busy_count == 0)
 			return;
-		n = wait_events(w, events, next_ns);
+		n = wait_events(t, events, next_ns);
 		if (n < 0 && errno != EINTR) {
-			load_stats_problem(&w->stats, "epoll: %s", strerror(errno));
-			w->is_failed = true;
+			request_stats_problem(&t->stats, "epoll: %s", strerror(errno));
+			t->is_failed = true;
 			return;
 		}
 		for (int i = 0; i < n; i++) {
-			struct load_conn *c = events[i].data.ptr;
+			struct client *c = events[i].data.ptr;
 
 			if (!c) { /* stop_fd */
-				counter_add(&w->stats.aborted, w->busy_count);
+				counter_add(&t->stats.aborted, t->busy_count);
 				return;
 			}
-			settle(w, c, load_conn_event(c, events[i].events));
-			if (!w->run->schedule->conf.is_open)
-				feed(w);
+			settle(t, c, connection_event(&c->connection, events[i].events));
+			if (!t->run->schedule->conf.is_open)
+				feed(t);
 		}
 	}
 }
@@ -353,94 +356,95 @@ static uint64_t thread_cpu_ns(void)
 
 static void *thread_main(void *arg)
 {
-	struct load_worker *w = arg;
+	struct client_thread *t = arg;
 	uint64_t start_ns = clock_ns(), start_cpu_ns = thread_cpu_ns(), one = 1, wall_ns;
 
-	prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL,
-	      0UL); /* the default would make each open-loop request 50 us late */
-	loop(w);
-	for (unsigned i = 0; i < w->conn_count; i++)
-		load_conn_close(&w->conns[i]);
+	/* the default slack would make each open-loop request 50 us late */
+	prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL);
+	run_clients(t);
+	for (unsigned i = 0; i < t->client_count; i++)
+		connection_close(&t->clients[i].connection);
 	wall_ns = clock_ns() - start_ns;
-	w->stats.cpu_ns = thread_cpu_ns() - start_cpu_ns;
-	w->stats.busiest = wall_ns > 0 ? (double)w->stats.cpu_ns / (double)wall_ns : 0;
-	if (write(w->run->done_fd, &one, sizeof one) != sizeof one)
-		w->is_failed = true; /* cannot happen: the counter is far from its maximum */
-	pool_thread_fini();          /* of texts */
+	t->stats.cpu_ns = thread_cpu_ns() - start_cpu_ns;
+	t->stats.busiest = wall_ns > 0 ? (double)t->stats.cpu_ns / (double)wall_ns : 0;
+	if (write(t->run->done_fd, &one, sizeof one) != sizeof one)
+		t->is_failed = true; /* cannot happen: the counter is far from its maximum */
+	pool_thread_fini();          /* buffers of texts */
 	return NULL;
 }
 
-static int init_conns(struct load_worker *w, unsigned first_index)
+static int init_clients(struct client_thread *t, unsigned first_index)
 {
-	bool verify = w->run->args->verify;
+	bool verifies = t->run->args->verify;
 
-	for (unsigned i = 0; i < w->conn_count; i++) {
-		struct load_conn *c = &w->conns[i];
+	for (unsigned i = 0; i < t->client_count; i++) {
+		struct client *c = &t->clients[i];
 
-		*c = (struct load_conn){ .fd = -1,
-			                 .epoll_fd = w->epoll_fd,
-			                 .address = &w->run->address,
-			                 .scratch = w->scratch,
-			                 .index = first_index + i };
-		list_init(&c->link);
-		c->verify = verify ? load_verify_new(&w->run->args->url) : NULL;
-		if (verify && !c->verify)
+		*c = (struct client){ .connection = { .fd = -1,
+			                              .epoll_fd = t->epoll_fd,
+			                              .address = &t->run->address,
+			                              .scratch = t->scratch },
+			              .index = first_index + i };
+		client_list_init(&c->link);
+		c->verify = verifies ? verify_new(&t->run->args->url) : NULL;
+		if (verifies && !c->verify)
 			return -1;
-		w->free_conns[w->conn_count - 1 - i] = c;
+		t->free_clients[t->client_count - 1 - i] = c;
 	}
-	w->free_count = w->conn_count;
+	t->free_count = t->client_count;
 	return 0;
 }
 
-struct load_worker *load_worker_new(struct load_run *run, unsigned conn_count, unsigned first_index)
+struct client_thread *client_thread_new(struct client_run *run, unsigned client_count,
+                                        unsigned first_index)
 {
-	struct load_worker *w = calloc(1, sizeof *w);
+	struct client_thread *t = calloc(1, sizeof *t);
 	struct epoll_event stop = { .events = EPOLLIN, .data.ptr = NULL };
 
-	if (!w)
+	if (!t)
 		return NULL;
-	w->run = run;
-	w->can_wait_exactly = true;
-	list_init(&w->active);
-	list_init(&w->thinking);
-	list_init(&w->resting);
-	w->conns = calloc(conn_count, sizeof *w->conns);
-	w->free_conns = calloc(conn_count, sizeof(struct load_conn *));
-	w->scratch = malloc(LOAD_SCRATCH_SIZE);
-	w->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-	if (w->conns && w->free_conns && w->scratch && w->epoll_fd >= 0) {
-		w->conn_count = conn_count;
-		if (epoll_ctl(w->epoll_fd, EPOLL_CTL_ADD, run->stop_fd, &stop) == 0 &&
-		    init_conns(w, first_index) == 0)
-			return w;
+	t->run = run;
+	t->can_wait_exactly = true;
+	client_list_init(&t->active);
+	client_list_init(&t->thinking);
+	client_list_init(&t->resting);
+	t->clients = calloc(client_count, sizeof *t->clients);
+	t->free_clients = calloc(client_count, sizeof(struct client *));
+	t->scratch = malloc(CONNECTION_SCRATCH_SIZE);
+	t->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	if (t->clients && t->free_clients && t->scratch && t->epoll_fd >= 0) {
+		t->client_count = client_count;
+		if (epoll_ctl(t->epoll_fd, EPOLL_CTL_ADD, run->stop_fd, &stop) == 0 &&
+		    init_clients(t, first_index) == 0)
+			return t;
 	}
-	load_worker_free(w);
+	client_thread_free(t);
 	return NULL;
 }
 
-void load_worker_free(struct load_worker *w)
+void client_thread_free(struct client_thread *t)
 {
-	if (!w)
+	if (!t)
 		return;
-	for (unsigned i = 0; i < w->conn_count; i++) {
-		load_conn_close(&w->conns[i]);
-		load_verify_free(w->conns[i].verify);
+	for (unsigned i = 0; i < t->client_count; i++) {
+		connection_close(&t->clients[i].connection);
+		verify_free(t->clients[i].verify);
 	}
-	if (w->epoll_fd >= 0)
-		close(w->epoll_fd);
-	free(w->scratch);
-	free(w->free_conns);
-	free(w->conns);
-	load_records_fini(&w->records);
-	free(w);
+	if (t->epoll_fd >= 0)
+		close(t->epoll_fd);
+	free(t->scratch);
+	free(t->free_clients);
+	free(t->clients);
+	request_records_fini(&t->records);
+	free(t);
 }
 
-int load_worker_start(struct load_worker *w)
+int client_thread_start(struct client_thread *t)
 {
-	return -pthread_create(&w->thread, NULL, thread_main, w);
+	return -pthread_create(&t->thread, NULL, thread_main, t);
 }
 
-void load_worker_join(struct load_worker *w)
+void client_thread_join(struct client_thread *t)
 {
-	pthread_join(w->thread, NULL);
+	pthread_join(t->thread, NULL);
 }

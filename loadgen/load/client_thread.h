@@ -1,6 +1,7 @@
 /*
- * client_thread.h - a thread with its connections: takes requests from the shared queue, and counts
- * what comes of them.
+ * client_thread.h - a thread with its clients, each of which has one connection.
+ *
+ * Takes requests from the shared schedule and counts their results.
  */
 #ifndef DARKROOM_LOADGEN_LOAD_CLIENT_THREAD_H
 #define DARKROOM_LOADGEN_LOAD_CLIENT_THREAD_H
@@ -9,54 +10,62 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "client_list.h"
 #include "command_line.h"
+#include "connection.h"
 #include "corpus.h"
-#include "exchange.h"
+#include "request_records.h"
 #include "request_schedule.h"
 #include "request_stats.h"
 
-/* What all workers share; fixed after the start. */
-struct load_run {
-	const struct load_args *args;
-	const struct load_files *files;
-	struct load_schedule *schedule; /* has its lock */
-	struct load_address address;
-	int stop_fd; /* eventfd: readable when all shall end at once */
-	int done_fd; /* eventfd: each worker adds 1 at its end */
+/* Shared by all threads and fixed after the start. */
+struct client_run {
+	const struct command_line *args;
+	const struct corpus *files;
+	struct request_schedule *schedule; /* has its own lock */
+	struct url_address address;
+	int stop_fd; /* eventfd: readable when all threads must end at once */
+	int done_fd; /* eventfd: each thread adds 1 at its end */
 };
 
-struct load_worker {
-	struct load_run *run;
+struct client {
+	struct connection connection; /* first, as epoll's data points here */
+	struct client_link link;      /* in one of the thread's lists */
+	uint32_t index;               /* among the clients of all threads */
+	uint32_t file;                /* index of the picture */
+	struct request_ticket ticket;
+	uint64_t responses; /* in the whole run */
+	struct verify *verify;
+	bool is_verifying;
+};
+
+struct client_thread {
+	struct client_run *run;
 	pthread_t thread;
 	int epoll_fd;
 	char *scratch;
-	struct load_conn *conns;
-	unsigned conn_count;
-	struct load_conn **free_conns; /* without a request: the last one used is taken first */
+	struct client *clients;
+	unsigned client_count;
+	struct client **free_clients; /* without a request; the last one used is taken first */
 	unsigned free_count;
-	unsigned busy_count;       /* connections with a request */
-	struct load_link active;   /* by the time their exchange must be over */
-	struct load_link thinking; /* by the time they may go on */
-	struct load_link
-		resting; /* after a failure, or before they ask again whether an image is made */
-	uint64_t due_ns; /* open loop: nothing is due before */
-	bool has_ended;  /* the queue is empty for good */
+	unsigned busy_count; /* clients with a request */
+	struct client_link active, thinking, resting;
+	uint64_t due_ns;       /* open loop: nothing is due before */
+	bool has_ended;        /* the schedule is empty */
 	bool can_wait_exactly; /* the kernel has epoll_pwait2 */
 	bool is_failed;
-	struct load_stats stats;
-	struct load_records records;
+	struct request_stats stats;
+	struct request_records records;
 };
 
-/*
- * Makes a worker with connections numbered from first_index on. Returns NULL if there is no memory
- * or no file descriptor: errno.
- */
-struct load_worker *load_worker_new(struct load_run *run, unsigned conn_count,
-                                    unsigned first_index);
-void load_worker_free(struct load_worker *w);
+/* Makes a thread whose clients are numbered from first_index. Returns NULL with errno if there is
+ * no memory or file descriptor. */
+struct client_thread *client_thread_new(struct client_run *run, unsigned client_count,
+                                        unsigned first_index);
+void client_thread_free(struct client_thread *t);
 
-/* Returns 0 or -errno. After the schedule's start. */
-int load_worker_start(struct load_worker *w);
-void load_worker_join(struct load_worker *w);
+/* Starts the thread, after the schedule was started. Returns 0 or -errno. */
+int client_thread_start(struct client_thread *t);
+void client_thread_join(struct client_thread *t);
 
 #endif

@@ -1,4 +1,4 @@
-/* command_line.c - the command line. Knows nothing of what the options lead to. */
+/* command_line.c - parses the command line. Knows no meaning of the options. */
 #include "command_line.h"
 
 #include <getopt.h>
@@ -11,15 +11,14 @@
 
 #define EXIT_USAGE 2
 #define CONNECTIONS_CLOSED 4 /* as in the paper's 4.2.2 */
-#define CONNECTIONS_OPEN \
-	128 /* a pool, opened as needed: large enough not to queue in front of a healthy server */
+#define CONNECTIONS_OPEN 128 /* enough that requests do not wait for a healthy server */
 #define RATE_MAX 1e7
 
 #ifndef DARKROOM_VERSION
 #define DARKROOM_VERSION "unknown"
 #endif
 
-const char *const load_version = DARKROOM_VERSION;
+const char *const command_line_version = DARKROOM_VERSION;
 
 enum {
 	OPTION_SEED = 256,
@@ -67,56 +66,96 @@ static const struct option long_options[] = {
 static const char help_text[] =
 	"usage: darkroom-load [OPTION]... URL PATH...\n"
 	"\n"
-	"Uploads JPEG files to an HTTP server and measures how it answers. PATH is a file, or a directory of which\n"
-	"everything named .jpg or .jpeg is taken; URL is http://HOST[:PORT][/PATH], where no path means /images.\n"
-	"All is read into memory first; the order is shuffled, the same for the same --seed.\n"
+	"Uploads JPEG files to an HTTP server and measures its answers. PATH is a file,\n"
+	"or a directory whose .jpg and .jpeg files are used. URL is\n"
+	"http://HOST[:PORT][/PATH]; the default path is /images. All files are read into\n"
+	"memory first. Their order is shuffled; the same --seed gives the same order.\n"
 	"\n"
-	"  -c, --connections N     connections at a time (default: 4; open loop: a pool of up to 128)\n"
-	"  -t, --threads N         threads, each with its share of the connections (1)\n"
-	"  -n, --requests N        end after N requests (default: every file once)\n"
-	"  -d, --duration TIME     take no new request after TIME (30 = 30s, 500ms, 2m); files are used again and again\n"
-	"      --form              send multipart/form-data with one file each, not a bare image/jpeg body\n"
-	"  -H, --header 'N: V'     add a header field; may be given several times\n"
-	"      --seed N            of the order and of Poisson arrivals (1)\n"
-	"      --timeout TIME      give up a request after TIME (60s)\n"
+	"  -c, --connections N   connections at a time (default: 4; open loop: a pool of\n"
+	"                        up to 128)\n"
+	"  -t, --threads N       threads; the connections are divided among them (1)\n"
+	"  -n, --requests N      end after N requests (default: every file once)\n"
+	"  -d, --duration TIME   start no request after TIME (30 = 30s, 500ms, 2m); files\n"
+	"                        are used repeatedly\n"
+	"      --form            send multipart/form-data with one file each, not a bare\n"
+	"                        image/jpeg body\n"
+	"  -H, --header 'N: V'   add a header field; may be given several times\n"
+	"      --seed N          seed of the order and of Poisson arrivals (1)\n"
+	"      --timeout TIME    abandon a request after TIME (60s)\n"
 	"\n"
-	"Closed loop (default): each connection sends its next request when it has its answer.\n"
+	"Closed loop (default): each connection sends its next request when it has its\n"
+	"answer.\n"
 	"      --requests-per-connection N\n"
-	"                          open a new connection after N requests (default: keep it for the whole run)\n"
-	"      --think MS          let each connection wait that long after an answer (0)\n"
+	"                        open a new connection after N requests (default: keep it\n"
+	"                        for the whole run)\n"
+	"      --think MS        let each connection wait MS milliseconds after an answer\n"
+	"                        (0)\n"
 	"\n"
-	"Open loop: requests are due at their times, whether the server keeps up or not; one that finds no free\n"
-	"connection waits. Latency counts from when a request was due, so a server that stalls cannot hide it.\n"
-	"      --rate R            R requests per second, evenly spaced\n"
-	"      --poisson           ... or at random times, R on average\n"
-	"      --ramp FROM:TO@TIME the rate goes from FROM to TO within TIME and stays there; without -n and -d the run\n"
-	"                          ends with the ramp\n"
+	"Open loop: requests are due at their times, whether the server keeps up or not.\n"
+	"A request that finds no free connection waits. Latency counts from when a\n"
+	"request was due, so a server that stalls cannot hide it.\n"
+	"      --rate R          R requests per second, evenly spaced\n"
+	"      --poisson         send them at random times, R per second on average\n"
+	"      --ramp FROM:TO@TIME\n"
+	"                        change the rate from FROM to TO within TIME, then keep\n"
+	"                        it; without -n and -d the run ends with the ramp\n"
 	"      --spike FACTOR:MS@START\n"
-	"                          FACTOR times the rate for MS milliseconds from START on: 3:1000@20s triples it for\n"
-	"                          a second, twenty seconds after the start; may be given several times\n"
+	"                        multiply the rate by FACTOR for MS milliseconds from\n"
+	"                        START on; 3:1000@20s triples it for a second, twenty\n"
+	"                        seconds after the start; may be given several times\n"
 	"\n"
 	"Reports:\n"
-	"      --json              one JSON document on standard output in place of the text\n"
-	"      --csv FILE          one row per request, seconds since the start: intended, start, sent, done, bytes,\n"
-	"                          status, error, connection, file\n"
-	"      --verify            fetch every variant that a 201 announces (after a 202: as soon as it is made), decode\n"
-	"                          it and compare its size; costs time, so do not compare the times of such a run\n"
-	"      --expect LIST       statuses that are right, like 201 or 2xx,415 (default: 2xx; 4xx for files named\n"
-	"                          *.truncated.jpg, *.notjpeg.jpg and *.empty.jpg)\n"
-	"      --server-pid PID    the server, to read its CPU time and memory (default: who listens there, if local)\n"
-	"  -q, --quiet             no progress and no text\n"
-	"  -h, --help              print this\n"
-	"  -V, --version           print the version\n"
+	"      --json            write one JSON document to standard output instead of\n"
+	"                        the text\n"
+	"      --csv FILE        write one row per request, in seconds since the start:\n"
+	"                        intended, start, sent, done, bytes, status, error,\n"
+	"                        connection, file\n"
+	"      --verify          fetch every announced variant, decode it and compare its\n"
+	"                        size; after a 202 as soon as it is ready; this costs\n"
+	"                        time, so do not compare the times of such a run\n"
+	"      --expect LIST     statuses that are right, such as 201 or 2xx,415\n"
+	"                        (default: 2xx; 4xx for files named *.truncated.jpg,\n"
+	"                        *.notjpeg.jpg and *.empty.jpg)\n"
+	"      --server-pid PID  read CPU time and memory of this process (default: the\n"
+	"                        local process that listens)\n"
+	"  -q, --quiet           show no progress and no text\n"
+	"  -h, --help            print this help\n"
+	"  -V, --version         print the version\n"
 	"\n"
-	"Response time is from the end of sending the request to the end of receiving the response; \"with sending\"\n"
-	"begins with the first byte sent. Progress is shown if standard error is a terminal. ^C ends with a report.\n"
+	"Response time is from the end of sending the request to the end of receiving the\n"
+	"response; \"with sending\" starts with the first byte sent. Progress is shown if\n"
+	"standard error is a terminal. ^C ends the run with a report.\n"
 	"\n"
-	"For example:\n"
+	"Examples:\n"
 	"  darkroom-load http://127.0.0.1:8080/ photos/\n"
-	"  darkroom-load --rate 100 --poisson -d 1m --spike 3:1000@20s http://127.0.0.1:8080/images photos/\n"
+	"  darkroom-load --rate 100 --poisson -d 1m --spike 3:1000@20s \\\n"
+	"      http://127.0.0.1:8080/images photos/\n"
 	"\n"
-	"Exit:  0  all answers were as expected     1  some were not, or the run failed or was interrupted\n"
+	"Exit:  0  all answers were as expected\n"
+	"       1  some were not, or the run failed or was interrupted\n"
 	"       2  wrong usage\n";
+
+/* What an option's value must be, for the message about one that is not. */
+static const struct {
+	int option;
+	const char *expected;
+} expectations[] = {
+	{ 'c', "a number from 1 to 100000" },
+	{ 't', "a number from 1 to 64" },
+	{ 'n', "a number from 1" },
+	{ 'd', "a time such as 30s, 500ms or 2m" },
+	{ 'H', "a header field such as 'Name: value'; at most 32 of them" },
+	{ OPTION_SEED, "a number" },
+	{ OPTION_PER_CONNECTION, "a number from 1" },
+	{ OPTION_THINK, "milliseconds" },
+	{ OPTION_RATE, "requests per second, from 0.001 to 10000000" },
+	{ OPTION_RAMP, "FROM:TO@TIME, such as 10:200@1m" },
+	{ OPTION_SPIKE, "FACTOR:MS@START, such as 3:1000@20s; at most 16 of them" },
+	{ OPTION_CSV, "a file" },
+	{ OPTION_EXPECT, "a list of statuses such as 201 or 2xx,415" },
+	{ OPTION_TIMEOUT, "a time such as 60s" },
+	{ OPTION_SERVER_PID, "a process ID" },
+};
 
 static int usage(void)
 {
@@ -126,11 +165,23 @@ static int usage(void)
 
 static int wrong(const char *what, const char *value)
 {
-	fprintf(stderr, "darkroom-load: %s: '%s'\n", what, value);
+	fprintf(stderr, "darkroom-load: %s: %s\n", value, what);
 	return usage();
 }
 
-/* What was printed on standard output must have got there. */
+static int wrong_value(int option, const char *name, const char *value)
+{
+	const char *expected = "";
+
+	for (size_t i = 0; i < COUNT_OF(expectations); i++)
+		if (expectations[i].option == option)
+			expected = expectations[i].expected;
+	fprintf(stderr, "darkroom-load: %s%s: expected %s, found '%s'\n", name ? "--" : "-",
+	        name ? name : (char[]){ (char)option, '\0' }, expected, value);
+	return usage();
+}
+
+/* Returns the exit status: failure if standard output could not be written. */
 static int finish_output(void)
 {
 	if (fflush(stdout) == 0 && !ferror(stdout))
@@ -139,32 +190,31 @@ static int finish_output(void)
 	return EXIT_FAILURE;
 }
 
-/* A name and a value, without anything that would break the request apart. */
-static bool add_header(struct load_args *a, const char *text)
+/* Adds a header field, unless it could break the request apart. */
+static bool add_header(struct command_line *a, const char *text)
 {
 	static const char token[] =
 		"!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
 	size_t name = strspn(text, token);
 
 	if (name == 0 || text[name] != ':' || strpbrk(text, "\r\n") ||
-	    a->header_count == LOAD_HEADERS_MAX)
+	    a->header_count == HEADERS_MAX)
 		return false;
 	a->headers[a->header_count++] = text;
 	return true;
 }
 
-static bool add_spike(struct load_args *a, const char *text)
+static bool add_spike(struct command_line *a, const char *text)
 {
-	struct load_schedule_conf *s = &a->schedule;
+	struct request_schedule_conf *s = &a->schedule;
 
-	return s->spike_count < LOAD_SPIKES_MAX &&
-	       load_value_spike(text, &s->spikes[s->spike_count++]);
+	return s->spike_count < RATE_SPIKES_MAX && option_spike(text, &s->spikes[s->spike_count++]);
 }
 
-static bool take_rate(struct load_args *a, const char *text)
+static bool take_rate(struct command_line *a, const char *text)
 {
 	a->schedule.is_open = true;
-	if (!load_value_double(text, 1e-3, RATE_MAX, &a->schedule.rate_to))
+	if (!option_double(text, 1e-3, RATE_MAX, &a->schedule.rate_to))
 		return false;
 	a->schedule.rate_from = a->schedule.rate_to;
 	return true;
@@ -174,40 +224,40 @@ static bool take_small(const char *text, uint64_t max, unsigned *n)
 {
 	uint64_t value;
 
-	if (!load_value_uint(text, 1, max, &value))
+	if (!option_uint(text, 1, max, &value))
 		return false;
 	*n = (unsigned)value;
 	return true;
 }
 
-/* An option with a value. */
-static bool take_value(struct load_args *a, int option, const char *value)
+/* Parses the value of an option. Returns false if it is malformed. */
+static bool take_value(struct command_line *a, int option, const char *value)
 {
 	uint64_t n = 0;
 
 	switch (option) {
 	case 'c':
-		return take_small(value, LOAD_CONNECTIONS_MAX, &a->connections);
+		return take_small(value, CONNECTIONS_MAX, &a->connections);
 	case 't':
-		return take_small(value, LOAD_THREADS_MAX, &a->threads);
+		return take_small(value, THREADS_MAX, &a->threads);
 	case 'n':
-		return load_value_uint(value, 1, UINT64_MAX / 2, &a->schedule.requests_max);
+		return option_uint(value, 1, UINT64_MAX / 2, &a->schedule.requests_max);
 	case 'd':
-		return load_value_duration(value, NS_PER_S, &a->schedule.duration_ns) &&
+		return option_duration(value, NS_PER_S, &a->schedule.duration_ns) &&
 		       a->schedule.duration_ns > 0;
 	case 'H':
 		return add_header(a, value);
 	case OPTION_SEED:
-		return load_value_uint(value, 0, UINT64_MAX, &a->schedule.seed);
+		return option_uint(value, 0, UINT64_MAX, &a->schedule.seed);
 	case OPTION_PER_CONNECTION:
-		return load_value_uint(value, 1, UINT64_MAX, &a->requests_per_connection);
+		return option_uint(value, 1, UINT64_MAX, &a->requests_per_connection);
 	case OPTION_THINK:
-		return load_value_duration(value, NS_PER_MS, &a->think_ns);
+		return option_duration(value, NS_PER_MS, &a->think_ns);
 	case OPTION_RATE:
 		return take_rate(a, value);
 	case OPTION_RAMP:
 		a->schedule.is_open = true;
-		return load_value_ramp(value, &a->schedule);
+		return option_ramp(value, &a->schedule);
 	case OPTION_SPIKE:
 		return add_spike(a, value);
 	case OPTION_CSV:
@@ -215,20 +265,20 @@ static bool take_value(struct load_args *a, int option, const char *value)
 		return *value != '\0';
 	case OPTION_EXPECT:
 		a->has_expected = true;
-		return load_value_statuses(value, &a->expected);
+		return option_statuses(value, &a->expected);
 	case OPTION_TIMEOUT:
-		return load_value_duration(value, NS_PER_S, &a->timeout_ns) && a->timeout_ns > 0;
+		return option_duration(value, NS_PER_S, &a->timeout_ns) && a->timeout_ns > 0;
 	default:
 		assert(option == OPTION_SERVER_PID);
-		if (!load_value_uint(value, 1, INT32_MAX, &n))
+		if (!option_uint(value, 1, INT32_MAX, &n))
 			return false;
 		a->server_pid = (pid_t)n;
 		return true;
 	}
 }
 
-/* Handles one option. Returns -1 to go on, else the exit status. */
-static int take_option(struct load_args *a, int option, const char *name)
+/* Handles one option. Returns -1 to go on, otherwise the exit status. */
+static int take_option(struct command_line *a, int option, const char *name)
 {
 	switch (option) {
 	case OPTION_POISSON:
@@ -250,26 +300,24 @@ static int take_option(struct load_args *a, int option, const char *name)
 		fputs(help_text, stdout);
 		return finish_output();
 	case 'V':
-		printf("darkroom-load %s\n", load_version);
+		printf("darkroom-load %s\n", command_line_version);
 		return finish_output();
 	case '?':
-		return usage(); /* getopt has said what is wrong */
+		return usage(); /* getopt has reported the error */
 	default:
 		if (take_value(a, option, optarg))
 			return -1;
-		fprintf(stderr, "darkroom-load: %s%s: '%s' is no valid value\n", name ? "--" : "-",
-		        name ? name : (char[]){ (char)option, '\0' }, optarg);
-		return usage();
+		return wrong_value(option, name, optarg);
 	}
 }
 
-/* What must hold between options. Returns -1 or the exit status. */
-static int check_together(struct load_args *a, bool has_rate)
+/* Checks what must hold between options. Returns -1 to go on, otherwise the exit status. */
+static int check_together(struct command_line *a, bool has_rate)
 {
-	struct load_schedule_conf *s = &a->schedule;
+	struct request_schedule_conf *s = &a->schedule;
 
 	if (has_rate && s->ramp_s > 0)
-		return wrong("--rate and --ramp exclude each other", "--ramp FROM:TO@TIME");
+		return wrong("excludes --rate", "--ramp");
 	if (!s->is_open && (s->is_poisson || s->spike_count > 0))
 		return wrong("needs --rate or --ramp", s->is_poisson ? "--poisson" : "--spike");
 	if (s->is_open && a->think_ns > 0)
@@ -279,17 +327,17 @@ static int check_together(struct load_args *a, bool has_rate)
 	if (a->connections == 0)
 		a->connections = s->is_open ? CONNECTIONS_OPEN : CONNECTIONS_CLOSED;
 	if (a->threads > a->connections)
-		return wrong("more threads than connections", "--threads");
+		return wrong("expected at most as many threads as connections", "--threads");
 	return -1;
 }
 
-int load_args_parse(struct load_args *a, int argc, char **argv)
+int command_line_parse(struct command_line *a, int argc, char **argv)
 {
 	int option, index = -1, status = -1;
 	bool has_rate = false;
 
-	*a = (struct load_args){ .threads = 1, .timeout_ns = 60 * NS_PER_S, .schedule.seed = 1 };
-	optind = 0; /* start anew, even after an earlier call */
+	*a = (struct command_line){ .threads = 1, .timeout_ns = 60 * NS_PER_S, .schedule.seed = 1 };
+	optind = 0; /* resets getopt after an earlier call */
 	while (status < 0 &&
 	       (option = getopt_long(argc, argv, "c:t:n:d:H:qhV", long_options, &index)) != -1) {
 		status = take_option(a, option, index >= 0 ? long_options[index].name : NULL);
@@ -299,11 +347,11 @@ int load_args_parse(struct load_args *a, int argc, char **argv)
 	if (status >= 0)
 		return status;
 	if (optind == argc)
-		return wrong("what is missing", "URL PATH...");
-	if (!load_url_parse(&a->url, argv[optind]))
-		return wrong("not a URL like http://127.0.0.1:8080/images", argv[optind]);
+		return wrong("missing argument", "URL PATH...");
+	if (!url_parse(&a->url, argv[optind]))
+		return wrong("expected a URL such as http://127.0.0.1:8080/images", argv[optind]);
 	if (++optind == argc)
-		return wrong("what is missing", "PATH...");
+		return wrong("missing argument", "PATH...");
 	a->paths = argv + optind;
 	a->path_count = (size_t)(argc - optind);
 	return check_together(a, has_rate);

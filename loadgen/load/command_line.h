@@ -1,4 +1,4 @@
-/* command_line.h - the command line, parsed into a struct. Main thread, before anything else. */
+/* command_line.h - the command line, parsed into a struct by the main thread. */
 #ifndef DARKROOM_LOADGEN_LOAD_COMMAND_LINE_H
 #define DARKROOM_LOADGEN_LOAD_COMMAND_LINE_H
 
@@ -11,39 +11,39 @@
 #include "request_schedule.h"
 #include "url.h"
 
-#define LOAD_HEADERS_MAX 32
-#define LOAD_THREADS_MAX 64
-#define LOAD_CONNECTIONS_MAX 100000
+#define HEADERS_MAX 32
+#define THREADS_MAX 64
+#define CONNECTIONS_MAX 100000
 
-struct load_args {
-	struct load_url url;
+struct command_line {
+	struct url url;
 	char *const *paths;
 	size_t path_count;
 	unsigned threads;
 	unsigned connections;
-	struct load_schedule_conf schedule; /* both bounds 0: every file once */
-	uint64_t requests_per_connection;   /* 0: no bound */
+	struct request_schedule_conf schedule; /* both bounds 0: every file once */
+	uint64_t requests_per_connection;      /* 0: unbounded */
 	uint64_t think_ns;
 	uint64_t timeout_ns;
-	const char *headers[LOAD_HEADERS_MAX];
+	const char *headers[HEADERS_MAX];
 	size_t header_count;
 	bool is_form;
 	bool verify;
 	bool json;
 	bool quiet;
 	const char *csv_path;
-	pid_t server_pid; /* 0: look for it */
+	pid_t server_pid; /* 0: find the server by its port */
 	bool has_expected;
-	struct load_statuses expected;
+	struct status_set expected;
 };
 
-extern const char *const load_version;
+extern const char *const command_line_version;
 
 /*
- * Fills *a; the texts are argv's. Returns -1 if the program shall go on, else its exit status: 0
- * after --help and
- * --version, 2 after wrong usage, which is explained on standard error.
+ * Fills *a, whose strings are those of argv. Returns -1 if the program must go on, otherwise its
+ * exit status: 0 after --help and --version, 2 after wrong usage, which is reported on standard
+ * error.
  */
-int load_args_parse(struct load_args *a, int argc, char **argv);
+int command_line_parse(struct command_line *a, int argc, char **argv);
 
 #endif

@@ -1,4 +1,4 @@
-/* corpus.c - the pictures and their requests. Main thread. */
+/* corpus.c - reads the pictures and makes their requests. Main thread. */
 #include "corpus.h"
 
 #include <errno.h>
@@ -13,9 +13,9 @@
 #include <unistd.h>
 
 #include "base/text.h"
-#include "request_schedule.h"
+#include "random.h"
 
-#define HEAD_MAX 16384 /* bytes of a request's head with all that the user adds */
+#define HEAD_MAX 16384 /* bytes of a request's head, including the user's fields */
 
 static int complain(const char *name, int err)
 {
@@ -36,9 +36,9 @@ static bool is_broken_by_name(const char *name)
 	       ends_in(name, ".empty.jpg");
 }
 
-/* ---- reading ---- */
+/* ---- reading files ---- */
 
-/* Reads size bytes, or fewer if the file has become shorter. Returns the number or -errno. */
+/* Reads `size` bytes, or fewer if the file ends before. Returns the number or -errno. */
 static ssize_t read_fully(int fd, char *data, size_t size)
 {
 	size_t done = 0;
@@ -57,8 +57,8 @@ static ssize_t read_fully(int fd, char *data, size_t size)
 	return (ssize_t)done;
 }
 
-/* Returns 0 and the picture as part 1, or -errno. */
-static int read_picture(struct load_file *file, const char *path)
+/* Reads the picture into part 1. Returns 0 or -errno. */
+static int read_picture(struct corpus_file *file, const char *path)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC), err = 0;
 	struct stat st;
@@ -88,26 +88,26 @@ out:
 	return err;
 }
 
-static int add_file(struct load_files *f, const char *path)
+static int add_file(struct corpus *c, const char *path)
 {
-	struct load_file *file;
+	struct corpus_file *file;
 	int err;
 
-	if (f->count == f->room) {
-		size_t room = f->room ? f->room * 2 : 64;
-		struct load_file *list = reallocarray(f->list, room, sizeof *list);
+	if (c->count == c->room) {
+		size_t room = c->room ? c->room * 2 : 64;
+		struct corpus_file *list = reallocarray(c->list, room, sizeof *list);
 
 		if (!list)
 			return complain(path, ENOMEM);
-		f->list = list;
-		f->room = room;
+		c->list = list;
+		c->room = room;
 	}
-	if (f->count == UINT32_MAX)
+	if (c->count == UINT32_MAX)
 		return complain(path, EMFILE);
-	file = &f->list[f->count++];
-	*file = (struct load_file){ .name = strdup(path), .is_broken = is_broken_by_name(path) };
+	file = &c->list[c->count++];
+	*file = (struct corpus_file){ .name = strdup(path), .is_broken = is_broken_by_name(path) };
 	err = file->name ? read_picture(file, path) : -ENOMEM;
-	f->total_bytes += file->size;
+	c->total_bytes += file->size;
 	return err ? complain(path, -err) : 0;
 }
 
@@ -116,7 +116,7 @@ static int compare_entries(const FTSENT **a, const FTSENT **b)
 	return strcmp((*a)->fts_name, (*b)->fts_name);
 }
 
-static int add_path(struct load_files *f, char *path)
+static int add_path(struct corpus *c, char *path)
 {
 	char *const paths[] = { path, NULL };
 	FTS *tree = fts_open(paths, FTS_LOGICAL | FTS_NOCHDIR, compare_entries);
@@ -132,7 +132,7 @@ static int add_path(struct load_files *f, char *path)
 			err = complain(entry->fts_path, entry->fts_errno);
 		else if (entry->fts_info == FTS_F &&
 		         (is_picture || entry->fts_level == FTS_ROOTLEVEL))
-			err = add_file(f, entry->fts_path);
+			err = add_file(c, entry->fts_path);
 	}
 	if (tree)
 		fts_close(tree);
@@ -141,17 +141,17 @@ static int add_path(struct load_files *f, char *path)
 
 /* ---- requests ---- */
 
-/* What separates the parts must not be in the picture (RFC 2046 5.1.1): new random letters until it
- * is not. */
-static void choose_boundary(char *boundary, size_t size, const struct load_file *file,
-                            uint64_t *random)
+/* The boundary must not occur in the picture (RFC 2046 5.1.1), so it is drawn again until it does
+ * not. */
+static void choose_boundary(char *boundary, size_t size, const struct corpus_file *file,
+                            struct random *random)
 {
 	do
-		snprintf(boundary, size, "darkroom-%016" PRIx64, load_random(random));
+		snprintf(boundary, size, "darkroom-%016" PRIx64, random_next(random));
 	while (memmem(file->parts[1].iov_base, file->parts[1].iov_len, boundary, strlen(boundary)));
 }
 
-/* The file's name as a browser writes it into a form: quotes and line ends as %XX. */
+/* Writes the file's name as a browser writes it into a form: quotes and line ends as %XX. */
 static void put_file_name(struct text *t, const char *name)
 {
 	const char *slash = strrchr(name, '/');
@@ -164,7 +164,7 @@ static void put_file_name(struct text *t, const char *name)
 	}
 }
 
-static int keep_part(struct load_file *file, unsigned part, struct text *t)
+static int keep_part(struct corpus_file *file, unsigned part, struct text *t)
 {
 	char *data = t->overflowed ? NULL : malloc(t->length + 1);
 
@@ -177,7 +177,7 @@ static int keep_part(struct load_file *file, unsigned part, struct text *t)
 	return 0;
 }
 
-static void put_head(struct text *t, const struct load_request_conf *conf, const char *type,
+static void put_head(struct text *t, const struct corpus_conf *conf, const char *type,
                      uint64_t length)
 {
 	text_printf(
@@ -189,7 +189,7 @@ static void put_head(struct text *t, const struct load_request_conf *conf, const
 	text_printf(t, "Content-Length: %" PRIu64 "\r\n\r\n", length);
 }
 
-static int make_raw_request(struct load_file *file, const struct load_request_conf *conf)
+static int make_raw_request(struct corpus_file *file, const struct corpus_conf *conf)
 {
 	char memory[HEAD_MAX];
 	struct text head;
@@ -199,8 +199,8 @@ static int make_raw_request(struct load_file *file, const struct load_request_co
 	return keep_part(file, 0, &head);
 }
 
-static int make_form_request(struct load_file *file, const struct load_request_conf *conf,
-                             uint64_t *random)
+static int make_form_request(struct corpus_file *file, const struct corpus_conf *conf,
+                             struct random *random)
 {
 	char memory[HEAD_MAX], part_memory[HEAD_MAX / 4], end_memory[64], boundary[32], type[80];
 	struct text head, part, end;
@@ -221,38 +221,38 @@ static int make_form_request(struct load_file *file, const struct load_request_c
 	return keep_part(file, 0, &head) < 0 ? -1 : keep_part(file, 2, &end);
 }
 
-/* Fisher and Yates's shuffle; the remainder's bias is below 2^-32. */
-static int shuffle(struct load_files *f, uint64_t *random)
+/* Shuffles by Fisher and Yates; the bias of the remainder is below 2^-32. */
+static int shuffle(struct corpus *c, struct random *random)
 {
-	f->order = reallocarray(NULL, f->count, sizeof *f->order);
-	if (!f->order)
-		return complain("order of the requests", ENOMEM);
-	for (size_t i = 0; i < f->count; i++) {
-		size_t k = (size_t)(load_random(random) % (i + 1));
+	c->order = reallocarray(NULL, c->count, sizeof *c->order);
+	if (!c->order)
+		return complain("request order", ENOMEM);
+	for (size_t i = 0; i < c->count; i++) {
+		size_t k = (size_t)(random_next(random) % (i + 1));
 
-		f->order[i] = f->order[k];
-		f->order[k] = (uint32_t)i;
+		c->order[i] = c->order[k];
+		c->order[k] = (uint32_t)i;
 	}
 	return 0;
 }
 
-int load_files_read(struct load_files *f, char *const *paths, size_t path_count,
-                    const struct load_request_conf *conf)
+int corpus_read(struct corpus *c, char *const *paths, size_t path_count,
+                const struct corpus_conf *conf)
 {
-	uint64_t random = conf->seed;
+	struct random random = { .state = conf->seed };
 
-	*f = (struct load_files){ 0 };
+	*c = (struct corpus){ 0 };
 	for (size_t i = 0; i < path_count; i++)
-		if (add_path(f, paths[i]) < 0)
+		if (add_path(c, paths[i]) < 0)
 			return -1;
-	if (f->count == 0) {
-		fputs("darkroom-load: there is no .jpg file to upload\n", stderr);
+	if (c->count == 0) {
+		fputs("darkroom-load: expected at least one .jpg file to upload\n", stderr);
 		return -1;
 	}
-	if (shuffle(f, &random) < 0)
+	if (shuffle(c, &random) < 0)
 		return -1;
-	for (size_t i = 0; i < f->count; i++) {
-		struct load_file *file = &f->list[i];
+	for (size_t i = 0; i < c->count; i++) {
+		struct corpus_file *file = &c->list[i];
 
 		if ((conf->is_form ? make_form_request(file, conf, &random)
 		                   : make_raw_request(file, conf)) < 0)
@@ -261,14 +261,14 @@ int load_files_read(struct load_files *f, char *const *paths, size_t path_count,
 	return 0;
 }
 
-void load_files_fini(struct load_files *f)
+void corpus_fini(struct corpus *c)
 {
-	for (size_t i = 0; i < f->count; i++) {
-		for (unsigned k = 0; k < LOAD_PARTS_MAX; k++)
-			free(f->list[i].parts[k].iov_base);
-		free(f->list[i].name);
+	for (size_t i = 0; i < c->count; i++) {
+		for (unsigned k = 0; k < REQUEST_PARTS_MAX; k++)
+			free(c->list[i].parts[k].iov_base);
+		free(c->list[i].name);
 	}
-	free(f->list);
-	free(f->order);
-	*f = (struct load_files){ 0 };
+	free(c->list);
+	free(c->order);
+	*c = (struct corpus){ 0 };
 }

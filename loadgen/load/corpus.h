@@ -1,7 +1,7 @@
 /*
- * corpus.h - the pictures, all in memory, each with its request ready to be sent.
+ * corpus.h - the pictures in memory, each with a request that is ready to be sent.
  *
- * Filled once by the main thread, then read by all.
+ * Filled once by the main thread, then read by all threads.
  */
 #ifndef DARKROOM_LOADGEN_LOAD_CORPUS_H
 #define DARKROOM_LOADGEN_LOAD_CORPUS_H
@@ -11,41 +11,41 @@
 #include <stdint.h>
 #include <sys/uio.h>
 
-#define LOAD_PARTS_MAX 3
+#define REQUEST_PARTS_MAX 3
 
-struct load_file {
+struct corpus_file {
 	char *name;
-	uint64_t size;                      /* of the picture */
-	struct iovec parts[LOAD_PARTS_MAX]; /* the request: head, picture, end of the form; all from
-	                                       malloc */
+	uint64_t size; /* bytes of the picture */
+	/* head, picture and end of the form; all from malloc */
+	struct iovec parts[REQUEST_PARTS_MAX];
 	unsigned part_count;
-	bool is_broken; /* says its name: a 4xx is the right answer */
+	bool is_broken; /* by its name: a 4xx is the right answer */
 };
 
-struct load_files {
-	struct load_file *list;
+struct corpus {
+	struct corpus_file *list;
 	size_t count;
 	size_t room;
 	uint64_t total_bytes;
-	uint32_t *order; /* the shuffled order */
+	uint32_t *order; /* shuffled indices */
 };
 
-struct load_request_conf {
+struct corpus_conf {
 	const char *path;
 	const char *authority;
 	const char *const *headers; /* "Name: value" */
 	size_t header_count;
 	bool is_form;
-	uint64_t seed;
+	uint64_t seed; /* of the order and of the forms' boundaries */
 };
 
 /*
- * Reads files, and from directories (with all below them) what ends in .jpg or .jpeg, in the order
- * of the names; makes the requests and shuffles. Returns 0, or -1 after saying on standard error
- * what is wrong. load_files_fini() in any case.
+ * Reads the files and, of directories and all below them, the files named .jpg or .jpeg in the
+ * order of their names. Makes the requests and shuffles them. Returns 0, or -1 after reporting what
+ * is wrong. Call corpus_fini() in either case.
  */
-int load_files_read(struct load_files *f, char *const *paths, size_t path_count,
-                    const struct load_request_conf *conf);
-void load_files_fini(struct load_files *f);
+int corpus_read(struct corpus *c, char *const *paths, size_t path_count,
+                const struct corpus_conf *conf);
+void corpus_fini(struct corpus *c);
 
 #endif

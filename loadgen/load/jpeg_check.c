@@ -1,8 +1,7 @@
 /*
- * jpeg_check.c - is this a whole JPEG of the right size?
+ * jpeg_check.c - decodes with the system's libjpeg.
  *
- * Uses the system's libjpeg directly: what checks the server's output shares no code with the
- * server.
+ * Shares no code with the server whose output it checks.
  */
 #include "jpeg_check.h"
 
@@ -12,8 +11,6 @@
 
 #include <jpeglib.h>
 
-/* A decoder's message, at its most JMSG_LENGTH_MAX long, is where the caller wants it; then back to
- * him. */
 struct checker {
 	struct jpeg_error_mgr errors;
 	jmp_buf back;
@@ -28,15 +25,15 @@ static void on_error(j_common_ptr cinfo)
 	longjmp(c->back, 1);
 }
 
-/* Warnings end the check: a server has no excuse for writing what a decoder must guess at. */
+/* Warnings end the check: a server must not write what decoders have to guess. */
 static void on_message(j_common_ptr cinfo, int level)
 {
 	if (level < 0)
 		on_error(cinfo);
 }
 
-int load_picture_check(const void *data, size_t length, uint64_t width, uint64_t height,
-                       char *problem, size_t problem_size)
+int jpeg_check(const void *data, size_t length, uint64_t width, uint64_t height, char *problem,
+               size_t problem_size)
 {
 	struct jpeg_decompress_struct cinfo;
 	struct checker checker;
@@ -53,10 +50,10 @@ int load_picture_check(const void *data, size_t length, uint64_t width, uint64_t
 	jpeg_create_decompress(&cinfo);
 	jpeg_mem_src(&cinfo, data, length);
 	jpeg_read_header(&cinfo, TRUE);
-	if (cinfo.image_width != width ||
-	    cinfo.image_height != height) { /* before its memory is asked for */
+	/* checked before memory is reserved for it */
+	if (cinfo.image_width != width || cinfo.image_height != height) {
 		snprintf(checker.message, sizeof checker.message,
-		         "it is %ux%u, announced as %llux%llu", cinfo.image_width,
+		         "%ux%u pixels, announced as %llux%llu pixels", cinfo.image_width,
 		         cinfo.image_height, (unsigned long long)width, (unsigned long long)height);
 		longjmp(checker.back, 1);
 	}

@@ -1,9 +1,8 @@
 /*
- * json_reader.h - reads JSON (RFC 8259) in place: no tree, no allocation.
+ * json_reader.h - the few look-ups in JSON (RFC 8259) that --verify needs.
  *
- * A value is a piece of the text, which the caller keeps. The text comes from a server that is not
- * trusted: it is checked whole once, nesting is bounded, and after that reading cannot fail but for
- * a different type.
+ * A value is a pointer into the text, which the caller keeps; there is no tree and no allocation.
+ * The server is not trusted: the text is checked whole before the first look-up. Any thread.
  */
 #ifndef DARKROOM_LOADGEN_LOAD_JSON_READER_H
 #define DARKROOM_LOADGEN_LOAD_JSON_READER_H
@@ -12,38 +11,21 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct load_json {
-	const char *at, *end;
-};
+/* Returns the value that is the whole text, or NULL if the text is not JSON or is nested more than
+ * 32 levels deep. A zero byte must follow the text. */
+const char *json_reader_check(const char *text, size_t length);
 
-/* A member of an object or an element of an array; the name is as written, between its quotes, and
- * NULL in arrays. */
-struct load_json_item {
-	const char *name;
-	size_t name_length;
-	struct load_json value;
-};
+/* Returns the value after `value` in an array or object, the first one after NULL, and NULL at the
+ * end. A container of another type has no values. */
+const char *json_reader_next(const char *container, const char *value);
 
-/* Checks that data[0..length) is one JSON value, and makes *value that. */
-bool load_json_parse(struct load_json *value, const char *data, size_t length);
+/* Returns an object's first member of this name, which needs no escapes, or NULL. */
+const char *json_reader_member(const char *object, const char *name);
 
-bool load_json_is_object(const struct load_json *value);
-bool load_json_is_array(const struct load_json *value);
+/* Reads an integer from 0 to 2^53 without fraction and exponent. `value` may be NULL. */
+bool json_reader_uint(const char *value, uint64_t *n);
 
-/*
- * Walks through an object or an array (anything else is empty): *item begins zeroed and is changed
- * by the call. False at the end.
- */
-bool load_json_next(const struct load_json *container, struct load_json_item *item);
-
-/* Finds a member whose name needs no escapes. */
-bool load_json_member(const struct load_json *object, const char *name, struct load_json *value);
-
-/* A non-negative integer without fraction and exponent, up to 2^53. */
-bool load_json_uint(const struct load_json *value, uint64_t *n);
-
-/* A string, unescaped and zero-terminated; false if it has anything but ASCII, a U+0000, or not
- * enough room. */
-bool load_json_ascii(const struct load_json *value, char *buffer, size_t size);
+/* Reads a string of printable ASCII, without escapes and zero-terminated. `value` may be NULL. */
+bool json_reader_ascii(const char *value, char *buffer, size_t size);
 
 #endif

@@ -1,7 +1,7 @@
 /*
- * latency.h - durations with three significant digits from 1 ns to 73 minutes.
+ * latency.h - a histogram of durations from 1 ns to 73 minutes with three significant digits.
  *
- * One writer, any number of readers at any time (the progress line reads while the workers write).
+ * One writer and any number of readers at any time: the progress line reads while threads write.
  */
 #ifndef DARKROOM_LOADGEN_LOAD_LATENCY_H
 #define DARKROOM_LOADGEN_LOAD_LATENCY_H
@@ -9,36 +9,34 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-#define LOAD_HIST_SUB_BITS \
-	11 /* 2048 steps, of which an octave uses the upper half: 1/1024 is within 3 digits */
-#define LOAD_HIST_MAX_BITS 42
-#define LOAD_HIST_SLOTS \
-	((LOAD_HIST_MAX_BITS - LOAD_HIST_SUB_BITS + 2) * (1 << (LOAD_HIST_SUB_BITS - 1)))
+/* An octave uses the upper half of 2048 steps, and 1/1024 is within three digits. */
+#define LATENCY_SUB_BITS 11
+#define LATENCY_MAX_BITS 42
+#define LATENCY_SLOTS ((LATENCY_MAX_BITS - LATENCY_SUB_BITS + 2) * (1 << (LATENCY_SUB_BITS - 1)))
 
-/* Zeroed is empty. */
-struct load_hist {
+/* Empty when zeroed. */
+struct latency {
 	_Atomic uint64_t count, sum_ns, max_ns;
-	_Atomic uint64_t slot[LOAD_HIST_SLOTS];
+	_Atomic uint64_t slot[LATENCY_SLOTS];
 };
 
-/* The writer's thread. A duration beyond the range counts in the last slot; sum and max keep its
- * value. */
-void load_hist_add(struct load_hist *h, uint64_t ns);
+/* Adds a duration. One beyond the range counts in the last slot; sum and maximum keep its value.
+ * The writer's thread. */
+void latency_add(struct latency *h, uint64_t ns);
 
-/* Adds from to *to, which belongs to the caller. from may be written meanwhile: each number is then
- * a little old. */
-void load_hist_merge(struct load_hist *to, const struct load_hist *from);
+/* Adds `from` to *to, which belongs to the caller. `from` may be written meanwhile. */
+void latency_merge(struct latency *to, const struct latency *from);
 
-/* Takes away an earlier state of the same histogram; the maximum becomes that of the highest slot
- * left. */
-void load_hist_subtract(struct load_hist *from, const struct load_hist *earlier);
+/* Subtracts an earlier state of the same histogram. The maximum becomes that of the highest
+ * remaining slot. */
+void latency_subtract(struct latency *from, const struct latency *earlier);
 
 /*
- * The least duration, to three digits, that a share of quantile (0..1) of the observations does not
- * exceed (nearest rank). 0 if there is no observation.
+ * Returns the least duration, to three digits, that a share of `quantile` (0..1) of the
+ * observations does not exceed (nearest rank). Returns 0 without observations.
  */
-uint64_t load_hist_quantile(const struct load_hist *h, double quantile);
+uint64_t latency_quantile(const struct latency *h, double quantile);
 
-double load_hist_mean(const struct load_hist *h);
+double latency_mean(const struct latency *h);
 
 #endif

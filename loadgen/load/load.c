@@ -1,8 +1,8 @@
 /*
- * load.c - darkroom-load: reads the pictures, starts the workers, waits for them, reports.
+ * load.c - darkroom-load: reads the pictures, starts the client threads and reports.
  *
- * The main thread watches: signals, the workers' ends, and once a second the progress and the
- * server's processes.
+ * Meanwhile the main thread waits for signals and the ends of threads. Once a second it shows the
+ * progress and samples the server's processes.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -22,21 +22,22 @@
 #include "base/pool.h"
 #include "client_thread.h"
 #include "command_line.h"
+#include "progress.h"
 #include "report.h"
 
 #define TICK_NS NS_PER_S
-#define FDS_BESIDE 64 /* file descriptors other than connections */
+#define OTHER_FDS 64 /* file descriptors other than connections */
 
 struct session {
-	struct load_run run;
-	struct load_files files;
-	struct load_schedule schedule;
-	struct load_worker *workers[LOAD_THREADS_MAX];
-	unsigned worker_count;
+	struct client_run run;
+	struct corpus files;
+	struct request_schedule schedule;
+	struct client_thread *threads[THREADS_MAX];
+	unsigned thread_count;
 	unsigned started_count;
-	struct load_server server;
-	struct load_progress progress;
-	struct load_stats *stats;
+	struct server_usage server;
+	struct progress progress;
+	struct request_stats *stats;
 	uint64_t *per_connection;
 	uint64_t start_ns, end_ns;
 	FILE *csv;
@@ -44,17 +45,17 @@ struct session {
 	bool is_interrupted;
 };
 
-static int complain(const char *what)
+static int complain(const char *subject)
 {
-	fprintf(stderr, "darkroom-load: %s: %s\n", what, strerror(errno));
+	fprintf(stderr, "darkroom-load: %s: %s\n", subject, strerror(errno));
 	return -1;
 }
 
-/* As many descriptors as connections need. */
+/* Raises the limit on open files to what the connections need. */
 static int raise_limit(unsigned connections)
 {
 	struct rlimit limit;
-	rlim_t need = connections + FDS_BESIDE;
+	rlim_t need = connections + OTHER_FDS;
 
 	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
 		return complain("getrlimit");
@@ -63,12 +64,12 @@ static int raise_limit(unsigned connections)
 	limit.rlim_cur = need;
 	if (limit.rlim_max < need)
 		limit.rlim_max = need;
-	return setrlimit(RLIMIT_NOFILE, &limit) < 0
-	               ? complain("so many connections need a higher 'ulimit -n'")
-	               : 0;
+	if (setrlimit(RLIMIT_NOFILE, &limit) == 0)
+		return 0;
+	return complain("cannot raise the limit on open files for the connections (ulimit -n)");
 }
 
-/* INT and TERM are read from a descriptor; the workers inherit the mask. */
+/* INT and TERM are read from a descriptor; the threads inherit the mask. */
 static sigset_t watched_signals(void)
 {
 	sigset_t set;
@@ -88,13 +89,13 @@ static int open_descriptors(struct session *s)
 	s->run.stop_fd = eventfd(0, EFD_CLOEXEC);
 	s->run.done_fd = eventfd(0, EFD_CLOEXEC);
 	return s->signal_fd < 0 || s->run.stop_fd < 0 || s->run.done_fd < 0
-	               ? complain("file descriptors")
+	               ? complain("signalfd or eventfd")
 	               : 0;
 }
 
-static int read_files(struct session *s, const struct load_args *args)
+static int read_files(struct session *s, const struct command_line *args)
 {
-	const struct load_request_conf conf = {
+	const struct corpus_conf conf = {
 		.path = args->url.path,
 		.authority = args->url.authority,
 		.headers = args->headers,
@@ -103,24 +104,24 @@ static int read_files(struct session *s, const struct load_args *args)
 		.seed = args->schedule.seed,
 	};
 
-	return load_files_read(&s->files, args->paths, args->path_count, &conf);
+	return corpus_read(&s->files, args->paths, args->path_count, &conf);
 }
 
-static int make_schedule(struct session *s, const struct load_args *args)
+static int make_schedule(struct session *s, const struct command_line *args)
 {
-	struct load_schedule_conf conf = args->schedule;
+	struct request_schedule_conf conf = args->schedule;
 	int err;
 
 	if (conf.requests_max == 0 && conf.duration_ns == 0)
 		conf.requests_max = s->files.count;
-	err = load_schedule_init(&s->schedule, &conf);
+	err = request_schedule_init(&s->schedule, &conf);
 	if (!err)
 		s->run.schedule = &s->schedule;
 	errno = -err;
-	return err ? complain("schedule") : 0;
+	return err ? complain("request schedule") : 0;
 }
 
-static int make_workers(struct session *s, const struct load_args *args)
+static int make_threads(struct session *s, const struct command_line *args)
 {
 	unsigned first = 0;
 
@@ -132,16 +133,16 @@ static int make_workers(struct session *s, const struct load_args *args)
 		unsigned count =
 			args->connections / args->threads + (i < args->connections % args->threads);
 
-		s->workers[i] = load_worker_new(&s->run, count, first);
-		if (!s->workers[i])
+		s->threads[i] = client_thread_new(&s->run, count, first);
+		if (!s->threads[i])
 			return complain("connections");
-		s->worker_count++;
+		s->thread_count++;
 		first += count;
 	}
 	return 0;
 }
 
-static void stop_workers(struct session *s)
+static void stop_threads(struct session *s)
 {
 	uint64_t one = 1;
 
@@ -149,20 +150,20 @@ static void stop_workers(struct session *s)
 		complain("eventfd");
 }
 
-static int start_workers(struct session *s)
+static int start_threads(struct session *s)
 {
 	uint64_t total = s->schedule.conf.requests_max;
 
 	s->start_ns = clock_ns();
-	load_schedule_start(&s->schedule, s->start_ns);
-	if (load_progress_init(&s->progress, s->run.args, total, s->start_ns) < 0)
+	request_schedule_start(&s->schedule, s->start_ns);
+	if (progress_init(&s->progress, s->run.args, total, s->start_ns) < 0)
 		return complain("progress");
-	for (unsigned i = 0; i < s->worker_count; i++) {
-		int err = load_worker_start(s->workers[i]);
+	for (unsigned i = 0; i < s->thread_count; i++) {
+		int err = client_thread_start(s->threads[i]);
 
 		if (err) {
 			errno = -err;
-			stop_workers(s);
+			stop_threads(s);
 			return complain("thread");
 		}
 		s->started_count++;
@@ -172,18 +173,18 @@ static int start_workers(struct session *s)
 
 static void tick(struct session *s)
 {
-	struct load_stats *sum;
+	struct request_stats *sum;
 
-	load_server_sample(&s->server);
+	server_usage_sample(&s->server);
 	if (!s->progress.is_shown)
 		return;
-	sum = load_progress_stats(&s->progress);
-	for (unsigned i = 0; i < s->worker_count; i++)
-		load_stats_merge(sum, &s->workers[i]->stats);
-	load_progress_show(&s->progress, clock_ns());
+	sum = progress_stats(&s->progress);
+	for (unsigned i = 0; i < s->thread_count; i++)
+		request_stats_merge(sum, &s->threads[i]->stats);
+	progress_show(&s->progress, clock_ns());
 }
 
-/* Takes the signal; another one kills us. */
+/* Handles the first signal; a second one kills the program. */
 static void interrupt(struct session *s)
 {
 	struct signalfd_siginfo info;
@@ -191,10 +192,10 @@ static void interrupt(struct session *s)
 
 	s->is_interrupted = read(s->signal_fd, &info, sizeof info) == sizeof info;
 	pthread_sigmask(SIG_UNBLOCK, &set, NULL);
-	stop_workers(s);
+	stop_threads(s);
 }
 
-/* Until the last worker has ended. */
+/* Waits until the last thread has ended. */
 static void watch(struct session *s)
 {
 	struct pollfd fds[] = { { .fd = s->run.done_fd, .events = POLLIN },
@@ -221,82 +222,82 @@ static void watch(struct session *s)
 		}
 	}
 	s->end_ns = clock_ns();
-	load_server_sample(&s->server);
-	load_progress_clear(&s->progress);
+	server_usage_sample(&s->server);
+	progress_clear(&s->progress);
 }
 
-/* Joins the workers and adds up. Returns 0, or -1 if one of them failed. */
+/* Joins the threads and adds up their counters. Returns 0, or -1 if one of them failed. */
 static int collect(struct session *s)
 {
 	int err = 0;
 
 	for (unsigned i = 0; i < s->started_count; i++) {
-		struct load_worker *w = s->workers[i];
+		struct client_thread *t = s->threads[i];
 
-		load_worker_join(w);
-		load_stats_merge_ended(s->stats, &w->stats);
-		for (unsigned k = 0; k < w->conn_count; k++)
-			s->per_connection[w->conns[k].index] = w->conns[k].responses;
-		if (w->is_failed || w->records.lost > 0)
+		client_thread_join(t);
+		request_stats_merge_ended(s->stats, &t->stats);
+		for (unsigned k = 0; k < t->client_count; k++)
+			s->per_connection[t->clients[k].index] = t->clients[k].responses;
+		if (t->is_failed || t->records.lost > 0)
 			err = -1;
-		if (w->records.lost > 0)
-			fputs("darkroom-load: no memory for all rows of the CSV file\n", stderr);
+		if (t->records.lost > 0)
+			fputs("darkroom-load: out of memory: the CSV file lacks rows\n", stderr);
 	}
 	return err;
 }
 
 static int write_csv(struct session *s)
 {
-	const struct load_records *records[LOAD_THREADS_MAX];
+	const struct request_records *records[THREADS_MAX];
 	int err;
 
-	for (unsigned i = 0; i < s->worker_count; i++)
-		records[i] = &s->workers[i]->records;
-	err = load_records_write(s->csv, records, s->worker_count, s->start_ns, &s->files);
+	for (unsigned i = 0; i < s->thread_count; i++)
+		records[i] = &s->threads[i]->records;
+	err = request_records_write(s->csv, records, s->thread_count, s->start_ns, &s->files);
 	if (fclose(s->csv) != 0)
 		err = -1;
 	s->csv = NULL;
 	return err ? complain(s->run.args->csv_path) : 0;
 }
 
-static bool is_all_right(const struct session *s)
+static bool is_success(const struct session *s)
 {
-	const struct load_stats *stats = s->stats;
+	const struct request_stats *stats = s->stats;
 
-	return !s->is_interrupted && load_stats_failed(stats) == 0 &&
+	return !s->is_interrupted && request_stats_failed(stats) == 0 &&
 	       counter_read(&stats->unexpected) == 0 && counter_read(&stats->variants_wrong) == 0 &&
 	       counter_read(&stats->aborted) == 0;
 }
 
-/* Returns the exit status. */
-static int report(struct session *s)
+/* Reports the results. Returns the exit status. */
+static int report_results(struct session *s)
 {
-	const struct load_stats *stats = s->stats;
-	struct load_report r = {
+	const struct request_stats *stats = s->stats;
+	struct report r = {
 		.args = s->run.args,
 		.files = &s->files,
 		.stats = stats,
 		.server = &s->server,
 		.per_connection = s->per_connection,
 		.is_interrupted = s->is_interrupted,
-		.is_ok = is_all_right(s),
+		.is_ok = is_success(s),
 		.makespan_s = stats->last_ns > stats->first_ns
 		                      ? (double)(stats->last_ns - stats->first_ns) / 1e9
 		                      : 0,
-		.unsent = load_schedule_unsent(&s->schedule, s->end_ns),
+		.unsent = request_schedule_unsent(&s->schedule, s->end_ns),
 	};
 	int err = 0;
 
 	if (s->run.args->csv_path)
 		err = write_csv(s);
 	if (s->run.args->json)
-		err |= load_report_json(&r);
+		err |= report_json(&r);
 	else if (!s->run.args->quiet)
-		err |= load_report_text(&r);
+		err |= report_text(&r);
 	return r.is_ok && !err ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
-/* Opened before the run, not to find out after an hour that it cannot be. */
+/* Opens the CSV file before the run, so that an error shows at once. */
 static int open_csv(struct session *s, const char *path)
 {
 	if (!path)
@@ -305,43 +306,42 @@ static int open_csv(struct session *s, const char *path)
 	return s->csv ? 0 : complain(path);
 }
 
-static int run_session(struct session *s, const struct load_args *args)
+static int run_session(struct session *s, const struct command_line *args)
 {
 	int err;
 
-	if (load_url_resolve(&args->url, &s->run.address) < 0 ||
-	    raise_limit(args->connections) < 0 || read_files(s, args) < 0 ||
-	    open_csv(s, args->csv_path) < 0 || open_descriptors(s) < 0 ||
-	    make_schedule(s, args) < 0 || make_workers(s, args) < 0)
+	if (url_resolve(&args->url, &s->run.address) < 0 || raise_limit(args->connections) < 0 ||
+	    read_files(s, args) < 0 || open_csv(s, args->csv_path) < 0 || open_descriptors(s) < 0 ||
+	    make_schedule(s, args) < 0 || make_threads(s, args) < 0)
 		return EXIT_FAILURE;
-	if (load_server_find(&s->server, args->server_pid, &s->run.address) < 0) {
+	if (server_usage_find(&s->server, args->server_pid, &s->run.address) < 0) {
 		complain("--server-pid");
 		return EXIT_FAILURE;
 	}
-	load_server_start(&s->server);
-	err = start_workers(s);
+	server_usage_start(&s->server);
+	err = start_threads(s);
 	watch(s);
 	err |= collect(s);
-	return err ? EXIT_FAILURE : report(s);
+	return err ? EXIT_FAILURE : report_results(s);
 }
 
 int main(int argc, char **argv)
 {
-	static struct load_args args;
+	static struct command_line args;
 	static struct session s = { .signal_fd = -1, .run = { .stop_fd = -1, .done_fd = -1 } };
-	int status = load_args_parse(&args, argc, argv);
+	int status = command_line_parse(&args, argc, argv);
 
 	if (status >= 0)
 		return status;
 	s.run.args = &args;
 	s.run.files = &s.files;
 	status = run_session(&s, &args);
-	for (unsigned i = 0; i < s.worker_count; i++)
-		load_worker_free(s.workers[i]);
+	for (unsigned i = 0; i < s.thread_count; i++)
+		client_thread_free(s.threads[i]);
 	if (s.run.schedule)
-		load_schedule_fini(&s.schedule);
-	load_progress_fini(&s.progress);
-	load_files_fini(&s.files);
+		request_schedule_fini(&s.schedule);
+	progress_fini(&s.progress);
+	corpus_fini(&s.files);
 	free(s.stats);
 	free(s.per_connection);
 	if (s.csv)

@@ -1,4 +1,4 @@
-/* option_value.c - the values of options, from text. */
+/* option_value.c - parses the values of options. Any thread. */
 #include "option_value.h"
 
 #include <errno.h>
@@ -18,7 +18,7 @@ static bool is_digit(char c)
 	return c >= '0' && c <= '9';
 }
 
-bool load_value_uint(const char *text, uint64_t min, uint64_t max, uint64_t *n)
+bool option_uint(const char *text, uint64_t min, uint64_t max, uint64_t *n)
 {
 	char *end;
 	unsigned long long value;
@@ -31,7 +31,7 @@ bool load_value_uint(const char *text, uint64_t min, uint64_t max, uint64_t *n)
 	return errno == 0 && *end == '\0' && value >= min && value <= max;
 }
 
-/* A plain decimal number, from which *text moves on. */
+/* Parses a decimal number and moves *text behind it. */
 static bool take_double(const char **text, double *x)
 {
 	char *end;
@@ -47,12 +47,12 @@ static bool take_double(const char **text, double *x)
 	return true;
 }
 
-bool load_value_double(const char *text, double min, double max, double *x)
+bool option_double(const char *text, double min, double max, double *x)
 {
 	return take_double(&text, x) && *text == '\0' && *x >= min && *x <= max;
 }
 
-/* Up to the character `end`, behind which *text moves. */
+/* Parses a duration that ends with the character `end` and moves *text behind that. */
 static bool take_duration(const char **text, char end, uint64_t unit_ns, uint64_t *ns)
 {
 	static const struct {
@@ -79,12 +79,12 @@ static bool take_duration(const char **text, char end, uint64_t unit_ns, uint64_
 	return true;
 }
 
-bool load_value_duration(const char *text, uint64_t unit_ns, uint64_t *ns)
+bool option_duration(const char *text, uint64_t unit_ns, uint64_t *ns)
 {
 	return take_duration(&text, '\0', unit_ns, ns);
 }
 
-bool load_value_ramp(const char *text, struct load_schedule_conf *conf)
+bool option_ramp(const char *text, struct request_schedule_conf *conf)
 {
 	uint64_t ramp_ns;
 
@@ -98,7 +98,7 @@ bool load_value_ramp(const char *text, struct load_schedule_conf *conf)
 	       conf->rate_from + conf->rate_to > 0;
 }
 
-bool load_value_spike(const char *text, struct load_spike *spike)
+bool option_spike(const char *text, struct rate_spike *spike)
 {
 	uint64_t length_ns, start_ns;
 
@@ -113,9 +113,9 @@ bool load_value_spike(const char *text, struct load_spike *spike)
 	return true;
 }
 
-bool load_value_statuses(const char *text, struct load_statuses *statuses)
+bool option_statuses(const char *text, struct status_set *statuses)
 {
-	*statuses = (struct load_statuses){ 0 };
+	*statuses = (struct status_set){ 0 };
 	for (;;) {
 		unsigned hundreds = (unsigned char)text[0] - '0', from, to;
 

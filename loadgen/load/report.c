@@ -1,4 +1,4 @@
-/* report.c - the run in figures, as text and as JSON. */
+/* report.c - writes the report. Every number of the text has a name and a unit. */
 #include "report.h"
 
 #include <inttypes.h>
@@ -6,9 +6,10 @@
 
 #include "base/check.h"
 #include "base/text.h"
+#include "figure.h"
 
 #define JSON_MAX (64U * 1024 * 1024)
-#define BOTTLENECK 0.95 /* of a core: beyond it a generator's thread may be what limits the run */
+#define BOTTLENECK 0.95 /* of a core: a busier thread may be what limits the run */
 
 static const struct {
 	const char *name, *key;
@@ -20,7 +21,7 @@ static const struct {
 	{ "p99.9", "p99_9", 0.999 },
 };
 
-double load_fairness(const uint64_t *shares, unsigned count)
+double report_fairness(const uint64_t *shares, unsigned count)
 {
 	double sum = 0, squares = 0;
 
@@ -36,7 +37,7 @@ static double per_second(double n, double seconds)
 	return seconds > 0 ? n / seconds : 0;
 }
 
-static uint64_t max_ns(const struct load_hist *h)
+static uint64_t max_ns(const struct latency *h)
 {
 	return counter_read(&h->max_ns);
 }
@@ -51,19 +52,7 @@ static int finish_output(void)
 
 /* ---- text ---- */
 
-static void print_bytes(double n)
-{
-	static const char *const units[] = { "B", "KB", "MB", "GB", "TB" };
-	unsigned i = 0;
-
-	while (n >= 1000 && i + 1 < COUNT_OF(units)) {
-		n /= 1000;
-		i++;
-	}
-	printf(i > 0 ? "%.1f %s" : "%.0f %s", n, units[i]);
-}
-
-/* Milliseconds with three significant digits at least. */
+/* Prints milliseconds with at least three significant digits. */
 static void print_ms(double ns)
 {
 	double ms = ns / 1e6;
@@ -71,51 +60,74 @@ static void print_ms(double ns)
 	printf(" %9.*f", ms < 10 ? 3 : ms < 100 ? 2 : 1, ms);
 }
 
-static void print_times(const char *name, const struct load_hist *h)
+static void print_times(const char *name, const struct latency *h)
 {
 	printf("%-18s", name);
-	print_ms(load_hist_mean(h));
+	print_ms(latency_mean(h));
 	for (size_t i = 0; i < COUNT_OF(quantiles); i++)
-		print_ms((double)load_hist_quantile(h, quantiles[i].quantile));
+		print_ms((double)latency_quantile(h, quantiles[i].quantile));
 	print_ms((double)max_ns(h));
 	putchar('\n');
 }
 
-static void print_head(const struct load_report *r)
+static const char *plural(uint64_t n)
 {
-	const struct load_schedule_conf *s = &r->args->schedule;
-
-	printf("URL                http://%s%s\n", r->args->url.authority, r->args->url.path);
-	printf("files              %zu, ", r->files->count);
-	print_bytes((double)r->files->total_bytes);
-	printf("\nload               ");
-	if (!s->is_open)
-		printf("closed loop");
-	else if (s->ramp_s > 0)
-		printf("open loop, %s%g to %g/s in %g s", s->is_poisson ? "Poisson, " : "",
-		       s->rate_from, s->rate_to, s->ramp_s);
-	else
-		printf("open loop, %s%g/s", s->is_poisson ? "Poisson, " : "", s->rate_to);
-	printf(", %s%u connections, %u thread%s\n", s->is_open ? "up to " : "",
-	       r->args->connections, r->args->threads, r->args->threads == 1 ? "" : "s");
+	return n == 1 ? "" : "s";
 }
 
-static void print_errors(const struct load_report *r)
+static void print_loop(const struct request_schedule_conf *s)
 {
-	const struct load_stats *s = r->stats;
+	char from[FIGURE_SIZE], to[FIGURE_SIZE], length[FIGURE_SIZE];
+
+	if (!s->is_open) {
+		printf("closed loop");
+		return;
+	}
+	printf("open loop, %s", s->is_poisson ? "Poisson, " : "");
+	if (s->ramp_s > 0)
+		printf("%s to %s requests/s in %s s", figure_exact(s->rate_from, from),
+		       figure_exact(s->rate_to, to), figure_exact(s->ramp_s, length));
+	else
+		printf("%s requests/s", figure_exact(s->rate_to, to));
+}
+
+static void print_head(const struct report *r)
+{
+	const struct command_line *a = r->args;
+	char figure[FIGURE_SIZE];
+
+	printf("URL                http://%s%s\n", a->url.authority, a->url.path);
+	printf("input              %zu file%s, %s\n", r->files->count, plural(r->files->count),
+	       figure_bytes((double)r->files->total_bytes, figure));
+	printf("load               ");
+	print_loop(&a->schedule);
+	printf(", %s%u connection%s, %u thread%s\n", a->schedule.is_open ? "up to " : "",
+	       a->connections, plural(a->connections), a->threads, plural(a->threads));
+}
+
+static void print_statuses(const struct request_stats *s)
+{
+	uint64_t unexpected = counter_read(&s->unexpected);
 
 	printf("statuses          ");
-	for (unsigned i = 0; i < LOAD_STATUS_MAX; i++)
+	for (unsigned i = 0; i < STATUS_COUNT; i++)
 		if (counter_read(&s->statuses[i]) > 0)
 			printf(" %u: %" PRIu64, i, counter_read(&s->statuses[i]));
-	if (counter_read(&s->unexpected) > 0)
-		printf("   (%" PRIu64 " unexpected)", counter_read(&s->unexpected));
-	printf("%s\nerrors            ", load_stats_answered(s) > 0 ? "" : " none");
-	for (unsigned i = LOAD_OK + 1; i < LOAD_RESULTS; i++)
+	if (unexpected > 0)
+		printf("   (%" PRIu64 " unexpected)", unexpected);
+	printf("%s\n", request_stats_answered(s) > 0 ? "" : " none");
+}
+
+static void print_errors(const struct report *r)
+{
+	const struct request_stats *s = r->stats;
+
+	printf("errors            ");
+	for (unsigned i = EXCHANGE_OK + 1; i < EXCHANGE_RESULT_COUNT; i++)
 		if (counter_read(&s->results[i]) > 0)
-			printf(" %s: %" PRIu64, load_result_name((enum load_result)i),
+			printf(" %s: %" PRIu64, exchange_result_name((enum exchange_result)i),
 			       counter_read(&s->results[i]));
-	printf("%s\n", load_stats_failed(s) > 0 ? "" : " none");
+	printf("%s\n", request_stats_failed(s) > 0 ? "" : " none");
 	if (r->args->verify)
 		printf("variants           %" PRIu64 " right, %" PRIu64 " wrong\n",
 		       counter_read(&s->variants), counter_read(&s->variants_wrong));
@@ -123,47 +135,38 @@ static void print_errors(const struct load_report *r)
 		printf("first problem      %s\n", s->problem);
 	if (r->unsent > 0)
 		printf("unsent             %" PRIu64
-		       " requests were due, but found no free connection before the end\n",
+		       " requests were due but found no free connection before the end\n",
 		       r->unsent);
 	if (r->is_interrupted)
-		printf("interrupted        %" PRIu64 " requests were under way\n",
+		printf("interrupted        %" PRIu64 " requests were in flight\n",
 		       counter_read(&s->aborted));
 }
 
-static void print_parties(const struct load_report *r)
+static void print_cpu(const struct report *r)
 {
-	const struct load_stats *s = r->stats;
+	const struct request_stats *s = r->stats;
+	double cpu_s = (double)r->server->cpu_ns / 1e9;
+	char figure[FIGURE_SIZE];
 
-	if (r->server->root_count > 0) {
-		double cpu_s = (double)r->server->cpu_ns / 1e9;
-
-		printf("server             %.2f s CPU (%.0f %%), ", cpu_s,
-		       100 * per_second(cpu_s, r->makespan_s));
-		print_bytes((double)r->server->peak_rss_bytes);
-		printf(" peak memory, process %d%s\n", (int)r->server->roots[0],
-		       r->server->root_count > 1 ? ", ..." : "");
-	}
-	printf("generator          %.2f s CPU, busiest thread %.0f %%\n", (double)s->cpu_ns / 1e9,
-	       100 * s->busiest);
+	if (r->server->root_count > 0)
+		printf("server             %.2f s CPU, %.0f %% of a core, %s peak memory, "
+		       "process %d%s\n",
+		       cpu_s, 100 * per_second(cpu_s, r->makespan_s),
+		       figure_bytes((double)r->server->peak_rss_bytes, figure),
+		       (int)r->server->roots[0], r->server->root_count > 1 ? ", ..." : "");
+	printf("generator          %.2f s CPU, busiest thread %.0f %% of a core\n",
+	       (double)s->cpu_ns / 1e9, 100 * s->busiest);
 	if (s->busiest > BOTTLENECK)
-		printf("                   It may be what limited the run: give it more threads (-t).\n");
+		printf("                   The generator may have limited the run; "
+		       "use more threads (-t).\n");
 }
 
-int load_report_text(const struct load_report *r)
+static void print_table(const struct report *r)
 {
-	const struct load_stats *s = r->stats;
-	uint64_t answered = load_stats_answered(s), bytes = counter_read(&s->input_bytes);
+	const struct request_stats *s = r->stats;
 	bool is_open = r->args->schedule.is_open;
 
-	print_head(r);
-	printf("makespan           %.3f s\n", r->makespan_s);
-	printf("responses          %" PRIu64 ", %.2f/s\n", answered,
-	       per_second((double)answered, r->makespan_s));
-	printf("input              ");
-	print_bytes((double)bytes);
-	printf(", ");
-	print_bytes(per_second((double)bytes, r->makespan_s));
-	printf("/s\n\n%-18s %9s", "milliseconds", "mean");
+	printf("%-18s %9s", "milliseconds", "mean");
 	for (size_t i = 0; i < COUNT_OF(quantiles); i++)
 		printf(" %9s", quantiles[i].name);
 	printf(" %9s\n", "max");
@@ -172,37 +175,55 @@ int load_report_text(const struct load_report *r)
 	print_times("response time", &s->response);
 	print_times("  with sending", &s->exchange);
 	if (is_open)
-		puts("Only \"since due\" counts the time that requests waited because the server did not keep up.");
+		puts("Only \"since due\" counts the time that requests waited because the server\n"
+		     "did not keep up.");
+}
+
+int report_text(const struct report *r)
+{
+	const struct request_stats *s = r->stats;
+	double answered = (double)request_stats_answered(s);
+	double bytes = (double)counter_read(&s->input_bytes);
+	char figure[FIGURE_SIZE], rate[FIGURE_SIZE];
+
+	print_head(r);
+	printf("makespan           %.3f s\n", r->makespan_s);
+	printf("responses          %.0f responses, %s\n", answered,
+	       figure_rate(per_second(answered, r->makespan_s), rate));
+	printf("uploaded           %s, %s/s\n\n", figure_bytes(bytes, figure),
+	       figure_bytes(per_second(bytes, r->makespan_s), rate));
+	print_table(r);
 	putchar('\n');
+	print_statuses(s);
 	print_errors(r);
-	if (!is_open)
+	if (!r->args->schedule.is_open)
 		printf("fairness           %.4f (Jain's index over the connections)\n",
-		       load_fairness(r->per_connection, r->args->connections));
-	print_parties(r);
+		       report_fairness(r->per_connection, r->args->connections));
+	print_cpu(r);
 	return finish_output();
 }
 
 /* ---- JSON ---- */
 
-static void put_times(struct json *j, const char *name, const struct load_hist *h)
+static void put_times(struct json *j, const char *name, const struct latency *h)
 {
 	json_object(j, name);
 	json_uint(j, "count", counter_read(&h->count));
-	json_double(j, "mean", load_hist_mean(h) / 1e6);
+	json_double(j, "mean", latency_mean(h) / 1e6);
 	for (size_t i = 0; i < COUNT_OF(quantiles); i++)
 		json_double(j, quantiles[i].key,
-		            (double)load_hist_quantile(h, quantiles[i].quantile) / 1e6);
+		            (double)latency_quantile(h, quantiles[i].quantile) / 1e6);
 	json_double(j, "max", (double)max_ns(h) / 1e6);
 	json_object_end(j);
 }
 
-static void put_head(struct json *j, const struct load_report *r)
+static void put_head(struct json *j, const struct report *r)
 {
-	const struct load_schedule_conf *s = &r->args->schedule;
-	char url[LOAD_URL_MAX + 300];
+	const struct request_schedule_conf *s = &r->args->schedule;
+	char url[URL_SIZE + 300];
 
 	snprintf(url, sizeof url, "http://%s%s", r->args->url.authority, r->args->url.path);
-	json_string(j, "version", load_version);
+	json_string(j, "version", command_line_version);
 	json_string(j, "url", url);
 	json_uint(j, "files", r->files->count);
 	json_uint(j, "file_bytes", r->files->total_bytes);
@@ -216,12 +237,12 @@ static void put_head(struct json *j, const struct load_report *r)
 	json_uint(j, "seed", s->seed);
 }
 
-static void put_statuses(struct json *j, const struct load_stats *s)
+static void put_statuses(struct json *j, const struct request_stats *s)
 {
 	char name[8];
 
 	json_object(j, "statuses");
-	for (unsigned i = 0; i < LOAD_STATUS_MAX; i++) {
+	for (unsigned i = 0; i < STATUS_COUNT; i++) {
 		if (counter_read(&s->statuses[i]) == 0)
 			continue;
 		snprintf(name, sizeof name, "%u", i);
@@ -230,23 +251,25 @@ static void put_statuses(struct json *j, const struct load_stats *s)
 	json_object_end(j);
 	json_uint(j, "unexpected", counter_read(&s->unexpected));
 	json_object(j, "errors");
-	for (unsigned i = LOAD_OK + 1; i < LOAD_RESULTS; i++)
-		json_uint(j, load_result_name((enum load_result)i), counter_read(&s->results[i]));
+	for (unsigned i = EXCHANGE_OK + 1; i < EXCHANGE_RESULT_COUNT; i++)
+		json_uint(j, exchange_result_name((enum exchange_result)i),
+		          counter_read(&s->results[i]));
 	json_object_end(j);
 }
 
-static void put_connections(struct json *j, const struct load_report *r)
+static void put_connections(struct json *j, const struct report *r)
 {
 	json_uint(j, "connections_opened", counter_read(&r->stats->opened));
 	if (!r->args->schedule.is_open)
-		json_double(j, "fairness", load_fairness(r->per_connection, r->args->connections));
+		json_double(j, "fairness",
+		            report_fairness(r->per_connection, r->args->connections));
 	json_array(j, "responses_per_connection");
 	for (unsigned i = 0; i < r->args->connections; i++)
 		json_uint(j, NULL, r->per_connection[i]);
 	json_array_end(j);
 }
 
-static void put_parties(struct json *j, const struct load_report *r)
+static void put_parties(struct json *j, const struct report *r)
 {
 	if (r->server->root_count > 0) {
 		json_object(j, "server");
@@ -261,10 +284,10 @@ static void put_parties(struct json *j, const struct load_report *r)
 	json_object_end(j);
 }
 
-static void put_results(struct json *j, const struct load_report *r)
+static void put_results(struct json *j, const struct report *r)
 {
-	const struct load_stats *s = r->stats;
-	uint64_t answered = load_stats_answered(s), bytes = counter_read(&s->input_bytes);
+	const struct request_stats *s = r->stats;
+	uint64_t answered = request_stats_answered(s), bytes = counter_read(&s->input_bytes);
 
 	json_double(j, "makespan_s", r->makespan_s);
 	json_uint(j, "responses", answered);
@@ -286,7 +309,7 @@ static void put_results(struct json *j, const struct load_report *r)
 		json_string(j, "first_problem", s->problem);
 }
 
-int load_report_json(const struct load_report *r)
+int report_json(const struct report *r)
 {
 	struct text text;
 	struct json j;

@@ -1,7 +1,7 @@
 /*
- * request_schedule.c - which request is next and when it ought to be sent.
+ * request_schedule.c - computes arrivals and hands out tickets.
  *
- * Knows nothing of files and connections. A mutex suffices: it is held for some tens of nanoseconds
+ * Knows no files and no connections. A mutex suffices, because it is held for tens of nanoseconds
  * per request.
  */
 #include "request_schedule.h"
@@ -13,25 +13,15 @@
 #include "base/clock.h"
 
 /*
- * In open loop a request that is due before the end may find its connection or thread only a little
- * after it; beyond this it is counted as unsent, for the backlog of an overloaded server could last
- * as long as the run again.
+ * In an open loop, requests due before the end may be taken for this long after it. The rest of the
+ * backlog counts as unsent, because an overloaded server could double the length of the run.
  */
 #define GRACE_NS (100 * NS_PER_MS)
 
-uint64_t load_random(uint64_t *state)
+/* Returns an exponential number with mean 1, the gap of a Poisson process of rate 1. */
+static double exponential(struct random *random)
 {
-	uint64_t z = *state += UINT64_C(0x9E3779B97F4A7C15);
-
-	z = (z ^ (z >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
-	z = (z ^ (z >> 27)) * UINT64_C(0x94D049BB133111EB);
-	return z ^ (z >> 31);
-}
-
-/* Exponential with mean 1: the gaps of a Poisson process of rate 1. */
-static double exponential(uint64_t *state)
-{
-	double uniform = (double)(load_random(state) >> 11) * 0x1p-53; /* [0, 1) */
+	double uniform = (double)(random_next(random) >> 11) * 0x1p-53; /* [0, 1) */
 
 	return -log1p(-uniform);
 }
@@ -43,12 +33,12 @@ static int compare_doubles(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-void load_profile_make(struct load_profile *p, const struct load_schedule_conf *conf)
+void rate_profile_make(struct rate_profile *p, const struct request_schedule_conf *conf)
 {
-	double cuts[LOAD_PIECES_MAX];
+	double cuts[RATE_PIECES_MAX];
 	unsigned count = 0;
 
-	assert(conf->spike_count <= LOAD_SPIKES_MAX);
+	assert(conf->spike_count <= RATE_SPIKES_MAX);
 	cuts[count++] = 0;
 	if (conf->ramp_s > 0)
 		cuts[count++] = conf->ramp_s;
@@ -67,7 +57,7 @@ void load_profile_make(struct load_profile *p, const struct load_schedule_conf *
 		if (i + 1 < count && cuts[i + 1] <= cuts[i])
 			continue;
 		for (unsigned k = 0; k < conf->spike_count; k++) {
-			const struct load_spike *spike = &conf->spikes[k];
+			const struct rate_spike *spike = &conf->spikes[k];
 
 			if (spike->start_s <= cuts[i] && cuts[i] < spike->start_s + spike->length_s)
 				factor *= spike->factor;
@@ -78,7 +68,7 @@ void load_profile_make(struct load_profile *p, const struct load_schedule_conf *
 	}
 }
 
-double load_profile_advance(const struct load_profile *p, double at_s, double arrivals)
+double rate_profile_advance(const struct rate_profile *p, double at_s, double arrivals)
 {
 	unsigned i = p->count - 1;
 
@@ -87,8 +77,8 @@ double load_profile_advance(const struct load_profile *p, double at_s, double ar
 	for (; i < p->count; i++) {
 		double slope = p->slope[i], rate = p->rate[i] + slope * (at_s - p->start_s[i]);
 		double left = i + 1 < p->count ? p->start_s[i + 1] - at_s : INFINITY;
-		double root = rate * rate +
-		              2 * slope * arrivals; /* solves rate x + slope x^2 / 2 = arrivals */
+		/* solves rate x + slope x^2 / 2 = arrivals */
+		double root = rate * rate + 2 * slope * arrivals;
 		double x = root >= 0 && rate + sqrt(root) > 0 ? 2 * arrivals / (rate + sqrt(root))
 		                                              : INFINITY;
 
@@ -104,34 +94,34 @@ double load_profile_advance(const struct load_profile *p, double at_s, double ar
 	return INFINITY;
 }
 
-int load_schedule_init(struct load_schedule *s, const struct load_schedule_conf *conf)
+int request_schedule_init(struct request_schedule *s, const struct request_schedule_conf *conf)
 {
 	assert(conf->requests_max > 0 || conf->duration_ns > 0);
-	*s = (struct load_schedule){ .conf = *conf, .random = conf->seed };
+	*s = (struct request_schedule){ .conf = *conf, .random = { .state = conf->seed } };
 	if (conf->is_open) {
-		load_profile_make(&s->profile, conf);
-		/* evenly spaced arrivals begin at once, a Poisson process with its first gap */
+		rate_profile_make(&s->profile, conf);
+		/* evenly spaced arrivals start at once, a Poisson process with its first gap */
 		if (conf->is_poisson)
-			s->next_s = load_profile_advance(&s->profile, 0, exponential(&s->random));
+			s->next_s = rate_profile_advance(&s->profile, 0, exponential(&s->random));
 	}
 	return -pthread_mutex_init(&s->lock, NULL);
 }
 
-void load_schedule_fini(struct load_schedule *s)
+void request_schedule_fini(struct request_schedule *s)
 {
 	pthread_mutex_destroy(&s->lock);
 }
 
-void load_schedule_start(struct load_schedule *s, uint64_t start_ns)
+void request_schedule_start(struct request_schedule *s, uint64_t start_ns)
 {
 	s->start_ns = start_ns;
 }
 
-/* When the next one is due in open loop; UINT64_MAX if that is beyond the end of the run. */
-static uint64_t next_due(const struct load_schedule *s)
+/* Returns when the next open-loop request is due, or UINT64_MAX after the end of the run. */
+static uint64_t next_due(const struct request_schedule *s)
 {
-	const struct load_schedule_conf *conf = &s->conf;
-	double ns = round(s->next_s * 1e9); /* what sums of gaps lose lies far below */
+	const struct request_schedule_conf *conf = &s->conf;
+	double ns = round(s->next_s * 1e9); /* rounding errors of the sum are far below 1 ns */
 
 	if (conf->requests_max > 0 && s->taken >= conf->requests_max)
 		return UINT64_MAX;
@@ -140,47 +130,47 @@ static uint64_t next_due(const struct load_schedule *s)
 	return s->start_ns + (uint64_t)ns;
 }
 
-static void step(struct load_schedule *s)
+static void step(struct request_schedule *s)
 {
 	double gap = s->conf.is_poisson ? exponential(&s->random) : 1;
 
 	s->taken++;
-	s->next_s = load_profile_advance(&s->profile, s->next_s, gap);
+	s->next_s = rate_profile_advance(&s->profile, s->next_s, gap);
 }
 
-static enum load_answer take_open(struct load_schedule *s, uint64_t now_ns,
-                                  struct load_ticket *ticket)
+static enum request_schedule_answer take_open(struct request_schedule *s, uint64_t now_ns,
+                                              struct request_ticket *ticket)
 {
 	uint64_t due = next_due(s);
 
 	if (due == UINT64_MAX)
-		return LOAD_END;
+		return TICKET_END;
 	if (s->conf.duration_ns > 0 && now_ns >= s->start_ns + s->conf.duration_ns + GRACE_NS)
-		return LOAD_END;
-	*ticket = (struct load_ticket){ .number = s->taken, .intended_ns = due };
+		return TICKET_END;
+	*ticket = (struct request_ticket){ .number = s->taken, .intended_ns = due };
 	if (due > now_ns)
-		return LOAD_LATER;
+		return TICKET_LATER;
 	step(s);
-	return LOAD_TAKEN;
+	return TICKET_TAKEN;
 }
 
-static enum load_answer take_closed(struct load_schedule *s, uint64_t now_ns,
-                                    struct load_ticket *ticket)
+static enum request_schedule_answer take_closed(struct request_schedule *s, uint64_t now_ns,
+                                                struct request_ticket *ticket)
 {
-	const struct load_schedule_conf *conf = &s->conf;
+	const struct request_schedule_conf *conf = &s->conf;
 
 	if (conf->requests_max > 0 && s->taken >= conf->requests_max)
-		return LOAD_END;
+		return TICKET_END;
 	if (conf->duration_ns > 0 && now_ns >= s->start_ns + conf->duration_ns)
-		return LOAD_END;
-	*ticket = (struct load_ticket){ .number = s->taken++, .intended_ns = now_ns };
-	return LOAD_TAKEN;
+		return TICKET_END;
+	*ticket = (struct request_ticket){ .number = s->taken++, .intended_ns = now_ns };
+	return TICKET_TAKEN;
 }
 
-enum load_answer load_schedule_take(struct load_schedule *s, uint64_t now_ns,
-                                    struct load_ticket *ticket)
+enum request_schedule_answer request_schedule_take(struct request_schedule *s, uint64_t now_ns,
+                                                   struct request_ticket *ticket)
 {
-	enum load_answer answer;
+	enum request_schedule_answer answer;
 
 	pthread_mutex_lock(&s->lock);
 	answer = s->conf.is_open ? take_open(s, now_ns, ticket) : take_closed(s, now_ns, ticket);
@@ -188,7 +178,7 @@ enum load_answer load_schedule_take(struct load_schedule *s, uint64_t now_ns,
 	return answer;
 }
 
-uint64_t load_schedule_unsent(struct load_schedule *s, uint64_t now_ns)
+uint64_t request_schedule_unsent(struct request_schedule *s, uint64_t now_ns)
 {
 	uint64_t unsent = 0;
 

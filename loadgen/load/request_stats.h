@@ -1,7 +1,7 @@
 /*
- * request_stats.h - what a worker counts, and one record per request for those who want it.
+ * request_stats.h - the counters of a client thread.
  *
- * Each worker writes its own, the progress line reads meanwhile, the report reads at the end.
+ * Each thread writes its own. The progress line reads them meanwhile, the report at the end.
  */
 #ifndef DARKROOM_LOADGEN_LOAD_REQUEST_STATS_H
 #define DARKROOM_LOADGEN_LOAD_REQUEST_STATS_H
@@ -9,78 +9,47 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include <stdio.h>
 
-#include "corpus.h"
-#include "exchange.h"
+#include "connection.h"
 #include "latency.h"
 #include "option_value.h"
 #include "telemetry/counter.h"
 
-#define LOAD_PROBLEM_MAX 400
+#define REQUEST_PROBLEM_SIZE 400
 
 /* Zeroed at the start. */
-struct load_stats {
-	struct load_hist
-		response; /* end of sending to end of receiving: the paper's response time */
-	struct load_hist exchange; /* begin of sending to end of receiving */
-	struct load_hist latency;  /* when it was due to end of receiving; open loop only */
-	_Atomic uint64_t results[LOAD_RESULTS];
-	_Atomic uint64_t statuses[LOAD_STATUS_MAX];
-	_Atomic uint64_t unexpected;  /* responses with a status that is not right */
-	_Atomic uint64_t input_bytes; /* pictures answered with 2xx */
-	_Atomic uint64_t opened;      /* connections */
-	_Atomic uint64_t variants;    /* fetched and right */
-	_Atomic uint64_t
-		variants_wrong; /* or an answer that announced none, or in no form we understand */
-	_Atomic uint64_t aborted;       /* requests under way when the run was interrupted */
-	uint64_t first_ns;              /* the first byte sent; 0: none */
-	uint64_t last_ns;               /* the last response received */
-	uint64_t cpu_ns;                /* of the thread(s); the busiest one's is busiest */
-	double busiest;                 /* share of a core, 0..1 */
-	char problem[LOAD_PROBLEM_MAX]; /* the first one, for the report */
+struct request_stats {
+	struct latency response; /* from the end of sending: the paper's response time */
+	struct latency exchange; /* from the first byte sent */
+	struct latency latency;  /* from when the request was due; open loop only */
+	_Atomic uint64_t results[EXCHANGE_RESULT_COUNT];
+	_Atomic uint64_t statuses[STATUS_COUNT];
+	_Atomic uint64_t unexpected;        /* responses with a status that is not right */
+	_Atomic uint64_t input_bytes;       /* of pictures answered with 2xx */
+	_Atomic uint64_t opened;            /* connections */
+	_Atomic uint64_t variants;          /* fetched and right */
+	_Atomic uint64_t variants_wrong;    /* also counts unusable announcements */
+	_Atomic uint64_t aborted;           /* requests in flight when the run was interrupted */
+	uint64_t first_ns;                  /* the first byte sent; 0: none */
+	uint64_t last_ns;                   /* the last response received */
+	uint64_t cpu_ns;                    /* of all threads */
+	double busiest;                     /* of the busiest thread: share of a core, 0..1 */
+	char problem[REQUEST_PROBLEM_SIZE]; /* the first one */
 };
 
-/* Adds the counters and histograms: to belongs to the caller; from's worker may be running. */
-void load_stats_merge(struct load_stats *to, const struct load_stats *from);
+/* Adds counters and histograms to *to, which belongs to the caller. from's thread may be running.
+ */
+void request_stats_merge(struct request_stats *to, const struct request_stats *from);
 
-/* And what may be read only after the worker's end. */
-void load_stats_merge_ended(struct load_stats *to, const struct load_stats *from);
+/* Adds everything, including the members that are not atomic. from's thread must have ended. */
+void request_stats_merge_ended(struct request_stats *to, const struct request_stats *from);
 
-/* Responses, and requests that failed. */
-uint64_t load_stats_answered(const struct load_stats *s);
-uint64_t load_stats_failed(const struct load_stats *s);
+/* Number of responses, and of requests that failed. */
+uint64_t request_stats_answered(const struct request_stats *s);
+uint64_t request_stats_failed(const struct request_stats *s);
 
-/* Keeps the first one. */
-void load_stats_problem(struct load_stats *s, const char *format, ...)
+/* Keeps the first problem. */
+void request_stats_problem(struct request_stats *s, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
-
-/* "connect", "reset", ... */
-const char *load_result_name(enum load_result result);
-
-/* ---- records ---- */
-
-struct load_record {
-	uint64_t intended_ns, start_ns, sent_ns, done_ns; /* 0: never */
-	uint32_t file, connection;
-	uint16_t status; /* 0: none */
-	uint16_t result;
-};
-
-struct load_record_chunk;
-
-/* Zeroed is empty. */
-struct load_records {
-	struct load_record_chunk *first, *last;
-	uint64_t lost; /* there was no memory for them */
-};
-
-void load_records_add(struct load_records *r, const struct load_record *record);
-void load_records_fini(struct load_records *r);
-
-/* Writes the rows of several workers as CSV in the order of their ends; zero_ns is time 0. Returns
- * 0 or -1: errno. */
-int load_records_write(FILE *out, const struct load_records *const *records, unsigned count,
-                       uint64_t zero_ns, const struct load_files *files);
 
 #endif

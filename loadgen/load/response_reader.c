@@ -1,7 +1,9 @@
 /*
- * response_reader.c - the framing of HTTP/1 responses (RFC 9112).
+ * response_reader.c - llhttp's callbacks, and the checks that llhttp leaves to its user.
  *
- * Minimal, but right: what it does not need it skips, what could move the end of a body it checks.
+ * llhttp 8.1 in strict mode accepts HTTP/0.9 and HTTP/2.0, statuses of fewer than three digits,
+ * line ends before the status line, bare line feeds, fields without a name, and a Transfer-Encoding
+ * that is empty or does not end in "chunked". All of these are errors here.
  */
 #include "response_reader.h"
 
@@ -10,234 +12,217 @@
 
 #include "base/check.h"
 
-#define CHUNK_DIGITS_MAX 15 /* 60 bits: no overflow */
-#define LENGTH_MAX (UINT64_C(1) << 60)
+#define HEAD_MAX 16384
+#define LENGTH_MAX (UINT64_C(1) << 60) /* sums of lengths cannot overflow */
 
-void load_response_init(struct load_response *r)
+static int fail(struct response_reader *r, const char *problem)
 {
-	*r = (struct load_response){ .state = LOAD_RESPONSE_HEAD };
+	r->state = RESPONSE_BAD;
+	r->problem = problem;
+	return HPE_USER;
 }
 
-static bool is_blank(char c)
+/* ---- llhttp's callbacks ---- */
+
+static int on_header_field(llhttp_t *parser, const char *at, size_t length)
 {
-	return c == ' ' || c == '\t';
+	text_put(&((struct response_reader *)parser->data)->name, at, length);
+	return 0;
 }
 
-/* Fills in status and version. The line is data[0..length) without its end. */
-static bool parse_status_line(struct load_response *r, const char *line, size_t length)
+static int on_header_value(llhttp_t *parser, const char *at, size_t length)
 {
-	if (length < 12 || memcmp(line, "HTTP/1.", 7) != 0 || (line[7] != '0' && line[7] != '1') ||
-	    line[8] != ' ')
-		return false;
+	text_put(&((struct response_reader *)parser->data)->value, at, length);
+	return 0;
+}
+
+static int on_header_value_complete(llhttp_t *parser)
+{
+	struct response_reader *r = parser->data;
+	const char *value = r->value.data;
+	bool has_name = r->name.length > 0 || r->name.overflowed;
+	bool has_value = r->value.length > 0 || r->value.overflowed;
+
+	if (!has_name)
+		return fail(r, "header field without a name");
+	if (!has_value && strcasecmp(r->name.data, "transfer-encoding") == 0)
+		return fail(r, "empty Transfer-Encoding");
+	/* parameters may follow the type; trailers do not count */
+	if (r->state == RESPONSE_HEAD && strcasecmp(r->name.data, "content-type") == 0)
+		r->is_jpeg = strncasecmp(value, "image/jpeg", 10) == 0 && strchr("; \t", value[10]);
+	r->name.length = r->value.length = 0;
+	r->name.data[0] = r->value.data[0] = '\0';
+	r->name.overflowed = r->value.overflowed = false;
+	return 0;
+}
+
+static int on_chunk_header(llhttp_t *parser)
+{
+	return parser->content_length >= LENGTH_MAX ? fail(parser->data, "chunk size overflow") : 0;
+}
+
+static int on_body(llhttp_t *parser, const char *at, size_t length)
+{
+	struct response_reader *r = parser->data;
+
+	if (r->capture)
+		text_put(r->capture, at, length);
+	return 0;
+}
+
+static int pause_parser(llhttp_t *parser)
+{
+	(void)parser;
+	return HPE_PAUSED;
+}
+
+/* ---- reading ---- */
+
+static void start_head(struct response_reader *r)
+{
+	static const llhttp_settings_t settings = {
+		.on_header_field = on_header_field,
+		.on_header_value = on_header_value,
+		.on_header_value_complete = on_header_value_complete,
+		.on_headers_complete = pause_parser,
+		.on_chunk_header = on_chunk_header,
+		.on_body = on_body,
+		.on_message_complete = pause_parser,
+	};
+
+	llhttp_init(&r->parser, HTTP_RESPONSE, &settings);
+	/* RFC 9112 6.3: Transfer-Encoding overrides Content-Length */
+	llhttp_set_lenient_chunked_length(&r->parser, 1);
+	r->parser.data = r;
+	r->head_bytes = 0;
+}
+
+void response_reader_init(struct response_reader *r)
+{
+	/* not memset(): the buffers of names and values are most of the struct */
+	r->state = RESPONSE_HEAD;
 	r->status = 0;
-	for (size_t i = 9; i < 12; i++) {
-		if (line[i] < '0' || line[i] > '9')
-			return false;
-		r->status = r->status * 10 + (line[i] - '0');
-	}
-	r->keep_alive = line[7] == '1';
-	return r->status >= 100 && r->status < 600 && (length == 12 || line[12] == ' ');
+	r->keep_alive = r->is_jpeg = false;
+	r->problem = NULL;
+	r->remaining = 0;
+	r->last_byte = '\0';
+	text_init(&r->name, r->name_data, sizeof r->name_data);
+	text_init(&r->value, r->value_data, sizeof r->value_data);
+	start_head(r);
 }
 
-/* Is word one of the comma-separated members of the value, in any case? */
-static bool has_member(const char *value, size_t length, const char *word)
+static bool has_bare_line_feed(struct response_reader *r, const char *data, size_t length)
 {
-	size_t n = strlen(word), i = 0;
+	const char *at = data, *end = data + length;
 
-	while (i < length) {
-		size_t end;
-
-		while (i < length && (is_blank(value[i]) || value[i] == ','))
-			i++;
-		for (end = i; end < length && value[end] != ','; end++)
-			;
-		if (end - i >= n && strncasecmp(value + i, word, n) == 0 &&
-		    (end - i == n || is_blank(value[i + n]) || value[i + n] == ';'))
+	for (; (at = memchr(at, '\n', (size_t)(end - at))) != NULL; at++)
+		if ((at > data ? at[-1] : r->last_byte) != '\r')
 			return true;
-		i = end;
-	}
+	r->last_byte = end[-1];
 	return false;
 }
 
-struct framing {
-	bool has_length, is_chunked, is_bad;
-	uint64_t length;
-};
-
-static void take_length(struct framing *f, const char *value, size_t length)
+/* Judges a complete head and chooses how the body ends by RFC 9112 6.3, for GET and POST. */
+static void start_body(struct response_reader *r)
 {
-	uint64_t n = 0;
+	const llhttp_t *p = &r->parser;
+	bool is_coded = p->flags & F_TRANSFER_ENCODING, has_length = p->flags & F_CONTENT_LENGTH;
 
-	if (length == 0)
-		f->is_bad = true;
-	for (size_t i = 0; i < length; i++) {
-		if (value[i] < '0' || value[i] > '9' || n > LENGTH_MAX / 10)
-			f->is_bad = true;
-		else
-			n = n * 10 + (uint64_t)(value[i] - '0');
+	r->status = p->status_code;
+	r->state = RESPONSE_BODY;
+	/* RFC 9112 6.1: with both, or in HTTP/1.0, the next response could begin elsewhere */
+	r->keep_alive =
+		llhttp_should_keep_alive(p) && !(is_coded && (has_length || p->http_minor == 0));
+	if (p->http_major != 1)
+		fail(r, "expected HTTP/1.0 or HTTP/1.1");
+	else if (r->status < 100 || r->status > 599 || r->status == 101)
+		fail(r, "expected a status from 100 to 599 other than 101");
+	else if (is_coded && !(p->flags & F_CHUNKED))
+		fail(r, "Transfer-Encoding does not end in \"chunked\"");
+	else if (p->content_length >= LENGTH_MAX)
+		fail(r, "Content-Length overflow");
+	else if (r->status < 200)
+		r->state = RESPONSE_HEAD;
+	else if (r->status == 204 || r->status == 304 ||
+	         (has_length && !is_coded && p->content_length == 0))
+		r->state = RESPONSE_DONE;
+	else if (has_length && !is_coded)
+		r->remaining = p->content_length;
+	if (r->state == RESPONSE_HEAD)
+		start_head(r);
+}
+
+/* The parser has used these bytes of a head. */
+static void check_head(struct response_reader *r, const char *data, size_t length, bool is_complete)
+{
+	bool is_first = r->head_bytes == 0;
+
+	r->head_bytes += length;
+	if (is_first && data[0] != 'H')
+		fail(r, "line end before the status line");
+	else if (r->head_bytes > HEAD_MAX)
+		fail(r, "head longer than 16 KiB");
+	else if (has_bare_line_feed(r, data, length))
+		fail(r, "line feed without carriage return");
+	else if (is_complete)
+		start_body(r);
+}
+
+size_t response_reader_skip(struct response_reader *r, size_t length)
+{
+	assert(r->state == RESPONSE_BODY && r->remaining > 0);
+	if (length >= r->remaining) {
+		length = (size_t)r->remaining;
+		r->state = RESPONSE_DONE;
 	}
-	if (f->has_length && f->length != n)
-		f->is_bad = true;
-	f->has_length = true;
-	f->length = n;
+	r->remaining -= length;
+	return length;
 }
 
-static bool name_is(const char *line, size_t length, const char *name)
+/* Lets the parser use data of a head, a chunked body, or one that ends with the connection. */
+static size_t parse(struct response_reader *r, const char *data, size_t length)
 {
-	return strlen(name) == length && strncasecmp(line, name, length) == 0;
-}
+	llhttp_errno_t err = llhttp_execute(&r->parser, data, length);
 
-static void take_field(struct load_response *r, struct framing *f, const char *line, size_t length)
-{
-	const char *colon = memchr(line, ':', length), *value;
-	size_t name_length, n;
-
-	if (!colon || colon == line) {
-		f->is_bad = true;
-		return;
+	if (err == HPE_PAUSED) {
+		length = (size_t)(llhttp_get_error_pos(&r->parser) - data);
+		llhttp_resume(&r->parser);
+	} else if (err != HPE_OK) {
+		fail(r, r->problem ? r->problem : llhttp_get_error_reason(&r->parser));
 	}
-	name_length = (size_t)(colon - line);
-	value = colon + 1;
-	n = length - name_length - 1;
-	while (n > 0 && is_blank(value[0]))
-		value++, n--;
-	while (n > 0 && is_blank(value[n - 1]))
-		n--;
-	if (name_is(line, name_length, "content-length"))
-		take_length(f, value, n);
-	else if (name_is(line, name_length, "transfer-encoding"))
-		*(has_member(value, n, "chunked") ? &f->is_chunked : &f->is_bad) = true;
-	else if (name_is(line, name_length, "content-type"))
-		r->is_jpeg = has_member(value, n, "image/jpeg");
-	else if (name_is(line, name_length, "connection"))
-		r->keep_alive = !has_member(value, n, "close") &&
-		                (r->keep_alive || has_member(value, n, "keep-alive"));
+	if (r->state == RESPONSE_HEAD)
+		check_head(r, data, length, err == HPE_PAUSED);
+	else if (r->state == RESPONSE_BODY && err == HPE_PAUSED)
+		r->state = RESPONSE_DONE;
+	return length;
 }
 
-/* RFC 9112 6.3, for responses to GET and POST. */
-static void choose_body(struct load_response *r, const struct framing *f)
-{
-	if (f->is_bad) {
-		r->state = LOAD_RESPONSE_BAD;
-	} else if (r->status < 200) {
-		r->state = LOAD_RESPONSE_HEAD;
-	} else if (r->status == 204 || r->status == 304) {
-		r->state = LOAD_RESPONSE_DONE;
-	} else if (f->is_chunked) {
-		r->state = LOAD_RESPONSE_CHUNK_SIZE;
-		r->keep_alive = r->keep_alive && !f->has_length;
-	} else if (f->has_length) {
-		r->state = f->length > 0 ? LOAD_RESPONSE_LENGTH : LOAD_RESPONSE_DONE;
-		r->remaining = f->length;
-	} else {
-		r->state = LOAD_RESPONSE_UNTIL_CLOSE;
-		r->keep_alive = false;
-	}
-}
-
-long load_response_head(struct load_response *r, const char *data, size_t length)
-{
-	struct framing framing = { 0 };
-	const char *end = memmem(data, length, "\r\n\r\n", 4), *line = data, *line_end;
-
-	assert(r->state == LOAD_RESPONSE_HEAD);
-	if (!end)
-		return length >= 7 && memcmp(data, "HTTP/1.", 7) != 0 ? -1 : 0;
-	line_end = memchr(line, '\r', (size_t)(end - line) + 1);
-	if (!parse_status_line(r, line, (size_t)(line_end - line)))
-		return -1;
-	while (line_end < end) {
-		if (line_end[1] != '\n')
-			return -1;
-		line = line_end + 2;
-		line_end = memchr(line, '\r', (size_t)(end - line) + 1);
-		take_field(r, &framing, line, (size_t)(line_end - line));
-	}
-	choose_body(r, &framing);
-	return r->state == LOAD_RESPONSE_BAD ? -1 : (long)(end - data) + 4;
-}
-
-static void take_size_digit(struct load_response *r, char c)
-{
-	int digit = c >= '0' && c <= '9'   ? c - '0'
-	            : c >= 'a' && c <= 'f' ? c - 'a' + 10
-	            : c >= 'A' && c <= 'F' ? c - 'A' + 10
-	                                   : -1;
-
-	if (digit >= 0 && r->digits < CHUNK_DIGITS_MAX) {
-		r->remaining = r->remaining * 16 + (uint64_t)digit;
-		r->digits++;
-	} else if (digit < 0 && r->digits > 0 && (c == ';' || c == '\r' || is_blank(c))) {
-		r->state = LOAD_RESPONSE_CHUNK_EXTENSION;
-	} else {
-		r->state = LOAD_RESPONSE_BAD;
-	}
-}
-
-/* One byte of the framing between chunks. */
-static void take_framing(struct load_response *r, char c)
-{
-	switch (r->state) {
-	case LOAD_RESPONSE_CHUNK_SIZE:
-		take_size_digit(r, c);
-		break;
-	case LOAD_RESPONSE_CHUNK_EXTENSION:
-		if (c == '\n')
-			r->state =
-				r->remaining > 0 ? LOAD_RESPONSE_CHUNK_DATA : LOAD_RESPONSE_TRAILER;
-		r->line_has_text = false;
-		break;
-	case LOAD_RESPONSE_CHUNK_END:
-		if (c == '\n') {
-			r->state = LOAD_RESPONSE_CHUNK_SIZE;
-			r->digits = 0;
-			r->remaining = 0;
-		} else if (c != '\r') {
-			r->state = LOAD_RESPONSE_BAD;
-		}
-		break;
-	default:
-		assert(r->state == LOAD_RESPONSE_TRAILER);
-		if (c == '\n' && !r->line_has_text)
-			r->state = LOAD_RESPONSE_DONE;
-		else if (c != '\r')
-			r->line_has_text = c != '\n';
-		break;
-	}
-}
-
-size_t load_response_body(struct load_response *r, const char *data, size_t length,
-                          struct text *capture)
+size_t response_reader_read(struct response_reader *r, const char *data, size_t length,
+                            struct text *capture)
 {
 	size_t used = 0;
 
-	while (used < length && r->state != LOAD_RESPONSE_DONE && r->state != LOAD_RESPONSE_BAD) {
-		size_t n = length - used;
+	r->capture = capture;
+	while (used < length && (r->state == RESPONSE_HEAD || r->state == RESPONSE_BODY)) {
+		const char *at = data + used;
+		size_t n;
 
-		if (r->state != LOAD_RESPONSE_LENGTH && r->state != LOAD_RESPONSE_CHUNK_DATA &&
-		    r->state != LOAD_RESPONSE_UNTIL_CLOSE) {
-			take_framing(r, data[used++]);
-			continue;
+		if (r->remaining > 0) {
+			n = response_reader_skip(r, length - used);
+			if (capture)
+				text_put(capture, at, n);
+		} else {
+			n = parse(r, at, length - used);
 		}
-		if (r->state != LOAD_RESPONSE_UNTIL_CLOSE && n > r->remaining)
-			n = (size_t)r->remaining;
-		if (capture)
-			text_put(capture, data + used, n);
 		used += n;
-		r->body_bytes += n;
-		if (r->state == LOAD_RESPONSE_UNTIL_CLOSE)
-			continue;
-		r->remaining -= n;
-		if (r->remaining == 0)
-			r->state = r->state == LOAD_RESPONSE_LENGTH ? LOAD_RESPONSE_DONE
-			                                            : LOAD_RESPONSE_CHUNK_END;
 	}
 	return used;
 }
 
-bool load_response_eof(struct load_response *r)
+bool response_reader_eof(struct response_reader *r)
 {
-	if (r->state == LOAD_RESPONSE_UNTIL_CLOSE)
-		r->state = LOAD_RESPONSE_DONE;
-	return r->state == LOAD_RESPONSE_DONE;
+	/* pauses in on_message_complete() if the end of the connection ends the body */
+	if (r->state == RESPONSE_BODY && llhttp_finish(&r->parser) == HPE_PAUSED)
+		r->state = RESPONSE_DONE;
+	return r->state == RESPONSE_DONE;
 }

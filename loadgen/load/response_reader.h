@@ -1,8 +1,8 @@
 /*
- * response_reader.h - the framing of HTTP/1 responses (RFC 9112): status, fields that matter, where
- * the body ends.
+ * response_reader.h - reads HTTP/1 responses (RFC 9112): status, body and where the body ends.
  *
- * Knows nothing of sockets. A struct belongs to one thread at a time. The server is not trusted.
+ * The server is not trusted. Knows no sockets. A reader belongs to one thread at a time and must
+ * not move in memory while it reads.
  */
 #ifndef DARKROOM_LOADGEN_LOAD_RESPONSE_READER_H
 #define DARKROOM_LOADGEN_LOAD_RESPONSE_READER_H
@@ -11,48 +11,43 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <llhttp.h>
+
 #include "base/text.h"
 
-enum load_response_state {
-	LOAD_RESPONSE_HEAD = 1,
-	LOAD_RESPONSE_LENGTH, /* remaining bytes of the body */
-	LOAD_RESPONSE_CHUNK_SIZE,
-	LOAD_RESPONSE_CHUNK_EXTENSION,
-	LOAD_RESPONSE_CHUNK_DATA, /* remaining bytes of the chunk */
-	LOAD_RESPONSE_CHUNK_END,
-	LOAD_RESPONSE_TRAILER,
-	LOAD_RESPONSE_UNTIL_CLOSE,
-	LOAD_RESPONSE_DONE,
-	LOAD_RESPONSE_BAD,
-};
+enum response_state { RESPONSE_HEAD = 1, RESPONSE_BODY, RESPONSE_DONE, RESPONSE_BAD };
 
-struct load_response {
-	enum load_response_state state;
+struct response_reader {
+	enum response_state state;
 	int status;
 	bool keep_alive;
-	bool is_jpeg; /* Content-Type: image/jpeg */
-	uint64_t remaining;
-	uint64_t body_bytes; /* so far, without framing */
-	unsigned digits;     /* of the chunk size */
-	bool line_has_text;  /* of the trailer's current line */
+	bool is_jpeg;        /* Content-Type: image/jpeg */
+	const char *problem; /* if BAD: a constant that says what is wrong */
+	size_t head_bytes;   /* read of the current head */
+	uint64_t remaining;  /* bytes of a body of known length; otherwise 0 */
+	/* private */
+	llhttp_t parser;
+	struct text *capture;
+	struct text name, value; /* of the current header field, in these buffers */
+	char name_data[64], value_data[128];
+	char last_byte;
 };
 
-void load_response_init(struct load_response *r);
+void response_reader_init(struct response_reader *r);
 
 /*
- * Looks for a whole head in data[0..length) and takes it in; interim (1xx) responses leave the
- * state at HEAD. Returns the head's length, 0 if it is not complete, -1 if it is none.
+ * Reads the next bytes of a response; interim (1xx) responses are skipped. The body goes to
+ * `capture` unless that is NULL. Returns the number of bytes used, which is less than length only
+ * if the state is then DONE or BAD.
  */
-long load_response_head(struct load_response *r, const char *data, size_t length);
+size_t response_reader_read(struct response_reader *r, const char *data, size_t length,
+                            struct text *capture);
 
-/*
- * Takes bytes of the body; the content goes to `capture` unless that is NULL. Returns how many
- * bytes were used: fewer than length only if the state is then DONE or BAD.
- */
-size_t load_response_body(struct load_response *r, const char *data, size_t length,
-                          struct text *capture);
+/* Skips bytes that were discarded unread, while `remaining` is not 0. Returns the number of them
+ * that belonged to the body. */
+size_t response_reader_skip(struct response_reader *r, size_t length);
 
-/* The server has closed. True if that completed the response. */
-bool load_response_eof(struct load_response *r);
+/* The server has closed the connection. Returns true if that completed the response. */
+bool response_reader_eof(struct response_reader *r);
 
 #endif

@@ -1,4 +1,4 @@
-/* server_usage.c - CPU time and memory of the server, read from /proc. */
+/* server_usage.c - finds the server's processes in /proc and adds up their usage. */
 #include "server_usage.h"
 
 #include <ctype.h>
@@ -19,16 +19,19 @@
 #define PROCESSES_MAX 4096
 #define LISTEN_STATE 0x0A /* TCP_LISTEN in /proc/net/tcp */
 
-/* ---- who is it? ---- */
+/* ---- finding the server ---- */
 
 struct inodes {
-	unsigned long list[LOAD_SERVER_ROOTS_MAX];
+	unsigned long list[SERVER_ROOTS_MAX];
 	unsigned count;
 };
 
-/* Adds the listening sockets at the port from one of /proc/net/{tcp,tcp6}. */
+/* Adds the sockets that listen at the port, from /proc/net/tcp or /proc/net/tcp6. */
 static void find_sockets(struct inodes *inodes, const char *path, unsigned port)
 {
+	/* number, local address, remote address, state, ..., inode */
+	static const char format[] = " %*u: %*[0-9A-Fa-f]:%x %*[0-9A-Fa-f]:%*x %x %*x:%*x %*x:%*x "
+				     "%*x %*u %*u %lu";
 	FILE *in = fopen(path, "re");
 	char line[512];
 
@@ -36,11 +39,8 @@ static void find_sockets(struct inodes *inodes, const char *path, unsigned port)
 		unsigned local_port, state;
 		unsigned long inode;
 
-		if (sscanf(line,
-		           " %*u: %*[0-9A-Fa-f]:%x %*[0-9A-Fa-f]:%*x %x %*x:%*x %*x:%*x %*x %*u %*u %lu",
-		           &local_port, &state, &inode) == 3 &&
-		    local_port == port && state == LISTEN_STATE &&
-		    inodes->count < LOAD_SERVER_ROOTS_MAX)
+		if (sscanf(line, format, &local_port, &state, &inode) == 3 && local_port == port &&
+		    state == LISTEN_STATE && inodes->count < SERVER_ROOTS_MAX)
 			inodes->list[inodes->count++] = inode;
 	}
 	if (in)
@@ -72,7 +72,7 @@ static bool holds_socket(const char *pid, const struct inodes *inodes)
 	return found;
 }
 
-static unsigned port_of(const struct load_address *address)
+static unsigned port_of(const struct url_address *address)
 {
 	struct sockaddr_in v4;
 	struct sockaddr_in6 v6;
@@ -85,32 +85,32 @@ static unsigned port_of(const struct load_address *address)
 	return ntohs(v6.sin6_port);
 }
 
-int load_server_find(struct load_server *s, pid_t pid, const struct load_address *address)
+int server_usage_find(struct server_usage *s, pid_t pid, const struct url_address *address)
 {
 	struct inodes inodes = { .count = 0 };
 	struct dirent *entry;
 	DIR *dir;
 
-	*s = (struct load_server){ 0 };
+	*s = (struct server_usage){ 0 };
 	if (pid > 0) {
 		s->roots[s->root_count++] = pid;
 		return kill(pid, 0) == 0 || errno == EPERM ? 0 : -1;
 	}
-	if (!load_address_is_loopback(address))
+	if (!url_address_is_loopback(address))
 		return 0;
 	find_sockets(&inodes, "/proc/net/tcp", port_of(address));
 	find_sockets(&inodes, "/proc/net/tcp6", port_of(address));
 	dir = opendir("/proc");
 	while (dir && inodes.count > 0 && (entry = readdir(dir)) != NULL)
-		if (isdigit((unsigned char)entry->d_name[0]) &&
-		    s->root_count < LOAD_SERVER_ROOTS_MAX && holds_socket(entry->d_name, &inodes))
+		if (isdigit((unsigned char)entry->d_name[0]) && s->root_count < SERVER_ROOTS_MAX &&
+		    holds_socket(entry->d_name, &inodes))
 			s->roots[s->root_count++] = (pid_t)atoi(entry->d_name);
 	if (dir)
 		closedir(dir);
 	return 0;
 }
 
-/* ---- what has it used? ---- */
+/* ---- measuring its usage ---- */
 
 struct process {
 	pid_t pid, parent;
@@ -118,8 +118,8 @@ struct process {
 	bool is_ours;
 };
 
-/* One line of /proc/PID/stat. The name in parentheses may contain anything, so its end is the last
- * one. */
+/* Reads /proc/PID/stat. The name in parentheses may contain anything, so the last parenthesis ends
+ * it. */
 static bool read_process(struct process *p, const char *pid)
 {
 	unsigned long long user, system;
@@ -162,8 +162,8 @@ static size_t read_processes(struct process *list, size_t room)
 	return count;
 }
 
-/* Marks the roots and all below them. */
-static void mark_ours(const struct load_server *s, struct process *list, size_t count)
+/* Marks the roots and all of their descendants. */
+static void mark_ours(const struct server_usage *s, struct process *list, size_t count)
 {
 	bool has_changed = true;
 
@@ -179,7 +179,8 @@ static void mark_ours(const struct load_server *s, struct process *list, size_t 
 	}
 }
 
-/* Of all threads, living and ended, to the nanosecond; /proc has hundredths of a second. */
+/* Returns the time of all threads, including ended ones. It counts nanoseconds; /proc counts
+ * hundredths of a second. */
 static uint64_t process_cpu_ns(pid_t pid)
 {
 	struct timespec t;
@@ -206,8 +207,8 @@ static uint64_t peak_rss_bytes(pid_t pid)
 	return kib * 1024;
 }
 
-/* CPU time of all since they began; the sum of their peaks in *rss. */
-static uint64_t measure(const struct load_server *s, uint64_t *rss)
+/* Returns the CPU time of all processes since they started, and in *rss the sum of their peaks. */
+static uint64_t measure(const struct server_usage *s, uint64_t *rss)
 {
 	struct process *list = calloc(PROCESSES_MAX, sizeof *list);
 	uint64_t cpu_ns = 0;
@@ -228,7 +229,7 @@ static uint64_t measure(const struct load_server *s, uint64_t *rss)
 	return cpu_ns;
 }
 
-void load_server_start(struct load_server *s)
+void server_usage_start(struct server_usage *s)
 {
 	uint64_t rss;
 
@@ -238,14 +239,14 @@ void load_server_start(struct load_server *s)
 	s->peak_rss_bytes = rss;
 }
 
-void load_server_sample(struct load_server *s)
+void server_usage_sample(struct server_usage *s)
 {
 	uint64_t cpu_ns, rss;
 
 	if (s->root_count == 0)
 		return;
 	cpu_ns = measure(s, &rss);
-	/* less than before: it has ended, and the last sample counts */
+	/* less than before: a process has ended, and the last sample counts */
 	if (cpu_ns > s->cpu_start_ns && cpu_ns - s->cpu_start_ns > s->cpu_ns)
 		s->cpu_ns = cpu_ns - s->cpu_start_ns;
 	if (rss > s->peak_rss_bytes)

@@ -1,8 +1,7 @@
 /*
- * server_usage.h - CPU time and memory of the server, with its children, read from /proc while the
- * run lasts.
+ * server_usage.h - CPU time and memory of the server and its children, read from /proc.
  *
- * Main thread. All of it is a courtesy: what cannot be read is not reported.
+ * Values that cannot be read are not reported. Main thread.
  */
 #ifndef DARKROOM_LOADGEN_LOAD_SERVER_USAGE_H
 #define DARKROOM_LOADGEN_LOAD_SERVER_USAGE_H
@@ -13,22 +12,22 @@
 
 #include "url.h"
 
-#define LOAD_SERVER_ROOTS_MAX 64
+#define SERVER_ROOTS_MAX 64
 
-struct load_server {
-	pid_t roots[LOAD_SERVER_ROOTS_MAX]; /* who was named, or listens there */
-	unsigned root_count;                /* 0: not known */
+struct server_usage {
+	pid_t roots[SERVER_ROOTS_MAX]; /* the named process, or all that listen at the port */
+	unsigned root_count;           /* 0: unknown */
 	uint64_t cpu_start_ns;
-	uint64_t cpu_ns;         /* of all, since the start */
-	uint64_t peak_rss_bytes; /* the sum of their peaks since they began, at most; 0: unknown */
+	uint64_t cpu_ns;         /* of all processes, since the start */
+	uint64_t peak_rss_bytes; /* the highest sum of the processes' own peaks; 0: unknown */
 };
 
-/* pid: the server, or 0 to look for who listens at a loopback address. -1 with errno if a pid is
- * given and there is no such process. */
-int load_server_find(struct load_server *s, pid_t pid, const struct load_address *address);
+/* Finds the server: `pid`, or with pid 0 the processes that listen at a loopback address. Returns
+ * -1 with errno if there is no process `pid`. */
+int server_usage_find(struct server_usage *s, pid_t pid, const struct url_address *address);
 
-/* Takes the state at the start of the run, and then from time to time until its end. */
-void load_server_start(struct load_server *s);
-void load_server_sample(struct load_server *s);
+/* Call start() at the start of the run and sample() from then on until its end. */
+void server_usage_start(struct server_usage *s);
+void server_usage_sample(struct server_usage *s);
 
 #endif

@@ -1,4 +1,4 @@
-/* url.c - where the requests go. Main thread, but for load_url_path(), which any may call. */
+/* url.c - parses and resolves URLs. Main thread, except for url_path(). */
 #include "url.h"
 
 #include <errno.h>
@@ -23,7 +23,7 @@ static bool copy(char *to, size_t size, const char *text, size_t length)
 	return true;
 }
 
-/* Printable ASCII without space: what may stand in a request line. */
+/* Returns true for printable ASCII without spaces, as a request line needs. */
 static bool is_clean(const char *text)
 {
 	for (; *text; text++)
@@ -32,7 +32,7 @@ static bool is_clean(const char *text)
 	return true;
 }
 
-static bool parse_port(struct load_url *url, const char *text, size_t length)
+static bool parse_port(struct url *url, const char *text, size_t length)
 {
 	unsigned port = 0;
 
@@ -47,7 +47,7 @@ static bool parse_port(struct load_url *url, const char *text, size_t length)
 	return true;
 }
 
-bool load_url_parse(struct load_url *url, const char *text)
+bool url_parse(struct url *url, const char *text)
 {
 	const char *at = text + strlen(scheme), *end, *host_end;
 	size_t path_length;
@@ -80,7 +80,7 @@ bool load_url_parse(struct load_url *url, const char *text)
 	       copy(url->path, sizeof url->path, default_path, strlen(default_path));
 }
 
-const char *load_url_path(const struct load_url *url, const char *reference)
+const char *url_path(const struct url *url, const char *reference)
 {
 	size_t n = strlen(url->authority);
 
@@ -90,11 +90,11 @@ const char *load_url_path(const struct load_url *url, const char *reference)
 			return NULL;
 		reference += n;
 	}
-	/* two slashes would begin an authority */
+	/* two slashes would start an authority */
 	return reference[0] == '/' && reference[1] != '/' && is_clean(reference) ? reference : NULL;
 }
 
-/* 0 if somebody accepts there, else errno. */
+/* Returns 0 if a server accepts connections there, otherwise errno. */
 static int try_address(const struct addrinfo *a)
 {
 	int fd = socket(a->ai_family, a->ai_socktype | SOCK_CLOEXEC, a->ai_protocol), err = 0;
@@ -107,7 +107,7 @@ static int try_address(const struct addrinfo *a)
 	return err;
 }
 
-int load_url_resolve(const struct load_url *url, struct load_address *address)
+int url_resolve(const struct url *url, struct url_address *address)
 {
 	struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV }, *list;
 	int err = getaddrinfo(url->host, url->port, &hints, &list);
@@ -131,7 +131,7 @@ int load_url_resolve(const struct load_url *url, struct load_address *address)
 	return err ? -1 : 0;
 }
 
-bool load_address_is_loopback(const struct load_address *address)
+bool url_address_is_loopback(const struct url_address *address)
 {
 	struct sockaddr_in v4;
 	struct sockaddr_in6 v6;

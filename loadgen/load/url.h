@@ -1,38 +1,38 @@
-/* url.h - where the requests go: http://HOST[:PORT][/PATH], resolved once. */
+/* url.h - the URL that requests go to: http://HOST[:PORT][/PATH], resolved once. */
 #ifndef DARKROOM_LOADGEN_LOAD_URL_H
 #define DARKROOM_LOADGEN_LOAD_URL_H
 
 #include <stdbool.h>
 #include <sys/socket.h>
 
-#define LOAD_URL_MAX 2048
+#define URL_SIZE 2048 /* of a path with its zero byte */
 
-struct load_url {
+struct url {
 	char host[256]; /* without the brackets of an IPv6 address */
 	char port[8];
-	char authority[272];     /* for the Host field */
-	char path[LOAD_URL_MAX]; /* with the query, begins with a slash */
+	char authority[272]; /* for the Host field */
+	char path[URL_SIZE]; /* with the query; begins with a slash */
 };
 
-struct load_address {
+struct url_address {
 	struct sockaddr_storage address;
 	socklen_t length;
 };
 
-/* Without a path it means /images. False if it is no URL that we can use. */
-bool load_url_parse(struct load_url *url, const char *text);
+/* Parses a URL; without a path it means /images. Returns false if the URL is malformed or not
+ * supported. */
+bool url_parse(struct url *url, const char *text);
 
 /*
- * The path that a reference in an answer means: a path of its own, or a URL with our authority.
- * NULL if it leads elsewhere or could not stand in a request line. The result is a part of the
- * reference.
+ * Returns the path that a reference in an answer means, as a part of the reference: an absolute
+ * path, or the path of a URL with our authority. Returns NULL if it leads to another server or
+ * cannot stand in a request line. Any thread.
  */
-const char *load_url_path(const struct load_url *url, const char *reference);
+const char *url_path(const struct url *url, const char *reference);
 
-/* Finds an address at which somebody listens. Returns 0, or -1 and prints why not on standard
- * error. */
-int load_url_resolve(const struct load_url *url, struct load_address *address);
+/* Finds an address that accepts connections. Returns 0, or -1 after reporting why not. */
+int url_resolve(const struct url *url, struct url_address *address);
 
-bool load_address_is_loopback(const struct load_address *address);
+bool url_address_is_loopback(const struct url_address *address);
 
 #endif

@@ -1,10 +1,9 @@
 /*
- * verify.c - are the variants that an answer announces there, decodable and of the right size?
+ * verify.c - reads announcements of variants and judges the variants.
  *
- * Understands {"images":[{"variants":{NAME:{"url","width","height","bytes"}}}]}, and for an image
- * in the making
- * {"images":[{"url","status":"processing"}]}, whose URL answers 202 until it answers 200 with the
- * image object.
+ * A finished upload is {"images":[{"variants":{NAME:{"url","width","height","bytes"}}}]}. An image
+ * still being processed is {"images":[{"url","status":"processing"}]}; its URL answers 202, then
+ * 200 with the image object.
  */
 #include "verify.h"
 
@@ -19,22 +18,22 @@
 
 #define BODY_MAX (256U * 1024 * 1024)
 
-struct load_verify *load_verify_new(const struct load_url *url)
+struct verify *verify_new(const struct url *url)
 {
-	struct load_verify *v = calloc(1, sizeof *v);
+	struct verify *v = calloc(1, sizeof *v);
 
 	if (!v)
 		return NULL;
 	v->url = url;
-	v->variants = calloc(LOAD_VARIANTS_MAX, sizeof *v->variants);
+	v->variants = calloc(VERIFY_VARIANTS_MAX, sizeof *v->variants);
 	text_init_growable(&v->body, BODY_MAX);
 	if (v->variants)
 		return v;
-	load_verify_free(v);
+	verify_free(v);
 	return NULL;
 }
 
-void load_verify_free(struct load_verify *v)
+void verify_free(struct verify *v)
 {
 	if (!v)
 		return;
@@ -43,14 +42,16 @@ void load_verify_free(struct load_verify *v)
 	free(v);
 }
 
-/* The memory is kept for the next one. */
-static void empty_body(struct load_verify *v)
+/* Keeps the memory for the next answer. */
+static void empty_body(struct verify *v)
 {
+	if (v->body.length > 0)
+		v->body.data[0] = '\0';
 	v->body.length = 0;
 	v->body.overflowed = false;
 }
 
-void load_verify_reset(struct load_verify *v)
+void verify_reset(struct verify *v)
 {
 	empty_body(v);
 	v->count = v->at = 0;
@@ -58,81 +59,77 @@ void load_verify_reset(struct load_verify *v)
 	v->image_path[0] = '\0';
 }
 
-static enum load_verify_step end_wrong(struct load_verify *v, const char *why)
+static enum verify_action end_wrong(struct verify *v, const char *why)
 {
 	v->wrong++;
 	snprintf(v->problem, sizeof v->problem, "%s", why);
-	return LOAD_VERIFY_END;
+	return VERIFY_END;
 }
 
-/* The path in an object's member "url". */
-static bool read_path(const struct load_verify *v, const struct load_json *object, char *path,
-                      size_t size)
-{
-	char reference[LOAD_URL_MAX];
-	struct load_json url;
-	const char *found;
+/* ---- announcements ---- */
 
-	if (!load_json_member(object, "url", &url) ||
-	    !load_json_ascii(&url, reference, sizeof reference))
-		return false;
-	found = load_url_path(v->url, reference);
+/* Returns the value in the body, or NULL if the body is not JSON. */
+static const char *check_body(const struct verify *v)
+{
+	return v->body.overflowed ? NULL : json_reader_check(v->body.data, v->body.length);
+}
+
+/* Reads the path in an object's member "url". */
+static bool read_path(const struct verify *v, const char *object, char *path, size_t size)
+{
+	char reference[URL_SIZE];
+	const char *found = NULL;
+
+	if (json_reader_ascii(json_reader_member(object, "url"), reference, sizeof reference))
+		found = url_path(v->url, reference);
 	return found && (size_t)snprintf(path, size, "%s", found) < size;
 }
 
-static bool read_number(const struct load_json *object, const char *name, uint64_t *n)
+static bool read_number(const char *object, const char *name, uint64_t *n)
 {
-	struct load_json value;
-
-	return load_json_member(object, name, &value) && load_json_uint(&value, n);
+	return json_reader_uint(json_reader_member(object, name), n);
 }
 
 /* Adds an image's variants to the list. */
-static bool take_variants(struct load_verify *v, const struct load_json *image)
+static bool add_variants(struct verify *v, const char *image)
 {
-	struct load_json_item item = { 0 };
-	struct load_json variants;
+	const char *variants = json_reader_member(image, "variants"), *item = NULL;
 
-	if (!load_json_member(image, "variants", &variants))
-		return false;
-	while (load_json_next(&variants, &item)) {
-		struct load_variant *variant = &v->variants[v->count];
+	while (variants && (item = json_reader_next(variants, item)) != NULL) {
+		struct verify_variant *variant = &v->variants[v->count];
 
-		if (v->count == LOAD_VARIANTS_MAX ||
-		    !read_path(v, &item.value, variant->path, sizeof variant->path) ||
-		    !read_number(&item.value, "width", &variant->width) ||
-		    !read_number(&item.value, "height", &variant->height))
+		if (v->count == VERIFY_VARIANTS_MAX ||
+		    !read_path(v, item, variant->path, sizeof variant->path) ||
+		    !read_number(item, "width", &variant->width) ||
+		    !read_number(item, "height", &variant->height))
 			return false;
-		if (!read_number(&item.value, "bytes", &variant->bytes))
+		if (!read_number(item, "bytes", &variant->bytes))
 			variant->bytes = 0;
 		v->count++;
 	}
 	return v->count > 0;
 }
 
-enum load_verify_step load_verify_begin(struct load_verify *v, int status)
+enum verify_action verify_begin(struct verify *v, int status)
 {
-	struct load_json document, images;
-	struct load_json_item image = { 0 };
+	const char *document = check_body(v), *images, *image = NULL;
 
-	if (v->body.overflowed || !load_json_parse(&document, v->body.data, v->body.length))
-		return end_wrong(v, "the answer is no JSON");
-	if (!load_json_member(&document, "images", &images))
-		return end_wrong(v, "the answer has no images");
-	while (load_json_next(&images, &image)) {
-		if (status == 202) {
-			/* one picture per request: there is no second one to wait for */
-			if (!read_path(v, &image.value, v->image_path, sizeof v->image_path))
-				return end_wrong(v, "the answer has no usable image URL");
-			return LOAD_VERIFY_FETCH;
-		}
-		if (!take_variants(v, &image.value))
+	if (!document)
+		return end_wrong(v, "the answer is not JSON");
+	images = json_reader_member(document, "images");
+	while (images && (image = json_reader_next(images, image)) != NULL) {
+		/* a request has one picture, so a 202 announces one image */
+		if (status == 202 && read_path(v, image, v->image_path, sizeof v->image_path))
+			return VERIFY_FETCH;
+		if (status == 202)
+			return end_wrong(v, "the answer has no usable image URL");
+		if (!add_variants(v, image))
 			return end_wrong(v, "an image has no usable variants");
 	}
-	return v->count > 0 ? LOAD_VERIFY_FETCH : end_wrong(v, "the answer has no images");
+	return v->count > 0 ? VERIFY_FETCH : end_wrong(v, "the answer has no images");
 }
 
-const char *load_verify_request(struct load_verify *v)
+const char *verify_request(struct verify *v)
 {
 	const char *path = v->image_path[0] ? v->image_path : v->variants[v->at].path;
 
@@ -144,26 +141,27 @@ const char *load_verify_request(struct load_verify *v)
 	return v->request;
 }
 
-/* The image in the making was asked for. */
-static enum load_verify_step judge_image(struct load_verify *v, int status)
+/* ---- answers ---- */
+
+/* Judges the answer for an image that was still being processed. */
+static enum verify_action judge_image(struct verify *v, int status)
 {
-	struct load_json image;
+	const char *image = status == 200 ? check_body(v) : NULL;
 
 	if (status == 202 || status == 503)
-		return LOAD_VERIFY_WAIT;
-	if (status != 200 || !load_json_parse(&image, v->body.data, v->body.length) ||
-	    !take_variants(v, &image)) {
+		return VERIFY_WAIT;
+	if (!image || !add_variants(v, image)) {
+		v->wrong++;
 		snprintf(v->problem, sizeof v->problem, "%.200s: status %d, no usable variants",
 		         v->image_path, status);
-		v->wrong++;
-		return LOAD_VERIFY_END;
+		return VERIFY_END;
 	}
 	v->image_path[0] = '\0';
-	return LOAD_VERIFY_FETCH;
+	return VERIFY_FETCH;
 }
 
-static bool is_variant_right(struct load_verify *v, const struct load_variant *variant,
-                             const struct load_response *r)
+static bool is_variant_right(struct verify *v, const struct verify_variant *variant,
+                             const struct response_reader *r)
 {
 	char why[200];
 
@@ -172,17 +170,16 @@ static bool is_variant_right(struct load_verify *v, const struct load_variant *v
 	else if (!r->is_jpeg)
 		snprintf(why, sizeof why, "not sent as image/jpeg");
 	else if (v->body.overflowed || (variant->bytes > 0 && v->body.length != variant->bytes))
-		snprintf(why, sizeof why, "%zu bytes, announced as %" PRIu64, v->body.length,
-		         variant->bytes);
-	else if (load_picture_check(v->body.data, v->body.length, variant->width, variant->height,
-	                            why, sizeof why) == 0)
+		snprintf(why, sizeof why, "%zu bytes, announced as %" PRIu64 " bytes",
+		         v->body.length, variant->bytes);
+	else if (jpeg_check(v->body.data, v->body.length, variant->width, variant->height, why,
+	                    sizeof why) == 0)
 		return true;
 	snprintf(v->problem, sizeof v->problem, "%.50s: %s", variant->path, why);
 	return false;
 }
 
-enum load_verify_step load_verify_answer(struct load_verify *v,
-                                         const struct load_response *response)
+enum verify_action verify_answer(struct verify *v, const struct response_reader *response)
 {
 	if (v->image_path[0])
 		return judge_image(v, response->status);
@@ -190,10 +187,10 @@ enum load_verify_step load_verify_answer(struct load_verify *v,
 		v->right++;
 	else
 		v->wrong++;
-	return ++v->at < v->count ? LOAD_VERIFY_FETCH : LOAD_VERIFY_END;
+	return ++v->at < v->count ? VERIFY_FETCH : VERIFY_END;
 }
 
-void load_verify_give_up(struct load_verify *v, const char *why)
+void verify_give_up(struct verify *v, const char *why)
 {
 	v->wrong += v->image_path[0] ? 1 : v->count - v->at;
 	snprintf(v->problem, sizeof v->problem, "fetching variants: %s", why);

@@ -37,7 +37,7 @@
 
 struct limit {
 	struct plan plan;
-	struct load_files files;
+	struct corpus files;
 	uint64_t total; /* files to process, with repeats */
 	_Atomic uint64_t next;
 	_Atomic uint64_t bytes; /* of the variants */
@@ -147,7 +147,7 @@ static void *work_run(void *arg)
 	resampler_init(&w->resampler);
 	while ((i = atomic_fetch_add_explicit(&limit->next, 1, memory_order_relaxed)) <
 	       limit->total) {
-		const struct load_file *file =
+		const struct corpus_file *file =
 			&limit->files.list[limit->files.order[i % limit->files.count]];
 		const struct iovec *jpeg = &file->parts[1];
 		struct picture *picture = decode(w, jpeg->iov_base, jpeg->iov_len);
@@ -237,9 +237,7 @@ static int configure(struct plan *plan, const char *path)
 int main(int argc, char **argv)
 {
 	static struct limit limit;
-	const struct load_request_conf request = { .path = "/",
-		                                   .authority = "localhost",
-		                                   .seed = 1 };
+	const struct corpus_conf request = { .path = "/", .authority = "localhost", .seed = 1 };
 	unsigned threads = argc > 4 ? (unsigned)strtoul(argv[2], NULL, 10) : 0;
 	uint64_t repeat = argc > 4 ? strtoull(argv[3], NULL, 10) : 0;
 	int status = EXIT_FAILURE;
@@ -250,9 +248,9 @@ int main(int argc, char **argv)
 	}
 	pool_setup_malloc();
 	if (!configure(&limit.plan, argv[1]) &&
-	    !load_files_read(&limit.files, argv + 4, (size_t)argc - 4, &request))
+	    !corpus_read(&limit.files, argv + 4, (size_t)argc - 4, &request))
 		status = measure(&limit, threads, repeat);
-	load_files_fini(&limit.files);
+	corpus_fini(&limit.files);
 	pool_fini();
 	return status;
 }

@@ -5,21 +5,21 @@ import sys
 
 import pytest
 
-sys.dont_write_bytecode = sys.pycache_prefix is None  # not beside the sources
+sys.dont_write_bytecode = sys.pycache_prefix is None  # not next to the sources
 
 from generator import LOAD, SERVER, Run  # noqa: E402 (after the line above, on purpose)
-from darkroom import Daemon  # noqa: E402 (generator knows where it is)
+from darkroom import Daemon  # noqa: E402 (generator sets the path)
 
 
 def pytest_configure(config):
     for binary in (LOAD, SERVER):
         if not binary.exists():
-            pytest.exit(f"{binary} is not there: 'make all check' builds it", returncode=4)
+            pytest.exit(f"{binary} is missing; 'make all check' builds it", returncode=4)
 
 
 @pytest.fixture
 def load():
-    """load(*arguments) runs it; load.json(*arguments) gives the exit status and the report."""
+    """load(*arguments) runs darkroom-load; load.json(*arguments) returns its status and report."""
     def run(*arguments, **options):
         return Run(*arguments, **options)
 
@@ -33,7 +33,7 @@ def load():
 
 @pytest.fixture
 def serve():
-    """serve(*options) starts an answer server and gives its URL; serve.pid is that of the last one."""
+    """serve(*options) starts an answer server and returns its URL; serve.pid is the last one's."""
     started = []
 
     def start(*options):
@@ -51,7 +51,7 @@ def serve():
 
 @pytest.fixture
 def files(tmp_path):
-    """Ten files that are no JPEGs, of 1000 to 1009 bytes: the answer server does not look."""
+    """Ten files of 1000 to 1009 bytes. They are not JPEGs, which the answer server ignores."""
     folder = tmp_path / "files"
     folder.mkdir()
     for i in range(10):

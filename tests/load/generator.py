@@ -1,5 +1,6 @@
-"""Runs of darkroom-load, and where the programs are. Environment: DARKROOM_LOAD and ANSWER_SERVER (binaries), beside those
-of the daemon's tests, from which the daemon comes."""
+"""Runs of darkroom-load and the paths of the programs.
+
+Environment: DARKROOM_LOAD and ANSWER_SERVER (binaries), and the variables of the daemon's tests."""
 
 import json
 import os
@@ -14,16 +15,18 @@ sys.path.append(str(ROOT / "tests" / "http"))
 
 from darkroom import ALARMS, slow  # noqa: E402 (after the path is set)
 
-LOAD = pathlib.Path(os.environ.get("DARKROOM_LOAD", ROOT / "build" / "darkroom-load")).resolve()
-SERVER = pathlib.Path(os.environ.get("ANSWER_SERVER", ROOT / "build" / "plain" / "tests" / "tools" / "answer_server")).resolve()
+BUILD = ROOT / "build"
+LOAD = pathlib.Path(os.environ.get("DARKROOM_LOAD", BUILD / "darkroom-load")).resolve()
+SERVER = pathlib.Path(
+    os.environ.get("ANSWER_SERVER", BUILD / "plain/tests/tools/answer_server")).resolve()
 
 
 class Run:
     """One run of darkroom-load to its end."""
 
     def __init__(self, *arguments, timeout=90):
-        done = subprocess.run([LOAD, *map(str, arguments)], stdin=subprocess.DEVNULL, capture_output=True, text=True,
-                              timeout=slow(timeout))
+        done = subprocess.run([LOAD, *map(str, arguments)], stdin=subprocess.DEVNULL,
+                              capture_output=True, text=True, timeout=slow(timeout))
         self.status, self.output, self.errors = done.returncode, done.stdout, done.stderr
         for alarm in ALARMS:
             assert alarm not in self.errors, self.errors
@@ -35,12 +38,12 @@ class Run:
 
 
 class Watched:
-    """A run whose standard error is a terminal, on which it shows its progress."""
+    """A run whose standard error is a terminal, which shows its progress."""
 
     def __init__(self, *arguments):
         self.terminal, theirs = pty.openpty()
-        self.process = subprocess.Popen([LOAD, *map(str, arguments)], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                        stderr=theirs, text=True)
+        self.process = subprocess.Popen([LOAD, *map(str, arguments)], stdin=subprocess.DEVNULL,
+                                        stdout=subprocess.PIPE, stderr=theirs, text=True)
         os.close(theirs)
         self.shown = ""
 
@@ -48,17 +51,17 @@ class Watched:
         try:
             piece = os.read(self.terminal, 4096).decode()
         except OSError:
-            piece = ""  # a terminal's end
+            piece = ""  # the end of a terminal
         self.shown += piece
         return piece != ""
 
     def wait_for_answers(self):
-        """It is well under way."""
+        """Returns when the progress line shows answers."""
         while not re.search(r" s  [1-9]", self.shown):
             assert self._read(), self.shown
 
     def finish(self):
-        """Reads to the end; its exit status and its standard output."""
+        """Reads to the end. Returns the exit status and the standard output."""
         while self._read():
             pass
         os.close(self.terminal)

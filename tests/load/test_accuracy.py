@@ -1,6 +1,7 @@
-"""What darkroom-load measures is what happened: against a server whose delays are known, every percentile is within
-1 % of what they must be. Both sides get priority over whatever else the machine does, where that is allowed. Elsewhere a
-busy machine may delay them, but cannot make a wrong measurement right in all figures at once; so each test may try
+"""darkroom-load measures right: against a server with known delays, every percentile is within 1 %.
+
+Where that is allowed, both sides get priority over other processes. Otherwise a busy machine may
+delay them. It cannot make a wrong measurement right in all figures at once, so each test may try
 six times."""
 
 import functools
@@ -17,7 +18,7 @@ KEYS = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p99_9": 0.999, "max": 1.0}
 
 @pytest.fixture(autouse=True)
 def undisturbed():
-    """Processes started by the test inherit it."""
+    """Processes started by the test inherit the priority."""
     before = os.sched_getscheduler(0), os.sched_getparam(0)
     try:
         os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))
@@ -31,12 +32,17 @@ def undisturbed():
 def figures(seconds):
     """Mean and nearest-rank percentiles, in milliseconds."""
     ordered = sorted(seconds)
-    found = {key: ordered[max(0, math.ceil(share * len(ordered) - 1e-9) - 1)] * 1e3 for key, share in KEYS.items()}
+
+    def nearest_rank(share):
+        return ordered[max(0, math.ceil(share * len(ordered) - 1e-9) - 1)]
+
+    found = {key: nearest_rank(share) * 1e3 for key, share in KEYS.items()}
     return {**found, "mean": sum(ordered) / len(ordered) * 1e3}
 
 
 def assert_close(measured, expected):
-    wrong = {key: (measured[key], value) for key, value in expected.items() if abs(measured[key] - value) > value * 0.01}
+    wrong = {key: (measured[key], value) for key, value in expected.items()
+             if abs(measured[key] - value) > value * 0.01}
     assert not wrong, f"measured, expected: {wrong}"
 
 
@@ -53,14 +59,16 @@ def six_attempts(test):
 
 
 def log_normal_delays(count, median, sigma):
-    """As photographs have: many short ones, few long ones. All different."""
+    """Like photographs: many short delays, few long ones. All differ."""
     chance = random.Random(1)
     return [round(median * math.exp(sigma * chance.gauss(0, 1)), 5) for _ in range(count)]
 
 
 def simulate(count, connections, delay, stall_at, due):
-    """Latencies, since due(i), of requests that wait for one of the connections in the order of their numbers, at a
-    server that answers after a delay and does nothing from stall_at on for STALL seconds. due None: closed loop."""
+    """Returns the latencies since due(i) of requests that wait for a connection in order.
+
+    The server answers after a delay and does nothing for STALL seconds from stall_at on. If due is
+    None, the loop is closed."""
     free = [0.0] * connections
     latencies = []
 
@@ -98,7 +106,7 @@ def test_open_loop(serve, load, files):
 
 @six_attempts
 def test_closed_loop_over_a_stall(serve, load, files):
-    """Only the requests that were under way when the server stalled: the closed loop does not see more."""
+    """Only requests that were in flight when the server stalled have waited."""
     url = serve("-d", 200, "-s", f"900:{STALL * 1e3:.0f}")
     status, report = load.json("-c", 40, "-n", 600, url, files)
     assert status == 0 and report["responses"] == 600
@@ -109,7 +117,7 @@ def test_closed_loop_over_a_stall(serve, load, files):
 
 @six_attempts
 def test_open_loop_over_a_stall(serve, load, files):
-    """Every request that was due while the server stalled has waited for it."""
+    """Every request that was due during the stall has waited."""
     url = serve("-d", 200, "-s", f"1005:{STALL * 1e3:.0f}")
     status, report = load.json("-c", 500, "-n", 500, "--rate", 100, url, files)
     assert status == 0 and report["responses"] == 500
@@ -120,8 +128,8 @@ def test_open_loop_over_a_stall(serve, load, files):
 
 @six_attempts
 def test_open_loop_over_a_stall_with_few_connections(serve, load, files):
-    """Requests that found no free connection are not sent during the stall; they count from when they were due all the
-    same. What is measured from their sending on looks harmless, and shows that this test can tell."""
+    """Requests that found no free connection are not sent during the stall, but count from when
+    they were due. Times from sending look harmless, so the test tells the two apart."""
     url = serve("-d", 200, "-s", f"1005:{STALL * 1e3:.0f}")
     status, report = load.json("-c", 24, "-n", 300, "--rate", 100, url, files)
     assert status == 0 and report["responses"] == 300

@@ -1,4 +1,4 @@
-"""What darkroom-load makes of answers: which are right, which are not, what it counts, and its exit status."""
+"""Which answers are right, which are wrong, what darkroom-load counts, and its exit status."""
 
 import json
 import os
@@ -12,7 +12,8 @@ from generator import ROOT, Watched
 SAMPLES = ROOT / "data" / "sample"
 
 
-@pytest.mark.parametrize("kind, status", [("plain", "201"), ("chunked", "200"), ("until-close", "200"), ("close", "201")])
+@pytest.mark.parametrize("kind, status", [
+    ("plain", "201"), ("chunked", "200"), ("until-close", "200"), ("close", "201")])
 def test_answers_of_every_framing(serve, load, files, kind, status):
     code, report = load.json("-n", 40, serve("-a", kind), files)
     assert code == 0 and report["ok"]
@@ -21,16 +22,23 @@ def test_answers_of_every_framing(serve, load, files, kind, status):
     assert report["connections_opened"] == (40 if "close" in kind else 4)
 
 
-@pytest.mark.parametrize("kind, error", [("short", "short"), ("nothing", "reset"), ("garbage", "parse"), ("silent", "timeout")])
+@pytest.mark.parametrize("kind, error", [
+    ("short", "short"), ("nothing", "reset"), ("garbage", "parse"), ("silent", "timeout")])
 def test_errors_by_kind(serve, load, files, kind, error):
-    code, report = load.json("-n", 8, "--timeout", "100ms" if kind == "silent" else "60s", serve("-a", kind), files)
+    timeout = "100ms" if kind == "silent" else "60s"
+    code, report = load.json("-n", 8, "--timeout", timeout, serve("-a", kind), files)
     assert code == 1 and not report["ok"]
     assert {name: count for name, count in report["errors"].items() if count} == {error: 8}
     assert report["responses"] == 0 and error in report["first_problem"]
 
 
-def test_a_server_that_goes_away(serve, files):
-    """Connections that it refuses are errors, and the run ends all the same."""
+def test_malformed_answers_are_explained(serve, load, files):
+    _, report = load.json("-n", 1, serve("-a", "garbage"), files)
+    assert report["first_problem"].endswith(": parse: Expected HTTP/")
+
+
+def test_a_server_that_ends(serve, files):
+    """Refused connections are errors, and the run ends."""
     run = Watched("--json", "-c", 2, "-n", 120, serve("-d", 50), files)
     run.wait_for_answers()
     os.kill(serve.pid, signal.SIGTERM)
@@ -46,7 +54,7 @@ def test_no_server(load, files):
 
 
 def test_no_such_process(serve, load, files):
-    """It must not be taken for a server that costs nothing."""
+    """A wrong process ID must not look like a server that costs nothing."""
     done = load("--server-pid", 2**22 + 1, serve(), files)  # above the kernel's highest
     assert done.status == 1 and "--server-pid: No such process" in done.errors and done.output == ""
 
@@ -54,13 +62,14 @@ def test_no_such_process(serve, load, files):
 def test_unexpected_statuses(serve, load, files):
     url = serve("-a", "error")
     code, report = load.json(url, files)
-    assert code == 1 and report["unexpected"] == 10 and report["statuses"] == {"500": 10} and report["input_bytes"] == 0
+    assert code == 1 and report["unexpected"] == 10 and report["statuses"] == {"500": 10}
+    assert report["input_bytes"] == 0
     code, report = load.json("--expect", "2xx,500", url, files)
     assert code == 0 and report["unexpected"] == 0
 
 
 @pytest.mark.parametrize("kind", ["no-picture", "elsewhere", "no-json"])
-def test_verify_finds_what_is_wrong(serve, load, files, kind):
+def test_verify_finds_wrong_variants(serve, load, files, kind):
     code, report = load.json("--verify", serve("-a", kind), files)
     assert code == 1 and report["unexpected"] == 0
     assert report["variants_right"] == 0 and report["variants_wrong"] == 10
@@ -72,13 +81,14 @@ def test_interruption_ends_with_a_report(serve, files):
     run.process.send_signal(signal.SIGINT)
     status, output = run.finish()
     assert status == 1 and "201: " in output
-    assert re.search("interrupted        [012] requests were under way", output)
+    assert re.search("interrupted        [012] requests were in flight", output)
 
 
 # ---- against the daemon ----
 
 
-@pytest.mark.parametrize("options, status", [((), "201"), (("-H", "Prefer: respond-async"), "202"), (("--form",), "201")])
+@pytest.mark.parametrize("options, status", [
+    ((), "201"), (("-H", "Prefer: respond-async"), "202"), (("--form",), "201")])
 def test_verify_fetches_every_variant(daemon, load, options, status):
     code, report = load.json("--verify", "-n", 12, *options, daemon.url, SAMPLES)
     assert code == 0, report
@@ -87,7 +97,7 @@ def test_verify_fetches_every_variant(daemon, load, options, status):
     assert len(daemon.stored()) == 12
 
 
-def test_broken_files_are_known_by_their_names(daemon, load, tmp_path):
+def test_broken_files_are_recognised_by_their_names(daemon, load, tmp_path):
     lake = (SAMPLES / "lake.jpg").read_bytes()
     (tmp_path / "a.truncated.jpg").write_bytes(lake[:20000])
     (tmp_path / "b.notjpeg.jpg").write_bytes(b"GIF89a" + b"x" * 100)
@@ -97,7 +107,8 @@ def test_broken_files_are_known_by_their_names(daemon, load, tmp_path):
     assert code == 0 and report["statuses"] == {"201": 1, "400": 1, "415": 1, "422": 1}
     (tmp_path / "e.jpg").write_bytes(lake[:20000])
     code, report = load.json(daemon.url, tmp_path)
-    assert code == 1 and report["unexpected"] == 1 and "e.jpg: status 422" in report["first_problem"]
+    assert code == 1 and report["unexpected"] == 1
+    assert "e.jpg: status 422" in report["first_problem"]
 
 
 def test_cpu_time_and_memory_of_the_server(daemon, load):

@@ -1,4 +1,4 @@
-"""When darkroom-load sends what, on how many connections, and how it shows it."""
+"""Order and times of requests, connections, and how darkroom-load shows its progress."""
 
 import csv
 import os
@@ -8,17 +8,19 @@ import pytest
 
 from generator import Watched
 
+TIMES = ("intended", "start", "sent", "done")
+
 
 @pytest.fixture
 def rows(load, tmp_path):
-    """rows(*arguments) runs it and gives the rows of its CSV file, numbers as numbers."""
+    """rows(*arguments) runs darkroom-load and returns the rows of its CSV file."""
     def run(*arguments):
         path = tmp_path / "rows.csv"
         done = load("-q", "--csv", path, *arguments)
         assert (done.status, done.output, done.errors) == (0, "", "")
         with open(path, newline="") as file:
-            return [{key: float(value) if key in ("intended", "start", "sent", "done") else value
-                     for key, value in row.items()} for row in csv.DictReader(file)]
+            return [{key: float(value) if key in TIMES else value for key, value in row.items()}
+                    for row in csv.DictReader(file)]
     return run
 
 
@@ -33,7 +35,8 @@ def test_every_file_once_in_a_seeded_order(rows, serve, files):
     url = serve()
 
     def names(seed):
-        return [os.path.basename(row["file"]) for row in rows("-c", 1, "--seed", seed, url, files)]
+        found = rows("-c", 1, "--seed", seed, url, files)
+        return [os.path.basename(row["file"]) for row in found]
 
     first = names(1)
     assert sorted(first) == [f"{i}.jpg" for i in range(10)] and first != sorted(first)
@@ -52,14 +55,17 @@ def test_rows_are_in_order_and_complete(rows, serve, files):
 
 def test_a_connection_has_one_request_at_a_time(rows, serve, files):
     ends = {}
-    for row in sorted(rows("-c", 3, "-n", 60, serve("-d", "1,5,20"), files), key=lambda row: row["start"]):
+    found = rows("-c", 3, "-n", 60, serve("-d", "1,5,20"), files)
+    for row in sorted(found, key=lambda row: row["start"]):
         assert row["start"] >= ends.get(row["connection"], 0)
         ends[row["connection"]] = row["done"]
 
 
 def test_requests_per_connection(load, serve, files):
-    code, report = load.json("-c", 2, "-n", 20, "--requests-per-connection", 3, serve("-d", "5"), files)
-    assert code == 0 and report["connections_opened"] in (7, 8) and sum(report["responses_per_connection"]) == 20
+    code, report = load.json("-c", 2, "-n", 20, "--requests-per-connection", 3, serve("-d", "5"),
+                             files)
+    assert code == 0 and report["connections_opened"] in (7, 8)
+    assert sum(report["responses_per_connection"]) == 20
 
 
 def test_think_time(rows, serve, files):
@@ -69,22 +75,25 @@ def test_think_time(rows, serve, files):
 
 
 def test_duration(rows, serve, files):
-    """What was begun in time is finished, and nothing is begun after it."""
+    """Requests started in time are finished, and none is started later."""
     found = rows("-c", 2, "-d", "300ms", serve("-d", "10"), files)
     assert len(found) >= 2 and max(row["done"] for row in found) > 0.25
-    assert sum(row["start"] > 0.3 for row in found) <= 2, "the machine may have paused between a look at the clock and a request"
+    late = sum(row["start"] > 0.3 for row in found)
+    assert late <= 2, "the machine may have paused between reading the clock and a request"
 
 
 def test_fairness_of_connections(load, serve, files):
     code, report = load.json("-c", 4, "-n", 40, serve("-d", "20"), files)
     assert code == 0 and report["fairness"] > 0.9
     shares = report["responses_per_connection"]
-    assert report["fairness"] == pytest.approx(sum(shares) ** 2 / (4 * sum(share ** 2 for share in shares)))
+    squares = sum(share ** 2 for share in shares)
+    assert report["fairness"] == pytest.approx(sum(shares) ** 2 / (4 * squares))
 
 
 def test_threads_share_the_queue(load, serve, files):
     code, report = load.json("-t", 3, "-c", 7, "-n", 500, serve("-d", "1,2,3"), files)
-    assert code == 0 and report["responses"] == 500 and sum(report["responses_per_connection"]) == 500
+    assert code == 0 and report["responses"] == 500
+    assert sum(report["responses_per_connection"]) == 500
 
 
 # ---- open loop ----
@@ -97,7 +106,7 @@ def test_a_constant_rate(rows, serve, files):
 
 
 def test_poisson_arrivals(rows, serve, files):
-    """Gaps of mean 1/rate whose deviation equals their mean; the same for the same seed, whatever the threads."""
+    """Gaps have mean and deviation 1/rate, and depend on the seed but not on the threads."""
     url = serve()
     moments = due(rows("--rate", 4000, "--poisson", "-n", 2000, url, files))
     gaps = [b - a for a, b in zip(moments, moments[1:])]
@@ -115,7 +124,8 @@ def test_a_spike(rows, serve, files):
 
 
 def test_a_ramp_ends_the_run(load, serve, files, tmp_path):
-    """From 0 to 400 per second within a second: after t seconds, 200 t^2 are due. What a busy machine did not send is told."""
+    """From 0 to 400 per second within a second, 200 t^2 are due after t seconds. A busy machine may
+    leave some unsent."""
     path = tmp_path / "rows.csv"
     code, report = load.json("--csv", path, "--ramp", "0:400@1s", serve(), files)
     moments = [float(row["intended"]) for row in csv.DictReader(path.read_text().splitlines())]
@@ -124,11 +134,12 @@ def test_a_ramp_ends_the_run(load, serve, files, tmp_path):
     assert sum(t < 0.5 for t in moments) == pytest.approx(50, abs=2)
 
 
-def test_what_was_not_sent_is_reported(load, serve, files):
-    """One connection, a fifth of a second each, ten times as many due: the rest is unsent, and no backlog is worked off."""
+def test_unsent_requests_are_reported(load, serve, files):
+    """One connection takes a fifth of a second per request, and ten times as many are due. The rest
+    counts as unsent."""
     code, report = load.json("--rate", 50, "-c", 1, "-d", "500ms", serve("-d", "200"), files)
     assert report["responses"] + report["unsent"] == 25 and 1 <= report["responses"] <= 5
-    assert report["makespan_s"] < 4 and code == 0, "that of all would be 5 s"
+    assert report["makespan_s"] < 4 and code == 0, "the whole backlog would take 5 s"
 
 
 # ---- how it is shown ----
@@ -136,24 +147,29 @@ def test_what_was_not_sent_is_reported(load, serve, files):
 
 def test_silent_when_piped(load, serve, files):
     done = load("-d", "1200ms", serve("-d", "10"), files)
-    assert done.status == 0 and done.errors == "" and "response time" in done.output and "\033" not in done.output
+    assert done.status == 0 and done.errors == ""
+    assert "response time" in done.output and "\033" not in done.output
 
 
 def test_progress_on_a_terminal(serve, files):
-    """One line, written over every second and taken away at the end."""
+    """One line, overwritten every second and removed at the end."""
     run = Watched("-d", "2500ms", serve("-d", "10"), files)
     status, output = run.finish()
     lines = run.shown.split("\r\033[K")
     assert status == 0 and "response time" in output
-    assert len(lines) in (3, 4) and lines[0] == lines[-1] == "", lines  # a second more, if the machine paused
+    # a second more if the machine paused
+    assert len(lines) in (3, 4) and lines[0] == lines[-1] == "", lines
+    words = (" answers, ", "/s  p50 ", " p99 ", " ms  errors 0  ETA 0:0")
     for line in lines[1:-1]:
-        assert all(word in line for word in ("/s  p50 ", " p99 ", " ms  errors 0  ETA 0:0")) and len(line) < 80, line
+        assert all(word in line for word in words) and len(line) < 80, line
 
 
 @pytest.mark.parametrize("arguments", [
-    ("--rate", "0"), ("--rate", "ten"), ("-c", "0"), ("-n", "-1"), ("-d", "1x"), ("--spike", "3:1000", "--rate", "1"),
-    ("--spike", "3:1000@20s"), ("--poisson",), ("--ramp", "1:2@0"), ("--rate", "1", "--ramp", "1:2@3"), ("--expect", "99"),
-    ("-H", "no colon"), ("-H", "Name: split\r\nX: y"), ("--rate", "1", "--think", "5"), ("-t", "9"), ("--unknown",)])
+    ("--rate", "0"), ("--rate", "ten"), ("-c", "0"), ("-n", "-1"), ("-d", "1x"),
+    ("--spike", "3:1000", "--rate", "1"), ("--spike", "3:1000@20s"), ("--poisson",),
+    ("--ramp", "1:2@0"), ("--rate", "1", "--ramp", "1:2@3"), ("--expect", "99"),
+    ("-H", "no colon"), ("-H", "Name: split\r\nX: y"), ("--rate", "1", "--think", "5"),
+    ("-t", "9"), ("--unknown",)])
 def test_wrong_usage(load, arguments):
     done = load(*arguments, "http://127.0.0.1:1/", "/nowhere")
     assert done.status == 2 and done.output == "" and "darkroom-load" in done.errors
@@ -161,5 +177,6 @@ def test_wrong_usage(load, arguments):
 
 def test_help(load):
     done = load("--help")
-    assert done.status == 0 and done.errors == "" and done.output.startswith("usage: darkroom-load")
+    assert done.status == 0 and done.errors == ""
+    assert done.output.startswith("usage: darkroom-load")
     assert load("--version").output.startswith("darkroom-load ")

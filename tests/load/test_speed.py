@@ -1,12 +1,14 @@
-"""darkroom-load must never be what limits a run. CPU time is counted, which other work on the machine does not add to, beside that of a
-server which does nothing but take requests and answer them: no real one can do with less, on whatever machine."""
+"""darkroom-load must never limit a run.
+
+Its CPU time, to which other processes add nothing, is compared with that of a server which only
+reads requests and answers them. No real server needs less on the same machine."""
 
 import os
 import pathlib
 
 import pytest
 
-MOST = 4  # times the server's CPU time; about once is usual
+MOST = 4  # times the server's CPU time; about 1 is usual
 TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 
 
@@ -28,4 +30,5 @@ def test_uploads_per_cpu_second(serve, load, tmp_path, size, connections, reques
         found.append((report["generator"]["cpu_s"], cpu_seconds(serve.pid) - before))
         if found[-1][0] <= MOST * (found[-1][1] + TICK_S):
             return
-    pytest.fail(f"seconds of the generator and of the server for {requests} uploads of {size} bytes: {found}")
+    pytest.fail("seconds of the generator and of the server "
+                f"for {requests} uploads of {size} bytes: {found}")

@@ -1,17 +1,16 @@
 /*
- * answer_server.c - answers every request after a known delay: what a load generator is checked
- * with.
+ * answer_server.c - answers every request after a known delay, to check a load generator with.
  *
- * One thread, epoll. Takes requests with Content-Length, one at a time per connection; bodies are
- * thrown away in the kernel. Says its port on the first line of standard output; runs until a
- * signal ends it.
+ * One thread with epoll. Requests have a Content-Length; a connection has one request at a time.
+ * Bodies are discarded in the kernel. The first line of standard output is the port. A signal ends
+ * the server.
  *
  * usage: answer_server [-d MS,MS,...] [-s START_MS:LENGTH_MS] [-a KIND]
  *
- * -d: delays, dealt to the requests like shuffled cards: whoever sends as many requests as there
- * are delays, or a multiple, gets each of them equally often (default: answers at once) -s: from
- * START after the first request on the whole process does nothing for LENGTH -a: what it answers
- * (see answers[])
+ *   -d  delays, dealt to the requests like shuffled cards. A multiple of as many requests gets each
+ *       delay equally often. Default: answers at once
+ *   -s  stall: the process does nothing for LENGTH from START after the first request on
+ *   -a  what it answers, see answers[]
  */
 #include <errno.h>
 #include <netinet/in.h>
@@ -41,8 +40,8 @@ static const struct answer {
 } answers[] = {
 	{ "plain", "HTTP/1.1 201 Created\r\nContent-Length: 2\r\n\r\n{}", false },
 	{ "chunked",
-	  "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3;x=y\r\nabc\r\nA\r\n0123456789\r\n"
-	  "0\r\nX: y\r\n\r\n",
+	  "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+	  "3;x=y\r\nabc\r\nA\r\n0123456789\r\n0\r\nX: y\r\n\r\n",
 	  false },
 	{ "until-close", "HTTP/1.0 200 OK\r\n\r\nuntil the end", true },
 	{ "close", "HTTP/1.1 201 Created\r\nConnection: close\r\nContent-Length: 2\r\n\r\n{}",
@@ -52,38 +51,38 @@ static const struct answer {
 	{ "garbage", "220 smtp.example.org ESMTP\r\n\r\n", true },
 	{ "error", "HTTP/1.1 500 Internal Server Error\r\nContent-Length: 0\r\n\r\n", false },
 	{ "silent", "", false },
-	/* one variant that is no JPEG, and one that lies elsewhere */
+	/* a variant that is not a JPEG, and one on another server */
 	{ "no-picture",
 	  "HTTP/1.1 201 Created\r\nContent-Type: image/jpeg\r\nContent-Length: 71\r\n\r\n"
 	  "{\"images\":[{\"variants\":{\"a\":{\"url\":\"/a.jpg\",\"width\":10,\"height\":10}}}]}",
 	  false },
 	{ "elsewhere",
 	  "HTTP/1.1 201 Created\r\nContent-Length: 85\r\n\r\n"
-	  "{\"images\":[{\"variants\":{\"a\":{\"url\":\"http://example.org/a\",\"width\":10,\"height\":10}}}]}",
+	  "{\"images\":[{\"variants\":{\"a\":{\"url\":\"http://example.org/a\","
+	  "\"width\":10,\"height\":10}}}]}",
 	  false },
 	{ "no-json", "HTTP/1.1 201 Created\r\nContent-Length: 12\r\n\r\n{\"images\":[}", false },
 };
 
 struct client {
 	char head[HEAD_SIZE];
-	size_t length; /* what is there of a head */
+	size_t length; /* bytes of the head */
 	uint64_t left; /* of the body */
 	bool has_head;
 	bool is_waiting; /* for its answer, in the heap */
-	bool is_gone;    /* said or closed something meanwhile */
+	bool is_gone;    /* sent something or closed meanwhile */
 	uint64_t due_ns;
 };
 
 static struct client *clients[FDS_MAX];
-static int heap[FDS_MAX]; /* of descriptors, the earliest due_ns at the root */
+static int heap[FDS_MAX]; /* descriptors, with the earliest due_ns at the root */
 static unsigned heap_count;
 static uint64_t delays_ns[DELAYS_MAX];
 static unsigned delay_count, delays_dealt;
 static uint64_t stall_start_ns, stall_length_ns, first_ns;
 static const struct answer *answer = &answers[0];
 
-/* The next card; shuffled anew whenever all are dealt. Not random but for its order, and that the
- * same in each run. */
+/* Deals the next delay and shuffles after the last one. The order is the same in each run. */
 static uint64_t deal_delay(void)
 {
 	static uint64_t state = 1;
@@ -100,7 +99,7 @@ static uint64_t deal_delay(void)
 	return delays_ns[delays_dealt++ % delay_count];
 }
 
-/* ---- what is to be answered when: a binary heap ---- */
+/* ---- waiting clients in a binary heap ---- */
 
 static bool is_before(unsigned a, unsigned b)
 {
@@ -180,7 +179,7 @@ static void take_request(int fd)
 	heap_push(fd);
 }
 
-/* Takes the head apart, as far as it matters. False if there is none yet. */
+/* Parses the length of the body. Returns false if the head is incomplete. */
 static bool take_head(struct client *c)
 {
 	const char *end = memmem(c->head, c->length, "\r\n\r\n", 4), *field;
@@ -197,7 +196,7 @@ static bool take_head(struct client *c)
 	return true;
 }
 
-/* Reads until the request is whole or there is no more. */
+/* Reads until the request is complete or no more data is available. */
 static void receive(int fd)
 {
 	static char scratch[256 * 1024];
@@ -253,7 +252,7 @@ static void handle(int epoll, int fd)
 		receive(fd);
 		return;
 	}
-	c->is_gone = true; /* a client has nothing to say before its answer */
+	c->is_gone = true; /* a client must not send anything before its answer */
 	epoll_ctl(epoll, EPOLL_CTL_DEL, fd, NULL);
 }
 
@@ -265,7 +264,7 @@ static struct timespec timespec_of(uint64_t ns)
 		                  .tv_nsec = (long)(ns % NS_PER_S) };
 }
 
-/* Does nothing if it is time for that. Returns next_ns, or when the stall begins if that is
+/* Sleeps if it is time for the stall. Returns next_ns or the start of the stall, whichever is
  * earlier. */
 static uint64_t stall(uint64_t next_ns)
 {

@@ -1,5 +1,4 @@
-/* test_dataset.c - whole datasets: the same bytes each time, interruptions, and files that are what
- * they should be. */
+/* test_dataset.c - whole datasets: reproducible bytes, interruptions, and files as specified. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,10 +9,10 @@
 #include <cmocka.h>
 
 #include "dataset/exif_writer.c"
+#include "dataset/file_maker.c"
 #include "dataset/file_mix.c"
 #include "dataset/generate.c"
 #include "dataset/jpeg_writer.c"
-#include "dataset/make_file.c"
 #include "dataset/output_dir.c"
 #include "dataset/paint.c"
 #include "dataset/scene.c"
@@ -21,23 +20,23 @@
 #include "dataset/texture.c"
 #include "pixel/metadata.h"
 
-#define FILES 12 /* of the plan */
+#define FILES 12 /* in the mix */
 
-static const struct plan small = {
+static const struct file_mix small = {
 	.seed = 5,
-	.count = { [PLAN_GOOD] = 8, [PLAN_TRUNCATED] = 2, [PLAN_NOTJPEG] = 1, [PLAN_EMPTY] = 1 }
+	.count = { [FILE_GOOD] = 8, [FILE_TRUNCATED] = 2, [FILE_NOT_JPEG] = 1, [FILE_EMPTY] = 1 }
 };
 
 struct fixture {
-	char first[40], second[64]; /* directories; the first one has the small set in it */
+	char first[40], second[64]; /* directories; the first one holds the small set */
 };
 
 static int make(const char *path, uint64_t seed, unsigned jobs)
 {
-	struct dataset_run_conf conf = { .plan = small, .path = path, .jobs = jobs };
+	struct generate_conf conf = { .mix = small, .path = path, .jobs = jobs };
 
-	conf.plan.seed = seed;
-	return dataset_run(&conf);
+	conf.mix.seed = seed;
+	return generate(&conf);
 }
 
 static void remove_all(const char *path)
@@ -54,15 +53,15 @@ static void remove_all(const char *path)
 
 static void path_of(const char *directory, uint32_t index, char path[128])
 {
-	char name[PLAN_NAME_SIZE];
-	struct plan_file f;
+	char name[FILE_NAME_SIZE];
+	struct file_spec f;
 
-	plan_file(&small, index, &f);
-	plan_name(&f, name);
+	file_mix_spec(&small, index, &f);
+	file_mix_name(&f, name);
 	snprintf(path, 128, "%s/%s", directory, name);
 }
 
-/* The file's bytes, to be freed. */
+/* Returns the file's bytes, for free(). */
 static uint8_t *contents(const char *directory, uint32_t index, size_t *size)
 {
 	char path[128];
@@ -126,7 +125,7 @@ static int end_second(void **state)
 	return 0;
 }
 
-static void same_bytes_with_any_number_of_jobs(void **state)
+static void bytes_are_the_same_with_any_number_of_jobs(void **state)
 {
 	struct fixture *f = *state;
 
@@ -134,26 +133,26 @@ static void same_bytes_with_any_number_of_jobs(void **state)
 	assert_same(f->first, f->second);
 }
 
-/* As if it had been killed while writing one file. */
-static void goes_on_where_it_was_interrupted(void **state)
+/* The state after a kill while a file was being written. */
+static void an_interrupted_run_is_resumed(void **state)
 {
 	struct fixture *f = *state;
 	struct stat before, after;
-	char gone[128], kept[128], rest[160], name[PLAN_NAME_SIZE];
-	struct plan_file file;
+	char gone[128], kept[128], rest[160], name[FILE_NAME_SIZE];
+	struct file_spec file;
 	size_t size, size_again;
 	uint8_t *data = contents(f->first, 3, &size), *again;
 	FILE *part_file;
 
 	path_of(f->first, 3, gone);
 	path_of(f->first, 4, kept);
-	plan_file(&small, 3, &file);
-	plan_name(&file, name);
+	file_mix_spec(&small, 3, &file);
+	file_mix_name(&file, name);
 	snprintf(rest, sizeof rest, "%s/.%s.part", f->first, name);
 	assert_int_equal(rename(gone, rest), 0);
 	part_file = fopen(rest, "ab");
 	assert_non_null(part_file);
-	fputs("longer than what will be written", part_file);
+	fputs("longer than the file that replaces it", part_file);
 	fclose(part_file);
 	assert_int_equal(stat(kept, &before), 0);
 	assert_int_equal(make(f->first, small.seed, 2), 0);
@@ -167,18 +166,18 @@ static void goes_on_where_it_was_interrupted(void **state)
 	free(data);
 }
 
-static void incomplete_when_told_to_stop(void **state)
+static void a_stopped_run_is_incomplete(void **state)
 {
 	struct fixture *f = *state;
 	char path[128];
 
-	dataset_run_stop();
+	generate_stop();
 	assert_int_equal(make(f->second, small.seed, 2), -1);
 	path_of(f->second, 0, path);
 	assert_int_not_equal(access(path, F_OK), 0);
 }
 
-static void refuses_another_dataset_and_other_things(void **state)
+static void other_directories_are_refused(void **state)
 {
 	struct fixture *f = *state;
 	char path[128];
@@ -195,7 +194,7 @@ static void refuses_another_dataset_and_other_things(void **state)
 	assert_int_equal(make("/nowhere/at/all", small.seed, 1), -1);
 }
 
-static void one_process_at_a_time(void **state)
+static void one_process_uses_a_directory_at_a_time(void **state)
 {
 	struct fixture *f = *state;
 	int fd = open(f->first, O_RDONLY | O_DIRECTORY);
@@ -207,17 +206,17 @@ static void one_process_at_a_time(void **state)
 	assert_int_equal(make(f->first, small.seed, 1), 0);
 }
 
-static void failing_to_write_is_reported(void **state)
+static void failed_writes_are_reported(void **state)
 {
-	struct dataset_dir d = { .fd = -1 };
+	struct output_dir d = { .fd = -1 };
 	struct iovec parts[1] = { { .iov_base = (char[]){ "x" }, .iov_len = 1 } };
 
 	(void)state;
-	assert_int_equal(dataset_dir_write(&d, "name", parts, 1), -EBADF);
+	assert_int_equal(output_dir_write(&d, "name", parts, 1), -EBADF);
 }
 
-/* Decodes; returns how many warnings libjpeg had. */
-static long decode(const uint8_t *data, size_t size, const struct plan_file *f)
+/* Decodes the file. Returns the number of libjpeg's warnings. */
+static long decode(const uint8_t *data, size_t size, const struct file_spec *f)
 {
 	struct jpeg_decompress_struct jpeg;
 	struct jpeg_error_mgr error;
@@ -244,27 +243,27 @@ static long decode(const uint8_t *data, size_t size, const struct plan_file *f)
 	return warnings;
 }
 
-static void files_are_what_the_plan_says(void **state)
+static void files_are_as_specified(void **state)
 {
 	static struct metadata metadata;
 	struct fixture *f = *state;
-	struct plan_file file;
+	struct file_spec file;
 	size_t size;
 	uint32_t i;
 
 	for (i = 0; i < FILES; i++) {
 		uint8_t *data = contents(f->first, i, &size);
 
-		plan_file(&small, i, &file);
-		if (file.kind == PLAN_GOOD) {
+		file_mix_spec(&small, i, &file);
+		if (file.kind == FILE_GOOD) {
 			assert_int_equal(decode(data, size, &file), 0);
 			assert_in_range(size, file.bytes * 98 / 100, file.bytes * 102 / 100 + 1);
 			metadata_read(&metadata, data, size);
 			assert_int_equal(metadata.orientation, file.orientation);
-		} else if (file.kind == PLAN_TRUNCATED) {
+		} else if (file.kind == FILE_TRUNCATED) {
 			assert_true(decode(data, size, &file) > 0);
 			assert_int_equal(size, file.cut_bytes);
-		} else if (file.kind == PLAN_NOTJPEG) {
+		} else if (file.kind == FILE_NOT_JPEG) {
 			assert_int_equal(size, file.bytes);
 			assert_int_not_equal(data[0], 0xff);
 		} else {
@@ -274,7 +273,7 @@ static void files_are_what_the_plan_says(void **state)
 	}
 }
 
-static void exif_tells_every_orientation(void **state)
+static void exif_has_every_orientation(void **state)
 {
 	static uint8_t out[EXIF_SEGMENT_MAX], thumbnail[EXIF_THUMBNAIL_MAX];
 	struct exif x = { .width = 4000,
@@ -298,14 +297,14 @@ static void exif_tells_every_orientation(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(files_are_what_the_plan_says),
-		cmocka_unit_test_teardown(same_bytes_with_any_number_of_jobs, end_second),
-		cmocka_unit_test(goes_on_where_it_was_interrupted),
-		cmocka_unit_test_teardown(incomplete_when_told_to_stop, end_second),
-		cmocka_unit_test_teardown(refuses_another_dataset_and_other_things, end_second),
-		cmocka_unit_test(one_process_at_a_time),
-		cmocka_unit_test(failing_to_write_is_reported),
-		cmocka_unit_test(exif_tells_every_orientation),
+		cmocka_unit_test(files_are_as_specified),
+		cmocka_unit_test_teardown(bytes_are_the_same_with_any_number_of_jobs, end_second),
+		cmocka_unit_test(an_interrupted_run_is_resumed),
+		cmocka_unit_test_teardown(a_stopped_run_is_incomplete, end_second),
+		cmocka_unit_test_teardown(other_directories_are_refused, end_second),
+		cmocka_unit_test(one_process_uses_a_directory_at_a_time),
+		cmocka_unit_test(failed_writes_are_reported),
+		cmocka_unit_test(exif_has_every_orientation),
 	};
 
 	return cmocka_run_group_tests(tests, begin_all, end_all);

@@ -1,4 +1,4 @@
-/* The histogram of darkroom-load: three significant digits, ranks, sums and differences. */
+/* test_latency.c - the histogram: three significant digits, ranks, sums and differences. */
 #include "load/latency.c"
 
 #include <setjmp.h>
@@ -11,7 +11,7 @@
 
 #define VALUES 5000
 
-static struct load_hist hist, other;
+static struct latency hist, other;
 
 static uint64_t next_random(uint64_t *state)
 {
@@ -23,17 +23,17 @@ static void slots_are_in_order_and_without_gaps(void **state)
 {
 	(void)state;
 	assert_int_equal(slot_of(0), 0);
-	for (unsigned slot = 0; slot + 1 < LOAD_HIST_SLOTS; slot++) {
+	for (unsigned slot = 0; slot + 1 < LATENCY_SLOTS; slot++) {
 		assert_int_equal(slot_of(slot_top(slot)), slot);
 		assert_int_equal(slot_of(slot_top(slot) + 1), slot + 1);
 	}
-	assert_int_equal(slot_of(UINT64_MAX), LOAD_HIST_SLOTS - 1);
+	assert_int_equal(slot_of(UINT64_MAX), LATENCY_SLOTS - 1);
 }
 
 static void a_slot_is_within_three_digits(void **state)
 {
 	(void)state;
-	for (unsigned slot = 1; slot < LOAD_HIST_SLOTS; slot++) {
+	for (unsigned slot = 1; slot < LATENCY_SLOTS; slot++) {
 		uint64_t bottom = slot_top(slot - 1) + 1;
 
 		assert_true(slot_top(slot) - bottom <= bottom / 1000);
@@ -47,8 +47,8 @@ static int compare(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Against sorted values, by nearest rank. */
-static void quantiles_are_those_of_the_values(void **state)
+/* Compares with sorted values, by nearest rank. */
+static void quantiles_match_sorted_values(void **state)
 {
 	static const double shares[] = { 0, 0.001, 0.1, 0.5, 0.9, 0.99, 0.999, 1 };
 	static const size_t ranks[] = { 1, 5, 500, 2500, 4500, 4950, 4995, 5000 };
@@ -60,56 +60,56 @@ static void quantiles_are_those_of_the_values(void **state)
 	for (size_t i = 0; i < VALUES; i++) {
 		values[i] =
 			next_random(&random) >> (next_random(&random) % 40); /* of all magnitudes */
-		if (values[i] >= UINT64_C(1) << LOAD_HIST_MAX_BITS)
+		if (values[i] >= UINT64_C(1) << LATENCY_MAX_BITS)
 			values[i] >>= 2;
-		load_hist_add(&hist, values[i]);
+		latency_add(&hist, values[i]);
 	}
 	qsort(values, VALUES, sizeof values[0], compare);
 	for (size_t i = 0; i < COUNT_OF(shares); i++) {
 		uint64_t expected = values[ranks[i] - 1],
-			 found = load_hist_quantile(&hist, shares[i]);
+			 found = latency_quantile(&hist, shares[i]);
 
 		assert_true(found >= expected && found - expected <= expected / 1000);
 	}
-	assert_int_equal(load_hist_quantile(&hist, 1), values[VALUES - 1]);
+	assert_int_equal(latency_quantile(&hist, 1), values[VALUES - 1]);
 }
 
-static void nothing_has_no_quantile(void **state)
+static void quantiles_of_nothing_are_0(void **state)
 {
 	(void)state;
 	memset(&hist, 0, sizeof hist);
-	assert_int_equal(load_hist_quantile(&hist, 0.5), 0);
-	assert_true(load_hist_mean(&hist) <= 0);
+	assert_int_equal(latency_quantile(&hist, 0.5), 0);
+	assert_true(latency_mean(&hist) <= 0);
 }
 
-static void beyond_the_range_the_maximum_is_kept(void **state)
+static void values_beyond_the_range_keep_the_maximum(void **state)
 {
 	(void)state;
 	memset(&hist, 0, sizeof hist);
-	load_hist_add(&hist, 10);
-	load_hist_add(&hist, UINT64_C(1) << 50);
-	assert_int_equal(load_hist_quantile(&hist, 0.5), 10);
-	assert_int_equal(load_hist_quantile(&hist, 1), UINT64_C(1) << 50);
+	latency_add(&hist, 10);
+	latency_add(&hist, UINT64_C(1) << 50);
+	assert_int_equal(latency_quantile(&hist, 0.5), 10);
+	assert_int_equal(latency_quantile(&hist, 1), UINT64_C(1) << 50);
 }
 
-static void sums_and_differences(void **state)
+static void histograms_are_merged_and_subtracted(void **state)
 {
 	(void)state;
 	memset(&hist, 0, sizeof hist);
 	memset(&other, 0, sizeof other);
 	for (uint64_t i = 1; i <= 100; i++)
-		load_hist_add(&hist, i);
-	load_hist_merge(&other, &hist);
+		latency_add(&hist, i);
+	latency_merge(&other, &hist);
 	for (uint64_t i = 501; i <= 600; i++)
-		load_hist_add(&hist, i);
-	assert_int_equal(load_hist_quantile(&hist, 0.5), 100);
-	load_hist_subtract(&hist, &other);
+		latency_add(&hist, i);
+	assert_int_equal(latency_quantile(&hist, 0.5), 100);
+	latency_subtract(&hist, &other);
 	assert_int_equal(counter_read(&hist.count), 100);
-	assert_int_equal(load_hist_quantile(&hist, 0.5), 550);
-	assert_true(load_hist_mean(&hist) > 550.4 && load_hist_mean(&hist) < 550.6);
-	load_hist_merge(&hist, &other);
-	assert_int_equal(load_hist_quantile(&hist, 0.25), 50);
-	assert_int_equal(load_hist_quantile(&hist, 1), 600);
+	assert_int_equal(latency_quantile(&hist, 0.5), 550);
+	assert_true(latency_mean(&hist) > 550.4 && latency_mean(&hist) < 550.6);
+	latency_merge(&hist, &other);
+	assert_int_equal(latency_quantile(&hist, 0.25), 50);
+	assert_int_equal(latency_quantile(&hist, 1), 600);
 }
 
 int main(void)
@@ -117,10 +117,10 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(slots_are_in_order_and_without_gaps),
 		cmocka_unit_test(a_slot_is_within_three_digits),
-		cmocka_unit_test(quantiles_are_those_of_the_values),
-		cmocka_unit_test(nothing_has_no_quantile),
-		cmocka_unit_test(beyond_the_range_the_maximum_is_kept),
-		cmocka_unit_test(sums_and_differences),
+		cmocka_unit_test(quantiles_match_sorted_values),
+		cmocka_unit_test(quantiles_of_nothing_are_0),
+		cmocka_unit_test(values_beyond_the_range_keep_the_maximum),
+		cmocka_unit_test(histograms_are_merged_and_subtracted),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

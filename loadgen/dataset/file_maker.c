@@ -1,13 +1,11 @@
 /*
- * make_file.c - finds width, height and detail with which a scene becomes a file of the planned
- * size.
+ * file_maker.c - finds the width, height and detail that give a scene's file the specified size.
  *
- * As a photographer's files have the size that their content gives them, first the number of pixels
- * is chosen for the scene; what is left to the planned size is made up by more or less fine texture
- * and noise. Most trials encode only a sample of the picture's rows. Any thread, with a maker of
- * its own.
+ * First the number of pixels is chosen to suit the scene, as the content of a photograph determines
+ * the size of its file. Then the amount of fine texture and noise corrects the size. Most trials
+ * encode only a sample of the picture's rows. Any thread, with a maker of its own.
  */
-#include "make_file.h"
+#include "file_maker.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -18,19 +16,19 @@
 #include "random.h"
 #include "scene.h"
 
-#define SAMPLE_ROWS 8 /* rows of MCUs in a sample, at least */
-#define SAMPLE_MAX 12 /* of so many rows one is encoded, at most */
+#define SAMPLE_ROWS 8 /* least number of rows of MCUs in a sample */
+#define SAMPLE_MAX 12 /* a sample has at least every 12th row */
 #define DETAIL_MIN 16
 #define DETAIL_MAX 1536
-#define SHAPES 3      /* tries of width and height */
+#define SHAPES 3      /* trials of width and height */
 #define TRIALS 7      /* of detail, on a sample */
-#define ENCODINGS 3   /* whole ones */
-#define NEAR_SAMPLE 5 /* permille off, with which we are content */
+#define ENCODINGS 3   /* of the whole picture */
+#define NEAR_SAMPLE 5 /* permille off that are close enough */
 #define NEAR_WHOLE 15
 #define THUMBNAIL_SIDE 160
 #define JUNK_MAX (256u << 10)
 
-struct maker {
+struct file_maker {
 	const struct texture_set *textures;
 	struct jpeg_writer *writer;
 	struct scene scene;
@@ -39,9 +37,9 @@ struct maker {
 	uint8_t junk[JUNK_MAX];
 };
 
-struct maker *maker_new(const struct texture_set *textures)
+struct file_maker *file_maker_new(const struct texture_set *textures)
 {
-	struct maker *m = calloc(1, sizeof *m);
+	struct file_maker *m = calloc(1, sizeof *m);
 
 	if (!m)
 		return NULL;
@@ -53,7 +51,7 @@ struct maker *maker_new(const struct texture_set *textures)
 	return NULL;
 }
 
-void maker_free(struct maker *m)
+void file_maker_free(struct file_maker *m)
 {
 	if (!m)
 		return;
@@ -61,7 +59,7 @@ void maker_free(struct maker *m)
 	free(m);
 }
 
-static void compose(struct maker *m, const struct plan_file *f, int32_t width, int32_t height)
+static void compose(struct file_maker *m, const struct file_spec *f, int32_t width, int32_t height)
 {
 	static const enum scene_top tops[] = {
 		/* by EXIF's orientation */
@@ -79,8 +77,8 @@ static void compose(struct maker *m, const struct plan_file *f, int32_t width, i
 	scene_compose(&m->scene, m->textures, f->id, width, height, tops[f->orientation]);
 }
 
-/* What a camera puts before its picture, with a small copy of it. */
-static int make_exif(struct maker *m, const struct plan_file *f)
+/* Makes a camera's EXIF segment with a thumbnail of the picture. */
+static int make_exif(struct file_maker *m, const struct file_spec *f)
 {
 	int32_t width = f->form.width, height = f->form.height,
 		longer = width > height ? width : height, rows;
@@ -88,7 +86,7 @@ static int make_exif(struct maker *m, const struct plan_file *f)
 		                  .height = THUMBNAIL_SIDE * height / longer,
 		                  .quality = 80,
 		                  .sampling = JPEG_422 };
-	struct dataset_rand r = rand_stream(f->id, 3);
+	struct random r = random_stream(f->id, 3);
 	struct jpeg_stream stream;
 	struct exif exif = {
 		.id = f->id, .orientation = f->orientation, .width = width, .height = height
@@ -101,12 +99,12 @@ static int make_exif(struct maker *m, const struct plan_file *f)
 		return err;
 	exif.thumbnail = stream.data;
 	exif.thumbnail_size = stream.size <= EXIF_THUMBNAIL_MAX ? stream.size : 0;
-	exif.note_size = (size_t)rand_range(&r, EXIF_NOTE_MIN, f->bytes < 250000 ? 1000 : 9000);
+	exif.note_size = (size_t)random_range(&r, EXIF_NOTE_MIN, f->bytes < 250000 ? 1000 : 9000);
 	m->exif_size = exif_write(&exif, m->exif);
 	return 0;
 }
 
-/* Markers and tables, about: they do not grow with the picture. */
+/* Returns about the size of markers and tables, which do not grow with the picture. */
 static uint32_t header_bytes(const struct jpeg_form *form)
 {
 	if (form->sampling == JPEG_GREY)
@@ -114,7 +112,7 @@ static uint32_t header_bytes(const struct jpeg_form *form)
 	return form->is_optimised ? 360 : 620;
 }
 
-/* How many rows of MCUs make up for one in a sample. */
+/* Returns n such that a sample has every n-th row of MCUs. */
 static int32_t sample_of(const struct jpeg_form *form)
 {
 	int32_t sample = form->height / jpeg_mcu_height(form->sampling) / SAMPLE_ROWS;
@@ -122,8 +120,8 @@ static int32_t sample_of(const struct jpeg_form *form)
 	return sample < 1 ? 1 : sample > SAMPLE_MAX ? SAMPLE_MAX : sample;
 }
 
-/* Encodes; *size gets how large the whole file is, or would be. */
-static int measure(struct maker *m, const struct plan_file *f, int32_t detail, int32_t sample,
+/* Encodes the picture or a sample. *size gets the size of the whole file, or an estimate. */
+static int measure(struct file_maker *m, const struct file_spec *f, int32_t detail, int32_t sample,
                    struct jpeg_stream *stream, uint32_t *size)
 {
 	uint64_t header = header_bytes(&f->form);
@@ -141,10 +139,10 @@ static int measure(struct maker *m, const struct plan_file *f, int32_t detail, i
 	return 0;
 }
 
-/* Leaves the scene composed at the size that suits it. */
-static int choose_shape(struct maker *m, struct plan_file *f)
+/* Chooses width and height, and leaves the scene composed at that size. */
+static int choose_shape(struct file_maker *m, struct file_spec *f)
 {
-	uint64_t pixels = (uint64_t)f->bytes * 5; /* 1.6 bits each, to begin with */
+	uint64_t pixels = (uint64_t)f->bytes * 5; /* 1.6 bits each for the first trial */
 	int32_t width = 0, height = 0;
 	int i, err = 0;
 
@@ -154,7 +152,7 @@ static int choose_shape(struct maker *m, struct plan_file *f)
 		int64_t fixed, is, wanted;
 		uint32_t size;
 
-		plan_shape(f, pixels);
+		file_mix_shape(f, pixels);
 		if (f->form.width == width && f->form.height == height)
 			break;
 		width = f->form.width;
@@ -189,15 +187,15 @@ static int32_t clamp_detail(int64_t detail)
 	                                       : detail);
 }
 
-/* Searches the detail that makes a file of the wanted size. *detail is where to begin, and gets
- * what was last encoded. */
-static int search_detail(struct maker *m, const struct plan_file *f, uint32_t wanted,
+/* Searches the detail that gives the file the wanted size. *detail is the first trial and gets the
+ * last one. */
+static int search_detail(struct file_maker *m, const struct file_spec *f, uint32_t wanted,
                          int32_t sample, int32_t *detail, struct jpeg_stream *stream,
                          uint32_t *size)
 {
 	struct {
 		int64_t detail, size;
-	} low = { 0, 0 }, high = { 0, 0 }; /* what was too small and too large */
+	} low = { 0, 0 }, high = { 0, 0 }; /* the last trials that were too small and too large */
 	int32_t next = *detail;
 	int i, err;
 
@@ -225,8 +223,8 @@ static int search_detail(struct maker *m, const struct plan_file *f, uint32_t wa
 	return 0;
 }
 
-/* A sample is not quite like the whole: what the whole turns out to be corrects the next search. */
-static int fit_detail(struct maker *m, const struct plan_file *f, struct jpeg_stream *stream,
+/* Searches the detail on a sample. The size of the whole corrects the next search. */
+static int fit_detail(struct file_maker *m, const struct file_spec *f, struct jpeg_stream *stream,
                       uint32_t *size)
 {
 	int32_t detail = SCENE_DETAIL_ONE, sample = sample_of(&f->form);
@@ -246,8 +244,8 @@ static int fit_detail(struct maker *m, const struct plan_file *f, struct jpeg_st
 	return err;
 }
 
-/* Where none of the usual widths gives the planned size, any will do. */
-static int make_picture(struct maker *m, struct plan_file *f, struct jpeg_stream *stream)
+/* Makes the picture with a usual width, or with any if no usual one gives the specified size. */
+static int make_picture(struct file_maker *m, struct file_spec *f, struct jpeg_stream *stream)
 {
 	uint32_t size;
 	int err = choose_shape(m, f);
@@ -262,18 +260,18 @@ static int make_picture(struct maker *m, struct plan_file *f, struct jpeg_stream
 	return err ? err : fit_detail(m, f, stream, &size);
 }
 
-/* What people take for a picture when they upload it. */
-static void make_junk(struct maker *m, const struct plan_file *f)
+/* Makes a file that users mistake for a picture. */
+static void make_junk(struct file_maker *m, const struct file_spec *f)
 {
 	static const char *const heads[] = { "\x89PNG\r\n\x1a\n", "GIF89a", "%PDF-1.4\n",
 		                             "<!DOCTYPE html>\n", "PK\3\4" };
-	struct dataset_rand r = rand_stream(f->id, 5);
-	const char *head = heads[rand_range(&r, 0, (int32_t)COUNT_OF(heads) - 1)];
+	struct random r = random_stream(f->id, 5);
+	const char *head = heads[random_range(&r, 0, (int32_t)COUNT_OF(heads) - 1)];
 	uint32_t i;
 
 	assert(f->bytes <= JUNK_MAX);
 	for (i = 0; i < f->bytes; i++)
-		m->junk[i] = (uint8_t)rand_range(&r, 0, 255);
+		m->junk[i] = (uint8_t)random_range(&r, 0, 255);
 	memcpy(m->junk, head, strlen(head));
 }
 
@@ -286,23 +284,23 @@ static struct iovec part(const uint8_t *data, size_t size, size_t *left)
 	return v;
 }
 
-int maker_make(struct maker *m, struct plan_file *f, struct iovec parts[MAKER_PARTS])
+int file_maker_make(struct file_maker *m, struct file_spec *f, struct iovec parts[FILE_PARTS])
 {
-	size_t left = f->kind == PLAN_TRUNCATED ? f->cut_bytes : SIZE_MAX;
+	size_t left = f->kind == FILE_TRUNCATED ? f->cut_bytes : SIZE_MAX;
 	struct jpeg_stream stream = { m->junk, 0 };
 	int err = 0;
 
 	m->exif_size = 0;
-	if (f->kind == PLAN_NOTJPEG) {
+	if (f->kind == FILE_NOT_JPEG) {
 		make_junk(m, f);
 		stream.size = f->bytes;
-	} else if (f->kind != PLAN_EMPTY) {
+	} else if (f->kind != FILE_EMPTY) {
 		err = make_picture(m, f, &stream);
 	}
 	if (err)
 		return err;
-	parts[0] = part(stream.data, m->exif_size ? 2 : 0,
-	                &left); /* EXIF comes right after the start of image */
+	/* EXIF follows the start of image */
+	parts[0] = part(stream.data, m->exif_size ? 2 : 0, &left);
 	parts[1] = part(m->exif, m->exif_size, &left);
 	parts[2] = part(stream.data + parts[0].iov_len, stream.size - parts[0].iov_len, &left);
 	return 0;
