@@ -227,6 +227,19 @@ def encode(planes, sampling=None, quality=90, transform=None, restart=0, interle
     return out + b"\xff\xd9"
 
 
+def planes(image, mode="YCbCr"):
+    pixels = np.asarray(image.convert(mode))
+    return [pixels[:, :, i] for i in range(pixels.shape[2])]
+
+
+SAMPLINGS = {
+    "4:4:4": [(1, 1), (1, 1), (1, 1)], "4:2:2": [(2, 1), (1, 1), (1, 1)], "4:2:0": [(2, 2), (1, 1), (1, 1)],
+    "4:4:0": [(1, 2), (1, 1), (1, 1)], "4:1:1": [(4, 1), (1, 1), (1, 1)], "4:1:0": [(4, 2), (1, 1), (1, 1)],
+    "1x4": [(1, 4), (1, 1), (1, 1)], "2x1 all": [(2, 1), (2, 1), (2, 1)], "Cb finer": [(2, 2), (2, 1), (1, 1)],
+    "Cb/Cr differ": [(2, 2), (2, 1), (1, 2)], "chroma finer": [(1, 1), (2, 2), (2, 2)],
+}
+
+
 # ---- files that only their headers make dangerous or unsupported ----
 
 def header_only(width, height, marker=SOF0, components=3, precision=8, data=b"\x00" * 64):

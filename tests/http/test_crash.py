@@ -1,7 +1,6 @@
 """What is acknowledged is kept: over kill -9, in the spool, and on a disk that is full. DARKROOM_KILLS says how often the daemon is
 killed under load (20)."""
 
-import json
 import os
 import random
 import re
@@ -16,6 +15,7 @@ import pytest
 import pictures
 from client import Closed
 from darkroom import POLICY, Daemon, eventually, load, slow
+from store_files import check_stored, check_whole, spool
 
 KILLS = int(os.environ.get("DARKROOM_KILLS", load(20, 4)))
 CONNECTIONS = 16
@@ -51,25 +51,6 @@ class Uploader(threading.Thread):
                     self.acknowledged.append((answer.json()["images"][0]["id"], i))
         except (Closed, OSError):
             pass
-
-
-def check_stored(store, ident, source):
-    """All of its files are there and decode to the right sizes."""
-    directory = store / ident[-2:] / ident
-    document = json.loads((directory / "image.json").read_bytes())
-    width, height = pictures.size(source)
-    assert (document["width"], document["height"]) == (width, height)
-    assert document["variants"].keys() == pictures.VARIANTS.keys()
-    for name, (box, _, _) in pictures.VARIANTS.items():
-        data = (directory / f"{name}.jpg").read_bytes()
-        assert len(data) == document["variants"][name]["bytes"]
-        assert pictures.size(data) == pictures.fit(width, height, box)
-
-
-def check_whole(store, ident):
-    """An image that nobody was told of, but which is visible, has all of its files."""
-    names = {p.name for p in (store / ident[-2:] / ident).iterdir()}
-    assert {"image.json", *(f"{v}.jpg" for v in pictures.VARIANTS)} <= names, (ident, names)
 
 
 def kill_under_load(store, kills, settings, headers, seed):
@@ -123,16 +104,6 @@ def test_kill_under_load_when_answered_early(tmp_path):
 @once
 def test_kill_under_load_with_flushes(tmp_path):
     kill_under_load(tmp_path / "store", max(2, KILLS // 10), ["server.durability=power", "server.keep_originals=yes"], [], 3)
-
-
-# ---- the spool ----
-
-def spool(store, ident, data, note="0\nlake.jpg"):
-    """What an upload that was answered 202 leaves behind if the daemon ends."""
-    directory = store / ".spool" / ident
-    directory.mkdir(parents=True)
-    (directory / "original.jpg").write_bytes(data)
-    (directory / "note").write_text(note)
 
 
 def spooled(daemon):

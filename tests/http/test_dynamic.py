@@ -10,7 +10,7 @@ import pytest
 import pictures
 from client import form
 from darkroom import IS_SANITIZED, POLICY, SETTINGS, eventually, overrides, run, slow
-from test_load import in_parallel
+from uploads import in_parallel
 
 SEDA = ("scheduler.policy=seda", "scheduler.dynamic=yes", "log.level=debug")
 REPLICAS = 2 if "layout.mode=replicate" in SETTINGS else 1  # that the environment asks for: each has a pool

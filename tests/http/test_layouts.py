@@ -11,8 +11,8 @@ import pytest
 import pictures
 from client import form
 from darkroom import IS_SANITIZED, POLICY, SETTINGS, eventually, load, overrides, run, slow
-from test_load import JPEG, fetch_all, in_parallel, sources
-from test_switch import Site, command
+from uploads import JPEG, fetch_all, in_parallel, sources
+from control import Site, command
 
 pytestmark = pytest.mark.skipif(POLICY not in ("", "drain") or SETTINGS, reason="the tests choose policies and layouts: once is enough")
 

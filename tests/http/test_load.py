@@ -12,31 +12,7 @@ import pytest
 import pictures
 from client import form
 from darkroom import IS_SANITIZED, PER_CONNECTION, POLICY, TooLate, attempts, eventually, load, slow
-
-JPEG = ("Content-Type", "image/jpeg")
-
-
-def fetch_all(client, image):
-    """{variant: file} over one connection."""
-    files = {}
-    for name, variant in image["variants"].items():
-        answer = client.request("GET", variant["url"])
-        assert answer.status == 200 and len(answer.body) == variant["bytes"]
-        files[name] = answer.body
-    return files
-
-
-def in_parallel(count, work):
-    """work(0..count-1), each in a thread of its own; the first failure is raised."""
-    with concurrent.futures.ThreadPoolExecutor(count) as pool:
-        return [f.result() for f in [pool.submit(work, i) for i in range(count)]]
-
-
-def sources():
-    """Inputs of many kinds, small enough for many of them."""
-    plain = [pictures.photo_jpeg(w, h, seed) for w, h, seed in ((1000, 750, 1), (640, 480, 2), (333, 777, 3), (120, 90, 4))]
-    return plain + [pictures.photo_jpeg(900, 600, 5, progressive=True), pictures.jpeg(pictures.photo(700, 700, 6).convert("L")),
-                    pictures.jpeg(pictures.photo(500, 400, 7).convert("CMYK")), pictures.jpeg(pictures.photo(801, 601, 8), subsampling=0)]
+from uploads import JPEG, fetch_all, in_parallel, sources
 
 
 def test_200_concurrent_uploads(daemon):

@@ -11,7 +11,7 @@ import pytest
 import pictures
 from client import Closed, chunked
 from darkroom import CONFIG, LEAST_THREADS, POLICY, eventually, load, slow
-from test_switch import command
+from control import command
 
 pytestmark = pytest.mark.skipif(POLICY not in ("", "drain"), reason="the policy does not matter")
 

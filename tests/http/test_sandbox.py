@@ -12,7 +12,7 @@ import tempfile
 import pytest
 
 import pictures
-from darkroom import CONFIG, IS_SANITIZED, POLICY, eventually, run
+from darkroom import CONFIG, IS_SANITIZED, POLICY, run
 
 pytestmark = pytest.mark.skipif(POLICY not in ("", "drain", "thread-per-connection"), reason="the policy does not matter")
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs to be root to become somebody else")
