@@ -7,7 +7,9 @@ import pytest
 
 sys.dont_write_bytecode = sys.pycache_prefix is None  # not beside the sources
 
-from darkroom import BINARY, Daemon  # noqa: E402 (after the line above, on purpose)
+from darkroom import BINARY, POLICY, SETTINGS, Daemon  # noqa: E402 (after the line above, on purpose)
+
+DEFAULT_POLICY = "drain"
 
 
 def pytest_configure(config):
@@ -19,6 +21,22 @@ def pytest_report_header(config):
     import darkroom
     return (f"darkroomd: {BINARY}, policy {darkroom.POLICY or 'of the configuration'}, "
             f"slow factor {darkroom.SLOW:g}{', sanitized' if darkroom.IS_SANITIZED else ''}")
+
+
+def is_selected(item):
+    """Returns whether a test says anything new under this policy and layout; tests/README.md has the rules."""
+    if SETTINGS and item.get_closest_marker("shared_layout"):
+        return False
+    if POLICY in ("", DEFAULT_POLICY) or item.get_closest_marker("every_policy"):
+        return True
+    return any(POLICY in mark.args for mark in item.iter_markers("also_with"))
+
+
+def pytest_collection_modifyitems(config, items):
+    dropped = [item for item in items if not is_selected(item)]
+    if dropped:
+        config.hook.pytest_deselected(items=dropped)
+        items[:] = [item for item in items if is_selected(item)]
 
 
 @pytest.fixture(scope="session")

@@ -12,7 +12,7 @@ import pictures
 from client import Client, Closed
 from darkroom import POLICY, Daemon, eventually, slow
 
-pytestmark = pytest.mark.skipif(POLICY not in ("", "drain", "thread-per-connection"), reason="ports accept in one of two ways")
+pytestmark = pytest.mark.also_with("thread-per-connection")
 
 SMALL = pictures.photo_jpeg(320, 240, 2)
 OWN = "server.admin_listen=127.0.0.1:0", "server.admin_on_public=no"

@@ -6,13 +6,10 @@ from PIL import ImageCms
 
 import pictures
 from client import chunked, form
-from darkroom import IS_SANITIZED, POLICY, Daemon
+from darkroom import IS_SANITIZED, Daemon
 from faults import ALLOCATORS, Faults
 
-pytestmark = [
-    pytest.mark.skipif(POLICY not in ("", "drain"), reason="the policy does not matter"),
-    pytest.mark.skipif(IS_SANITIZED, reason="faults.so cannot be loaded before the sanitizer"),
-]
+pytestmark = pytest.mark.skipif(IS_SANITIZED, reason="faults.so cannot be loaded before the sanitizer")
 
 REQUESTS = 40
 STRAY = 4  # in all: a thread may have taken no buffer of a size before, and makes its first

@@ -22,6 +22,7 @@ def refused(daemon, source, status, slug, content_type="image/jpeg"):
 
 # ---- damage ----
 
+@pytest.mark.every_policy
 @pytest.mark.parametrize("keep", [0.1, 0.5, 0.9, 0.99])
 @pytest.mark.parametrize("progressive", [False, True])
 def test_truncated(daemon, keep, progressive):
@@ -39,6 +40,7 @@ def test_truncated_in_the_header(daemon):
             assert (answer.status, answer.slug) == (422, "damaged-image"), f"{length}: {answer}"
 
 
+@pytest.mark.every_policy
 @pytest.mark.parametrize("progressive", [False, True])
 def test_truncated_is_accepted_on_request(start, progressive):
     daemon = start("server.damaged=accept")
@@ -55,6 +57,7 @@ def test_truncated_is_accepted_on_request(start, progressive):
     assert daemon.upload(b"text").status == 415
 
 
+@pytest.mark.every_policy
 def test_flipped_entropy_bits(daemon):
     """Any answer but a crash; a picture if no pixels were lost, in the eyes of the decoder."""
     rng = np.random.default_rng(7)
@@ -215,6 +218,7 @@ def test_limits_of_size_and_scans_are_configurable(start):
     daemon.image(pictures.photo_jpeg(100, 100, 3, progressive=True))
 
 
+@pytest.mark.every_policy
 def test_image_that_needs_more_than_the_memory_budget(start):
     daemon = start("limits.memory_budget=64M", "limits.body_bytes=8M")
     source = pictures.photo_jpeg(4000, 3000, 1, progressive=True)

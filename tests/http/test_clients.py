@@ -18,6 +18,7 @@ JPEG = ("Content-Type", "image/jpeg")
 
 # ---- time limits ----
 
+@pytest.mark.also_with("thread-per-connection")
 def test_slow_header(start):
     daemon = start("limits.header_timeout=300ms")
     with daemon.client() as c:
@@ -41,6 +42,7 @@ def test_slow_header(start):
     assert is_served(daemon)
 
 
+@pytest.mark.also_with("thread-per-connection")
 def test_body_that_stops(start):
     daemon = start("limits.body_timeout=300ms")
     for headers, piece in (([("Content-Length", "100000")], SMALL[:500]),
@@ -55,6 +57,7 @@ def test_body_that_stops(start):
     assert is_served(daemon)
 
 
+@pytest.mark.also_with("thread-per-connection")
 @attempts(10)
 def test_body_that_crawls(start):
     """Some bytes now and then do not help; enough of them do."""
@@ -87,6 +90,7 @@ def test_body_that_crawls(start):
         assert c.answer().status == 201, "20 KB in 0.8 s is above the rate"
 
 
+@pytest.mark.also_with("thread-per-connection")
 @attempts(10)
 def test_idle_connection_is_closed_without_a_word(start):
     daemon = start("limits.idle_timeout=300ms")
@@ -102,6 +106,7 @@ def test_idle_connection_is_closed_without_a_word(start):
             assert 0.25 < time.monotonic() - started < slow(10)
 
 
+@pytest.mark.every_policy
 @attempts(10)
 def test_processing_is_not_idleness(start):
     """The work takes longer than any limit on the client."""
@@ -123,6 +128,7 @@ def test_processing_is_not_idleness(start):
 
 # ---- clients that go, wholly or half ----
 
+@pytest.mark.every_policy
 @pytest.mark.parametrize("body, status", [(LARGE, 201), (b"text", 415)])
 def test_half_closed_client_gets_its_answer(daemon, body, status):
     with daemon.client() as c:
@@ -132,6 +138,7 @@ def test_half_closed_client_gets_its_answer(daemon, body, status):
         assert c.is_closed()
 
 
+@pytest.mark.every_policy
 def test_half_closed_pipeline(daemon):
     with daemon.client() as c:
         c.send((c.head("POST", "/images", SMALL, [JPEG]) + SMALL + c.head("GET", "/healthz")) * 5)
@@ -142,6 +149,7 @@ def test_half_closed_pipeline(daemon):
         assert c.is_closed()
 
 
+@pytest.mark.also_with("thread-per-connection")
 def test_half_closed_in_the_middle(daemon):
     """Of a header or body: nobody can be served; the connection ends, perhaps with an error."""
     for data in (b"GET /hea", b"GET /healthz HTTP/1.1\r\n",
@@ -157,6 +165,7 @@ def test_half_closed_in_the_middle(daemon):
     assert is_served(daemon)
 
 
+@pytest.mark.every_policy
 def test_clients_that_disconnect(daemon):
     """At any point of an upload, politely or with a reset."""
     rng = random.Random(3)
@@ -178,6 +187,7 @@ def test_clients_that_disconnect(daemon):
     assert eventually(lambda: not daemon.leftovers(), 20)
 
 
+@pytest.mark.every_policy
 def test_clients_that_leave_give_back_their_place(start):
     """Limits count what is there, not what was."""
     daemon = start("limits.images_in_flight=4", "limits.images_per_client=4", "limits.connections=12")
@@ -198,6 +208,7 @@ def test_clients_that_leave_give_back_their_place(start):
     assert eventually(has_room, 10, 0.05)
 
 
+@pytest.mark.every_policy
 def test_client_that_waits_for_a_variant_and_leaves(daemon):
     answer = daemon.upload(pictures.photo_jpeg(4000, 3000, 1), headers=[("Prefer", "respond-async")])
     for i in range(6):
@@ -209,6 +220,7 @@ def test_client_that_waits_for_a_variant_and_leaves(daemon):
 
 # ---- clients that do not read ----
 
+@pytest.mark.every_policy
 def test_client_that_does_not_read(start):
     """Sixty times a file of megabytes into a small window: the others are served, and the bytes are right in the end."""
     daemon = start("variant.medium.operations=scale 6000x6000 inside", "variant.medium.quality=100")
@@ -234,6 +246,7 @@ def test_client_that_does_not_read(start):
     assert is_served(daemon)
 
 
+@pytest.mark.also_with("thread-per-connection")
 def test_client_that_only_sends(daemon):
     """Requests without end and nobody who reads the answers: the daemon stops reading, too."""
     before = daemon.resident_bytes()
@@ -251,6 +264,7 @@ def test_client_that_only_sends(daemon):
         assert is_served(daemon)
 
 
+@pytest.mark.also_with("thread-per-connection")
 def test_many_connections_that_say_nothing(daemon):
     """As many as threads serve at once under thread-per-connection, less some for the others."""
     idle = [daemon.client() for _ in range(24)]

@@ -14,14 +14,10 @@ import pytest
 
 import pictures
 from control import FIRST, OTHER, Site, command, ctl, socket_of
-from darkroom import POLICY, SETTINGS, Daemon, eventually, run, slow
+from darkroom import Daemon, eventually, run, slow
 
 JPEG = [("Content-Type", "image/jpeg")]
 SMALL = pictures.photo_jpeg(320, 240, 2)
-
-# The tests go through all policies, from each to others: it matters little with which the daemon begins, but for its kind of threads.
-pytestmark = pytest.mark.skipif(POLICY not in ("", "drain", "seda", "thread-per-connection") and not SETTINGS,
-                                reason="the tests choose the policies")
 
 
 @pytest.fixture

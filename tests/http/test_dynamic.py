@@ -5,19 +5,16 @@ import os
 import re
 import time
 
-import pytest
 
 import pictures
 from client import form
-from darkroom import IS_SANITIZED, POLICY, SETTINGS, eventually, overrides, run, slow
+from darkroom import IS_SANITIZED, SETTINGS, eventually, overrides, run, slow
 from uploads import in_parallel
 
 SEDA = ("scheduler.policy=seda", "scheduler.dynamic=yes", "log.level=debug")
 REPLICAS = 2 if "layout.mode=replicate" in SETTINGS else 1  # that the environment asks for: each has a pool
 FORMS = 4 * REPLICAS
 IMAGES = 60  # of a form; a form may have 64 parts
-
-pytestmark = pytest.mark.skipif(POLICY not in ("", "seda"), reason="the tests choose the policy: once is enough")
 
 
 def stages(daemon):

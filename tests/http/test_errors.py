@@ -121,6 +121,7 @@ def test_expectation_failed(daemon, expectation):
 
 # ---- the connection after an error ----
 
+@pytest.mark.every_policy
 def test_connection_survives_errors(daemon, image):
     """One connection, one error after the other, and a good answer after each."""
     with daemon.client() as c:

@@ -14,15 +14,12 @@ import time
 import pytest
 
 import pictures
-from darkroom import IS_SANITIZED, POLICY, Daemon, eventually
+from darkroom import IS_SANITIZED, Daemon, eventually
 from fault_workload import GONE, SETTINGS, SOURCES, Site, Wrong
 from faults import ALLOCATORS, ERRORS, Faults, name_of
 from store_files import spool
 
-pytestmark = [
-    pytest.mark.skipif(POLICY not in ("", "drain"), reason="the policy does not matter"),
-    pytest.mark.skipif(IS_SANITIZED, reason="faults.so cannot be loaded before the sanitizer"),
-]
+pytestmark = pytest.mark.skipif(IS_SANITIZED, reason="faults.so cannot be loaded before the sanitizer")
 
 IS_FULL = os.environ.get("DARKROOM_FAULT_SITES") == "all"
 WINDOW_S = 0.2

@@ -140,6 +140,7 @@ def test_metadata_keeps_the_file_name(daemon):
     assert image["filename"].startswith("sn\u00f8 ")
 
 
+@pytest.mark.every_policy
 def test_delete(daemon):
     image, other = daemon.image(SMALL), daemon.image(SMALL)
     with daemon.client() as c:
@@ -153,6 +154,7 @@ def test_delete(daemon):
     assert eventually(lambda: not daemon.leftovers())
 
 
+@pytest.mark.every_policy
 def test_delete_in_the_making(daemon):
     answer = daemon.upload(pictures.photo_jpeg(4000, 3000, 1), headers=[("Prefer", "respond-async")])
     assert answer.status == 202
@@ -179,6 +181,7 @@ def test_layout(start):
     assert eventually(lambda: not daemon.leftovers())
 
 
+@pytest.mark.every_policy
 def test_failures_leave_nothing(start):
     daemon = start()
     for data in (SMALL[:5000], b"text", SMALL[:-2000]):
@@ -214,6 +217,7 @@ def test_restart_keeps_images_and_clears_leftovers(start, tmp_path):
     assert second.image(SMALL)["id"] > image["id"]
 
 
+@pytest.mark.every_policy
 def test_kill_leaves_whole_images_or_none(start, tmp_path):
     store = tmp_path / "store"
     first = start(store=store)
@@ -248,6 +252,7 @@ def test_probes(daemon):
         assert answer["content-type"].startswith("text/plain") and answer["cache-control"] == "no-store"
 
 
+@pytest.mark.every_policy
 def test_stats(daemon):
     daemon.image(SMALL)
     answer = daemon.get("/stats")

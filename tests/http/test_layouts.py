@@ -10,11 +10,11 @@ import pytest
 
 import pictures
 from client import form
-from darkroom import IS_SANITIZED, POLICY, SETTINGS, eventually, load, overrides, run, slow
+from darkroom import IS_SANITIZED, eventually, load, overrides, run, slow
 from uploads import JPEG, fetch_all, in_parallel, sources
 from control import Site, command
 
-pytestmark = pytest.mark.skipif(POLICY not in ("", "drain") or SETTINGS, reason="the tests choose policies and layouts: once is enough")
+pytestmark = pytest.mark.shared_layout
 
 TWO = "scheduler.threads=2"
 CORES = ["drain", "cohort", "mg1", "srpt", "dbr", "color"]  # policies with one thread per core

@@ -17,6 +17,7 @@ SMALL = pictures.photo_jpeg(320, 240, 2)
 JPEG = ("Content-Type", "image/jpeg")
 
 
+@pytest.mark.also_with("thread-per-connection")
 def test_body_too_large_small_rest(start):
     """What is left of the body is read and discarded: the connection stays."""
     daemon = start("limits.body_bytes=100K")
@@ -33,6 +34,7 @@ def test_body_too_large_small_rest(start):
     assert daemon.upload(SMALL).status == 201
 
 
+@pytest.mark.also_with("thread-per-connection")
 @pytest.mark.parametrize("as_chunks", [False, True])
 def test_body_too_large_large_rest(start, as_chunks):
     """The answer is read by a client that is still sending, and nothing is reset before that."""
@@ -81,6 +83,7 @@ def test_too_many_parts(start):
 
 # ---- 429, 503, 500, 507 ----
 
+@pytest.mark.every_policy
 def test_images_per_client(start):
     daemon = start("limits.images_per_client=1")
     with daemon.client() as c:
@@ -94,6 +97,7 @@ def test_images_per_client(start):
         assert c.is_open()
 
 
+@pytest.mark.every_policy
 def test_images_in_flight(start):
     daemon = start("limits.images_in_flight=2")
     with daemon.client() as c:
@@ -106,6 +110,7 @@ def test_images_in_flight(start):
             assert c.request("POST", "/images", body, [("Content-Type", kind)]).status == 201
 
 
+@pytest.mark.also_with("thread-per-connection")
 def test_connections(start):
     daemon = start("limits.connections=3")
     kept = [daemon.client() for _ in range(3)]
@@ -128,6 +133,7 @@ def test_connections(start):
         c.close()
 
 
+@pytest.mark.every_policy
 def test_body_memory(start):
     """Bodies under way may not take more than their share of the memory; who has to wait too long for it is told."""
     daemon = start("limits.memory_budget=32M", "limits.body_bytes=16M", "limits.body_timeout=500ms", "limits.body_rate=1")
@@ -146,6 +152,7 @@ def test_body_memory(start):
     assert daemon.resident_bytes() < (200 << 20) * (4 if IS_SANITIZED else 1)
 
 
+@pytest.mark.every_policy
 def test_body_in_chunks_that_memory_will_never_do_for(start):
     """While it grows it is there twice. 503 would ask the client to try again, for ever."""
     daemon = start("limits.memory_budget=32M", "limits.body_bytes=16M")
@@ -161,6 +168,7 @@ def test_body_in_chunks_that_memory_will_never_do_for(start):
     assert daemon.upload(SMALL + bytes(15 << 20)).status == 201, "of a known length"
 
 
+@pytest.mark.every_policy
 def test_slow_bodies_do_not_keep_memory_that_others_wait_for(start):
     daemon = start("limits.memory_budget=32M", "limits.body_bytes=16M", "limits.body_timeout=500ms", "limits.body_rate=1")
     slow_ones = [daemon.client() for _ in range(2)]
@@ -189,6 +197,7 @@ def test_slow_bodies_do_not_keep_memory_that_others_wait_for(start):
         c.close()
 
 
+@pytest.mark.every_policy
 def test_store_that_fails(start):
     """The store's directory goes away beneath the daemon: an answer, and no harm to the rest."""
     daemon = start()
@@ -224,6 +233,7 @@ def test_store_that_is_full(start, tmp_path):
         subprocess.run(["umount", "-l", disk], check=True)
 
 
+@pytest.mark.every_policy
 @attempts(10)
 def test_wait_timeout_is_told(start):
     daemon = start("server.wait_timeout=20ms", "variant.medium.operations=scale 6000x6000 inside, blur 60")

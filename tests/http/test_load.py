@@ -11,10 +11,11 @@ import pytest
 
 import pictures
 from client import form
-from darkroom import IS_SANITIZED, PER_CONNECTION, POLICY, TooLate, attempts, eventually, load, slow
+from darkroom import IS_SANITIZED, PER_CONNECTION, TooLate, attempts, eventually, load, slow
 from uploads import JPEG, fetch_all, in_parallel, sources
 
 
+@pytest.mark.every_policy
 def test_200_concurrent_uploads(daemon):
     """Every file is the one that a lone upload gives, byte for byte."""
     inputs = sources()
@@ -78,6 +79,7 @@ def check_mixed(mix, files_of, client, rng):
     assert len(document.get("images", [])) == len(inputs)
 
 
+@pytest.mark.every_policy
 def test_500_mixed_uploads_again_and_again(start):
     """Over 16 connections that stay open. Memory finds its level: what is kept for later is bounded, so there comes a time when
     500 uploads need no more than those before; and what is in use is nothing, when all are answered."""
@@ -110,7 +112,6 @@ def test_500_mixed_uploads_again_and_again(start):
 
 
 @pytest.mark.skipif(IS_SANITIZED, reason="sanitizers take memory of their own")
-@pytest.mark.skipif(POLICY not in ("", "drain"), reason="takes long, and the policy does not matter")
 def test_resident_memory_is_bounded(start):
     """What conf/darkroomd.ini promises of memory_budget, when all of it is wanted."""
     budget, threads, connections = 96 << 20, 2, 12
@@ -127,6 +128,7 @@ def test_resident_memory_is_bounded(start):
     assert peak >= budget / 2, "the work was too little to show anything"
 
 
+@pytest.mark.every_policy
 def test_one_connection_that_stays_busy_for_long(daemon):
     """Uploads, reads and removals in turn: nothing of one request is left for the next."""
     inputs, rng = sources(), random.Random(9)
@@ -138,6 +140,7 @@ def test_one_connection_that_stays_busy_for_long(daemon):
             assert c.request("DELETE", image["url"]).status == 204
 
 
+@pytest.mark.every_policy
 @pytest.mark.skipif(PER_CONNECTION, reason="small requests share the threads of the uploads there")
 def test_small_requests_do_not_wait_behind_pixels(start):
     """Probes and a stored file while 12-megapixel uploads keep all cores busy: they would take about as long as those, if they took
@@ -178,6 +181,7 @@ def test_small_requests_do_not_wait_behind_pixels(start):
         assert taken[50] < upload_s / 20 and taken[90] < upload_s / 4, f"{path}: {taken}, uploads {uploads}"
 
 
+@pytest.mark.every_policy
 def test_images_wait_for_memory(start):
     """Each needs nearly half of the budget, and with its body more: while one is in the making, another waits, whichever thread
     comes to do so, and however few there are to decode."""
@@ -196,7 +200,6 @@ def test_images_wait_for_memory(start):
     assert eventually(lambda: memory()["reserved_image_bytes"] == memory()["reserved_body_bytes"] == 0), memory()
 
 
-@pytest.mark.skipif(POLICY not in ("", "drain"), reason="the policy does not matter")
 @attempts(5)
 def test_ended_images_of_a_form_hold_nothing(start):
     """While the last image of a form is in the making, the profiles of the others, of which there may be megabytes, are gone: nobody

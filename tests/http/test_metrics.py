@@ -8,10 +8,8 @@ import pytest
 
 import pictures
 from client import form
-from darkroom import IS_SANITIZED, POLICY, TooLate, attempts, eventually, run, slow
+from darkroom import IS_SANITIZED, TooLate, attempts, eventually, run, slow
 from prometheus_text import Malformed, Metrics, parse
-
-pytestmark = pytest.mark.skipif(POLICY not in ("", "drain"), reason="the policy does not matter: once is enough")
 
 SMALL = pictures.photo_jpeg(320, 240, 2)
 

@@ -10,10 +10,8 @@ from PIL import Image, ImageFilter, ImageOps
 
 import jpegfile
 import pictures
-from darkroom import CONFIG, IS_SANITIZED, POLICY, Daemon, eventually, overrides, run
+from darkroom import CONFIG, IS_SANITIZED, Daemon, eventually, overrides, run
 from picture_cache import kept
-
-pytestmark = pytest.mark.skipif(POLICY not in ("", "drain"), reason="what is made is the same with any policy: once is enough")
 
 LANCZOS = Image.Resampling.LANCZOS
 

@@ -10,17 +10,14 @@ import pytest
 
 import crash_states
 import pictures
-from darkroom import IS_SANITIZED, POLICY, ROOT, Daemon
+from darkroom import IS_SANITIZED, ROOT, Daemon
 
 RECORDER = pathlib.Path(os.environ.get("DARKROOM_RECORDER", ROOT / "build" / "plain" / "tests" / "tools" / "power_recorder.so"))
 JPEG = ("Content-Type", "image/jpeg")
 ASYNC = ("Prefer", "respond-async")
 ID = re.compile(rb"Location: /images/([0-9A-Z]{26})")
 
-pytestmark = [
-    pytest.mark.skipif(POLICY not in ("", "drain"), reason="the policy does not matter"),
-    pytest.mark.skipif(IS_SANITIZED, reason="the recorder cannot be loaded before the sanitizer"),
-]
+pytestmark = pytest.mark.skipif(IS_SANITIZED, reason="the recorder cannot be loaded before the sanitizer")
 
 SOURCES = [pictures.photo_jpeg(w, h, s) for w, h, s in ((160, 120, 1), (60, 90, 2), (100, 100, 3))]
 FILES = {"image.json", "original.jpg", *(f"{v}.jpg" for v in pictures.VARIANTS)}

@@ -99,6 +99,7 @@ def drain_under_load(daemon, number):
     return answers
 
 
+@pytest.mark.every_policy
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_drain_under_load(start, number):
     daemon = start()
@@ -116,6 +117,7 @@ def test_drain_under_load(start, number):
     daemon.assert_no_alarm()
 
 
+@pytest.mark.every_policy
 def test_drain_finishes_what_was_answered_early(start):
     """An upload that was answered with 202 is stored before the daemon goes."""
     daemon = start()
@@ -127,6 +129,7 @@ def test_drain_finishes_what_was_answered_early(start):
         assert all((directory / f"{n}.jpg").stat().st_size == v["bytes"] for n, v in image["variants"].items())
 
 
+@pytest.mark.also_with("thread-per-connection")
 def test_drain_with_idle_connections_is_quick(start):
     daemon = start()
     clients = [daemon.client() for _ in range(10)]
@@ -139,6 +142,7 @@ def test_drain_with_idle_connections_is_quick(start):
         c.close()
 
 
+@pytest.mark.every_policy
 def test_drain_refuses_new_work(start):
     """While an upload keeps it alive: no new connections, and it says that it is not ready."""
     daemon = start()
@@ -159,6 +163,7 @@ def test_drain_refuses_new_work(start):
     assert daemon.wait_exit() == 0
 
 
+@pytest.mark.also_with("thread-per-connection")
 def test_drain_has_an_end(start):
     daemon = start("server.drain_timeout=300ms")
     with daemon.client() as c:
@@ -172,6 +177,7 @@ def test_drain_has_an_end(start):
     daemon.assert_no_alarm()
 
 
+@pytest.mark.also_with("thread-per-connection")
 @pytest.mark.parametrize("first, second", [(signal.SIGTERM, signal.SIGTERM), (signal.SIGINT, signal.SIGTERM)])
 def test_second_signal_exits_at_once(start, first, second):
     daemon = start()
@@ -188,6 +194,7 @@ def test_second_signal_exits_at_once(start, first, second):
         assert time.monotonic() - started < slow(15)  # of the 30 s that it would wait
 
 
+@pytest.mark.every_policy
 def test_terminated_while_starting(tmp_path):
     """The signal may come at any moment of the start: a clean end or the default action, never a hang."""
     for delay in (0, 0.002, 0.005, 0.01, 0.02, 0.04):
@@ -207,6 +214,7 @@ def test_sigpipe_is_ignored(start):
 
 # ---- cost of doing nothing ----
 
+@pytest.mark.every_policy
 @pytest.mark.skipif(IS_SANITIZED, reason="says nothing about the product")
 def test_idle_costs_nothing(start):
     """Below 0.1 % of a core: fresh, after a burst of uploads, and with connections that are kept."""
@@ -232,6 +240,7 @@ def test_idle_costs_nothing(start):
     assert max(spent) < 3 * 0.001, f"seconds of CPU in 3 s idle (fresh, after uploads, with connections): {spent}"
 
 
+@pytest.mark.every_policy
 def test_threads_do_not_grow(start):
     """Work makes no threads: their number is that of the start."""
     daemon = start()
@@ -247,6 +256,7 @@ def test_threads_do_not_grow(start):
     assert count() == before
 
 
+@pytest.mark.every_policy
 def test_policy_is_the_one_asked_for(start):
     daemon = start()
     stats = json.dumps(daemon.get("/stats").json())

@@ -16,12 +16,9 @@ import pytest
 
 import pictures
 from client import form_files
-from darkroom import IS_SANITIZED, POLICY, ROOT, eventually
+from darkroom import IS_SANITIZED, ROOT, eventually
 
-pytestmark = [
-    pytest.mark.skipif(POLICY not in ("", "drain"), reason="the policy does not matter"),
-    pytest.mark.skipif(IS_SANITIZED, reason="nor do sanitizers"),
-]
+pytestmark = pytest.mark.skipif(IS_SANITIZED, reason="nor do sanitizers")
 
 LIMIT = 1 << 20
 PICTURE = pictures.photo_jpeg(400, 300, 1)

@@ -10,10 +10,8 @@ import pytest
 
 import pictures
 from client import Closed, chunked
-from darkroom import CONFIG, LEAST_THREADS, POLICY, eventually, load, slow
+from darkroom import CONFIG, LEAST_THREADS, eventually, load, slow
 from control import command
-
-pytestmark = pytest.mark.skipif(POLICY not in ("", "drain"), reason="the policy does not matter")
 
 RELOADS = int(os.environ.get("DARKROOM_RELOADS", load(60, 15)))
 SMALL = pictures.photo_jpeg(120, 80, 1)

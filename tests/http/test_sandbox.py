@@ -12,9 +12,9 @@ import tempfile
 import pytest
 
 import pictures
-from darkroom import CONFIG, IS_SANITIZED, POLICY, run
+from darkroom import CONFIG, IS_SANITIZED, run
 
-pytestmark = pytest.mark.skipif(POLICY not in ("", "drain", "thread-per-connection"), reason="the policy does not matter")
+pytestmark = pytest.mark.also_with("thread-per-connection")
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs to be root to become somebody else")
 needs_sandbox = pytest.mark.skipif(IS_SANITIZED, reason="the sandbox is off: the sanitizer's runtime needs more")
 

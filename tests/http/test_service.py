@@ -16,7 +16,7 @@ from client import Closed
 from darkroom import CONFIG, IS_SANITIZED, POLICY, Daemon, eventually, load, slow
 
 # Ports take connections in one of two ways, and images are worked on in two kinds of threads: more policies would say no more.
-pytestmark = pytest.mark.skipif(POLICY not in ("", "drain", "thread-per-connection"), reason="the policy does not matter")
+pytestmark = pytest.mark.also_with("thread-per-connection")
 
 SMALL = pictures.photo_jpeg(320, 240, 2)
 RESTARTS = int(os.environ.get("DARKROOM_RESTARTS", "10"))

@@ -10,10 +10,8 @@ import time
 import pytest
 
 import pictures
-from darkroom import IS_SANITIZED, POLICY, Daemon, eventually
+from darkroom import IS_SANITIZED, Daemon, eventually
 from faults import Faults
-
-pytestmark = pytest.mark.skipif(POLICY not in ("", "drain"), reason="the policy does not matter")
 
 COUNT = int(os.environ.get("DARKROOM_STORED", "20000"))
 LETTERS = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"

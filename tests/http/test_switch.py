@@ -13,7 +13,7 @@ import pytest
 
 import pictures
 from control import FIRST, OTHER, Site, command
-from darkroom import LEAST_THREADS, POLICY, SETTINGS, eventually, run, slow
+from darkroom import LEAST_THREADS, eventually, run, slow
 
 JPEG = [("Content-Type", "image/jpeg")]
 SMALL = pictures.photo_jpeg(320, 240, 2)
@@ -23,8 +23,7 @@ SECONDS = float(os.environ.get("DARKROOM_SWITCH_S", "5"))
 EVERY = 0.2
 
 # The tests go through all policies, from each to others: it matters little with which the daemon begins, but for its kind of threads.
-pytestmark = pytest.mark.skipif(POLICY not in ("", "drain", "seda", "thread-per-connection") and not SETTINGS,
-                                reason="the tests choose the policies")
+pytestmark = pytest.mark.also_with("seda", "thread-per-connection")
 
 
 @pytest.fixture

@@ -9,9 +9,7 @@ import pytest
 
 import pictures
 from client import chunked
-from darkroom import CONFIG, POLICY, eventually, run, slow
-
-pytestmark = pytest.mark.skipif(POLICY not in ("", "drain"), reason="the policy does not matter: once is enough")
+from darkroom import CONFIG, eventually, run, slow
 
 SMALL = pictures.photo_jpeg(320, 240, 2)
 JPEG = ("Content-Type", "image/jpeg")

@@ -9,9 +9,9 @@ import subprocess
 import pytest
 
 import pictures
-from darkroom import BINARY, POLICY, ROOT, SETTINGS, command, eventually, overrides, run, slow
+from darkroom import BINARY, ROOT, command, eventually, overrides, run, slow
 
-pytestmark = pytest.mark.skipif(POLICY not in ("", "drain") or SETTINGS, reason="policy and layout do not matter: once is enough")
+pytestmark = pytest.mark.shared_layout
 
 SAMPLE = ROOT / "data" / "sample"
 STAGES = ["accept_read", "http_parse", "form_decode", "jpeg_decode", "scale", "blur", "jpeg_encode", "disk_write", "stats"]

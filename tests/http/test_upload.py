@@ -43,6 +43,7 @@ def test_curl_form_file(daemon, tmp_path):
     check_stored(daemon, image)
 
 
+@pytest.mark.every_policy
 def test_curl_several_parts(daemon, tmp_path):
     sizes = [(320, 240), (901, 1200), (64, 48)]
     arguments = []
@@ -106,6 +107,7 @@ def test_requests_form(daemon):
     check_image(second, 1600, 1200, "b.jpg")
 
 
+@pytest.mark.also_with("thread-per-connection")
 def test_100_comes_before_the_body_is_sent(daemon):
     with daemon.client() as c:
         c.send(c.head("POST", "/images", SMALL, [("Content-Type", "image/jpeg"), ("Expect", "100-Continue")]))
@@ -171,6 +173,7 @@ def test_file_without_content_type(daemon):
     check_image(answer.json()["images"][0], 320, 240, "x.jpg")
 
 
+@pytest.mark.every_policy
 def test_bad_parts_beside_good_ones(daemon):
     kind, body = form([("a", "a.jpg", "image/jpeg", SMALL), ("b", "b.txt", "text/plain", TEXT),
                        ("c", "c.jpg", "image/jpeg", SMALL[:len(SMALL) // 2]), ("d", "d.jpg", "image/jpeg", LARGE)])
@@ -198,6 +201,7 @@ def test_one_good_part_has_a_location(daemon):
     assert len(answer.json()["errors"]) == 1
 
 
+@pytest.mark.every_policy
 @pytest.mark.parametrize("parts, status, slug", [
     ([TEXT], 415, "unsupported-media-type"),
     ([SMALL[:3000]], 422, "damaged-image"),
@@ -241,6 +245,7 @@ def test_content_that_looks_like_a_boundary(daemon):
 
 # ---- answers ----
 
+@pytest.mark.every_policy
 def test_server_timing(daemon):
     answer = daemon.upload(LARGE)
     entries = dict(re.fullmatch(r"([a-z_]+);dur=(\d+(?:\.\d+)?)", e.strip()).groups()
@@ -250,6 +255,7 @@ def test_server_timing(daemon):
     assert sum(map(float, entries.values())) < 60000 * slow(1)
 
 
+@pytest.mark.every_policy
 @pytest.mark.parametrize("prefer", ["respond-async", "wait=10, respond-async", "handling=lenient, RESPOND-ASYNC; foo"])
 def test_async_answer(daemon, prefer):
     answer = daemon.upload(LARGE, headers=[("Prefer", prefer)])
@@ -270,6 +276,7 @@ def test_other_preferences_are_ignored(daemon, prefer):
     assert answer.status == 201 and answer["preference-applied"] is None
 
 
+@pytest.mark.every_policy
 def test_async_answer_names_what_cannot_be_decoded(daemon):
     kind, body = form_files(SMALL, TEXT, LARGE[:20000])
     answer = daemon.upload(body, kind, [("Prefer", "respond-async")])
@@ -279,6 +286,7 @@ def test_async_answer_names_what_cannot_be_decoded(daemon):
     assert daemon.upload(LARGE[:20000], headers=[("Prefer", "respond-async")]).status == 422
 
 
+@pytest.mark.every_policy
 def test_respond_after_decode_by_configuration(start):
     daemon = start("server.respond_after=decode")
     answer = daemon.upload(LARGE)
@@ -290,6 +298,7 @@ def test_respond_after_decode_by_configuration(start):
     check_image(daemon.get(image["url"]).json(), 1600, 1200)
 
 
+@pytest.mark.every_policy
 @pytest.mark.skipif(PER_CONNECTION, reason="a connection's thread makes the whole image before it answers")
 @attempts(10)
 def test_get_of_what_is_in_the_making(start):
