@@ -237,7 +237,7 @@ def test_partition_without_enough_pictures(tmp_path):
     (programs / "darkroom-dataset").write_text(f'#!/bin/sh\nmkdir "$3"\ncp {SAMPLE}/lake.jpg "$3"\nexit 1\n')
     (programs / "darkroom-dataset").chmod(0o755)
     done = partition("-p", 2, config, program=programs / "darkroomd")
-    assert done.returncode == 1 and "could not be made" in done.stderr, done
+    assert done.returncode == 1 and "could not be generated" in done.stderr, done
     assert "[layout]" not in config.read_text()
 
 
@@ -249,7 +249,7 @@ def test_partition_leaves_what_it_cannot_do(tmp_path):
         ([], 2, "expected a configuration"),
         (["--parts", "two", config], 2, "expected a whole number"),
         (["--sideways", config], 2, "unknown option"),
-        ([tmp_path / "none.ini"], 1, "no file that can be read"),
+        ([tmp_path / "none.ini"], 1, "cannot be read"),
         ([config, SAMPLE], 1, "cannot have layout partition"),
     ]:
         done = partition(*words)
