@@ -210,7 +210,7 @@ def test_alone_or_together(start, all_operations, tmp_path):
 
 
 def test_set_aside_and_resumed(start, all_operations, tmp_path):
-    daemon = start("scheduler.service=cutoff", f"scheduler.cutoff={1000 if IS_SANITIZED else 100}us", config=configuration(tmp_path / "site.ini"))
+    daemon = start("scheduler.service=cutoff", "scheduler.cutoff=1us", config=configuration(tmp_path / "site.ini"))
     photo = pictures.photo(1200, 900, 5)
     sources = [pictures.jpeg(photo, 92), pictures.jpeg(photo.convert("CMYK")), pictures.jpeg(photo, progressive=True)]
 
