@@ -101,10 +101,9 @@ def test_interrupted_keeps_what_it_has(tmp_path):
     process = subprocess.Popen(command(tmp_path, "--parts", "overload", "--overload-seconds", "30"), stdin=subprocess.DEVNULL,
                                stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True)
     deadline = time.monotonic() + 300
-    while not (tmp_path / "darkroom-experiment").exists() or not list((tmp_path / "darkroom-experiment").iterdir()):
-        assert time.monotonic() < deadline
+    while not list(tmp_path.glob("darkroom-experiment/daemon-*/requests.csv")):  # the load has begun
+        assert time.monotonic() < deadline and process.poll() is None
         time.sleep(0.05)
-    time.sleep(0.5)
     os.killpg(process.pid, signal.SIGINT)
     _, errors = process.communicate(timeout=300)
     assert process.returncode == 1 and "the same command goes on" in errors

@@ -173,16 +173,25 @@ class Daemon:
         assert answer.status == 200, answer
         return answer.body
 
-    def has_read(self, client):
-        """All that was sent on this connection: the kernel keeps nothing of it, at either end. One of which nothing was read is closed
-        by a drain, as an idle one."""
-        kept, port = [], client.socket.getsockname()[1]
+    def kept_bytes(self, client):
+        """What the kernel keeps of a connection: {"client": (to send, to read), "daemon": (to send, to read)}."""
+        kept, port = {}, client.socket.getsockname()[1]
         for line in pathlib.Path("/proc/net/tcp").read_text().splitlines()[1:]:
             _, ours, theirs, _, queues = line.split()[:5]
             ports = int(ours.split(":")[1], 16), int(theirs.split(":")[1], 16)
             if ports in ((port, self.port), (self.port, port)):
-                kept.append(queues.split(":")[ports[0] == self.port])  # what is to be sent, or to be received
-        return len(kept) == 2 and all(int(count, 16) == 0 for count in kept)
+                kept["client" if ports[0] == port else "daemon"] = tuple(int(count, 16) for count in queues.split(":"))
+        return kept
+
+    def has_read(self, client):
+        """Returns whether the daemon has read all that this client sent. A drain closes a connection of which nothing was
+        read, as an idle one."""
+        kept = self.kept_bytes(client)
+        return len(kept) == 2 and kept["client"][0] == kept["daemon"][1] == 0
+
+    def is_held_up_by(self, client):
+        """Returns whether the daemon has bytes to send that this client does not read."""
+        return self.kept_bytes(client).get("daemon", (0, 0))[0] > 0
 
     def refuses_connections(self):
         try:

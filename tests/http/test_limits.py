@@ -169,22 +169,28 @@ def test_body_in_chunks_that_memory_will_never_do_for(start):
 
 
 @pytest.mark.every_policy
+@attempts(10)
 def test_slow_bodies_do_not_keep_memory_that_others_wait_for(start):
     daemon = start("limits.memory_budget=32M", "limits.body_bytes=16M", "limits.body_timeout=500ms", "limits.body_rate=1")
     slow_ones = [daemon.client() for _ in range(2)]
     for c in slow_ones:
         c.send(c.head("POST", "/images", None, [JPEG, ("Content-Length", str(8 << 20))]) + SMALL)
     over = threading.Event()
+    sent = [[time.monotonic()] for _ in slow_ones]  # when each has sent a piece
 
-    def trickle(c):
+    def trickle(c, times):
         while not over.wait(0.05) and c.is_silent():
             c.send_some(b"x" * 1000)
-    threads = [threading.Thread(target=trickle, args=(c,)) for c in slow_ones]
+            times.append(time.monotonic())
+    threads = [threading.Thread(target=trickle, args=work) for work in zip(slow_ones, sent)]
     for thread in threads:
         thread.start()
-    time.sleep(0.8)
-    assert all(c.is_silent() for c in slow_ones), "slow, but above the rate, and nobody minded"
     try:
+        # Longer than the timeout.
+        assert eventually(lambda: not all(c.is_silent() for c in slow_ones) or all(t[-1] - t[0] > 0.8 for t in sent))
+        if not all(c.is_silent() for c in slow_ones) and any(b - a > 0.4 for t in sent for a, b in zip(t, t[1:])):
+            raise TooLate("a client was too slow")
+        assert all(c.is_silent() for c in slow_ones), "slow, but above the rate, and nobody minded"
         assert eventually(lambda: daemon.upload(SMALL).status == 201)
     finally:
         over.set()

@@ -141,7 +141,7 @@ def test_images_keep_what_they_began_with(site):
     half = len(SMALL) // 2
     with site.daemon.client() as c:
         c.send(c.head("POST", "/images", SMALL, JPEG) + SMALL[:half])
-        time.sleep(0.05)
+        assert eventually(lambda: site.daemon.has_read(c))
         assert site.reload(variants=OTHER_VARIANTS)[0] == 0
         c.send(SMALL[half:])
         assert set(c.answer("POST").json()["images"][0]["variants"]) == NEW
