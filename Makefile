@@ -1,4 +1,4 @@
-# darkroom - `make help` says what there is. Every variant of the build has a directory of its own under build/.
+# darkroom - `make help` lists the targets. Each variant of the build has its own directory under build/.
 VERSION := 0.1.0
 PREFIX  ?= /usr/local
 SYSCONFDIR ?= $(if $(filter /usr,$(PREFIX)),/etc,$(PREFIX)/etc)
@@ -40,8 +40,8 @@ PRELOADS := $B/tests/tools/power_recorder.so $B/tests/tools/faults.so
 
 say = $(if $(filter 1,$V),,@printf '  %-5s %s\n' $(1) $@;)
 
-.PHONY: all check bench bench-peers asan tsan ubsan clean help FORCE install install-bin install-conf install-man install-systemd install-completion \
-        uninstall deb
+.PHONY: all check asan tsan ubsan format lint layers bench bench-peers clean help FORCE uninstall deb \
+        install install-bin install-conf install-man install-systemd install-completion
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -120,6 +120,26 @@ asan:  ; @$(MAKE) --no-print-directory SAN=address,undefined check
 tsan:  ; @$(MAKE) --no-print-directory SAN=thread check
 ubsan: ; @$(MAKE) --no-print-directory SAN=undefined check
 
+# Tools for development.
+C_FILES := $(SRC) $(sort $(wildcard loadgen/*/*.c tests/*/*.c tests/unit/*/*.c))
+C_HEADERS := $(sort $(wildcard $(addsuffix /*.h,src/* stages stages/* loadgen/* tests/* tests/unit/*)))
+
+format:
+	clang-format -i $(C_FILES) $(C_HEADERS)
+
+lint: compile_commands.json
+	@scripts/lint $(C_FILES) $(C_HEADERS)
+
+layers:
+	@scripts/check-layers
+
+# For clangd and clang-tidy. Only files that print the version need DARKROOM_VERSION.
+compile_commands.json: FORCE
+	@separator='['; for file in $(C_FILES); do \
+	   printf '%s\n{ "directory": "$(CURDIR)", "file": "%s", "command": "clang %s -c %s" }' "$$separator" $$file \
+	     '$(DARKROOM_CPPFLAGS) -iquote tests/unit -DDARKROOM_VERSION=__FILE__ $(DARKROOM_CFLAGS)' $$file; \
+	   separator=,; done > $@; printf '\n]\n' >> $@
+
 # @NAME@ in installed files becomes the path of this installation; the units are written for PREFIX=/usr.
 bindir = $(PREFIX)/bin
 mandir = $(PREFIX)/share/man
@@ -172,13 +192,17 @@ uninstall:
 	 $(DESTDIR)$(completiondir)/darkroomd $(TOOLS:%=$(DESTDIR)$(completiondir)/darkroom-%)
 
 clean:
-	rm -rf build/deb build/plain build/debug build/asan build/tsan build/ubsan build/clang-* build/darkroom*
+	rm -rf build/deb build/plain build/debug build/asan build/tsan build/ubsan build/clang-* build/darkroom* compile_commands.json
 
 help:
 	@printf '%s\n' \
 	 'make                  build build/darkroomd and its tools, build/darkroom-*' \
 	 'make check            build and run the unit tests' \
-	 'make asan|tsan|ubsan  the unit tests under gcc'\''s or clang'\''s sanitizers' \
+	 'make asan|tsan|ubsan  build and run the unit tests with a sanitizer' \
+ 'make format           apply clang-format to all C files' \
+ 'make lint             check C files and scripts with clang-format, clang-tidy, cppcheck, shellcheck' \
+ 'make layers           check that each folder includes only from folders below it' \
+ 'make compile_commands.json      for clangd and clang-tidy' \
 	 'make bench            the daemon beside its own code without a server around it; BENCH="OPTIONS"' \
 	 'make bench-peers      ... beside other servers' \
 	 'make SAN=LIST         build/asan/darkroomd (address,undefined), build/tsan/darkroomd (thread), ...' \
