@@ -36,7 +36,7 @@ def finished(tmp_path_factory):
     return path, done
 
 
-def test_results_of_every_part(finished):
+def test_every_part_has_results(finished):
     path, _ = finished
     machine, *lines = raw(path)
     assert machine["files"] == 6 and machine["cores"] >= 1
@@ -70,7 +70,7 @@ def test_nothing_is_left_behind(finished):
     assert not (path / "darkroom-experiment").exists()
 
 
-def test_goes_on_where_it_was_interrupted(finished):
+def test_interrupted_experiment_continues(finished):
     path, _ = finished
     results = path / "out" / "raw.jsonl"
     before = results.read_text()
@@ -82,7 +82,7 @@ def test_goes_on_where_it_was_interrupted(finished):
     assert results.read_text().startswith("".join(lines[:-1])) and len(raw(path)) == len(lines)
 
 
-def test_the_report_alone(finished):
+def test_report_can_be_written_alone(finished):
     path, _ = finished
     (path / "out" / "report.md").unlink()
     before = (path / "out" / "raw.jsonl").read_bytes()
@@ -97,7 +97,7 @@ def test_results_of_another_experiment_are_not_mixed_in(finished):
     assert done.returncode == 1 and "is of another experiment (options: []" in done.stderr
 
 
-def test_interrupted_keeps_what_it_has(tmp_path):
+def test_interrupted_experiment_keeps_its_results(tmp_path):
     process = subprocess.Popen(command(tmp_path, "--parts", "overload", "--overload-seconds", "30"), stdin=subprocess.DEVNULL,
                                stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True)
     deadline = time.monotonic() + 300
@@ -125,6 +125,6 @@ def test_errors_name_what_is_wrong(tmp_path, arguments, message):
     (["--rounds", "0"], "--rounds"),
     (["--connections", "4,x"], "--connections"),
 ])
-def test_wrong_usage(tmp_path, arguments, message):
+def test_wrong_usage_exits_with_2(tmp_path, arguments, message):
     done = experiment(tmp_path, *arguments)
     assert done.returncode == 2 and message in done.stderr

@@ -42,7 +42,7 @@ def test_claim_1_needs_both_differences():
     assert claims.thread_per_core_is_best(runs(pools | connection | slower("mg1", by=0.79)), 16).verdict == claims.HOLDS_NOT
 
 
-def test_claim_2_is_about_two_per_cent():
+def test_claim_2_allows_two_per_cent():
     assert claims.thread_per_core_is_alike(runs(slower("mg1", by=0.985)), 16).verdict == claims.HOLDS
     assert claims.thread_per_core_is_alike(runs(slower("mg1", by=0.97)), 16).verdict == claims.HOLDS_NOT
 
@@ -94,7 +94,7 @@ def layouts(partitions, imbalance, rounds=5):
     return Results(lines)
 
 
-def test_claim_5_is_about_both():
+def test_claim_5_needs_speed_and_imbalance():
     assert claims.replication_beats_partitioning(layouts(0.8, 1.4)).verdict == claims.HOLDS
     assert claims.replication_beats_partitioning(layouts(0.8, 1.05)).verdict == claims.HOLDS_NOT  # not for want of balance
     assert claims.replication_beats_partitioning(layouts(1.1, 1.4)).verdict == claims.HOLDS_NOT
@@ -115,7 +115,7 @@ def overload(limited, unlimited):
     ([0.2, 0.25, 0.25, 0.3], [0.5, 0.5, 0.6, 0.6], claims.HOLDS_NOT),  # no overload to be seen
     ([0.2, 0.25, 0.25, None], [0.5, 1, 1.5, 2], claims.OPEN),
 ])
-def test_claim_7(limited, unlimited, verdict):
+def test_claim_7_needs_limited_and_unlimited_times(limited, unlimited, verdict):
     assert claims.admission_keeps_response_times(overload(limited, unlimited)).verdict == verdict
 
 
@@ -135,7 +135,7 @@ def test_two_rounds_decide_nothing():
         assert verdict.verdict == claims.OPEN
 
 
-def test_what_a_machine_does_to_a_whole_round_does_not_count():
+def test_differences_between_rounds_do_not_count():
     """cohort is 3 % slower in every round; the rounds themselves differ by far more."""
     ratio = runs(slower("cohort", by=0.97), noise=(1, 2, 0.5, 1.5, 0.7)).ratio("cohort", "mg1", 16, results.THROUGHPUT)
     assert ratio.is_less and ratio.median == pytest.approx(0.97)
@@ -148,7 +148,7 @@ def test_noise_is_neither_more_nor_less():
     assert not results.Ratio([1.5, 1.5]).is_more
 
 
-def test_orders_rotate():
+def test_orders_rotate_between_rounds():
     """All are in every round; none is always first, or always after the same."""
     items = list(range(7))
     orders = [plan.rotated(items, number, 5) for number in range(5)]
@@ -171,7 +171,7 @@ def test_every_configuration_of_the_paper_is_there():
     assert set(plan.PAPER) <= {configuration.name for configuration in plan.configurations()}
 
 
-def test_quartiles():
+def test_quartiles_are_inclusive():
     assert plots.quartiles([5]) == [5] * 5
     assert plots.quartiles([4, 1, 3, 2, 5]) == [1, 2, 3, 4, 5]
 

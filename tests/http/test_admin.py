@@ -24,12 +24,12 @@ def statuses(make_client, paths=PROBES + ADMIN):
         return [c.request("GET", path).status for path in paths]
 
 
-def test_on_loopback_the_public_listener_has_all(daemon):
+def test_public_listener_on_loopback_serves_admin_paths(daemon):
     assert statuses(daemon.client) == [200, 200, 200, 200]
     assert "administration on" not in daemon.log
 
 
-def test_own_listener(start):
+def test_own_listener_serves_admin_paths_only_there(start):
     daemon = start(*OWN, "server.allow_origin=*")
     image = daemon.image(SMALL)
     assert statuses(daemon.client) == [200, 200, 404, 404]
@@ -44,12 +44,12 @@ def test_own_listener(start):
     assert daemon.get(image["url"]).status == 200
 
 
-def test_on_both(start):
+def test_admin_paths_can_be_served_on_both_listeners(start):
     daemon = start("server.admin_listen=127.0.0.1:0", "server.admin_on_public=yes")
     assert statuses(daemon.client) == statuses(daemon.admin) == [200, 200, 200, 200]
 
 
-def test_nowhere(start):
+def test_admin_paths_can_be_served_nowhere(start):
     daemon = start("server.admin_listen=no", "server.admin_on_public=no")
     assert statuses(daemon.client) == [200, 200, 404, 404]
     assert "/stats and /metrics are served nowhere" in daemon.log
@@ -69,7 +69,7 @@ def default_port():
         yield
 
 
-def test_auto_does_without_if_its_port_is_taken(default_port, start):
+def test_auto_starts_without_a_listener_if_its_port_is_taken(default_port, start):
     """Whoever has it: if nobody else, then the first of us."""
     both = start("server.admin_on_public=no"), start("server.admin_on_public=no")
     assert "administration on http://127.0.0.1:8081" in both[0].log or "admin_listen = 127.0.0.1:8081: " in both[0].log
@@ -77,14 +77,14 @@ def test_auto_does_without_if_its_port_is_taken(default_port, start):
     assert statuses(both[1].client) == [200, 200, 404, 404]
 
 
-def test_address_that_cannot_be_had(tmp_path):
+def test_taken_address_prevents_the_start(tmp_path):
     with socket.create_server(("127.0.0.1", 0)) as s:
         daemon = Daemon(tmp_path / "store", f"server.admin_listen=127.0.0.1:{s.getsockname()[1]}", wait=False)
         assert daemon.wait_exit() == 1
     assert "server.admin_listen" in daemon.log and "Address already in use" in daemon.log
 
 
-def test_unix_socket(start, tmp_path):
+def test_unix_socket_serves_admin_paths(start, tmp_path):
     path = tmp_path / "admin.sock"
     with socket.socket(socket.AF_UNIX) as stale:
         stale.bind(str(path))
@@ -97,7 +97,7 @@ def test_unix_socket(start, tmp_path):
     assert "TCP_NODELAY" not in daemon.log
 
 
-def test_full_house(start):
+def test_admin_listener_works_when_all_client_connections_are_used(start):
     """limits.connections is for clients; more than 32 administrators wait for each other, and nobody else for them."""
     daemon = start(*OWN, "limits.connections=2")
     clients = [daemon.client() for _ in range(2)]
@@ -127,7 +127,7 @@ def test_full_house(start):
     assert eventually(is_served)
 
 
-def test_during_a_drain(start):
+def test_admin_listener_serves_during_a_drain(start):
     """What is in flight is finished, and who looks after the server can see it."""
     daemon = start(*OWN)
     idle = daemon.admin()
@@ -162,7 +162,7 @@ def scrape_until_it_ends(daemon, count):
 
 
 @pytest.mark.parametrize("settings", [(), ("stage.http_parse.pass_through=no",)])
-def test_scrapes_at_the_end(start, settings):
+def test_scrapes_do_not_delay_the_end(start, settings):
     """No request is on its way when the threads stop, however many come."""
     if settings and POLICY == "thread-per-connection":
         pytest.skip("it calls all stages directly")
@@ -186,7 +186,7 @@ def refused(daemon):
 
 
 @pytest.mark.parametrize("kind", ["tcp", "unix"])
-def test_passed_by_the_service_manager(start, tmp_path, kind):
+def test_admin_socket_can_be_passed_by_the_service_manager(start, tmp_path, kind):
     path = str(tmp_path / "passed.sock")
     with socket.create_server(("127.0.0.1", 0)) as public, socket.socket(socket.AF_UNIX) as unix, \
             socket.create_server(("127.0.0.1", 0)) as tcp:
@@ -201,7 +201,7 @@ def test_passed_by_the_service_manager(start, tmp_path, kind):
         daemon.stop()
 
 
-def test_only_the_administrative_one_is_passed(start):
+def test_admin_socket_can_be_the_only_one_passed(start):
     with socket.create_server(("127.0.0.1", 0)) as tcp:
         daemon = start("server.admin_on_public=no", sockets=[tcp], names="admin")
         assert statuses(daemon.client) == [200, 200, 404, 404]
@@ -209,7 +209,7 @@ def test_only_the_administrative_one_is_passed(start):
         daemon.stop()
 
 
-def test_two_are_too_many(tmp_path):
+def test_second_admin_socket_is_refused(tmp_path):
     with socket.create_server(("127.0.0.1", 0)) as a, socket.create_server(("127.0.0.1", 0)) as b:
         daemon = Daemon(tmp_path / "store", sockets=[a, b], names="admin:admin", wait=False)
         assert daemon.wait_exit() == 1

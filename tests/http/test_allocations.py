@@ -79,7 +79,7 @@ def round_of(counted, status, request):
 
 
 @pytest.mark.parametrize("name", [*UPLOADS, *READS])
-def test_no_allocation_per_request(counted, name):
+def test_requests_allocate_nothing(counted, name):
     status, request = {**UPLOADS, **READS}[name]
     for _ in range(ROUNDS):
         made = round_of(counted, status, request)
@@ -88,7 +88,7 @@ def test_no_allocation_per_request(counted, name):
     pytest.fail(f"{REQUESTS} requests made {sum(made.values())} allocations: {made}")
 
 
-def test_a_connection_allocates_once(counted):
+def test_connection_allocates_three_objects(counted):
     """The counter counts: a connection's own object, and two of the event loop."""
     daemon_host, _, faults = counted
     before = sum(allocations(faults).values())

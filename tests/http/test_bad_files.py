@@ -25,13 +25,13 @@ def refused(daemon, source, status, slug, content_type="image/jpeg"):
 @pytest.mark.every_policy
 @pytest.mark.parametrize("keep", [0.1, 0.5, 0.9, 0.99])
 @pytest.mark.parametrize("progressive", [False, True])
-def test_truncated(daemon, keep, progressive):
+def test_truncated_file_is_refused(daemon, keep, progressive):
     source = pictures.photo_jpeg(800, 600, 3, progressive=progressive)
     problem = refused(daemon, source[:int(len(source) * keep)], 422, "damaged-image")
     assert len(problem["detail"]) > 10
 
 
-def test_truncated_in_the_header(daemon):
+def test_file_truncated_in_the_header_is_refused(daemon):
     """Every length from the three bytes that make it a JPEG to the first byte of pixels."""
     end = jpegfile.entropy_start(SMALL)
     with daemon.client() as c:
@@ -42,7 +42,7 @@ def test_truncated_in_the_header(daemon):
 
 @pytest.mark.every_policy
 @pytest.mark.parametrize("progressive", [False, True])
-def test_truncated_is_accepted_on_request(start, progressive):
+def test_truncated_file_is_accepted_if_configured(start, progressive):
     daemon = start("server.damaged=accept")
     source = pictures.photo_jpeg(800, 600, 3, progressive=progressive)
     image = daemon.image(source[:len(source) * 6 // 10])
@@ -58,7 +58,7 @@ def test_truncated_is_accepted_on_request(start, progressive):
 
 
 @pytest.mark.every_policy
-def test_flipped_entropy_bits(daemon):
+def test_flipped_entropy_bits_are_refused_or_decoded(daemon):
     """Any answer but a crash; a picture if no pixels were lost, in the eyes of the decoder."""
     rng = np.random.default_rng(7)
     sources = [pictures.photo_jpeg(160, 120, 3), pictures.photo_jpeg(160, 120, 3, progressive=True),
@@ -80,7 +80,7 @@ def test_flipped_entropy_bits(daemon):
     assert 422 in seen
 
 
-def test_flipped_header_bytes(daemon):
+def test_flipped_header_bytes_are_refused_or_decoded(daemon):
     rng = np.random.default_rng(8)
     sources = [pictures.photo_jpeg(64, 48, 3), pictures.photo_jpeg(64, 48, 3, progressive=True)]
     with daemon.client() as c:
@@ -92,7 +92,7 @@ def test_flipped_header_bytes(daemon):
             assert answer.status in (201, 413, 415, 422), f"byte {at} = {broken[at]}: {answer}"
 
 
-def test_lost_restart_marker(daemon):
+def test_lost_restart_marker_is_refused(daemon):
     source = jpegfile.encode(planes(pictures.photo(120, 90, 3)), restart=4)
     at = source.index(b"\xff\xd2")
     broken = source[:at] + source[at + 2:]
@@ -106,27 +106,27 @@ def test_trailing_data_is_accepted(daemon, tail):
     assert "damaged" not in daemon.image(SMALL + tail)
 
 
-def test_extraneous_bytes_before_a_marker(daemon):
+def test_extraneous_bytes_before_a_marker_are_accepted(daemon):
     for marker in (jpegfile.DQT, jpegfile.DHT, jpegfile.SOF0, jpegfile.SOS):
         at = next(a for m, _, a in jpegfile.segments(SMALL) if m == marker)
         for junk in (b"\0", b"\xff" * 20, b"junk" * 5):
             assert "damaged" not in daemon.image(SMALL[:at] + junk + SMALL[at:])
 
 
-def test_extraneous_bytes_at_the_end(daemon):
+def test_extraneous_bytes_before_the_end_are_accepted(daemon):
     """Before EOI, as some Samsung and CCTV firmware writes them."""
     assert SMALL.endswith(b"\xff\xd9")
     assert "damaged" not in daemon.image(SMALL[:-2] + b"\0\0\0\0" + b"\xff\xd9")
 
 
-def test_bogus_scan_parameters(daemon):
+def test_bogus_scan_parameters_are_accepted(daemon):
     """A sequential file whose SOS says 0, 0 in place of 0, 63."""
     at = jpegfile.entropy_start(SMALL)
     assert SMALL[at - 3:at] == bytes([0, 63, 0])
     assert "damaged" not in daemon.image(SMALL[:at - 3] + bytes([0, 0, 0]) + SMALL[at:])
 
 
-def test_bogus_progression(daemon):
+def test_bogus_progression_is_accepted(daemon):
     assert "damaged" not in daemon.image(jpegfile.many_scans(90)[:-2] + jpegfile.sos([(1, 0, 0)], 1, 1, 1, 0) + b"\x83\xff\xd9")
 
 
@@ -139,31 +139,31 @@ def test_bogus_progression(daemon):
     (jpegfile.header_only(64, 64, marker=0xCA), "arithmetic"),
     (jpegfile.header_only(64, 64, marker=jpegfile.SOF3, components=1), "lossless"),
 ])
-def test_unsupported(daemon, source, word):
+def test_unsupported_file_is_refused_with_the_reason(daemon, source, word):
     problem = refused(daemon, source, 422, "unsupported-image")
     assert word in problem["detail"].lower(), problem
 
 
 @pytest.mark.parametrize("marker", [0xC5, 0xC6, 0xC7, 0xCB, 0xCD, 0xCE, 0xCF])
-def test_rare_processes(daemon, marker):
+def test_rare_coding_processes_are_refused(daemon, marker):
     """Differential and the remaining arithmetic and lossless processes."""
     refused(daemon, jpegfile.header_only(64, 64, marker=marker), 422, "unsupported-image")
 
 
 @pytest.mark.parametrize("components", [0, 5, 10])
-def test_odd_component_counts(daemon, components):
+def test_odd_component_counts_are_refused(daemon, components):
     assert daemon.upload(jpegfile.header_only(64, 64, components=components)).status == 422
 
 
 @pytest.mark.parametrize("width, height", [(0, 0), (0, 64), (64, 0)])
-def test_no_size(daemon, width, height):
+def test_picture_without_a_size_is_refused(daemon, width, height):
     assert daemon.upload(jpegfile.header_only(width, height)).status == 422
 
 
 @pytest.mark.parametrize("source", [
     b"\xff\xd8\xff", b"\xff\xd8\xff\xd9", b"\xff\xd8" + b"\xff" * 1000, b"\xff\xd8\xff\xfe\x00\x00", b"\xff\xd8\xff\xfe\x00\x01",
     b"\xff\xd8\xff\xda\x00\x08\x01\x01\x00\x00\x3f\x00", SMALL[:2] + SMALL[jpegfile.entropy_start(SMALL):] * 2])
-def test_hardly_a_jpeg(daemon, source):
+def test_file_with_a_jpeg_start_only_is_refused(daemon, source):
     answer = daemon.upload(source)
     assert answer.status in (415, 422), answer
 
@@ -179,7 +179,7 @@ def test_hardly_a_jpeg(daemon, source):
     (jpegfile.header_only(10, 65535), "image-too-large", "limits.height", 65500, 65535),
     (jpegfile.many_scans(101), "too-many-scans", "limits.scans", 100, 101),
 ])
-def test_bombs(daemon, source, slug, limit, configured, actual):
+def test_bombs_are_refused_without_cost(daemon, source, slug, limit, configured, actual):
     started, before = time.monotonic(), daemon.resident_bytes()
     problem = refused(daemon, source, 413, slug)
     assert (problem["limit"], problem["configured"]) == (limit, configured)
@@ -188,11 +188,11 @@ def test_bombs(daemon, source, slug, limit, configured, actual):
     assert daemon.resident_bytes() - before < 64 << 20
 
 
-def test_as_many_scans_as_allowed(daemon):
+def test_file_with_the_most_scans_allowed_is_accepted(daemon):
     assert (daemon.image(jpegfile.many_scans(100))["width"]) == 8
 
 
-def test_scan_bomb_of_many_pixels(daemon):
+def test_scan_bomb_of_many_pixels_costs_no_cpu_time(daemon):
     """1000 scans of 14 megapixels in 57 KB; decoding them all takes a minute of a processor, refusing them hardly anything."""
     source = jpegfile.many_scans(1000, 4672, 3000)
     before = daemon.cpu_seconds()
@@ -219,7 +219,7 @@ def test_limits_of_size_and_scans_are_configurable(start):
 
 
 @pytest.mark.every_policy
-def test_image_that_needs_more_than_the_memory_budget(start):
+def test_image_above_the_memory_budget_is_refused(start):
     daemon = start("limits.memory_budget=64M", "limits.body_bytes=8M")
     source = pictures.photo_jpeg(4000, 3000, 1, progressive=True)
     problem = refused(daemon, jpegfile.header_only(7800, 8000, jpegfile.SOF2), 413, "memory")
@@ -233,17 +233,17 @@ def test_image_that_needs_more_than_the_memory_budget(start):
 @pytest.mark.parametrize("name, source", [
     ("text", b"hello"), ("two bytes", b"\xff\xd8"), ("one byte", b"\xff"), ("SOI alone", b"\xff\xd8\0\0\0"),
     ("GIF", b"GIF89a" + b"\0" * 100), ("zeros", b"\0" * 100000), ("garbage first", b"\0" + SMALL)])
-def test_not_a_jpeg(daemon, name, source):
+def test_file_that_is_not_a_jpeg_is_refused(daemon, name, source):
     problem = refused(daemon, source, 415, "unsupported-media-type")
     assert "jpeg" in (problem["detail"] + problem["title"]).lower()
 
 
-def test_png(daemon, tmp_path):
+def test_png_is_refused(daemon, tmp_path):
     pictures.photo(64, 48).save(tmp_path / "x.png")
     refused(daemon, (tmp_path / "x.png").read_bytes(), 415, "unsupported-media-type")
 
 
-def test_empty_body(daemon):
+def test_empty_body_has_no_image(daemon):
     answer = daemon.upload(b"")
     assert (answer.status, answer.slug) == (400, "no-image")
     check_problem(answer)

@@ -19,7 +19,7 @@ JPEG = ("Content-Type", "image/jpeg")
 # ---- time limits ----
 
 @pytest.mark.also_with("thread-per-connection")
-def test_slow_header(start):
+def test_header_that_takes_too_long_gets_408(start):
     daemon = start("limits.header_timeout=300ms")
     with daemon.client() as c:
         started = time.monotonic()
@@ -43,7 +43,7 @@ def test_slow_header(start):
 
 
 @pytest.mark.also_with("thread-per-connection")
-def test_body_that_stops(start):
+def test_body_that_stops_gets_408(start):
     daemon = start("limits.body_timeout=300ms")
     for headers, piece in (([("Content-Length", "100000")], SMALL[:500]),
                            ([("Transfer-Encoding", "chunked")], b"1000\r\n" + SMALL[:500])):
@@ -59,7 +59,7 @@ def test_body_that_stops(start):
 
 @pytest.mark.also_with("thread-per-connection")
 @attempts(10)
-def test_body_that_crawls(start):
+def test_body_below_the_rate_gets_408(start):
     """Some bytes now and then do not help; enough of them do."""
     daemon = start("limits.body_timeout=1500ms", "limits.body_rate=5000")
     with daemon.client() as c:
@@ -92,7 +92,7 @@ def test_body_that_crawls(start):
 
 @pytest.mark.also_with("thread-per-connection")
 @attempts(10)
-def test_idle_connection_is_closed_without_a_word(start):
+def test_idle_connection_is_closed_without_a_response(start):
     daemon = start("limits.idle_timeout=300ms")
     for requests in (0, 1):
         with daemon.client() as c:
@@ -132,7 +132,7 @@ def test_processing_is_not_idleness(start):
 
 @pytest.mark.every_policy
 @pytest.mark.parametrize("body, status", [(LARGE, 201), (b"text", 415)])
-def test_half_closed_client_gets_its_answer(daemon, body, status):
+def test_half_closed_client_gets_its_response(daemon, body, status):
     with daemon.client() as c:
         c.send(c.head("POST", "/images", body, [JPEG]) + body)
         c.finish_sending()
@@ -141,7 +141,7 @@ def test_half_closed_client_gets_its_answer(daemon, body, status):
 
 
 @pytest.mark.every_policy
-def test_half_closed_pipeline(daemon):
+def test_half_closed_pipeline_gets_all_responses(daemon):
     with daemon.client() as c:
         c.send((c.head("POST", "/images", SMALL, [JPEG]) + SMALL + c.head("GET", "/healthz")) * 5)
         c.finish_sending()
@@ -152,7 +152,7 @@ def test_half_closed_pipeline(daemon):
 
 
 @pytest.mark.also_with("thread-per-connection")
-def test_half_closed_in_the_middle(daemon):
+def test_request_cut_by_a_half_close_ends_the_connection(daemon):
     """Of a header or body: nobody can be served; the connection ends, perhaps with an error."""
     for data in (b"GET /hea", b"GET /healthz HTTP/1.1\r\n",
                  b"POST /images HTTP/1.1\r\nHost: x\r\nContent-Type: image/jpeg\r\nContent-Length: 1000\r\n\r\n" + SMALL[:99]):
@@ -168,7 +168,7 @@ def test_half_closed_in_the_middle(daemon):
 
 
 @pytest.mark.every_policy
-def test_clients_that_disconnect(daemon):
+def test_clients_that_disconnect_harm_nobody(daemon):
     """At any point of an upload, politely or with a reset."""
     rng = random.Random(3)
     kind, body = form_files(SMALL, TINY, SMALL)
@@ -190,7 +190,7 @@ def test_clients_that_disconnect(daemon):
 
 
 @pytest.mark.every_policy
-def test_clients_that_leave_give_back_their_place(start):
+def test_clients_that_leave_free_their_place(start):
     """Limits count what is there, not what was."""
     daemon = start("limits.images_in_flight=4", "limits.images_per_client=4", "limits.connections=12")
     for i in range(load(24, 12)):
@@ -211,7 +211,7 @@ def test_clients_that_leave_give_back_their_place(start):
 
 
 @pytest.mark.every_policy
-def test_client_that_waits_for_a_variant_and_leaves(daemon):
+def test_client_that_stops_waiting_for_a_variant_harms_nobody(daemon):
     answer = daemon.upload(pictures.photo_jpeg(4000, 3000, 1), headers=[("Prefer", "respond-async")])
     for i in range(6):
         c = daemon.client()
@@ -223,7 +223,7 @@ def test_client_that_waits_for_a_variant_and_leaves(daemon):
 # ---- clients that do not read ----
 
 @pytest.mark.every_policy
-def test_client_that_does_not_read(start):
+def test_client_that_does_not_read_delays_nobody(start):
     """Sixty times a file of megabytes into a small window: the others are served, and the bytes are right in the end."""
     daemon = start("variant.medium.operations=scale 6000x6000 inside", "variant.medium.quality=100")
     image = daemon.image(pictures.photo_jpeg(2000, 1500, 1))
@@ -249,7 +249,7 @@ def test_client_that_does_not_read(start):
 
 
 @pytest.mark.also_with("thread-per-connection")
-def test_client_that_only_sends(daemon):
+def test_client_that_only_sends_is_no_longer_read(daemon):
     """Requests without end and nobody who reads the answers: the daemon stops reading, too."""
     before = daemon.resident_bytes()
     with daemon.client(receive_buffer=4096) as c:
@@ -267,7 +267,7 @@ def test_client_that_only_sends(daemon):
 
 
 @pytest.mark.also_with("thread-per-connection")
-def test_many_connections_that_say_nothing(daemon):
+def test_silent_connections_delay_nobody(daemon):
     """As many as threads serve at once under thread-per-connection, less some for the others."""
     idle = [daemon.client() for _ in range(24)]
     for c in idle[::2]:

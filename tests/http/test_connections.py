@@ -16,7 +16,7 @@ JPEG = ("Content-Type", "image/jpeg")
 
 # ---- many requests on one connection ----
 
-def test_keep_alive(daemon):
+def test_connection_serves_hundreds_of_requests(daemon):
     with daemon.client() as c:
         image = c.request("POST", "/images", SMALL, [JPEG]).json()["images"][0]
         for i in range(100):
@@ -28,7 +28,7 @@ def test_keep_alive(daemon):
         assert not c.buffer
 
 
-def test_pipelined_gets(daemon):
+def test_pipelined_gets_get_their_responses_in_order(daemon):
     image = daemon.image(SMALL)
     paths = [image["url"], image["variants"]["medium"]["url"], "/nope", "/healthz", image["variants"]["thumb"]["url"]]
     same = [("X-Request-Id", "same")]
@@ -41,7 +41,7 @@ def test_pipelined_gets(daemon):
         assert c.is_open()
 
 
-def test_pipelined_posts_and_gets(daemon):
+def test_pipelined_posts_and_gets_get_their_responses_in_order(daemon):
     """Sizes tell which answer belongs to which request."""
     widths = [33, 700, 20, 512, 64, 1100, 18, 90]
     with daemon.client() as c:
@@ -62,7 +62,7 @@ def test_pipelined_posts_and_gets(daemon):
         assert c.is_open()
 
 
-def test_pipeline_in_random_pieces(daemon):
+def test_pipeline_may_arrive_in_any_pieces(daemon):
     rng = random.Random(5)
     with daemon.client() as c:
         kind, form_body = form_files(TINY, TINY)
@@ -77,14 +77,14 @@ def test_pipeline_in_random_pieces(daemon):
             assert c.answer().body == b"ok\n"
 
 
-def test_requests_behind_a_close_are_not_answered(daemon):
+def test_requests_after_a_close_get_no_response(daemon):
     with daemon.client() as c:
         c.send(c.head("GET", "/healthz", headers=[("Connection", "close")]) + c.head("GET", "/healthz"))
         assert c.answer().closes and c.is_closed()
 
 
 @pytest.mark.parametrize("as_chunks", [False, True])
-def test_every_byte_alone(daemon, as_chunks):
+def test_upload_may_arrive_byte_by_byte(daemon, as_chunks):
     kind, body = form_files(TINY)
     with daemon.client() as c:
         headers = [("Content-Type", kind)] + ([("Transfer-Encoding", "chunked")] if as_chunks else [])
@@ -94,7 +94,7 @@ def test_every_byte_alone(daemon, as_chunks):
         assert c.is_open()
 
 
-def test_orientation_of_pipelined_images(daemon):
+def test_pipelined_images_keep_their_own_orientation(daemon):
     """What one request found must not leak into the next of the same connection."""
     with daemon.client() as c:
         data, sizes = b"", []

@@ -27,7 +27,7 @@ def site(start, tmp_path):
 
 # ---- ctl ----
 
-def test_ctl(site):
+def test_ctl_changes_and_shows_settings(site):
     daemon = site.daemon
     done = ctl(daemon, "policy", "mg1")
     assert (done.returncode, done.stdout, done.stderr) == (0, "in force: policy mg1\n", "")
@@ -51,7 +51,7 @@ def test_ctl(site):
     (["polcy"], 2, "did you mean policy"), ([""], 2, "unknown command"), ([], 2, "expected a command"),
     (["policy", "x" * 2000], 2, "1024"), (["policy", "mg1\npolicy srpt"], 2, "one line"), (["policy", "\x1b[2J\xff"], 1, "expected one of"),
 ])
-def test_ctl_refused(site, words, status, said):
+def test_ctl_refuses_bad_commands(site, words, status, said):
     before = site.policy()
     done = ctl(site.daemon, *words)
     assert done.returncode == status and not done.stdout, done
@@ -59,7 +59,7 @@ def test_ctl_refused(site, words, status, said):
     assert site.policy() == before
 
 
-def test_ctl_reload_of_a_wrong_file(site):
+def test_ctl_reports_errors_of_a_reload(site):
     site.write("best")
     done = ctl(site.daemon, "reload")
     assert done.returncode == 1 and not done.stdout
@@ -68,7 +68,7 @@ def test_ctl_reload_of_a_wrong_file(site):
     assert done.returncode == 78 and f"{site.path}:" in done.stderr
 
 
-def test_ctl_without_a_daemon(tmp_path):
+def test_ctl_without_a_daemon_fails(tmp_path):
     done = run("-o", f"server.root={tmp_path}", "ctl", "status")
     assert done.returncode == 1 and done.stderr == f"darkroomd ctl: {tmp_path}/control.sock: no daemon listens there\n"
     done = run("-o", "server.control=", "ctl", "status")
@@ -77,7 +77,7 @@ def test_ctl_without_a_daemon(tmp_path):
     assert done.returncode == 1 and "longer than" in done.stderr
 
 
-def test_ctl_while_draining(start, tmp_path):
+def test_ctl_works_while_draining(start, tmp_path):
     """An upload keeps it alive; commands are carried out until the end, and another signal still ends it."""
     site = Site(start, tmp_path)
     with site.daemon.client() as c:
@@ -150,7 +150,7 @@ def test_socket_of_another_daemon_is_left_alone(start, tmp_path):
     assert f"process {first.pid}\n" in run("-o", setting, "ctl", "status").stdout
 
 
-def test_what_is_no_socket_is_left_alone(start, tmp_path):
+def test_file_that_is_not_a_socket_is_left_alone(start, tmp_path):
     path = tmp_path / "file"
     path.write_text("precious")
     daemon = Daemon(tmp_path / "store", f"server.control={path}", wait=False)
@@ -163,7 +163,7 @@ def test_what_is_no_socket_is_left_alone(start, tmp_path):
     assert path.read_text() == (tmp_path / "store" / "control.sock").read_text() == "precious"
 
 
-def test_socket_of_its_own_successor_is_left_alone(start, tmp_path):
+def test_path_that_another_took_over_is_left_alone(start, tmp_path):
     """Whoever has taken the path over keeps it."""
     daemon = start()
     path = socket_of(daemon)
@@ -173,14 +173,14 @@ def test_socket_of_its_own_successor_is_left_alone(start, tmp_path):
     assert path.read_text() == "another's"
 
 
-def test_no_socket(start):
+def test_empty_path_means_no_socket(start):
     daemon = start("server.control=")
     assert not socket_of(daemon).exists() and daemon.upload(SMALL).status == 201
     daemon.signal(signal.SIGHUP)
     assert daemon.says("in force")
 
 
-def test_stuck_clients_hinder_nobody(site):
+def test_stuck_clients_delay_nobody(site):
     """Clients that send nothing, half a line, far too much, or do not wait for their answer."""
     path, stuck = str(socket_of(site.daemon)), []
     for i in range(40):

@@ -48,7 +48,7 @@ def offered():
     return fd >= 0
 
 
-def test_stages_have_what_the_machine_offers(start, offered):
+def test_stages_count_what_the_machine_offers(start, offered):
     daemon = start(ON)
     for seed in range(4):
         daemon.image(pictures.photo_jpeg(1000, 750, seed))
@@ -78,7 +78,7 @@ def test_stages_have_what_the_machine_offers(start, offered):
     assert stages["jpeg_decode"]["task_clock_ns"] > stages["http_parse"]["task_clock_ns"] > 0
 
 
-def test_they_come_and_go_while_it_runs(start):
+def test_counters_can_be_switched_while_it_runs(start):
     daemon = start("server.sandbox=off")
     picture = pictures.photo_jpeg(320, 240, 1)
     daemon.image(picture)
@@ -97,7 +97,7 @@ def test_they_come_and_go_while_it_runs(start):
 
 
 @pytest.mark.skipif(IS_SANITIZED, reason="the sandbox is off: the sanitizer's runtime needs more")
-def test_sandbox_lets_nobody_count_who_did_not_want_it_at_the_start(start):
+def test_sandbox_forbids_counters_that_were_off_at_the_start(start):
     daemon = start()
     turn(daemon, "yes")
     assert stats(daemon)["scheduler"]["counters"]["available"] == [] and open_counters(daemon) == 0
@@ -105,7 +105,7 @@ def test_sandbox_lets_nobody_count_who_did_not_want_it_at_the_start(start):
     daemon.image(pictures.photo_jpeg(320, 240, 1))
 
 
-def test_without_descriptors_it_works_without_counters(start, offered):
+def test_threads_work_without_counters_if_descriptors_are_missing(start, offered):
     if not offered:
         pytest.skip("this machine lets us count nothing")
     daemon = start("server.sandbox=off")

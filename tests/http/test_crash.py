@@ -82,15 +82,15 @@ def kill_under_load(store, kills, settings, headers, seed):
     assert total >= kills, "hardly anything was uploaded"
 
 
-def test_kill_under_load(tmp_path):
+def test_kill_under_load_loses_no_acknowledged_image(tmp_path):
     kill_under_load(tmp_path / "store", KILLS, ["server.durability=process"], [], 1)
 
 
 @pytest.mark.also_with("thread-per-connection")
-def test_kill_under_load_when_answered_early(tmp_path):
+def test_kill_under_load_loses_no_image_acknowledged_early(tmp_path):
     """As above, with 202: what is not stored is spooled."""
     kill_under_load(tmp_path / "store", max(2, KILLS // 4), ["server.durability=process"], [ASYNC], 2)
 
 
-def test_kill_under_load_with_flushes(tmp_path):
+def test_kill_under_load_loses_nothing_with_flushes(tmp_path):
     kill_under_load(tmp_path / "store", max(2, KILLS // 10), ["server.durability=power", "server.keep_originals=yes"], [], 3)

@@ -61,7 +61,7 @@ def results(daemon, good, bad):
 
 
 @pytest.mark.parametrize("discipline", ["fcfs", "lcfs", "srpt"])
-def test_set_aside_and_resumed(start, discipline):
+def test_parked_work_gives_the_same_files(start, discipline):
     good, bad = inputs()
     plain, cut = start(*WHOLE), start(*WHOLE, *CUTOFF, f"scheduler.discipline={discipline}")
     made, refused = results(plain, good, bad)
@@ -73,7 +73,7 @@ def test_set_aside_and_resumed(start, discipline):
             assert pieces > 1.5 * whole, f"{stage}: hardly anything was set aside"
 
 
-def test_memory_is_given_back(start):
+def test_parked_images_release_their_memory(start):
     """Of images that were set aside, finished or damaged; and the daemon ends with nothing left (the sanitizers look)."""
     daemon = start(*CUTOFF)
     good, bad = inputs()
@@ -85,7 +85,7 @@ def test_memory_is_given_back(start):
     assert eventually(lambda: reserved() == 0)
 
 
-def test_a_client_that_goes_away_meanwhile(start):
+def test_client_that_leaves_parked_work_harms_nobody(start):
     daemon = start(*CUTOFF)
     photo = pictures.photo_jpeg(2000, 1500)
     for _ in range(4):

@@ -90,7 +90,7 @@ def test_pools_grow_and_shrink(start):
     assert daemon.says(re.compile(r"stage \w+: batches of 833 events instead of 1000 ").search)
 
 
-def test_no_pool_is_touched_without_need(start):
+def test_pools_do_not_change_without_load(start):
     """An image at a time: pools stay, and so do those of the same policy without controllers, however long the queue."""
     daemon = start(*SEDA)
     before = {name: stage["threads"] for name, stage in stages(daemon).items()}
@@ -102,7 +102,7 @@ def test_no_pool_is_touched_without_need(start):
     assert before["jpeg_decode"] == 2 * REPLICAS and "a pool of" not in daemon.log_until_now()
 
 
-def test_the_controllers_sleep_under_other_policies(start):
+def test_controllers_sleep_under_other_policies(start):
     """Not even a wake-up a second."""
     daemon = start("scheduler.policy=cohort", "scheduler.dynamic=yes")
     assert daemon.get("/stats").json()["scheduler"]["dynamic"] is False
@@ -113,7 +113,7 @@ def test_the_controllers_sleep_under_other_policies(start):
     assert not sleeps_without_end(daemon), "this test would not see it"
 
 
-def test_a_pool_that_begins_above_its_maximum_is_refused():
+def test_pool_that_starts_above_its_maximum_is_refused():
     done = run("-t", *overrides(*SEDA, "stage.blur.threads=21"))
     assert done.returncode == os.EX_CONFIG
     assert "stage.blur.threads = 21 is more than its threads_max = 20" in done.stderr

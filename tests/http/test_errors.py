@@ -35,7 +35,7 @@ KIND, BODY = form([("f", "a.jpg", "image/jpeg", SMALL)])
     ("header without colon", KIND, BODY.replace(b"Content-Disposition:", b"Content-Disposition")),
     ("binary", KIND, bytes(range(256)) * 50),
 ])
-def test_malformed_forms(daemon, name, kind, body):
+def test_malformed_form_is_refused(daemon, name, kind, body):
     with daemon.client() as c:
         answer = c.request("POST", "/images", body, [("Content-Type", kind)])
         assert (answer.status, answer.slug) == (400, "malformed-form"), answer
@@ -43,7 +43,7 @@ def test_malformed_forms(daemon, name, kind, body):
 
 
 @pytest.mark.parametrize("parts", [[("a", None, None, b"x")], [], [("nothing chosen", "", "application/octet-stream", b"")]])
-def test_form_without_image(daemon, parts):
+def test_form_without_an_image_is_refused(daemon, parts):
     with daemon.client() as c:
         kind, body = form(parts)
         answer = c.request("POST", "/images", body, [("Content-Type", kind)])
@@ -59,7 +59,7 @@ def test_form_without_image(daemon, parts):
     "/images/../../etc/passwd", "/../../etc/passwd", "/images/..", "/images/.incoming", "/images/.incoming/x.jpg",
     "/images/%2e%2e/%2e%2e/etc/passwd", "/images/..%2f..%2fetc%2fpasswd", "/etc/passwd", "/images/" + "A" * 5000,
     "/stats/", "/healthz/x", "/HEALTHZ", "//healthz", "/images/%00", "/images/%zz", "/favicon.ico", "/image.json"])
-def test_not_found(daemon, path):
+def test_unknown_path_gets_404(daemon, path):
     with daemon.client() as c:
         for method in ("GET", "HEAD"):
             answer = c.request(method, path)
@@ -68,7 +68,7 @@ def test_not_found(daemon, path):
         assert c.is_open()
 
 
-def test_not_found_in_an_image(daemon, image):
+def test_unknown_path_in_an_image_gets_404(daemon, image):
     with daemon.client() as c:
         for name in ("image.json", "medium", "medium.jpeg", "medium.png", ".jpg", "nope.jpg", "../medium.jpg", "", ".", "..",
                      "%2e%2e%2fx.jpg", "medium.jpg/", "medium.jpg/x", "MEDIUM.jpg", "a" * 300 + ".jpg", "medium.jpg%00"):
@@ -87,7 +87,7 @@ def test_not_found_in_an_image(daemon, image):
     ("DELETE", "{image}/thumb.jpg", {"GET", "HEAD", "OPTIONS"}), ("PUT", "{image}/thumb.jpg", {"GET", "HEAD", "OPTIONS"}),
     ("POST", "/healthz", {"GET", "HEAD", "OPTIONS"}), ("DELETE", "/readyz", {"GET", "HEAD", "OPTIONS"}),
     ("PROPFIND", "/stats", {"GET", "HEAD", "OPTIONS"}), ("TRACE", "/healthz", {"GET", "HEAD", "OPTIONS"})])
-def test_method_not_allowed(daemon, image, method, path, allowed):
+def test_wrong_method_gets_405_with_the_allowed_ones(daemon, image, method, path, allowed):
     with daemon.client() as c:
         body = b"x" * 10 if method in ("PUT", "PATCH", "POST") else None
         answer = c.request(method, path.format(image=image["url"]), body)
@@ -98,21 +98,21 @@ def test_method_not_allowed(daemon, image, method, path, allowed):
 
 @pytest.mark.parametrize("kind", ["text/plain", "image/png", "application/json", "multipart/mixed; boundary=x",
                                   "application/x-www-form-urlencoded", "image/jpegx", "jpeg", "", ";;"])
-def test_unsupported_media_type(daemon, kind):
+def test_unsupported_media_type_is_refused(daemon, kind):
     with daemon.client() as c:
         answer = c.request("POST", "/images", SMALL, [("Content-Type", kind)])
         assert (answer.status, answer.slug) == (415, "unsupported-media-type")
         assert c.is_open()
 
 
-def test_no_content_type(daemon):
+def test_missing_content_type_is_refused(daemon):
     with daemon.client() as c:
         assert c.request("POST", "/images", b"hello").status == 415
         assert c.is_open()
 
 
 @pytest.mark.parametrize("expectation", ["200-ok", "100-continue-not", "x"])
-def test_expectation_failed(daemon, expectation):
+def test_unknown_expectation_is_refused(daemon, expectation):
     with daemon.client() as c:
         answer = c.request("POST", "/images", SMALL, [JPEG, ("Expect", expectation)])
         assert (answer.status, answer.slug) == (417, "expectation-failed")
@@ -145,7 +145,7 @@ def test_connection_survives_errors(daemon, image):
 @pytest.mark.parametrize("path, allowed", [("/images", {"POST", "OPTIONS"}), ("/healthz", {"GET", "HEAD", "OPTIONS"}),
                                            ("{image}", {"GET", "HEAD", "DELETE", "OPTIONS"}),
                                            ("{image}/medium.jpg", {"GET", "HEAD", "OPTIONS"})])
-def test_options(daemon, image, path, allowed):
+def test_options_names_the_allowed_methods(daemon, image, path, allowed):
     with daemon.client() as c:
         answer = c.request("OPTIONS", path.format(image=image["url"]))
         assert answer.status == 204 and {m.strip() for m in answer["allow"].split(",")} == allowed
@@ -154,7 +154,7 @@ def test_options(daemon, image, path, allowed):
 
 
 @pytest.mark.parametrize("origin", ["*", "https://photos.example"])
-def test_cors(start, origin):
+def test_cors_headers_are_in_every_response(start, origin):
     daemon = start(f"server.allow_origin={origin}")
     image = daemon.image(SMALL)
     with daemon.client() as c:

@@ -59,7 +59,7 @@ def tried(name, function, error, window):
     return f"{name_of(error)}{' for a while' if window else ''} at {name}"
 
 
-def test_while_it_serves(directory, request):
+def test_faults_while_serving_cost_at_most_one_request(directory, request):
     faults = Faults(directory / "faults")
     site = Site(directory / "store", faults.environ)
     request.addfinalizer(site.daemon.kill)
@@ -173,7 +173,7 @@ def judge_store(store):
     return None
 
 
-def test_while_it_starts_and_ends(directory):
+def test_faults_at_start_and_end_lose_nothing(directory):
     faults = Faults(directory / "faults")
     prepare(directory / "store")
     assert life(directory / "store", faults.environ)[0] == 0 and not judge_store(directory / "store")

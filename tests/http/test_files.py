@@ -30,7 +30,7 @@ def url(stored, variant="medium"):
 
 # ---- variants ----
 
-def test_headers_of_a_variant(daemon, stored):
+def test_variant_has_headers_for_caches(daemon, stored):
     answer = daemon.get(url(stored))
     assert answer.status == 200 and answer["content-type"] == "image/jpeg"
     assert answer["cache-control"] == "public, max-age=31536000, immutable"
@@ -43,7 +43,7 @@ def test_headers_of_a_variant(daemon, stored):
     assert len(tags) == 3, "validators of different files differ"
 
 
-def test_head_has_the_same_headers(daemon, stored):
+def test_head_has_the_headers_of_get(daemon, stored):
     with daemon.client() as c:
         for path in (url(stored), stored[0]["url"], "/healthz", "/stats", "/readyz"):
             got, head = c.request("GET", path), c.request("HEAD", path)
@@ -56,7 +56,7 @@ def test_head_has_the_same_headers(daemon, stored):
         assert c.is_open()
 
 
-def test_if_none_match(daemon, stored):
+def test_if_none_match_gets_304(daemon, stored):
     with daemon.client() as c:
         tag = c.request("GET", url(stored))["etag"]
         for value in (tag, f'"x", {tag}', f"W/{tag}", "*", f'W/"a",{tag},"b"'):
@@ -72,7 +72,7 @@ def test_if_none_match(daemon, stored):
 @pytest.mark.parametrize("value, first, last", [
     ("bytes=0-0", 0, 0), ("bytes=0-99", 0, 99), ("bytes=100-", 100, None), ("bytes=-1", -1, None), ("bytes=-100", -100, None),
     ("bytes=5-99999999999", 5, None), ("bytes=-99999999999", 0, None), ("bytes=0-", 0, None), ("BYTES=1-2", 1, 2)])
-def test_ranges(daemon, stored, value, first, last):
+def test_range_gets_its_part_of_the_file(daemon, stored, value, first, last):
     whole, size = stored[1], len(stored[1])
     first = first + size if first < 0 else first
     last = size - 1 if last is None else last
@@ -87,7 +87,7 @@ def test_ranges(daemon, stored, value, first, last):
 
 @pytest.mark.parametrize("value", ["bytes=99999999-", "bytes=-0", "bytes=99999999-100000000",
                                    "bytes=18446744073709551615-18446744073709551616"])
-def test_unsatisfiable_ranges(daemon, stored, value):
+def test_unsatisfiable_range_gets_416(daemon, stored, value):
     with daemon.client() as c:
         answer = c.request("GET", url(stored), headers=[("Range", value)])
         assert answer.status == 416 and answer["content-range"] == f"bytes */{len(stored[1])}"
@@ -96,12 +96,12 @@ def test_unsatisfiable_ranges(daemon, stored, value):
 
 @pytest.mark.parametrize("value", ["bytes=0-1,5-6", "bytes=5-4", "bytes=", "bytes=-", "bytes=a-b", "bytes", "lines=1-2", "",
                                    "bytes=1-2x", "bytes=--5", "bytes=0x1-2", "bytes= 1-2,", "bytes=1 - 2,3"])
-def test_ranges_that_are_ignored(daemon, stored, value):
+def test_malformed_range_is_ignored(daemon, stored, value):
     answer = daemon.get(url(stored), headers=[("Range", value)])
     assert answer.status == 200 and answer.body == stored[1] and answer["content-range"] is None
 
 
-def test_if_range(daemon, stored):
+def test_if_range_needs_the_same_tag(daemon, stored):
     with daemon.client() as c:
         tag = c.request("GET", url(stored))["etag"]
         for value, status in ((tag, 206), ('"other"', 200), (f"W/{tag}", 200), ("Sat, 01 Jan 2000 00:00:00 GMT", 200), ("", 200)):
@@ -110,14 +110,14 @@ def test_if_range(daemon, stored):
             assert answer.body == (stored[1][10:20] if status == 206 else stored[1])
 
 
-def test_range_of_a_head(daemon, stored):
+def test_head_may_have_a_range(daemon, stored):
     with daemon.client() as c:
         answer = c.request("HEAD", url(stored), headers=[("Range", "bytes=0-9")])
         assert answer.status in (200, 206)
         assert c.is_open()
 
 
-def test_pieces_make_the_whole(daemon, stored):
+def test_ranges_make_the_whole_file(daemon, stored):
     with daemon.client() as c:
         step, size = 9973, len(stored[1])
         pieces = [c.request("GET", url(stored), headers=[("Range", f"bytes={i}-{min(i + step, size) - 1}")]).body
@@ -127,13 +127,13 @@ def test_pieces_make_the_whole(daemon, stored):
 
 # ---- metadata, removal ----
 
-def test_metadata(daemon, stored):
+def test_metadata_is_that_of_the_upload(daemon, stored):
     answer = daemon.get(stored[0]["url"])
     assert answer.status == 200 and answer["content-type"] == "application/json"
     assert answer.json() == stored[0]
 
 
-def test_metadata_keeps_the_file_name(daemon):
+def test_metadata_has_the_file_name(daemon):
     answer = requests.post(daemon.url + "/images", files={"f": ('sn\u00f8 "1".jpg', SMALL, "image/jpeg")}, timeout=slow(60))
     (image,) = answer.json()["images"]
     assert daemon.get(image["url"]).json() == image
@@ -141,7 +141,7 @@ def test_metadata_keeps_the_file_name(daemon):
 
 
 @pytest.mark.every_policy
-def test_delete(daemon):
+def test_delete_removes_the_image_and_its_files(daemon):
     image, other = daemon.image(SMALL), daemon.image(SMALL)
     with daemon.client() as c:
         assert c.request("DELETE", image["url"]).status == 204
@@ -155,7 +155,7 @@ def test_delete(daemon):
 
 
 @pytest.mark.every_policy
-def test_delete_in_the_making(daemon):
+def test_delete_works_while_the_image_is_processed(daemon):
     answer = daemon.upload(pictures.photo_jpeg(4000, 3000, 1), headers=[("Prefer", "respond-async")])
     assert answer.status == 202
     with daemon.client() as c:
@@ -167,7 +167,7 @@ def test_delete_in_the_making(daemon):
 
 # ---- the store on disk ----
 
-def test_layout(start):
+def test_store_has_its_documented_layout(start):
     daemon = start()
     images = [daemon.image(SMALL) for _ in range(5)]
     assert daemon.stored() == sorted(i["id"] for i in images)
@@ -182,14 +182,14 @@ def test_layout(start):
 
 
 @pytest.mark.every_policy
-def test_failures_leave_nothing(start):
+def test_failed_uploads_leave_nothing(start):
     daemon = start()
     for data in (SMALL[:5000], b"text", SMALL[:-2000]):
         assert daemon.upload(data).status >= 400
     assert daemon.stored() == [] and eventually(lambda: not daemon.leftovers())
 
 
-def test_ids_are_in_order_of_time(daemon):
+def test_ids_sort_by_time(daemon):
     ids = []
     for _ in range(3):
         ids.append(daemon.image(pictures.photo_jpeg(16, 16))["id"])
@@ -238,7 +238,7 @@ def test_kill_leaves_whole_images_or_none(start, tmp_path):
             assert len(second.fetch(image, name)) == variant["bytes"]
 
 
-def test_store_is_made(start, tmp_path):
+def test_missing_store_is_created(start, tmp_path):
     daemon = start(store=tmp_path / "new-store")
     assert daemon.store.is_dir()
     daemon.image(SMALL)
@@ -246,7 +246,7 @@ def test_store_is_made(start, tmp_path):
 
 # ---- probes, statistics ----
 
-def test_probes(daemon):
+def test_probes_respond(daemon):
     for path, body in (("/healthz", b"ok\n"), ("/readyz", b"ready\n")):
         answer = daemon.get(path)
         assert answer.status == 200 and answer.body == body
@@ -254,7 +254,7 @@ def test_probes(daemon):
 
 
 @pytest.mark.every_policy
-def test_stats(daemon):
+def test_stats_count_requests(daemon):
     daemon.image(SMALL)
     answer = daemon.get("/stats")
     assert answer.status == 200 and answer["content-type"] == "application/json"
@@ -280,7 +280,7 @@ def test_originals_are_kept_and_never_served(start):
         assert not directory.exists()
 
 
-def test_originals_are_not_kept_unless_asked_for(daemon):
+def test_originals_are_not_kept_by_default(daemon):
     image = daemon.image(pictures.photo_jpeg(300, 200, 1))
     names = {p.name for p in (daemon.store / image["id"][-2:] / image["id"]).iterdir()}
     assert names == {"image.json", "medium.jpg", "thumb.jpg", "blurred.jpg"}

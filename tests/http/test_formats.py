@@ -45,7 +45,7 @@ def check_like_pillow(daemon, source, least=30.0, least_thumb=30.0):
 
 @pytest.mark.parametrize("orientation", range(1, 9))
 @pytest.mark.parametrize("big_endian", [False, True])
-def test_orientation(daemon, orientation, big_endian):
+def test_orientation_is_applied(daemon, orientation, big_endian):
     tagged = jpegfile.exif(orientation, big_endian, thumbnail=pictures.jpeg(marked(32, 24)))
     source = jpegfile.insert_segment(pictures.jpeg(marked(1200, 700), 90), jpegfile.APP1, tagged)
     upright = pictures.upright(source)
@@ -63,7 +63,7 @@ def test_orientation(daemon, orientation, big_endian):
 
 @pytest.mark.parametrize("orientation", range(2, 9))
 @pytest.mark.parametrize("size", [(53, 37), (1001, 3), (401, 333)])
-def test_orientation_of_odd_sizes(daemon, orientation, size):
+def test_orientation_is_applied_to_odd_sizes(daemon, orientation, size):
     source = jpegfile.insert_segment(pictures.photo_jpeg(*size, 6), jpegfile.APP1, jpegfile.exif(orientation))
     check_like_pillow(daemon, source, 29, 29)
 
@@ -85,7 +85,7 @@ def test_broken_exif_is_harmless(daemon, payload):
 
 
 @pytest.mark.parametrize("grey", [False, True])
-def test_orientation_of_gray_and_progressive(daemon, grey):
+def test_orientation_is_applied_to_grey_and_progressive_files(daemon, grey):
     picture = pictures.photo(900, 500, 3)
     source = pictures.jpeg(picture.convert("L") if grey else picture, 90, progressive=True)
     check_like_pillow(daemon, jpegfile.insert_segment(source, jpegfile.APP1, jpegfile.exif(6)))
@@ -100,12 +100,12 @@ def test_grey_stays_grey(daemon):
         assert len(jpegfile.frame(data)[3]) == 1 and pictures.decode(data).mode == "L"
 
 
-def test_cmyk(daemon):
+def test_cmyk_becomes_rgb(daemon):
     image = check_like_pillow(daemon, pictures.jpeg(pictures.photo(1000, 800, 3).convert("CMYK"), 92), 29, 29)
     assert pictures.decode(daemon.fetch(image, "medium")).mode == "RGB"
 
 
-def test_cmyk_with_black(daemon):
+def test_cmyk_with_black_becomes_rgb(daemon):
     """As a printer separates: the grey part is in K."""
     pixels = np.asarray(pictures.photo(640, 480, 4), dtype=np.float64)
     key = pixels.max(axis=2, keepdims=True)
@@ -122,34 +122,34 @@ def ycck(image, key):
 
 @pytest.mark.parametrize("key", [255, 160])
 @pytest.mark.parametrize("sampling", [[(1, 1)] * 4, [(2, 2), (1, 1), (1, 1), (2, 2)]])
-def test_ycck(daemon, key, sampling):
+def test_ycck_becomes_rgb(daemon, key, sampling):
     source = jpegfile.encode(ycck(pictures.photo(200, 150, 3), key), sampling, transform=2)
     assert pictures.decode(source).mode == "CMYK"
     check_like_pillow(daemon, source, 29, 29)
 
 
-def test_rgb(daemon):
+def test_rgb_is_decoded(daemon):
     photo = pictures.photo(200, 150, 3)
     for source in (jpegfile.encode(planes(photo, "RGB"), transform=0),
                    jpegfile.encode(planes(photo, "RGB"), ids=b"RGB")):
         check_like_pillow(daemon, source, 29, 29)
 
 
-def test_ycc_without_any_marker(daemon):
+def test_ycc_without_a_marker_is_decoded(daemon):
     check_like_pillow(daemon, jpegfile.encode(planes(pictures.photo(120, 90, 3))), 29, 29)
 
 
 @pytest.mark.parametrize("name", SAMPLINGS)
 @pytest.mark.parametrize("size", [(240, 160), (131, 77), (17, 9)])
 @pytest.mark.parametrize("layout", [{}, {"interleaved": False, "restart": 5}])
-def test_sampling(daemon, name, size, layout):
+def test_every_usual_sampling_is_decoded(daemon, name, size, layout):
     photo = pictures.photo(*size, 3).resize((40, 30)).resize(size)  # smooth: how chroma is interpolated shall not count
     check_like_pillow(daemon, jpegfile.encode(planes(photo), SAMPLINGS[name], 92, **layout), 30, 30)
 
 
 @pytest.mark.parametrize("sampling", [[(3, 1), (1, 1), (1, 1)], [(3, 2), (2, 1), (1, 1)], [(2, 1), (3, 1), (1, 1)],
                                       [(1, 3), (1, 2), (1, 1)], [(2, 2), (2, 2), (1, 1)]])
-def test_odd_sampling(daemon, sampling):
+def test_odd_sampling_is_refused_or_decoded(daemon, sampling):
     """Whatever the decoder makes of ratios that are no whole numbers, it is an answer."""
     answer = daemon.upload(jpegfile.encode(planes(pictures.photo(131, 77, 3)), sampling))
     assert answer.status in (201, 422), answer
@@ -161,18 +161,18 @@ def test_odd_sampling(daemon, sampling):
 
 @pytest.mark.parametrize("subsampling", [0, 1, 2])
 @pytest.mark.parametrize("options", [{"progressive": True}, {"optimize": True}, {"quality": 100}, {"quality": 10}])
-def test_encoder_options(daemon, subsampling, options):
+def test_files_of_all_encoder_options_are_decoded(daemon, subsampling, options):
     check_like_pillow(daemon, pictures.jpeg(pictures.photo(850, 620, 3), **{"quality": 90, **options},
                                             subsampling=subsampling), 31)
 
 
 @pytest.mark.parametrize("width, height", [(1, 1), (1, 9), (8, 8), (9, 7), (15, 17), (33, 31), (257, 129), (1599, 1201)])
-def test_odd_sizes(daemon, width, height):
+def test_odd_sizes_are_decoded(daemon, width, height):
     check_like_pillow(daemon, pictures.photo_jpeg(width, height, 3), 30, 30)
 
 
 @pytest.mark.parametrize("width, height", [(20000, 3), (3, 20000), (65500, 1), (1, 65500), (30000, 20)])
-def test_extreme_strips(daemon, width, height):
+def test_extreme_strips_are_decoded(daemon, width, height):
     image = daemon.image(pictures.photo_jpeg(width, height, 3))
     assert (image["width"], image["height"]) == (width, height)
     for name, (box, _, _) in pictures.VARIANTS.items():

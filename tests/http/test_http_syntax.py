@@ -50,13 +50,13 @@ BAD_LENGTHS = ["-1", "+5", "5 5", "5,5", "0x5", "5a", "1e3", "", "99999999999999
 
 
 @pytest.mark.parametrize("name", MALFORMED)
-def test_malformed_requests(daemon, name):
+def test_malformed_request_gets_400(daemon, name):
     answer, closed = raw(daemon, MALFORMED[name])
     assert (answer.status, answer.slug) == (400, "malformed-request") and closed, answer
 
 
 @pytest.mark.parametrize("length", BAD_LENGTHS)
-def test_bad_content_length(daemon, length):
+def test_bad_content_length_is_refused(daemon, length):
     head = f"POST /images HTTP/1.1\r\nHost: x\r\nContent-Type: image/jpeg\r\nContent-Length: {length}\r\n\r\n"
     answer, closed = raw(daemon, head.encode("latin-1"))
     assert answer.status in ((400, 413) if len(length) > 15 else (400,)) and closed, answer
@@ -68,7 +68,7 @@ def test_bad_content_length(daemon, length):
     "Transfer-Encoding: chunked\r\nTransfer-Encoding: identity", "Transfer-Encoding: chunked, identity",
     "Transfer-Encoding: xchunked", "Transfer-Encoding: chunkedx", "Transfer-Encoding: ", "Transfer-Encoding: \x0bchunked",
     "Transfer-Encoding : chunked", "X: y\r\nTransfer-Encoding\x00: chunked"])
-def test_smuggling(daemon, headers):
+def test_ambiguous_framing_is_refused(daemon, headers):
     """What two parsers may frame differently is refused, and what follows on the connection is not a request."""
     with daemon.client() as c:
         c.send(f"POST /images HTTP/1.1\r\nHost: x\r\nContent-Type: image/jpeg\r\n{headers}\r\n\r\n"
@@ -82,7 +82,7 @@ def test_smuggling(daemon, headers):
     b"zz\r\n", b"-5\r\nhello\r\n", b"0x5\r\nhello\r\n", b"5 \r\nhello\r\n0\r\n\r\n", b"\r\n", b"FFFFFFFFFFFFFFFFF\r\n",
     b"10000000000000005\r\nhello\r\n", b"5\r\nhelloXX\r\n0\r\n\r\n", b"5\nhello\r\n0\r\n\r\n", b"5;\0\r\nhello\r\n",
     b"5\r\nhello0\r\n\r\n"])
-def test_bad_chunks(daemon, body):
+def test_bad_chunks_are_refused(daemon, body):
     head = b"POST /images HTTP/1.1\r\nHost: x\r\nContent-Type: image/jpeg\r\nTransfer-Encoding: chunked\r\n\r\n"
     answer, closed = raw(daemon, head + body)
     assert answer.status in (400, 413) and closed, answer
@@ -90,7 +90,7 @@ def test_bad_chunks(daemon, body):
 
 @pytest.mark.parametrize("data", [SMALL, b""])
 @pytest.mark.parametrize("extension", [b"", b";name", b";name=value", b';name="quoted value"'])
-def test_chunk_extensions_and_trailers(daemon, data, extension):
+def test_chunk_extensions_and_trailers_are_skipped(daemon, data, extension):
     body = b"%X%b\r\n%b\r\n" % (len(data), extension, data) if data else b""
     with daemon.client() as c:
         c.send(c.head("POST", "/images", None, [JPEG, ("Transfer-Encoding", "Chunked")])
@@ -102,44 +102,44 @@ def test_chunk_extensions_and_trailers(daemon, data, extension):
 @pytest.mark.parametrize("request_bytes", [b"GET /healthz HTTP/1.1\r\nHost: x\r\nA: b\r\n c\r\n\r\n",
                                            b"GET  /healthz HTTP/1.1\r\nHost: x\r\n\r\n",
                                            b"GET /healthz HTTP/1.1\nHost: x\n\n"])
-def test_what_may_be_tolerated(daemon, request_bytes):
+def test_old_syntax_may_be_tolerated(daemon, request_bytes):
     """Folded lines, more space than needed, bare line feeds: RFC 9112 leaves it to the server."""
     answer, closed = raw(daemon, request_bytes)
     assert (answer.status == 400 and closed) or answer.status == 200
 
 
-def test_version_missing(daemon):
+def test_missing_version_is_refused(daemon):
     answer, closed = raw(daemon, b"GET /healthz\r\nHost: x\r\n\r\n")
     assert answer.status in (400, 505) and closed
 
 
-def test_absolute_form(daemon):
+def test_absolute_form_is_accepted(daemon):
     answer, _ = raw(daemon, f"GET http://{daemon.host}:{daemon.port}/healthz HTTP/1.1\r\nHost: x\r\n\r\n".encode())
     assert answer.status == 200
 
 
 @pytest.mark.parametrize("version, statuses", [("HTTP/2.0", (505,)), ("HTTP/0.9", (400, 505)), ("HTTP/3.1", (400, 505)), ("HTTP/x.y", (400, 505)),
                                                ("HTTP/1.9", (200, 400, 505))])
-def test_versions(daemon, version, statuses):
+def test_other_versions_are_refused(daemon, version, statuses):
     answer, closed = raw(daemon, f"GET /healthz {version}\r\nHost: x\r\n\r\n".encode())
     assert answer.status in statuses and (closed or answer.status == 200), answer
     if answer.status == 505:
         assert answer.slug == "http-version"
 
 
-def test_http2_preface(daemon):
+def test_http2_preface_is_refused(daemon):
     answer, closed = raw(daemon, b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
     assert answer.status in (400, 505) and closed
 
 
 @pytest.mark.parametrize("coding", ["gzip", "deflate, chunked", "gzip, chunked"])
-def test_transfer_codings(daemon, coding):
+def test_unknown_transfer_coding_gets_501(daemon, coding):
     answer, closed = raw(daemon, f"POST /images HTTP/1.1\r\nHost: x\r\nContent-Type: image/jpeg\r\n"
                                  f"Transfer-Encoding: {coding}\r\n\r\n5\r\nhello\r\n0\r\n\r\n".encode())
     assert (answer.status, answer.slug) == (501, "not-implemented") and closed
 
 
-def test_header_injection(daemon, image):
+def test_requests_cannot_inject_response_headers(daemon, image):
     for path in ("/%0d%0aX-Injected:%201", "/images/%0d%0aX-Injected:1", f"{image['url']}/%0d%0aX-Injected:1.jpg",
                  "/images/x%22%7d%0a"):
         answer = daemon.get(path)
@@ -150,7 +150,7 @@ def test_header_injection(daemon, image):
     assert answer.status == 200 and answer["access-control-allow-origin"] is None
 
 
-def test_unknown_method(daemon):
+def test_unknown_method_is_refused(daemon):
     answer, _ = raw(daemon, b"BREW /images HTTP/1.1\r\nHost: x\r\n\r\n")
     assert answer.status in (400, 405, 501)
 
@@ -160,12 +160,12 @@ def test_unknown_method(daemon):
 # ---- 411, 413, 415, 417, 431 ----
 
 @pytest.mark.parametrize("version", ["HTTP/1.1", "HTTP/1.0"])
-def test_length_required(daemon, version):
+def test_missing_length_gets_411(daemon, version):
     answer, _ = raw(daemon, f"POST /images {version}\r\nHost: x\r\nContent-Type: image/jpeg\r\n\r\n".encode())
     assert (answer.status, answer.slug) == (411, "length-required")
 
 
-def test_header_too_large(start):
+def test_large_header_is_refused(start):
     daemon = start("limits.header_bytes=2K")
     assert daemon.get("/healthz", headers=[("X", "y" * 1500)]).status == 200
     for head in (b"GET /healthz HTTP/1.1\r\nHost: x\r\nX: " + b"y" * 4000 + b"\r\n\r\n",
@@ -186,7 +186,7 @@ def test_header_too_large(start):
             assert answer.closes and c.is_closed()
 
 
-def test_endless_header(daemon):
+def test_endless_header_is_refused(daemon):
     with daemon.client() as c:
         c.send(b"GET / HTTP/1.1\r\nHost: x\r\n")
         for _ in range(500):
@@ -211,7 +211,7 @@ def test_connection_close_is_honoured(daemon):
         assert answer.status == 200 and answer.closes and c.is_closed()
 
 
-def test_empty_lines_before_a_request(daemon):
+def test_empty_lines_before_a_request_are_skipped(daemon):
     with daemon.client() as c:
         c.send(b"\r\n\r\n" + c.head("GET", "/healthz"))
         assert c.answer().status == 200
@@ -221,7 +221,7 @@ def test_empty_lines_before_a_request(daemon):
 
 # ---- HTTP/1.0 ----
 
-def test_http_1_0(daemon):
+def test_http_1_0_connection_stays_if_asked(daemon):
     with daemon.client() as c:
         answer = c.request("GET", "/healthz", version="HTTP/1.0")
         assert answer.status == 200 and answer["connection"] in (None, "close") and c.is_closed()
@@ -234,18 +234,18 @@ def test_http_1_0(daemon):
         assert c.is_closed()
 
 
-def test_http_1_0_knows_no_100(daemon):
+def test_http_1_0_gets_no_100(daemon):
     with daemon.client() as c:
         answer = c.request("POST", "/images", TINY, [JPEG, ("Expect", "100-continue")], "HTTP/1.0")
         assert answer.status in (201, 417) and not c.interim
 
 
-def test_http_1_0_without_host(daemon):
+def test_http_1_0_needs_no_host(daemon):
     with daemon.client() as c:
         c.send(b"GET /healthz HTTP/1.0\r\n\r\n")
         assert c.answer().status == 200 and c.is_closed()
 
 
-def test_options_star(daemon):
+def test_options_star_is_accepted(daemon):
     answer, _ = raw(daemon, b"OPTIONS * HTTP/1.1\r\nHost: x\r\n\r\n")
     assert answer.status in (200, 204)

@@ -78,7 +78,7 @@ def bound(daemon, group):
     return [found[i] for i in sorted(found)]
 
 
-def test_replicas(start, files):
+def test_replicas_make_the_same_files_in_turns(start, files):
     daemon = start("layout.mode=replicate", TWO)
     requests = under_policies(daemon, files, ["seda", *CORES], ("layout.distribution round-robin", "layout.steal yes"))
     seen = layout(daemon)
@@ -90,7 +90,7 @@ def test_replicas(start, files):
     assert queued(daemon) == 0
 
 
-def test_connections_of_replicas(start, files):
+def test_connections_stay_in_their_replica(start, files):
     """What a connection brings stays in its thread's replica, and neither replica has them all."""
     daemon = start("layout.mode=replicate", "scheduler.threads=16", "scheduler.policy=thread-per-connection")
     with contextlib.ExitStack() as stack:
@@ -109,7 +109,7 @@ def test_connections_of_replicas(start, files):
 
 
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two cores")
-def test_threads_are_where_they_belong(start):
+def test_threads_are_bound_to_the_cores_of_their_replica(start):
     """Not for a moment only: the kernel says where they may run, while policies change."""
     daemon = start("layout.mode=replicate")
     replicas = [str(cpu) for cpu in bound(daemon, "main")]
@@ -128,7 +128,7 @@ def test_threads_are_where_they_belong(start):
     assert [part["workers"] for part in layout(daemon)["parts"]] == [2, 6]
 
 
-def test_replicas_by_load(start, files):
+def test_least_loaded_distribution_uses_all_replicas(start, files):
     """No replica is without work while the other has the bytes of several requests."""
     daemon = start("layout.mode=replicate", TWO, "layout.replicas=3", "scheduler.threads=3", "stage.form_decode.pass_through=no")
     upload_all(daemon, *files, load(30, 6))
@@ -139,7 +139,7 @@ def test_replicas_by_load(start, files):
     assert [replica["queued_bytes"] for replica in seen["replicas"]] == [0, 0, 0]
 
 
-def test_parts(start, files):
+def test_parts_make_the_same_files_and_report_their_load(start, files):
     daemon = start("layout.mode=partition", f"layout.profile={PROFILE}", TWO)
     under_policies(daemon, files, POLICIES)
     seen = layout(daemon)
@@ -157,7 +157,7 @@ def test_parts(start, files):
 
 
 @pytest.mark.skipif(IS_SANITIZED, reason="needs many images within seconds")
-def test_parts_are_cut_anew(start, tmp_path):
+def test_parts_follow_the_measured_load(start, tmp_path):
     """By this profile all the work is blurring; what comes has nothing to blur."""
     profile = tmp_path / "profile.ini"
     profile.write_text("[stage.blur]\nservice_ns = 1000\n[stage.jpeg_decode]\nservice_ns = 10\n[stage.jpeg_encode]\nservice_ns = 10\n")
@@ -181,7 +181,7 @@ def test_parts_are_cut_anew(start, tmp_path):
     assert [part["stages"] for part in layout(daemon)["parts"]][1] != ["blur"]
 
 
-def test_what_needs_a_restart_is_named(start, tmp_path):
+def test_reload_names_layout_keys_that_need_a_restart(start, tmp_path):
     site = Site(start, tmp_path)
     for old, new in (("mode = shared", "mode = replicate"), ("replicas = 2", "replicas = 1"), ("profile =\n", "profile = /x\n")):
         site.write("drain", (old, new))
@@ -189,7 +189,7 @@ def test_what_needs_a_restart_is_named(start, tmp_path):
     assert layout(site.daemon) == {"mode": "shared"}
 
 
-def test_what_a_layout_cannot_have_is_refused_live(start):
+def test_live_change_that_contradicts_the_layout_is_refused(start):
     daemon = start("layout.mode=replicate", "layout.replicas=9", "scheduler.policy=drain")
     status, said = command(daemon, "policy seda")
     assert status == 1 and "more than 64 threads together, in all replicas" in said
@@ -207,6 +207,6 @@ def test_what_a_layout_cannot_have_is_refused_live(start):
     (["layout.mode=replicate", "layout.replicas=3", "scheduler.policy=thread-per-connection", "scheduler.threads=2"],
      "2 threads .* are too few for 3 replicas"),
 ])
-def test_contradictions_are_named(settings, said):
+def test_contradictions_are_reported(settings, said):
     done = run("-t", *overrides(*settings))
     assert done.returncode == 78 and re.search(said, done.stderr), done.stderr

@@ -18,7 +18,7 @@ JPEG = ("Content-Type", "image/jpeg")
 
 
 @pytest.mark.also_with("thread-per-connection")
-def test_body_too_large_small_rest(start):
+def test_rest_of_a_body_that_is_a_bit_too_large_is_discarded(start):
     """What is left of the body is read and discarded: the connection stays."""
     daemon = start("limits.body_bytes=100K")
     body = b"\xff\xd8\xff" + b"x" * 300000
@@ -36,7 +36,7 @@ def test_body_too_large_small_rest(start):
 
 @pytest.mark.also_with("thread-per-connection")
 @pytest.mark.parametrize("as_chunks", [False, True])
-def test_body_too_large_large_rest(start, as_chunks):
+def test_large_rest_of_a_body_closes_the_connection(start, as_chunks):
     """The answer is read by a client that is still sending, and nothing is reset before that."""
     daemon = start("limits.body_bytes=100K")
     body = b"\xff\xd8\xff" + b"x" * (8 << 20)
@@ -50,7 +50,7 @@ def test_body_too_large_large_rest(start, as_chunks):
         assert c.is_closed()
 
 
-def test_body_too_large_is_refused_before_it_is_sent(start):
+def test_body_too_large_is_refused_instead_of_100(start):
     daemon = start("limits.body_bytes=100K")
     with daemon.client() as c:
         c.send(c.head("POST", "/images", None, [JPEG, ("Content-Length", "999999999999"), ("Expect", "100-continue")]))
@@ -66,13 +66,13 @@ def test_curl_reads_413(start, tmp_path):
     assert json.loads(done.stdout)["limit"] == "limits.body_bytes", done
 
 
-def test_a_body_of_exactly_the_limit(start):
+def test_body_of_exactly_the_limit_is_accepted(start):
     daemon = start(f"limits.body_bytes={len(SMALL)}")
     assert daemon.upload(SMALL).status == 201
     assert daemon.upload(SMALL + b"\0").status == 413
 
 
-def test_too_many_parts(start):
+def test_too_many_parts_are_refused(start):
     daemon = start("limits.parts=3")
     assert daemon.upload(*reversed(form_files(SMALL, SMALL, SMALL))).status == 201
     answer = daemon.upload(*reversed(form_files(SMALL, SMALL, SMALL, SMALL)))
@@ -84,7 +84,7 @@ def test_too_many_parts(start):
 # ---- 429, 503, 500, 507 ----
 
 @pytest.mark.every_policy
-def test_images_per_client(start):
+def test_too_many_images_of_a_client_are_refused(start):
     daemon = start("limits.images_per_client=1")
     with daemon.client() as c:
         kind, body = form_files(SMALL, SMALL)
@@ -98,7 +98,7 @@ def test_images_per_client(start):
 
 
 @pytest.mark.every_policy
-def test_images_in_flight(start):
+def test_too_many_images_in_flight_are_refused(start):
     daemon = start("limits.images_in_flight=2")
     with daemon.client() as c:
         kind, body = form_files(SMALL, SMALL, SMALL)
@@ -111,7 +111,7 @@ def test_images_in_flight(start):
 
 
 @pytest.mark.also_with("thread-per-connection")
-def test_connections(start):
+def test_too_many_connections_are_refused(start):
     daemon = start("limits.connections=3")
     kept = [daemon.client() for _ in range(3)]
     assert all(c.request("GET", "/healthz").status == 200 for c in kept)
@@ -134,7 +134,7 @@ def test_connections(start):
 
 
 @pytest.mark.every_policy
-def test_body_memory(start):
+def test_bodies_stay_within_their_memory(start):
     """Bodies under way may not take more than their share of the memory; who has to wait too long for it is told."""
     daemon = start("limits.memory_budget=32M", "limits.body_bytes=16M", "limits.body_timeout=500ms", "limits.body_rate=1")
     length, clients = 14 << 20, [daemon.client() for _ in range(6)]
@@ -153,7 +153,7 @@ def test_body_memory(start):
 
 
 @pytest.mark.every_policy
-def test_body_in_chunks_that_memory_will_never_do_for(start):
+def test_chunked_body_that_can_never_fit_is_refused_for_good_reason(start):
     """While it grows it is there twice. 503 would ask the client to try again, for ever."""
     daemon = start("limits.memory_budget=32M", "limits.body_bytes=16M")
     for size, status in ((9 << 20, 201), (15 << 20, 413)):
@@ -170,7 +170,7 @@ def test_body_in_chunks_that_memory_will_never_do_for(start):
 
 @pytest.mark.every_policy
 @attempts(10)
-def test_slow_bodies_do_not_keep_memory_that_others_wait_for(start):
+def test_slow_bodies_release_memory_that_others_wait_for(start):
     daemon = start("limits.memory_budget=32M", "limits.body_bytes=16M", "limits.body_timeout=500ms", "limits.body_rate=1")
     slow_ones = [daemon.client() for _ in range(2)]
     for c in slow_ones:
@@ -204,7 +204,7 @@ def test_slow_bodies_do_not_keep_memory_that_others_wait_for(start):
 
 
 @pytest.mark.every_policy
-def test_store_that_fails(start):
+def test_failing_store_is_reported(start):
     """The store's directory goes away beneath the daemon: an answer, and no harm to the rest."""
     daemon = start()
     image = daemon.image(SMALL)
@@ -215,7 +215,7 @@ def test_store_that_fails(start):
     assert daemon.get(image["url"]).status == 200 and daemon.get("/healthz").status == 200
 
 
-def test_store_that_is_full(start, tmp_path):
+def test_full_store_is_reported(start, tmp_path):
     disk = tmp_path / "disk"
     disk.mkdir()
     if os.geteuid() != 0 or subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", disk],
@@ -241,7 +241,7 @@ def test_store_that_is_full(start, tmp_path):
 
 @pytest.mark.every_policy
 @attempts(10)
-def test_wait_timeout_is_told(start):
+def test_wait_timeout_gets_503(start):
     daemon = start("server.wait_timeout=20ms", "variant.medium.operations=scale 6000x6000 inside, blur 60")
     answer = daemon.upload(pictures.photo_jpeg(3000, 2200, 1), headers=[("Prefer", "respond-async")])
     assert answer.status == 202

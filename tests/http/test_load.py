@@ -16,7 +16,7 @@ from uploads import JPEG, fetch_all, in_parallel, sources
 
 
 @pytest.mark.every_policy
-def test_200_concurrent_uploads(daemon):
+def test_200_concurrent_uploads_give_the_files_of_lone_ones(daemon):
     """Every file is the one that a lone upload gives, byte for byte."""
     inputs = sources()
     with daemon.client() as c:
@@ -80,7 +80,7 @@ def check_mixed(mix, files_of, client, rng):
 
 
 @pytest.mark.every_policy
-def test_500_mixed_uploads_again_and_again(start):
+def test_memory_stays_bounded_over_rounds_of_500_mixed_uploads(start):
     """Over 16 connections that stay open. Memory finds its level: what is kept for later is bounded, so there comes a time when
     500 uploads need no more than those before; and what is in use is nothing, when all are answered."""
     daemon = start()
@@ -112,7 +112,7 @@ def test_500_mixed_uploads_again_and_again(start):
 
 
 @pytest.mark.skipif(IS_SANITIZED, reason="sanitizers take memory of their own")
-def test_resident_memory_is_bounded(start):
+def test_resident_memory_stays_within_the_budget(start):
     """What conf/darkroomd.ini promises of memory_budget, when all of it is wanted."""
     budget, threads, connections = 96 << 20, 2, 12
     daemon = start(f"limits.memory_budget={budget}", "limits.body_bytes=16M", f"scheduler.threads={threads}")
@@ -129,7 +129,7 @@ def test_resident_memory_is_bounded(start):
 
 
 @pytest.mark.every_policy
-def test_one_connection_that_stays_busy_for_long(daemon):
+def test_requests_on_one_connection_do_not_affect_each_other(daemon):
     """Uploads, reads and removals in turn: nothing of one request is left for the next."""
     inputs, rng = sources(), random.Random(9)
     with daemon.client() as c:
@@ -142,7 +142,7 @@ def test_one_connection_that_stays_busy_for_long(daemon):
 
 @pytest.mark.every_policy
 @pytest.mark.skipif(PER_CONNECTION, reason="small requests share the threads of the uploads there")
-def test_small_requests_do_not_wait_behind_pixels(start):
+def test_small_requests_do_not_wait_for_uploads(start):
     """Probes and a stored file while 12-megapixel uploads keep all cores busy: they would take about as long as those, if they took
     their turn behind them. How long they take, the benchmarks say."""
     daemon = start()
@@ -201,7 +201,7 @@ def test_images_wait_for_memory(start):
 
 
 @attempts(5)
-def test_ended_images_of_a_form_hold_nothing(start):
+def test_finished_images_of_a_form_hold_no_memory(start):
     """While the last image of a form is in the making, the profiles of the others, of which there may be megabytes, are gone: nobody
     has reserved memory for them any more."""
     daemon = start("variant.slow.operations=blur 60", "variant.slow.progressive=yes")

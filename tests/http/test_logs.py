@@ -53,7 +53,7 @@ def get(path, *headers, close=False):
 
 # ---- what lines say ----
 
-def test_upload(daemon):
+def test_upload_line_has_the_images_and_stage_times(daemon):
     with daemon.client() as c:
         answer = c.request("POST", "/images", SMALL, [("Content-Type", "image/jpeg"), ("X-Request-Id", "upload-1")])
     assert answer.status == 201 and answer["x-request-id"] == "upload-1"
@@ -69,7 +69,7 @@ def test_upload(daemon):
     assert float(line["total_ms"]) >= float(line["jpeg_decode_ms"])
 
 
-def test_bytes_are_those_on_the_wire(daemon):
+def test_bytes_are_counted_on_the_wire(daemon):
     request = get("/healthz", "X-Request-Id: wire", close=True)
     with daemon.client() as c:
         c.send(request)
@@ -80,7 +80,7 @@ def test_bytes_are_those_on_the_wire(daemon):
     assert (int(line["bytes_in"]), int(line["bytes_out"])) == (len(request), len(received))
 
 
-def test_form_with_files_that_fail(daemon):
+def test_form_line_counts_failed_files(daemon):
     parts = b"".join(b'--b\r\nContent-Disposition: form-data; name="f"; filename="%d.jpg"\r\n\r\n%s\r\n' % (i, data)
                      for i, data in enumerate([SMALL, b"text", pictures.photo_jpeg(40, 30), SMALL[:700]]))
     answer = daemon.upload(parts + b"--b--\r\n", "multipart/form-data; boundary=b", [("X-Request-Id", "form/4")])
@@ -108,7 +108,7 @@ def test_errors_name_the_request(daemon):
     assert line_of(daemon, answer["x-request-id"])["status"] == "415"
 
 
-def test_malformed_request(daemon):
+def test_malformed_request_has_a_line(daemon):
     with daemon.client() as c:
         c.send(b"GARBAGE\x00\x1b[31m\r\n\r\n")
         answer = c.answer()
@@ -117,7 +117,7 @@ def test_malformed_request(daemon):
     assert (line["method"], line["path"], line["status"], line["bytes_in"]) == ("-", "-", "400", "17")
 
 
-def test_client_that_goes(daemon):
+def test_incomplete_request_has_a_line(daemon):
     with daemon.client() as c:
         sent = (b"POST /images HTTP/1.1\r\nHost: x\r\nContent-Type: image/jpeg\r\nContent-Length: 1000\r\n"
                 b"X-Request-Id: gone\r\n\r\n" + SMALL[:100])
@@ -127,7 +127,7 @@ def test_client_that_goes(daemon):
     assert int(line["bytes_in"]) == len(sent)
 
 
-def test_slow_client(start):
+def test_slow_request_has_a_line(start):
     daemon = start("limits.header_timeout=50ms")
     with daemon.client() as c:
         c.send(b"GET /slow HTTP/1.1\r\nHost: x\r\n")
@@ -138,7 +138,7 @@ def test_slow_client(start):
 # ---- hostile values ----
 
 @pytest.mark.parametrize("value", ['a"b', "a b", "a\tb", "x" * 65, "", "\xe4", "a;b", "<script>", "a\\b", "a%0d"])
-def test_ids_that_are_not_taken(daemon, value):
+def test_malformed_ids_are_replaced(daemon, value):
     with daemon.client() as c:
         c.send(get("/healthz", f"X-Request-Id: {value}"))
         answer = c.answer()
@@ -146,18 +146,18 @@ def test_ids_that_are_not_taken(daemon, value):
     line_of(daemon, answer["x-request-id"])
 
 
-def test_two_ids_are_none(daemon):
+def test_two_ids_are_replaced(daemon):
     with daemon.client() as c:
         c.send(get("/healthz", "X-Request-Id: one", "X-Request-Id: two"))
         assert ULID.match(c.answer()["x-request-id"])
 
 
 @pytest.mark.parametrize("value", ["x" * 64, "f81d4fae-7dec-11d0-a765-00a0c91e6bf6", "1=2/3+4", "a@b:c~d.e_f"])
-def test_ids_that_are_taken(daemon, value):
+def test_well_formed_ids_are_kept(daemon, value):
     assert daemon.get("/healthz", headers=[("X-Request-Id", value)])["x-request-id"] == value
 
 
-def test_control_characters(daemon):
+def test_control_characters_do_not_reach_the_log(daemon):
     """Refused; and whatever is said of it, all lines are single ones of plain characters."""
     for byte in b"\x00\x01\x07\x0b\x1b\x7f":
         with daemon.client() as c:
@@ -173,7 +173,7 @@ def test_control_characters(daemon):
     assert all(re.fullmatch(r"<[3-7]>[ -~]*\n", line) for line in daemon.lines)
 
 
-def test_paths(daemon):
+def test_paths_are_quoted_and_cut(daemon):
     for path, expected in [('/"q"', '/"q"'), ("/a=b?c=d", "/a=b?c=d"), ("/'", "/'"), ("/a\\b", "/a\\b"),
                            ("/" + "x" * 600, "/" + "x" * 511 + "...")]:
         with daemon.client() as c:
@@ -193,7 +193,7 @@ def control(daemon, words):
     assert done.returncode == 0, done
 
 
-def test_json(start):
+def test_json_lines_have_the_same_values(start):
     daemon = start("log.access=json")
     with daemon.client() as c:
         c.send(get('/a"b\\c?\'', "X-Request-Id: j-1") + b"NONSENSE\r\n\r\n")
@@ -210,7 +210,7 @@ def test_json(start):
     assert upload["stages_ms"]["jpeg_decode"] > 0 and upload["client"] == "127.0.0.1"
 
 
-def test_changes_while_it_runs(start):
+def test_access_log_can_be_switched_while_it_runs(start):
     daemon = start("log.access=no")
 
     def ask(ident):
@@ -231,7 +231,7 @@ def test_changes_while_it_runs(start):
 
 # ---- a file ----
 
-def test_file_is_opened_anew(start, tmp_path):
+def test_hangup_reopens_the_log_file(start, tmp_path):
     directory = tmp_path / "log"
     directory.mkdir()
     path, old = directory / "access.log", directory / "access.log.1"
@@ -249,7 +249,7 @@ def test_file_is_opened_anew(start, tmp_path):
     assert "f-1" not in daemon.log and path.stat().st_mode & 0o027 == 0
 
 
-def test_file_that_cannot_be_opened(tmp_path):
+def test_log_file_that_cannot_be_opened_prevents_the_start(tmp_path):
     done = run("-o", f"server.root={tmp_path}/store", "-o", "server.listen=127.0.0.1:0", "-o", "server.user=root",
                "-o", f"log.access_file={tmp_path}/nowhere/access.log")
     assert done.returncode == 1 and "log.access_file" in done.stderr and "No such file" in done.stderr
@@ -276,7 +276,7 @@ class Stalled(Daemon):
         super()._drain()
 
 
-def test_a_stalled_reader_stalls_nobody(tmp_path):
+def test_stalled_reader_delays_no_request(tmp_path):
     daemon = Stalled(tmp_path / "store")
     try:
         with daemon.client() as c:
@@ -296,7 +296,7 @@ def test_a_stalled_reader_stalls_nobody(tmp_path):
     assert "ended, 5 images stored" in daemon.log
 
 
-def test_the_end_does_not_wait_for_the_reader_for_long(tmp_path):
+def test_stalled_reader_does_not_delay_the_end(tmp_path):
     daemon = Stalled(tmp_path / "store")
     with daemon.client() as c:
         for _ in range(40):
@@ -310,7 +310,7 @@ def test_the_end_does_not_wait_for_the_reader_for_long(tmp_path):
         daemon.kill()
 
 
-def test_what_was_logged_before_a_crash_is_there(start):
+def test_lines_before_a_crash_are_written(start):
     daemon = start()
     with daemon.client() as c:
         c.request("GET", "/healthz", headers=[("X-Request-Id", "last-words")])
@@ -320,7 +320,7 @@ def test_what_was_logged_before_a_crash_is_there(start):
     assert "id=last-words " in daemon.log
 
 
-def test_messages_go_nowhere_if_standard_error_is_closed(tmp_path):
+def test_closed_standard_error_receives_no_messages(tmp_path):
     """And not to what is opened in its place, such as the file of requests."""
     store, requests = tmp_path / "store", tmp_path / "log" / "requests"
     store.mkdir()

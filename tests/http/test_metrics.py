@@ -38,7 +38,7 @@ BUCKETS = '# HELP h_seconds H.\n# TYPE h_seconds histogram\n' + \
     'h_seconds_bucket{le="1"} %s\nh_seconds_bucket{le="+Inf"} %s\nh_seconds_sum 3\nh_seconds_count %s\n'
 
 
-def test_checker_takes_what_is_right():
+def test_checker_accepts_good_documents():
     parse((HEAD + 'a_total{x="1\\n\\"\\\\",y="2"} 1\na_total{x="1",y="3"} 1.5e3\n' + BUCKETS % (1, 2, 2)).encode())
 
 
@@ -51,14 +51,14 @@ def test_checker_takes_what_is_right():
     "# HELP a_ms A.\n# TYPE a_ms gauge\na_ms 1\n", "# HELP a_bytes_free A.\n# TYPE a_bytes_free gauge\na_bytes_free 1\n",
     BUCKETS % (3, 2, 2), BUCKETS % (1, 2, 3), (BUCKETS % (1, 2, 2)).replace("h_seconds_sum 3\n", ""),
     (BUCKETS % (1, 2, 2)).replace('le="+Inf"', 'le="0.5"')])
-def test_checker_refuses_what_is_wrong(text):
+def test_checker_refuses_bad_documents(text):
     with pytest.raises(Malformed):
         parse(text.encode())
 
 
 # ---- the numbers ----
 
-def test_requests_images_and_bytes(start):
+def test_metrics_count_requests_images_and_bytes(start):
     daemon = start("server.damaged=accept")
     before = scrape(daemon)
     images = [daemon.image(pictures.photo_jpeg(640, 480, seed)) for seed in range(3)]
@@ -91,7 +91,7 @@ def test_requests_images_and_bytes(start):
                  compiler=dict(next(iter(after.families["darkroom_build_info"].samples))[1])["compiler"]) == 1
 
 
-def test_it_says_what_stats_says(start):
+def test_metrics_and_stats_agree(start):
     daemon = start()
     daemon.image(SMALL)
     assert eventually(lambda: is_at_rest(daemon))
@@ -109,7 +109,7 @@ def test_it_says_what_stats_says(start):
         assert metrics("darkroom_workers", group=group["name"]) == group["threads"]
 
 
-def test_counters_never_decrease_and_idle_time_goes_on_in_sleep(start):
+def test_counters_never_decrease_and_idle_time_grows_during_sleep(start):
     daemon = start()
     daemon.image(SMALL)
     assert eventually(lambda: is_at_rest(daemon))
@@ -133,7 +133,7 @@ def test_counters_never_decrease_and_idle_time_goes_on_in_sleep(start):
 
 
 @attempts(10)
-def test_busy_time_is_that_of_the_stages(start):
+def test_busy_time_equals_the_stages_service_time(start):
     """But for what passes between two handlers."""
     daemon = start()
     for seed in range(4):
@@ -147,7 +147,7 @@ def test_busy_time_is_that_of_the_stages(start):
         raise TooLate(f"busy for {busy:.3f} s, stages for {total:.3f} s: others had the processor between two handlers")
 
 
-def test_visits_belong_to_the_policy_that_made_them(start):
+def test_visits_are_counted_for_their_policy(start):
     daemon = start()
     daemon.image(SMALL)
 
@@ -175,7 +175,7 @@ def test_visits_belong_to_the_policy_that_made_them(start):
     assert eventually(agree)
 
 
-def test_process_and_disk(start):
+def test_process_and_disk_metrics_are_true(start):
     """From within the sandbox, where /proc is closed."""
     daemon = start()
     daemon.image(SMALL)
@@ -193,14 +193,14 @@ def test_process_and_disk(start):
     assert metrics("darkroom_store_free_bytes") == pytest.approx(fs.f_bavail * fs.f_frsize, rel=0.05)
 
 
-def test_head_and_methods(daemon):
+def test_metrics_accept_head_and_get_only(daemon):
     with daemon.client() as c:
         assert c.request("HEAD", "/metrics").body == b""
         assert c.request("POST", "/metrics", b"").status == 405
 
 
 @pytest.mark.skipif(IS_SANITIZED, reason="costs of sanitizers are not the product's")
-def test_a_scrape_is_cheap(daemon):
+def test_scrape_costs_less_than_5_ms(daemon):
     """One a second is to cost less than 0.5 % of a core, so one less than 5 ms; a tenth of that is what it should be."""
     with daemon.client() as c:
         c.request("GET", "/metrics")

@@ -119,20 +119,20 @@ SIZES = [(1000, 700), (701, 1003), (401, 67), (300, 200), (97, 301), (33, 17)][3
 
 @pytest.mark.parametrize("width, height", SIZES)
 @pytest.mark.parametrize("subsampling", [0, 2])
-def test_like_pillow(all_operations, width, height, subsampling):
+def test_operations_give_the_pictures_of_pillow(all_operations, width, height, subsampling):
     photo = pictures.photo(width, height, 3).resize((max(1, width // 4), max(1, height // 4))).resize((width, height))
     check(all_operations, pictures.jpeg(photo, 97, subsampling=subsampling), 33)
 
 
 @pytest.mark.parametrize("orientation", range(2, 9))
-def test_of_what_is_seen(all_operations, orientation):
+def test_operations_apply_to_the_upright_picture(all_operations, orientation):
     photo = pictures.photo(403, 301, 4).resize((100, 75)).resize((403, 301))
     source = jpegfile.insert_segment(pictures.jpeg(photo, 97), jpegfile.APP1, jpegfile.exif(orientation, False))
     check(all_operations, source, 33)
 
 
 @pytest.mark.parametrize("kind", ["grey", "CMYK", "progressive", "4:2:2", "RGB"])
-def test_of_every_kind(all_operations, kind):
+def test_operations_apply_to_every_kind_of_file(all_operations, kind):
     photo = pictures.photo(640, 400, 5).resize((160, 100)).resize((640, 400))
     check(all_operations, {
         "grey": lambda: pictures.jpeg(photo.convert("L"), 97),
@@ -143,7 +143,7 @@ def test_of_every_kind(all_operations, kind):
     }[kind](), 28 if kind == "CMYK" else 32)
 
 
-def test_unsharp_mask_like_pillow(all_operations):
+def test_unsharp_mask_is_close_to_that_of_pillow(all_operations):
     """Pillow's blur is an approximation of a Gaussian, and it sharpens colours, too: close, but not the same."""
     photo = pictures.photo(800, 600, 6)
     image = all_operations.image(pictures.jpeg(photo, 97, subsampling=0))
@@ -153,7 +153,7 @@ def test_unsharp_mask_like_pillow(all_operations):
     assert pictures.luma_rms(ours, theirs) < 4 < 2 * pictures.luma_rms(small, theirs)
 
 
-def test_colours_stay_in_their_place(all_operations):
+def test_colours_stay_aligned_with_brightness(all_operations):
     """Cut out of the middle at odd offsets, a coloured disc lies where its brightness does."""
     image = Image.new("RGB", (601, 403), (60, 60, 60))
     yy, xx = np.mgrid[0:403, 0:601]
@@ -171,7 +171,7 @@ def test_colours_stay_in_their_place(all_operations):
 
 
 @pytest.mark.parametrize("width, height", [(1, 1), (1, 7), (2, 3), (5, 1), (16, 13), (20000, 3), (3, 20000)])
-def test_odd_sizes(all_operations, width, height):
+def test_odd_sizes_are_accepted(all_operations, width, height):
     image = all_operations.image(pictures.photo_jpeg(width, height, 3))
     original = Image.new("L", (width, height))
     for name in VARIANTS:
@@ -179,7 +179,7 @@ def test_odd_sizes(all_operations, width, height):
             assert pictures.size(all_operations.fetch(image, name)) == VARIANTS[name][2](original).size, name
 
 
-def test_profiles_are_not_those_of_other_colours(all_operations):
+def test_profile_is_dropped_if_colours_change(all_operations):
     def profile(space):
         return (300).to_bytes(4, "big") + bytes(12) + space + bytes(16) + b"acsp" + bytes(260)
 
@@ -192,13 +192,13 @@ def test_profiles_are_not_those_of_other_colours(all_operations):
         assert space == b"GRAY" or not kept & {"grey", "all"}
 
 
-def test_files_are_smaller(all_operations):
+def test_encoding_options_make_smaller_files(all_operations):
     image = all_operations.image(pictures.photo_jpeg(900, 700, 2))
     small = {name: image["variants"][name]["bytes"] for name in ("progressive", "optimized", "fine", "grey")}
     assert small["progressive"] < small["optimized"] < small["fine"]
 
 
-def test_alone_or_together(start, all_operations, tmp_path):
+def test_variant_is_the_same_alone_or_with_others(start, all_operations, tmp_path):
     """Variants share steps and are made from each other: each is the same as if it were the only one, but for rounding."""
     source = pictures.photo_jpeg(901, 655, 4)
     together = all_operations.image(source)
@@ -209,7 +209,7 @@ def test_alone_or_together(start, all_operations, tmp_path):
         assert pictures.psnr(a, b) > 34, name
 
 
-def test_set_aside_and_resumed(start, all_operations, tmp_path):
+def test_parked_operations_give_the_same_files(start, all_operations, tmp_path):
     daemon = start("scheduler.service=cutoff", "scheduler.cutoff=1us", config=configuration(tmp_path / "site.ini"))
     photo = pictures.photo(1200, 900, 5)
     sources = [pictures.jpeg(photo, 92), pictures.jpeg(photo.convert("CMYK")), pictures.jpeg(photo, progressive=True)]
@@ -223,7 +223,7 @@ def test_set_aside_and_resumed(start, all_operations, tmp_path):
     assert pieces["jpeg_encode"] > 3 * len(sources) * len(VARIANTS), "passes over coefficients were not set aside"
 
 
-def test_memory_of_what_keeps_coefficients(start):
+def test_memory_of_coefficients_is_reserved(start):
     """An upload that a variant makes large needs memory for it, and is refused if there is none; nothing is left behind."""
     daemon = start("limits.memory_budget=64M", "limits.body_bytes=8M", "variant.huge.operations=scale 4000x4000 exact",
                    "variant.huge.enlarge=yes", "variant.huge.chroma=444", "variant.huge.progressive=yes")
@@ -243,12 +243,12 @@ def test_memory_of_what_keeps_coefficients(start):
     ("operations=sharpen 11", "'11' is not an amount for sharpen; expected a number, 0.05..10"),
     ("operations=rotate 45", "'45' is not an angle for rotate; expected 90, 180 or 270"),
 ])
-def test_what_is_wrong_is_said(setting, says):
+def test_bad_operation_is_reported(setting, says):
     done = run("-t", "-c", CONFIG, *overrides(f"variant.medium.{setting}"))
     assert done.returncode == 78 and says in done.stderr, done.stderr
 
 
-def test_what_is_wrong_is_said_with_its_line(tmp_path):
+def test_bad_operation_is_reported_with_its_line(tmp_path):
     ini = tmp_path / "site.ini"
     ini.write_text("[limits]\nwidth = 2000\n[variant.big]\nenlarge = yes\noperations = scale 3000x20 exact\n")
     done = run("-t", "-c", ini)

@@ -17,14 +17,14 @@ SMALL = pictures.photo_jpeg(320, 240, 2)
 
 @pytest.mark.parametrize("width, height", [
     (1600, 1200), (1200, 1600), (1001, 667), (799, 801), (801, 800), (1333, 4001), (4000, 3000), (803, 17), (800, 800)])
-def test_sizes(daemon, width, height):
+def test_variants_fit_their_boxes(daemon, width, height):
     image = daemon.image(pictures.photo_jpeg(width, height, 4))
     check_image(image, width, height)
     check_stored(daemon, image)
 
 
 @pytest.mark.parametrize("width, height", [(1, 1), (2, 3), (100, 50), (160, 160), (159, 7)])
-def test_never_enlarged(daemon, width, height):
+def test_small_pictures_are_not_enlarged(daemon, width, height):
     image = daemon.image(pictures.photo_jpeg(width, height, 4))
     assert all((v["width"], v["height"]) == (width, height) for v in image["variants"].values())
     check_stored(daemon, image)
@@ -60,7 +60,7 @@ def test_flat_picture_stays_flat(daemon):
         assert np.abs(pixels - (200, 120, 40)).max() <= 4, name
 
 
-def test_file_format(daemon):
+def test_variants_are_baseline_420_without_metadata(daemon):
     image = daemon.image(pictures.jpeg(pictures.photo(1600, 1200, 1), 90, subsampling=0, comment=b"who took it",
                                        exif=b"Exif\0\0II*\0\x08\0\0\0\0\0\0\0\0\0"))
     for name, (_, quality, _) in pictures.VARIANTS.items():

@@ -123,7 +123,7 @@ def judge(path, root_inode):
     return faults, states, acknowledged, the_judge
 
 
-def test_power_loss(tmp_path, monkeypatch):
+def test_power_loss_at_any_moment_loses_nothing(tmp_path, monkeypatch):
     faults, states, acknowledged, the_judge = judge(*record(tmp_path, monkeypatch, "power"))
     print(f"{states} states, {len(acknowledged)} images")
     assert not faults, "\n".join(faults[:20])
@@ -135,7 +135,7 @@ def test_power_loss(tmp_path, monkeypatch):
             assert pictures.size(files[f"{name}.jpg"]) == pictures.fit(*size, box)
 
 
-def test_the_judge_finds_fault_without_flushes(tmp_path, monkeypatch):
+def test_judge_finds_faults_without_flushes(tmp_path, monkeypatch):
     """durability = process promises nothing of the kind, and the checker must see that."""
     faults, *_ = judge(*record(tmp_path, monkeypatch, "process", connections=1, uploads=2))
     assert any("is lost" in fault for fault in faults) and any("part of" in fault for fault in faults)

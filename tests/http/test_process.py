@@ -21,7 +21,7 @@ JPEG = ("Content-Type", "image/jpeg")
 
 # ---- start ----
 
-def test_second_daemon_on_the_same_port(start, tmp_path):
+def test_second_daemon_on_the_same_port_fails(start, tmp_path):
     first = start()
     second = Daemon(tmp_path / "other", listen=f"127.0.0.1:{first.port}", wait=False)
     assert second.wait_exit() not in (0, 2), "it shares the port in silence"
@@ -30,7 +30,7 @@ def test_second_daemon_on_the_same_port(start, tmp_path):
     assert first.upload(SMALL).status == 201
 
 
-def test_second_daemon_on_the_same_store(start):
+def test_second_daemon_on_the_same_store_fails(start):
     first = start()
     second = Daemon(first.store, wait=False)
     assert second.wait_exit() not in (0, 2)
@@ -39,7 +39,7 @@ def test_second_daemon_on_the_same_store(start):
     assert first.upload(SMALL).status == 201
 
 
-def test_store_that_cannot_be_used(tmp_path):
+def test_unusable_store_is_reported(tmp_path):
     (tmp_path / "file").write_text("x")
     for root in (tmp_path / "file", tmp_path / "file" / "below", tmp_path / "no" / "parent"):
         daemon = Daemon(root, wait=False)
@@ -48,13 +48,13 @@ def test_store_that_cannot_be_used(tmp_path):
         assert str(root) in daemon.log
 
 
-def test_address_that_is_not_ours(tmp_path):
+def test_foreign_address_is_reported(tmp_path):
     daemon = Daemon(tmp_path / "store", listen="203.0.113.1:0", wait=False)
     assert daemon.wait_exit() not in (0, 2)
     assert "203.0.113.1" in daemon.log
 
 
-def test_ready_line(start):
+def test_ready_line_has_the_address(start):
     daemon = start()
     line = next(line for line in daemon.lines if "ready on" in line)
     assert re.match(r"<[56]>", line), "a priority for the journal"
@@ -62,14 +62,14 @@ def test_ready_line(start):
     assert all(re.match(r"<[3-7]>", line) for line in daemon.lines), daemon.log
 
 
-def test_log_level(start):
+def test_debug_lines_have_priorities(start):
     daemon = start("log.level=debug")
     assert daemon.upload(SMALL).status == 201 and daemon.upload(b"text").status == 415
     assert all(re.match(r"<[3-7]>", line) for line in daemon.lines), daemon.log
 
 
 @pytest.mark.skipif(IS_SANITIZED, reason="says nothing about the product")
-def test_start_takes_less_than_100_ms(start):
+def test_start_takes_less_than_100_ms_of_cpu_time(start):
     """Of a processor; where others want that, too, it takes longer."""
     def cpu_seconds(_):
         return start().cpu_seconds()
@@ -101,7 +101,7 @@ def drain_under_load(daemon, number):
 
 @pytest.mark.every_policy
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_drain_under_load(start, number):
+def test_drain_finishes_requests_in_flight(start, number):
     daemon = start()
     for answer in drain_under_load(daemon, number):
         assert answer.status == 201, answer
@@ -118,7 +118,7 @@ def test_drain_under_load(start, number):
 
 
 @pytest.mark.every_policy
-def test_drain_finishes_what_was_answered_early(start):
+def test_drain_stores_images_that_were_acknowledged_early(start):
     """An upload that was answered with 202 is stored before the daemon goes."""
     daemon = start()
     ids = [daemon.upload(LARGE, headers=[("Prefer", "respond-async")]).json()["images"][0]["id"] for _ in range(4)]
@@ -164,7 +164,7 @@ def test_drain_refuses_new_work(start):
 
 
 @pytest.mark.also_with("thread-per-connection")
-def test_drain_has_an_end(start):
+def test_drain_ends_at_its_timeout(start):
     daemon = start("server.drain_timeout=300ms")
     with daemon.client() as c:
         c.send(c.head("POST", "/images", SMALL, [JPEG]) + SMALL[:1000])
@@ -179,7 +179,7 @@ def test_drain_has_an_end(start):
 
 @pytest.mark.also_with("thread-per-connection")
 @pytest.mark.parametrize("first, second", [(signal.SIGTERM, signal.SIGTERM), (signal.SIGINT, signal.SIGTERM)])
-def test_second_signal_exits_at_once(start, first, second):
+def test_second_signal_ends_the_drain(start, first, second):
     daemon = start()
     with daemon.client() as c:
         c.send(c.head("POST", "/images", SMALL, [JPEG]) + SMALL[:1000])
@@ -195,7 +195,7 @@ def test_second_signal_exits_at_once(start, first, second):
 
 
 @pytest.mark.every_policy
-def test_terminated_while_starting(tmp_path):
+def test_signal_during_the_start_ends_it(tmp_path):
     """The signal may come at any moment of the start: a clean end or the default action, never a hang."""
     first = Daemon(tmp_path / "first")
     first.stop()
@@ -261,13 +261,13 @@ def test_threads_do_not_grow(start):
 
 
 @pytest.mark.every_policy
-def test_policy_is_the_one_asked_for(start):
+def test_policy_is_the_configured_one(start):
     daemon = start()
     stats = json.dumps(daemon.get("/stats").json())
     assert f'"{POLICY or "drain"}"' in stats
 
 
-def test_runs_in_the_foreground_without_a_terminal(start):
+def test_daemon_does_not_fork(start):
     daemon = start()
     assert daemon.is_alive()
     parents = []

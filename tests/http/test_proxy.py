@@ -123,7 +123,7 @@ def start_proxy(request, tmp_path, certificate):
         proxy.stop()
 
 
-def test_uploads_and_files(start, start_proxy):
+def test_proxy_passes_uploads_and_files(start, start_proxy):
     daemon = start(f"limits.body_bytes={LIMIT}")
     proxy = start_proxy(daemon.port)
     assert eventually(proxy.is_up, 30), proxy.log.read_text()
@@ -143,7 +143,7 @@ def test_uploads_and_files(start, start_proxy):
     assert eventually(lambda: GIVEN in proxy.log.read_text()), proxy.log.read_text()
 
 
-def test_what_is_kept_from_the_world(start, start_proxy):
+def test_proxy_hides_admin_paths(start, start_proxy):
     """All but this machine's own address is the world, however it asks."""
     daemon = start()
     proxy = start_proxy(daemon.port)
@@ -158,7 +158,7 @@ def test_what_is_kept_from_the_world(start, start_proxy):
             assert status in ((403,) if spelling in ("{}", "{}?") else (400, 403, 404)), (path, spelling, status)
 
 
-def test_limit_of_bodies(start, start_proxy):
+def test_proxy_has_the_daemons_body_limit(start, start_proxy):
     """As much as the limit passes; what is more does not, by whomever it is refused."""
     daemon = start(f"limits.body_bytes={LIMIT}")
     proxy = start_proxy(daemon.port)
@@ -172,7 +172,7 @@ def test_limit_of_bodies(start, start_proxy):
     assert len(daemon.stored()) == 1
 
 
-def test_bodies_go_on_as_they_come(start, start_proxy):
+def test_proxy_streams_bodies(start, start_proxy):
     daemon = start(f"limits.body_bytes={LIMIT}")
     proxy = start_proxy(daemon.port)
     assert eventually(proxy.is_up, 30), proxy.log.read_text()
@@ -187,7 +187,7 @@ def test_bodies_go_on_as_they_come(start, start_proxy):
     connection.close()
 
 
-def test_many_at_a_time(start, start_proxy):
+def test_proxy_holds_300_uploads_at_a_time(start, start_proxy):
     daemon = start(f"limits.body_bytes={LIMIT}")
     proxy = start_proxy(daemon.port)
     assert eventually(proxy.is_up, 30), proxy.log.read_text()
@@ -215,7 +215,7 @@ def serve_once(listener, heads):
             peer.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
 
 
-def test_request_ids(start_proxy):
+def test_proxy_sets_request_ids(start_proxy):
     """One that a client gives is passed on if it is harmless; else, and if there is none, the proxy makes one."""
     heads = []
     with socket.create_server(("127.0.0.1", 0)) as listener:
@@ -240,7 +240,7 @@ def test_request_ids(start_proxy):
         assert len(made) == 1 and re.fullmatch(r"[A-Za-z0-9._:-]{8,64}", made[0]), ids
 
 
-def test_a_restart(start, start_proxy):
+def test_proxy_survives_a_restart_of_the_daemon(start, start_proxy):
     """Without a daemon the proxy says so; with the next one all is well again, without its help."""
     port = free_port()
     first = start("server.drain_delay=0", listen=f"127.0.0.1:{port}")

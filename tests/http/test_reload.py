@@ -55,7 +55,7 @@ def site(start, tmp_path):
     return Site(start, tmp_path)
 
 
-def test_variants(site):
+def test_reload_changes_the_variants(site):
     old = site.daemon.image(SMALL)
     assert site.reload(variants=OTHER_VARIANTS)[0] == 0
     new = site.daemon.image(SMALL)
@@ -69,7 +69,7 @@ def test_variants(site):
     assert pictures.size(site.daemon.fetch(site.daemon.image(SMALL), "thumb")) == (10, 10)
 
 
-def test_variants_that_have_no_room(site):
+def test_variants_that_do_not_fit_are_refused(site):
     """The queues are made for what there can be at once; more is refused as a whole."""
     many = "".join(f"[variant.v{i}]\noperations = scale {i + 50}x50 exact, blur {i + 1}, sharpen 1, rotate 90\n" for i in range(12))
     status, said = site.reload(variants=many)
@@ -90,7 +90,7 @@ def probe(daemon):
         return None
 
 
-def test_limits(site):
+def test_reload_changes_limits(site):
     assert site.reload(("pixels", "1K"))[0] == 0
     assert site.daemon.upload(SMALL).json()["limit"] == "limits.pixels"
     assert site.reload(("body_bytes", "1K"), ("images_in_flight", "1"))[0] == 0
@@ -108,7 +108,7 @@ def test_limits(site):
         assert c.request("GET", "/healthz").status == 200 and c.is_closed(slow(20))
 
 
-def test_header_limit_of_connections_that_are_there(site):
+def test_open_connections_keep_their_header_buffers(site):
     """Their buffers have the size of before: no more, and no less, is taken than fits."""
     long = [("X-Long", "x" * 20000)]
     with site.daemon.client() as c:
@@ -123,7 +123,7 @@ def test_header_limit_of_connections_that_are_there(site):
         assert c.request("GET", "/healthz", headers=long).status == 431
 
 
-def test_durability_and_originals(site):
+def test_reload_changes_durability_and_originals(site):
     assert site.reload(("durability", "power"), ("keep_originals", "yes"))[0] == 0
     image = site.daemon.image(SMALL)
     assert site.stats()["store"]["flushes"] == 2
@@ -136,7 +136,7 @@ def test_durability_and_originals(site):
     assert site.stats()["store"]["flushes"] == 2
 
 
-def test_images_keep_what_they_began_with(site):
+def test_images_keep_their_configuration(site):
     """A body that comes in two halves, with a change in between, and others while there is work all the time."""
     half = len(SMALL) // 2
     with site.daemon.client() as c:
@@ -189,7 +189,7 @@ class Uploader(threading.Thread):
             self.failures.append(failure)
 
 
-def test_reloads_under_load(start, tmp_path):
+def test_reloads_under_load_fail_no_request(start, tmp_path):
     site = Site(start, tmp_path)
     files = [edited(), edited(("pixels", "50M"), ("durability", "none"), ("connections", "100"), variants=OTHER_VARIANTS),
              edited(("header_bytes", "8K"), ("images_in_flight", "64"), ("keep_originals", "yes"), ("threads", f"{LEAST_THREADS}")),

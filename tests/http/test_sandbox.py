@@ -29,7 +29,7 @@ def status_of(daemon):
 
 # ---- saying so ----
 
-def test_check_says_what_is_active():
+def test_check_reports_the_sandbox():
     line = run("-t", "-c", CONFIG).stderr.splitlines()[-1]
     assert line.startswith("sandbox: ")
     assert ("off" in line) == IS_SANITIZED
@@ -39,7 +39,7 @@ def test_check_says_what_is_active():
         "sandbox: off, for the sanitizer's sake" if IS_SANITIZED else "sandbox: off, as server.sandbox says")
 
 
-def test_log_says_what_is_active(start):
+def test_log_reports_the_sandbox(start):
     assert re.search(r"^<5>sandbox: (off|no new privileges)", start().log, re.M)
     assert "sandbox: off" in start("server.sandbox=off").log
 
@@ -47,7 +47,7 @@ def test_log_says_what_is_active(start):
 # ---- what is active ----
 
 @needs_sandbox
-def test_every_thread_is_inside(start):
+def test_every_thread_is_in_the_sandbox(start):
     daemon = start()
     assert daemon.upload(SMALL).status == 201
     threads = status_of(daemon)
@@ -56,7 +56,7 @@ def test_every_thread_is_inside(start):
         assert (status["NoNewPrivs"], status["Seccomp"]) == ("1", "2")
 
 
-def test_off_is_off(start):
+def test_sandbox_can_be_switched_off(start):
     daemon = start("server.sandbox=off")
     assert daemon.upload(SMALL).status == 201
     assert all((s["NoNewPrivs"], s["Seccomp"]) == ("0", "0") for s in status_of(daemon))
@@ -70,7 +70,7 @@ def hand(daemon, image, target):
     return daemon.get(image["variants"]["medium"]["url"])
 
 
-def test_nothing_outside_of_the_store_is_read(start, tmp_path):
+def test_links_out_of_the_store_are_not_followed(start, tmp_path):
     """Even if somebody has planted a link in it."""
     outside = tmp_path / "outside"
     outside.mkdir()
@@ -84,7 +84,7 @@ def test_nothing_outside_of_the_store_is_read(start, tmp_path):
     assert daemon.upload(SMALL).status == 201
 
 
-def test_configuration_is_read_again_after_an_editor_replaced_it(start, tmp_path):
+def test_replaced_configuration_can_be_reloaded(start, tmp_path):
     directory = tmp_path / "conf"
     directory.mkdir()
     path = directory / "site.ini"
@@ -99,14 +99,14 @@ def test_configuration_is_read_again_after_an_editor_replaced_it(start, tmp_path
 # ---- never root ----
 
 @needs_root
-def test_root_must_be_told(tmp_path):
+def test_running_as_root_must_be_configured(tmp_path):
     done = run("-c", CONFIG, "-o", f"server.root={tmp_path}/store", "-o", "server.listen=127.0.0.1:0")
     assert done.returncode == 78 and "server.user" in done.stderr
     assert not (tmp_path / "store").exists()
 
 
 @needs_root
-def test_another_user(start):
+def test_another_user_owns_everything(start):
     """Files, threads and groups are that user's, and there is no way back."""
     nobody = pwd.getpwnam("nobody")
     root = pathlib.Path(tempfile.mkdtemp(prefix="darkroom-", dir="/tmp"))  # pytest's own directories are closed to others
@@ -131,6 +131,6 @@ def test_another_user(start):
 
 @needs_root
 @pytest.mark.parametrize("user", ["nobody-knows-me", "-x", "a b", "x" * 40])
-def test_user_that_there_is_not(tmp_path, user):
+def test_unknown_user_is_reported(tmp_path, user):
     done = run("-c", CONFIG, "-o", f"server.root={tmp_path}/store", "-o", "server.listen=127.0.0.1:0", "-o", f"server.user={user}")
     assert done.returncode == 78 and user in done.stderr

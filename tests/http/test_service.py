@@ -83,7 +83,7 @@ def watched(manager, seconds):
 
 # ---- what it says ----
 
-def test_life_of_a_service(start, tmp_path, manager):
+def test_service_reports_its_life_to_the_manager(start, tmp_path, manager):
     config = tmp_path / "site.ini"
     config.write_text(CONFIG.read_text())
     daemon = start(config=config, environ=watched(manager, slow(1)), wait=False)
@@ -115,7 +115,7 @@ def test_life_of_a_service(start, tmp_path, manager):
     daemon.assert_no_alarm()
 
 
-def test_status_says_what_is_going_on(start, path_manager):
+def test_status_counts_connections(start, path_manager):
     daemon = start(environ=watched(path_manager, 0.2))
     path_manager.wait_for("READY")
     with daemon.client() as c:
@@ -125,7 +125,7 @@ def test_status_says_what_is_going_on(start, path_manager):
 
 
 @pytest.mark.parametrize("name", ["/nowhere/at/all", "relative", "/" + 200 * "x", "@"])
-def test_manager_that_does_not_listen(start, name):
+def test_absent_manager_is_reported(start, name):
     daemon = start(environ={"NOTIFY_SOCKET": name})
     assert daemon.upload(SMALL).status == 201
     assert "service manager" in daemon.log
@@ -184,7 +184,7 @@ def test_watchdog_is_not_fed_when_a_worker_hangs(start, path_manager):
 
 @pytest.mark.parametrize("variables", [{"WATCHDOG_USEC": "many"}, {"WATCHDOG_USEC": "0"}, {"WATCHDOG_USEC": "99999999999999999999"},
                                        {"WATCHDOG_USEC": "200000", "WATCHDOG_PID": "1"}])
-def test_watchdog_that_is_not_meant_for_us(start, path_manager, variables):
+def test_watchdog_of_another_process_is_not_fed(start, path_manager, variables):
     start(environ={**path_manager.environ, **variables})
     path_manager.wait_for("READY")
     assert path_manager.count("WATCHDOG", 0.3) == 0
@@ -200,14 +200,14 @@ def listener(family=socket.AF_INET, address="127.0.0.1"):
 
 
 @pytest.mark.parametrize("names", [None, "http", "darkroomd.socket", ""])
-def test_socket_activation(start, names):
+def test_passed_socket_is_served(start, names):
     with listener() as s:
         daemon = start(sockets=[s], names=names)
         assert daemon.port == s.getsockname()[1]
         assert daemon.upload(SMALL).status == 201
 
 
-def test_socket_activation_with_two_sockets(start):
+def test_two_passed_sockets_are_served(start):
     with listener() as a, listener() as b:
         daemon = start(sockets=[a, b], names="http:http")
         for s in (a, b):
@@ -215,7 +215,7 @@ def test_socket_activation_with_two_sockets(start):
             assert daemon.upload(SMALL).status == 201
 
 
-def test_sockets_meant_for_somebody_else(start):
+def test_sockets_of_another_process_are_ignored(start):
     daemon = start(environ={"LISTEN_FDS": "1", "LISTEN_PID": "1"})
     assert daemon.upload(SMALL).status == 201
 
@@ -224,7 +224,7 @@ def test_sockets_meant_for_somebody_else(start):
     (lambda: listener(), "metrics"), (lambda: socket.socket(), "http"), (lambda: socket.socket(type=socket.SOCK_DGRAM), "http"),
     (lambda: socket.socket(socket.AF_UNIX), "http"), (lambda: open("/dev/null"), "http"),
 ])
-def test_socket_that_cannot_be_served(tmp_path, make, names):
+def test_unusable_socket_is_refused(tmp_path, make, names):
     with make() as s:
         daemon = Daemon(tmp_path / "store", sockets=[s], names=names, wait=False)
         assert daemon.wait_exit() == 1
@@ -249,7 +249,7 @@ def keep_asking(port, stop, done, failures):
             failures.append(repr(failure))
 
 
-def test_restarts_under_load(tmp_path):
+def test_restarts_under_load_fail_no_request(tmp_path):
     """The manager holds the socket: nobody is refused, nothing that was begun is lost."""
     stop, done, failures = threading.Event(), [], []
     with listener() as s:
@@ -274,7 +274,7 @@ def test_restarts_under_load(tmp_path):
 
 # ---- the end ----
 
-def test_drain_delay(start):
+def test_drain_delay_serves_while_not_ready(start):
     """First /readyz says no, and new connections are served on; then no more."""
     daemon = start("server.drain_delay=1h")
     with daemon.client() as kept:
@@ -290,7 +290,7 @@ def test_drain_delay(start):
     assert daemon.wait_exit() == 1
 
 
-def test_drain_delay_has_an_end(start):
+def test_drain_delay_ends(start):
     daemon = start("server.drain_delay=300ms")
     started = time.monotonic()
     daemon.signal(signal.SIGTERM)

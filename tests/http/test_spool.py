@@ -28,7 +28,7 @@ def stats(daemon):
 
 
 @pytest.mark.parametrize("durability", ["process", "power"])
-def test_early_answer_spools_first(start, durability):
+def test_early_response_spools_first(start, durability):
     """While it is made, the file is in the spool; then it goes."""
     daemon = start(f"server.durability={durability}")
     large = pictures.photo_jpeg(4000, 3000, 1)
@@ -52,7 +52,7 @@ def test_nothing_is_spooled_without_durability(start):
 
 
 @pytest.mark.every_policy
-def test_spooled_images_are_made_again(start, tmp_path):
+def test_spooled_images_are_processed_after_a_start(start, tmp_path):
     store = tmp_path / "store"
     ids = [ID + c for c in "ABCDEFGH"]
     for i, ident in enumerate(ids):
@@ -72,7 +72,7 @@ def test_spooled_images_are_made_again(start, tmp_path):
     assert daemon.says("8 acknowledged images are to be recovered")
 
 
-def test_image_that_ends_the_daemon_again_and_again_is_put_aside(start, tmp_path):
+def test_image_that_ended_the_daemon_three_times_is_quarantined(start, tmp_path):
     store = tmp_path / "store"
     spool(store, ID + "A", SOURCES[0], "3\nbad.jpg")
     spool(store, ID + "B", SOURCES[0], "2\nlast-chance.jpg")
@@ -85,7 +85,7 @@ def test_image_that_ends_the_daemon_again_and_again_is_put_aside(start, tmp_path
     assert eventually(lambda: (stats(daemon)["quarantined"], stats(daemon)["recovered"]) == (1, 1))
 
 
-def test_attempts_are_counted(tmp_path):
+def test_attempts_are_counted_before_they_start(tmp_path):
     """Killed while it is at work on one image, the daemon has noted that it was; the fourth does not try it any more."""
     store = tmp_path / "store"
     ident = ID + "A"
@@ -102,7 +102,7 @@ def test_attempts_are_counted(tmp_path):
 
 
 @pytest.mark.parametrize("what", ["no JPEG", "no note", "no original", "strange"])
-def test_spool_with_strange_things(start, tmp_path, what):
+def test_broken_spool_entries_are_quarantined(start, tmp_path, what):
     """What cannot be made is put aside, and nothing else suffers."""
     store = tmp_path / "store"
     ident = ID + "A"
@@ -131,7 +131,7 @@ def test_stored_image_leaves_the_spool(start, tmp_path):
     check_stored(daemon.store, image["id"], SOURCES[0])
 
 
-def test_removal_of_an_image_that_waits_in_the_spool(start, tmp_path):
+def test_spooled_image_can_be_deleted(start, tmp_path):
     store = tmp_path / "store"
     spool(store, ID + "A", pictures.photo_jpeg(6000, 4000, 1))
     for c in "BCDEFGHJKMNPQ":
@@ -146,7 +146,7 @@ def test_removal_of_an_image_that_waits_in_the_spool(start, tmp_path):
     assert sorted(i[-1] for i in daemon.stored()) == sorted("CDEFGHJKMN")
 
 
-def test_drain_leaves_the_rest_spooled(start, tmp_path):
+def test_drain_leaves_unprocessed_images_in_the_spool(start, tmp_path):
     store = tmp_path / "store"
     ids = [f"01K00000000000000000000{i:03}" for i in range(200)]
     for ident in ids:
@@ -157,7 +157,7 @@ def test_drain_leaves_the_rest_spooled(start, tmp_path):
     assert sorted(spooled(daemon) + daemon.stored()) == sorted(ids)
 
 
-def test_what_a_drain_gives_up_is_made_after_the_next_start(start, tmp_path):
+def test_images_that_a_drain_gave_up_are_processed_after_the_next_start(start, tmp_path):
     first = Daemon(tmp_path / "store", "server.drain_timeout=0")
     large = pictures.photo_jpeg(6000, 4000, 1)
     ids = []
@@ -188,7 +188,7 @@ def small_disk(tmp_path):
 
 
 @pytest.mark.parametrize("durability", ["process", "power"])
-def test_full_disk(start, small_disk, durability):
+def test_full_disk_gets_507_and_keeps_stored_images(start, small_disk, durability):
     """507 when it is full; what was acknowledged is kept, nothing half-written stays, and with space uploads are stored again."""
     daemon = start(f"server.durability={durability}", store=small_disk / "store")
     stored = []
@@ -211,7 +211,7 @@ def test_full_disk(start, small_disk, durability):
         check_stored(daemon.store, ident, SOURCES[2])
 
 
-def test_full_disk_after_the_answer(start, small_disk):
+def test_spooled_images_wait_for_space(start, small_disk):
     """What is spooled when there is no space for its variants is made when there is."""
     store = small_disk / "store"
     for c in "ABC":
@@ -231,7 +231,7 @@ def test_full_disk_after_the_answer(start, small_disk):
     assert stats(daemon)["quarantined"] == 0
 
 
-def test_file_size_limit(start):
+def test_failing_disk_gets_500(start):
     """A failing disk, for want of a real one: ulimit -f of a running daemon."""
     daemon = start()
     limit = ["prlimit", "--pid", str(daemon.pid)]

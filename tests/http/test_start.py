@@ -73,7 +73,7 @@ def place():
         yield pathlib.Path(path)
 
 
-def test_many_images(place, tmp_path):
+def test_start_does_not_depend_on_the_number_of_images(place, tmp_path):
     empty, full = place / "empty", place / "full"
     empty.mkdir()
     full.mkdir()

@@ -77,7 +77,7 @@ class Load:
 
 # ---- under load ----
 
-def test_policies_switched_by_ctl_under_load(site):
+def test_switching_policies_by_ctl_fails_no_request(site):
     """Through all policies, one every 200 ms: no request fails, none is lost."""
     daemon, switches, waits = site.daemon, 0, []
     with daemon.client() as watch, Load(daemon) as load:
@@ -97,7 +97,7 @@ def test_policies_switched_by_ctl_under_load(site):
           f"p50 {times[len(times) // 2] * 1000:.0f} ms, p99 {times[len(times) * 99 // 100] * 1000:.0f} ms, longest {times[-1] * 1000:.0f} ms")
 
 
-def test_policies_switched_by_hangup_under_load(site):
+def test_switching_policies_by_hangup_fails_no_request(site):
     with Load(site.daemon) as load:
         for policy in POLICIES + ["cohort"]:
             site.write(policy)
@@ -106,7 +106,7 @@ def test_policies_switched_by_hangup_under_load(site):
     load.check()
 
 
-def test_everything_live_switched_under_load(site):
+def test_switching_live_keys_fails_no_request(site):
     """Regimes, disciplines, threads, thresholds and direct calls, in any order."""
     rng = random.Random(5)
     choices = {"scheduler.policy": POLICIES, "scheduler.threads": [str(LEAST_THREADS), "2", "3", "6", "auto"],
@@ -137,7 +137,7 @@ def test_reload_changes_the_policy(site):
         assert site.daemon.upload(SMALL).status == 201
 
 
-def test_reload_of_a_wrong_file_changes_nothing(site):
+def test_reload_of_a_bad_file_changes_nothing(site):
     before = site.policy()
     site.write(OTHER, ("wait_timeout = 10s", "wait_timeout = ten"), ("[limits]", "[limitz]"))
     said = site.reload()
@@ -154,7 +154,7 @@ def test_reload_of_a_wrong_file_changes_nothing(site):
     assert site.policy() == OTHER
 
 
-def test_reload_of_a_variant_that_cannot_be(site):
+def test_reload_of_a_bad_variant_changes_nothing(site):
     site.write(OTHER, ("operations = scale 160x160 inside", "operations = turn 90"))
     assert "turn" in site.reload() and site.policy() == FIRST
 
@@ -167,14 +167,14 @@ def test_reload_names_what_needs_a_restart(site):
     assert site.policy() == "dbr"
 
 
-def test_what_the_command_line_says_stays_on_top(start, tmp_path):
+def test_command_line_overrides_a_reload(start, tmp_path):
     site = Site(start, tmp_path, "scheduler.policy=srpt", "scheduler.service=gated")
     site.write("dbr")
     assert "in force: policy srpt, scheduler.service = gated\n" in site.reload()
     assert site.policy() == "srpt"
 
 
-def test_reload_forgets_what_ctl_has_set(site):
+def test_reload_discards_settings_of_ctl(site):
     assert command(site.daemon, "policy dbr")[0] == 0
     assert site.policy() == "dbr"
     site.write("mg1")
@@ -182,7 +182,7 @@ def test_reload_forgets_what_ctl_has_set(site):
     assert site.policy() == "mg1"
 
 
-def test_threads_that_cannot_be_started(start):
+def test_failure_to_start_threads_changes_nothing(start):
     """For want of descriptors: of its eventfd, of its event loop's. Nothing changes, and when there are some again it can be done."""
     daemon = start("scheduler.threads=2", policy="thread-per-connection")
     limits = resource.prlimit(daemon.pid, resource.RLIMIT_NOFILE)
@@ -197,7 +197,7 @@ def test_threads_that_cannot_be_started(start):
     assert daemon.image(SMALL)
 
 
-def test_log_level_changes(site):
+def test_log_level_can_be_switched(site):
     assert command(site.daemon, "set log.level error")[0] == 0
     assert command(site.daemon, "policy srpt")[0] == 0
     assert command(site.daemon, "set log.level notice")[0] == 0

@@ -80,12 +80,12 @@ def refused(answer, status, challenge):
 
 # ---- who may what ----
 
-def test_without_a_file_nobody_needs_one(daemon):
+def test_uploads_need_no_token_without_a_file(daemon):
     image = daemon.image(SMALL, headers=[("Authorization", "Bearer whatever")])
     assert remove(daemon, image["url"]).status == 204
 
 
-def test_scopes(guarded, file):
+def test_scopes_limit_what_a_token_allows(guarded, file):
     image = guarded.image(SMALL, headers=[file.bearer("up")])
     assert guarded.get(image["url"]).status == 200, "reading is free"
     assert guarded.get(image["variants"]["thumb"]["url"]).status == 200
@@ -107,7 +107,7 @@ def test_scopes(guarded, file):
     "", "Bearer", "Bearer ", "Bearer x", "Bearer {token}x", "Bearer {short}", "Bearer x{token}", "Bearer {token} {token}",
     "Bearer {token},", 'Bearer "{token}"', "Bearer =", "Bearer {hash}", "{token}", "Basic {token}", "Bearer{token}", "Bearer {lower}",
     "Bearer\t{token}", "Bearer " + 8000 * "x", "Bearer \xff", "Bearer, Bearer {token}"])
-def test_what_is_no_token(guarded, file, value):
+def test_malformed_tokens_are_refused(guarded, file, value):
     token = file.token["all"]
     value = value.format(token=token, short=token[:-1], lower=token.swapcase(), hash=file.line["all"].split()[1])
     is_bearer = value.strip() == "Bearer" or value.startswith("Bearer ")
@@ -115,11 +115,11 @@ def test_what_is_no_token(guarded, file, value):
     assert token not in guarded.log_until_now()
 
 
-def test_several_are_one_too_many(guarded, file):
+def test_two_tokens_are_refused(guarded, file):
     refused(post(guarded, file.bearer("all"), file.bearer("all")), 400, REALM + ', error="invalid_request"')
 
 
-def test_web_pages_may_send_one(start, file):
+def test_web_pages_may_send_a_token(start, file):
     daemon = start(f"access.tokens_file={file.path}", "server.allow_origin=https://example.org")
     with daemon.client() as c:
         answer = c.request("OPTIONS", "/images", headers=[("Origin", "https://example.org"), ("Access-Control-Request-Method", "POST")])
@@ -128,7 +128,7 @@ def test_web_pages_may_send_one(start, file):
 
 # ---- before the body is read ----
 
-def test_refused_before_the_body(guarded, file):
+def test_token_is_checked_before_the_body_is_read(guarded, file):
     with guarded.client() as c:
         c.send(c.head("POST", "/images", headers=[JPEG, ("Content-Length", "200000000"), ("Expect", "100-continue")]))
         answer = c.answer()
@@ -159,7 +159,7 @@ def test_refused_before_the_body(guarded, file):
 
 # ---- the file changes ----
 
-def test_changes_take_effect_at_once(guarded, file):
+def test_changes_of_the_file_apply_at_once(guarded, file):
     assert post(guarded, file.bearer("spare")).status == 401
     file.put("spare")
     assert eventually(lambda: post(guarded, file.bearer("spare")).status == 201), guarded.log
@@ -177,7 +177,7 @@ def test_changes_take_effect_at_once(guarded, file):
     assert guarded.log_until_now().count(" are in force") == readings + 1 >= 5, "another file is of no interest"
 
 
-def test_what_is_wrong_changes_nothing(guarded, file):
+def test_bad_file_keeps_the_old_tokens(guarded, file):
     good = file.path.read_text()
     for content, said in (("up\n", ":1: expected a SHA-256 hash"), (good + good, "stands in a line before"),
                           ("up " + file.token["up"] + "\n", "expected a SHA-256 hash")):
@@ -195,7 +195,7 @@ def test_what_is_wrong_changes_nothing(guarded, file):
     assert eventually(lambda: b"darkroom_tokens_outdated 0\n" in guarded.get("/metrics").body)
 
 
-def test_reload_fails_with_the_file(start, file, tmp_path):
+def test_bad_file_fails_the_reload(start, file, tmp_path):
     config = tmp_path / "site.ini"
     config.write_text(CONFIG.read_text())
     daemon = start(f"access.tokens_file={file.path}", config=config)
@@ -214,7 +214,7 @@ def test_reload_fails_with_the_file(start, file, tmp_path):
 
 # ---- what is said of the file ----
 
-def test_check_says_what_is_wrong(file, tmp_path):
+def test_check_reports_a_bad_file(file, tmp_path):
     setting = "-o", f"access.tokens_file={file.path}"
     assert run("-t", "-q", "-c", CONFIG, *setting).returncode == 0
     file.path.write_text("x\n")
@@ -227,7 +227,7 @@ def test_check_says_what_is_wrong(file, tmp_path):
     assert "expected an absolute path" in run("-t", "-c", CONFIG, "-o", "access.tokens_file=tokens").stderr
 
 
-def test_who_else_may_use_the_file(start, file):
+def test_file_that_others_may_use_is_reported(start, file):
     file.path.chmod(0o644)
     daemon = start(f"access.tokens_file={file.path}")
     assert "<4>" in daemon.log and "can be read by everybody" in daemon.log
@@ -236,7 +236,7 @@ def test_who_else_may_use_the_file(start, file):
     assert post(daemon, file.bearer("up")).status == 201
 
 
-def test_command():
+def test_token_command_makes_new_tokens():
     assert make("a.b_c@d-1", "upload", "delete")[0] != make("a.b_c@d-1", "upload", "delete")[0]
     for words in ([], ["a b"], [""], [64 * "x"], ["a", "all"], ["a", "upload", "x"]):
         done = run("token", *words)

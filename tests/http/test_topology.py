@@ -41,7 +41,7 @@ def with_profile(tmp_path, text):
     return f"layout.profile={path}"
 
 
-def test_every_worker_has_its_place():
+def test_every_worker_has_a_core():
     said = topology(machine=TWO_SOCKETS)
     assert said.startswith("Another machine (nothing is bound): 64 cores that may be used\n")
     assert "package 0  node 0  L3 0: cores 0-31, CPUs from 0, 64 hardware threads\n" in said
@@ -51,18 +51,18 @@ def test_every_worker_has_its_place():
 
 
 @pytest.mark.parametrize("machine, replicas", [(TWO_SOCKETS, 2), (EIGHT_NODES, 8)])
-def test_replicas_have_nodes_of_their_own(machine, replicas):
+def test_replicas_use_separate_nodes(machine, replicas):
     shares = workers(topology("layout.mode=replicate", f"layout.replicas={replicas}", machine=machine))
     assert [{worker[5] for worker in share} for share in shares] == [{i} for i in range(replicas)]
     assert [len(share) for share in shares] == [64 // replicas] * replicas
 
 
-def test_fewer_threads_keep_together():
+def test_few_threads_are_placed_close_together():
     shares = workers(topology("layout.mode=replicate", "layout.replicas=2", "scheduler.threads=6", machine=TWO_SOCKETS))
     assert [[worker[1] for worker in share] for share in shares] == [[0, 1, 2], [32, 33, 34]]
 
 
-def test_parts_have_cores_by_their_work(tmp_path):
+def test_parts_have_cores_in_proportion_to_their_work(tmp_path):
     profile = with_profile(tmp_path, "".join(f"[stage.{stage}]\nservice_ns = {ns}\n{edges}" for stage, ns, edges in [
         ("jpeg_decode", 5000, "to_scale = 30\n"), ("scale", 1000, "to_blur = 10\nto_jpeg_encode = 20\n"),
         ("blur", 500, "to_jpeg_encode = 10\n"), ("jpeg_encode", 1500, "to_disk_write = 10\n")]))
@@ -74,7 +74,7 @@ def test_parts_have_cores_by_their_work(tmp_path):
     assert [len(share) for share in workers(said)] == [5, 3]
 
 
-def test_pools_float():
+def test_pools_are_not_bound_to_cores():
     said = topology("scheduler.policy=seda", "stage.blur.threads=3")
     assert "Policy seda, layout shared: a pool of workers for each stage\n" in said
     assert len(re.findall(r"  worker \d+ +any core, for blur\n", said)) == 3
@@ -90,7 +90,7 @@ def test_pools_have_the_cores_of_their_replica_or_part():
     assert len(re.findall(r"  worker \d+ +cores \d-\d, for \w+\n", said)) == 8
 
 
-def test_threads_of_connections_have_replicas_or_move():
+def test_connection_threads_have_replicas_or_move():
     policy = "scheduler.policy=thread-per-connection"
     said = topology(policy, "layout.mode=replicate", machine=TWO_SOCKETS)
     assert "Replica 1, 32 threads for connections on cores 32-63, and for what has to wait 32 workers:\n" in said
@@ -99,14 +99,14 @@ def test_threads_of_connections_have_replicas_or_move():
     assert "Bound to the cores of a part while in its stages: 64 threads for connections\n" in said
 
 
-def test_only_cores_that_we_may_use():
+def test_only_allowed_cores_are_used():
     cpu = max(os.sched_getaffinity(0))
     said = topology(prefix=["taskset", "-c", str(cpu)])
     assert said.startswith("This machine: 1 core that may be used\n")
     assert [[worker[2] for worker in share] for share in workers(said)] == [[cpu]]
 
 
-def test_a_quota_is_no_core(tmp_path):
+def test_cpu_quota_limits_the_workers(tmp_path):
     (tmp_path / "cpu.max").write_text("50000 100000\n")
     prefix = ["unshare", "-m", "sh", "-c", f"mount --bind {tmp_path} /sys/fs/cgroup && exec \"$@\"", "sh"]
     if len(os.sched_getaffinity(0)) < 2 or subprocess.run([*prefix, "true"], capture_output=True).returncode:
@@ -118,7 +118,7 @@ def test_a_quota_is_no_core(tmp_path):
     assert re.findall(r"  worker (\d+) +any core", topology("scheduler.threads=2", prefix=prefix)) == ["0", "1"]
 
 
-def test_what_is_wrong_is_said(tmp_path):
+def test_bad_machines_and_profiles_are_reported(tmp_path):
     done = subprocess.run(command("--topology"), capture_output=True, text=True, timeout=slow(60),
                           env={**os.environ, "HWLOC_SYNTHETIC": "Socket of two"})
     assert done.returncode == 1 and done.stdout == "" and "HWLOC_SYNTHETIC=Socket of two" in done.stderr
@@ -128,7 +128,7 @@ def test_what_is_wrong_is_said(tmp_path):
     assert f"{tmp_path}/profile:2: value \"many\": expected a whole number" in done.stderr
 
 
-def test_it_serves_with_another_machines_topology(start):
+def test_daemon_serves_with_the_topology_of_another_machine(start):
     daemon = start(environ={"HWLOC_SYNTHETIC": "Package:2 [numa] Core:2 PU:1"})
     assert "not bound to cores" in daemon.log
     daemon.image(pictures.photo_jpeg(300, 200))
@@ -150,7 +150,7 @@ def values(text):
     return sections
 
 
-def test_profile(start, tmp_path):
+def test_profile_records_service_times_and_edges(start, tmp_path):
     path = tmp_path / "profile"
     path.write_text("; what was there before, and is longer than what comes\n" * 100)
     daemon = start(extra=("--profile", path))
@@ -179,7 +179,7 @@ def test_profile(start, tmp_path):
 
 @pytest.mark.parametrize("profile, says", [("/nonexistent/profile", "No such file"), ("/tmp", "Is a directory"),
                                            ("/dev/null", "expected a regular file")])
-def test_a_profile_that_cannot_be_written_is_known_at_the_start(tmp_path, profile, says):
+def test_unwritable_profile_is_reported_at_the_start(tmp_path, profile, says):
     done = run(*overrides(f"server.root={tmp_path}/store", "server.listen=127.0.0.1:0"), "--profile", profile)
     assert done.returncode == 1 and f"--profile {profile}: {says}" in done.stderr
 
@@ -191,7 +191,7 @@ def partition(*words, timeout=60, program=BINARY):
                           env={**os.environ, "DARKROOMD": str(program)})
 
 
-def test_partition(start, tmp_path):
+def test_partition_writes_the_layout_into_the_configuration(start, tmp_path):
     config = tmp_path / "darkroomd.ini"
     config.write_text("; a comment\n[layout]\n; which\nMode = shared ; not yet\n"
                       "[variant.a]\noperations = scale 200x200 inside, blur 5\n"
@@ -214,7 +214,7 @@ def test_partition(start, tmp_path):
         "darkroomd.ini", "darkroomd.ini.profile"]
 
 
-def test_partition_beside_the_service(tmp_path):
+def test_partition_does_not_disturb_the_service(tmp_path):
     """Its daemon takes no address, writes into no log and wants no tokens of the service that the configuration is of."""
     config, tokens, log = (tmp_path / name for name in ("darkroomd.ini", "tokens", "access.log"))
     tokens.touch(mode=0o600)
@@ -227,7 +227,7 @@ def test_partition_beside_the_service(tmp_path):
     assert not log.exists()
 
 
-def test_partition_without_enough_pictures(tmp_path):
+def test_partition_fails_without_enough_pictures(tmp_path):
     """As on a full disk: what a few of them make is no profile."""
     config, programs = tmp_path / "darkroomd.ini", tmp_path / "programs"
     config.write_text("[variant.a]\noperations = scale 200x200 inside\n")
@@ -241,7 +241,7 @@ def test_partition_without_enough_pictures(tmp_path):
     assert "[layout]" not in config.read_text()
 
 
-def test_partition_leaves_what_it_cannot_do(tmp_path):
+def test_partition_keeps_the_configuration_if_it_fails(tmp_path):
     config = tmp_path / "darkroomd.ini"
     config.write_text("[layout]\nparts = 9\n[variant.a]\noperations = scale 200x200 inside\n")
     before = config.read_text()

@@ -32,7 +32,7 @@ def curl(daemon, *arguments):
 
 # ---- ways to send ----
 
-def test_curl_form_file(daemon, tmp_path):
+def test_curl_uploads_a_file_of_a_form(daemon, tmp_path):
     (tmp_path / "a photo.jpg").write_bytes(LARGE)
     status, head, body = curl(daemon, "-F", f"file=@{tmp_path}/a photo.jpg")
     assert status == 201
@@ -44,7 +44,7 @@ def test_curl_form_file(daemon, tmp_path):
 
 
 @pytest.mark.every_policy
-def test_curl_several_parts(daemon, tmp_path):
+def test_curl_uploads_several_files_of_a_form(daemon, tmp_path):
     sizes = [(320, 240), (901, 1200), (64, 48)]
     arguments = []
     for i, (width, height) in enumerate(sizes):
@@ -60,7 +60,7 @@ def test_curl_several_parts(daemon, tmp_path):
 
 
 @pytest.mark.parametrize("content_type", ["image/jpeg", "image/jpg", "application/octet-stream", "IMAGE/JPEG; q=1"])
-def test_curl_raw_body(daemon, tmp_path, content_type):
+def test_curl_uploads_a_raw_body(daemon, tmp_path, content_type):
     (tmp_path / "x.jpg").write_bytes(SMALL)
     status, head, body = curl(daemon, "--data-binary", f"@{tmp_path}/x.jpg", "-H", f"Content-Type: {content_type}")
     assert status == 201
@@ -68,7 +68,7 @@ def test_curl_raw_body(daemon, tmp_path, content_type):
     assert "location: /images/" in head.lower()
 
 
-def test_curl_expects_100_continue(daemon, tmp_path):
+def test_curl_gets_100_continue(daemon, tmp_path):
     (tmp_path / "x.jpg").write_bytes(pictures.photo_jpeg(2000, 1500, 1))
     started = time.monotonic()
     status, _, body = curl(daemon, "-H", "Expect: 100-continue", "--expect100-timeout", "60",
@@ -77,14 +77,14 @@ def test_curl_expects_100_continue(daemon, tmp_path):
     check_image(json.loads(body)["images"][0], 2000, 1500, "x.jpg")
 
 
-def test_curl_chunked_form(daemon, tmp_path):
+def test_curl_uploads_a_chunked_form(daemon, tmp_path):
     (tmp_path / "x.jpg").write_bytes(LARGE)
     status, _, body = curl(daemon, "-H", "Transfer-Encoding: chunked", "-F", f"file=@{tmp_path}/x.jpg")
     assert status == 201
     check_image(json.loads(body)["images"][0], 1600, 1200, "x.jpg")
 
 
-def test_requests_raw_and_generator(daemon):
+def test_requests_uploads_raw_and_chunked_bodies(daemon):
     url, headers = daemon.url + "/images", {"Content-Type": "image/jpeg"}
     whole = requests.post(url, data=LARGE, headers=headers, timeout=slow(60))
     pieces = (LARGE[i:i + 10007] for i in range(0, len(LARGE), 10007))
@@ -98,7 +98,7 @@ def test_requests_raw_and_generator(daemon):
     assert all(daemon.fetch(one, v) == daemon.fetch(two, v) for v in pictures.VARIANTS)
 
 
-def test_requests_form(daemon):
+def test_requests_uploads_a_form(daemon):
     answer = requests.post(daemon.url + "/images", timeout=slow(60), data={"title": "holiday"},
                            files=[("file", ("a.jpg", SMALL, "image/jpeg")), ("file", ("b.jpg", LARGE))])
     assert answer.status_code == 201
@@ -121,7 +121,7 @@ def test_100_comes_before_the_body_is_sent(daemon):
         assert c.is_open()
 
 
-def test_expectation_with_the_body_at_once(daemon):
+def test_body_may_come_with_the_expectation(daemon):
     with daemon.client() as c:
         assert c.request("POST", "/images", SMALL, [("Content-Type", "image/jpeg"), ("Expect", "100-continue")]) \
             .status == 201
@@ -129,7 +129,7 @@ def test_expectation_with_the_body_at_once(daemon):
         assert c.is_open()
 
 
-def test_no_100_for_what_is_refused(daemon):
+def test_refused_request_gets_no_100(daemon):
     with daemon.client() as c:
         c.send(c.head("POST", "/images", None, [("Content-Type", "image/png"), ("Content-Length", "1000"),
                                                 ("Expect", "100-continue")]))
@@ -155,26 +155,26 @@ def test_plain_fields_are_ignored(daemon):
     assert answer.status == 201 and len(answer.json()["images"]) == 1 and "errors" not in answer.json()
 
 
-def test_file_input_where_nothing_was_chosen(daemon):
+def test_empty_file_input_is_ignored(daemon):
     kind, body = form([("first", "", "application/octet-stream", b""), ("second", "a.jpg", "image/jpeg", SMALL)])
     answer = daemon.upload(body, kind)
     assert answer.status == 201 and len(answer.json()["images"]) == 1 and "errors" not in answer.json()
 
 
-def test_part_with_image_type_but_no_file_name(daemon):
+def test_part_with_an_image_type_needs_no_file_name(daemon):
     answer = daemon.upload(*reversed(form([("blob", None, "image/jpeg", SMALL)])))
     assert answer.status == 201
     check_image(answer.json()["images"][0], 320, 240)
 
 
-def test_file_without_content_type(daemon):
+def test_file_needs_no_content_type(daemon):
     answer = daemon.upload(*reversed(form([("f", "x.jpg", None, SMALL)])))
     assert answer.status == 201
     check_image(answer.json()["images"][0], 320, 240, "x.jpg")
 
 
 @pytest.mark.every_policy
-def test_bad_parts_beside_good_ones(daemon):
+def test_bad_parts_do_not_affect_good_ones(daemon):
     kind, body = form([("a", "a.jpg", "image/jpeg", SMALL), ("b", "b.txt", "text/plain", TEXT),
                        ("c", "c.jpg", "image/jpeg", SMALL[:len(SMALL) // 2]), ("d", "d.jpg", "image/jpeg", LARGE)])
     answer = daemon.upload(body, kind)
@@ -193,7 +193,7 @@ def test_bad_parts_beside_good_ones(daemon):
     assert all(e["title"] and e["detail"] for e in errors.values())
 
 
-def test_one_good_part_has_a_location(daemon):
+def test_single_good_part_has_a_location(daemon):
     kind, body = form([("b", "b.txt", "text/plain", TEXT), ("a", "a.jpg", "image/jpeg", SMALL)])
     answer = daemon.upload(body, kind)
     assert answer.status == 201
@@ -208,7 +208,7 @@ def test_one_good_part_has_a_location(daemon):
     ([TEXT, SMALL[:3000], TEXT], 422, "damaged-image"),
     ([b""], 415, "unsupported-media-type"),
 ])
-def test_form_without_a_good_part(daemon, parts, status, slug):
+def test_form_without_a_good_part_is_refused(daemon, parts, status, slug):
     answer = daemon.upload(*reversed(form_files(*parts)))
     assert (answer.status, answer.slug) == (status, slug)
     errors = answer.json()["errors"]
@@ -230,7 +230,7 @@ def test_file_names_come_back_as_valid_json(daemon):
 
 
 @pytest.mark.parametrize("boundary", ["x", "b" * 70, "'()+_,-./:=?", "----WebKitFormBoundary7MA4YWxkTrZu0gW"])
-def test_boundaries(daemon, boundary):
+def test_every_legal_boundary_is_accepted(daemon, boundary):
     kind, body = form([("f", "a.jpg", "image/jpeg", SMALL)], boundary)
     quoted = kind.replace(boundary, f'"{boundary}"')
     tricky = b"preamble\r\n" + body + b"epilogue"
@@ -238,7 +238,7 @@ def test_boundaries(daemon, boundary):
     assert daemon.upload(tricky, quoted).status == 201
 
 
-def test_content_that_looks_like_a_boundary(daemon):
+def test_content_may_resemble_a_boundary(daemon):
     kind, body = form([("f", "a.jpg", "image/jpeg", SMALL + b"\r\n--a-boundarx\r\n--a-boundar\r\n-\r\n")])
     assert daemon.upload(body, kind).status == 201
 
@@ -246,7 +246,7 @@ def test_content_that_looks_like_a_boundary(daemon):
 # ---- answers ----
 
 @pytest.mark.every_policy
-def test_server_timing(daemon):
+def test_server_timing_has_the_stages(daemon):
     answer = daemon.upload(LARGE)
     entries = dict(re.fullmatch(r"([a-z_]+);dur=(\d+(?:\.\d+)?)", e.strip()).groups()
                    for e in answer["server-timing"].split(","))
@@ -257,7 +257,7 @@ def test_server_timing(daemon):
 
 @pytest.mark.every_policy
 @pytest.mark.parametrize("prefer", ["respond-async", "wait=10, respond-async", "handling=lenient, RESPOND-ASYNC; foo"])
-def test_async_answer(daemon, prefer):
+def test_async_response_comes_before_the_variants(daemon, prefer):
     answer = daemon.upload(LARGE, headers=[("Prefer", prefer)])
     assert answer.status == 202, answer
     assert answer["preference-applied"] == "respond-async"
@@ -277,7 +277,7 @@ def test_other_preferences_are_ignored(daemon, prefer):
 
 
 @pytest.mark.every_policy
-def test_async_answer_names_what_cannot_be_decoded(daemon):
+def test_async_response_has_the_files_that_cannot_be_decoded(daemon):
     kind, body = form_files(SMALL, TEXT, LARGE[:20000])
     answer = daemon.upload(body, kind, [("Prefer", "respond-async")])
     assert answer.status == 202
@@ -287,7 +287,7 @@ def test_async_answer_names_what_cannot_be_decoded(daemon):
 
 
 @pytest.mark.every_policy
-def test_respond_after_decode_by_configuration(start):
+def test_respond_after_decode_can_be_configured(start):
     daemon = start("server.respond_after=decode")
     answer = daemon.upload(LARGE)
     assert answer.status == 202 and answer["preference-applied"] is None
@@ -301,7 +301,7 @@ def test_respond_after_decode_by_configuration(start):
 @pytest.mark.every_policy
 @pytest.mark.skipif(PER_CONNECTION, reason="a connection's thread makes the whole image before it answers")
 @attempts(10)
-def test_get_of_what_is_in_the_making(start):
+def test_get_of_an_unfinished_image_says_processing(start):
     daemon = start("server.wait_timeout=5ms", "variant.medium.operations=scale 6000x6000 inside, blur 40")
     image = daemon.upload(pictures.photo_jpeg(3000, 2200, 1), headers=[("Prefer", "respond-async")]).json()["images"][0]
     with daemon.client() as c:

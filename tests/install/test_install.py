@@ -49,7 +49,7 @@ def installed(tmp_path_factory):
 
 # ---- installation ----
 
-def test_what_is_installed(installed):
+def test_install_puts_files_in_their_places(installed):
     assert files(installed) == sorted(
         [f"usr/bin/{p}" for p in PROGRAMS] + ["etc/darkroom/darkroomd.ini"] + [f"usr/share/man/{p}" for p in PAGES] +
         [f"usr/lib/systemd/system/darkroomd.{u}" for u in ("service", "socket")] +
@@ -59,7 +59,7 @@ def test_what_is_installed(installed):
     assert run(installed / "usr/bin/darkroomd", "-t", "-c", installed / "etc/darkroom/darkroomd.ini").returncode == 0
 
 
-def test_another_prefix_is_in_all_files(tmp_path):
+def test_all_files_have_the_prefix(tmp_path):
     make("install", f"DESTDIR={tmp_path}", "PREFIX=/opt/dr", "SYSCONFDIR=/srv/etc")
     unit = (tmp_path / "opt/dr/lib/systemd/system/darkroomd.service").read_text()
     assert "ExecStart=/opt/dr/bin/darkroomd -c /srv/etc/darkroom/darkroomd.ini\n" in unit and "/usr/bin" not in unit
@@ -68,7 +68,7 @@ def test_another_prefix_is_in_all_files(tmp_path):
         assert "@" + "SYSCONFDIR" not in text and "/etc/darkroom" not in text.replace("/srv/etc/darkroom", "")
 
 
-def test_configuration_is_kept_and_the_rest_goes(tmp_path):
+def test_uninstall_keeps_only_the_configuration(tmp_path):
     config = tmp_path / "etc/darkroom/darkroomd.ini"
     config.parent.mkdir(parents=True)
     config.write_text("; mine\n")
@@ -78,7 +78,7 @@ def test_configuration_is_kept_and_the_rest_goes(tmp_path):
     assert files(tmp_path) == ["etc/darkroom/darkroomd.ini"]
 
 
-def test_package_is_built_from_what_the_setup_installs():
+def test_package_needs_what_the_setup_installs():
     """Where nothing else is installed the package must be built, too."""
     needed = set().union(*(text.split() for text in re.findall(r'^packages="(.*)"$', (ROOT / "scripts/setup").read_text(), re.M)))
     control = (ROOT / "conf/debian/control").read_text()
@@ -90,7 +90,7 @@ def test_package_is_built_from_what_the_setup_installs():
 # ---- man pages ----
 
 @pytest.mark.parametrize("page", PAGES)
-def test_page_is_clean(installed, page):
+def test_man_page_has_no_warnings(installed, page):
     done = run("mandoc", "-T", "lint", "-W", "warning", installed / "usr/share/man" / page)
     assert done.returncode == 0 and not done.stdout, done.stdout
 
@@ -101,7 +101,7 @@ def rendered(installed, page):
     return re.sub(".\b", "", done.stdout)
 
 
-def test_every_key_is_in_the_page(installed):
+def test_man_page_has_every_key(installed):
     text = rendered(installed, "man5/darkroomd.ini.5")
     section = None
     for line in run(installed / "usr/bin/darkroomd", "--keys").stdout.splitlines():
@@ -114,7 +114,7 @@ def test_every_key_is_in_the_page(installed):
 
 
 @pytest.mark.parametrize("program, page", zip(PROGRAMS, (PAGES[0], PAGES[2], PAGES[3])))
-def test_every_option_is_in_the_page(installed, program, page):
+def test_man_page_has_every_option(installed, program, page):
     text = rendered(installed, page)
     options = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", run(installed / "usr/bin" / program, "--help").stdout))
     assert len(options) > 5
@@ -132,7 +132,7 @@ def units(installed, tmp_path):
     return tmp_path
 
 
-def test_units_are_right(units):
+def test_units_have_no_errors(units):
     done = run("systemd-analyze", "--man=no", "verify", units / "darkroomd.service", units / "darkroomd.socket")
     assert done.returncode == 0 and "darkroomd" not in done.stderr, done.stderr
 
@@ -162,7 +162,7 @@ def unit_calls(installed):
     return may
 
 
-def test_service_may_call_what_the_daemon_may(unit_calls):
+def test_service_allows_the_system_calls_of_the_daemon(unit_calls):
     """All that the daemon's own filter lets through, and the calls that set that up."""
     source = (ROOT / "src/daemon/sandbox.c").read_text()
     needed = set(re.findall(r"CALL\((\w+)\)", source)) - {"name", "clone3", "execve", "execveat", "perf_event_open"}
@@ -251,7 +251,7 @@ def complete(installed, *words, script="darkroomd", function="_darkroomd"):
     return done.stdout.split()
 
 
-def test_completion(installed):
+def test_completion_offers_options_and_values(installed):
     program = str(installed / "usr/bin/darkroomd")
     assert {"--check", "-t", "--dump", "ctl", "token"} <= set(complete(installed, program, ""))
     assert complete(installed, program, "--ver") == ["--verbose", "--version"]
@@ -265,7 +265,7 @@ def test_completion(installed):
     assert complete(installed, program, "-c", f"{installed}/etc/dark") == [f"{installed}/etc/darkroom"]
 
 
-def test_completion_of_a_directory_goes_on(installed):
+def test_completion_of_a_directory_adds_a_slash(installed):
     """At a terminal, for bash itself says what stands behind a word."""
     pid, terminal = pty.fork()
     if pid == 0:
@@ -289,6 +289,6 @@ def test_completion_of_a_directory_goes_on(installed):
     assert shown.endswith("etc/darkroom/"), shown
 
 
-def test_completion_of_tools(installed):
+def test_completion_works_for_the_tools(installed):
     program = str(installed / "usr/bin/darkroom-load")
     assert complete(installed, program, "--ra", script="darkroom-load", function="_darkroom_tool") == ["--ramp", "--rate"]
