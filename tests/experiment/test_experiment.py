@@ -1,4 +1,4 @@
-"""scripts/experiment as a whole, on a few small pictures: real daemons, real plots."""
+"""scripts/experiment as a whole on a few small pictures, with real daemons and plots."""
 
 import json
 import os
@@ -44,7 +44,7 @@ def test_every_part_has_results(finished):
     for line in lines:
         if line["kind"] in ("policies", "batching", "layouts"):
             assert line["images"] == 6 and line["cpu_s"] > 0 and line["p50_ms"] <= line["p90_ms"] <= line["p99_ms"]
-            # By intervals or as a whole: the same bytes.
+            # The intervals have all bytes.
             assert sum(line["processed"]) * line["interval_s"] == pytest.approx(machine["file_bytes"], rel=0.01)
     assert {line["kind"] for line in lines} == {"policies", "batching", "layouts", "baseline", "overload"}
     layouts = {line["name"]: line["layout"] for line in lines if line["kind"] == "layouts"}
@@ -101,7 +101,7 @@ def test_interrupted_experiment_keeps_its_results(tmp_path):
     process = subprocess.Popen(command(tmp_path, "--parts", "overload", "--overload-seconds", "30"), stdin=subprocess.DEVNULL,
                                stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True)
     deadline = time.monotonic() + 300
-    while not list(tmp_path.glob("darkroom-experiment/daemon-*/requests.csv")):  # the load has begun
+    while not list(tmp_path.glob("darkroom-experiment/daemon-*/requests.csv")):  # the load has started
         assert time.monotonic() < deadline and process.poll() is None
         time.sleep(0.05)
     os.killpg(process.pid, signal.SIGINT)

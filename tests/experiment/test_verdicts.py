@@ -1,4 +1,5 @@
-"""From runs to verdicts: each claim holds or not by the numbers, and is left open where they say nothing."""
+"""From runs to verdicts: each claim holds, does not hold, or stays open if the numbers do not
+decide."""
 
 import claims
 import plan
@@ -16,7 +17,8 @@ NOISE = (1.0, 1.01, 0.99, 1.005, 0.995)
 
 
 def runs(changes=None, rounds=5, noise=NOISE):
-    """Alike but for the changes: {configuration: {metric: factor}}. Each round is a little slower or faster, for all."""
+    """Returns equal runs except for the changes, {configuration: {metric: factor}}. The rounds
+    differ a little."""
     lines = []
     for name, policy in POLICIES.items():
         for number in range(rounds):
@@ -38,7 +40,7 @@ def test_claim_1_needs_both_differences():
     assert claims.thread_per_core_is_best(runs(pools | connection), 16).verdict == claims.HOLDS
     assert claims.thread_per_core_is_best(runs(pools), 16).verdict == claims.HOLDS_NOT
     assert claims.thread_per_core_is_best(runs(), 16).verdict == claims.HOLDS_NOT
-    # One thread-per-core policy as slow as the pools is enough to refute it.
+    # One thread-per-core policy as slow as the pools refutes the claim.
     assert claims.thread_per_core_is_best(runs(pools | connection | slower("mg1", by=0.79)), 16).verdict == claims.HOLDS_NOT
 
 
@@ -96,7 +98,7 @@ def layouts(partitions, imbalance, rounds=5):
 
 def test_claim_5_needs_speed_and_imbalance():
     assert claims.replication_beats_partitioning(layouts(0.8, 1.4)).verdict == claims.HOLDS
-    assert claims.replication_beats_partitioning(layouts(0.8, 1.05)).verdict == claims.HOLDS_NOT  # not for want of balance
+    assert claims.replication_beats_partitioning(layouts(0.8, 1.05)).verdict == claims.HOLDS_NOT  # the parts are balanced
     assert claims.replication_beats_partitioning(layouts(1.1, 1.4)).verdict == claims.HOLDS_NOT
     assert claims.replication_beats_partitioning(layouts(1, 1.4)).verdict == claims.OPEN  # no difference
     assert claims.replication_beats_partitioning(layouts(0.8, 1.4, rounds=2)).verdict == claims.OPEN
@@ -111,8 +113,8 @@ def overload(limited, unlimited):
 
 @pytest.mark.parametrize("limited, unlimited, verdict", [
     ([0.2, 0.25, 0.25, 0.3], [0.5, 1, 1.5, 2], claims.HOLDS),
-    ([0.2, 0.4, 0.5, 0.6], [0.5, 1, 1.5, 2], claims.HOLDS_NOT),      # the limit does not keep the target
-    ([0.2, 0.25, 0.25, 0.3], [0.5, 0.5, 0.6, 0.6], claims.HOLDS_NOT),  # no overload to be seen
+    ([0.2, 0.4, 0.5, 0.6], [0.5, 1, 1.5, 2], claims.HOLDS_NOT),      # the limit misses the target
+    ([0.2, 0.25, 0.25, 0.3], [0.5, 0.5, 0.6, 0.6], claims.HOLDS_NOT),  # there is no overload
     ([0.2, 0.25, 0.25, None], [0.5, 1, 1.5, 2], claims.OPEN),
 ])
 def test_claim_7_needs_limited_and_unlimited_times(limited, unlimited, verdict):
@@ -124,7 +126,7 @@ def test_drain_must_lose_nothing_and_be_the_fastest():
     assert claims.drain_is_best(runs({"drain": best}), 16).verdict == claims.HOLDS
     assert claims.drain_is_best(runs({"drain": best | {"input_bytes_per_s": 0.9}}), 16).verdict == claims.HOLDS_NOT
     assert claims.drain_is_best(runs({"drain": best | {"p99_ms": 1.1}}), 16).verdict == claims.HOLDS_NOT
-    # All alike: nothing lost, but not the fastest either.
+    # All are equal: drain loses nothing, but is not the fastest.
     assert claims.drain_is_best(runs(), 16).verdict == claims.OPEN
 
 
@@ -136,7 +138,7 @@ def test_two_rounds_decide_nothing():
 
 
 def test_differences_between_rounds_do_not_count():
-    """cohort is 3 % slower in every round; the rounds themselves differ by far more."""
+    """cohort is 3 % slower in every round, and the rounds differ by far more."""
     ratio = runs(slower("cohort", by=0.97), noise=(1, 2, 0.5, 1.5, 0.7)).ratio("cohort", "mg1", 16, results.THROUGHPUT)
     assert ratio.is_less and ratio.median == pytest.approx(0.97)
 
@@ -149,7 +151,7 @@ def test_noise_is_neither_more_nor_less():
 
 
 def test_orders_rotate_between_rounds():
-    """All are in every round; none is always first, or always after the same."""
+    """Each round has all configurations. None is always first, or always after the same one."""
     items = list(range(7))
     orders = [plan.rotated(items, number, 5) for number in range(5)]
     assert all(sorted(order) == items for order in orders)

@@ -1,4 +1,5 @@
-"""A daemon that is changed while it runs: its configuration file, SIGHUP, its control socket, and darkroomd ctl."""
+"""Ways to change a running daemon: its configuration file with SIGHUP, its control socket, and
+darkroomd ctl."""
 
 import re
 import signal
@@ -6,13 +7,13 @@ import socket
 
 from darkroom import CONFIG, PER_CONNECTION, POLICY, eventually, overrides, run, slow
 
-# Two threads with a connection each would let the load's other connections wait for ever.
+# With one connection for each of two threads, the other connections of a load would wait forever.
 FIRST = "cohort" if PER_CONNECTION else POLICY or "drain"
 OTHER = "dbr" if FIRST == "srpt" else "srpt"
 
 
 class Site:
-    """A daemon with a configuration file that can be edited; the policy is in that, not on the command line."""
+    """A daemon with a configuration file that can be edited. The file also sets the policy."""
 
     def __init__(self, start, directory, *settings, **options):
         self.path = directory / "site.ini"
@@ -27,7 +28,7 @@ class Site:
         self.path.write_text(text)
 
     def reload(self):
-        """SIGHUP; the lines that it brought to the log."""
+        """Sends SIGHUP. Returns the lines that the daemon logged because of it."""
         before = self.daemon.log.count("SIGHUP: reading")
         self.daemon.signal(signal.SIGHUP)
 
@@ -47,9 +48,9 @@ def socket_of(daemon):
 
 
 def command(daemon, line):
-    """Speaks to the control socket as darkroomd ctl does: (status, text)."""
+    """Sends a line to the control socket as darkroomd ctl does. Returns (status, text)."""
     with socket.socket(socket.AF_UNIX) as s:
-        s.connect(str(socket_of(daemon)))  # with a timeout, it would not wait for its turn
+        s.connect(str(socket_of(daemon)))  # a timeout would not wait for its turn
         s.settimeout(slow(60))
         s.sendall(line.encode() + b"\n")
         answer = b"".join(iter(lambda: s.recv(65536), b"")).decode()
@@ -57,5 +58,5 @@ def command(daemon, line):
 
 
 def ctl(daemon, *words, settings=()):
-    """The program itself, addressed by the daemon's root."""
+    """Runs darkroomd ctl, which finds the daemon by its root."""
     return run(*overrides(f"server.root={daemon.store}", *settings), "ctl", *words)

@@ -1,4 +1,4 @@
-"""A small workload for a daemon whose calls fail, and what must be true whatever fails."""
+"""A small workload for a daemon whose calls fail, and conditions that hold with any fault."""
 
 import contextlib
 import itertools
@@ -18,11 +18,11 @@ JPEG = ("Content-Type", "image/jpeg")
 
 
 class Wrong(Exception):
-    """What must not be, whatever fails."""
+    """A violation of a condition that must hold with any fault."""
 
 
 def control(daemon, line):
-    """The answer of the control socket; nothing if there is none."""
+    """Sends a line to the control socket. Returns the answer, or an empty text without a socket."""
     with socket.socket(socket.AF_UNIX) as s:
         s.settimeout(10)
         try:
@@ -34,12 +34,13 @@ def control(daemon, line):
 
 
 class Site:
-    """A daemon under faults, and what is known to be true of its store."""
+    """A daemon under faults, and the expected contents of its store."""
 
     def __init__(self, store, environ):
         self.daemon = Daemon(store, *SETTINGS, environ=environ)
         self.c = self.daemon.client()
-        self.used_bytes = self.c.request("GET", "/stats").json()["memory"]["pool_used_bytes"]  # of this connection, before all others
+        memory = self.c.request("GET", "/stats").json()["memory"]
+        self.used_bytes = memory["pool_used_bytes"]  # of this connection, before all others
         self.references = {}  # source -> {variant: file}
         self.acknowledged, self.removed = [], []  # (id, source); id
         for source in SOURCES:
@@ -50,10 +51,11 @@ class Site:
         self.turn = itertools.count()
         self.outcomes = {}
 
-    # ---- the workload: any request may fail, but none may be answered wrongly
+    # ---- the workload: a request may fail, but its answer must be true
 
     def request(self, client, method, path, *args, allowed=(), **options):
-        """An answer that is allowed, or None: the connection broke, or it says that something failed."""
+        """Returns an allowed answer. Returns None if the connection broke, or the answer reports a
+        failure."""
         try:
             answer = client.request(method, path, *args, **options)
         except GONE:
@@ -80,7 +82,7 @@ class Site:
         url = f"/images/{self.kept}"
         if answer := self.request(client, "GET", f"{url}/medium.jpg", allowed=(200,)):
             if answer.body != self.references[SOURCES[0]]["medium"]:
-                raise Wrong("GET: another file")
+                raise Wrong("GET: wrong file")
             self.request(client, "GET", f"{url}/thumb.jpg", headers=[("If-None-Match", f'"{self.kept}/thumb"')], allowed=(304,))
             self.request(client, "GET", url, allowed=(200,))
             self.request(client, "HEAD", f"{url}/blurred.jpg", allowed=(200,))
@@ -98,7 +100,7 @@ class Site:
             JPEG, ("Prefer", "respond-async"), ("Transfer-Encoding", "chunked")]), SOURCES[1:])
 
     def note(self, answer, sources):
-        """Remembers what was acknowledged; the variants' sizes tell which is which."""
+        """Remembers acknowledged images. Their sizes identify the source."""
         for image in answer.json()["images"] if answer else ():
             size = image["width"], image["height"]
             (source,) = (s for s in sources if pictures.size(s) == size)
@@ -122,7 +124,7 @@ class Site:
         client.reset()
 
     def work(self):
-        """All of it once; about 20 ms."""
+        """Runs the whole workload once, which takes about 20 ms."""
         self.connected(self.read)
         self.connected(self.write)
         self.connected(self.write_early)
@@ -132,7 +134,7 @@ class Site:
             if said and not said.startswith(("0\n", "1\n")):
                 raise Wrong(f"ctl: {said}")
 
-    # ---- what must hold afterwards
+    # ---- conditions afterwards
 
     def check_image(self, ident, source):
         for variant, file in self.references[source].items():
@@ -143,12 +145,12 @@ class Site:
                 raise Wrong(f"acknowledged image {ident}, {variant}: {answer}")
 
     def check_unacknowledged(self, ident):
-        """Its answer was lost: it may be there, but as a whole."""
+        """Checks an image whose answer was lost: if it is stored, it must be complete."""
         directory = self.daemon.store / ident[-2:] / ident
         found = {p.name: p.read_bytes() for p in directory.iterdir()}
         expected = {f"{v}.jpg": f for v, f in self.references.get(found.get("original.jpg"), {}).items()}
         if not expected or found.keys() != {"image.json", "original.jpg", *expected} or expected.items() - found.items():
-            raise Wrong(f"image {ident} is there in part: {found.keys()}")
+            raise Wrong(f"image {ident} is incomplete: {found.keys()}")
 
     def is_calm(self):
         stats = self.c.request("GET", "/stats").json()
@@ -161,17 +163,17 @@ class Site:
 
     def check(self):
         if not self.daemon.is_alive():
-            raise Wrong("the daemon is dead")
+            raise Wrong("the daemon has ended")
         self.daemon.assert_no_alarm()
         try:
             alive = self.c.is_open()
         except TimeoutError:
-            raise Wrong("a connection that was there before is not served any more") from None
+            raise Wrong("an open connection is no longer served") from None
         if not alive:
             self.c.close()
             self.c = self.daemon.client()
         if not eventually(self.is_calm, 30):
-            raise Wrong(f"does not come to rest: {self.calm}, {self.used_bytes} bytes used before")
+            raise Wrong(f"not at rest: {self.calm}, {self.used_bytes} bytes used before")
         for ident, source in self.acknowledged:
             self.check_image(ident, source)
         for ident in set(self.daemon.stored()) - set(self.removed):
@@ -181,15 +183,16 @@ class Site:
                 self.remove(ident)
         self.acknowledged.clear()
         if back := set(self.removed) & set(self.daemon.stored()):
-            raise Wrong(f"removed, and there: {back}")
+            raise Wrong(f"removed, but stored: {back}")
         self.removed.clear()
         if (left := self.daemon.leftovers()) and not eventually(self.is_tidy, 20, 0.3):
             raise Wrong(f"left behind: {left}")
         if any((self.daemon.store / ".quarantine").iterdir()):
-            raise Wrong("an acknowledged image was given up")
+            raise Wrong("an acknowledged image is in the quarantine")
 
     def is_tidy(self):
-        """What could not be removed is when something else is, a second later."""
+        """Returns whether nothing is left. A failed removal is retried with the next one, after a
+        second."""
         self.remove(self.daemon.image(SOURCES[0])["id"])
         return not self.daemon.leftovers()
 
@@ -197,12 +200,12 @@ class Site:
         directory = pathlib.Path(f"/proc/{self.daemon.pid}/fd")
         names = []
         for path in directory.iterdir():
-            with contextlib.suppress(FileNotFoundError):  # closed just now
+            with contextlib.suppress(FileNotFoundError):  # it was closed meanwhile
                 names.append(re.sub(r"\d+", "N", os.readlink(path)))
         return sorted(names)
 
     def rest(self):
-        """Works without faults, and everything must succeed."""
+        """Runs the workload without faults. Everything must succeed."""
         before = dict(self.outcomes)
         self.work()
         self.check()

@@ -1,6 +1,6 @@
-"""JPEG files by the byte: a parser of segments, a small baseline encoder for every layout of components that
-Pillow cannot write (sampling, YCCK, RGB, restart intervals, one scan per component), and hand-made headers
-of files that a server has to refuse. Knows nothing of HTTP."""
+"""JPEG files by the byte: a parser of segments, a small baseline encoder, and hand-made headers of
+files that a server must refuse. The encoder writes what Pillow cannot: any sampling, YCCK, RGB,
+restart intervals, and one scan per component. Knows nothing of HTTP."""
 
 import functools
 import io
@@ -21,7 +21,7 @@ ZIGZAG = sorted(range(64), key=lambda i: (i // 8 + i % 8, (i // 8) if (i // 8 + 
 # ---- reading ----
 
 def segments(data):
-    """[(marker, payload, offset of the marker)] up to and including the first SOS."""
+    """Returns [(marker, payload, offset of the marker)] up to and including the first SOS."""
     assert data[:2] == b"\xff\xd8", "no SOI"
     found, at = [], 2
     while True:
@@ -35,13 +35,13 @@ def segments(data):
 
 
 def entropy_start(data):
-    """Offset of the first byte of entropy-coded data."""
+    """Returns the offset of the first byte of entropy-coded data."""
     _, payload, at = segments(data)[-1]
     return at + 4 + len(payload)
 
 
 def frame(data):
-    """(SOF marker, width, height, [(h, v) per component])"""
+    """Returns (SOF marker, width, height, [(h, v) per component])."""
     for marker, payload, _ in segments(data):
         if 0xC0 <= marker <= 0xCF and marker not in (DHT, 0xC8, 0xCC):
             height, width, count = struct.unpack(">HHB", payload[1:6])
@@ -51,7 +51,7 @@ def frame(data):
 
 
 def icc_profile(data):
-    """The profile of all APP2 chunks together, or None."""
+    """Returns the profile of all APP2 chunks together, or None."""
     chunks = {}
     for marker, payload, _ in segments(data):
         if marker == APP2 and payload[:12] == b"ICC_PROFILE\0":
@@ -71,12 +71,12 @@ def segment(marker, payload=b""):
 
 
 def insert_segment(data, marker, payload):
-    """The file with one more segment right after SOI."""
+    """Returns the file with one more segment after SOI."""
     return data[:2] + segment(marker, payload) + data[2:]
 
 
 def sof(marker, width, height, components, precision=8):
-    """components: [(id, h, v, quantization table)]"""
+    """Returns a frame header. components: [(id, h, v, quantization table)]"""
     body = struct.pack(">BHHB", precision, height, width, len(components))
     for ident, h, v, table in components:
         body += bytes([ident, h << 4 | v, table])
@@ -84,7 +84,7 @@ def sof(marker, width, height, components, precision=8):
 
 
 def sos(components, start=0, end=63, high=0, low=0):
-    """components: [(id, DC table, AC table)]"""
+    """Returns a scan header. components: [(id, DC table, AC table)]"""
     body = bytes([len(components)])
     for ident, dc, ac in components:
         body += bytes([ident, dc << 4 | ac])
@@ -96,7 +96,8 @@ def adobe(transform):
 
 
 def exif(orientation, big_endian=False, thumbnail=b""):
-    """Payload of an APP1: IFD0 with the orientation alone, IFD1 with a thumbnail if one is given."""
+    """Returns the payload of an APP1: IFD0 with the orientation, and IFD1 with the thumbnail if
+    any."""
     e = ">" if big_endian else "<"
     tiff = (b"MM" if big_endian else b"II") + struct.pack(e + "HI", 42, 8)
     next_ifd = 8 + 2 + 12 + 4 if thumbnail else 0
@@ -112,8 +113,8 @@ def exif(orientation, big_endian=False, thumbnail=b""):
 
 @functools.lru_cache(maxsize=None)
 def standard_tables(quality):
-    """(DQT payload values in zigzag order, DC lengths, AC lengths as {symbol: (code, bits)}, DHT segments)
-    as libjpeg writes them for a grey picture."""
+    """Returns the tables that libjpeg writes for a grey picture: (quantisation values in zigzag
+    order, DC codes, AC codes as {symbol: bits}, DHT segments)."""
     out = io.BytesIO()
     Image.new("L", (8, 8)).save(out, "JPEG", quality=quality)
     found = segments(out.getvalue())
@@ -141,13 +142,13 @@ def dct_matrix():
 
 
 def pack_bits(bits):
-    """Bits padded with ones, zero bytes stuffed behind FF."""
+    """Returns the bytes of these bits, padded with ones and with a zero byte after each FF."""
     bits += "1" * (-len(bits) % 8)
     return int("1" + bits, 2).to_bytes(len(bits) // 8 + 1, "big")[1:].replace(b"\xff", b"\xff\0") if bits else b""
 
 
 class Component:
-    """One plane as quantized blocks, coded one by one."""
+    """One plane as quantised blocks, which are coded one by one."""
 
     def __init__(self, plane, size, factor, factor_max, quality):
         self.h, self.v = factor
@@ -188,7 +189,8 @@ class Component:
 
 
 def scan_data(units, components, restart):
-    """Entropy-coded bytes of one scan. units: an iterable of lists of (component, row, column), one per MCU."""
+    """Returns the entropy-coded bytes of one scan. units: for each MCU a list of (component, row,
+    column)."""
     out, bits, done = b"", [], 0
     for unit in units:
         if restart and done and done % restart == 0:
@@ -203,7 +205,8 @@ def scan_data(units, components, restart):
 
 @kept
 def encode(planes, sampling=None, quality=90, transform=None, restart=0, interleaved=True, ids=None):
-    """A baseline file from full-size planes; sampling: [(h, v)] per plane; transform: of an Adobe marker."""
+    """Returns a baseline file of full-size planes. sampling: (h, v) for each plane. transform: that
+    of an Adobe marker."""
     size = planes[0].shape[1], planes[0].shape[0]
     sampling = sampling or [(1, 1)] * len(planes)
     ids = ids or range(1, len(planes) + 1)
@@ -243,7 +246,7 @@ SAMPLINGS = {
 # ---- files that only their headers make dangerous or unsupported ----
 
 def header_only(width, height, marker=SOF0, components=3, precision=8, data=b"\x00" * 64):
-    """A file of a few hundred bytes that claims to be width x height."""
+    """Returns a file of a few hundred bytes that claims to have this size."""
     quantization, _, _, huffman = standard_tables(75)
     if precision == 12 or marker >= SOF9:
         huffman = b""
@@ -258,14 +261,14 @@ def header_only(width, height, marker=SOF0, components=3, precision=8, data=b"\x
 
 
 def many_scans(count, width=8, height=8):
-    """A grey progressive file of that many scans, each legal: DC, then every coefficient alone, then its
-    refinement; from scan 128 on the refinements are repeated, which decoders only warn of. Every coefficient is
-    zero, so that a scan of any size takes a few bytes."""
+    """Returns a grey progressive file of this many legal scans: DC, each coefficient alone, and its
+    refinement. From scan 128 on the refinements are repeated, which decoders only warn of. All
+    coefficients are zero, so that a scan of any size has a few bytes."""
     blocks = -(-width // 8) * -(-height // 8)
     runs = ""
     left = blocks
     while left:
-        # EOB14 with 14 bits ends a band for up to 32767 blocks; EOB0 for one
+        # EOB14 with 14 bits ends a band for up to 32767 blocks, and EOB0 for one block
         if left >= 16384:
             take = min(left, 32767)
             runs += "0" + format(take - 16384, "014b")
@@ -286,5 +289,6 @@ def many_scans(count, width=8, height=8):
     return out + b"\xff\xd9"
 
 
-# Codes of EOB0..EOB13 in the table of many_scans(): 6 bits from 100000 on, then the run's low bits, all zero.
+# Codes of EOB0..EOB13 in the table of many_scans(): 6 bits starting with 100000, then the low bits
+# of the run, which are zero.
 END_OF_BAND = [format(0b100000 + n, "06b") + "0" * n for n in range(14)]

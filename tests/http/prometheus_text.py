@@ -1,12 +1,13 @@
-"""Prometheus' text exposition format 0.0.4, read strictly: what `promtool check metrics` objects to, and what it lets pass but a
-scraper or a reader would stumble over. The rules: https://prometheus.io/docs/instrumenting/exposition_formats/ and
+"""A strict parser of Prometheus' text exposition format 0.0.4. It rejects everything that `promtool
+check metrics` rejects, and more that could confuse a scraper or a reader. The rules are in
+https://prometheus.io/docs/instrumenting/exposition_formats/ and
 https://prometheus.io/docs/practices/naming/"""
 
 import collections
 import math
 import re
 
-NAME = r"[a-zA-Z_][a-zA-Z0-9_]*"  # a colon is for recording rules
+NAME = r"[a-zA-Z_][a-zA-Z0-9_]*"  # colons are reserved for recording rules
 HELP = re.compile(rf"# HELP ({NAME}) ((?:[^\\\n]|\\\\|\\n)+)\Z")
 TYPE = re.compile(rf"# TYPE ({NAME}) (counter|gauge|histogram)\Z")
 SAMPLE = re.compile(rf"({NAME})(?:\{{(.*)\}})? (\S+)\Z")
@@ -18,7 +19,7 @@ TYPES = {"counter", "gauge", "histogram", "summary", "metric"}
 
 
 class Malformed(Exception):
-    """What is wrong with the document."""
+    """A violation of the format."""
 
 
 def need(condition, *what):
@@ -32,7 +33,7 @@ class Family:
         self.samples = {}  # {(suffix, labels as a sorted tuple of pairs): value}
 
     def series(self):
-        """{labels: {suffix: ...}} of a histogram; le is not among the labels."""
+        """Returns {labels without le: {suffix: ...}} of a histogram."""
         found = collections.defaultdict(lambda: {"_bucket": [], "_sum": None, "_count": None})
         for (suffix, labels), value in self.samples.items():
             rest = tuple(pair for pair in labels if pair[0] != "le")
@@ -50,7 +51,7 @@ def parse_labels(text):
     while at < len(text):
         found = LABEL.match(text, at)
         need(found, "labels", text)
-        need(found[3] == "" or found.end() < len(text), "a comma too much", text)
+        need(found[3] == "" or found.end() < len(text), "a comma after the last label", text)
         labels.append((found[1], re.sub(r"\\(.)", lambda m: {"n": "\n"}.get(m[1], m[1]), found[2])))
         need(not found[1].startswith("__"), "a reserved label", text)
         at = found.end()
@@ -105,9 +106,9 @@ def add_sample(family, line):
 
 
 def parse(data):
-    """{name: Family} of a document that keeps all rules; else Malformed."""
+    """Returns {name: Family} of a document. Raises Malformed if it breaks a rule."""
     text = data.decode("utf-8")
-    need(text.endswith("\n"), "no line end at the end")
+    need(text.endswith("\n"), "the last line has no line feed")
     families, family = {}, None
     for line in text[:-1].split("\n"):
         if found := HELP.match(line):
@@ -136,6 +137,6 @@ class Metrics:
         return self.families[name].samples[suffix, tuple(sorted(labels.items()))]
 
     def counters(self):
-        """All that must never decrease."""
+        """Returns all values that must never decrease."""
         return {(family.name, *key): value for family in self.families.values() if family.type != "gauge"
                 for key, value in family.samples.items()}

@@ -1,4 +1,5 @@
-"""What lies in a store's directory: stored images, and uploads that were acknowledged and wait in the spool."""
+"""Files in a store's directory: stored images, and uploads that were acknowledged and are in the
+spool."""
 
 import json
 
@@ -6,7 +7,7 @@ import pictures
 
 
 def check_stored(store, ident, source):
-    """All of its files are there and decode to the right sizes."""
+    """Checks that all files of an image exist and decode to the right sizes."""
     directory = store / ident[-2:] / ident
     document = json.loads((directory / "image.json").read_bytes())
     width, height = pictures.size(source)
@@ -19,7 +20,7 @@ def check_stored(store, ident, source):
 
 
 def check_whole(store, ident):
-    """An image that nobody was told of, but which is visible, has all of its files."""
+    """Checks that an image has all of its files, although no response may have reported it."""
     names = {p.name for p in (store / ident[-2:] / ident).iterdir()}
     assert {"image.json", *(f"{v}.jpg" for v in pictures.VARIANTS)} <= names, (ident, names)
 
@@ -27,7 +28,7 @@ def check_whole(store, ident):
 # ---- the spool ----
 
 def spool(store, ident, data, note="0\nlake.jpg"):
-    """What an upload that was answered 202 leaves behind if the daemon ends."""
+    """Writes the files that an upload with status 202 leaves if the daemon ends."""
     directory = store / ".spool" / ident
     directory.mkdir(parents=True)
     (directory / "original.jpg").write_bytes(data)

@@ -1,4 +1,5 @@
-"""The administrative listener: who gets to see /stats and /metrics where, and that it works when the public one is full, or gone."""
+"""The administrative listener: where /stats and /metrics are served, also when the public listener
+is full or closed."""
 
 import os
 import signal
@@ -35,12 +36,12 @@ def test_own_listener_serves_admin_paths_only_there(start):
     assert statuses(daemon.client) == [200, 200, 404, 404]
     with daemon.admin() as c:
         assert [c.request("GET", path).status for path in PROBES + ADMIN] == [200, 200, 200, 200]
-        assert c.request("GET", "/stats")["access-control-allow-origin"] is None, "it is not for web pages"
+        assert c.request("GET", "/stats")["access-control-allow-origin"] is None, "admin paths have no CORS"
         assert c.request("OPTIONS", "/stats")["access-control-allow-methods"] is None
         assert c.request("GET", image["url"]).status == c.request("GET", image["url"] + "/medium.jpg").status == 404
         assert c.request("POST", "/images", SMALL, [("Content-Type", "image/jpeg")]).status == 404
         assert c.request("DELETE", image["url"]).status == 404
-        assert eventually(lambda: c.request("GET", "/stats").json()["http"]["connections"] == 0), "it is not one of the clients'"
+        assert eventually(lambda: c.request("GET", "/stats").json()["http"]["connections"] == 0), "admin connections are not counted"
     assert daemon.get(image["url"]).status == 200
 
 
@@ -57,7 +58,8 @@ def test_admin_paths_can_be_served_nowhere(start):
 
 @pytest.fixture
 def default_port():
-    """Nobody else who runs this test on this machine uses the default port meanwhile, and until our daemons are gone."""
+    """Reserves the default port for one run of the tests on this machine, until its daemons have
+    ended."""
     with socket.socket(socket.AF_UNIX) as lock:
         def is_ours():
             try:
@@ -70,7 +72,7 @@ def default_port():
 
 
 def test_auto_starts_without_a_listener_if_its_port_is_taken(default_port, start):
-    """Whoever has it: if nobody else, then the first of us."""
+    """Either the first of these daemons or another program has the port."""
     both = start("server.admin_on_public=no"), start("server.admin_on_public=no")
     assert "administration on http://127.0.0.1:8081" in both[0].log or "admin_listen = 127.0.0.1:8081: " in both[0].log
     assert "<4>server.admin_listen = 127.0.0.1:8081: Address already in use" in both[1].log
@@ -98,19 +100,20 @@ def test_unix_socket_serves_admin_paths(start, tmp_path):
 
 
 def test_admin_listener_works_when_all_client_connections_are_used(start):
-    """limits.connections is for clients; more than 32 administrators wait for each other, and nobody else for them."""
+    """limits.connections is for clients. More than 32 admin connections wait for each other and
+    delay no client."""
     daemon = start(*OWN, "limits.connections=2")
     clients = [daemon.client() for _ in range(2)]
     assert all(c.is_open() for c in clients)
     with daemon.client() as c:
-        assert c.answer().status == 503  # before it asks for anything
+        assert c.answer().status == 503  # before the client sends a request
     assert statuses(daemon.admin) == [200, 200, 200, 200]
     if POLICY != "thread-per-connection":
         admins = [daemon.admin() for _ in range(40)]
         assert all(c.is_open() for c in admins[:32])
         late = admins[32]
         late.send(late.head("GET", "/stats"))
-        assert all(c.is_open() for c in clients + admins[:32])  # served after late had asked
+        assert all(c.is_open() for c in clients + admins[:32])  # served after the request of late
         assert late.is_silent()
         admins[0].close()
         assert late.answer().status == 200
@@ -128,7 +131,7 @@ def test_admin_listener_works_when_all_client_connections_are_used(start):
 
 
 def test_admin_listener_serves_during_a_drain(start):
-    """What is in flight is finished, and who looks after the server can see it."""
+    """Requests in flight are finished, and the administrative listener reports the drain."""
     daemon = start(*OWN)
     idle = daemon.admin()
     assert idle.is_open()
@@ -141,7 +144,7 @@ def test_admin_listener_serves_during_a_drain(start):
             answer = admin.request("GET", "/readyz")
             assert (answer.status, answer.slug, answer.closes) == (503, "draining", True)
         assert eventually(lambda: b"darkroom_http_connections 1\n" in daemon.admin().request("GET", "/metrics").body)
-        hanging = daemon.admin()  # says nothing: it holds nobody up
+        hanging = daemon.admin()  # sends nothing, and does not delay the end
         c.send(SMALL[1000:])
         assert c.answer().status == 201
         assert daemon.wait_exit() == 0
@@ -158,12 +161,12 @@ def scrape_until_it_ends(daemon, count):
                     c.request("GET", "/healthz")
                     count[0] += 1
         except (Closed, OSError):
-            pass  # after a drain has begun each gets one answer
+            pass  # during a drain each connection gets one response
 
 
 @pytest.mark.parametrize("settings", [(), ("stage.http_parse.pass_through=no",)])
 def test_scrapes_do_not_delay_the_end(start, settings):
-    """No request is on its way when the threads stop, however many come."""
+    """No request is in progress when the threads stop, at any rate of scrapes."""
     if settings and POLICY == "thread-per-connection":
         pytest.skip("it calls all stages directly")
     for _ in range(4):

@@ -1,5 +1,6 @@
-"""Requests cost no allocation once the daemon has warmed up: its memory comes from its pool, and libjpeg's objects are kept. What
-one connection takes of the heap is taken when it begins. Allocations are counted by tests/tools/faults.c, by call site."""
+"""Requests allocate nothing once the daemon has warmed up. Memory comes from the pool, and
+libjpeg's objects are reused. A connection allocates only when it starts. tests/tools/faults.c
+counts allocations by call site."""
 
 import pytest
 from PIL import ImageCms
@@ -12,9 +13,9 @@ from faults import ALLOCATORS, Faults
 pytestmark = pytest.mark.skipif(IS_SANITIZED, reason="faults.so cannot be loaded before the sanitizer")
 
 REQUESTS = 40
-STRAY = 4  # in all: a thread may have taken no buffer of a size before, and makes its first
-ROUNDS = 8  # that may pass until each thread has all that it needs
-PER_REQUEST = {"asynchronous": 1}  # what is spooled is removed with readdir(), and that takes a stream
+STRAY = 4  # allowed in a round: a thread may need a buffer of a new size
+ROUNDS = 8  # allowed until each thread has its buffers
+PER_REQUEST = {"asynchronous": 1}  # removal from the spool uses readdir(), which allocates a stream
 
 PLAIN, PROGRESSIVE = pictures.photo_jpeg(240, 180, 1), pictures.photo_jpeg(180, 240, 2, progressive=True)
 GREY = pictures.jpeg(pictures.photo(120, 120, 3).convert("L"))
@@ -55,7 +56,7 @@ READS = {
 
 @pytest.fixture(scope="module")
 def counted(tmp_path_factory):
-    """A daemon, a connection to it, the path of an image in it, and its call sites."""
+    """Returns a connection to a daemon, the path of an image in it, and its call sites."""
     faults = Faults(tmp_path_factory.mktemp("faults") / "control")
     daemon = Daemon(tmp_path_factory.mktemp("counted"), "limits.images_per_client=100", environ=faults.environ)
     with daemon.client() as client:
@@ -68,7 +69,7 @@ def allocations(faults):
 
 
 def round_of(counted, status, request):
-    """Makes that many requests; the allocations meanwhile, by site."""
+    """Makes REQUESTS requests. Returns their allocations by call site."""
     client, image, faults = counted
     method, path, *rest = request
     before = allocations(faults)
@@ -89,7 +90,8 @@ def test_requests_allocate_nothing(counted, name):
 
 
 def test_connection_allocates_three_objects(counted):
-    """The counter counts: a connection's own object, and two of the event loop."""
+    """One object of the connection, and two of the event loop. This also shows that the counter
+    counts."""
     daemon_host, _, faults = counted
     before = sum(allocations(faults).values())
     for _ in range(REQUESTS):

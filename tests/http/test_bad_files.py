@@ -1,4 +1,4 @@
-"""Files that are damaged, not supported, no JPEG at all, or made to hurt."""
+"""Files that are damaged, unsupported, not JPEGs, or made to exhaust a server."""
 
 import time
 
@@ -32,7 +32,7 @@ def test_truncated_file_is_refused(daemon, keep, progressive):
 
 
 def test_file_truncated_in_the_header_is_refused(daemon):
-    """Every length from the three bytes that make it a JPEG to the first byte of pixels."""
+    """Lengths from the three bytes of a JPEG signature to the first byte of pixels."""
     end = jpegfile.entropy_start(SMALL)
     with daemon.client() as c:
         for length in sorted({3, 4, 5, 6, 19, 20, 21, *range(22, end, 23), end - 1, end, end + 1}):
@@ -51,15 +51,16 @@ def test_truncated_file_is_accepted_if_configured(start, progressive):
     ours = pictures.decode(daemon.fetch(image, "medium"))
     whole = pictures.decode(source)
     top = (0, 0, 800, 200)
-    assert pictures.psnr(ours.crop(top), whole.crop(top)) > (15 if progressive else 30), "the sound part is kept"
+    assert pictures.psnr(ours.crop(top), whole.crop(top)) > (15 if progressive else 30), "the intact part is kept"
     assert "damaged" not in daemon.image(source)
-    assert daemon.upload(source[:jpegfile.entropy_start(source) - 20]).status == 422, "nothing of it can be shown"
+    assert daemon.upload(source[:jpegfile.entropy_start(source) - 20]).status == 422, "it has no pixels"
     assert daemon.upload(b"text").status == 415
 
 
 @pytest.mark.every_policy
 def test_flipped_entropy_bits_are_refused_or_decoded(daemon):
-    """Any answer but a crash; a picture if no pixels were lost, in the eyes of the decoder."""
+    """Any response is right, but no crash. The response is a picture if the decoder lost no
+    pixels."""
     rng = np.random.default_rng(7)
     sources = [pictures.photo_jpeg(160, 120, 3), pictures.photo_jpeg(160, 120, 3, progressive=True),
                jpegfile.encode(planes(pictures.photo(80, 60, 3)), SAMPLINGS["4:1:1"], restart=4)]
@@ -99,7 +100,7 @@ def test_lost_restart_marker_is_refused(daemon):
     assert daemon.upload(broken).status == 422
 
 
-# ---- what cameras do wrong harmlessly ----
+# ---- harmless errors of cameras ----
 
 @pytest.mark.parametrize("tail", [b"\0", b"\0" * 100000, b"trailer" * 1000, b"\xff\xd8\xff\xe0", b"\xff\xd9\xff\xd9", SMALL])
 def test_trailing_data_is_accepted(daemon, tail):
@@ -114,13 +115,13 @@ def test_extraneous_bytes_before_a_marker_are_accepted(daemon):
 
 
 def test_extraneous_bytes_before_the_end_are_accepted(daemon):
-    """Before EOI, as some Samsung and CCTV firmware writes them."""
+    """Some Samsung and CCTV firmware writes bytes before EOI."""
     assert SMALL.endswith(b"\xff\xd9")
     assert "damaged" not in daemon.image(SMALL[:-2] + b"\0\0\0\0" + b"\xff\xd9")
 
 
 def test_bogus_scan_parameters_are_accepted(daemon):
-    """A sequential file whose SOS says 0, 0 in place of 0, 63."""
+    """A sequential file whose SOS has 0, 0 instead of 0, 63."""
     at = jpegfile.entropy_start(SMALL)
     assert SMALL[at - 3:at] == bytes([0, 63, 0])
     assert "damaged" not in daemon.image(SMALL[:at - 3] + bytes([0, 0, 0]) + SMALL[at:])
@@ -130,7 +131,7 @@ def test_bogus_progression_is_accepted(daemon):
     assert "damaged" not in daemon.image(jpegfile.many_scans(90)[:-2] + jpegfile.sos([(1, 0, 0)], 1, 1, 1, 0) + b"\x83\xff\xd9")
 
 
-# ---- what is not supported ----
+# ---- unsupported files ----
 
 @pytest.mark.parametrize("source, word", [
     (jpegfile.header_only(64, 64, components=2), "component"),
@@ -146,7 +147,7 @@ def test_unsupported_file_is_refused_with_the_reason(daemon, source, word):
 
 @pytest.mark.parametrize("marker", [0xC5, 0xC6, 0xC7, 0xCB, 0xCD, 0xCE, 0xCF])
 def test_rare_coding_processes_are_refused(daemon, marker):
-    """Differential and the remaining arithmetic and lossless processes."""
+    """These are differential, and the other arithmetic and lossless processes."""
     refused(daemon, jpegfile.header_only(64, 64, marker=marker), 422, "unsupported-image")
 
 
@@ -168,7 +169,7 @@ def test_file_with_a_jpeg_start_only_is_refused(daemon, source):
     assert answer.status in (415, 422), answer
 
 
-# ---- what is made to hurt ----
+# ---- files made to exhaust a server ----
 
 @pytest.mark.parametrize("source, slug, limit, configured, actual", [
     (jpegfile.header_only(65000, 65000), "too-many-pixels", "limits.pixels", 200_000_000, 65000 * 65000),
@@ -193,7 +194,7 @@ def test_file_with_the_most_scans_allowed_is_accepted(daemon):
 
 
 def test_scan_bomb_of_many_pixels_costs_no_cpu_time(daemon):
-    """1000 scans of 14 megapixels in 57 KB; decoding them all takes a minute of a processor, refusing them hardly anything."""
+    """1000 scans of 14 megapixels in 57 KB. Decoding them takes a minute of CPU time."""
     source = jpegfile.many_scans(1000, 4672, 3000)
     before = daemon.cpu_seconds()
     problem = refused(daemon, source, 413, "too-many-scans")
@@ -228,7 +229,7 @@ def test_image_above_the_memory_budget_is_refused(start):
     daemon.image(SMALL)
 
 
-# ---- what is no JPEG ----
+# ---- not a JPEG ----
 
 @pytest.mark.parametrize("name, source", [
     ("text", b"hello"), ("two bytes", b"\xff\xd8"), ("one byte", b"\xff"), ("SOI alone", b"\xff\xd8\0\0\0"),

@@ -1,4 +1,5 @@
-"""Clients that are slow, go away, wholly or half, or do not read: each gets what is its due, and nobody else suffers."""
+"""Clients that are slow, disconnect, half-close, or do not read. Each gets its response, and no
+other client is delayed."""
 
 import random
 import socket
@@ -60,7 +61,7 @@ def test_body_that_stops_gets_408(start):
 @pytest.mark.also_with("thread-per-connection")
 @attempts(10)
 def test_body_below_the_rate_gets_408(start):
-    """Some bytes now and then do not help; enough of them do."""
+    """A few bytes now and then do not prevent the timeout. Enough bytes do."""
     daemon = start("limits.body_timeout=1500ms", "limits.body_rate=5000")
     with daemon.client() as c:
         c.send(c.head("POST", "/images", SMALL, [JPEG]))
@@ -86,8 +87,8 @@ def test_body_below_the_rate_gets_408(start):
             c.send_some(SMALL[at:at + step])
             time.sleep(0.04)
         if time.monotonic() - started > 1.4:
-            raise TooLate("it was not above the rate")
-        assert c.answer().status == 201, "20 KB in 0.8 s is above the rate"
+            raise TooLate("the client was below the rate")
+        assert c.answer().status == 201, "20 KB in 0.8 s are above the rate"
 
 
 @pytest.mark.also_with("thread-per-connection")
@@ -101,7 +102,7 @@ def test_idle_connection_is_closed_without_a_response(start):
                 for _ in range(requests):
                     assert c.request("GET", "/healthz").status == 200
             except (Closed, BrokenPipeError, ConnectionResetError):
-                raise TooLate("it was closed before we asked for anything") from None
+                raise TooLate("it was closed before the first request") from None
             assert c.is_closed()
             assert 0.25 < time.monotonic() - started < slow(10)
 
@@ -109,7 +110,7 @@ def test_idle_connection_is_closed_without_a_response(start):
 @pytest.mark.every_policy
 @attempts(10)
 def test_processing_is_not_idleness(start):
-    """The work takes longer than any limit on the client: there is more of it until it does."""
+    """The work grows until it takes longer than each timeout of a client."""
     daemon = start("limits.idle_timeout=200ms", "limits.header_timeout=200ms", "limits.body_timeout=200ms",
                    "variant.medium.operations=scale 6000x6000 inside, blur 60")
     for count in (4, 8, 16, 32, 64):
@@ -119,16 +120,16 @@ def test_processing_is_not_idleness(start):
             try:
                 answer = c.request("POST", "/images", body, [("Content-Type", kind)])
             except (Closed, BrokenPipeError, ConnectionResetError):
-                raise TooLate("perhaps it was not sent in time") from None
+                raise TooLate("the request may have been sent too late") from None
             if answer.status == 408:
-                raise TooLate("perhaps it was not read in time")
+                raise TooLate("the request may have been read too late")
             assert answer.status == 201, answer
             if time.monotonic() - started > 0.25:
                 return
     raise AssertionError("the work took no longer than the limits")
 
 
-# ---- clients that go, wholly or half ----
+# ---- clients that disconnect or half-close ----
 
 @pytest.mark.every_policy
 @pytest.mark.parametrize("body, status", [(LARGE, 201), (b"text", 415)])
@@ -153,7 +154,7 @@ def test_half_closed_pipeline_gets_all_responses(daemon):
 
 @pytest.mark.also_with("thread-per-connection")
 def test_request_cut_by_a_half_close_ends_the_connection(daemon):
-    """Of a header or body: nobody can be served; the connection ends, perhaps with an error."""
+    """A cut header or body cannot be served. The connection ends, and may get an error first."""
     for data in (b"GET /hea", b"GET /healthz HTTP/1.1\r\n",
                  b"POST /images HTTP/1.1\r\nHost: x\r\nContent-Type: image/jpeg\r\nContent-Length: 1000\r\n\r\n" + SMALL[:99]):
         with daemon.client() as c:
@@ -169,7 +170,7 @@ def test_request_cut_by_a_half_close_ends_the_connection(daemon):
 
 @pytest.mark.every_policy
 def test_clients_that_disconnect_harm_nobody(daemon):
-    """At any point of an upload, politely or with a reset."""
+    """They disconnect at any point of an upload, with a FIN or a RST."""
     rng = random.Random(3)
     kind, body = form_files(SMALL, TINY, SMALL)
     for i in range(load(60, 20)):
@@ -191,7 +192,7 @@ def test_clients_that_disconnect_harm_nobody(daemon):
 
 @pytest.mark.every_policy
 def test_clients_that_leave_free_their_place(start):
-    """Limits count what is there, not what was."""
+    """Limits count current connections and images only."""
     daemon = start("limits.images_in_flight=4", "limits.images_per_client=4", "limits.connections=12")
     for i in range(load(24, 12)):
         try:
@@ -224,7 +225,8 @@ def test_client_that_stops_waiting_for_a_variant_harms_nobody(daemon):
 
 @pytest.mark.every_policy
 def test_client_that_does_not_read_delays_nobody(start):
-    """Sixty times a file of megabytes into a small window: the others are served, and the bytes are right in the end."""
+    """A client requests a large file sixty times and has a small window. Others are served
+    meanwhile, and it finally gets the right bytes."""
     daemon = start("variant.medium.operations=scale 6000x6000 inside", "variant.medium.quality=100")
     image = daemon.image(pictures.photo_jpeg(2000, 1500, 1))
     path, whole = image["variants"]["medium"]["url"], daemon.fetch(image, "medium")
@@ -238,7 +240,7 @@ def test_client_that_does_not_read_delays_nobody(start):
             assert is_served(daemon)
             assert daemon.fetch(image, "medium") == whole
         assert time.monotonic() - started < slow(30)
-        assert daemon.resident_bytes() - before < 40 << 20, "answers are not to pile up in memory"
+        assert daemon.resident_bytes() - before < 40 << 20, "responses must not collect in memory"
         for _ in range(60):
             assert c.answer().body == whole
     with daemon.client(receive_buffer=4096) as c:
@@ -250,7 +252,8 @@ def test_client_that_does_not_read_delays_nobody(start):
 
 @pytest.mark.also_with("thread-per-connection")
 def test_client_that_only_sends_is_no_longer_read(daemon):
-    """Requests without end and nobody who reads the answers: the daemon stops reading, too."""
+    """A client sends requests without end and reads no response. The daemon stops reading its
+    requests."""
     before = daemon.resident_bytes()
     with daemon.client(receive_buffer=4096) as c:
         c.socket.settimeout(0.3)
@@ -261,14 +264,15 @@ def test_client_that_only_sends_is_no_longer_read(daemon):
                 sent += c.socket.send(burst)
         except (socket.timeout, ConnectionResetError, BrokenPipeError):
             pass
-        assert sent < 64 << 20, "nothing held the client back"
+        assert sent < 64 << 20, "the daemon read everything"
         assert daemon.resident_bytes() - before < 40 << 20
         assert is_served(daemon)
 
 
 @pytest.mark.also_with("thread-per-connection")
 def test_silent_connections_delay_nobody(daemon):
-    """As many as threads serve at once under thread-per-connection, less some for the others."""
+    """There are fewer of them than threads of thread-per-connection, which leaves some for
+    others."""
     idle = [daemon.client() for _ in range(24)]
     for c in idle[::2]:
         c.send(b"GET /hea")

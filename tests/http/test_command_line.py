@@ -1,4 +1,5 @@
-"""The daemon's command line and configuration: what it takes, what it refuses and how it says so, and what it prints."""
+"""The daemon's command line and configuration: what it accepts, how it reports errors, and what it
+prints."""
 
 import re
 import subprocess
@@ -46,7 +47,7 @@ def test_wrong_usage_exits_with_2(arguments):
 # ---- configuration ----
 
 def check(tmp_path, text, *settings):
-    """darkroomd -t for a file with that text; its exit status and messages."""
+    """Runs darkroomd -t for a file with this text. Returns its exit status and messages."""
     path = tmp_path / "test.ini"
     path.write_text(text)
     done = run("-c", path, "-t", *overrides(*settings))
@@ -64,7 +65,7 @@ def test_missing_configuration_is_reported(tmp_path):
 
 
 def keys():
-    """[(index of line, section, key)] of the shipped file."""
+    """Returns [(index of line, section, key)] of the shipped file."""
     section, found = "", []
     for i, line in enumerate(CONFIG_LINES):
         if match := re.match(r"\[([^]]+)\]", line):
@@ -99,7 +100,7 @@ def commented():
 @pytest.mark.parametrize("bad", [pytest.param("x" * 300, id="long text"), "-1"])
 def test_every_key_is_validated(tmp_path, index, section, key, bad):
     if bad == "-1" and (section, key) == ("server", "root"):
-        pytest.skip("any name will do")
+        pytest.skip("every name is valid")
     lines = list(CONFIG_LINES)
     lines[index] = f"{key} = {bad}"
     status, text = check(tmp_path, "\n".join(lines) + "\n")
@@ -156,7 +157,7 @@ def test_good_configuration_is_accepted(tmp_path):
 def test_bad_overrides_are_refused(setting):
     done = run("-c", CONFIG, "-t", "-o", setting)
     assert done.returncode in (2, 78), done.stderr
-    assert setting in done.stderr, "the message shows the override"
+    assert setting in done.stderr, "the message has the override"
 
 
 @pytest.mark.parametrize("setting", ["limits.parts=3", "limits.pixels=1M", "limits.idle_timeout=1m", "variant.medium.quality=1",
@@ -182,7 +183,7 @@ def test_variants_are_what_the_configuration_says(start, tmp_path):
     assert pictures.size(daemon.fetch(image, "same")) == (320, 240)
 
 
-# ---- the configuration, dumped ----
+# ---- dump of the configuration ----
 
 @pytest.mark.parametrize("settings", [(), ("server.root=/tmp/a;b#c d", "server.control=", "limits.pixels=1500K", "limits.idle_timeout=90s"),
                                       ("server.root='/tmp/x\\", "server.drain_delay=1500ms", "variant.new.operations=blur 2"),
@@ -200,7 +201,7 @@ def test_dump_repeats_the_configuration(tmp_path, settings):
 
 
 def test_dump_has_every_key():
-    """Those of --keys, in sections for all stages and variants."""
+    """The keys are those of --keys, in sections for all stages and variants."""
     dumped = run("-T").stdout
     section = ""
     for line in run("--keys").stdout.splitlines():

@@ -1,5 +1,4 @@
-"""Connections that live long, crawl, break off or do not read: each gets what the protocol owes it, and none harms
-the others."""
+"""Many requests on one connection, one after the other and pipelined."""
 
 import random
 
@@ -42,7 +41,7 @@ def test_pipelined_gets_get_their_responses_in_order(daemon):
 
 
 def test_pipelined_posts_and_gets_get_their_responses_in_order(daemon):
-    """Sizes tell which answer belongs to which request."""
+    """Sizes identify the request of each response."""
     widths = [33, 700, 20, 512, 64, 1100, 18, 90]
     with daemon.client() as c:
         data = b""
@@ -95,7 +94,7 @@ def test_upload_may_arrive_byte_by_byte(daemon, as_chunks):
 
 
 def test_pipelined_images_keep_their_own_orientation(daemon):
-    """What one request found must not leak into the next of the same connection."""
+    """State of one request must not affect the next one of the same connection."""
     with daemon.client() as c:
         data, sizes = b"", []
         for orientation in (1, 6, 1, 8, 3):

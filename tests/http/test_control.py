@@ -1,4 +1,4 @@
-"""darkroomd ctl and the control socket: what they answer, whom they serve, and what becomes of the socket."""
+"""darkroomd ctl and the control socket: their answers, their users, and the life of the socket."""
 
 import os
 import pathlib
@@ -78,7 +78,7 @@ def test_ctl_without_a_daemon_fails(tmp_path):
 
 
 def test_ctl_works_while_draining(start, tmp_path):
-    """An upload keeps it alive; commands are carried out until the end, and another signal still ends it."""
+    """An upload keeps the daemon alive. It executes commands until the end."""
     site = Site(start, tmp_path)
     with site.daemon.client() as c:
         c.send(c.head("POST", "/images", SMALL, JPEG) + SMALL[:100])
@@ -115,8 +115,8 @@ print(s.recv(1000).decode() if s.getpeername() else "")
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can be somebody else")
 def test_socket_refuses_strangers(start, tmp_path):
-    """By the path's mode, and, where that has been opened, by who they are."""
-    with tempfile.TemporaryDirectory() as directory:  # pytest's own are closed to strangers
+    """The mode of the path refuses them. If the mode was changed, their user id does."""
+    with tempfile.TemporaryDirectory() as directory:  # other users cannot enter pytest's own directories
         os.chmod(directory, 0o755)
         refuse_strangers(Site(start, tmp_path, f"server.control={directory}/socket"), pathlib.Path(directory, "socket"))
 
@@ -164,7 +164,7 @@ def test_file_that_is_not_a_socket_is_left_alone(start, tmp_path):
 
 
 def test_path_that_another_took_over_is_left_alone(start, tmp_path):
-    """Whoever has taken the path over keeps it."""
+    """Another program may have replaced the socket. Its file is kept."""
     daemon = start()
     path = socket_of(daemon)
     path.unlink()
@@ -181,7 +181,7 @@ def test_empty_path_means_no_socket(start):
 
 
 def test_stuck_clients_delay_nobody(site):
-    """Clients that send nothing, half a line, far too much, or do not wait for their answer."""
+    """Clients send nothing, half a line, far too much, or do not wait for their answer."""
     path, stuck = str(socket_of(site.daemon)), []
     for i in range(40):
         s = socket.socket(socket.AF_UNIX)

@@ -1,4 +1,5 @@
-"""Performance counters, live: what this machine offers is in /stats for each stage, what it does not the log names."""
+"""Performance counters of a running daemon. /stats has those that this machine offers, for each
+stage. The log names the missing ones."""
 
 import ctypes
 import os
@@ -31,14 +32,15 @@ def turn(daemon, value):
 
 
 def open_counters(daemon):
-    """Descriptors of counters that the daemon has."""
+    """Returns the number of open counters of the daemon."""
     links = [os.readlink(fd) for fd in pathlib.Path(f"/proc/{daemon.pid}/fd").iterdir() if os.path.lexists(fd)]
     return sum("perf_event" in link for link in links)
 
 
 @pytest.fixture(scope="module")
 def offered():
-    """Whether we may count page faults of user mode here: sandboxes forbid it, and kernels may be told to."""
+    """Whether this process may count page faults of user mode. Sandboxes forbid it, and kernels can
+    be configured to."""
     number = {"x86_64": 298, "aarch64": 241}.get(os.uname().machine)
     software, page_faults, exclude_kernel_hv, size = 1, 2, 0x60, 64
     attr = struct.pack("=IIQQQQQ16x", software, size, page_faults, 0, 0, 0, exclude_kernel_hv)
@@ -66,13 +68,13 @@ def test_stages_count_what_the_machine_offers(start, offered):
     stages = {stage["name"]: stage["counters"] for stage in said["stages"]}
     assert all(set(counts) <= set(available) for counts in stages.values())
     if not offered:
-        pytest.skip("this machine lets us count nothing")
+        pytest.skip("this machine offers no counters")
     assert {"page_faults", "task_clock_ns"} <= set(available)
     assert all({"page_faults", "task_clock_ns"} <= set(counts) for counts in stages.values())
     assert counters["threads"] == threads(daemon)
-    # The first pictures on new threads: their planes are new memory.
+    # The first pictures of new threads use new memory.
     assert stages["jpeg_decode"]["page_faults"] > 10
-    # Each moment counts once, for one stage; the answers to /stats come on top.
+    # Each moment is counted once, for one stage. Responses to /stats add to the sum.
     busy_ns = sum(counts["task_clock_ns"] for counts in stages.values())
     assert 0.2 * cpu_ns < busy_ns < 1.05 * cpu_ns + 5e6, (busy_ns, cpu_ns)
     assert stages["jpeg_decode"]["task_clock_ns"] > stages["http_parse"]["task_clock_ns"] > 0
@@ -107,13 +109,13 @@ def test_sandbox_forbids_counters_that_were_off_at_the_start(start):
 
 def test_threads_work_without_counters_if_descriptors_are_missing(start, offered):
     if not offered:
-        pytest.skip("this machine lets us count nothing")
+        pytest.skip("this machine offers no counters")
     daemon = start("server.sandbox=off")
     picture = pictures.photo_jpeg(320, 240, 1)
     daemon.image(picture)
     limits = resource.prlimit(daemon.pid, resource.RLIMIT_NOFILE)
     used = max(int(fd.name) for fd in pathlib.Path(f"/proc/{daemon.pid}/fd").iterdir()) + 1
-    # Enough for the command and for finding out, not for every thread.
+    # Enough for the command and for the first counters, but not for every thread.
     resource.prlimit(daemon.pid, resource.RLIMIT_NOFILE, (used + 8, limits[1]))
     turn(daemon, "yes")
     resource.prlimit(daemon.pid, resource.RLIMIT_NOFILE, limits)

@@ -1,5 +1,4 @@
-"""What is acknowledged is kept: over kill -9, in the spool, and on a disk that is full. DARKROOM_KILLS says how often the daemon is
-killed under load (20)."""
+"""Acknowledged uploads survive kill -9 under load. DARKROOM_KILLS is the number of kills (20)."""
 
 import os
 import random
@@ -24,12 +23,12 @@ SOURCES = [pictures.photo_jpeg(w, h, s) for w, h, s in ((640, 480, 1), (200, 300
 # ---- kill -9 under load ----
 
 class Uploader(threading.Thread):
-    """Uploads on one connection until the daemon is gone; notes what was acknowledged."""
+    """Uploads on one connection until the daemon has ended. Records the acknowledged uploads."""
 
     def __init__(self, daemon, seed, headers):
         super().__init__(daemon=True)
         self.target, self.rng, self.headers = daemon, random.Random(seed), [JPEG, *headers]
-        self.acknowledged = []  # (id, which source)
+        self.acknowledged = []  # (id, index of the source)
         self.start()
 
     def run(self):
@@ -45,14 +44,14 @@ class Uploader(threading.Thread):
 
 
 def kill_under_load(store, kills, settings, headers, seed):
-    """Kills the daemon at so many random moments; after each, all that was acknowledged must be there."""
+    """Kills the daemon at random moments. After each kill all acknowledged images must exist."""
     rng = random.Random(seed)
     total, visible = 0, set()
     for kill in range(kills):
         daemon = Daemon(store, *settings)
         uploaders = [Uploader(daemon, rng.random(), headers) for _ in range(CONNECTIONS)]
         time.sleep(rng.uniform(0.02, 0.6) * min(slow(1), 3))
-        if kill == kills - 1:  # where the disk is busy with what others flush, it has perhaps stored nothing yet
+        if kill == kills - 1:  # on a busy disk it may have stored nothing yet
             eventually(lambda: total + sum(len(u.acknowledged) for u in uploaders) >= kills, 60)
         daemon.kill()
         for u in uploaders:
@@ -62,8 +61,8 @@ def kill_under_load(store, kills, settings, headers, seed):
         total += len(acknowledged)
         after = Daemon(store, *settings)
         try:
-            if not headers:  # else what is spooled may be on its way through there again
-                assert not list((store / ".incoming").iterdir()), "cleared before anything is served"
+            if not headers:  # otherwise spooled images may be in .incoming again
+                assert not list((store / ".incoming").iterdir()), "cleared before the first request is served"
             assert eventually(lambda: not list((store / ".spool").iterdir()), 60)
             assert not list((store / ".quarantine").iterdir()), after.log
             for ident, i in acknowledged:
@@ -72,14 +71,14 @@ def kill_under_load(store, kills, settings, headers, seed):
             for ident in now - visible:
                 check_whole(store, ident)
             visible = now
-            if acknowledged:  # and the daemon has them
+            if acknowledged:  # and the daemon serves them
                 ident, _ = rng.choice(acknowledged)
                 assert after.get(f"/images/{ident}/thumb.jpg").status == 200
         finally:
             after.stop()
         assert not after.leftovers()
     print(f"{kills} kills, {total} uploads acknowledged")
-    assert total >= kills, "hardly anything was uploaded"
+    assert total >= kills, "too few uploads"
 
 
 def test_kill_under_load_loses_no_acknowledged_image(tmp_path):
@@ -88,7 +87,7 @@ def test_kill_under_load_loses_no_acknowledged_image(tmp_path):
 
 @pytest.mark.also_with("thread-per-connection")
 def test_kill_under_load_loses_no_image_acknowledged_early(tmp_path):
-    """As above, with 202: what is not stored is spooled."""
+    """With status 202, images that are not stored are spooled."""
     kill_under_load(tmp_path / "store", max(2, KILLS // 4), ["server.durability=process"], [ASYNC], 2)
 
 

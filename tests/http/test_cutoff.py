@@ -1,5 +1,5 @@
-"""Work that is set aside whenever it has taken a little while, and goes on later on whichever thread comes first, makes
-the same files as work that is done at one go."""
+"""Work that is parked at each check of the cutoff and resumed on any thread gives the same files as
+work without interruption."""
 
 import concurrent.futures
 
@@ -10,16 +10,17 @@ from client import form
 from darkroom import PER_CONNECTION, ROOT, eventually, slow
 
 JPEG = ("Content-Type", "image/jpeg")
-# Shorter than any piece of work between two looks at the clock, so that every look ends the piece, on any machine.
+# Shorter than any piece of work between two checks of the clock, so that each check parks the work
+# on any machine.
 CUTOFF = ("scheduler.service=cutoff", "scheduler.cutoff=1us")
-# Two variants keep the size: their pictures and files are as large as what is uploaded.
+# Two variants keep the size, so that their pictures are as large as the upload.
 WHOLE = (
     "variant.whole.operations=blur 3", "variant.whole.quality=90",
     "variant.same.operations=scale 65000x65000 inside", "variant.same.quality=85")
 
 
 def inputs():
-    """The sample pictures, larger ones of every kind, and some that are damaged."""
+    """Returns the sample pictures and larger ones of every kind, and some damaged files."""
     found = [p.read_bytes() for p in sorted((ROOT / "data" / "sample").glob("*.jpg"))]
     assert found
     photo = pictures.photo(1200, 900, 5)
@@ -30,13 +31,14 @@ def inputs():
 
 
 def service(daemon, name):
-    """How the stage's service went: {"events": ..., ...}."""
+    """Returns the statistics of a stage: {"events": ..., ...}."""
     (stage,) = [s for s in daemon.get("/stats").json()["stages"] if s["name"] == name]
     return stage
 
 
 def results(daemon, good, bad):
-    """Every variant of every good file, byte for byte, and every complaint; all uploaded at a time, and then in one form."""
+    """Uploads all files in parallel, and then in one form. Returns the variants of the good files,
+    and the problems of the bad ones."""
     def upload(data):
         with daemon.client(timeout=slow(60)) as c:
             return c.request("POST", "/images", data, [JPEG])
@@ -70,11 +72,12 @@ def test_parked_work_gives_the_same_files(start, discipline):
     if not PER_CONNECTION:
         for stage in ("jpeg_decode", "scale", "blur", "jpeg_encode"):
             pieces, whole = service(cut, stage)["events"], service(plain, stage)["events"]
-            assert pieces > 1.5 * whole, f"{stage}: hardly anything was set aside"
+            assert pieces > 1.5 * whole, f"{stage}: too little work was parked"
 
 
 def test_parked_images_release_their_memory(start):
-    """Of images that were set aside, finished or damaged; and the daemon ends with nothing left (the sanitizers look)."""
+    """Good and damaged images release their memory. Sanitizers check that the daemon frees
+    everything."""
     daemon = start(*CUTOFF)
     good, bad = inputs()
     results(daemon, good, bad)

@@ -1,5 +1,5 @@
-"""Policy seda with dynamic = yes: pools of threads grow under load and shrink after it, and nobody notices but /stats and
-the log."""
+"""Policy seda with dynamic = yes: thread pools grow under load and shrink afterwards, as /stats and
+the log report."""
 
 import os
 import re
@@ -12,7 +12,7 @@ from client import form
 from darkroom import SETTINGS, eventually, overrides, run, slow
 
 SEDA = ("scheduler.policy=seda", "scheduler.dynamic=yes", "log.level=debug")
-REPLICAS = 2 if "layout.mode=replicate" in SETTINGS else 1  # that the environment asks for: each has a pool
+REPLICAS = 2 if "layout.mode=replicate" in SETTINGS else 1  # set by the environment; each replica has a pool
 FORMS = 4 * REPLICAS
 IMAGES = 30  # of a form
 
@@ -26,23 +26,24 @@ def threads(daemon, stage):
 
 
 def switches(daemon):
-    """How often the main thread, which runs the controllers, has gone to sleep."""
+    """Returns how often the main thread, which runs the controllers, has gone to sleep."""
     with open(f"/proc/{daemon.pid}/task/{daemon.pid}/status", encoding="ascii") as status:
         return int(re.search(r"^voluntary_ctxt_switches:\s+(\d+)", status.read(), re.M)[1])
 
 
 def sleeps_without_end(daemon):
-    """Returns whether the main thread is in a poll(2) without a timeout, which is a ppoll(2) on arm64."""
+    """Returns whether the main thread is in a poll(2) without a timeout. On arm64 that is a
+    ppoll(2)."""
     try:
         with open(f"/proc/{daemon.pid}/task/{daemon.pid}/syscall", encoding="ascii") as file:
             number, *arguments = file.read().split()
     except PermissionError:
-        pytest.skip("needs the right to see system calls of others")
+        pytest.skip("needs the right to read /proc/PID/syscall")
     return {"x86_64": ("7", "0xffffffff"), "aarch64": ("73", "0x0")}.get(os.uname().machine) == (number, arguments[2])
 
 
 class Uploads:
-    """Forms of many images, again and again on several connections, while the block lasts."""
+    """Uploads forms of many images on several connections until the block ends."""
 
     def __init__(self, daemon, body, content_type):
         self.daemon, self.body, self.content_type = daemon, body, content_type
@@ -69,8 +70,8 @@ class Uploads:
 
 
 def test_pools_grow_and_shrink(start):
-    """One thread decodes while images come without end: more threads come, one a second. Those go five seconds after the last
-    image, or earlier, by a step back, if another program takes the cores away."""
+    """One thread decodes, and images arrive without end. One thread a second is added. Added
+    threads end five seconds after the last image, or earlier if another program uses the cores."""
     daemon = start(*SEDA, "stage.jpeg_decode.threads=1", "stage.jpeg_decode.threads_max=3")
     data = pictures.photo_jpeg(1000, 750, 1)
     content_type, body = form([("f", f"{i}.jpg", "image/jpeg", data) for i in range(IMAGES)])
@@ -83,7 +84,7 @@ def test_pools_grow_and_shrink(start):
     def logged():
         return re.findall(r"stage jpeg_decode(?:, replica \d)?: a pool of (\d) threads instead of (\d) \(\d+ events wait", daemon.log)
 
-    assert eventually(lambda: logged() and logged()[-1][0] == "1"), logged()  # it is logged after it is done
+    assert eventually(lambda: logged() and logged()[-1][0] == "1"), logged()  # it is logged after the change
     changes = logged()
     assert changes[0] == ("2", "1"), changes
     assert all(int(to) - int(before) <= 1 for to, before in changes), changes
@@ -91,26 +92,26 @@ def test_pools_grow_and_shrink(start):
 
 
 def test_pools_do_not_change_without_load(start):
-    """An image at a time: pools stay, and so do those of the same policy without controllers, however long the queue."""
+    """With one image at a time the pools keep their size."""
     daemon = start(*SEDA)
     before = {name: stage["threads"] for name, stage in stages(daemon).items()}
     for seed in range(3):
         daemon.image(pictures.photo_jpeg(640, 480, seed))
         count = switches(daemon)
-        assert eventually(lambda: switches(daemon) > count), "the controllers look once a second"
+        assert eventually(lambda: switches(daemon) > count), "the controllers run once a second"
     assert {name: stage["threads"] for name, stage in stages(daemon).items()} == before
     assert before["jpeg_decode"] == 2 * REPLICAS and "a pool of" not in daemon.log_until_now()
 
 
 def test_controllers_sleep_under_other_policies(start):
-    """Not even a wake-up a second."""
+    """The main thread sleeps without a timeout."""
     daemon = start("scheduler.policy=cohort", "scheduler.dynamic=yes")
     assert daemon.get("/stats").json()["scheduler"]["dynamic"] is False
 
     assert eventually(lambda: sleeps_without_end(daemon))
     daemon = start(*SEDA)
     daemon.image(pictures.photo_jpeg(640, 480, 1))
-    assert not sleeps_without_end(daemon), "this test would not see it"
+    assert not sleeps_without_end(daemon), "this test could not fail"
 
 
 def test_pool_that_starts_above_its_maximum_is_refused():

@@ -1,5 +1,5 @@
-"""Every status of the error table: the problem document, and whether the connection survives. Malformed and hostile
-HTTP, sent as raw bytes. (The client checks the members of every problem document that it reads.)"""
+"""Errors of forms, paths, methods and types: the problem document, and whether the connection
+survives. (The client checks the members of every problem document.)"""
 
 
 import pytest
@@ -10,7 +10,7 @@ from client import form
 
 SMALL = pictures.photo_jpeg(320, 240, 2)
 JPEG = ("Content-Type", "image/jpeg")
-GOOD_ID = "01HZZZZZZZZZZZZZZZZZZZZZZZ"  # well-formed, but nobody's
+GOOD_ID = "01HZZZZZZZZZZZZZZZZZZZZZZZ"  # well-formed, but unknown
 
 
 @pytest.fixture
@@ -123,7 +123,7 @@ def test_unknown_expectation_is_refused(daemon, expectation):
 
 @pytest.mark.every_policy
 def test_connection_survives_errors(daemon, image):
-    """One connection, one error after the other, and a good answer after each."""
+    """One connection gets one error after the other, and a good response after each."""
     with daemon.client() as c:
         for method, path, body, headers, status in [
                 ("GET", "/nope", None, [], 404), ("DELETE", f"/images/{GOOD_ID}", None, [], 404),

@@ -1,6 +1,8 @@
-"""System calls and allocations fail at every call site that a small workload reaches: no crash, no leak, no wrong answer, and
-the service goes on. DARKROOM_FAULT_SITES=all: every site with every error that fits, once and for 200 ms, and all sites of the
-start and the end; without it a part of them, in turn, that takes some seconds."""
+"""System calls and allocations fail at each call site that a small workload reaches. There must be
+no crash, no leak and no wrong response, and the service must continue.
+
+DARKROOM_FAULT_SITES=all tests each site with each possible error, once and for 200 ms, and all
+sites of the start and the end. Otherwise a part of them is tested, for some seconds."""
 
 import errno
 import os
@@ -23,22 +25,23 @@ pytestmark = pytest.mark.skipif(IS_SANITIZED, reason="faults.so cannot be loaded
 
 IS_FULL = os.environ.get("DARKROOM_FAULT_SITES") == "all"
 WINDOW_S = 0.2
-# Allocations that count at the start: hwloc, libseccomp, iniparser and the dynamic linker end the process by themselves.
+# Allocations that are tested at the start. Without memory, hwloc, libseccomp, iniparser and the
+# dynamic linker end the process.
 OURS = re.compile(r"^\S+( libc\S+)* (darkroomd|libevent)")
-# iniparser does not look whether it got the memory of its dictionary, neither at the start nor at a reload.
+# iniparser does not check the allocation of its dictionary, neither at the start nor at a reload.
 INIPARSER = re.compile(r"^\S+( libc\S+)* libiniparser")
 VARIANT_FILES = {f"{v}.jpg" for v in pictures.VARIANTS}
 
 
 @pytest.fixture
 def directory(tmp_path):
-    """In memory if that is possible: flushes of a disk take their time, and others' data with them."""
+    """A directory in memory if possible, since flushes of a disk are slow."""
     with tempfile.TemporaryDirectory(dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else tmp_path) as path:
         yield pathlib.Path(path)
 
 
 def trial(site, faults, key, error, window):
-    """One fault; how often it happened."""
+    """Runs the workload with one fault. Returns how often the fault happened."""
     doomed = site.daemon.image(SOURCES[0])["id"]
     if window:
         faults.arm(key, error, -1, seconds=WINDOW_S)
@@ -74,7 +77,7 @@ def test_faults_while_serving_cost_at_most_one_request(directory, request):
     failures = []
     end = time.monotonic() + (3600 if IS_FULL else 8)
     plan = [(k, e, w) for k, (_, f, _, _) in sorted(sites.items()) for e in ERRORS[f] for w in (False, True)]
-    if not IS_FULL:  # of each site something first
+    if not IS_FULL:  # first one error of each site
         plan.sort(key=lambda t: (t[2], (ERRORS[sites[t[0]][1]].index(t[1]) + t[0]) % len(ERRORS[sites[t[0]][1]]), t[0]))
     for key, error, window in plan:
         if time.monotonic() > end or len(failures) > 20:
@@ -109,7 +112,8 @@ ACKNOWLEDGED = "01K6Z0000000000000000000AA"
 
 
 def prepare(store):
-    """What a daemon that was killed leaves: an acknowledged image, a part of another, and part of a removed one."""
+    """Writes what a killed daemon leaves: an acknowledged image, and parts of an unfinished and a
+    removed one."""
     spool(store, ACKNOWLEDGED, SOURCES[1])
     for name in (".incoming/01K6Z0000000000000000000BB", ".trash/01K6Z0000000000000000000CC.1"):
         (store / name).mkdir(parents=True)
@@ -117,16 +121,16 @@ def prepare(store):
 
 
 def left_to_do(store):
-    """What the next start has to see to."""
+    """Returns the paths that the next start must process."""
     return [p for name in (".spool", ".incoming", ".trash") for p in (store / name).glob("*")]
 
 
 def life(store, environ):
-    """A whole life of a daemon: start, recovery, an upload, end. (exit status, log, URL)"""
+    """Runs a daemon: start, recovery, an upload, end. Returns (exit status, log, URL)."""
     try:
         daemon = Daemon(store, *SETTINGS, environ=environ, wait=False)
         daemon.ready.wait(3)
-        if not daemon.url and daemon.is_alive():  # the line that says so was lost
+        if not daemon.url and daemon.is_alive():  # the ready line was lost
             daemon.signal(signal.SIGTERM)
         if daemon.url:
             try:
@@ -137,7 +141,7 @@ def life(store, environ):
                 assert answer.status in (201, 500, 503, 507), answer
             except GONE:
                 pass
-            # With a fault it may stay there for good.
+            # With a fault an image may stay there.
             eventually(lambda: not any((store / ".spool").iterdir()), 1.5 if environ else 60)
             daemon.signal(signal.SIGTERM)
         return daemon.wait_exit(), daemon.log, daemon.url
@@ -147,7 +151,8 @@ def life(store, environ):
 
 
 def judge_life(status, log, url):
-    """What is wrong with how it went; nothing if it ended well, or said why it could not start."""
+    """Returns what is wrong with a run. Returns None if it ended well, or reported why it could not
+    start."""
     if status < 0:
         return f"ended by {signal.Signals(-status).name}"
     if status and url:
@@ -155,12 +160,12 @@ def judge_life(status, log, url):
     if status not in (0, 1, 78):
         return f"exit status {status}"
     if status and not re.search(r"^<3>|: ", log, re.M):
-        return f"exit status {status}, and nothing said"
+        return f"exit status {status} without a message"
     return None
 
 
 def judge_store(store):
-    """What a last life, without a fault, has not put right."""
+    """Returns what another run without a fault did not repair."""
     if left_to_do(store):
         status, log, _ = life(store, None)
         if status:
@@ -169,7 +174,7 @@ def judge_store(store):
     if left := left_to_do(store):
         return f"left behind: {left}"
     if not directory.is_dir() or {p.name for p in directory.iterdir()} != {"image.json", "original.jpg", *VARIANT_FILES}:
-        return "the acknowledged image is not there"
+        return "the acknowledged image is missing"
     return None
 
 

@@ -1,5 +1,5 @@
-"""What can be had of stored images: files with their headers, ranges and validators, the metadata, removal; the store's
-layout on disk, and what a restart makes of it. Also the small resources: probes and statistics."""
+"""Stored images: files with their headers, ranges and validators, metadata, removal, the layout of
+the store on disk, and restarts. Also probes and statistics."""
 
 import email.utils
 import json
@@ -19,7 +19,7 @@ JPEG = ("Content-Type", "image/jpeg")
 
 @pytest.fixture(scope="module")
 def stored(shared_daemon):
-    """(image object, its medium file)"""
+    """Returns (image object, its medium file)."""
     image = shared_daemon.image(SMALL)
     return image, shared_daemon.fetch(image, "medium")
 
@@ -34,13 +34,13 @@ def test_variant_has_headers_for_caches(daemon, stored):
     answer = daemon.get(url(stored))
     assert answer.status == 200 and answer["content-type"] == "image/jpeg"
     assert answer["cache-control"] == "public, max-age=31536000, immutable"
-    assert re.fullmatch(r'"[^"]+"', answer["etag"]), "a strong validator"
+    assert re.fullmatch(r'"[^"]+"', answer["etag"]), "not a strong validator"
     assert answer["accept-ranges"] == "bytes"
     assert int(answer["content-length"]) == len(answer.body) == stored[0]["variants"]["medium"]["bytes"]
     if answer["last-modified"]:
         assert email.utils.parsedate_to_datetime(answer["last-modified"])
     tags = {daemon.get(url(stored, v))["etag"] for v in pictures.VARIANTS}
-    assert len(tags) == 3, "validators of different files differ"
+    assert len(tags) == 3, "files share a validator"
 
 
 def test_head_has_the_headers_of_get(daemon, stored):
@@ -194,7 +194,7 @@ def test_ids_sort_by_time(daemon):
     for _ in range(3):
         ids.append(daemon.image(pictures.photo_jpeg(16, 16))["id"])
         then = time.time_ns() // 1_000_000
-        assert eventually(lambda: time.time_ns() // 1_000_000 > then, step=0.001)  # an id has milliseconds
+        assert eventually(lambda: time.time_ns() // 1_000_000 > then, step=0.001)  # ids have milliseconds
     assert ids == sorted(ids)
 
 
@@ -228,7 +228,7 @@ def test_kill_leaves_whole_images_or_none(start, tmp_path):
         assert answer.status == 202
     first.kill()
     second = start(store=store)
-    # What was acknowledged early is made again, and is unfinished meanwhile.
+    # Images that were acknowledged early are processed again.
     assert eventually(lambda: not list((store / ".spool").iterdir()) and not second.leftovers(), 60)
     assert eventually(lambda: second.get("/stats").json()["images"]["in_flight"] == 0)
     assert set(whole) <= set(second.stored())
@@ -263,7 +263,7 @@ def test_stats_count_requests(daemon):
     for stage in ("accept_read", "http_parse", "form_decode", "jpeg_decode", "scale", "blur", "jpeg_encode", "disk_write",
                   "stats"):
         assert f'"{stage}"' in text
-    assert daemon.get("/stats").json()["http"]["requests"] > answer.json()["http"]["requests"], "it counts"
+    assert daemon.get("/stats").json()["http"]["requests"] > answer.json()["http"]["requests"], "requests are not counted"
 
 
 def test_originals_are_kept_and_never_served(start):

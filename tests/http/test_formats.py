@@ -1,5 +1,5 @@
-"""Every kind of JPEG that a client may send: what cameras, printers and scanners make, what is damaged, what only
-pretends, and what is made to hurt."""
+"""Every kind of JPEG that cameras, printers and scanners make: orientations, colour spaces,
+samplings and sizes."""
 
 
 import numpy as np
@@ -15,7 +15,7 @@ COLORS = {"red": (230, 30, 30), "green": (30, 200, 40), "blue": (40, 40, 220), "
 
 
 def marked(width, height):
-    """Grey with a mark in each corner: red, green / blue, white."""
+    """Returns a grey picture with marks in its corners: red, green / blue, white."""
     image = Image.new("RGB", (width, height), (128, 128, 128))
     w, h = width // 4, height // 4
     for (x, y), color in zip(((0, 0), (width - w, 0), (0, height - h), (width - w, height - h)), COLORS.values()):
@@ -24,7 +24,7 @@ def marked(width, height):
 
 
 def corners(image):
-    """Names of the colours in the corners, row by row."""
+    """Returns the names of the colours in the corners, row by row."""
     pixels = np.asarray(image.convert("RGB"), dtype=int)
     height, width = pixels.shape[:2]
     x, y = max(1, width // 10), max(1, height // 10)
@@ -33,7 +33,7 @@ def corners(image):
 
 
 def check_like_pillow(daemon, source, least=30.0, least_thumb=30.0):
-    """Accepted, and its variants show what Pillow sees in the file. Returns the image."""
+    """Uploads a file and compares its variants with those of Pillow. Returns the image."""
     image = daemon.image(source)
     assert (image["width"], image["height"]) == pictures.upright_size(source)
     for name, limit in (("medium", least), ("thumb", least_thumb)):
@@ -55,7 +55,7 @@ def test_orientation_is_applied(daemon, orientation, big_endian):
         data = daemon.fetch(image, name)
         ours = pictures.decode(data)
         assert ours.size == pictures.fit(*upright.size, box)
-        assert not ours.getexif(), "EXIF is left: viewers would turn it again"
+        assert not ours.getexif(), "EXIF is left: viewers would rotate it again"
         assert all(m != jpegfile.APP1 for m, _, _ in jpegfile.segments(data))
         assert corners(ours) == corners(upright), name
     assert pictures.compare(daemon.fetch(image, "medium"), source, "medium").ideal_psnr > 30
@@ -106,7 +106,7 @@ def test_cmyk_becomes_rgb(daemon):
 
 
 def test_cmyk_with_black_becomes_rgb(daemon):
-    """As a printer separates: the grey part is in K."""
+    """The grey part is in K, as printers separate it."""
     pixels = np.asarray(pictures.photo(640, 480, 4), dtype=np.float64)
     key = pixels.max(axis=2, keepdims=True)
     inks = np.concatenate([255 - pixels * 255 / np.maximum(key, 1), 255 - key], axis=2)
@@ -115,7 +115,7 @@ def test_cmyk_with_black_becomes_rgb(daemon):
 
 
 def ycck(image, key):
-    """Planes of an Adobe YCCK file: YCbCr of the complement, K inverted."""
+    """Returns the planes of an Adobe YCCK file: YCbCr of the complement, and K inverted."""
     inverse = Image.fromarray(255 - np.asarray(image))
     return planes(inverse) + [np.full(image.size[::-1], key, np.uint8)]
 
@@ -143,14 +143,15 @@ def test_ycc_without_a_marker_is_decoded(daemon):
 @pytest.mark.parametrize("size", [(240, 160), (131, 77), (17, 9)])
 @pytest.mark.parametrize("layout", [{}, {"interleaved": False, "restart": 5}])
 def test_every_usual_sampling_is_decoded(daemon, name, size, layout):
-    photo = pictures.photo(*size, 3).resize((40, 30)).resize(size)  # smooth: how chroma is interpolated shall not count
+    # The picture is smooth, so that the interpolation of chroma does not matter.
+    photo = pictures.photo(*size, 3).resize((40, 30)).resize(size)
     check_like_pillow(daemon, jpegfile.encode(planes(photo), SAMPLINGS[name], 92, **layout), 30, 30)
 
 
 @pytest.mark.parametrize("sampling", [[(3, 1), (1, 1), (1, 1)], [(3, 2), (2, 1), (1, 1)], [(2, 1), (3, 1), (1, 1)],
                                       [(1, 3), (1, 2), (1, 1)], [(2, 2), (2, 2), (1, 1)]])
 def test_odd_sampling_is_refused_or_decoded(daemon, sampling):
-    """Whatever the decoder makes of ratios that are no whole numbers, it is an answer."""
+    """The decoder may refuse ratios that are not whole numbers."""
     answer = daemon.upload(jpegfile.encode(planes(pictures.photo(131, 77, 3)), sampling))
     assert answer.status in (201, 422), answer
     if answer.status == 201:

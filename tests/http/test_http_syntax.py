@@ -1,5 +1,5 @@
-"""HTTP as it is on the wire: malformed and hostile requests, framing, versions and codings, sent as raw bytes, and whether
-the connection survives. (The client checks the members of every problem document that it reads.)"""
+"""HTTP on the wire: malformed and hostile requests, framing, versions and codings, and whether the
+connection survives. (The client checks the members of every problem document.)"""
 
 import pytest
 
@@ -12,12 +12,12 @@ JPEG = ("Content-Type", "image/jpeg")
 
 
 def raw(daemon, data):
-    """Answer to these bytes, and True if the daemon then closed the connection."""
+    """Sends these bytes. Returns the answer, and whether the daemon closed the connection."""
     with daemon.client() as c:
         c.send(data)
         answer = c.answer("HEAD" if data.startswith(b"HEAD") else "GET")
         closed = not c.is_open() if not answer.closes else c.is_closed()
-        assert closed == answer.closes, f"Connection does not say what happens: {answer}"
+        assert closed == answer.closes, f"the field Connection is wrong: {answer}"
         return answer, closed
 
 
@@ -69,7 +69,8 @@ def test_bad_content_length_is_refused(daemon, length):
     "Transfer-Encoding: xchunked", "Transfer-Encoding: chunkedx", "Transfer-Encoding: ", "Transfer-Encoding: \x0bchunked",
     "Transfer-Encoding : chunked", "X: y\r\nTransfer-Encoding\x00: chunked"])
 def test_ambiguous_framing_is_refused(daemon, headers):
-    """What two parsers may frame differently is refused, and what follows on the connection is not a request."""
+    """Requests that two parsers could frame differently are refused. The bytes behind them are not
+    a request."""
     with daemon.client() as c:
         c.send(f"POST /images HTTP/1.1\r\nHost: x\r\nContent-Type: image/jpeg\r\n{headers}\r\n\r\n"
                "0\r\n\r\nGET /healthz HTTP/1.1\r\nHost: x\r\n\r\n".encode("latin-1"))
@@ -103,7 +104,7 @@ def test_chunk_extensions_and_trailers_are_skipped(daemon, data, extension):
                                            b"GET  /healthz HTTP/1.1\r\nHost: x\r\n\r\n",
                                            b"GET /healthz HTTP/1.1\nHost: x\n\n"])
 def test_old_syntax_may_be_tolerated(daemon, request_bytes):
-    """Folded lines, more space than needed, bare line feeds: RFC 9112 leaves it to the server."""
+    """RFC 9112 lets a server accept folded lines, additional spaces and bare line feeds."""
     answer, closed = raw(daemon, request_bytes)
     assert (answer.status == 400 and closed) or answer.status == 200
 

@@ -1,5 +1,5 @@
-"""Layouts: the same files come out whichever cores visit which stages, and /stats says who has done what. The tests choose
-the policies, which change while the daemon runs."""
+"""Layouts give the same files as the shared layout, and /stats reports the work of each domain. The
+tests switch policies while the daemon runs."""
 
 import contextlib
 import os
@@ -17,7 +17,7 @@ from control import Site, command
 pytestmark = pytest.mark.shared_layout
 
 TWO = "scheduler.threads=2"
-CORES = ["drain", "cohort", "mg1", "srpt", "dbr", "color"]  # policies with one thread per core
+CORES = ["drain", "cohort", "mg1", "srpt", "dbr", "color"]  # policies with one thread for each core
 POLICIES = ["seda", "thread-per-connection", *CORES]
 PROFILE = pathlib.Path(__file__).with_name("profile.ini")
 
@@ -27,7 +27,8 @@ def layout(daemon):
 
 
 def queued(daemon):
-    """Events in queues: 0 as soon as there are none, which may be a moment after the last answer."""
+    """Returns the number of queued events, after waiting for it to become 0. The last response may
+    arrive before that."""
     def count():
         return sum(stage["queued"] for stage in daemon.get("/stats").json()["stages"])
     eventually(lambda: count() == 0)
@@ -35,7 +36,7 @@ def queued(daemon):
 
 
 def upload_all(daemon, inputs, expected, count):
-    """Forms of two, and single images, all at once; every file must be as expected."""
+    """Uploads forms of two images and single images in parallel. Every file must be as expected."""
     def work(i):
         picked = [i % len(inputs), (i + 1) % len(inputs)][:1 + i % 2]
         content_type, body = form([("f", f"{k}.jpg", "image/jpeg", inputs[k]) for k in picked])
@@ -50,7 +51,7 @@ def upload_all(daemon, inputs, expected, count):
 
 @pytest.fixture
 def files(daemon):
-    """Inputs and what the layout that is shipped makes of them."""
+    """Returns inputs and their files under the default layout."""
     inputs = sources()
     with daemon.client() as c:
         return inputs, [fetch_all(c, c.request("POST", "/images", data, [JPEG]).json()["images"][0]) for data in inputs]
@@ -69,7 +70,7 @@ def under_policies(daemon, files, policies, settings=()):
 
 
 def bound(daemon, group):
-    """The CPUs that each thread of the group may run on, in the threads' order."""
+    """Returns the CPUs that each thread of a group may use, in the order of the threads."""
     found = {}
     for task in pathlib.Path(f"/proc/{daemon.pid}/task").iterdir():
         name = (task / "comm").read_text().strip()
@@ -84,14 +85,15 @@ def test_replicas_make_the_same_files_in_turns(start, files):
     seen = layout(daemon)
     assert seen["mode"] == "replicate" and seen["distribution"] == "round-robin" and seen["steal"] is True
     assert [replica["workers"] for replica in seen["replicas"]] == [1, 1]
-    # In turns, whatever the requests are.
+    # The replicas take turns for any requests.
     assert [replica["requests"] for replica in seen["replicas"]] == [requests / 2] * 2
     assert [replica["queued_bytes"] for replica in seen["replicas"]] == [0, 0]
     assert queued(daemon) == 0
 
 
 def test_connections_stay_in_their_replica(start, files):
-    """What a connection brings stays in its thread's replica, and neither replica has them all."""
+    """Work of a connection stays in the replica of its thread, and both replicas get
+    connections."""
     daemon = start("layout.mode=replicate", "scheduler.threads=16", "scheduler.policy=thread-per-connection")
     with contextlib.ExitStack() as stack:
         clients = [stack.enter_context(daemon.client()) for _ in range(8)]
@@ -110,11 +112,11 @@ def test_connections_stay_in_their_replica(start, files):
 
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two cores")
 def test_threads_are_bound_to_the_cores_of_their_replica(start):
-    """Not for a moment only: the kernel says where they may run, while policies change."""
+    """The kernel reports the allowed CPUs of each thread while policies change."""
     daemon = start("layout.mode=replicate")
     replicas = [str(cpu) for cpu in bound(daemon, "main")]
     if len(set(replicas)) < 2 or not replicas[0].isdigit():
-        pytest.skip("nothing is bound, or cores have several threads")
+        pytest.skip("threads are not bound, or cores have several hardware threads")
     one, two = replicas[0], replicas[-1]
     assert command(daemon, "policy seda")[0] == 0
     assert len(replicas) > 2 or bound(daemon, "main") == [one] * 8 + [two] * 8
@@ -129,7 +131,7 @@ def test_threads_are_bound_to_the_cores_of_their_replica(start):
 
 
 def test_least_loaded_distribution_uses_all_replicas(start, files):
-    """No replica is without work while the other has the bytes of several requests."""
+    """No replica is idle while another one has queued bytes of several requests."""
     daemon = start("layout.mode=replicate", TWO, "layout.replicas=3", "scheduler.threads=3", "stage.form_decode.pass_through=no")
     upload_all(daemon, *files, load(30, 6))
     seen = layout(daemon)
@@ -146,7 +148,7 @@ def test_parts_make_the_same_files_and_report_their_load(start, files):
     assert [part["stages"] for part in seen["parts"]] == [["jpeg_decode"], ["scale", "blur", "jpeg_encode"]]
     assert [part["workers"] for part in seen["parts"]] == [1, 1]
     stages = {stage["name"]: stage for stage in daemon.get("/stats").json()["stages"]}
-    # Truthful: what the stages' own counters say.
+    # The load equals the sum of the stages' own counters.
     spent = [sum(stages[name]["service"]["sum_ms"] for name in part["stages"]) for part in seen["parts"]]
     assert [part["load_ms"] for part in seen["parts"]] == pytest.approx(spent, rel=0.01)
     assert seen["imbalance"] == pytest.approx(max(spent) / (sum(spent) / 2), rel=0.01)
@@ -158,7 +160,7 @@ def test_parts_make_the_same_files_and_report_their_load(start, files):
 
 @pytest.mark.skipif(IS_SANITIZED, reason="needs many images within seconds")
 def test_parts_follow_the_measured_load(start, tmp_path):
-    """By this profile all the work is blurring; what comes has nothing to blur."""
+    """In this profile all work is blurring, but the uploads have nothing to blur."""
     profile = tmp_path / "profile.ini"
     profile.write_text("[stage.blur]\nservice_ns = 1000\n[stage.jpeg_decode]\nservice_ns = 10\n[stage.jpeg_encode]\nservice_ns = 10\n")
     site = tmp_path / "site.ini"
@@ -176,7 +178,7 @@ def test_parts_follow_the_measured_load(start, tmp_path):
 
     assert eventually(more, 30) >= 1
     assert [part["stages"] for part in layout(daemon)["parts"]][1] != ["blur"]
-    # What was measured counts for more than the profile, also when something else changes.
+    # Measured costs override the profile, also after a change of another key.
     assert command(daemon, "set scheduler.spin 40us")[0] == 0
     assert [part["stages"] for part in layout(daemon)["parts"]][1] != ["blur"]
 

@@ -1,5 +1,5 @@
-"""What a limit refuses and how: bodies, parts, images and connections that are too many or too large, memory and space that
-are used up. (The client checks the members of every problem document that it reads.)"""
+"""Limits: too many or too large bodies, parts, images and connections, and exhausted memory and
+space. (The client checks the members of every problem document.)"""
 
 import json
 import os
@@ -19,7 +19,7 @@ JPEG = ("Content-Type", "image/jpeg")
 
 @pytest.mark.also_with("thread-per-connection")
 def test_rest_of_a_body_that_is_a_bit_too_large_is_discarded(start):
-    """What is left of the body is read and discarded: the connection stays."""
+    """The rest of the body is read and discarded, and the connection stays open."""
     daemon = start("limits.body_bytes=100K")
     body = b"\xff\xd8\xff" + b"x" * 300000
     for data, headers in ((body, ()), (chunked(body), [("Transfer-Encoding", "chunked")])):
@@ -37,7 +37,7 @@ def test_rest_of_a_body_that_is_a_bit_too_large_is_discarded(start):
 @pytest.mark.also_with("thread-per-connection")
 @pytest.mark.parametrize("as_chunks", [False, True])
 def test_large_rest_of_a_body_closes_the_connection(start, as_chunks):
-    """The answer is read by a client that is still sending, and nothing is reset before that."""
+    """A client that is still sending can read the response before the connection ends."""
     daemon = start("limits.body_bytes=100K")
     body = b"\xff\xd8\xff" + b"x" * (8 << 20)
     with daemon.client() as c:
@@ -46,7 +46,7 @@ def test_large_rest_of_a_body_closes_the_connection(start, as_chunks):
         c.send_some(chunked(body, 60000) if as_chunks else body)
         answer = c.answer()
         assert (answer.status, answer.slug) == (413, "body-too-large")
-        assert answer.closes or as_chunks, "how much is left of chunks is not known when the answer begins"
+        assert answer.closes or as_chunks, "the rest of a chunked body is not known when the response starts"
         assert c.is_closed()
 
 
@@ -135,7 +135,8 @@ def test_too_many_connections_are_refused(start):
 
 @pytest.mark.every_policy
 def test_bodies_stay_within_their_memory(start):
-    """Bodies under way may not take more than their share of the memory; who has to wait too long for it is told."""
+    """Bodies in progress stay within their share of the memory. A client that waits too long for it
+    gets 503."""
     daemon = start("limits.memory_budget=32M", "limits.body_bytes=16M", "limits.body_timeout=500ms", "limits.body_rate=1")
     length, clients = 14 << 20, [daemon.client() for _ in range(6)]
     for c in clients:
@@ -154,7 +155,7 @@ def test_bodies_stay_within_their_memory(start):
 
 @pytest.mark.every_policy
 def test_chunked_body_that_can_never_fit_is_refused_for_good_reason(start):
-    """While it grows it is there twice. 503 would ask the client to try again, for ever."""
+    """A growing body needs its memory twice. With 503 the client would retry forever."""
     daemon = start("limits.memory_budget=32M", "limits.body_bytes=16M")
     for size, status in ((9 << 20, 201), (15 << 20, 413)):
         with daemon.client() as c:
@@ -165,7 +166,7 @@ def test_chunked_body_that_can_never_fit_is_refused_for_good_reason(start):
     assert (answer.slug, answer["retry-after"]) == ("memory", None)
     document = answer.json()
     assert document["limit"] == "limits.memory_budget" and document["actual"] > document["configured"] == 32 << 20
-    assert daemon.upload(SMALL + bytes(15 << 20)).status == 201, "of a known length"
+    assert daemon.upload(SMALL + bytes(15 << 20)).status == 201, "its length is known"
 
 
 @pytest.mark.every_policy
@@ -176,7 +177,7 @@ def test_slow_bodies_release_memory_that_others_wait_for(start):
     for c in slow_ones:
         c.send(c.head("POST", "/images", None, [JPEG, ("Content-Length", str(8 << 20))]) + SMALL)
     over = threading.Event()
-    sent = [[time.monotonic()] for _ in slow_ones]  # when each has sent a piece
+    sent = [[time.monotonic()] for _ in slow_ones]  # times of the pieces of each client
 
     def trickle(c, times):
         while not over.wait(0.05) and c.is_silent():
@@ -186,17 +187,17 @@ def test_slow_bodies_release_memory_that_others_wait_for(start):
     for thread in threads:
         thread.start()
     try:
-        # Longer than the timeout.
+        # Wait for longer than the timeout.
         assert eventually(lambda: not all(c.is_silent() for c in slow_ones) or all(t[-1] - t[0] > 0.8 for t in sent))
         if not all(c.is_silent() for c in slow_ones) and any(b - a > 0.4 for t in sent for a, b in zip(t, t[1:])):
-            raise TooLate("a client was too slow")
-        assert all(c.is_silent() for c in slow_ones), "slow, but above the rate, and nobody minded"
+            raise TooLate("a client was below the rate")
+        assert all(c.is_silent() for c in slow_ones), "a slow client above the rate got a response"
         assert eventually(lambda: daemon.upload(SMALL).status == 201)
     finally:
         over.set()
         for thread in threads:
             thread.join()
-    # Memory is given back a moment before the answer is written.
+    # Memory is released before the response is written.
     assert eventually(lambda: not all(c.is_silent() for c in slow_ones))
     assert {c.answer().status for c in slow_ones if not c.is_silent()} == {408}
     for c in slow_ones:
@@ -205,7 +206,7 @@ def test_slow_bodies_release_memory_that_others_wait_for(start):
 
 @pytest.mark.every_policy
 def test_failing_store_is_reported(start):
-    """The store's directory goes away beneath the daemon: an answer, and no harm to the rest."""
+    """A directory of the store disappears. Uploads get a response, and everything else works."""
     daemon = start()
     image = daemon.image(SMALL)
     (daemon.store / ".incoming").rmdir()
@@ -227,7 +228,7 @@ def test_full_store_is_reported(start, tmp_path):
         while answers[-1].status == 201:
             answers.append(daemon.upload(pictures.photo_jpeg(800, 600, 3)))
         assert (answers[-1].status, answers[-1].slug) == (507, "storage-full")
-        assert not daemon.leftovers(), "the unfinished files still take room"
+        assert not daemon.leftovers(), "unfinished files still use space"
         if len(answers) > 1:
             url = answers[0].json()["images"][0]["url"]
             with daemon.client() as c:
@@ -247,10 +248,10 @@ def test_wait_timeout_gets_503(start):
     assert answer.status == 202
     with daemon.client() as c:
         answer = c.request("GET", answer["location"] + "/medium.jpg")
-        if PER_CONNECTION:  # a connection's thread makes the whole image before it answers
+        if PER_CONNECTION:  # its thread processes the whole image before it responds
             assert answer.status == 200
         elif answer.status == 200:
-            raise TooLate("it was made before it was asked for")
+            raise TooLate("it was stored before the request")
         else:
             assert (answer.status, answer.slug, answer["retry-after"]) == (503, "not-ready", "1")
         assert c.is_open()

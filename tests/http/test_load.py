@@ -1,5 +1,5 @@
-"""Many at once: everything that is accepted comes out as if it had been alone, memory finds its level, and small
-requests do not wait behind pixels. Counts shrink on slow builds."""
+"""Many uploads at a time: each gives the files of a lone one, memory stays bounded, and small
+requests do not wait for images. Slow builds make fewer requests."""
 
 import concurrent.futures
 import random
@@ -17,7 +17,7 @@ from uploads import JPEG, fetch_all, in_parallel, sources
 
 @pytest.mark.every_policy
 def test_200_concurrent_uploads_give_the_files_of_lone_ones(daemon):
-    """Every file is the one that a lone upload gives, byte for byte."""
+    """Every file equals that of a lone upload."""
     inputs = sources()
     with daemon.client() as c:
         alone = [fetch_all(c, c.request("POST", "/images", data, [JPEG]).json()["images"][0]) for data in inputs]
@@ -42,7 +42,7 @@ def test_200_concurrent_uploads_give_the_files_of_lone_ones(daemon):
 
 
 class Mix:
-    """Uploads of every kind, each with the answer it must get."""
+    """Uploads of every kind, each with its expected response."""
 
     def __init__(self):
         self.good = sources()
@@ -50,7 +50,7 @@ class Mix:
                     (b"just text", 415), (b"", 400), (self.good[1][:400], 422)]
 
     def request(self, rng):
-        """(content type, body, status, inputs accepted, statuses of errors)"""
+        """Returns (content type, body, status, accepted inputs, statuses of errors)."""
         kind = rng.random()
         if kind < 0.55:
             i = rng.randrange(len(self.good))
@@ -68,7 +68,7 @@ class Mix:
 
 
 def check_mixed(mix, files_of, client, rng):
-    """One upload of the mix; its answer and every file must be right."""
+    """Makes one upload of the mix, and checks its response and all files."""
     kind, body, status, inputs, errors = mix.request(rng)
     answer = client.request("POST", "/images", body, [("Content-Type", kind)])
     assert answer.status == status, answer
@@ -81,8 +81,8 @@ def check_mixed(mix, files_of, client, rng):
 
 @pytest.mark.every_policy
 def test_memory_stays_bounded_over_rounds_of_500_mixed_uploads(start):
-    """Over 16 connections that stay open. Memory finds its level: what is kept for later is bounded, so there comes a time when
-    500 uploads need no more than those before; and what is in use is nothing, when all are answered."""
+    """The uploads use 16 connections. Free buffers are bounded, so that at some time 500 more
+    uploads need no more memory. After the last response no memory is in use."""
     daemon = start()
     mix = Mix()
     with daemon.client() as c:
@@ -113,7 +113,7 @@ def test_memory_stays_bounded_over_rounds_of_500_mixed_uploads(start):
 
 @pytest.mark.skipif(IS_SANITIZED, reason="sanitizers take memory of their own")
 def test_resident_memory_stays_within_the_budget(start):
-    """What conf/darkroomd.ini promises of memory_budget, when all of it is wanted."""
+    """The memory stays below the sum that conf/darkroomd.ini gives for memory_budget."""
     budget, threads, connections = 96 << 20, 2, 12
     daemon = start(f"limits.memory_budget={budget}", "limits.body_bytes=16M", f"scheduler.threads={threads}")
     files = [pictures.photo_jpeg(4000, 3000, progressive=True), pictures.photo_jpeg(5000, 4000), *sources()[:2]]
@@ -125,12 +125,12 @@ def test_resident_memory_stays_within_the_budget(start):
     in_parallel(connections, work)
     peak = daemon.resident_bytes("VmHWM")
     assert peak <= budget + (32 << 20) + threads * (4 << 20) + connections * (32 << 10), peak / 2 ** 20
-    assert peak >= budget / 2, "the work was too little to show anything"
+    assert peak >= budget / 2, "the uploads needed too little memory"
 
 
 @pytest.mark.every_policy
 def test_requests_on_one_connection_do_not_affect_each_other(daemon):
-    """Uploads, reads and removals in turn: nothing of one request is left for the next."""
+    """Uploads, reads and removals take turns on one connection."""
     inputs, rng = sources(), random.Random(9)
     with daemon.client() as c:
         for _ in range(load(60, 10)):
@@ -143,8 +143,8 @@ def test_requests_on_one_connection_do_not_affect_each_other(daemon):
 @pytest.mark.every_policy
 @pytest.mark.skipif(PER_CONNECTION, reason="small requests share the threads of the uploads there")
 def test_small_requests_do_not_wait_for_uploads(start):
-    """Probes and a stored file while 12-megapixel uploads keep all cores busy: they would take about as long as those, if they took
-    their turn behind them. How long they take, the benchmarks say."""
+    """Probes and a stored file are requested while uploads of 12 megapixels use all cores. Behind
+    the uploads in a queue they would take as long as those."""
     daemon = start()
     image = daemon.image(pictures.photo_jpeg(640, 480, 2))
     thumb = daemon.fetch(image, "thumb")
@@ -183,8 +183,8 @@ def test_small_requests_do_not_wait_for_uploads(start):
 
 @pytest.mark.every_policy
 def test_images_wait_for_memory(start):
-    """Each needs nearly half of the budget, and with its body more: while one is in the making, another waits, whichever thread
-    comes to do so, and however few there are to decode."""
+    """Each image needs nearly half of the budget, and more with its body. While one is processed,
+    others wait. This works with any number of threads."""
     daemon = start("limits.memory_budget=36M", "limits.body_bytes=16M", *([] if PER_CONNECTION else ["scheduler.threads=4"]))
     source = pictures.photo_jpeg(2600, 2000, 1, progressive=True)
 
@@ -202,10 +202,10 @@ def test_images_wait_for_memory(start):
 
 @attempts(5)
 def test_finished_images_of_a_form_hold_no_memory(start):
-    """While the last image of a form is in the making, the profiles of the others, of which there may be megabytes, are gone: nobody
-    has reserved memory for them any more."""
+    """ICC profiles may have megabytes. While the last image of a form is processed, those of the
+    finished images are already freed, since their memory is no longer reserved."""
     daemon = start("variant.slow.operations=blur 60", "variant.slow.progressive=yes")
-    count, size = 24, 4_000_000  # far more than the last one takes, whenever it is looked at
+    count, size = 24, 4_000_000  # far more than the last image needs at any time
     profile = bytearray(size)
     profile[:4], profile[16:20], profile[36:40] = size.to_bytes(4, "big"), b"RGB ", b"acsp"
     small = pictures.jpeg(pictures.photo(64, 48, 1), icc_profile=bytes(profile))
@@ -222,5 +222,5 @@ def test_finished_images_of_a_form_hold_no_memory(start):
             time.sleep(0.005)
         assert uploading.result().status == 201
     if not used:
-        raise TooLate("the last image was never seen alone")
+        raise TooLate("the last image was never alone")
     assert max(used) < count * size, used

@@ -1,4 +1,4 @@
-"""Lines about requests, ids of requests, and that the log gets in nobody's way."""
+"""Access lines, request ids, and a log whose reader is slow, stalled or absent."""
 
 import json
 import os
@@ -20,7 +20,7 @@ LINE = re.compile(r"(?:<6>)?(time=\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z client=
 
 
 def parse(line):
-    """The keys and values of a line of text."""
+    """Returns the keys and values of a line of text."""
     found = LINE.match(line)
     assert found, line
     pairs = [word.partition("=") for word in shlex.split(found[1])]
@@ -30,7 +30,7 @@ def parse(line):
 
 
 def lines_of(daemon, *idents):
-    """The lines about the requests with those ids, in the order of the log."""
+    """Returns the lines of the requests with these ids, in the order of the log."""
     wanted = tuple(f" id={ident} " for ident in idents)
 
     def found():
@@ -40,7 +40,7 @@ def lines_of(daemon, *idents):
 
 
 def line_of(daemon, ident):
-    """The one line about the request with that id."""
+    """Returns the only line of the request with this id."""
     line, = lines_of(daemon, ident)
     assert line["id"] == ident
     return line
@@ -51,7 +51,7 @@ def get(path, *headers, close=False):
     return ("\r\n".join(head) + "\r\n\r\n").encode("latin-1")
 
 
-# ---- what lines say ----
+# ---- contents of lines ----
 
 def test_upload_line_has_the_images_and_stage_times(daemon):
     with daemon.client() as c:
@@ -158,7 +158,7 @@ def test_well_formed_ids_are_kept(daemon, value):
 
 
 def test_control_characters_do_not_reach_the_log(daemon):
-    """Refused; and whatever is said of it, all lines are single ones of plain characters."""
+    """The requests are refused. All lines of the log have printable characters only."""
     for byte in b"\x00\x01\x07\x0b\x1b\x7f":
         with daemon.client() as c:
             c.send(b"GET /a" + bytes([byte]) + b"status=200 HTTP/1.1\r\nHost: x\r\n\r\n")
@@ -186,7 +186,7 @@ def test_paths_are_quoted_and_cut(daemon):
         assert value == expected
 
 
-# ---- JSON, and changes while it runs ----
+# ---- JSON and live changes ----
 
 def control(daemon, words):
     done = run("-o", f"server.root={daemon.store}", "ctl", *words.split())
@@ -203,7 +203,7 @@ def test_json_lines_have_the_same_values(start):
     def found():
         return [json.loads(line) for line in list(daemon.lines) if line.startswith("{")]
     assert eventually(lambda: len(found()) >= 3), daemon.log
-    path, nonsense, upload = sorted(found(), key=lambda line: line["id"] == "j-2")  # another connection's may come before
+    path, nonsense, upload = sorted(found(), key=lambda line: line["id"] == "j-2")  # lines of two connections have no order
     assert (path["id"], path["path"], path["status"], path["method"]) == ("j-1", '/a"b\\c?\'', 404, "GET")
     assert nonsense["status"] == 400 and "path" not in nonsense and nonsense["complete"] is True
     assert upload["images"] == [{"id": image["id"], "width": 320, "height": 240}]
@@ -216,7 +216,7 @@ def test_access_log_can_be_switched_while_it_runs(start):
     def ask(ident):
         with daemon.client() as c:
             c.request("GET", "/healthz", headers=[("X-Request-Id", ident)])
-            c.request("GET", "/healthz")  # then the first is over in every respect
+            c.request("GET", "/healthz")  # the first request is complete then
 
     ask("r-1")
     control(daemon, "set log.access text")
@@ -256,10 +256,10 @@ def test_log_file_that_cannot_be_opened_prevents_the_start(tmp_path):
     assert run("-t", "-o", "log.access_file=access.log").returncode == 78
 
 
-# ---- it gets in nobody's way ----
+# ---- slow and absent readers ----
 
 class Stalled(Daemon):
-    """Nobody reads its standard error from the ready line on until resumed is set."""
+    """Reads standard error up to the ready line only, until `resumed` is set."""
 
     def __init__(self, *arguments, **options):
         self.resumed = threading.Event()
@@ -314,14 +314,14 @@ def test_lines_before_a_crash_are_written(start):
     daemon = start()
     with daemon.client() as c:
         c.request("GET", "/healthz", headers=[("X-Request-Id", "last-words")])
-        c.request("GET", "/healthz")  # then the first is over in every respect
+        c.request("GET", "/healthz")  # the first request is complete then
     daemon.signal(signal.SIGABRT)
     assert daemon.wait_exit() == -signal.SIGABRT
     assert "id=last-words " in daemon.log
 
 
 def test_closed_standard_error_receives_no_messages(tmp_path):
-    """And not to what is opened in its place, such as the file of requests."""
+    """They also do not go to the file that got the free descriptor, such as the access log."""
     store, requests = tmp_path / "store", tmp_path / "log" / "requests"
     store.mkdir()
     requests.parent.mkdir()

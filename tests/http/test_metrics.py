@@ -1,4 +1,4 @@
-"""GET /metrics: the format, strictly, and that the numbers are those of what has happened."""
+"""GET /metrics: its format, and its numbers after known requests."""
 
 import os
 import pathlib
@@ -22,8 +22,8 @@ def scrape(daemon):
 
 
 def is_at_rest(daemon, variants=3):
-    """Stages count an event when its handler has returned, and a connection when it is seen that it has gone: the answer may be
-    out by then."""
+    """Returns whether all events are counted, and all other connections are closed. Stages count an
+    event when its handler returns, which may be after the response."""
     metrics = scrape(daemon)
     images = metrics("darkroom_images_stored_total")
     events = {"jpeg_decode": images, "jpeg_encode": variants * images, "disk_write": images, "stats": images}
@@ -77,7 +77,7 @@ def test_metrics_count_requests_images_and_bytes(start):
 
     assert grown("darkroom_http_responses_total", code="201") == 5
     assert grown("darkroom_http_responses_total", code="415") == grown("darkroom_http_responses_total", code="404") == 1
-    assert grown("darkroom_rejections_total", reason="unsupported-media-type") == 2, "a request, and a part of one that went well"
+    assert grown("darkroom_rejections_total", reason="unsupported-media-type") == 2, "one request, and one part of a form"
     assert grown("darkroom_rejections_total", reason="not-found") == 1
     assert grown("darkroom_images_stored_total") == 5 and grown("darkroom_images_failed_total") == 0
     assert grown("darkroom_degradations_total", kind="damaged") == 1
@@ -102,7 +102,7 @@ def test_metrics_and_stats_agree(start):
     assert metrics("darkroom_scheduler_info", policy=stats["scheduler"]["policy"]) == 1
     for stage in stats["stages"]:
         if stage["name"] in ("accept_read", "http_parse"):
-            continue  # the scrape itself passes through these
+            continue  # the scrape itself visits these
         assert metrics("darkroom_stage_events_total", stage=stage["name"]) == stage["events"]
         assert metrics("darkroom_stage_service_seconds_sum", stage=stage["name"]) == pytest.approx(stage["service"]["sum_ms"] / 1000, abs=1e-6)
     for group in stats["scheduler"]["groups"]:
@@ -126,15 +126,15 @@ def test_counters_never_decrease_and_idle_time_grows_during_sleep(start):
         new, now = after.counters(), time.monotonic()
         assert all(new[key] >= old[key] for key in old)
         assert all(grown("idle", group) <= now - then for group in ("main", "disk"))
-        return all(grown("idle", group) >= 0.24 for group in ("main", "disk"))  # it is told before it wakes
+        return all(grown("idle", group) >= 0.24 for group in ("main", "disk"))  # counted while the worker sleeps
 
     assert eventually(have_slept)
-    assert grown("busy", "main") == grown("busy", "disk") == 0, "they slept all the time"
+    assert grown("busy", "main") == grown("busy", "disk") == 0, "a worker was busy meanwhile"
 
 
 @attempts(10)
 def test_busy_time_equals_the_stages_service_time(start):
-    """But for what passes between two handlers."""
+    """The difference is the time between two handlers."""
     daemon = start()
     for seed in range(4):
         daemon.image(pictures.photo_jpeg(1000, 750, seed))
@@ -144,7 +144,7 @@ def test_busy_time_equals_the_stages_service_time(start):
     total = sum(value for (suffix, _), value in metrics.families["darkroom_stage_service_seconds"].samples.items() if suffix == "_sum")
     assert busy > 0.8 * total
     if busy > 1.2 * total:
-        raise TooLate(f"busy for {busy:.3f} s, stages for {total:.3f} s: others had the processor between two handlers")
+        raise TooLate(f"busy for {busy:.3f} s, stages for {total:.3f} s")  # it was preempted between handlers
 
 
 def test_visits_are_counted_for_their_policy(start):
@@ -169,14 +169,15 @@ def test_visits_are_counted_for_their_policy(start):
     assert after["cohort", "event"] > 0 and after["cohort", "nothing"] > 0
     assert after["drain", "event"] == before["drain", "event"]
 
-    def agree():  # workers that find nothing go to sleep some visits later
+    def agree():
+        """Workers that find nothing make some more visits before they sleep."""
         scraped = sum(visits(scrape(daemon)).values())
         return scraped == sum(s["visits"] + s["visits_empty"] for s in daemon.get("/stats").json()["stages"] if s["name"] == "scale")
     assert eventually(agree)
 
 
 def test_process_and_disk_metrics_are_true(start):
-    """From within the sandbox, where /proc is closed."""
+    """The sandbox does not let the daemon read /proc."""
     daemon = start()
     daemon.image(SMALL)
     metrics = scrape(daemon)
@@ -201,7 +202,8 @@ def test_metrics_accept_head_and_get_only(daemon):
 
 @pytest.mark.skipif(IS_SANITIZED, reason="costs of sanitizers are not the product's")
 def test_scrape_costs_less_than_5_ms(daemon):
-    """One a second is to cost less than 0.5 % of a core, so one less than 5 ms; a tenth of that is what it should be."""
+    """A scrape each second must cost less than 0.5 % of a core. The usual cost is a tenth of
+    that."""
     with daemon.client() as c:
         c.request("GET", "/metrics")
         before = daemon.cpu_seconds()

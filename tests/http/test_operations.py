@@ -1,5 +1,5 @@
-"""What each operation and each key of a variant makes of a picture, beside what Pillow makes of it; and that variants which
-share steps, orientation, a cutoff and the memory budget change nothing about it."""
+"""Operations and keys of variants, compared with Pillow. Shared steps, orientation, the cutoff and
+the memory budget must not change the result."""
 
 import concurrent.futures
 import math
@@ -15,7 +15,7 @@ from picture_cache import kept
 
 LANCZOS = Image.Resampling.LANCZOS
 
-# name: operations, other keys, and the same by Pillow
+# name: (operations, other keys, the same with Pillow)
 VARIANTS = {
     "cover": ("scale 300x200 cover", {}, lambda i: ImageOps.fit(i, covered(i, 300, 200), LANCZOS)),
     "cover_thumb": ("scale 96x64 cover", {}, lambda i: ImageOps.fit(i, covered(i, 96, 64), LANCZOS)),
@@ -40,7 +40,7 @@ VARIANTS = {
 
 
 def configuration(path, names=VARIANTS):
-    """Writes a file with those variants and no others; its path."""
+    """Writes a configuration with these variants only. Returns its path."""
     lines = []
     for name in names:
         operations, keys, _ = VARIANTS[name]
@@ -64,7 +64,7 @@ def fitted(image, box):
 
 
 def covered(image, width, height):
-    """The box, or the largest of its proportions that the picture has the pixels for."""
+    """Returns the box, or the largest size of its proportions without enlargement."""
     scale = min(1, image.width / width, image.height / height)
     return rounded(width * scale), rounded(height * scale)
 
@@ -74,7 +74,7 @@ def turned(image):
 
 
 def sharpened(image, amount, sigma):
-    """An unsharp mask of brightness by its definition."""
+    """Returns the picture after an unsharp mask of its brightness, by definition."""
     y, cb, cr = image.convert("YCbCr").split() if image.mode != "L" else (image, None, None)
     values = np.asarray(y, dtype=float)
     blurred = np.asarray(pictures.gaussian(y, sigma), dtype=float)
@@ -92,13 +92,13 @@ def all_operations(tmp_path_factory):
 
 @kept
 def compare(data, source, name):
-    """What Pillow makes of the source for the variant: (its size, is it grey, how near the file is)."""
+    """Compares a file with Pillow's variant of the source. Returns (size, is it grey, PSNR)."""
     ours, ideal = pictures.decode(data), VARIANTS[name][2](pictures.upright(source))
     return ideal.size, ideal.mode == "L", pictures.psnr(ours, ideal) if ours.size == ideal.size else 0
 
 
 def check(daemon, source, least, names=VARIANTS):
-    """The variants are what Pillow makes of the file, as well as JPEGs of quality 95 can be."""
+    """Checks that the variants equal Pillow's, up to the losses of JPEG at quality 95."""
     image = daemon.image(source)
     for name in names:
         data = daemon.fetch(image, name)
@@ -144,7 +144,8 @@ def test_operations_apply_to_every_kind_of_file(all_operations, kind):
 
 
 def test_unsharp_mask_is_close_to_that_of_pillow(all_operations):
-    """Pillow's blur is an approximation of a Gaussian, and it sharpens colours, too: close, but not the same."""
+    """Pillow approximates the Gaussian, and also sharpens colours. The results are close, but not
+    equal."""
     photo = pictures.photo(800, 600, 6)
     image = all_operations.image(pictures.jpeg(photo, 97, subsampling=0))
     ours = pictures.decode(all_operations.fetch(image, "sharp"))
@@ -154,7 +155,8 @@ def test_unsharp_mask_is_close_to_that_of_pillow(all_operations):
 
 
 def test_colours_stay_aligned_with_brightness(all_operations):
-    """Cut out of the middle at odd offsets, a coloured disc lies where its brightness does."""
+    """A coloured disc is cut out of the middle at odd offsets. Its colour must stay where its
+    brightness is."""
     image = Image.new("RGB", (601, 403), (60, 60, 60))
     yy, xx = np.mgrid[0:403, 0:601]
     pixels = np.asarray(image).copy()
@@ -199,7 +201,8 @@ def test_encoding_options_make_smaller_files(all_operations):
 
 
 def test_variant_is_the_same_alone_or_with_others(start, all_operations, tmp_path):
-    """Variants share steps and are made from each other: each is the same as if it were the only one, but for rounding."""
+    """Variants share steps and are made from each other. Each equals the result of a lone variant,
+    except for rounding."""
     source = pictures.photo_jpeg(901, 655, 4)
     together = all_operations.image(source)
     for name in ("cover_thumb", "grey", "left", "all"):
@@ -220,11 +223,12 @@ def test_parked_operations_give_the_same_files(start, all_operations, tmp_path):
 
     assert files(daemon) == files(all_operations)
     pieces = {s["name"]: s["events"] for s in daemon.get("/stats").json()["stages"]}
-    assert pieces["jpeg_encode"] > 3 * len(sources) * len(VARIANTS), "passes over coefficients were not set aside"
+    assert pieces["jpeg_encode"] > 3 * len(sources) * len(VARIANTS), "passes over coefficients were not parked"
 
 
 def test_memory_of_coefficients_is_reserved(start):
-    """An upload that a variant makes large needs memory for it, and is refused if there is none; nothing is left behind."""
+    """A variant that enlarges an upload needs memory. The upload is refused without it, and the
+    memory is released afterwards."""
     daemon = start("limits.memory_budget=64M", "limits.body_bytes=8M", "variant.huge.operations=scale 4000x4000 exact",
                    "variant.huge.enlarge=yes", "variant.huge.chroma=444", "variant.huge.progressive=yes")
     answer = daemon.upload(pictures.photo_jpeg(64, 48))

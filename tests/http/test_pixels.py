@@ -1,4 +1,4 @@
-"""What the variants of an upload are: sizes, pixels, file formats, profiles and metadata."""
+"""Variants of an upload: sizes, pixels, file formats, profiles and metadata."""
 
 import struct
 
@@ -33,8 +33,8 @@ def test_small_pictures_are_not_enlarged(daemon, width, height):
 @pytest.mark.parametrize("width, height, seed, progressive", [
     (1600, 1200, 1, False), (4000, 3000, 5, False), (1333, 999, 6, True), (900, 2000, 7, False), (810, 610, 8, False)])
 def test_pixels_match_pillow(daemon, width, height, seed, progressive):
-    """A variant is about as far from Pillow's ideal picture as Pillow's own file at the same quality, and near
-    that file."""
+    """A variant is about as close to Pillow's ideal picture as Pillow's own file of the same
+    quality. It is also close to that file."""
     source = pictures.photo_jpeg(width, height, seed, progressive=progressive)
     image = daemon.image(source)
     for name, least in (("medium", 33), ("thumb", 34)):
@@ -45,7 +45,8 @@ def test_pixels_match_pillow(daemon, width, height, seed, progressive):
 
 @pytest.mark.parametrize("width, height, seed", [(1600, 1200, 1), (700, 900, 9), (60, 45, 10)])
 def test_blur_is_a_gaussian(daemon, width, height, seed):
-    """Within one grey level (rms) of a Gaussian by its definition, after the same encoding."""
+    """The difference from a Gaussian by definition is below one grey level (rms) after the same
+    encoding."""
     source = pictures.photo_jpeg(width, height, seed)
     ours = pictures.compare(daemon.fetch(daemon.image(source), "blurred"), source, "blurred")
     assert ours.encoded_luma_rms < 1.0
@@ -69,7 +70,7 @@ def test_variants_are_baseline_420_without_metadata(daemon):
         assert marker in (jpegfile.SOF0, jpegfile.SOF1), "not baseline"
         assert factors == [(2, 2), (1, 1), (1, 1)], "not 4:2:0"
         markers = {m for m, _, _ in jpegfile.segments(data)}
-        assert not markers & {jpegfile.APP1, jpegfile.APP2, jpegfile.APP14, jpegfile.COM}, "metadata left"
+        assert not markers & {jpegfile.APP1, jpegfile.APP2, jpegfile.APP14, jpegfile.COM}, "it has metadata"
         assert data.endswith(b"\xff\xd9") and b"who took it" not in data
         pillow = pictures.decode(pictures.jpeg(Image.new("RGB", (16, 16)), quality)).quantization
         ours = pictures.decode(data).quantization
@@ -79,7 +80,7 @@ def test_variants_are_baseline_420_without_metadata(daemon):
 
 
 def icc(size, space=b"RGB "):
-    """A profile by its header; what follows is arbitrary."""
+    """Returns a profile with a valid header and arbitrary contents."""
     body = np.random.default_rng(size).bytes(size)
     return struct.pack(">I", size) + body[4:16] + space + body[20:36] + b"acsp" + body[40:]
 
@@ -87,7 +88,7 @@ def icc(size, space=b"RGB "):
 @pytest.mark.parametrize("size", [128, 3144, 200000])
 @pytest.mark.parametrize("mode, space", [("RGB", b"RGB "), ("L", b"GRAY")])
 def test_icc_profile_is_kept(daemon, size, mode, space):
-    """Byte for byte, also in several chunks."""
+    """The profile is kept byte by byte, also in several chunks."""
     profile = icc(size, space)
     image = daemon.image(pictures.jpeg(pictures.photo(900, 600, 3).convert(mode), 90, icc_profile=profile))
     for name in pictures.VARIANTS:
@@ -95,7 +96,7 @@ def test_icc_profile_is_kept(daemon, size, mode, space):
 
 
 def test_icc_profile_of_other_inks_is_dropped(daemon):
-    """The variants of a CMYK file are YCbCr: its profile would be wrong for them."""
+    """The variants of a CMYK file are YCbCr, and its profile would be wrong for them."""
     source = pictures.jpeg(pictures.photo(900, 600, 3).convert("CMYK"), 90, icc_profile=icc(3000, b"CMYK"))
     image = daemon.image(source)
     assert all(jpegfile.icc_profile(daemon.fetch(image, v)) is None for v in pictures.VARIANTS)

@@ -1,5 +1,6 @@
-"""durability = power: at no moment could a loss of power cost an image that was acknowledged, bring back one whose removal was, or
-leave part of one to be seen. A recorder writes down what the daemon does to its files; every moment is looked at."""
+"""With durability = power, a loss of power at any moment loses no acknowledged image, restores no
+image whose removal was acknowledged, and shows no incomplete image. A recorder logs the file
+operations of the daemon, and every moment is checked."""
 
 import os
 import pathlib
@@ -24,8 +25,9 @@ FILES = {"image.json", "original.jpg", *(f"{v}.jpg" for v in pictures.VARIANTS)}
 
 
 def record(tmp_path, monkeypatch, durability, connections=6, uploads=5):
-    """What a daemon does with uploads that wait for the store, that do not, and removals. (path of the record, inode of the root)"""
-    assert RECORDER.exists(), f"{RECORDER} is not there: build it, or name it in DARKROOM_RECORDER"
+    """Records a daemon during synchronous and asynchronous uploads and removals. Returns (path of
+    the record, inode of the root)."""
+    assert RECORDER.exists(), f"{RECORDER} does not exist: run make, or set DARKROOM_RECORDER"
     store, path = tmp_path / "store", tmp_path / "record"
     store.mkdir()
     monkeypatch.setenv("LD_PRELOAD", str(RECORDER))
@@ -61,15 +63,15 @@ def record(tmp_path, monkeypatch, durability, connections=6, uploads=5):
 
 
 class Judge:
-    """What a state must show."""
+    """The conditions on each state."""
 
     def __init__(self, replay):
         self.replay = replay
-        self.whole = {}  # id -> {file: content} of the image, when it is visible first
+        self.whole = {}  # id -> {file: content} when the image becomes visible
         self.acknowledged, self.gone = set(), set()
 
     def learn(self, words, data):
-        """From a record; the replay has taken it up already."""
+        """Applies a record, which the replay has already applied."""
         if words[0] == "answer":
             if found := ID.search(data):
                 self.acknowledged.add(found[1].decode())
@@ -84,7 +86,7 @@ class Judge:
                 self.whole[words[4][3:]] = {n: now.content(f) for n, f in now.list(directory).items()}
 
     def images(self, state):
-        """{id: directory} of what is visible."""
+        """Returns {id: directory} of the visible images."""
         found = {}
         for shard, directory in state.list(self.replay.root).items():
             if not shard.startswith("."):
@@ -92,7 +94,7 @@ class Judge:
         return found
 
     def check(self, state):
-        """The faults of this state, as text."""
+        """Yields the faults of this state as text."""
         images, spool = self.images(state), state.list(state.find(self.replay.root, ".spool"))
         for ident, directory in images.items():
             files = {n: state.content(f) for n, f in state.list(directory).items()}
@@ -107,7 +109,7 @@ class Judge:
 
 
 def judge(path, root_inode):
-    """(faults, number of states, acknowledged images)"""
+    """Checks a recording. Returns (faults, number of states, acknowledged images, judge)."""
     replay = crash_states.Replay(root_inode)
     the_judge = Judge(replay)
     faults, states, acknowledged = [], 0, set()
@@ -136,6 +138,6 @@ def test_power_loss_at_any_moment_loses_nothing(tmp_path, monkeypatch):
 
 
 def test_judge_finds_faults_without_flushes(tmp_path, monkeypatch):
-    """durability = process promises nothing of the kind, and the checker must see that."""
+    """durability = process has no such promise. The judge must find its faults."""
     faults, *_ = judge(*record(tmp_path, monkeypatch, "process", connections=1, uploads=2))
     assert any("is lost" in fault for fault in faults) and any("part of" in fault for fault in faults)

@@ -1,4 +1,4 @@
-"""The daemon as a process: its start, signals and end, and what it costs when there is nothing to do."""
+"""The daemon as a process: its start, signals and end, and its costs while idle."""
 
 import contextlib
 import json
@@ -24,7 +24,7 @@ JPEG = ("Content-Type", "image/jpeg")
 def test_second_daemon_on_the_same_port_fails(start, tmp_path):
     first = start()
     second = Daemon(tmp_path / "other", listen=f"127.0.0.1:{first.port}", wait=False)
-    assert second.wait_exit() not in (0, 2), "it shares the port in silence"
+    assert second.wait_exit() not in (0, 2), "it shares the port without an error"
     second.assert_no_alarm()
     assert str(first.port) in second.log and "ready on" not in second.log
     assert first.upload(SMALL).status == 201
@@ -57,7 +57,7 @@ def test_foreign_address_is_reported(tmp_path):
 def test_ready_line_has_the_address(start):
     daemon = start()
     line = next(line for line in daemon.lines if "ready on" in line)
-    assert re.match(r"<[56]>", line), "a priority for the journal"
+    assert re.match(r"<[56]>", line), "no priority for the journal"
     assert daemon.port > 0
     assert all(re.match(r"<[3-7]>", line) for line in daemon.lines), daemon.log
 
@@ -68,9 +68,9 @@ def test_debug_lines_have_priorities(start):
     assert all(re.match(r"<[3-7]>", line) for line in daemon.lines), daemon.log
 
 
-@pytest.mark.skipif(IS_SANITIZED, reason="says nothing about the product")
+@pytest.mark.skipif(IS_SANITIZED, reason="sanitizers cost time")
 def test_start_takes_less_than_100_ms_of_cpu_time(start):
-    """Of a processor; where others want that, too, it takes longer."""
+    """The test measures CPU time, since other programs delay the start."""
     def cpu_seconds(_):
         return start().cpu_seconds()
     assert min(map(cpu_seconds, range(5))) < 0.1
@@ -79,7 +79,8 @@ def test_start_takes_less_than_100_ms_of_cpu_time(start):
 # ---- stop ----
 
 def drain_under_load(daemon, number):
-    """Eight uploads are on their way when the signal comes; one of them is complete only after that. Their answers."""
+    """Sends a signal during eight uploads, of which one is completed only afterwards. Returns the
+    answers."""
     clients = [daemon.client(timeout=slow(60)) for _ in range(8)]
     for c in clients:
         assert c.request("GET", "/healthz").status == 200
@@ -119,7 +120,7 @@ def test_drain_finishes_requests_in_flight(start, number):
 
 @pytest.mark.every_policy
 def test_drain_stores_images_that_were_acknowledged_early(start):
-    """An upload that was answered with 202 is stored before the daemon goes."""
+    """Uploads with status 202 are stored before the daemon exits."""
     daemon = start()
     ids = [daemon.upload(LARGE, headers=[("Prefer", "respond-async")]).json()["images"][0]["id"] for _ in range(4)]
     daemon.stop(30)
@@ -137,14 +138,15 @@ def test_drain_with_idle_connections_is_quick(start):
         assert c.request("GET", "/healthz").status == 200
     started = time.monotonic()
     daemon.stop()
-    assert time.monotonic() - started < slow(15)  # of the 30 s that it may take
+    assert time.monotonic() - started < slow(15)  # the timeout is 30 s
     for c in clients:
         c.close()
 
 
 @pytest.mark.every_policy
 def test_drain_refuses_new_work(start):
-    """While an upload keeps it alive: no new connections, and it says that it is not ready."""
+    """An upload keeps the daemon alive. Meanwhile it accepts no connections and reports that it is
+    not ready."""
     daemon = start()
     busy, other = daemon.client(), daemon.client()
     assert other.request("GET", "/readyz").status == 200
@@ -187,16 +189,17 @@ def test_second_signal_ends_the_drain(start, first, second):
         daemon.signal(first)
         assert eventually(daemon.refuses_connections)
         c.send(SMALL[1000:2000])
-        assert eventually(lambda: daemon.has_read(c)), "an upload is on its way"
+        assert eventually(lambda: daemon.has_read(c)), "the upload was abandoned"
         started = time.monotonic()
         daemon.signal(second)
         assert daemon.wait_exit() == 1
-        assert time.monotonic() - started < slow(15)  # of the 30 s that it would wait
+        assert time.monotonic() - started < slow(15)  # it would wait for 30 s
 
 
 @pytest.mark.every_policy
 def test_signal_during_the_start_ends_it(tmp_path):
-    """The signal may come at any moment of the start: a clean end or the default action, never a hang."""
+    """A signal at any moment of the start leads to a clean end or the default action, but never to
+    a hang."""
     first = Daemon(tmp_path / "first")
     first.stop()
     for share in (0, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1):
@@ -216,12 +219,13 @@ def test_sigpipe_is_ignored(start):
     assert daemon.upload(SMALL).status == 201
 
 
-# ---- cost of doing nothing ----
+# ---- idle costs ----
 
 @pytest.mark.every_policy
-@pytest.mark.skipif(IS_SANITIZED, reason="says nothing about the product")
+@pytest.mark.skipif(IS_SANITIZED, reason="sanitizers cost time")
 def test_idle_costs_nothing(start):
-    """Below 0.1 % of a core: fresh, after a burst of uploads, and with connections that are kept."""
+    """Idle daemons use less than 0.1 % of a core: a fresh one, one after uploads, and one with open
+    connections."""
     daemons = [start(), start(), start()]
     for daemon in daemons[1:]:
         threads = [threading.Thread(target=lambda d=daemon: [d.image(SMALL) for _ in range(10)]) for _ in range(4)]
@@ -237,16 +241,16 @@ def test_idle_costs_nothing(start):
         time.sleep(seconds)
         return [d.cpu_seconds() - b for d, b in zip(daemons, before)]
 
-    assert eventually(lambda: not any(spend(0.2))), "there is no rest"  # what the uploads left to be done
+    assert eventually(lambda: not any(spend(0.2))), "the uploads are not finished"
     spent = spend(3)
     for c in kept:
         c.close()
-    assert max(spent) < 3 * 0.001, f"seconds of CPU in 3 s idle (fresh, after uploads, with connections): {spent}"
+    assert max(spent) < 3 * 0.001, f"CPU seconds in 3 idle seconds: fresh, after uploads, with connections: {spent}"
 
 
 @pytest.mark.every_policy
 def test_threads_do_not_grow(start):
-    """Work makes no threads: their number is that of the start."""
+    """Work does not create threads."""
     daemon = start()
 
     def count():
@@ -272,6 +276,6 @@ def test_daemon_does_not_fork(start):
     assert daemon.is_alive()
     parents = []
     for path in pathlib.Path("/proc").glob("[0-9]*/stat"):
-        with contextlib.suppress(OSError):  # it has just ended
+        with contextlib.suppress(OSError):  # that process has ended
             parents.append(int(path.read_text().rpartition(")")[2].split()[1]))
-    assert os.getpid() in parents and daemon.pid not in parents, "it forks nothing"
+    assert os.getpid() in parents and daemon.pid not in parents, "the daemon has a child"

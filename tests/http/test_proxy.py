@@ -1,5 +1,5 @@
-"""The sample configurations in conf/proxy, with the real nginx and HAProxy on loopback, TLS and a certificate of the test's own: only
-addresses, paths and the limit of bodies are others than in the files."""
+"""The sample configurations in conf/proxy, with nginx and HAProxy on loopback, TLS and a test
+certificate. Only addresses, paths and the body limit differ from the files."""
 
 import contextlib
 import http.client
@@ -18,7 +18,7 @@ import pictures
 from client import form_files
 from darkroom import IS_SANITIZED, ROOT, eventually
 
-pytestmark = pytest.mark.skipif(IS_SANITIZED, reason="nor do sanitizers")
+pytestmark = pytest.mark.skipif(IS_SANITIZED, reason="the configurations do not depend on sanitizers")
 
 LIMIT = 1 << 20
 PICTURE = pictures.photo_jpeg(400, 300, 1)
@@ -26,7 +26,7 @@ GIVEN = "given-by-the-client.1"
 
 
 def free_port():
-    """Below those that the kernel gives to others' connections, and at random, for we are not alone: it stays free for a while."""
+    """Returns a random port below the kernel's ephemeral ports, so that it probably stays free."""
     while True:
         port = random.SystemRandom().randrange(12000, 32000)
         with socket.socket() as s, contextlib.suppress(OSError):
@@ -35,7 +35,7 @@ def free_port():
 
 
 def edited(name, *edits):
-    """The file with each text replaced; none may be missing, or the test would be of another file."""
+    """Returns the file with each text replaced. Each text must exist."""
     text = (ROOT / "conf" / "proxy" / name).read_text()
     for old, new in edits:
         assert old in text, old
@@ -44,7 +44,7 @@ def edited(name, *edits):
 
 
 class Proxy:
-    """One of the two, in front of 127.0.0.1:upstream."""
+    """nginx or HAProxy in front of 127.0.0.1:upstream."""
 
     def __init__(self, name, directory, certificate, upstream):
         self.port, self.certificate = free_port(), certificate
@@ -73,7 +73,7 @@ class Proxy:
         return http.client.HTTPSConnection("localhost", self.port, timeout=60, context=context, source_address=(source, 0))
 
     def request(self, *args, **options):
-        """(status, header, body) on a connection of its own."""
+        """Makes a request on a new connection. Returns (status, headers, body)."""
         connection = self.connect()
         try:
             connection.request(*args, **options)
@@ -144,7 +144,7 @@ def test_proxy_passes_uploads_and_files(start, start_proxy):
 
 
 def test_proxy_hides_admin_paths(start, start_proxy):
-    """All but this machine's own address is the world, however it asks."""
+    """Only this machine's own address may use them, with any spelling of the path."""
     daemon = start()
     proxy = start_proxy(daemon.port)
     assert eventually(proxy.is_up, 30), proxy.log.read_text()
@@ -159,7 +159,7 @@ def test_proxy_hides_admin_paths(start, start_proxy):
 
 
 def test_proxy_has_the_daemons_body_limit(start, start_proxy):
-    """As much as the limit passes; what is more does not, by whomever it is refused."""
+    """A body of exactly the limit passes. The proxy or the daemon refuses a larger one."""
     daemon = start(f"limits.body_bytes={LIMIT}")
     proxy = start_proxy(daemon.port)
     assert eventually(proxy.is_up, 30), proxy.log.read_text()
@@ -168,7 +168,7 @@ def test_proxy_has_the_daemons_body_limit(start, start_proxy):
     try:
         assert proxy.request("POST", "/images", whole + b"x", {"Content-Type": "image/jpeg"})[0] == 413
     except OSError:
-        pass  # refused while it was still being sent
+        pass  # refused before it was sent completely
     assert len(daemon.stored()) == 1
 
 
@@ -203,7 +203,7 @@ def test_proxy_holds_300_uploads_at_a_time(start, start_proxy):
 
 
 def serve_once(listener, heads):
-    """An HTTP server that keeps what it was asked, and answers that all is well."""
+    """Serves HTTP: collects the heads of requests and responds with 200."""
     while True:
         try:
             peer, _ = listener.accept()
@@ -216,7 +216,7 @@ def serve_once(listener, heads):
 
 
 def test_proxy_sets_request_ids(start_proxy):
-    """One that a client gives is passed on if it is harmless; else, and if there is none, the proxy makes one."""
+    """A well-formed id of a client is passed on. Otherwise the proxy makes one."""
     heads = []
     with socket.create_server(("127.0.0.1", 0)) as listener:
         threading.Thread(target=serve_once, args=(listener, heads), daemon=True).start()
@@ -241,7 +241,8 @@ def test_proxy_sets_request_ids(start_proxy):
 
 
 def test_proxy_survives_a_restart_of_the_daemon(start, start_proxy):
-    """Without a daemon the proxy says so; with the next one all is well again, without its help."""
+    """Without a daemon the proxy responds with an error. It uses the next daemon without a
+    reload."""
     port = free_port()
     first = start("server.drain_delay=0", listen=f"127.0.0.1:{port}")
     proxy = start_proxy(port)

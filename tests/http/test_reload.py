@@ -1,4 +1,5 @@
-"""What a reload changes, and that nobody notices. DARKROOM_RELOADS: how many there are under load; else as many as CI has time for."""
+"""Reloads of the configuration, which fail no request. DARKROOM_RELOADS is the number of reloads
+under load (60, fewer on slow builds)."""
 
 import itertools
 import os
@@ -61,8 +62,8 @@ def test_reload_changes_the_variants(site):
     new = site.daemon.image(SMALL)
     assert (set(old["variants"]), set(new["variants"])) == (OLD, NEW)
     assert pictures.size(site.daemon.fetch(new, "grey")) == (67, 100)
-    assert site.daemon.get(old["url"]).json()["variants"].keys() == OLD  # what is there stays as it was made,
-    assert site.daemon.get(old["variants"]["thumb"]["url"]).status == 404  # and only what is configured is served
+    assert site.daemon.get(old["url"]).json()["variants"].keys() == OLD  # a stored image does not change,
+    assert site.daemon.get(old["variants"]["thumb"]["url"]).status == 404  # but only configured variants are served
     assert site.reload()[0] == 0
     assert site.daemon.fetch(old, "thumb") and site.daemon.get(new["variants"]["tiny"]["url"]).status == 404
     assert command(site.daemon, "set variant.thumb.operations scale 10x10 exact")[0] == 0
@@ -70,7 +71,8 @@ def test_reload_changes_the_variants(site):
 
 
 def test_variants_that_do_not_fit_are_refused(site):
-    """The queues are made for what there can be at once; more is refused as a whole."""
+    """Queues have the size of the first configuration. A configuration that needs more is refused
+    as a whole."""
     many = "".join(f"[variant.v{i}]\noperations = scale {i + 50}x50 exact, blur {i + 1}, sharpen 1, rotate 90\n" for i in range(12))
     status, said = site.reload(variants=many)
     assert status == 1 and "needs a restart, or fewer images in flight" in said and "stays as it was" in said, said
@@ -82,8 +84,8 @@ def test_variants_that_do_not_fit_are_refused(site):
 
 
 def probe(daemon):
-    """The status of a probe on a connection of its own; None if that is closed before we have the answer, as it may be that is refused
-    before it has asked."""
+    """Returns the status of a probe on a new connection. Returns None if the connection is closed
+    before the response, since it may be refused before the request."""
     try:
         return daemon.get("/healthz").status
     except (Closed, BrokenPipeError, ConnectionResetError):
@@ -102,14 +104,14 @@ def test_reload_changes_limits(site):
     assert eventually(lambda: probe(site.daemon) == 200)
     assert site.reload()[0] == 0
     assert site.daemon.upload(SMALL).status == 201
-    assert site.reload(("memory_budget", "4G"), ("body_bytes", "1G"))[0] == 1  # that budget needs a restart
+    assert site.reload(("memory_budget", "4G"), ("body_bytes", "1G"))[0] == 1  # memory_budget needs a restart
     assert site.reload(("idle_timeout", "1s"))[0] == 0
     with site.daemon.client() as c:
         assert c.request("GET", "/healthz").status == 200 and c.is_closed(slow(20))
 
 
 def test_open_connections_keep_their_header_buffers(site):
-    """Their buffers have the size of before: no more, and no less, is taken than fits."""
+    """Open connections keep their buffers, and accept exactly what fits."""
     long = [("X-Long", "x" * 20000)]
     with site.daemon.client() as c:
         c.send(b"GET /healthz HTTP/1.1\r\n")
@@ -137,7 +139,7 @@ def test_reload_changes_durability_and_originals(site):
 
 
 def test_images_keep_their_configuration(site):
-    """A body that comes in two halves, with a change in between, and others while there is work all the time."""
+    """A body arrives in two halves, with a reload in between."""
     half = len(SMALL) // 2
     with site.daemon.client() as c:
         c.send(c.head("POST", "/images", SMALL, JPEG) + SMALL[:half])
@@ -148,7 +150,7 @@ def test_images_keep_their_configuration(site):
 
 
 class Uploader(threading.Thread):
-    """Uploads, in each of the ways, reads back what it got, and removes it."""
+    """Uploads with and without chunks, reads all files of the image, and removes it."""
 
     def __init__(self, site, index, over):
         super().__init__()
@@ -171,7 +173,7 @@ class Uploader(threading.Thread):
         if set(image["variants"]) not in (OLD, NEW):
             self.failures.append(image)
         for variant in image["variants"].values():
-            # It may not be configured any more.
+            # The variant may no longer be configured.
             answer = self.request(client, (200, 404), "GET", variant["url"])
             if answer.status == 200 and len(answer.body) != variant["bytes"]:
                 self.failures.append((variant, answer))

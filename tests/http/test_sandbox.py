@@ -1,5 +1,5 @@
-"""What the daemon gives up: root, new privileges, files, system calls. That it still works with all of it is what every other test
-here shows, for it is on unless a sanitizer's runtime needs more."""
+"""The sandbox, which takes root, new privileges, files and system calls away. It is on in all other
+tests as well, except with a sanitizer, whose runtime needs more."""
 
 import os
 import pathlib
@@ -15,19 +15,19 @@ import pictures
 from darkroom import CONFIG, IS_SANITIZED, run
 
 pytestmark = pytest.mark.also_with("thread-per-connection")
-needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs to be root to become somebody else")
-needs_sandbox = pytest.mark.skipif(IS_SANITIZED, reason="the sandbox is off: the sanitizer's runtime needs more")
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+needs_sandbox = pytest.mark.skipif(IS_SANITIZED, reason="the sanitizer's runtime needs more, so the sandbox is off")
 
 SMALL = pictures.photo_jpeg(320, 240, 2)
 
 
 def status_of(daemon):
-    """/proc/PID/status of every thread, as dictionaries."""
+    """Returns /proc/PID/status of every thread, as dictionaries."""
     return [dict(line.split(":\t", 1) for line in (task / "status").read_text().splitlines() if ":\t" in line)
             for task in pathlib.Path(f"/proc/{daemon.pid}/task").iterdir()]
 
 
-# ---- saying so ----
+# ---- reports ----
 
 def test_check_reports_the_sandbox():
     line = run("-t", "-c", CONFIG).stderr.splitlines()[-1]
@@ -44,7 +44,7 @@ def test_log_reports_the_sandbox(start):
     assert "sandbox: off" in start("server.sandbox=off").log
 
 
-# ---- what is active ----
+# ---- effects ----
 
 @needs_sandbox
 def test_every_thread_is_in_the_sandbox(start):
@@ -63,7 +63,7 @@ def test_sandbox_can_be_switched_off(start):
 
 
 def hand(daemon, image, target):
-    """The answer to a request for a variant whose directory leads somewhere else."""
+    """Replaces the directory of an image by a link. Returns the answer to a GET of a variant."""
     directory = daemon.store / image["id"][-2:] / image["id"]
     shutil.rmtree(directory)
     directory.symlink_to(target)
@@ -71,12 +71,12 @@ def hand(daemon, image, target):
 
 
 def test_links_out_of_the_store_are_not_followed(start, tmp_path):
-    """Even if somebody has planted a link in it."""
+    """Another program may have put a link into the store."""
     outside = tmp_path / "outside"
     outside.mkdir()
     (outside / "medium.jpg").write_bytes(b"secret")
     daemon = start("server.sandbox=off")
-    assert hand(daemon, daemon.image(SMALL), outside).status == 200, "the trick does not work"
+    assert hand(daemon, daemon.image(SMALL), outside).status == 200, "the link does not work"
     daemon = start()
     answer = hand(daemon, daemon.image(SMALL), outside)
     if "Landlock, version" in daemon.log:
@@ -96,7 +96,7 @@ def test_replaced_configuration_can_be_reloaded(start, tmp_path):
     assert daemon.says("scheduler.cutoff = 7ms"), daemon.log
 
 
-# ---- never root ----
+# ---- users ----
 
 @needs_root
 def test_running_as_root_must_be_configured(tmp_path):
@@ -107,9 +107,9 @@ def test_running_as_root_must_be_configured(tmp_path):
 
 @needs_root
 def test_another_user_owns_everything(start):
-    """Files, threads and groups are that user's, and there is no way back."""
+    """Files, threads and groups belong to this user, without a way back."""
     nobody = pwd.getpwnam("nobody")
-    root = pathlib.Path(tempfile.mkdtemp(prefix="darkroom-", dir="/tmp"))  # pytest's own directories are closed to others
+    root = pathlib.Path(tempfile.mkdtemp(prefix="darkroom-", dir="/tmp"))  # other users cannot enter pytest's own directories
     os.chown(root, nobody.pw_uid, nobody.pw_gid)
     config = root / "site.ini"
     config.write_text(CONFIG.read_text())

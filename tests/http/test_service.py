@@ -1,5 +1,6 @@
-"""The daemon as a service: what it tells the service manager, the watchdog, sockets that it is given, restarts, and the end
-that load balancers can see coming. The manager is a stand-in that speaks sd_notify(3)'s and sd_listen_fds(3)'s protocols."""
+"""The daemon as a service: messages to the service manager, the watchdog, passed sockets, restarts,
+and the delay before a drain. The manager is a substitute that implements the protocols of
+sd_notify(3) and sd_listen_fds(3)."""
 
 import os
 import re
@@ -15,7 +16,7 @@ import pictures
 from client import Closed
 from darkroom import CONFIG, IS_SANITIZED, POLICY, Daemon, eventually, load, slow
 
-# Ports take connections in one of two ways, and images are worked on in two kinds of threads: more policies would say no more.
+# I/O threads accept connections in one of two ways, and these policies have both.
 pytestmark = pytest.mark.also_with("thread-per-connection")
 
 SMALL = pictures.photo_jpeg(320, 240, 2)
@@ -24,7 +25,7 @@ WATCHDOG_S = 1 if IS_SANITIZED else 0.4
 
 
 class Manager:
-    """Hears what a service says."""
+    """Receives the messages of a service."""
 
     def __init__(self, path):
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
@@ -33,7 +34,7 @@ class Manager:
         self.heard = []  # (time, {variable: value})
 
     def hear(self, timeout):
-        """The next message, or None."""
+        """Returns the next message, or None."""
         if not select.select([self.socket], [], [], timeout)[0]:
             return None
         lines = self.socket.recv(4096).decode().split("\n")
@@ -42,7 +43,7 @@ class Manager:
         return message
 
     def wait_for(self, variable, timeout=60.0):
-        """The first message from now on that has the variable; what comes before it is dropped."""
+        """Returns the next message that has the variable. Drops the messages before it."""
         end = time.monotonic() + slow(timeout)
         while (left := end - time.monotonic()) > 0:
             message = self.hear(left)
@@ -51,7 +52,7 @@ class Manager:
         raise AssertionError(f"no {variable}: {self.heard[-20:]}")
 
     def count(self, variable, seconds):
-        """How often it is said within a time."""
+        """Returns the number of messages with the variable within this time."""
         end, count = time.monotonic() + seconds, 0
         while (left := end - time.monotonic()) > 0:
             message = self.hear(left)
@@ -81,7 +82,7 @@ def watched(manager, seconds):
     return {**manager.environ, "WATCHDOG_USEC": str(int(seconds * 1e6))}
 
 
-# ---- what it says ----
+# ---- messages ----
 
 def test_service_reports_its_life_to_the_manager(start, tmp_path, manager):
     config = tmp_path / "site.ini"
@@ -91,7 +92,7 @@ def test_service_reports_its_life_to_the_manager(start, tmp_path, manager):
     assert message["READY"] == "1" and f"policy {POLICY or 'drain'}" in message["STATUS"]
     assert "serving: 0 images in flight" in message["STATUS"] and " MiB" in message["STATUS"]
     daemon.wait_ready()
-    assert daemon.get("/readyz").status == 200, "it accepted before it said so"
+    assert daemon.get("/readyz").status == 200, "not serving when it reported READY"
 
     before = time.clock_gettime(time.CLOCK_MONOTONIC) * 1e6
     daemon.signal(signal.SIGHUP)
@@ -106,7 +107,7 @@ def test_service_reports_its_life_to_the_manager(start, tmp_path, manager):
     manager.wait_for("RELOADING")
     message = manager.wait_for("READY")
     assert re.match(r"reload failed, .*site\.ini:2: .*nonsense", message["STATUS"]), message
-    assert "the last reload failed" in manager.wait_for("STATUS")["STATUS"], "it is not forgotten"
+    assert "the last reload failed" in manager.wait_for("STATUS")["STATUS"], "the failure is not in the status"
 
     daemon.signal(signal.SIGTERM)
     message = manager.wait_for("STOPPING")
@@ -134,7 +135,7 @@ def test_absent_manager_is_reported(start, name):
 # ---- watchdog ----
 
 def test_watchdog_is_fed_when_idle_and_when_busy(start, path_manager):
-    """At least twice as often as it must be, on a machine that lets it."""
+    """It is fed at least twice as often as required, unless the machine is too busy."""
     limit = WATCHDOG_S
     daemon = start(environ=watched(path_manager, limit))
     path_manager.wait_for("READY")
@@ -160,7 +161,7 @@ def test_watchdog_is_fed_when_idle_and_when_busy(start, path_manager):
 
 
 def test_watchdog_is_not_fed_when_a_worker_hangs(start, path_manager):
-    """A file of the store that never ends to be opened holds up whoever opens it."""
+    """A FIFO in the store blocks the thread that opens it."""
     limit = WATCHDOG_S
     daemon = start(environ=watched(path_manager, limit))
     image = daemon.image(SMALL)
@@ -170,12 +171,12 @@ def test_watchdog_is_not_fed_when_a_worker_hangs(start, path_manager):
     os.mkfifo(path)
     path_manager.forget()
     path_manager.wait_for("WATCHDOG")
-    said = len(daemon.log)  # perhaps it was stuck in the upload, on a busy machine
+    said = len(daemon.log)  # on a busy machine the upload may have been reported
     with daemon.client() as c:
         c.send(c.head("GET", image["variants"]["medium"]["url"]))
         assert daemon.says(lambda log: stuck.search(log, said))
         path_manager.forget()
-        # Not at the first time if it was somebody else who held it up before it came there.
+        # The first report may have been about a delay before the FIFO.
         assert eventually(lambda: path_manager.count("WATCHDOG", 2 * limit) == 0)
         with open(path, "wb"):
             assert c.answer().status == 404
@@ -190,7 +191,7 @@ def test_watchdog_of_another_process_is_not_fed(start, path_manager, variables):
     assert path_manager.count("WATCHDOG", 0.3) == 0
 
 
-# ---- sockets that are given ----
+# ---- passed sockets ----
 
 def listener(family=socket.AF_INET, address="127.0.0.1"):
     s = socket.socket(family)
@@ -233,7 +234,7 @@ def test_unusable_socket_is_refused(tmp_path, make, names):
 
 
 def keep_asking(port, stop, done, failures):
-    """Asks again and again, each time on a connection of its own."""
+    """Repeats requests, each on a new connection."""
     from client import Client
     while not stop.is_set():
         try:
@@ -250,7 +251,8 @@ def keep_asking(port, stop, done, failures):
 
 
 def test_restarts_under_load_fail_no_request(tmp_path):
-    """The manager holds the socket: nobody is refused, nothing that was begun is lost."""
+    """The manager keeps the socket open, so that no connection is refused and no request is
+    lost."""
     stop, done, failures = threading.Event(), [], []
     with listener() as s:
         clients = [threading.Thread(target=keep_asking, args=(s.getsockname()[1], stop, done, failures)) for _ in range(4)]
@@ -262,7 +264,7 @@ def test_restarts_under_load_fail_no_request(tmp_path):
                 daemon = Daemon(tmp_path / "store", sockets=[s])
                 assert eventually(lambda: len(done) > before + 5, 20), failures
                 daemon.stop()
-            daemon = Daemon(tmp_path / "store", sockets=[s])  # for those that wait
+            daemon = Daemon(tmp_path / "store", sockets=[s])  # for clients that are waiting
         finally:
             stop.set()
             for c in clients:
@@ -275,7 +277,7 @@ def test_restarts_under_load_fail_no_request(tmp_path):
 # ---- the end ----
 
 def test_drain_delay_serves_while_not_ready(start):
-    """First /readyz says no, and new connections are served on; then no more."""
+    """/readyz returns 503 during the delay, and new connections are still served."""
     daemon = start("server.drain_delay=1h")
     with daemon.client() as kept:
         assert kept.request("GET", "/readyz").status == 200
@@ -286,7 +288,7 @@ def test_drain_delay_serves_while_not_ready(start):
         assert daemon.upload(SMALL).status == 201
         assert kept.request("GET", "/healthz").status == 200
     assert daemon.says("drain_delay")
-    daemon.signal(signal.SIGTERM)  # a second one ends it
+    daemon.signal(signal.SIGTERM)  # the second signal ends the drain
     assert daemon.wait_exit() == 1
 
 

@@ -1,4 +1,5 @@
-"""The spool keeps what was acknowledged before it was stored, over crashes, restarts and a disk that is full."""
+"""The spool keeps images that were acknowledged before they were stored, over crashes, restarts and
+a full disk."""
 
 import re
 import shutil
@@ -13,7 +14,7 @@ from store_files import check_stored, spool
 
 JPEG = ("Content-Type", "image/jpeg")
 ASYNC = ("Prefer", "respond-async")
-ID = "01K0000000000000000000000"  # and one more character
+ID = "01K0000000000000000000000"  # plus one character
 SOURCES = [pictures.photo_jpeg(w, h, s) for w, h, s in ((640, 480, 1), (200, 300, 2), (1200, 900, 3), (90, 60, 4))]
 
 pytestmark = pytest.mark.also_with("thread-per-connection")
@@ -29,7 +30,7 @@ def stats(daemon):
 
 @pytest.mark.parametrize("durability", ["process", "power"])
 def test_early_response_spools_first(start, durability):
-    """While it is made, the file is in the spool; then it goes."""
+    """The file is in the spool while the image is processed."""
     daemon = start(f"server.durability={durability}")
     large = pictures.photo_jpeg(4000, 3000, 1)
     with daemon.client() as c:
@@ -38,8 +39,8 @@ def test_early_response_spools_first(start, durability):
         ident = answer.json()["images"][0]["id"]
         spooled_at_once = spooled(daemon)
         assert c.request("GET", f"/images/{ident}/medium.jpg").status == 200
-    assert spooled_at_once in ([ident], [])  # it may be fast
-    assert eventually(lambda: not spooled(daemon) and not daemon.leftovers())  # a moment after it can be seen
+    assert spooled_at_once in ([ident], [])  # it may be stored already
+    assert eventually(lambda: not spooled(daemon) and not daemon.leftovers())  # shortly after it is visible
     assert stats(daemon)["recovered"] == 0
 
 
@@ -80,19 +81,20 @@ def test_image_that_ended_the_daemon_three_times_is_quarantined(start, tmp_path)
     assert eventually(lambda: not spooled(daemon), 20)
     assert (store / ".quarantine" / (ID + "A") / "original.jpg").read_bytes() == SOURCES[0]
     assert daemon.get(f"/images/{ID}A").status == 404
-    assert eventually(lambda: daemon.get(f"/images/{ID}B").status == 200)  # it is out of the spool a moment before
+    assert eventually(lambda: daemon.get(f"/images/{ID}B").status == 200)  # it leaves the spool before that
     assert daemon.says(re.compile(f"(?m)^<3>.*{ID}A").search)
     assert eventually(lambda: (stats(daemon)["quarantined"], stats(daemon)["recovered"]) == (1, 1))
 
 
 def test_attempts_are_counted_before_they_start(tmp_path):
-    """Killed while it is at work on one image, the daemon has noted that it was; the fourth does not try it any more."""
+    """The daemon is killed while it processes an image, and has counted the attempt. The fourth
+    daemon does not process it."""
     store = tmp_path / "store"
     ident = ID + "A"
     spool(store, ident, pictures.photo_jpeg(8000, 6000, 1), "0\nlarge.jpg")
     note = store / ".spool" / ident / "note"
     for attempt in "123":
-        daemon = Daemon(store, "variant.medium.operations=scale 9000x9000 inside, blur 60")  # that takes seconds
+        daemon = Daemon(store, "variant.medium.operations=scale 9000x9000 inside, blur 60")  # takes seconds
         assert eventually(lambda: note.read_text()[0] == attempt, step=0.001)
         daemon.kill()
         assert note.read_text() == attempt + "\nlarge.jpg"
@@ -103,7 +105,7 @@ def test_attempts_are_counted_before_they_start(tmp_path):
 
 @pytest.mark.parametrize("what", ["no JPEG", "no note", "no original", "strange"])
 def test_broken_spool_entries_are_quarantined(start, tmp_path, what):
-    """What cannot be made is put aside, and nothing else suffers."""
+    """An entry that cannot be processed is quarantined, and other entries are processed."""
     store = tmp_path / "store"
     ident = ID + "A"
     spool(store, ident, b"no JPEG at all", "7\n" if what == "no note" else "0\nx.jpg")
@@ -120,7 +122,7 @@ def test_broken_spool_entries_are_quarantined(start, tmp_path, what):
 
 
 def test_stored_image_leaves_the_spool(start, tmp_path):
-    """The daemon ended between storing an image and taking it out of the spool."""
+    """The daemon ended after it stored an image, but before it removed the spooled file."""
     daemon = start(store=tmp_path / "store")
     image = daemon.image(SOURCES[0])
     daemon.stop()
@@ -140,7 +142,7 @@ def test_spooled_image_can_be_deleted(start, tmp_path):
     with daemon.client() as c:
         for last in "QAPB":
             assert c.request("DELETE", f"/images/{ID}{last}").status == 204
-            # The recovery may have begun with it a moment before: then it is in the making, for nothing.
+            # The recovery may already be processing the image.
             assert eventually(lambda image=f"/images/{ID}{last}": c.request("GET", image).status == 404, 60)
     assert eventually(lambda: not spooled(daemon), 60)
     assert sorted(i[-1] for i in daemon.stored()) == sorted("CDEFGHJKMN")
@@ -153,7 +155,7 @@ def test_drain_leaves_unprocessed_images_in_the_spool(start, tmp_path):
         spool(store, ident, pictures.photo_jpeg(1500, 1000, 1))
     daemon = start(store=store)
     daemon.stop()
-    assert spooled(daemon), "it was to go, and has made them all"
+    assert spooled(daemon), "it processed all images before it ended"
     assert sorted(spooled(daemon) + daemon.stored()) == sorted(ids)
 
 
@@ -174,22 +176,23 @@ def test_images_that_a_drain_gave_up_are_processed_after_the_next_start(start, t
         check_stored(first.store, ident, large)
 
 
-# ---- a disk that is full ----
+# ---- a full disk ----
 
 @pytest.fixture
 def small_disk(tmp_path):
-    """A file system of 3 MB."""
+    """Mounts a file system of 3 MB."""
     path = tmp_path / "small"
     path.mkdir()
     if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=3m", "tmpfs", path], capture_output=True).returncode:
-        pytest.skip("nothing can be mounted here")
+        pytest.skip("needs the right to mount")
     yield path
     subprocess.run(["umount", "-l", path], check=True)
 
 
 @pytest.mark.parametrize("durability", ["process", "power"])
 def test_full_disk_gets_507_and_keeps_stored_images(start, small_disk, durability):
-    """507 when it is full; what was acknowledged is kept, nothing half-written stays, and with space uploads are stored again."""
+    """Uploads get 507. Acknowledged images are kept, unfinished files are removed, and uploads work
+    again when there is space."""
     daemon = start(f"server.durability={durability}", store=small_disk / "store")
     stored = []
     with daemon.client() as c:
@@ -212,7 +215,7 @@ def test_full_disk_gets_507_and_keeps_stored_images(start, small_disk, durabilit
 
 
 def test_spooled_images_wait_for_space(start, small_disk):
-    """What is spooled when there is no space for its variants is made when there is."""
+    """Spooled images without space for their variants are processed when there is space."""
     store = small_disk / "store"
     for c in "ABC":
         spool(store, ID + c, SOURCES[2])
@@ -220,7 +223,7 @@ def test_spooled_images_wait_for_space(start, small_disk):
     left = shutil.disk_usage(small_disk).free
     filler.write_bytes(b"x" * (left - 20000))
     daemon = start(store=store)
-    assert eventually(lambda: stats(daemon)["failures"]["full"] >= 2, 20), "it tries more than once"
+    assert eventually(lambda: stats(daemon)["failures"]["full"] >= 2, 20), "it does not retry"
     assert spooled(daemon) == [ID + c for c in "ABC"] and not daemon.stored()
     assert daemon.get(f"/images/{ID}A").status == 202
     assert daemon.get(f"/images/{ID}A/thumb.jpg").status == 503 or daemon.stored()
@@ -232,7 +235,7 @@ def test_spooled_images_wait_for_space(start, small_disk):
 
 
 def test_failing_disk_gets_500(start):
-    """A failing disk, for want of a real one: ulimit -f of a running daemon."""
+    """A file size limit of the running daemon replaces a failing disk."""
     daemon = start()
     limit = ["prlimit", "--pid", str(daemon.pid)]
     subprocess.run([*limit, "--fsize=20000:"], check=True)

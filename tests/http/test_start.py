@@ -1,4 +1,5 @@
-"""The start takes the same however many images there are. DARKROOM_STORED: how many; else as many as CI has time for."""
+"""The start takes the same time for any number of stored images. DARKROOM_STORED is the number of
+images (20000)."""
 
 import os
 import pathlib
@@ -19,7 +20,7 @@ FILES = ("open", "openat", "__openat_2", "readdir", "fdopendir", "fstat", "lstat
 
 
 def fill(store, count, model):
-    """So many finished images, each a directory with a description."""
+    """Writes this number of stored images, each a directory with a description."""
     for shard in (a + b for a in LETTERS for b in LETTERS):
         os.makedirs(store / shard, exist_ok=True)
     for i in range(count):
@@ -32,7 +33,7 @@ def fill(store, count, model):
 
 
 def models(directory):
-    """A file for 1/32 of all to be links to: file systems have limits of links."""
+    """Makes 32 files, since file systems limit the links to one file."""
     directory.mkdir()
     for i in range(32):
         (directory / f"image{i}.json").write_text('{"id":"of a test"}\n')
@@ -40,7 +41,7 @@ def models(directory):
 
 
 def starts(store, times):
-    """What it takes until it is ready: [(seconds, of the processor)]."""
+    """Returns [(seconds, CPU seconds)] of several starts."""
     took = []
     for _ in range(times):
         daemon = Daemon(store)
@@ -50,7 +51,7 @@ def starts(store, times):
 
 
 def file_calls(store, path):
-    """How often the start asks the file system."""
+    """Returns the file system calls of a start, by function."""
     faults = Faults(path)
     daemon = Daemon(store, environ=faults.environ)
 
@@ -61,14 +62,14 @@ def file_calls(store, path):
         before = calls()
         time.sleep(0.2)
         return calls() == before
-    assert eventually(have_ended)  # the spool is looked through when it is ready
+    assert eventually(have_ended)  # the recovery starts after the ready line
     daemon.stop()
     return calls()
 
 
 @pytest.fixture
 def place():
-    """In memory: there are as many inodes as anywhere, and nobody else waits for the disk."""
+    """A directory in memory, which has enough inodes and does not depend on a disk."""
     with tempfile.TemporaryDirectory(dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None) as path:
         yield pathlib.Path(path)
 

@@ -1,5 +1,5 @@
-"""Changes while the daemon runs: by SIGHUP and by darkroomd ctl, with uploads going on all the time. DARKROOM_SWITCH_S:
-how many seconds the long test takes."""
+"""Live changes by SIGHUP and by darkroomd ctl, during uploads. DARKROOM_SWITCH_S is the duration of
+the long tests in seconds (5)."""
 
 import os
 import pathlib
@@ -22,7 +22,7 @@ POLICIES = re.search(r"Policies: *(.*)", run("--help").stdout)[1].split(", ")
 SECONDS = float(os.environ.get("DARKROOM_SWITCH_S", "5"))
 EVERY = 0.2
 
-# The tests go through all policies, from each to others: it matters little with which the daemon begins, but for its kind of threads.
+# The tests use all policies. The first one matters only for its kind of threads.
 pytestmark = pytest.mark.also_with("seda", "thread-per-connection")
 
 
@@ -32,7 +32,8 @@ def site(start, tmp_path):
 
 
 class Load:
-    """Closed loop: each connection stays open and uploads as soon as it has its answer. Any failure counts."""
+    """A closed loop: each connection sends its next upload after the last response. Counts all
+    failures."""
 
     def __init__(self, daemon, connections=16):
         self.daemon, self.over = daemon, threading.Event()
@@ -49,7 +50,7 @@ class Load:
                     if answer.status != 201:
                         self.failures.append(answer)
                     self.times.append(time.monotonic() - began)
-        except Exception as failure:  # a broken connection, a timeout, an answer that is none
+        except Exception as failure:  # a broken connection, a timeout, a malformed answer
             self.failures.append(failure)
 
     def __enter__(self):
@@ -64,7 +65,8 @@ class Load:
             t.join()
 
     def check(self):
-        """After the end: nothing failed, and what was answered is what was stored."""
+        """Checks after the end that no upload failed, and that all acknowledged images are
+        stored."""
         assert not self.failures, self.failures[:3]
 
         def images():
@@ -78,7 +80,7 @@ class Load:
 # ---- under load ----
 
 def test_switching_policies_by_ctl_fails_no_request(site):
-    """Through all policies, one every 200 ms: no request fails, none is lost."""
+    """The policy changes every 200 ms. No request fails, and no image is lost."""
     daemon, switches, waits = site.daemon, 0, []
     with daemon.client() as watch, Load(daemon) as load:
         assert watch.request("GET", "/healthz").status == 200
@@ -107,7 +109,7 @@ def test_switching_policies_by_hangup_fails_no_request(site):
 
 
 def test_switching_live_keys_fails_no_request(site):
-    """Regimes, disciplines, threads, thresholds and direct calls, in any order."""
+    """Regimes, disciplines, threads, thresholds and direct calls change in random order."""
     rng = random.Random(5)
     choices = {"scheduler.policy": POLICIES, "scheduler.threads": [str(LEAST_THREADS), "2", "3", "6", "auto"],
                "scheduler.service": ["exhaustive", "gated", "n-gated", "time-gated", "cutoff", "auto"],
@@ -183,7 +185,8 @@ def test_reload_discards_settings_of_ctl(site):
 
 
 def test_failure_to_start_threads_changes_nothing(start):
-    """For want of descriptors: of its eventfd, of its event loop's. Nothing changes, and when there are some again it can be done."""
+    """Descriptors are missing for the eventfd or the event loop of a new thread. Nothing changes,
+    and a later attempt succeeds."""
     daemon = start("scheduler.threads=2", policy="thread-per-connection")
     limits = resource.prlimit(daemon.pid, resource.RLIMIT_NOFILE)
     for left in range(3, 12):

@@ -1,5 +1,5 @@
-"""Bearer tokens for uploads and DELETE (RFC 6750): who is refused with what, before the body is read; and the file they are in, which
-may change at any time."""
+"""Bearer tokens for uploads and DELETE (RFC 6750): refused requests, and live changes of the file
+with the tokens."""
 
 import re
 import signal
@@ -16,7 +16,7 @@ REALM = 'Bearer realm="darkroom"'
 
 
 def make(name, *scopes):
-    """(token, line of the file)"""
+    """Makes a token. Returns (token, line of the file)."""
     done = run("token", name, *scopes)
     assert done.returncode == 0 and "not kept anywhere" in done.stderr
     token, line = done.stdout.splitlines()
@@ -26,7 +26,7 @@ def make(name, *scopes):
 
 
 class File:
-    """A file of tokens, and who is in it."""
+    """A file of tokens, with the tokens themselves."""
 
     def __init__(self, directory):
         directory.mkdir()
@@ -40,7 +40,7 @@ class File:
         return "# who may\n" + "".join(self.line[name] + "\n" for name in names)
 
     def put(self, *names):
-        """As an editor does: a new file in the place of the old one."""
+        """Replaces the file by a new one, as an editor does."""
         new = self.path.with_suffix(".new")
         new.write_text(self.text(*names))
         new.chmod(0o600)
@@ -78,7 +78,7 @@ def refused(answer, status, challenge):
     return True
 
 
-# ---- who may what ----
+# ---- scopes ----
 
 def test_uploads_need_no_token_without_a_file(daemon):
     image = daemon.image(SMALL, headers=[("Authorization", "Bearer whatever")])
@@ -87,7 +87,7 @@ def test_uploads_need_no_token_without_a_file(daemon):
 
 def test_scopes_limit_what_a_token_allows(guarded, file):
     image = guarded.image(SMALL, headers=[file.bearer("up")])
-    assert guarded.get(image["url"]).status == 200, "reading is free"
+    assert guarded.get(image["url"]).status == 200, "reading needs no token"
     assert guarded.get(image["variants"]["thumb"]["url"]).status == 200
     refused(remove(guarded, image["url"]), 401, REALM)
     refused(remove(guarded, image["url"], file.bearer("up")), 403, REALM + ', error="insufficient_scope", scope="delete"')
@@ -132,17 +132,17 @@ def test_token_is_checked_before_the_body_is_read(guarded, file):
     with guarded.client() as c:
         c.send(c.head("POST", "/images", headers=[JPEG, ("Content-Length", "200000000"), ("Expect", "100-continue")]))
         answer = c.answer()
-        assert refused(answer, 401, REALM) and answer.closes and not c.interim, "nobody is asked to go on"
+        assert refused(answer, 401, REALM) and answer.closes and not c.interim, "the client is asked for the body"
         assert c.is_closed()
     with guarded.client() as c:
         c.send(c.head("POST", "/images", headers=[JPEG, ("Content-Length", "200000000")]) + SMALL)
         answer = c.answer()
-        assert refused(answer, 401, REALM) and answer.closes, "too much to be read for nothing"
+        assert refused(answer, 401, REALM) and answer.closes, "a long body is not discarded"
     with guarded.client() as c:
         c.send(c.head("POST", "/images", headers=[JPEG, ("Transfer-Encoding", "chunked")]))
         assert refused(c.answer(), 401, REALM)
-        assert not c.send_some(chunked(2000000 * b"x") * 4) or c.is_closed(slow(60)), "a body without an end is not read to it"
-    with guarded.client() as c:  # little is read, and the connection stays
+        assert not c.send_some(chunked(2000000 * b"x") * 4) or c.is_closed(slow(60)), "an endless body is read"
+    with guarded.client() as c:  # a short body is discarded, and the connection stays open
         c.send(c.head("POST", "/images", SMALL, [JPEG]) + SMALL)
         assert refused(c.answer(), 401, REALM)
         c.send(c.head("POST", "/images", headers=[JPEG, ("Transfer-Encoding", "chunked")]) + chunked(SMALL))
@@ -152,7 +152,7 @@ def test_token_is_checked_before_the_body_is_read(guarded, file):
         assert c.wait_interim() == 100
         c.send(SMALL)
         assert c.answer().status == 201
-        assert refused(c.request("POST", "/images", SMALL, [JPEG]), 401, REALM), "it was good for one request"
+        assert refused(c.request("POST", "/images", SMALL, [JPEG]), 401, REALM), "a token is valid for one request"
     assert guarded.get("/stats").json()["images"]["stored"] == 1
     assert eventually(lambda: guarded.get("/stats").json()["memory"]["reserved_body_bytes"] == 0)
 
@@ -174,7 +174,7 @@ def test_changes_of_the_file_apply_at_once(guarded, file):
     (file.path.parent / "other").write_text("x")
     file.put("spare")
     assert eventually(lambda: post(guarded, file.bearer("spare")).status == 201), guarded.log
-    assert guarded.log_until_now().count(" are in force") == readings + 1 >= 5, "another file is of no interest"
+    assert guarded.log_until_now().count(" are in force") == readings + 1 >= 5, "another file was read"
 
 
 def test_bad_file_keeps_the_old_tokens(guarded, file):
@@ -212,7 +212,7 @@ def test_bad_file_fails_the_reload(start, file, tmp_path):
     assert eventually(lambda: post(daemon, file.bearer("spare")).status == 201)
 
 
-# ---- what is said of the file ----
+# ---- reports about the file ----
 
 def test_check_reports_a_bad_file(file, tmp_path):
     setting = "-o", f"access.tokens_file={file.path}"

@@ -1,5 +1,5 @@
-"""What --topology says of machines that we do not have, what --profile and ctl profile record, and scripts/partition, which makes a
-layout of it."""
+"""--topology for other machines, profiles of --profile and ctl profile, and scripts/partition,
+which makes a layout from a profile."""
 
 import os
 import re
@@ -21,7 +21,7 @@ WORKER = re.compile(r"  worker (\d+) +core (\d+)  CPU (\d+)  L2 (\d+|-)  L3 (\d+
 
 
 def topology(*settings, machine=None, prefix=()):
-    """Standard output of --topology; machine: as in HWLOC_SYNTHETIC."""
+    """Returns the output of --topology. machine: a description as in HWLOC_SYNTHETIC."""
     environ = {**os.environ, **({"HWLOC_SYNTHETIC": machine} if machine else {})}
     done = subprocess.run([*prefix, *command("--topology", *overrides(*settings))], capture_output=True, text=True, env=environ,
                           timeout=slow(60))
@@ -30,7 +30,7 @@ def topology(*settings, machine=None, prefix=()):
 
 
 def workers(text):
-    """Shares, each a list of (worker, core, CPU, L2, L3, node, package)."""
+    """Returns the domains, each as a list of (worker, core, CPU, L2, L3, node, package)."""
     return [[tuple(int(n) if n != "-" else None for n in found) for found in WORKER.findall(share)]
             for share in re.split(r"\n\n", text) if WORKER.search(share)]
 
@@ -110,11 +110,11 @@ def test_cpu_quota_limits_the_workers(tmp_path):
     (tmp_path / "cpu.max").write_text("50000 100000\n")
     prefix = ["unshare", "-m", "sh", "-c", f"mount --bind {tmp_path} /sys/fs/cgroup && exec \"$@\"", "sh"]
     if len(os.sched_getaffinity(0)) < 2 or subprocess.run([*prefix, "true"], capture_output=True).returncode:
-        pytest.skip("needs two cores, and to be root with the right to mount")
+        pytest.skip("needs two cores and the right to mount")
     said = topology(prefix=prefix)
     assert "but CPU time of no more than 1 (quota of the control group): nothing is bound\n" in said
     assert re.findall(r"  worker (\d+) +any core", said) == ["0"]
-    # Threads beyond that do not change it.
+    # More threads are not bound either.
     assert re.findall(r"  worker (\d+) +any core", topology("scheduler.threads=2", prefix=prefix)) == ["0", "1"]
 
 
@@ -139,7 +139,7 @@ def test_daemon_serves_with_the_topology_of_another_machine(start):
 # ---- profiles ----
 
 def values(text):
-    """{section: {key: number}} of a profile."""
+    """Returns {section: {key: number}} of a profile."""
     sections, section = {}, None
     for line in text.splitlines():
         if line.startswith("["):
@@ -161,7 +161,7 @@ def test_profile_records_service_times_and_edges(start, tmp_path):
         done = run("-o", f"server.root={daemon.store}", "ctl", "profile")
         assert done.returncode == 0, done.stderr
         return values(done.stdout)
-    # An event is counted when its handler returns: the answer may be out before.
+    # An event is counted when its handler returns, which may be after the response.
     assert eventually(lambda: profile()["stage.jpeg_decode"]["events"] == 3)
     live = profile()
     daemon.stop()
@@ -171,7 +171,7 @@ def test_profile_records_service_times_and_edges(start, tmp_path):
     assert found["stage.jpeg_decode"] == live["stage.jpeg_decode"]
     decode, scale, encode = (found[f"stage.{stage}"] for stage in ("jpeg_decode", "scale", "jpeg_encode"))
     assert decode["events"] == decode["to_scale"] == 3 and decode["service_ns"] > 100000
-    # The reference work: three variants, one of them blurred.
+    # The default configuration has three variants, one of them blurred.
     assert scale["to_blur"] == 3 and found["stage.blur"]["to_jpeg_encode"] == 3
     assert encode["events"] == scale["to_jpeg_encode"] + 3 == 9
     assert "Weights are those of" in topology("layout.mode=partition", f"layout.profile={path}")
@@ -215,7 +215,7 @@ def test_partition_writes_the_layout_into_the_configuration(start, tmp_path):
 
 
 def test_partition_does_not_disturb_the_service(tmp_path):
-    """Its daemon takes no address, writes into no log and wants no tokens of the service that the configuration is of."""
+    """Its daemon uses no address, log or tokens of the service."""
     config, tokens, log = (tmp_path / name for name in ("darkroomd.ini", "tokens", "access.log"))
     tokens.touch(mode=0o600)
     with socket.create_server(("127.0.0.1", 0)) as service:
@@ -228,7 +228,7 @@ def test_partition_does_not_disturb_the_service(tmp_path):
 
 
 def test_partition_fails_without_enough_pictures(tmp_path):
-    """As on a full disk: what a few of them make is no profile."""
+    """As on a full disk, only a few pictures are generated. Their profile is not used."""
     config, programs = tmp_path / "darkroomd.ini", tmp_path / "programs"
     config.write_text("[variant.a]\noperations = scale 200x200 inside\n")
     programs.mkdir()

@@ -1,4 +1,4 @@
-"""Every way to hand in a picture, and what comes of it: answers, sizes, pixels and file formats of the variants."""
+"""Every way to upload a picture, and the responses."""
 
 import json
 import re
@@ -20,7 +20,7 @@ TEXT = b"no picture at all\n"
 
 
 def curl(daemon, *arguments):
-    """(status, headers as text, body) of curl's last answer."""
+    """Runs curl. Returns (status, headers as text, body) of the last response."""
     done = subprocess.run(["curl", "-sS", "-i", "--max-time", str(slow(90)), *arguments, daemon.url + "/images"],
                           capture_output=True, timeout=slow(100))
     assert done.returncode == 0, done.stderr
@@ -73,7 +73,7 @@ def test_curl_gets_100_continue(daemon, tmp_path):
     started = time.monotonic()
     status, _, body = curl(daemon, "-H", "Expect: 100-continue", "--expect100-timeout", "60",
                            "-F", f"file=@{tmp_path}/x.jpg")
-    assert status == 201 and time.monotonic() - started < 60, "curl had to wait for its own timeout"
+    assert status == 201 and time.monotonic() - started < 60, "curl waited for its own timeout"
     check_image(json.loads(body)["images"][0], 2000, 1500, "x.jpg")
 
 
@@ -243,7 +243,7 @@ def test_content_may_resemble_a_boundary(daemon):
     assert daemon.upload(body, kind).status == 201
 
 
-# ---- answers ----
+# ---- responses ----
 
 @pytest.mark.every_policy
 def test_server_timing_has_the_stages(daemon):
@@ -299,7 +299,7 @@ def test_respond_after_decode_can_be_configured(start):
 
 
 @pytest.mark.every_policy
-@pytest.mark.skipif(PER_CONNECTION, reason="a connection's thread makes the whole image before it answers")
+@pytest.mark.skipif(PER_CONNECTION, reason="its thread processes the whole image before it responds")
 @attempts(10)
 def test_get_of_an_unfinished_image_says_processing(start):
     daemon = start("server.wait_timeout=5ms", "variant.medium.operations=scale 6000x6000 inside, blur 40")
@@ -307,7 +307,7 @@ def test_get_of_an_unfinished_image_says_processing(start):
     with daemon.client() as c:
         answer, early = c.request("GET", image["url"]), c.request("GET", image["url"] + "/medium.jpg")
         if 200 in (answer.status, early.status):
-            raise TooLate("it was made before it was asked for")
+            raise TooLate("it was stored before the request")
         assert answer.status == 202 and answer["retry-after"] == "1"
         assert {k: answer.json()[k] for k in ("id", "url", "status")} == \
             {"id": image["id"], "url": image["url"], "status": "processing"}

@@ -1,4 +1,5 @@
-"""What several tests do with uploads: pictures of many kinds, many at once, and what a stored image must look like."""
+"""Uploads for several modules: pictures of many kinds, parallel requests, and checks of a stored
+image."""
 
 import concurrent.futures
 import re
@@ -15,7 +16,7 @@ def is_served(daemon):
 
 
 def check_image(image, width, height, file_name=None):
-    """The JSON object of a stored image."""
+    """Checks the JSON object of a stored image."""
     assert ULID.match(image["id"]), image
     assert image["url"] == f"/images/{image['id']}"
     assert (image["width"], image["height"]) == (width, height)
@@ -30,7 +31,7 @@ def check_image(image, width, height, file_name=None):
 
 
 def check_stored(daemon, image):
-    """Every variant can be had, is as long as was said and decodes to the size that was said."""
+    """Checks that each variant can be fetched, and has the reported length and size."""
     for name, variant in image["variants"].items():
         data = daemon.fetch(image, name)
         assert len(data) == variant["bytes"]
@@ -38,7 +39,7 @@ def check_stored(daemon, image):
 
 
 def fetch_all(client, image):
-    """{variant: file} over one connection."""
+    """Fetches all variants over one connection. Returns {variant: file}."""
     files = {}
     for name, variant in image["variants"].items():
         answer = client.request("GET", variant["url"])
@@ -48,13 +49,13 @@ def fetch_all(client, image):
 
 
 def in_parallel(count, work):
-    """work(0..count-1), each in a thread of its own; the first failure is raised."""
+    """Runs work(0)...work(count - 1), each in its own thread. Raises the first failure."""
     with concurrent.futures.ThreadPoolExecutor(count) as pool:
         return [f.result() for f in [pool.submit(work, i) for i in range(count)]]
 
 
 def sources():
-    """Inputs of many kinds, small enough for many of them."""
+    """Returns files of many kinds, small enough to upload many of them."""
     plain = [pictures.photo_jpeg(w, h, seed) for w, h, seed in ((1000, 750, 1), (640, 480, 2), (333, 777, 3), (120, 90, 4))]
     return plain + [pictures.photo_jpeg(900, 600, 5, progressive=True), pictures.jpeg(pictures.photo(700, 700, 6).convert("L")),
                     pictures.jpeg(pictures.photo(500, 400, 7).convert("CMYK")), pictures.jpeg(pictures.photo(801, 601, 8), subsampling=0)]

@@ -1,5 +1,5 @@
-"""What `make install` installs: programs that run, man pages that are right and complete, units that systemd takes and scores
-well, and completion. Into a directory of its own; needs mandoc, systemd-analyze and bash, but no running systemd."""
+"""`make install` into a temporary directory: programs, man pages, systemd units and completion.
+Needs mandoc, systemd-analyze and bash, but no running systemd."""
 
 import ctypes
 import errno
@@ -41,7 +41,7 @@ def files(directory):
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory):
-    """The root directory of an installation with PREFIX=/usr."""
+    """Installs with PREFIX=/usr. Returns the root directory."""
     root = tmp_path_factory.mktemp("installed")
     make("install", f"DESTDIR={root}", "PREFIX=/usr")
     return root
@@ -79,11 +79,11 @@ def test_uninstall_keeps_only_the_configuration(tmp_path):
 
 
 def test_package_needs_what_the_setup_installs():
-    """Where nothing else is installed the package must be built, too."""
+    """The package must build where nothing else is installed."""
     needed = set().union(*(text.split() for text in re.findall(r'^packages="(.*)"$', (ROOT / "scripts/setup").read_text(), re.M)))
     control = (ROOT / "conf/debian/control").read_text()
     build = set(re.findall(r"[a-z][a-z0-9-]+", re.search(r"Build-Depends: (.*?)^[A-Z]", control, re.M | re.S)[1]))
-    # Every builder has a compiler; the last is for those who try the daemon out.
+    # Every builder has a compiler, and curl is for trying the daemon.
     assert needed - {"$packages", "gcc", "libc6-dev", "make", "curl"} == build - {"debhelper-compat"}
 
 
@@ -126,7 +126,7 @@ def test_man_page_has_every_option(installed, program, page):
 
 @pytest.fixture
 def units(installed, tmp_path):
-    """The units, with programs that are there."""
+    """Returns the units with the paths of the installed programs."""
     for unit in (installed / "usr/lib/systemd/system").iterdir():
         (tmp_path / unit.name).write_text(unit.read_text().replace("/usr/bin/", f"{installed}/usr/bin/"))
     return tmp_path
@@ -144,7 +144,7 @@ def test_service_is_hardened(units):
 
 
 def expand(name, seen=()):
-    """The calls of a group of systemd's."""
+    """Returns the system calls of a group of systemd."""
     if not name.startswith("@"):
         return {name}
     words = [line.strip() for line in run("systemd-analyze", "syscall-filter", name).stdout.splitlines()[1:]]
@@ -153,7 +153,7 @@ def expand(name, seen=()):
 
 @pytest.fixture(scope="module")
 def unit_calls(installed):
-    """What the unit's filter lets through."""
+    """Returns the system calls that the unit allows."""
     unit = (installed / "usr/lib/systemd/system/darkroomd.service").read_text()
     may = set()
     for line in re.findall(r"^SystemCallFilter=(.*)$", unit, re.M):
@@ -163,7 +163,7 @@ def unit_calls(installed):
 
 
 def test_service_allows_the_system_calls_of_the_daemon(unit_calls):
-    """All that the daemon's own filter lets through, and the calls that set that up."""
+    """The unit allows the calls of the daemon's own filter, and those that install it."""
     source = (ROOT / "src/daemon/sandbox.c").read_text()
     needed = set(re.findall(r"CALL\((\w+)\)", source)) - {"name", "clone3", "execve", "execveat", "perf_event_open"}
     assert len(needed) > 80
@@ -175,7 +175,8 @@ class Comparison(ctypes.Structure):
 
 
 def restrict(calls):
-    """As the manager does it for the unit: its filter, its address families, somebody without privileges."""
+    """Returns a function that restricts a process as the manager does: filter, address families,
+    and a user without privileges."""
     seccomp = ctypes.CDLL("libseccomp.so.2")
     seccomp.seccomp_init.restype = ctypes.c_void_p
     context = ctypes.c_void_p(seccomp.seccomp_init(0x00050000 | errno.EPERM))
@@ -203,7 +204,7 @@ def restrict(calls):
     ({"seccomp"}, ("Landlock, version", "seccomp: only")),
 ], ids=["all", "without Landlock", "without the call seccomp"])
 def test_daemon_serves_under_the_units_restrictions(installed, unit_calls, missing, notes):
-    """Also if the kernel has less to offer: then it says so and goes on."""
+    """If the kernel lacks a feature, the daemon reports it and serves."""
     with tempfile.TemporaryDirectory(prefix="darkroom-", dir="/tmp") as directory:
         store, config, program = (pathlib.Path(directory) / name for name in ("store", "darkroomd.ini", "darkroomd"))
         shutil.copy(installed / "etc/darkroom/darkroomd.ini", config)
@@ -241,7 +242,7 @@ def test_socket_is_at_the_default_address(installed):
 # ---- completion ----
 
 def complete(installed, *words, script="darkroomd", function="_darkroomd"):
-    """What is offered for the last word."""
+    """Returns the completions of the last word."""
     quoted = " ".join(f"'{w}'" for w in words)
     code = (f"source {installed}/usr/share/bash-completion/completions/{script}; COMP_WORDS=({quoted}); "
             f"COMP_CWORD={len(words) - 1}; COMP_LINE='{' '.join(words)}'; COMP_POINT=${{#COMP_LINE}}; {function}; "
@@ -266,7 +267,7 @@ def test_completion_offers_options_and_values(installed):
 
 
 def test_completion_of_a_directory_adds_a_slash(installed):
-    """At a terminal, for bash itself says what stands behind a word."""
+    """The test needs a terminal, since bash itself adds the slash."""
     pid, terminal = pty.fork()
     if pid == 0:
         os.execvpe("bash", ["bash", "--norc", "-i"], {**os.environ, "TERM": "dumb"})
