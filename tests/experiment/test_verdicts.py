@@ -8,11 +8,13 @@ import pytest
 import results
 from results import Results
 
-RUN = {"makespan_s": 10.0, "responses_per_s": 100.0, "input_bytes_per_s": 40e6, "p50_ms": 10.0, "p90_ms": 50.0, "p99_ms": 90.0,
-       "cpu_ms_per_image": 7.0, "cpu_use": 95.0, "peak_rss_bytes": 9e7, "max_net_mbps": 400.0, "interval_s": 1,
-       "processed": [4e7] * 10, "connections": 16, "others_cpu_use": 0.0}
-POLICIES = {"drain": "drain", "cohort": "cohort", "cohort-stacks": "cohort", "mg1": "mg1", "srpt": "srpt", "seda": "seda",
-            "seda-malloc": "seda", "thread-per-connection": "thread-per-connection"}
+RUN = {"makespan_s": 10.0, "responses_per_s": 100.0, "input_bytes_per_s": 40e6,
+       "p50_ms": 10.0, "p90_ms": 50.0, "p99_ms": 90.0, "cpu_ms_per_image": 7.0, "cpu_use": 95.0,
+       "peak_rss_bytes": 9e7, "max_net_mbps": 400.0, "interval_s": 1, "processed": [4e7] * 10,
+       "connections": 16, "others_cpu_use": 0.0}
+POLICIES = {"drain": "drain", "cohort": "cohort", "cohort-stacks": "cohort", "mg1": "mg1",
+            "srpt": "srpt", "seda": "seda", "seda-malloc": "seda",
+            "thread-per-connection": "thread-per-connection"}
 NOISE = (1.0, 1.01, 0.99, 1.005, 0.995)
 
 
@@ -41,26 +43,31 @@ def test_claim_1_needs_both_differences():
     assert claims.thread_per_core_is_best(runs(pools), 16).verdict == claims.HOLDS_NOT
     assert claims.thread_per_core_is_best(runs(), 16).verdict == claims.HOLDS_NOT
     # One thread-per-core policy as slow as the pools refutes the claim.
-    assert claims.thread_per_core_is_best(runs(pools | connection | slower("mg1", by=0.79)), 16).verdict == claims.HOLDS_NOT
+    assert claims.thread_per_core_is_best(runs(pools | connection | slower("mg1", by=0.79)),
+                                          16).verdict == claims.HOLDS_NOT
 
 
 def test_claim_2_allows_two_per_cent():
-    assert claims.thread_per_core_is_alike(runs(slower("mg1", by=0.985)), 16).verdict == claims.HOLDS
-    assert claims.thread_per_core_is_alike(runs(slower("mg1", by=0.97)), 16).verdict == claims.HOLDS_NOT
+    assert claims.thread_per_core_is_alike(runs(slower("mg1", by=0.985)),
+                                           16).verdict == claims.HOLDS
+    assert claims.thread_per_core_is_alike(runs(slower("mg1", by=0.97)),
+                                           16).verdict == claims.HOLDS_NOT
 
 
 def test_claim_3_fails_if_stacks_help_throughput_or_response_times():
     assert claims.stacks_do_not_help(runs(), 16).verdict == claims.HOLDS
     assert claims.stacks_do_not_help(runs(slower("cohort-stacks")), 16).verdict == claims.HOLDS
     assert claims.stacks_do_not_help(runs(slower("cohort")), 16).verdict == claims.HOLDS_NOT
-    assert claims.stacks_do_not_help(runs({"cohort-stacks": {"p90_ms": 0.9}}), 16).verdict == claims.HOLDS_NOT
+    assert claims.stacks_do_not_help(runs({"cohort-stacks": {"p90_ms": 0.9}}),
+                                     16).verdict == claims.HOLDS_NOT
 
 
 def test_claim_4_fails_if_another_is_faster_than_one_of_the_two():
     low = {"srpt": {"p90_ms": 0.7}, "thread-per-connection": {"p90_ms": 0.5}}
     assert claims.lowest_response_times(runs(low), 16).verdict == claims.HOLDS
     verdict = claims.lowest_response_times(runs(low | {"mg1": {"p90_ms": 0.6}}), 16)
-    assert verdict.verdict == claims.HOLDS_NOT and "Lower than one of the two: mg1." in verdict.numbers
+    assert verdict.verdict == claims.HOLDS_NOT
+    assert "Lower than one of the two: mg1." in verdict.numbers
 
 
 def batching(per_instruction, misses=1.0, rounds=5):
@@ -68,9 +75,11 @@ def batching(per_instruction, misses=1.0, rounds=5):
     for number in range(rounds):
         for name in claims.BATCHING:
             mine = name == "batches"
-            lines.append(dict(RUN, kind="batching", name=name, workload=16, round=number, counters_missing={}, counters={
-                "cycles": int(1e9 * (per_instruction if mine else 1)), "instructions": 10 ** 9,
-                "l1d_read_misses": int(1e6 * (misses if mine else 1))}))
+            counters = {"cycles": int(1e9 * (per_instruction if mine else 1)),
+                        "instructions": 10 ** 9,
+                        "l1d_read_misses": int(1e6 * (misses if mine else 1))}
+            lines.append(dict(RUN, kind="batching", name=name, workload=16, round=number,
+                              counters_missing={}, counters=counters))
     return Results(lines)
 
 
@@ -83,30 +92,36 @@ def test_claim_6_needs_counters():
         line["counters"] = {"page_faults": 7}
         line["counters_missing"] = {"cycles": "not offered by this machine"}
     verdict = claims.batching_saves_cycles(without)
-    assert verdict.verdict == claims.OPEN and "cycles: not offered by this machine" in verdict.numbers[0]
+    assert verdict.verdict == claims.OPEN
+    assert "cycles: not offered by this machine" in verdict.numbers[0]
     assert claims.batching_saves_cycles(Results([])).verdict == claims.OPEN
 
 
 def layouts(partitions, imbalance, rounds=5):
     lines = []
     for number in range(rounds):
-        for name, factor, layout in (("shared", 1, {}), ("2 replicas", 1, {}), ("2 partitions", partitions, {"imbalance": imbalance})):
-            lines.append(dict(RUN, kind="layouts", name=name, workload=16, round=number, layout=layout))
+        for name, factor, layout in (("shared", 1, {}), ("2 replicas", 1, {}),
+                                     ("2 partitions", partitions, {"imbalance": imbalance})):
+            lines.append(dict(RUN, kind="layouts", name=name, workload=16, round=number,
+                              layout=layout))
             lines[-1]["input_bytes_per_s"] *= factor * NOISE[number]
     return Results(lines)
 
 
 def test_claim_5_needs_speed_and_imbalance():
     assert claims.replication_beats_partitioning(layouts(0.8, 1.4)).verdict == claims.HOLDS
-    assert claims.replication_beats_partitioning(layouts(0.8, 1.05)).verdict == claims.HOLDS_NOT  # the parts are balanced
+    # The parts are balanced.
+    assert claims.replication_beats_partitioning(layouts(0.8, 1.05)).verdict == claims.HOLDS_NOT
     assert claims.replication_beats_partitioning(layouts(1.1, 1.4)).verdict == claims.HOLDS_NOT
-    assert claims.replication_beats_partitioning(layouts(1, 1.4)).verdict == claims.OPEN  # no difference
+    # No difference.
+    assert claims.replication_beats_partitioning(layouts(1, 1.4)).verdict == claims.OPEN
     assert claims.replication_beats_partitioning(layouts(0.8, 1.4, rounds=2)).verdict == claims.OPEN
     assert claims.replication_beats_partitioning(Results([])).verdict == claims.OPEN
 
 
 def overload(limited, unlimited):
-    return Results([{"kind": "overload", "name": "drain", "workload": 16, "round": 0, "capacity_per_s": 100.0, "target_s": 0.25,
+    return Results([{"kind": "overload", "name": "drain",
+                     "workload": 16, "round": 0, "capacity_per_s": 100.0, "target_s": 0.25,
                      "admitted": 25, "limited": {"requests": 10, "answered": 6, "p90_s": limited},
                      "unlimited": {"requests": 10, "answered": 10, "p90_s": unlimited}}])
 
@@ -124,22 +139,28 @@ def test_claim_7_needs_limited_and_unlimited_times(limited, unlimited, verdict):
 def test_drain_must_lose_nothing_and_be_the_fastest():
     best = {"p90_ms": 0.9, "p99_ms": 0.9}
     assert claims.drain_is_best(runs({"drain": best}), 16).verdict == claims.HOLDS
-    assert claims.drain_is_best(runs({"drain": best | {"input_bytes_per_s": 0.9}}), 16).verdict == claims.HOLDS_NOT
-    assert claims.drain_is_best(runs({"drain": best | {"p99_ms": 1.1}}), 16).verdict == claims.HOLDS_NOT
+    assert claims.drain_is_best(runs({"drain": best | {"input_bytes_per_s": 0.9}}),
+                                16).verdict == claims.HOLDS_NOT
+    assert claims.drain_is_best(runs({"drain": best | {"p99_ms": 1.1}}),
+                                16).verdict == claims.HOLDS_NOT
     # All are equal: drain loses nothing, but is not the fastest.
     assert claims.drain_is_best(runs(), 16).verdict == claims.OPEN
 
 
 def test_two_rounds_decide_nothing():
-    for verdict in (claims.thread_per_core_is_best(runs(slower("seda", "seda-malloc"), rounds=2), 16),
-                    claims.thread_per_core_is_alike(runs(rounds=2), 16), claims.stacks_do_not_help(runs(rounds=2), 16),
-                    claims.lowest_response_times(runs(rounds=2), 16), claims.drain_is_best(runs(rounds=2), 16)):
+    pools = runs(slower("seda", "seda-malloc"), rounds=2)
+    for verdict in (claims.thread_per_core_is_best(pools, 16),
+                    claims.thread_per_core_is_alike(runs(rounds=2), 16),
+                    claims.stacks_do_not_help(runs(rounds=2), 16),
+                    claims.lowest_response_times(runs(rounds=2), 16),
+                    claims.drain_is_best(runs(rounds=2), 16)):
         assert verdict.verdict == claims.OPEN
 
 
 def test_differences_between_rounds_do_not_count():
     """cohort is 3 % slower in every round, and the rounds differ by far more."""
-    ratio = runs(slower("cohort", by=0.97), noise=(1, 2, 0.5, 1.5, 0.7)).ratio("cohort", "mg1", 16, results.THROUGHPUT)
+    ratio = runs(slower("cohort", by=0.97), noise=(1, 2, 0.5, 1.5, 0.7)).ratio(
+        "cohort", "mg1", 16, results.THROUGHPUT)
     assert ratio.is_less and ratio.median == pytest.approx(0.97)
 
 
@@ -156,16 +177,19 @@ def test_orders_rotate_between_rounds():
     orders = [plan.rotated(items, number, 5) for number in range(5)]
     assert all(sorted(order) == items for order in orders)
     assert len({order[0] for order in orders}) >= 4
-    followers = [{order[order.index(item) + 1] for order in orders if order[-1] != item} for item in items]
+    followers = [{order[order.index(item) + 1] for order in orders if order[-1] != item}
+                 for item in items]
     assert min(map(len, followers)) >= 2
 
 
 def test_threads_beyond_the_connections_are_left_out():
-    cases = {case.name: case for workload in (16, 4) for case in
-             filter(None, (configuration.case(workload) for configuration in plan.configurations()))}
+    cases = {case.name: case for workload in (16, 4) for case in filter(
+        None, (configuration.case(workload) for configuration in plan.configurations()))}
     assert cases["thread-per-connection-16"].connections == 16
-    assert cases["thread-per-connection-8"].workload == 16 and cases["thread-per-connection-8"].connections == 8
-    assert cases["thread-per-connection-4"].workload == 4 and cases["thread-per-connection-4"].connections == 4
+    assert cases["thread-per-connection-8"].workload == 16
+    assert cases["thread-per-connection-8"].connections == 8
+    assert cases["thread-per-connection-4"].workload == 4
+    assert cases["thread-per-connection-4"].connections == 4
     assert cases["seda"].connections == 4
 
 

@@ -66,7 +66,8 @@ def check_problem(answer):
     assert ("limit" in document) == ("configured" in document) == ("actual" in document), document
     if "limit" in document:
         assert document["limit"].startswith("limits."), document
-        assert isinstance(document["configured"], int) and isinstance(document["actual"], int), document
+        assert isinstance(document["configured"], int)
+        assert isinstance(document["actual"], int), document
 
 
 class Client:

@@ -135,14 +135,16 @@ class Replay:
             made = self.by_inode[int(args[2])] = Object(kind == "mkdir")
             self._do(Step("name", {parent}, parent=parent, name=name, object=made))
         elif kind == "rename":
-            (parent, name), (to_parent, to_name) = self._resolve(*args[:2]), self._resolve(*args[2:])
-            self._do(Step("rename", {parent, to_parent}, parent=parent, name=name, to_parent=to_parent, to_name=to_name,
-                          object=self.now.find(parent, name)))
+            parent, name = self._resolve(*args[:2])
+            to_parent, to_name = self._resolve(*args[2:])
+            self._do(Step("rename", {parent, to_parent}, parent=parent, name=name,
+                          to_parent=to_parent, to_name=to_name, object=self.now.find(parent, name)))
         elif kind == "unlink":
             parent, name = self._resolve(*args)
             if parent is None:
                 return False
-            self._do(Step("unname", {parent}, parent=parent, name=name, object=self.now.find(parent, name)))
+            self._do(Step("unname", {parent}, parent=parent, name=name,
+                          object=self.now.find(parent, name)))
         elif kind in ("write", "grow"):
             file = self.by_inode.get(int(args[0]))
             if file is None:

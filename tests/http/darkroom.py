@@ -33,7 +33,8 @@ SLOW = float(os.environ.get("DARKROOM_SLOW", "10" if IS_SANITIZED else "1"))
 del _code
 
 READY = re.compile(r"ready on (http://(127\.0\.0\.1):(\d+))")
-ALARMS = ("ERROR: AddressSanitizer", "ERROR: LeakSanitizer", "runtime error:", "WARNING: ThreadSanitizer", "Assertion")
+ALARMS = ("ERROR: AddressSanitizer", "ERROR: LeakSanitizer", "runtime error:",
+          "WARNING: ThreadSanitizer", "Assertion")
 
 
 def slow(seconds):
@@ -55,7 +56,8 @@ def command(*arguments):
 
 def run(*arguments, timeout=60):
     """Runs the binary until it exits."""
-    done = subprocess.run(command(*arguments), capture_output=True, text=True, timeout=slow(timeout))
+    done = subprocess.run(command(*arguments), capture_output=True, text=True,
+                          timeout=slow(timeout))
     for alarm in ALARMS:
         assert alarm not in done.stderr, done.stderr
     return done
@@ -69,17 +71,20 @@ def overrides(*settings):
 def activated(words, sockets, names):
     """Returns a command line that passes the sockets as a service manager does, as descriptors
     3..."""
-    script = "export LISTEN_PID=$$; exec \"$@\" " + " ".join(f"{3 + i}<&{s.fileno()}" for i, s in enumerate(sockets))
-    return ["env", f"LISTEN_FDS={len(sockets)}", *([f"LISTEN_FDNAMES={names}"] if names is not None else []), "bash", "-c", script,
-            "bash", *words]
+    redirections = " ".join(f"{3 + i}<&{s.fileno()}" for i, s in enumerate(sockets))
+    script = f'export LISTEN_PID=$$; exec "$@" {redirections}'
+    variables = [f"LISTEN_FDS={len(sockets)}"]
+    if names is not None:
+        variables.append(f"LISTEN_FDNAMES={names}")
+    return ["env", *variables, "bash", "-c", script, "bash", *words]
 
 
 class Daemon:
     """environ: additional variables. extra: additional words of the command line. sockets, names:
     listeners that are passed to the daemon, and their names."""
 
-    def __init__(self, store, *settings, config=CONFIG, listen="127.0.0.1:0", policy=POLICY, wait=True, environ=None, extra=(),
-                 sockets=(), names=None):
+    def __init__(self, store, *settings, config=CONFIG, listen="127.0.0.1:0", policy=POLICY,
+                 wait=True, environ=None, extra=(), sockets=(), names=None):
         self.store = pathlib.Path(store)
         defaults = [f"server.listen={listen}", f"server.root={self.store}"]
         if os.geteuid() == 0:
@@ -97,8 +102,9 @@ class Daemon:
         self.start_time = time.monotonic()
         self.ready_time = None
         words = command("-c", config, *overrides(*defaults, *settings), *extra)
-        self.process = subprocess.Popen(activated(words, sockets, names) if sockets else words, stdin=subprocess.DEVNULL,
-                                        stderr=subprocess.PIPE, cwd="/", env={**os.environ, **(environ or {})},
+        self.process = subprocess.Popen(activated(words, sockets, names) if sockets else words,
+                                        stdin=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                                        cwd="/", env={**os.environ, **(environ or {})},
                                         pass_fds=[s.fileno() for s in sockets])
         self.reader = threading.Thread(target=self._drain, daemon=True)
         self.reader.start()
@@ -146,7 +152,8 @@ class Daemon:
         if self.url is None:
             self.process.kill()
             self.reader.join(5)
-            raise AssertionError(f"no ready line; exit status {self.process.wait()}, log:\n{self.log}")
+            raise AssertionError(
+                f"no ready line; exit status {self.process.wait()}, log:\n{self.log}")
 
     def client(self, **options):
         return Client(self.host, self.port, timeout=options.pop("timeout", slow(60)), **options)
@@ -154,7 +161,8 @@ class Daemon:
     def admin(self, **options):
         """Returns a client of the administrative listener."""
         where = re.search(r"administration on (?:http://(.*):(\d+)|unix:(.*))", self.log)
-        return Client(where[1] or where[3], int(where[2] or 0), timeout=options.pop("timeout", slow(60)), **options)
+        return Client(where[1] or where[3], int(where[2] or 0),
+                      timeout=options.pop("timeout", slow(60)), **options)
 
     def get(self, path, **options):
         """Makes one GET on a new connection."""
@@ -188,7 +196,8 @@ class Daemon:
             _, ours, theirs, _, queues = line.split()[:5]
             ports = int(ours.split(":")[1], 16), int(theirs.split(":")[1], 16)
             if ports in ((port, self.port), (self.port, port)):
-                kept["client" if ports[0] == port else "daemon"] = tuple(int(count, 16) for count in queues.split(":"))
+                kept["client" if ports[0] == port else "daemon"] = tuple(
+                    int(count, 16) for count in queues.split(":"))
         return kept
 
     def has_read(self, client):
@@ -238,7 +247,8 @@ class Daemon:
             self.process.kill()
             self.process.wait()
             self.stopped = True
-            raise AssertionError(f"did not stop within {slow(timeout)} s after SIGTERM; log:\n{self.log[-4000:]}")
+            raise AssertionError(
+                f"did not stop within {slow(timeout)} s after SIGTERM; log:\n{self.log[-4000:]}")
         self.assert_no_alarm()
         assert status == 0, f"exit status {status}; log:\n{self.log[-20000:]}"
 

@@ -83,21 +83,26 @@ class Site:
         if answer := self.request(client, "GET", f"{url}/medium.jpg", allowed=(200,)):
             if answer.body != self.references[SOURCES[0]]["medium"]:
                 raise Wrong("GET: wrong file")
-            self.request(client, "GET", f"{url}/thumb.jpg", headers=[("If-None-Match", f'"{self.kept}/thumb"')], allowed=(304,))
+            self.request(client, "GET", f"{url}/thumb.jpg",
+                         headers=[("If-None-Match", f'"{self.kept}/thumb"')], allowed=(304,))
             self.request(client, "GET", url, allowed=(200,))
             self.request(client, "HEAD", f"{url}/blurred.jpg", allowed=(200,))
             self.request(client, "GET", "/stats", allowed=(200,))
 
     def write(self, client):
-        self.note(self.request(client, "POST", "/images", SOURCES[0], headers=[JPEG], allowed=(201,)), SOURCES[:1])
-        parts = [("a", "a.jpg", "image/jpeg", SOURCES[0]), ("b", "b.txt", "text/plain", b"no picture"),
+        self.note(self.request(client, "POST", "/images", SOURCES[0], headers=[JPEG],
+                               allowed=(201,)), SOURCES[:1])
+        parts = [("a", "a.jpg", "image/jpeg", SOURCES[0]),
+                 ("b", "b.txt", "text/plain", b"no picture"),
                  ("c", "c.jpg", "image/jpeg", SOURCES[1])]
         content_type, body = form(parts)
-        self.note(self.request(client, "POST", "/images", body, headers=[("Content-Type", content_type)], allowed=(201,)), SOURCES)
+        self.note(self.request(client, "POST", "/images", body,
+                               headers=[("Content-Type", content_type)], allowed=(201,)), SOURCES)
 
     def write_early(self, client):
-        self.note(self.request(client, "POST", "/images", chunked(SOURCES[1]), allowed=(202,), headers=[
-            JPEG, ("Prefer", "respond-async"), ("Transfer-Encoding", "chunked")]), SOURCES[1:])
+        self.note(self.request(client, "POST", "/images", chunked(SOURCES[1]), allowed=(202,),
+                               headers=[JPEG, ("Prefer", "respond-async"),
+                                        ("Transfer-Encoding", "chunked")]), SOURCES[1:])
 
     def note(self, answer, sources):
         """Remembers acknowledged images. Their sizes identify the source."""
@@ -139,7 +144,8 @@ class Site:
     def check_image(self, ident, source):
         for variant, file in self.references[source].items():
             answer = self.c.request("GET", f"/images/{ident}/{variant}.jpg")
-            if answer.status == 503 and eventually(lambda: self.c.request("GET", f"/images/{ident}").status == 200, 20):
+            if answer.status == 503 and eventually(
+                    lambda: self.c.request("GET", f"/images/{ident}").status == 200, 20):
                 answer = self.c.request("GET", f"/images/{ident}/{variant}.jpg")
             if answer.status != 200 or answer.body != file:
                 raise Wrong(f"acknowledged image {ident}, {variant}: {answer}")
@@ -148,8 +154,10 @@ class Site:
         """Checks an image whose answer was lost: if it is stored, it must be complete."""
         directory = self.daemon.store / ident[-2:] / ident
         found = {p.name: p.read_bytes() for p in directory.iterdir()}
-        expected = {f"{v}.jpg": f for v, f in self.references.get(found.get("original.jpg"), {}).items()}
-        if not expected or found.keys() != {"image.json", "original.jpg", *expected} or expected.items() - found.items():
+        expected = {f"{v}.jpg": f
+                    for v, f in self.references.get(found.get("original.jpg"), {}).items()}
+        names = {"image.json", "original.jpg", *expected}
+        if not expected or found.keys() != names or expected.items() - found.items():
             raise Wrong(f"image {ident} is incomplete: {found.keys()}")
 
     def is_calm(self):
@@ -209,6 +217,7 @@ class Site:
         before = dict(self.outcomes)
         self.work()
         self.check()
-        failed = {k: n - before.get(k, 0) for k, n in self.outcomes.items() if k in ("closed", 500, 503, 507)}
+        failed = {k: n - before.get(k, 0) for k, n in self.outcomes.items()
+                  if k in ("closed", 500, 503, 507)}
         if any(failed.values()):
             raise Wrong(f"without a fault: {failed}")

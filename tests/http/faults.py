@@ -10,19 +10,22 @@ import time
 
 from darkroom import ROOT
 
-LIBRARY = pathlib.Path(os.environ.get("DARKROOM_FAULT_LIBRARY", ROOT / "build" / "plain" / "tests" / "tools" / "faults.so"))
+LIBRARY = pathlib.Path(os.environ.get("DARKROOM_FAULT_LIBRARY",
+                                      ROOT / "build" / "plain" / "tests" / "tools" / "faults.so"))
 SHORT = -1
 ALLOCATORS = ("malloc", "calloc", "realloc", "reallocarray", "aligned_alloc")
 
 # Possible errors of each function: ENOSPC and EIO for files, EMFILE for new descriptors, and ENOMEM
 # nearly everywhere.
 ERRORS = {name: [errno.ENOMEM] for name in ALLOCATORS}
-ERRORS.update({name: [errno.EMFILE, errno.ENOMEM, errno.EIO, errno.EINTR] for name in ("open", "openat", "__openat_2")})
+ERRORS.update({name: [errno.EMFILE, errno.ENOMEM, errno.EIO, errno.EINTR]
+               for name in ("open", "openat", "__openat_2")})
 ERRORS.update({name: [errno.EMFILE, errno.ENOMEM] for name in (
     "socket", "epoll_create1", "eventfd", "signalfd", "memfd_create", "fopen")})
-ERRORS.update({name: [errno.ENOMEM] for name in (
-    "setsockopt", "getsockopt", "getsockname", "bind", "listen", "fchmod", "fdopendir", "setrlimit")})
-ERRORS.update({name: [errno.EIO, errno.ENOMEM] for name in ("faccessat", "fstat", "lstat", "unlink", "unlinkat")})
+ERRORS.update({name: [errno.ENOMEM] for name in ("setsockopt", "getsockopt", "getsockname", "bind",
+                                                 "listen", "fchmod", "fdopendir", "setrlimit")})
+ERRORS.update({name: [errno.EIO, errno.ENOMEM]
+               for name in ("faccessat", "fstat", "lstat", "unlink", "unlinkat")})
 ERRORS.update({name: [errno.ENOSPC, errno.EIO, errno.ENOMEM] for name in ("renameat", "mkdirat")})
 ERRORS.update({
     "read": [errno.EIO, errno.EINTR, SHORT],
@@ -58,7 +61,8 @@ def name_of(error):
 
 
 class Site(ctypes.Structure):
-    _fields_ = [("key", ctypes.c_uint64), ("calls", ctypes.c_uint32), ("is_named", ctypes.c_uint32), ("text", ctypes.c_char * 112)]
+    _fields_ = [("key", ctypes.c_uint64), ("calls", ctypes.c_uint32), ("is_named", ctypes.c_uint32),
+                ("text", ctypes.c_char * 112)]
 
     @property
     def name(self):
@@ -75,16 +79,18 @@ class Site(ctypes.Structure):
 
 
 class Control(ctypes.Structure):
-    _fields_ = [("key", ctypes.c_uint64), ("skip", ctypes.c_int32), ("left", ctypes.c_int32), ("error", ctypes.c_int32),
-                ("fired", ctypes.c_uint32), ("allocations", ctypes.c_int64), ("lost", ctypes.c_uint32), ("until_ns", ctypes.c_uint64),
-                ("site", Site * 4096)]
+    _fields_ = [("key", ctypes.c_uint64), ("skip", ctypes.c_int32), ("left", ctypes.c_int32),
+                ("error", ctypes.c_int32), ("fired", ctypes.c_uint32),
+                ("allocations", ctypes.c_int64), ("lost", ctypes.c_uint32),
+                ("until_ns", ctypes.c_uint64), ("site", Site * 4096)]
 
 
 class Faults:
     """The control file that a daemon maps. `environ` makes a daemon use it."""
 
     def __init__(self, path):
-        assert LIBRARY.exists(), f"{LIBRARY} does not exist: run make, or set DARKROOM_FAULT_LIBRARY"
+        assert LIBRARY.exists(), (
+            f"{LIBRARY} does not exist: run make, or set DARKROOM_FAULT_LIBRARY")
         path.write_bytes(bytes(ctypes.sizeof(Control)))
         with open(path, "r+b") as file:
             self.map = mmap.mmap(file.fileno(), 0)
@@ -108,4 +114,5 @@ class Faults:
     def sites(self):
         """Returns {key: (name, function, module, calls)} of all sites so far."""
         assert self.control.lost == 0
-        return {s.key: (s.name, s.function, s.module, s.calls) for s in self.control.site if s.key and s.is_named}
+        return {s.key: (s.name, s.function, s.module, s.calls) for s in self.control.site
+                if s.key and s.is_named}

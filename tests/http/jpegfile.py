@@ -15,7 +15,8 @@ SOI, EOI, SOS, DQT, DHT, DRI, COM = 0xD8, 0xD9, 0xDA, 0xDB, 0xC4, 0xDD, 0xFE
 SOF0, SOF1, SOF2, SOF3, SOF9 = 0xC0, 0xC1, 0xC2, 0xC3, 0xC9
 APP0, APP1, APP2, APP14 = 0xE0, 0xE1, 0xE2, 0xEE
 
-ZIGZAG = sorted(range(64), key=lambda i: (i // 8 + i % 8, (i // 8) if (i // 8 + i % 8) % 2 else (i % 8)))
+ZIGZAG = sorted(range(64),
+                key=lambda i: (i // 8 + i % 8, (i // 8) if (i // 8 + i % 8) % 2 else (i % 8)))
 
 
 # ---- reading ----
@@ -106,7 +107,8 @@ def exif(orientation, big_endian=False, thumbnail=b""):
     if thumbnail:
         at = next_ifd + 2 + 2 * 12 + 4
         tiff += struct.pack(e + "H", 2)
-        tiff += struct.pack(e + "HHII", 0x0201, 4, 1, at) + struct.pack(e + "HHII", 0x0202, 4, 1, len(thumbnail))
+        tiff += struct.pack(e + "HHII", 0x0201, 4, 1, at)
+        tiff += struct.pack(e + "HHII", 0x0202, 4, 1, len(thumbnail))
         tiff += struct.pack(e + "I", 0) + thumbnail
     return b"Exif\0\0" + tiff
 
@@ -144,7 +146,8 @@ def dct_matrix():
 def pack_bits(bits):
     """Returns the bytes of these bits, padded with ones and with a zero byte after each FF."""
     bits += "1" * (-len(bits) % 8)
-    return int("1" + bits, 2).to_bytes(len(bits) // 8 + 1, "big")[1:].replace(b"\xff", b"\xff\0") if bits else b""
+    packed = int("1" + bits, 2).to_bytes(len(bits) // 8 + 1, "big")[1:]
+    return packed.replace(b"\xff", b"\xff\0")
 
 
 class Component:
@@ -154,7 +157,8 @@ class Component:
         self.h, self.v = factor
         self.width = -(-size[0] * self.h // factor_max[0])
         self.height = -(-size[1] * self.v // factor_max[1])
-        small = np.asarray(Image.fromarray(plane).resize((self.width, self.height), Image.Resampling.BOX))
+        small = np.asarray(Image.fromarray(plane).resize((self.width, self.height),
+                                                         Image.Resampling.BOX))
         down, right = -self.height % (8 * self.v), -self.width % (8 * self.h)
         small = np.pad(small, ((0, down), (0, right)), mode="edge").astype(float) - 128
         quantization, self.dc, self.ac, _ = standard_tables(quality)
@@ -204,14 +208,16 @@ def scan_data(units, components, restart):
 
 
 @kept
-def encode(planes, sampling=None, quality=90, transform=None, restart=0, interleaved=True, ids=None):
+def encode(planes, sampling=None, quality=90, transform=None, restart=0,
+           interleaved=True, ids=None):
     """Returns a baseline file of full-size planes. sampling: (h, v) for each plane. transform: that
     of an Adobe marker."""
     size = planes[0].shape[1], planes[0].shape[0]
     sampling = sampling or [(1, 1)] * len(planes)
     ids = ids or range(1, len(planes) + 1)
     most = max(h for h, _ in sampling), max(v for _, v in sampling)
-    parts = [Component(np.ascontiguousarray(p), size, f, most, quality) for p, f in zip(planes, sampling)]
+    parts = [Component(np.ascontiguousarray(p), size, f, most, quality)
+             for p, f in zip(planes, sampling)]
     quantization, _, _, huffman = standard_tables(quality)
     out = b"\xff\xd8" + (adobe(transform) if transform is not None else b"")
     out += segment(DQT, b"\0" + quantization)
@@ -220,7 +226,8 @@ def encode(planes, sampling=None, quality=90, transform=None, restart=0, interle
         out += segment(DRI, struct.pack(">H", restart))
     if interleaved and len(parts) > 1:
         across, down = -(-size[0] // (8 * most[0])), -(-size[1] // (8 * most[1]))
-        units = ([(c, y * c.v + v, x * c.h + h) for c in parts for v in range(c.v) for h in range(c.h)]
+        units = ([(c, y * c.v + v, x * c.h + h)
+                  for c in parts for v in range(c.v) for h in range(c.h)]
                  for y in range(down) for x in range(across))
         out += sos([(i, 0, 0) for i in ids]) + scan_data(units, parts, restart)
     else:
@@ -235,12 +242,12 @@ def planes(image, mode="YCbCr"):
     return [pixels[:, :, i] for i in range(pixels.shape[2])]
 
 
-SAMPLINGS = {
-    "4:4:4": [(1, 1), (1, 1), (1, 1)], "4:2:2": [(2, 1), (1, 1), (1, 1)], "4:2:0": [(2, 2), (1, 1), (1, 1)],
-    "4:4:0": [(1, 2), (1, 1), (1, 1)], "4:1:1": [(4, 1), (1, 1), (1, 1)], "4:1:0": [(4, 2), (1, 1), (1, 1)],
-    "1x4": [(1, 4), (1, 1), (1, 1)], "2x1 all": [(2, 1), (2, 1), (2, 1)], "Cb finer": [(2, 2), (2, 1), (1, 1)],
-    "Cb/Cr differ": [(2, 2), (2, 1), (1, 2)], "chroma finer": [(1, 1), (2, 2), (2, 2)],
-}
+SAMPLINGS = {"4:4:4": [(1, 1), (1, 1), (1, 1)], "4:2:2": [(2, 1), (1, 1), (1, 1)],
+             "4:2:0": [(2, 2), (1, 1), (1, 1)], "4:4:0": [(1, 2), (1, 1), (1, 1)],
+             "4:1:1": [(4, 1), (1, 1), (1, 1)], "4:1:0": [(4, 2), (1, 1), (1, 1)],
+             "1x4": [(1, 4), (1, 1), (1, 1)], "2x1 all": [(2, 1), (2, 1), (2, 1)],
+             "Cb finer": [(2, 2), (2, 1), (1, 1)], "Cb/Cr differ": [(2, 2), (2, 1), (1, 2)],
+             "chroma finer": [(1, 1), (2, 2), (2, 2)]}
 
 
 # ---- files that only their headers make dangerous or unsupported ----

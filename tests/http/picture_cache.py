@@ -19,7 +19,8 @@ KEPT = os.environ.get("DARKROOM_KEPT")
 def kept(function):
     """Caches a function whose result depends only on its arguments, the code of its module, and the
     libraries. Callers must not change the result."""
-    made_by = pathlib.Path(inspect.getfile(function)).read_bytes() + f"{PIL.__version__} {numpy.__version__}".encode()
+    code = pathlib.Path(inspect.getfile(function)).read_bytes()
+    made_by = code + f"{PIL.__version__} {numpy.__version__}".encode()
 
     @functools.wraps(function)
     def look_up(*arguments, **options):

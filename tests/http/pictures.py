@@ -147,8 +147,9 @@ class Likeness:
     def __init__(self, ours, source, variant):
         ours, ideal = decode(ours), reference(source, variant)
         encoded = decode(jpeg(ideal, VARIANTS[variant][1], subsampling=2))
-        self.ideal_psnr, self.encoded_psnr, self.best_psnr = psnr(ours, ideal), psnr(ours, encoded), psnr(encoded, ideal)
-        self.ideal_rms, self.encoded_luma_rms, self.best_rms = rms(ours, ideal), luma_rms(ours, encoded), rms(encoded, ideal)
+        self.ideal_psnr, self.ideal_rms = psnr(ours, ideal), rms(ours, ideal)
+        self.encoded_psnr, self.encoded_luma_rms = psnr(ours, encoded), luma_rms(ours, encoded)
+        self.best_psnr, self.best_rms = psnr(encoded, ideal), rms(encoded, ideal)
 
 
 @kept

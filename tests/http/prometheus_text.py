@@ -13,8 +13,8 @@ TYPE = re.compile(rf"# TYPE ({NAME}) (counter|gauge|histogram)\Z")
 SAMPLE = re.compile(rf"({NAME})(?:\{{(.*)\}})? (\S+)\Z")
 LABEL = re.compile(rf'({NAME})="((?:[^"\\\n]|\\\\|\\"|\\n)*)"(,|\Z)')
 VALUE = re.compile(r"[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?\Z|\+Inf\Z")
-OTHER_UNITS = {"milliseconds", "microseconds", "nanoseconds", "minutes", "hours", "days", "ms", "us", "ns", "kilobytes", "megabytes",
-               "kb", "mb", "bits", "percent", "celsius"}
+OTHER_UNITS = {"milliseconds", "microseconds", "nanoseconds", "minutes", "hours", "days", "ms",
+               "us", "ns", "kilobytes", "megabytes", "kb", "mb", "bits", "percent", "celsius"}
 TYPES = {"counter", "gauge", "histogram", "summary", "metric"}
 
 
@@ -64,17 +64,20 @@ def check_name(family):
     need(family.name == family.name.lower(), "capitals", family.name)
     need(not OTHER_UNITS & set(words), "no base unit", family.name)
     need(not TYPES & set(words), "the type in the name", family.name)
-    need((family.type == "counter") == (words[-1] == "total"), "_total is for counters, and all of them", family.name)
+    need((family.type == "counter") == (words[-1] == "total"),
+         "_total is for counters, and all of them", family.name)
     need(words[-1] not in ("sum", "count", "bucket"), "an ending that histograms use", family.name)
     for unit in {"seconds", "bytes"} & set(words):
-        need(words[-1] == unit or words[-2:] == [unit, "total"] or words[-1] == "limit", "the unit comes last", family.name)
+        need(words[-1] == unit or words[-2:] == [unit, "total"] or words[-1] == "limit",
+             "the unit comes last", family.name)
 
 
 def check_histogram(family):
     for labels, parts in family.series().items():
         limits = [limit for limit, _ in parts["_bucket"]]
         counts = [count for _, count in parts["_bucket"]]
-        need(limits and limits == sorted(set(limits)) and limits[-1] == math.inf, "limits", family.name, labels, limits)
+        need(limits and limits == sorted(set(limits)) and limits[-1] == math.inf, "limits",
+             family.name, labels, limits)
         need(counts == sorted(counts), "buckets are not cumulative", family.name, labels, counts)
         need(parts["_count"] == counts[-1], "+Inf is not the count", family.name, labels)
         need(parts["_sum"] is not None, "no sum", family.name, labels)
@@ -95,13 +98,15 @@ def add_sample(family, line):
     need(found, "no sample", line)
     need(family and family.type, "a sample before HELP and TYPE", line)
     suffix = found[1][len(family.name):]
-    need(found[1].startswith(family.name) and suffix in (("_bucket", "_sum", "_count") if family.type == "histogram" else ("",)),
+    need(found[1].startswith(family.name)
+         and suffix in (("_bucket", "_sum", "_count") if family.type == "histogram" else ("",)),
          "a sample of another family", line)
     need(VALUE.match(found[3]), "a value", line)
     need(found[2] != "", "braces without labels", line)
     key = suffix, parse_labels(found[2] or "")
     need(key not in family.samples, "a series twice", line)
-    need(suffix == "_bucket" or not any(name == "le" for name, _ in key[1]), "le where there is no bucket", line)
+    need(suffix == "_bucket" or not any(name == "le" for name, _ in key[1]),
+         "le where there is no bucket", line)
     family.samples[key] = float(found[3])
 
 
@@ -115,7 +120,8 @@ def parse(data):
             need(found[1] not in families, "a family twice", line)
             family = families[found[1]] = Family(found[1], found[2])
         elif found := TYPE.match(line):
-            need(family and family.name == found[1] and not family.type, "TYPE does not follow its HELP", line)
+            need(family and family.name == found[1] and not family.type,
+                 "TYPE does not follow its HELP", line)
             family.type = found[2]
         else:
             add_sample(family, line)
@@ -138,5 +144,5 @@ class Metrics:
 
     def counters(self):
         """Returns all values that must never decrease."""
-        return {(family.name, *key): value for family in self.families.values() if family.type != "gauge"
-                for key, value in family.samples.items()}
+        return {(family.name, *key): value for family in self.families.values()
+                if family.type != "gauge" for key, value in family.samples.items()}

@@ -36,12 +36,15 @@ def test_own_listener_serves_admin_paths_only_there(start):
     assert statuses(daemon.client) == [200, 200, 404, 404]
     with daemon.admin() as c:
         assert [c.request("GET", path).status for path in PROBES + ADMIN] == [200, 200, 200, 200]
-        assert c.request("GET", "/stats")["access-control-allow-origin"] is None, "admin paths have no CORS"
+        assert c.request("GET", "/stats")["access-control-allow-origin"] is None, (
+            "admin paths have no CORS")
         assert c.request("OPTIONS", "/stats")["access-control-allow-methods"] is None
-        assert c.request("GET", image["url"]).status == c.request("GET", image["url"] + "/medium.jpg").status == 404
+        assert (c.request("GET", image["url"]).status
+                == c.request("GET", image["url"] + "/medium.jpg").status == 404)
         assert c.request("POST", "/images", SMALL, [("Content-Type", "image/jpeg")]).status == 404
         assert c.request("DELETE", image["url"]).status == 404
-        assert eventually(lambda: c.request("GET", "/stats").json()["http"]["connections"] == 0), "admin connections are not counted"
+        # Admin connections are not counted.
+        assert eventually(lambda: c.request("GET", "/stats").json()["http"]["connections"] == 0)
     assert daemon.get(image["url"]).status == 200
 
 
@@ -74,14 +77,16 @@ def default_port():
 def test_auto_starts_without_a_listener_if_its_port_is_taken(default_port, start):
     """Either the first of these daemons or another program has the port."""
     both = start("server.admin_on_public=no"), start("server.admin_on_public=no")
-    assert "administration on http://127.0.0.1:8081" in both[0].log or "admin_listen = 127.0.0.1:8081: " in both[0].log
+    assert ("administration on http://127.0.0.1:8081" in both[0].log
+            or "admin_listen = 127.0.0.1:8081: " in both[0].log)
     assert "<4>server.admin_listen = 127.0.0.1:8081: Address already in use" in both[1].log
     assert statuses(both[1].client) == [200, 200, 404, 404]
 
 
 def test_taken_address_prevents_the_start(tmp_path):
     with socket.create_server(("127.0.0.1", 0)) as s:
-        daemon = Daemon(tmp_path / "store", f"server.admin_listen=127.0.0.1:{s.getsockname()[1]}", wait=False)
+        daemon = Daemon(tmp_path / "store",
+                        f"server.admin_listen=127.0.0.1:{s.getsockname()[1]}", wait=False)
         assert daemon.wait_exit() == 1
     assert "server.admin_listen" in daemon.log and "Address already in use" in daemon.log
 
@@ -143,7 +148,8 @@ def test_admin_listener_serves_during_a_drain(start):
         with daemon.admin() as admin:
             answer = admin.request("GET", "/readyz")
             assert (answer.status, answer.slug, answer.closes) == (503, "draining", True)
-        assert eventually(lambda: b"darkroom_http_connections 1\n" in daemon.admin().request("GET", "/metrics").body)
+        assert eventually(lambda: b"darkroom_http_connections 1\n"
+                          in daemon.admin().request("GET", "/metrics").body)
         hanging = daemon.admin()  # sends nothing, and does not delay the end
         c.send(SMALL[1000:])
         assert c.answer().status == 201
@@ -172,7 +178,8 @@ def test_scrapes_do_not_delay_the_end(start, settings):
     for _ in range(4):
         daemon = start(*OWN, *settings)
         count = [0]
-        clients = [threading.Thread(target=scrape_until_it_ends, args=(daemon, count)) for _ in range(4)]
+        clients = [threading.Thread(target=scrape_until_it_ends, args=(daemon, count))
+                   for _ in range(4)]
         for c in clients:
             c.start()
         assert eventually(lambda: count[0] > 50)
@@ -196,7 +203,8 @@ def test_admin_socket_can_be_passed_by_the_service_manager(start, tmp_path, kind
         if kind == "unix":
             unix.bind(path)
             unix.listen()
-        daemon = start("server.admin_on_public=no", sockets=[unix if kind == "unix" else tcp, public], names="admin:http")
+        daemon = start("server.admin_on_public=no",
+                       sockets=[unix if kind == "unix" else tcp, public], names="admin:http")
         admin = (lambda: Client(path, 0, timeout=slow(60))) if kind == "unix" else daemon.admin
         daemon.port = public.getsockname()[1]
         assert statuses(daemon.client) == [200, 200, 404, 404]

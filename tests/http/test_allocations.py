@@ -10,18 +10,22 @@ from client import chunked, form
 from darkroom import IS_SANITIZED, Daemon
 from faults import ALLOCATORS, Faults
 
-pytestmark = pytest.mark.skipif(IS_SANITIZED, reason="faults.so cannot be loaded before the sanitizer")
+pytestmark = pytest.mark.skipif(IS_SANITIZED,
+                                reason="faults.so cannot be loaded before the sanitizer")
 
 REQUESTS = 40
 STRAY = 4  # allowed in a round: a thread may need a buffer of a new size
 ROUNDS = 8  # allowed until each thread has its buffers
 PER_REQUEST = {"asynchronous": 1}  # removal from the spool uses readdir(), which allocates a stream
 
-PLAIN, PROGRESSIVE = pictures.photo_jpeg(240, 180, 1), pictures.photo_jpeg(180, 240, 2, progressive=True)
+PLAIN = pictures.photo_jpeg(240, 180, 1)
+PROGRESSIVE = pictures.photo_jpeg(180, 240, 2, progressive=True)
 GREY = pictures.jpeg(pictures.photo(120, 120, 3).convert("L"))
-WITH_PROFILE = pictures.jpeg(pictures.photo(200, 150, 4), icc_profile=ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes())
+SRGB = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
+WITH_PROFILE = pictures.jpeg(pictures.photo(200, 150, 4), icc_profile=SRGB)
 JPEG = ("Content-Type", "image/jpeg")
-FORM = form([("file", "a.jpg", "image/jpeg", PLAIN), ("file", "b.png", "image/png", b"\x89PNG"), ("file", "c.jpg", "image/jpeg", GREY)])
+FORM = form([("file", "a.jpg", "image/jpeg", PLAIN), ("file", "b.png", "image/png", b"\x89PNG"),
+             ("file", "c.jpg", "image/jpeg", GREY)])
 
 
 def post(body, *headers, content_type="image/jpeg"):
@@ -58,14 +62,16 @@ READS = {
 def counted(tmp_path_factory):
     """Returns a connection to a daemon, the path of an image in it, and its call sites."""
     faults = Faults(tmp_path_factory.mktemp("faults") / "control")
-    daemon = Daemon(tmp_path_factory.mktemp("counted"), "limits.images_per_client=100", environ=faults.environ)
+    daemon = Daemon(tmp_path_factory.mktemp("counted"), "limits.images_per_client=100",
+                    environ=faults.environ)
     with daemon.client() as client:
         yield client, daemon.image(PLAIN)["url"], faults
     daemon.stop()
 
 
 def allocations(faults):
-    return {name: calls for name, function, _, calls in faults.sites().values() if function in ALLOCATORS}
+    return {name: calls for name, function, _, calls in faults.sites().values()
+            if function in ALLOCATORS}
 
 
 def round_of(counted, status, request):
@@ -76,7 +82,8 @@ def round_of(counted, status, request):
     for _ in range(REQUESTS):
         answer = client.request(method, path.format(image=image), *rest)
         assert answer.status == status, answer
-    return {name: calls - before.get(name, 0) for name, calls in allocations(faults).items() if calls > before.get(name, 0)}
+    return {name: calls - before.get(name, 0) for name, calls in allocations(faults).items()
+            if calls > before.get(name, 0)}
 
 
 @pytest.mark.parametrize("name", [*UPLOADS, *READS])

@@ -111,7 +111,8 @@ def test_idle_connection_is_closed_without_a_response(start):
 @attempts(10)
 def test_processing_is_not_idleness(start):
     """The work grows until it takes longer than each timeout of a client."""
-    daemon = start("limits.idle_timeout=200ms", "limits.header_timeout=200ms", "limits.body_timeout=200ms",
+    daemon = start("limits.idle_timeout=200ms", "limits.header_timeout=200ms",
+                   "limits.body_timeout=200ms",
                    "variant.medium.operations=scale 6000x6000 inside, blur 60")
     for count in (4, 8, 16, 32, 64):
         kind, body = form_files(*[pictures.photo_jpeg(3000, 2200, 1)] * count)
@@ -156,7 +157,8 @@ def test_half_closed_pipeline_gets_all_responses(daemon):
 def test_request_cut_by_a_half_close_ends_the_connection(daemon):
     """A cut header or body cannot be served. The connection ends, and may get an error first."""
     for data in (b"GET /hea", b"GET /healthz HTTP/1.1\r\n",
-                 b"POST /images HTTP/1.1\r\nHost: x\r\nContent-Type: image/jpeg\r\nContent-Length: 1000\r\n\r\n" + SMALL[:99]):
+                 b"POST /images HTTP/1.1\r\nHost: x\r\nContent-Type: image/jpeg\r\n"
+                 b"Content-Length: 1000\r\n\r\n" + SMALL[:99]):
         with daemon.client() as c:
             c.send(data)
             c.finish_sending()
@@ -193,7 +195,8 @@ def test_clients_that_disconnect_harm_nobody(daemon):
 @pytest.mark.every_policy
 def test_clients_that_leave_free_their_place(start):
     """Limits count current connections and images only."""
-    daemon = start("limits.images_in_flight=4", "limits.images_per_client=4", "limits.connections=12")
+    daemon = start("limits.images_in_flight=4", "limits.images_per_client=4",
+                   "limits.connections=12")
     for i in range(load(24, 12)):
         try:
             c = daemon.client()
@@ -213,7 +216,8 @@ def test_clients_that_leave_free_their_place(start):
 
 @pytest.mark.every_policy
 def test_client_that_stops_waiting_for_a_variant_harms_nobody(daemon):
-    answer = daemon.upload(pictures.photo_jpeg(4000, 3000, 1), headers=[("Prefer", "respond-async")])
+    answer = daemon.upload(pictures.photo_jpeg(4000, 3000, 1),
+                           headers=[("Prefer", "respond-async")])
     for i in range(6):
         c = daemon.client()
         c.send(c.head("GET", answer["location"] + "/blurred.jpg"))

@@ -29,7 +29,8 @@ def test_connection_serves_hundreds_of_requests(daemon):
 
 def test_pipelined_gets_get_their_responses_in_order(daemon):
     image = daemon.image(SMALL)
-    paths = [image["url"], image["variants"]["medium"]["url"], "/nope", "/healthz", image["variants"]["thumb"]["url"]]
+    paths = [image["url"], image["variants"]["medium"]["url"], "/nope", "/healthz",
+             image["variants"]["thumb"]["url"]]
     same = [("X-Request-Id", "same")]
     alone = [daemon.get(p, headers=same) for p in paths]
     with daemon.client() as c:
@@ -48,7 +49,8 @@ def test_pipelined_posts_and_gets_get_their_responses_in_order(daemon):
         for i, width in enumerate(widths):
             body = pictures.photo_jpeg(width, 40, 3)
             if i % 2:
-                data += c.head("POST", "/images", body, [JPEG, ("Transfer-Encoding", "chunked")]) + chunked(body, 777)
+                data += c.head("POST", "/images", body,
+                               [JPEG, ("Transfer-Encoding", "chunked")]) + chunked(body, 777)
             else:
                 data += c.head("POST", "/images", body, [JPEG]) + body
             data += c.head("GET", "/healthz") + c.head("POST", "/images", b"xyz", [JPEG]) + b"xyz"
@@ -65,8 +67,11 @@ def test_pipeline_may_arrive_in_any_pieces(daemon):
     rng = random.Random(5)
     with daemon.client() as c:
         kind, form_body = form_files(TINY, TINY)
-        data = (c.head("POST", "/images", TINY, [JPEG, ("Transfer-Encoding", "chunked")]) + chunked(TINY, 100)
-                + c.head("POST", "/images", form_body, [("Content-Type", kind)]) + form_body + c.head("GET", "/healthz")) * 4
+        data = c.head("POST", "/images", TINY, [JPEG, ("Transfer-Encoding", "chunked")])
+        data += chunked(TINY, 100)
+        data += c.head("POST", "/images", form_body, [("Content-Type", kind)]) + form_body
+        data += c.head("GET", "/healthz")
+        data *= 4
         while data:
             size = rng.choice((1, 2, 7, 100, 1000))
             c.send(data[:size])
@@ -78,7 +83,8 @@ def test_pipeline_may_arrive_in_any_pieces(daemon):
 
 def test_requests_after_a_close_get_no_response(daemon):
     with daemon.client() as c:
-        c.send(c.head("GET", "/healthz", headers=[("Connection", "close")]) + c.head("GET", "/healthz"))
+        c.send(c.head("GET", "/healthz", headers=[("Connection", "close")])
+               + c.head("GET", "/healthz"))
         assert c.answer().closes and c.is_closed()
 
 
@@ -86,8 +92,11 @@ def test_requests_after_a_close_get_no_response(daemon):
 def test_upload_may_arrive_byte_by_byte(daemon, as_chunks):
     kind, body = form_files(TINY)
     with daemon.client() as c:
-        headers = [("Content-Type", kind)] + ([("Transfer-Encoding", "chunked")] if as_chunks else [])
-        for byte in c.head("POST", "/images", body, headers) + (chunked(body, 90) if as_chunks else body):
+        headers = [("Content-Type", kind)]
+        if as_chunks:
+            headers.append(("Transfer-Encoding", "chunked"))
+        head = c.head("POST", "/images", body, headers)
+        for byte in head + (chunked(body, 90) if as_chunks else body):
             c.send(bytes([byte]))
         assert c.answer().status == 201
         assert c.is_open()
@@ -98,7 +107,8 @@ def test_pipelined_images_keep_their_own_orientation(daemon):
     with daemon.client() as c:
         data, sizes = b"", []
         for orientation in (1, 6, 1, 8, 3):
-            body = jpegfile.insert_segment(pictures.photo_jpeg(90, 60, 3), jpegfile.APP1, jpegfile.exif(orientation))
+            body = jpegfile.insert_segment(pictures.photo_jpeg(90, 60, 3), jpegfile.APP1,
+                                           jpegfile.exif(orientation))
             data += c.head("POST", "/images", body, [JPEG]) + body
             sizes.append((60, 90) if orientation > 4 else (90, 60))
         c.send(data)

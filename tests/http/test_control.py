@@ -33,24 +33,30 @@ def test_ctl_changes_and_shows_settings(site):
     assert (done.returncode, done.stdout, done.stderr) == (0, "in force: policy mg1\n", "")
     assert site.policy() == "mg1"
     assert ctl(daemon, "policy").stdout == "mg1\n"
-    assert ctl(daemon, "set", "scheduler.threads", "3").stdout == "in force: policy mg1, scheduler.threads = 3\n"
+    done = ctl(daemon, "set", "scheduler.threads", "3")
+    assert done.stdout == "in force: policy mg1, scheduler.threads = 3\n"
     assert ctl(daemon, "set", "stage.blur.discipline=lcfs").returncode == 0
     done = ctl(daemon, "status")
     assert done.returncode == 0 and f"process {daemon.pid}\n" in done.stdout
-    assert "in force: policy mg1, scheduler.threads = 3, stage.blur.discipline = lcfs\n" in done.stdout
+    assert ("in force: policy mg1, scheduler.threads = 3, stage.blur.discipline = lcfs\n"
+            in done.stdout)
     done = ctl(daemon, "reload")
     assert (done.returncode, done.stdout) == (0, f"in force: policy {FIRST}\n")
 
 
 @pytest.mark.parametrize("words, status, said", [
-    (["policy", "best"], 1, "expected one of drain, cohort"), (["set", "scheduler.threads", "0"], 1, "auto or a whole number from 1"),
+    (["policy", "best"], 1, "expected one of drain, cohort"),
+    (["set", "scheduler.threads", "0"], 1, "auto or a whole number from 1"),
     (["set", "limits.memory_budget", "64M"], 1, "at most half of limits.memory_budget"),
-    (["set", "limits.memory_budget", "2G"], 1, "limits.memory_budget needs a restart"), (["set", "stage.accept_read.threads", "5"], 1, "needs a restart"),
-    (["set", "stage.blur.kind", "exclusive"], 1, "needs a restart"), (["set", "scheduler.polixy", "mg1"], 1, "did you mean policy"),
-    (["set", "nonsense"], 1, "SECTION.KEY=VALUE"), (["set"], 2, "set SECTION.KEY VALUE"), (["reload", "now"], 2, "expected reload"),
-    (["polcy"], 2, "did you mean policy"), ([""], 2, "unknown command"), ([], 2, "expected a command"),
-    (["policy", "x" * 2000], 2, "1024"), (["policy", "mg1\npolicy srpt"], 2, "one line"), (["policy", "\x1b[2J\xff"], 1, "expected one of"),
-])
+    (["set", "limits.memory_budget", "2G"], 1, "limits.memory_budget needs a restart"),
+    (["set", "stage.accept_read.threads", "5"], 1, "needs a restart"),
+    (["set", "stage.blur.kind", "exclusive"], 1, "needs a restart"),
+    (["set", "scheduler.polixy", "mg1"], 1, "did you mean policy"),
+    (["set", "nonsense"], 1, "SECTION.KEY=VALUE"), (["set"], 2, "set SECTION.KEY VALUE"),
+    (["reload", "now"], 2, "expected reload"), (["polcy"], 2, "did you mean policy"),
+    ([""], 2, "unknown command"), ([], 2, "expected a command"),
+    (["policy", "x" * 2000], 2, "1024"), (["policy", "mg1\npolicy srpt"], 2, "one line"),
+    (["policy", "\x1b[2J\xff"], 1, "expected one of")])
 def test_ctl_refuses_bad_commands(site, words, status, said):
     before = site.policy()
     done = ctl(site.daemon, *words)
@@ -63,14 +69,16 @@ def test_ctl_reports_errors_of_a_reload(site):
     site.write("best")
     done = ctl(site.daemon, "reload")
     assert done.returncode == 1 and not done.stdout
-    assert f"{site.path}:" in done.stderr and "expected one of" in done.stderr and "stays as it was" in done.stderr
+    assert f"{site.path}:" in done.stderr and "expected one of" in done.stderr
+    assert "stays as it was" in done.stderr
     done = run("-c", site.path, "ctl", "status")
     assert done.returncode == 78 and f"{site.path}:" in done.stderr
 
 
 def test_ctl_without_a_daemon_fails(tmp_path):
     done = run("-o", f"server.root={tmp_path}", "ctl", "status")
-    assert done.returncode == 1 and done.stderr == f"darkroomd ctl: {tmp_path}/control.sock: no daemon listens there\n"
+    assert done.returncode == 1
+    assert done.stderr == f"darkroomd ctl: {tmp_path}/control.sock: no daemon listens there\n"
     done = run("-o", "server.control=", "ctl", "status")
     assert done.returncode == 1 and "server.control is empty" in done.stderr
     done = run("-o", f"server.root=/{'long/' * 40}", "ctl", "status")
@@ -96,7 +104,8 @@ def test_ctl_works_while_draining(start, tmp_path):
 
 def test_socket_is_private_and_removed(site):
     mode = socket_of(site.daemon).lstat()
-    assert stat.S_ISSOCK(mode.st_mode) and stat.S_IMODE(mode.st_mode) == 0o600 and mode.st_uid == os.geteuid()
+    assert stat.S_ISSOCK(mode.st_mode) and stat.S_IMODE(mode.st_mode) == 0o600
+    assert mode.st_uid == os.geteuid()
     site.daemon.stop()
     assert not socket_of(site.daemon).exists()
 
@@ -116,15 +125,18 @@ print(s.recv(1000).decode() if s.getpeername() else "")
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can be somebody else")
 def test_socket_refuses_strangers(start, tmp_path):
     """The mode of the path refuses them. If the mode was changed, their user id does."""
-    with tempfile.TemporaryDirectory() as directory:  # other users cannot enter pytest's own directories
+    # Other users cannot enter pytest's own directories.
+    with tempfile.TemporaryDirectory() as directory:
         os.chmod(directory, 0o755)
-        refuse_strangers(Site(start, tmp_path, f"server.control={directory}/socket"), pathlib.Path(directory, "socket"))
+        refuse_strangers(Site(start, tmp_path, f"server.control={directory}/socket"),
+                         pathlib.Path(directory, "socket"))
 
 
 def refuse_strangers(site, path):
     def stranger():
-        done = subprocess.run([sys.executable, "-c", STRANGER, path, OTHER], user=65534, group=65534, extra_groups=[],
-                              capture_output=True, text=True, timeout=20)
+        done = subprocess.run([sys.executable, "-c", STRANGER, path, OTHER],
+                              user=65534, group=65534, extra_groups=[], capture_output=True,
+                              text=True, timeout=20)
         return done.stdout
     assert stranger().startswith("PermissionError")
     path.chmod(0o666)

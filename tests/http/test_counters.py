@@ -33,7 +33,8 @@ def turn(daemon, value):
 
 def open_counters(daemon):
     """Returns the number of open counters of the daemon."""
-    links = [os.readlink(fd) for fd in pathlib.Path(f"/proc/{daemon.pid}/fd").iterdir() if os.path.lexists(fd)]
+    links = [os.readlink(fd) for fd in pathlib.Path(f"/proc/{daemon.pid}/fd").iterdir()
+             if os.path.lexists(fd)]
     return sum("perf_event" in link for link in links)
 
 
@@ -85,7 +86,8 @@ def test_counters_can_be_switched_while_it_runs(start):
     picture = pictures.photo_jpeg(320, 240, 1)
     daemon.image(picture)
     said = stats(daemon)
-    assert "counters" not in said["scheduler"] and not any("counters" in stage for stage in said["stages"])
+    assert "counters" not in said["scheduler"]
+    assert not any("counters" in stage for stage in said["stages"])
     assert open_counters(daemon) == 0 and "performance counters" not in daemon.log_until_now()
     for _ in range(2):
         turn(daemon, "yes")
@@ -94,7 +96,8 @@ def test_counters_can_be_switched_while_it_runs(start):
         assert eventually(lambda: open_counters(daemon) == threads(daemon) * len(available))
         turn(daemon, "no")
         daemon.image(picture)
-        assert eventually(lambda: open_counters(daemon) == 0) and "counters" not in stats(daemon)["scheduler"]
+        assert eventually(lambda: open_counters(daemon) == 0)
+        assert "counters" not in stats(daemon)["scheduler"]
     assert daemon.says(lambda log: log.count("performance counters: ") == 2)
 
 
@@ -123,7 +126,8 @@ def test_threads_work_without_counters_if_descriptors_are_missing(start, offered
     daemon.image(picture)
     counters = stats(daemon)["scheduler"]["counters"]
     assert counters["threads"] < threads(daemon)
-    assert eventually(lambda: open_counters(daemon) == counters["threads"] * len(counters["available"]))
+    assert eventually(lambda: open_counters(daemon)
+                      == counters["threads"] * len(counters["available"]))
     turn(daemon, "no")
     turn(daemon, "yes")
     assert eventually(lambda: stats(daemon)["scheduler"]["counters"]["threads"] == threads(daemon))

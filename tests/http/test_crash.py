@@ -17,7 +17,8 @@ CONNECTIONS = 16
 JPEG = ("Content-Type", "image/jpeg")
 ASYNC = ("Prefer", "respond-async")
 
-SOURCES = [pictures.photo_jpeg(w, h, s) for w, h, s in ((640, 480, 1), (200, 300, 2), (1200, 900, 3), (90, 60, 4))]
+SOURCES = [pictures.photo_jpeg(w, h, s)
+           for w, h, s in ((640, 480, 1), (200, 300, 2), (1200, 900, 3), (90, 60, 4))]
 
 
 # ---- kill -9 under load ----
@@ -62,7 +63,8 @@ def kill_under_load(store, kills, settings, headers, seed):
         after = Daemon(store, *settings)
         try:
             if not headers:  # otherwise spooled images may be in .incoming again
-                assert not list((store / ".incoming").iterdir()), "cleared before the first request is served"
+                # It is cleared before the first request is served.
+                assert not list((store / ".incoming").iterdir())
             assert eventually(lambda: not list((store / ".spool").iterdir()), 60)
             assert not list((store / ".quarantine").iterdir()), after.log
             for ident, i in acknowledged:
@@ -88,8 +90,10 @@ def test_kill_under_load_loses_no_acknowledged_image(tmp_path):
 @pytest.mark.also_with("thread-per-connection")
 def test_kill_under_load_loses_no_image_acknowledged_early(tmp_path):
     """With status 202, images that are not stored are spooled."""
-    kill_under_load(tmp_path / "store", max(2, KILLS // 4), ["server.durability=process"], [ASYNC], 2)
+    kill_under_load(tmp_path / "store", max(2, KILLS // 4),
+                    ["server.durability=process"], [ASYNC], 2)
 
 
 def test_kill_under_load_loses_nothing_with_flushes(tmp_path):
-    kill_under_load(tmp_path / "store", max(2, KILLS // 10), ["server.durability=power", "server.keep_originals=yes"], [], 3)
+    kill_under_load(tmp_path / "store", max(2, KILLS // 10),
+                    ["server.durability=power", "server.keep_originals=yes"], [], 3)

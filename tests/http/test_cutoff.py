@@ -24,9 +24,10 @@ def inputs():
     found = [p.read_bytes() for p in sorted((ROOT / "data" / "sample").glob("*.jpg"))]
     assert found
     photo = pictures.photo(1200, 900, 5)
-    found += [pictures.jpeg(photo, 92), pictures.jpeg(photo, 92, progressive=True), pictures.jpeg(photo, 92, subsampling=0),
-              pictures.jpeg(photo.convert("L")), pictures.jpeg(photo.convert("CMYK")),
-              pictures.jpeg(photo, 90, restart_marker_rows=1), pictures.photo_jpeg(40, 30)]
+    found += [pictures.jpeg(photo, 92), pictures.jpeg(photo, 92, progressive=True),
+              pictures.jpeg(photo, 92, subsampling=0), pictures.jpeg(photo.convert("L")),
+              pictures.jpeg(photo.convert("CMYK")), pictures.jpeg(photo, 90, restart_marker_rows=1),
+              pictures.photo_jpeg(40, 30)]
     return found, [found[-7][:-20000], found[-6][:-20000], found[-2][:len(found[-2]) // 2]]
 
 
@@ -58,7 +59,8 @@ def results(daemon, good, bad):
     answer = daemon.upload(body, kind)
     assert answer.status == 201, answer
     assert [files(image) for image in answer.json()["images"]] == made
-    assert [(e["status"], e["detail"]) for e in answer.json()["errors"]] == [(s, d) for s, _, d in refused]
+    assert [(e["status"], e["detail"]) for e in answer.json()["errors"]] == [
+        (s, d) for s, _, d in refused]
     return made, refused
 
 

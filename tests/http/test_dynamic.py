@@ -12,7 +12,8 @@ from client import form
 from darkroom import SETTINGS, eventually, overrides, run, slow
 
 SEDA = ("scheduler.policy=seda", "scheduler.dynamic=yes", "log.level=debug")
-REPLICAS = 2 if "layout.mode=replicate" in SETTINGS else 1  # set by the environment; each replica has a pool
+# Set by the environment; each replica has a pool.
+REPLICAS = 2 if "layout.mode=replicate" in SETTINGS else 1
 FORMS = 4 * REPLICAS
 IMAGES = 30  # of a form
 
@@ -39,7 +40,8 @@ def sleeps_without_end(daemon):
             number, *arguments = file.read().split()
     except PermissionError:
         pytest.skip("needs the right to read /proc/PID/syscall")
-    return {"x86_64": ("7", "0xffffffff"), "aarch64": ("73", "0x0")}.get(os.uname().machine) == (number, arguments[2])
+    call = {"x86_64": ("7", "0xffffffff"), "aarch64": ("73", "0x0")}.get(os.uname().machine)
+    return (number, arguments[2]) == call
 
 
 class Uploads:
@@ -53,7 +55,8 @@ class Uploads:
     def run(self):
         with self.daemon.client(timeout=slow(120)) as c:
             while not self.over.is_set():
-                answer = c.request("POST", "/images", self.body, [("Content-Type", self.content_type)])
+                answer = c.request("POST", "/images", self.body,
+                                   [("Content-Type", self.content_type)])
                 if answer.status != 201 or len(answer.json()["images"]) != IMAGES:
                     self.failures.append(answer)
 
@@ -75,16 +78,19 @@ def test_pools_grow_and_shrink(start):
     daemon = start(*SEDA, "stage.jpeg_decode.threads=1", "stage.jpeg_decode.threads_max=3")
     data = pictures.photo_jpeg(1000, 750, 1)
     content_type, body = form([("f", f"{i}.jpg", "image/jpeg", data) for i in range(IMAGES)])
-    assert threads(daemon, "jpeg_decode") == REPLICAS and stages(daemon)["jpeg_decode"]["batch"] == 1000
+    assert threads(daemon, "jpeg_decode") == REPLICAS
+    assert stages(daemon)["jpeg_decode"]["batch"] == 1000
     with Uploads(daemon, body, content_type):
         assert eventually(lambda: threads(daemon, "jpeg_decode") > REPLICAS, 60, step=0.1)
         assert threads(daemon, "jpeg_decode") <= 3 * REPLICAS
     assert eventually(lambda: threads(daemon, "jpeg_decode") == REPLICAS, 15, step=0.2)
 
     def logged():
-        return re.findall(r"stage jpeg_decode(?:, replica \d)?: a pool of (\d) threads instead of (\d) \(\d+ events wait", daemon.log)
+        return re.findall(r"stage jpeg_decode(?:, replica \d)?: a pool of (\d) threads instead of "
+                          r"(\d) \(\d+ events wait", daemon.log)
 
-    assert eventually(lambda: logged() and logged()[-1][0] == "1"), logged()  # it is logged after the change
+    # It is logged after the change.
+    assert eventually(lambda: logged() and logged()[-1][0] == "1"), logged()
     changes = logged()
     assert changes[0] == ("2", "1"), changes
     assert all(int(to) - int(before) <= 1 for to, before in changes), changes
@@ -118,4 +124,5 @@ def test_pool_that_starts_above_its_maximum_is_refused():
     done = run("-t", *overrides(*SEDA, "stage.blur.threads=21"))
     assert done.returncode == os.EX_CONFIG
     assert "stage.blur.threads = 21 is more than its threads_max = 20" in done.stderr
-    assert run("-t", *overrides(*SEDA, "stage.blur.threads=21", "stage.blur.threads_max=21")).returncode == 0
+    done = run("-t", *overrides(*SEDA, "stage.blur.threads=21", "stage.blur.threads_max=21"))
+    assert done.returncode == 0

@@ -21,7 +21,8 @@ from fault_workload import GONE, SETTINGS, SOURCES, Site, Wrong
 from faults import ALLOCATORS, ERRORS, Faults, name_of
 from store_files import spool
 
-pytestmark = pytest.mark.skipif(IS_SANITIZED, reason="faults.so cannot be loaded before the sanitizer")
+pytestmark = pytest.mark.skipif(IS_SANITIZED,
+                                reason="faults.so cannot be loaded before the sanitizer")
 
 IS_FULL = os.environ.get("DARKROOM_FAULT_SITES") == "all"
 WINDOW_S = 0.2
@@ -36,7 +37,8 @@ VARIANT_FILES = {f"{v}.jpg" for v in pictures.VARIANTS}
 @pytest.fixture
 def directory(tmp_path):
     """A directory in memory if possible, since flushes of a disk are slow."""
-    with tempfile.TemporaryDirectory(dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else tmp_path) as path:
+    parent = "/dev/shm" if os.access("/dev/shm", os.W_OK) else tmp_path
+    with tempfile.TemporaryDirectory(dir=parent) as path:
         yield pathlib.Path(path)
 
 
@@ -58,6 +60,12 @@ def trial(site, faults, key, error, window):
     return fired
 
 
+def turn(sites, key, error):
+    """Returns the rank of an error of a site: each site starts with another error."""
+    errors = ERRORS[sites[key][1]]
+    return (errors.index(error) + key) % len(errors)
+
+
 def tried(name, function, error, window):
     return f"{name_of(error)}{' for a while' if window else ''} at {name}"
 
@@ -76,9 +84,10 @@ def test_faults_while_serving_cost_at_most_one_request(directory, request):
     trials = fired = 0
     failures = []
     end = time.monotonic() + (3600 if IS_FULL else 8)
-    plan = [(k, e, w) for k, (_, f, _, _) in sorted(sites.items()) for e in ERRORS[f] for w in (False, True)]
+    plan = [(k, e, w) for k, (_, f, _, _) in sorted(sites.items()) for e in ERRORS[f]
+            for w in (False, True)]
     if not IS_FULL:  # first one error of each site
-        plan.sort(key=lambda t: (t[2], (ERRORS[sites[t[0]][1]].index(t[1]) + t[0]) % len(ERRORS[sites[t[0]][1]]), t[0]))
+        plan.sort(key=lambda t: (t[2], turn(sites, *t[:2]), t[0]))
     for key, error, window in plan:
         if time.monotonic() > end or len(failures) > 20:
             break
@@ -173,7 +182,8 @@ def judge_store(store):
     directory = store / ACKNOWLEDGED[-2:] / ACKNOWLEDGED
     if left := left_to_do(store):
         return f"left behind: {left}"
-    if not directory.is_dir() or {p.name for p in directory.iterdir()} != {"image.json", "original.jpg", *VARIANT_FILES}:
+    names = {"image.json", "original.jpg", *VARIANT_FILES}
+    if not directory.is_dir() or {p.name for p in directory.iterdir()} != names:
         return "the acknowledged image is missing"
     return None
 
@@ -181,11 +191,13 @@ def judge_store(store):
 def test_faults_at_start_and_end_lose_nothing(directory):
     faults = Faults(directory / "faults")
     prepare(directory / "store")
-    assert life(directory / "store", faults.environ)[0] == 0 and not judge_store(directory / "store")
+    assert life(directory / "store", faults.environ)[0] == 0
+    assert not judge_store(directory / "store")
     sites = faults.sites()
-    plan = [(k, e) for k, (n, f, _, _) in sorted(sites.items()) if f not in ALLOCATORS or OURS.search(n) for e in ERRORS[f]]
+    plan = [(k, e) for k, (n, f, _, _) in sorted(sites.items())
+            if f not in ALLOCATORS or OURS.search(n) for e in ERRORS[f]]
     if not IS_FULL:
-        plan.sort(key=lambda t: ((ERRORS[sites[t[0]][1]].index(t[1]) + t[0]) % len(ERRORS[sites[t[0]][1]]), t[0]))
+        plan.sort(key=lambda t: (turn(sites, *t), t[0]))
     end = time.monotonic() + (3600 if IS_FULL else 4)
     outcomes, failures = {}, []
     for i, (key, error) in enumerate(plan):

@@ -36,7 +36,8 @@ def test_variant_has_headers_for_caches(daemon, stored):
     assert answer["cache-control"] == "public, max-age=31536000, immutable"
     assert re.fullmatch(r'"[^"]+"', answer["etag"]), "not a strong validator"
     assert answer["accept-ranges"] == "bytes"
-    assert int(answer["content-length"]) == len(answer.body) == stored[0]["variants"]["medium"]["bytes"]
+    assert (int(answer["content-length"]) == len(answer.body)
+            == stored[0]["variants"]["medium"]["bytes"])
     if answer["last-modified"]:
         assert email.utils.parsedate_to_datetime(answer["last-modified"])
     tags = {daemon.get(url(stored, v))["etag"] for v in pictures.VARIANTS}
@@ -65,13 +66,17 @@ def test_if_none_match_gets_304(daemon, stored):
                 assert answer.status == 304 and answer["etag"] == tag, value
                 assert answer["cache-control"] == "public, max-age=31536000, immutable"
         for value in ('"x"', tag.strip('"'), '""', '"', "", tag[:-2] + '"'):
-            assert c.request("GET", url(stored), headers=[("If-None-Match", value)]).status == 200, value
-        assert c.request("GET", url(stored), headers=[("If-None-Match", tag), ("Range", "bytes=0-0")]).status == 304
+            answer = c.request("GET", url(stored), headers=[("If-None-Match", value)])
+            assert answer.status == 200, value
+        answer = c.request("GET", url(stored),
+                           headers=[("If-None-Match", tag), ("Range", "bytes=0-0")])
+        assert answer.status == 304
 
 
 @pytest.mark.parametrize("value, first, last", [
-    ("bytes=0-0", 0, 0), ("bytes=0-99", 0, 99), ("bytes=100-", 100, None), ("bytes=-1", -1, None), ("bytes=-100", -100, None),
-    ("bytes=5-99999999999", 5, None), ("bytes=-99999999999", 0, None), ("bytes=0-", 0, None), ("BYTES=1-2", 1, 2)])
+    ("bytes=0-0", 0, 0), ("bytes=0-99", 0, 99), ("bytes=100-", 100, None), ("bytes=-1", -1, None),
+    ("bytes=-100", -100, None), ("bytes=5-99999999999", 5, None), ("bytes=-99999999999", 0, None),
+    ("bytes=0-", 0, None), ("BYTES=1-2", 1, 2)])
 def test_range_gets_its_part_of_the_file(daemon, stored, value, first, last):
     whole, size = stored[1], len(stored[1])
     first = first + size if first < 0 else first
@@ -94,8 +99,9 @@ def test_unsatisfiable_range_gets_416(daemon, stored, value):
         assert c.is_open()
 
 
-@pytest.mark.parametrize("value", ["bytes=0-1,5-6", "bytes=5-4", "bytes=", "bytes=-", "bytes=a-b", "bytes", "lines=1-2", "",
-                                   "bytes=1-2x", "bytes=--5", "bytes=0x1-2", "bytes= 1-2,", "bytes=1 - 2,3"])
+@pytest.mark.parametrize("value", ["bytes=0-1,5-6", "bytes=5-4", "bytes=", "bytes=-", "bytes=a-b",
+                                   "bytes", "lines=1-2", "", "bytes=1-2x", "bytes=--5",
+                                   "bytes=0x1-2", "bytes= 1-2,", "bytes=1 - 2,3"])
 def test_malformed_range_is_ignored(daemon, stored, value):
     answer = daemon.get(url(stored), headers=[("Range", value)])
     assert answer.status == 200 and answer.body == stored[1] and answer["content-range"] is None
@@ -104,8 +110,10 @@ def test_malformed_range_is_ignored(daemon, stored, value):
 def test_if_range_needs_the_same_tag(daemon, stored):
     with daemon.client() as c:
         tag = c.request("GET", url(stored))["etag"]
-        for value, status in ((tag, 206), ('"other"', 200), (f"W/{tag}", 200), ("Sat, 01 Jan 2000 00:00:00 GMT", 200), ("", 200)):
-            answer = c.request("GET", url(stored), headers=[("Range", "bytes=10-19"), ("If-Range", value)])
+        for value, status in ((tag, 206), ('"other"', 200), (f"W/{tag}", 200),
+                              ("Sat, 01 Jan 2000 00:00:00 GMT", 200), ("", 200)):
+            answer = c.request("GET", url(stored),
+                               headers=[("Range", "bytes=10-19"), ("If-Range", value)])
             assert answer.status == status, value
             assert answer.body == (stored[1][10:20] if status == 206 else stored[1])
 
@@ -120,7 +128,8 @@ def test_head_may_have_a_range(daemon, stored):
 def test_ranges_make_the_whole_file(daemon, stored):
     with daemon.client() as c:
         step, size = 9973, len(stored[1])
-        pieces = [c.request("GET", url(stored), headers=[("Range", f"bytes={i}-{min(i + step, size) - 1}")]).body
+        pieces = [c.request("GET", url(stored),
+                            headers=[("Range", f"bytes={i}-{min(i + step, size) - 1}")]).body
                   for i in range(0, size, step)]
         assert b"".join(pieces) == stored[1]
 
@@ -134,7 +143,8 @@ def test_metadata_is_that_of_the_upload(daemon, stored):
 
 
 def test_metadata_has_the_file_name(daemon):
-    answer = requests.post(daemon.url + "/images", files={"f": ('sn\u00f8 "1".jpg', SMALL, "image/jpeg")}, timeout=slow(60))
+    answer = requests.post(daemon.url + "/images",
+                           files={"f": ('sn\u00f8 "1".jpg', SMALL, "image/jpeg")}, timeout=slow(60))
     (image,) = answer.json()["images"]
     assert daemon.get(image["url"]).json() == image
     assert image["filename"].startswith("sn\u00f8 ")
@@ -156,7 +166,8 @@ def test_delete_removes_the_image_and_its_files(daemon):
 
 @pytest.mark.every_policy
 def test_delete_works_while_the_image_is_processed(daemon):
-    answer = daemon.upload(pictures.photo_jpeg(4000, 3000, 1), headers=[("Prefer", "respond-async")])
+    answer = daemon.upload(pictures.photo_jpeg(4000, 3000, 1),
+                           headers=[("Prefer", "respond-async")])
     assert answer.status == 202
     with daemon.client() as c:
         assert c.request("DELETE", answer["location"]).status == 204
@@ -173,7 +184,8 @@ def test_store_has_its_documented_layout(start):
     assert daemon.stored() == sorted(i["id"] for i in images)
     for image in images:
         directory = daemon.store / image["id"][-2:] / image["id"]
-        assert {p.name for p in directory.iterdir()} == {"image.json", *(f"{v}.jpg" for v in pictures.VARIANTS)}
+        names = {"image.json", *(f"{v}.jpg" for v in pictures.VARIANTS)}
+        assert {p.name for p in directory.iterdir()} == names
         assert json.loads((directory / "image.json").read_text()) == image
         for name, variant in image["variants"].items():
             assert (directory / f"{name}.jpg").read_bytes() == daemon.fetch(image, name)
@@ -194,7 +206,8 @@ def test_ids_sort_by_time(daemon):
     for _ in range(3):
         ids.append(daemon.image(pictures.photo_jpeg(16, 16))["id"])
         then = time.time_ns() // 1_000_000
-        assert eventually(lambda: time.time_ns() // 1_000_000 > then, step=0.001)  # ids have milliseconds
+        # Ids have milliseconds.
+        assert eventually(lambda: time.time_ns() // 1_000_000 > then, step=0.001)
     assert ids == sorted(ids)
 
 
@@ -224,7 +237,8 @@ def test_kill_leaves_whole_images_or_none(start, tmp_path):
     first = start(store=store)
     whole = [first.image(SMALL)["id"] for _ in range(3)]
     for _ in range(5):
-        answer = first.upload(pictures.photo_jpeg(1600, 1200, 1), headers=[("Prefer", "respond-async")])
+        answer = first.upload(pictures.photo_jpeg(1600, 1200, 1),
+                              headers=[("Prefer", "respond-async")])
         assert answer.status == 202
     first.kill()
     second = start(store=store)
@@ -250,7 +264,8 @@ def test_probes_respond(daemon):
     for path, body in (("/healthz", b"ok\n"), ("/readyz", b"ready\n")):
         answer = daemon.get(path)
         assert answer.status == 200 and answer.body == body
-        assert answer["content-type"].startswith("text/plain") and answer["cache-control"] == "no-store"
+        assert answer["content-type"].startswith("text/plain")
+        assert answer["cache-control"] == "no-store"
 
 
 @pytest.mark.every_policy
@@ -260,10 +275,11 @@ def test_stats_count_requests(daemon):
     assert answer.status == 200 and answer["content-type"] == "application/json"
     assert answer["cache-control"] == "no-store"
     text = json.dumps(answer.json())
-    for stage in ("accept_read", "http_parse", "form_decode", "jpeg_decode", "scale", "blur", "jpeg_encode", "disk_write",
-                  "stats"):
+    for stage in ("accept_read", "http_parse", "form_decode", "jpeg_decode", "scale", "blur",
+                  "jpeg_encode", "disk_write", "stats"):
         assert f'"{stage}"' in text
-    assert daemon.get("/stats").json()["http"]["requests"] > answer.json()["http"]["requests"], "requests are not counted"
+    assert daemon.get("/stats").json()["http"]["requests"] > answer.json()["http"]["requests"], (
+        "requests are not counted")
 
 
 def test_originals_are_kept_and_never_served(start):

@@ -11,14 +11,16 @@ import pictures
 from jpegfile import SAMPLINGS, planes
 
 SMALL = pictures.photo_jpeg(320, 240, 2)
-COLORS = {"red": (230, 30, 30), "green": (30, 200, 40), "blue": (40, 40, 220), "white": (245, 245, 245)}
+COLORS = {"red": (230, 30, 30), "green": (30, 200, 40), "blue": (40, 40, 220),
+          "white": (245, 245, 245)}
 
 
 def marked(width, height):
     """Returns a grey picture with marks in its corners: red, green / blue, white."""
     image = Image.new("RGB", (width, height), (128, 128, 128))
     w, h = width // 4, height // 4
-    for (x, y), color in zip(((0, 0), (width - w, 0), (0, height - h), (width - w, height - h)), COLORS.values()):
+    for (x, y), color in zip(((0, 0), (width - w, 0), (0, height - h), (width - w, height - h)),
+                             COLORS.values()):
         image.paste(color, (x, y, x + w, y + h))
     return image
 
@@ -50,7 +52,8 @@ def test_orientation_is_applied(daemon, orientation, big_endian):
     source = jpegfile.insert_segment(pictures.jpeg(marked(1200, 700), 90), jpegfile.APP1, tagged)
     upright = pictures.upright(source)
     image = daemon.image(source)
-    assert (image["width"], image["height"]) == upright.size == ((1200, 700) if orientation < 5 else (700, 1200))
+    size = (1200, 700) if orientation < 5 else (700, 1200)
+    assert (image["width"], image["height"]) == upright.size == size
     for name, (box, _, _) in pictures.VARIANTS.items():
         data = daemon.fetch(image, name)
         ours = pictures.decode(data)
@@ -64,7 +67,8 @@ def test_orientation_is_applied(daemon, orientation, big_endian):
 @pytest.mark.parametrize("orientation", range(2, 9))
 @pytest.mark.parametrize("size", [(53, 37), (1001, 3), (401, 333)])
 def test_orientation_is_applied_to_odd_sizes(daemon, orientation, size):
-    source = jpegfile.insert_segment(pictures.photo_jpeg(*size, 6), jpegfile.APP1, jpegfile.exif(orientation))
+    source = jpegfile.insert_segment(pictures.photo_jpeg(*size, 6), jpegfile.APP1,
+                                     jpegfile.exif(orientation))
     check_like_pillow(daemon, source, 29, 29)
 
 
@@ -75,10 +79,12 @@ def test_senseless_orientation_is_ignored(daemon, orientation):
     assert (image["width"], image["height"]) == (320, 240)
 
 
-@pytest.mark.parametrize("payload", [
-    b"Exif\0\0", b"Exif\0\0II*\0", b"Exif\0\0MM\0*\xff\xff\xff\xff", b"Exif\0\0II*\0\xff\xff\xff\x7f" + b"\xff" * 40,
-    b"Exif\0\0II*\0\x08\0\0\0\xff\xff" + b"\x12\x01" * 60, b"Exif\0\0II*\0\x08\0\0\0\x01\0\x12\x01\x03\0\x01\0\0\0",
-    b"Exif\0\0XX*\0\x08\0\0\0\x01\0", b"Exif\0", b""])
+@pytest.mark.parametrize("payload",
+                         [b"Exif\0\0", b"Exif\0\0II*\0", b"Exif\0\0MM\0*\xff\xff\xff\xff",
+                          b"Exif\0\0II*\0\xff\xff\xff\x7f" + b"\xff" * 40,
+                          b"Exif\0\0II*\0\x08\0\0\0\xff\xff" + b"\x12\x01" * 60,
+                          b"Exif\0\0II*\0\x08\0\0\0\x01\0\x12\x01\x03\0\x01\0\0\0",
+                          b"Exif\0\0XX*\0\x08\0\0\0\x01\0", b"Exif\0", b""])
 def test_broken_exif_is_harmless(daemon, payload):
     image = daemon.image(jpegfile.insert_segment(SMALL, jpegfile.APP1, payload))
     assert (image["width"], image["height"]) == (320, 240)
@@ -101,7 +107,8 @@ def test_grey_stays_grey(daemon):
 
 
 def test_cmyk_becomes_rgb(daemon):
-    image = check_like_pillow(daemon, pictures.jpeg(pictures.photo(1000, 800, 3).convert("CMYK"), 92), 29, 29)
+    source = pictures.jpeg(pictures.photo(1000, 800, 3).convert("CMYK"), 92)
+    image = check_like_pillow(daemon, source, 29, 29)
     assert pictures.decode(daemon.fetch(image, "medium")).mode == "RGB"
 
 
@@ -148,8 +155,9 @@ def test_every_usual_sampling_is_decoded(daemon, name, size, layout):
     check_like_pillow(daemon, jpegfile.encode(planes(photo), SAMPLINGS[name], 92, **layout), 30, 30)
 
 
-@pytest.mark.parametrize("sampling", [[(3, 1), (1, 1), (1, 1)], [(3, 2), (2, 1), (1, 1)], [(2, 1), (3, 1), (1, 1)],
-                                      [(1, 3), (1, 2), (1, 1)], [(2, 2), (2, 2), (1, 1)]])
+@pytest.mark.parametrize("sampling", [
+    [(3, 1), (1, 1), (1, 1)], [(3, 2), (2, 1), (1, 1)], [(2, 1), (3, 1), (1, 1)],
+    [(1, 3), (1, 2), (1, 1)], [(2, 2), (2, 2), (1, 1)]])
 def test_odd_sampling_is_refused_or_decoded(daemon, sampling):
     """The decoder may refuse ratios that are not whole numbers."""
     answer = daemon.upload(jpegfile.encode(planes(pictures.photo(131, 77, 3)), sampling))
@@ -161,18 +169,21 @@ def test_odd_sampling_is_refused_or_decoded(daemon, sampling):
 
 
 @pytest.mark.parametrize("subsampling", [0, 1, 2])
-@pytest.mark.parametrize("options", [{"progressive": True}, {"optimize": True}, {"quality": 100}, {"quality": 10}])
+@pytest.mark.parametrize("options", [{"progressive": True}, {"optimize": True}, {"quality": 100},
+                                     {"quality": 10}])
 def test_files_of_all_encoder_options_are_decoded(daemon, subsampling, options):
-    check_like_pillow(daemon, pictures.jpeg(pictures.photo(850, 620, 3), **{"quality": 90, **options},
-                                            subsampling=subsampling), 31)
+    options = {"quality": 90, "subsampling": subsampling, **options}
+    check_like_pillow(daemon, pictures.jpeg(pictures.photo(850, 620, 3), **options), 31)
 
 
-@pytest.mark.parametrize("width, height", [(1, 1), (1, 9), (8, 8), (9, 7), (15, 17), (33, 31), (257, 129), (1599, 1201)])
+@pytest.mark.parametrize("width, height", [(1, 1), (1, 9), (8, 8), (9, 7), (15, 17), (33, 31),
+                                           (257, 129), (1599, 1201)])
 def test_odd_sizes_are_decoded(daemon, width, height):
     check_like_pillow(daemon, pictures.photo_jpeg(width, height, 3), 30, 30)
 
 
-@pytest.mark.parametrize("width, height", [(20000, 3), (3, 20000), (65500, 1), (1, 65500), (30000, 20)])
+@pytest.mark.parametrize("width, height",
+                         [(20000, 3), (3, 20000), (65500, 1), (1, 65500), (30000, 20)])
 def test_extreme_strips_are_decoded(daemon, width, height):
     image = daemon.image(pictures.photo_jpeg(width, height, 3))
     assert (image["width"], image["height"]) == (width, height)

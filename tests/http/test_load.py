@@ -20,10 +20,12 @@ def test_200_concurrent_uploads_give_the_files_of_lone_ones(daemon):
     """Every file equals that of a lone upload."""
     inputs = sources()
     with daemon.client() as c:
-        alone = [fetch_all(c, c.request("POST", "/images", data, [JPEG]).json()["images"][0]) for data in inputs]
+        alone = [fetch_all(c, c.request("POST", "/images", data, [JPEG]).json()["images"][0])
+                 for data in inputs]
     for data, files in zip(inputs, alone):
         for name, file in files.items():
-            assert pictures.size(file) == pictures.fit(*pictures.size(data), pictures.VARIANTS[name][0])
+            assert pictures.size(file) == pictures.fit(*pictures.size(data),
+                                                       pictures.VARIANTS[name][0])
     count = load(200, 40)
     barrier = threading.Barrier(count)
 
@@ -46,8 +48,9 @@ class Mix:
 
     def __init__(self):
         self.good = sources()
-        self.bad = [(self.good[0][:20000], 422), (self.good[4][:9000], 422), (b"GIF89a" + b"\0" * 500, 415),
-                    (b"just text", 415), (b"", 400), (self.good[1][:400], 422)]
+        self.bad = [(self.good[0][:20000], 422), (self.good[4][:9000], 422),
+                    (b"GIF89a" + b"\0" * 500, 415), (b"just text", 415), (b"", 400),
+                    (self.good[1][:400], 422)]
 
     def request(self, rng):
         """Returns (content type, body, status, accepted inputs, statuses of errors)."""
@@ -61,7 +64,8 @@ class Mix:
         picks = [rng.randrange(len(self.good)) for _ in range(rng.randrange(0, 4))]
         bad = [rng.choice(self.bad[:4]) for _ in range(rng.randrange(0, 3))]
         parts = [("f", f"{i}.jpg", "image/jpeg", self.good[i]) for i in picks]
-        parts += [("f", "bad.jpg", "image/jpeg", data) for data, _ in bad] + [("note", None, None, b"text")]
+        parts += [("f", "bad.jpg", "image/jpeg", data) for data, _ in bad] + [
+            ("note", None, None, b"text")]
         content_type, body = form(parts)
         status = 201 if picks else max([s for _, s in bad], default=400)
         return content_type, body, status, picks, [s for _, s in bad]
@@ -86,7 +90,8 @@ def test_memory_stays_bounded_over_rounds_of_500_mixed_uploads(start):
     daemon = start()
     mix = Mix()
     with daemon.client() as c:
-        files_of = [fetch_all(c, c.request("POST", "/images", d, [JPEG]).json()["images"][0]) for d in mix.good]
+        files_of = [fetch_all(c, c.request("POST", "/images", d, [JPEG]).json()["images"][0])
+                    for d in mix.good]
     clients = [daemon.client(timeout=slow(60)) for _ in range(16)]
     resident = []
     for turn in range(8):
@@ -115,16 +120,20 @@ def test_memory_stays_bounded_over_rounds_of_500_mixed_uploads(start):
 def test_resident_memory_stays_within_the_budget(start):
     """The memory stays below the sum that conf/darkroomd.ini gives for memory_budget."""
     budget, threads, connections = 96 << 20, 2, 12
-    daemon = start(f"limits.memory_budget={budget}", "limits.body_bytes=16M", f"scheduler.threads={threads}")
-    files = [pictures.photo_jpeg(4000, 3000, progressive=True), pictures.photo_jpeg(5000, 4000), *sources()[:2]]
+    daemon = start(f"limits.memory_budget={budget}", "limits.body_bytes=16M",
+                   f"scheduler.threads={threads}")
+    files = [pictures.photo_jpeg(4000, 3000, progressive=True), pictures.photo_jpeg(5000, 4000),
+             *sources()[:2]]
 
     def work(i):
         with daemon.client(timeout=slow(60)) as c:
             for k in range(4):
-                assert c.request("POST", "/images", files[(i + k) % len(files)], [JPEG]).status == 201
+                assert c.request("POST", "/images", files[(i + k) % len(files)],
+                                 [JPEG]).status == 201
     in_parallel(connections, work)
     peak = daemon.resident_bytes("VmHWM")
-    assert peak <= budget + (32 << 20) + threads * (4 << 20) + connections * (32 << 10), peak / 2 ** 20
+    assert peak <= budget + (32 << 20) + threads * (4 << 20) + connections * (32 << 10), (
+        peak / 2 ** 20)
     assert peak >= budget / 2, "the uploads needed too little memory"
 
 
@@ -169,7 +178,8 @@ def test_small_requests_do_not_wait_for_uploads(start):
                         started = time.monotonic()
                         answer = c.request("GET", path)
                         taken.append(time.monotonic() - started)
-                        assert answer.status == 200 and (answer.body == thumb or "thumb" not in path)
+                        assert answer.status == 200
+                        assert (answer.body == thumb or "thumb" not in path)
                     time.sleep(0.004)
         finally:
             over.set()
@@ -178,14 +188,16 @@ def test_small_requests_do_not_wait_for_uploads(start):
     upload_s = statistics.median(uploads)
     for path, taken in times.items():
         taken.sort()
-        assert taken[50] < upload_s / 20 and taken[90] < upload_s / 4, f"{path}: {taken}, uploads {uploads}"
+        assert taken[50] < upload_s / 20
+        assert taken[90] < upload_s / 4, f"{path}: {taken}, uploads {uploads}"
 
 
 @pytest.mark.every_policy
 def test_images_wait_for_memory(start):
     """Each image needs nearly half of the budget, and more with its body. While one is processed,
     others wait. This works with any number of threads."""
-    daemon = start("limits.memory_budget=36M", "limits.body_bytes=16M", *([] if PER_CONNECTION else ["scheduler.threads=4"]))
+    daemon = start("limits.memory_budget=36M", "limits.body_bytes=16M",
+                   *([] if PER_CONNECTION else ["scheduler.threads=4"]))
     source = pictures.photo_jpeg(2600, 2000, 1, progressive=True)
 
     def upload(_):
@@ -197,7 +209,8 @@ def test_images_wait_for_memory(start):
     def memory():
         return daemon.get("/stats").json()["memory"]
     assert memory()["waited"] > 0
-    assert eventually(lambda: memory()["reserved_image_bytes"] == memory()["reserved_body_bytes"] == 0), memory()
+    assert eventually(lambda: memory()["reserved_image_bytes"] == memory()["reserved_body_bytes"]
+                      == 0), memory()
 
 
 @attempts(5)

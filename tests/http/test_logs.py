@@ -16,7 +16,8 @@ from darkroom import Daemon, command, eventually, overrides, run, slow
 
 SMALL = pictures.photo_jpeg(320, 240, 2)
 ULID = re.compile(r"[0-9A-HJKMNP-TV-Z]{26}\Z")
-LINE = re.compile(r"(?:<6>)?(time=\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z client=127\.0\.0\.1 [ -~]*)\n\Z")
+LINE = re.compile(
+    r"(?:<6>)?(time=\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z client=127\.0\.0\.1 [ -~]*)\n\Z")
 
 
 def parse(line):
@@ -55,7 +56,8 @@ def get(path, *headers, close=False):
 
 def test_upload_line_has_the_images_and_stage_times(daemon):
     with daemon.client() as c:
-        answer = c.request("POST", "/images", SMALL, [("Content-Type", "image/jpeg"), ("X-Request-Id", "upload-1")])
+        answer = c.request("POST", "/images", SMALL,
+                           [("Content-Type", "image/jpeg"), ("X-Request-Id", "upload-1")])
     assert answer.status == 201 and answer["x-request-id"] == "upload-1"
     image, = answer.json()["images"]
     line = line_of(daemon, "upload-1")
@@ -81,9 +83,12 @@ def test_bytes_are_counted_on_the_wire(daemon):
 
 
 def test_form_line_counts_failed_files(daemon):
-    parts = b"".join(b'--b\r\nContent-Disposition: form-data; name="f"; filename="%d.jpg"\r\n\r\n%s\r\n' % (i, data)
-                     for i, data in enumerate([SMALL, b"text", pictures.photo_jpeg(40, 30), SMALL[:700]]))
-    answer = daemon.upload(parts + b"--b--\r\n", "multipart/form-data; boundary=b", [("X-Request-Id", "form/4")])
+    parts = b"".join(
+        b'--b\r\nContent-Disposition: form-data; name="f"; filename="%d.jpg"\r\n\r\n%s\r\n'
+        % (i, data)
+        for i, data in enumerate([SMALL, b"text", pictures.photo_jpeg(40, 30), SMALL[:700]]))
+    answer = daemon.upload(parts + b"--b--\r\n", "multipart/form-data; boundary=b",
+                           [("X-Request-Id", "form/4")])
     assert answer.status == 201
     line = line_of(daemon, "form/4")
     assert (line["files"], line["failed"]) == ("4", "2")
@@ -93,11 +98,13 @@ def test_form_line_counts_failed_files(daemon):
 def test_pipelined_requests_have_a_line_each(daemon):
     idents = [f"pipe-{i}" for i in range(20)]
     with daemon.client() as c:
-        c.send(b"".join(get("/healthz" if i % 2 else f"/nothing/{i}", f"x-request-id: {ident}") for i, ident in enumerate(idents)))
+        c.send(b"".join(get("/healthz" if i % 2 else f"/nothing/{i}", f"x-request-id: {ident}")
+                        for i, ident in enumerate(idents)))
         answers = [c.answer() for _ in idents]
     assert [answer["x-request-id"] for answer in answers] == idents
     mine = lines_of(daemon, *idents)
-    assert [(line["id"], line["status"]) for line in mine] == [(ident, str(a.status)) for ident, a in zip(idents, answers)]
+    assert [(line["id"], line["status"]) for line in mine] == [(ident, str(a.status))
+                                                               for ident, a in zip(idents, answers)]
 
 
 def test_errors_name_the_request(daemon):
@@ -114,13 +121,14 @@ def test_malformed_request_has_a_line(daemon):
         answer = c.answer()
     assert answer.status == 400 and ULID.match(answer["x-request-id"])
     line = line_of(daemon, answer["x-request-id"])
-    assert (line["method"], line["path"], line["status"], line["bytes_in"]) == ("-", "-", "400", "17")
+    assert (line["method"], line["path"], line["status"], line["bytes_in"]) == (
+        "-", "-", "400", "17")
 
 
 def test_incomplete_request_has_a_line(daemon):
     with daemon.client() as c:
-        sent = (b"POST /images HTTP/1.1\r\nHost: x\r\nContent-Type: image/jpeg\r\nContent-Length: 1000\r\n"
-                b"X-Request-Id: gone\r\n\r\n" + SMALL[:100])
+        sent = (b"POST /images HTTP/1.1\r\nHost: x\r\nContent-Type: image/jpeg\r\n"
+                b"Content-Length: 1000\r\nX-Request-Id: gone\r\n\r\n" + SMALL[:100])
         c.send(sent)
     line = line_of(daemon, "gone")
     assert (line["status"], line["complete"], line["bytes_out"]) == ("-", "no", "0")
@@ -137,7 +145,8 @@ def test_slow_request_has_a_line(start):
 
 # ---- hostile values ----
 
-@pytest.mark.parametrize("value", ['a"b', "a b", "a\tb", "x" * 65, "", "\xe4", "a;b", "<script>", "a\\b", "a%0d"])
+@pytest.mark.parametrize("value", ['a"b', "a b", "a\tb", "x" * 65, "", "\xe4", "a;b", "<script>",
+                                   "a\\b", "a%0d"])
 def test_malformed_ids_are_replaced(daemon, value):
     with daemon.client() as c:
         c.send(get("/healthz", f"X-Request-Id: {value}"))
@@ -152,7 +161,8 @@ def test_two_ids_are_replaced(daemon):
         assert ULID.match(c.answer()["x-request-id"])
 
 
-@pytest.mark.parametrize("value", ["x" * 64, "f81d4fae-7dec-11d0-a765-00a0c91e6bf6", "1=2/3+4", "a@b:c~d.e_f"])
+@pytest.mark.parametrize("value", ["x" * 64, "f81d4fae-7dec-11d0-a765-00a0c91e6bf6", "1=2/3+4",
+                                   "a@b:c~d.e_f"])
 def test_well_formed_ids_are_kept(daemon, value):
     assert daemon.get("/healthz", headers=[("X-Request-Id", value)])["x-request-id"] == value
 
@@ -164,7 +174,8 @@ def test_control_characters_do_not_reach_the_log(daemon):
             c.send(b"GET /a" + bytes([byte]) + b"status=200 HTTP/1.1\r\nHost: x\r\n\r\n")
             bad_path = c.answer()
         with daemon.client() as c:
-            c.send(b"GET /healthz HTTP/1.1\r\nHost: x\r\nX-Request-Id: a" + bytes([byte]) + b"b\r\n\r\n")
+            c.send(b"GET /healthz HTTP/1.1\r\nHost: x\r\nX-Request-Id: a" + bytes([byte])
+                   + b"b\r\n\r\n")
             bad_value = c.answer()
         assert bad_path.status == 400 and bad_value.status in (200, 400)
         for answer in (bad_path, bad_value):
@@ -174,12 +185,13 @@ def test_control_characters_do_not_reach_the_log(daemon):
 
 
 def test_paths_are_quoted_and_cut(daemon):
-    for path, expected in [('/"q"', '/"q"'), ("/a=b?c=d", "/a=b?c=d"), ("/'", "/'"), ("/a\\b", "/a\\b"),
-                           ("/" + "x" * 600, "/" + "x" * 511 + "...")]:
+    for path, expected in [('/"q"', '/"q"'), ("/a=b?c=d", "/a=b?c=d"), ("/'", "/'"),
+                           ("/a\\b", "/a\\b"), ("/" + "x" * 600, "/" + "x" * 511 + "...")]:
         with daemon.client() as c:
             c.send(get(path))
             answer = c.answer()
-        line, = [line for line in eventually(lambda: [x for x in daemon.lines if f"id={answer['x-request-id']} " in x])]
+        line, = [line for line in eventually(
+            lambda: [x for x in daemon.lines if f"id={answer['x-request-id']} " in x])]
         value = re.search(r' path=("(?:[^"\\]|\\.)*"|[^" ]*) status=404 ', line)[1]
         if value.startswith('"'):
             value = re.sub(r"\\(.)", r"\1", value[1:-1])
@@ -203,8 +215,10 @@ def test_json_lines_have_the_same_values(start):
     def found():
         return [json.loads(line) for line in list(daemon.lines) if line.startswith("{")]
     assert eventually(lambda: len(found()) >= 3), daemon.log
-    path, nonsense, upload = sorted(found(), key=lambda line: line["id"] == "j-2")  # lines of two connections have no order
-    assert (path["id"], path["path"], path["status"], path["method"]) == ("j-1", '/a"b\\c?\'', 404, "GET")
+    # Lines of two connections have no order.
+    path, nonsense, upload = sorted(found(), key=lambda line: line["id"] == "j-2")
+    assert (path["id"], path["path"], path["status"], path["method"]) == (
+        "j-1", '/a"b\\c?\'', 404, "GET")
     assert nonsense["status"] == 400 and "path" not in nonsense and nonsense["complete"] is True
     assert upload["images"] == [{"id": image["id"], "width": 320, "height": 240}]
     assert upload["stages_ms"]["jpeg_decode"] > 0 and upload["client"] == "127.0.0.1"
@@ -250,9 +264,10 @@ def test_hangup_reopens_the_log_file(start, tmp_path):
 
 
 def test_log_file_that_cannot_be_opened_prevents_the_start(tmp_path):
-    done = run("-o", f"server.root={tmp_path}/store", "-o", "server.listen=127.0.0.1:0", "-o", "server.user=root",
-               "-o", f"log.access_file={tmp_path}/nowhere/access.log")
-    assert done.returncode == 1 and "log.access_file" in done.stderr and "No such file" in done.stderr
+    done = run("-o", f"server.root={tmp_path}/store", "-o", "server.listen=127.0.0.1:0", "-o",
+               "server.user=root", "-o", f"log.access_file={tmp_path}/nowhere/access.log")
+    assert done.returncode == 1 and "log.access_file" in done.stderr
+    assert "No such file" in done.stderr
     assert run("-t", "-o", "log.access_file=access.log").returncode == 78
 
 
@@ -288,11 +303,13 @@ def test_stalled_reader_delays_no_request(tmp_path):
             daemon.image(SMALL)
         assert time.monotonic() - started < slow(30)
         log = daemon.get("/stats").json()["log"]
-        assert log["access"] > 1000 and log["dropped"]["access"] > 500 and log["dropped"]["messages"] == 0
+        assert log["access"] > 1000 and log["dropped"]["access"] > 500
+        assert log["dropped"]["messages"] == 0
     finally:
         daemon.resumed.set()
         daemon.stop()
-    assert re.search(r"^<4>the log lost \d+ lines: they come faster than they are read$", daemon.log, re.M)
+    assert re.search(r"^<4>the log lost \d+ lines: they come faster than they are read$",
+                     daemon.log, re.M)
     assert "ended, 5 images stored" in daemon.log
 
 
@@ -325,7 +342,8 @@ def test_closed_standard_error_receives_no_messages(tmp_path):
     store, requests = tmp_path / "store", tmp_path / "log" / "requests"
     store.mkdir()
     requests.parent.mkdir()
-    words = command(*overrides("server.listen=127.0.0.1:0", f"server.root={store}", "log.access=text", f"log.access_file={requests}",
+    words = command(*overrides("server.listen=127.0.0.1:0", f"server.root={store}",
+                               "log.access=text", f"log.access_file={requests}",
                                *(["server.user=root"] if os.geteuid() == 0 else [])))
     daemon = subprocess.Popen(["sh", "-c", 'exec "$@" 2>&-', "sh", *words])
     try:

@@ -13,12 +13,14 @@ import crash_states
 import pictures
 from darkroom import IS_SANITIZED, ROOT, Daemon
 
-RECORDER = pathlib.Path(os.environ.get("DARKROOM_RECORDER", ROOT / "build" / "plain" / "tests" / "tools" / "power_recorder.so"))
+RECORDER = pathlib.Path(os.environ.get(
+    "DARKROOM_RECORDER", ROOT / "build" / "plain" / "tests" / "tools" / "power_recorder.so"))
 JPEG = ("Content-Type", "image/jpeg")
 ASYNC = ("Prefer", "respond-async")
 ID = re.compile(rb"Location: /images/([0-9A-Z]{26})")
 
-pytestmark = pytest.mark.skipif(IS_SANITIZED, reason="the recorder cannot be loaded before the sanitizer")
+pytestmark = pytest.mark.skipif(IS_SANITIZED,
+                                reason="the recorder cannot be loaded before the sanitizer")
 
 SOURCES = [pictures.photo_jpeg(w, h, s) for w, h, s in ((160, 120, 1), (60, 90, 2), (100, 100, 3))]
 FILES = {"image.json", "original.jpg", *(f"{v}.jpg" for v in pictures.VARIANTS)}
@@ -41,7 +43,8 @@ def record(tmp_path, monkeypatch, durability, connections=6, uploads=5):
             with daemon.client() as c, open(path, "ab", buffering=0) as marks:
                 for i in range(uploads):
                     early = (index + i) % 2 == 1
-                    answer = c.request("POST", "/images", SOURCES[i % 3], [JPEG, ASYNC] if early else [JPEG])
+                    answer = c.request("POST", "/images", SOURCES[i % 3],
+                                       [JPEG, ASYNC] if early else [JPEG])
                     assert answer.status == (202 if early else 201), answer
                     if i % 3 == 2:
                         url = answer["location"]
@@ -83,7 +86,8 @@ class Judge:
             now = self.replay.now
             directory = now.find(self.replay.root, *words[4].split("/"))
             if directory:
-                self.whole[words[4][3:]] = {n: now.content(f) for n, f in now.list(directory).items()}
+                self.whole[words[4][3:]] = {n: now.content(f)
+                                            for n, f in now.list(directory).items()}
 
     def images(self, state):
         """Returns {id: directory} of the visible images."""
@@ -102,7 +106,8 @@ class Judge:
                 yield f"part of image {ident}: { {n: len(d) for n, d in files.items()} }"
         for ident in self.acknowledged - images.keys():
             files = {n: state.content(f) for n, f in state.list(spool.get(ident)).items()}
-            if files.get("original.jpg") not in SOURCES or not files.get("note", b"").startswith(b"0\n"):
+            note = files.get("note", b"")
+            if files.get("original.jpg") not in SOURCES or not note.startswith(b"0\n"):
                 yield f"image {ident} is lost; spooled: { {n: len(d) for n, d in files.items()} }"
         for ident in self.gone & (images.keys() | spool.keys()):
             yield f"image {ident} is back"
@@ -140,4 +145,5 @@ def test_power_loss_at_any_moment_loses_nothing(tmp_path, monkeypatch):
 def test_judge_finds_faults_without_flushes(tmp_path, monkeypatch):
     """durability = process has no such promise. The judge must find its faults."""
     faults, *_ = judge(*record(tmp_path, monkeypatch, "process", connections=1, uploads=2))
-    assert any("is lost" in fault for fault in faults) and any("part of" in fault for fault in faults)
+    assert any("is lost" in fault for fault in faults)
+    assert any("part of" in fault for fault in faults)

@@ -122,12 +122,14 @@ def test_drain_finishes_requests_in_flight(start, number):
 def test_drain_stores_images_that_were_acknowledged_early(start):
     """Uploads with status 202 are stored before the daemon exits."""
     daemon = start()
-    ids = [daemon.upload(LARGE, headers=[("Prefer", "respond-async")]).json()["images"][0]["id"] for _ in range(4)]
+    ids = [daemon.upload(LARGE, headers=[("Prefer", "respond-async")]).json()["images"][0]["id"]
+           for _ in range(4)]
     daemon.stop(30)
     for ident in ids:
         directory = daemon.store / ident[-2:] / ident
         image = json.loads((directory / "image.json").read_text())
-        assert all((directory / f"{n}.jpg").stat().st_size == v["bytes"] for n, v in image["variants"].items())
+        assert all((directory / f"{n}.jpg").stat().st_size == v["bytes"]
+                   for n, v in image["variants"].items())
 
 
 @pytest.mark.also_with("thread-per-connection")
@@ -180,7 +182,8 @@ def test_drain_ends_at_its_timeout(start):
 
 
 @pytest.mark.also_with("thread-per-connection")
-@pytest.mark.parametrize("first, second", [(signal.SIGTERM, signal.SIGTERM), (signal.SIGINT, signal.SIGTERM)])
+@pytest.mark.parametrize("first, second",
+                         [(signal.SIGTERM, signal.SIGTERM), (signal.SIGINT, signal.SIGTERM)])
 def test_second_signal_ends_the_drain(start, first, second):
     daemon = start()
     with daemon.client() as c:
@@ -228,7 +231,8 @@ def test_idle_costs_nothing(start):
     connections."""
     daemons = [start(), start(), start()]
     for daemon in daemons[1:]:
-        threads = [threading.Thread(target=lambda d=daemon: [d.image(SMALL) for _ in range(10)]) for _ in range(4)]
+        threads = [threading.Thread(target=lambda d=daemon: [d.image(SMALL) for _ in range(10)])
+                   for _ in range(4)]
         for t in threads:
             t.start()
         for t in threads:
@@ -245,7 +249,8 @@ def test_idle_costs_nothing(start):
     spent = spend(3)
     for c in kept:
         c.close()
-    assert max(spent) < 3 * 0.001, f"CPU seconds in 3 idle seconds: fresh, after uploads, with connections: {spent}"
+    assert max(spent) < 3 * 0.001, (
+        f"CPU seconds in 3 idle seconds: fresh, after uploads, with connections: {spent}")
 
 
 @pytest.mark.every_policy

@@ -18,7 +18,8 @@ import pictures
 from client import form_files
 from darkroom import IS_SANITIZED, ROOT, eventually
 
-pytestmark = pytest.mark.skipif(IS_SANITIZED, reason="the configurations do not depend on sanitizers")
+pytestmark = pytest.mark.skipif(IS_SANITIZED,
+                                reason="the configurations do not depend on sanitizers")
 
 LIMIT = 1 << 20
 PICTURE = pictures.photo_jpeg(400, 300, 1)
@@ -51,26 +52,32 @@ class Proxy:
         self.log = directory / "log"
         config = directory / name
         if name == "nginx.conf":
-            config.write_text(edited(
-                name, ("/run/darkroom-nginx.pid", f"{directory}/pid"), ("/var/log/nginx/darkroom-error.log", f"{directory}/errors"),
-                ("/var/log/nginx/darkroom-access.log", str(self.log)), ("listen 443 ssl", f"listen 127.0.0.1:{self.port} ssl"),
-                ("/etc/ssl/certs/images.example.org.pem", str(certificate)),
-                ("/etc/ssl/private/images.example.org.key", str(certificate)),
-                ("127.0.0.1:8080", f"127.0.0.1:{upstream}"), ("client_max_body_size 256m", "client_max_body_size 1m")))
-            words = ["nginx", "-c", config, "-p", directory, "-e", directory / "errors", "-g", "daemon off;"]
+            config.write_text(edited(name, ("/run/darkroom-nginx.pid", f"{directory}/pid"),
+                                     ("/var/log/nginx/darkroom-error.log", f"{directory}/errors"),
+                                     ("/var/log/nginx/darkroom-access.log", str(self.log)),
+                                     ("listen 443 ssl", f"listen 127.0.0.1:{self.port} ssl"),
+                                     ("/etc/ssl/certs/images.example.org.pem", str(certificate)),
+                                     ("/etc/ssl/private/images.example.org.key", str(certificate)),
+                                     ("127.0.0.1:8080", f"127.0.0.1:{upstream}"),
+                                     ("client_max_body_size 256m", "client_max_body_size 1m")))
+            words = ["nginx", "-c", config, "-p", directory, "-e", directory / "errors", "-g",
+                     "daemon off;"]
         else:
-            config.write_text(edited(
-                name, ("log /dev/log local0", "log stdout format raw local0"), ("bind :443", f"bind 127.0.0.1:{self.port}"),
-                ("/etc/ssl/private/images.example.org.pem", str(certificate)), ("127.0.0.1:8080", f"127.0.0.1:{upstream}"),
-                ("268435456", str(LIMIT))))
+            config.write_text(edited(name, ("log /dev/log local0", "log stdout format raw local0"),
+                                     ("bind :443", f"bind 127.0.0.1:{self.port}"),
+                                     ("/etc/ssl/private/images.example.org.pem", str(certificate)),
+                                     ("127.0.0.1:8080", f"127.0.0.1:{upstream}"),
+                                     ("268435456", str(LIMIT))))
             words = ["haproxy", "-f", config]
         with open(self.log, "ab") as log:
-            self.process = subprocess.Popen([shutil.which(words[0]) or f"/usr/sbin/{words[0]}", *map(str, words[1:])],
-                                            stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=directory)
+            self.process = subprocess.Popen([shutil.which(words[0]) or f"/usr/sbin/{words[0]}",
+                                             *map(str, words[1:])], stdin=subprocess.DEVNULL,
+                                            stdout=log, stderr=log, cwd=directory)
 
     def connect(self, source="127.0.0.1"):
         context = ssl.create_default_context(cafile=self.certificate)
-        return http.client.HTTPSConnection("localhost", self.port, timeout=60, context=context, source_address=(source, 0))
+        return http.client.HTTPSConnection("localhost", self.port, timeout=60, context=context,
+                                           source_address=(source, 0))
 
     def request(self, *args, **options):
         """Makes a request on a new connection. Returns (status, headers, body)."""
@@ -97,9 +104,10 @@ class Proxy:
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory):
     path = tmp_path_factory.mktemp("tls") / "both.pem"
-    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "1",
-                    "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost", "-keyout", path, "-out", f"{path}.crt"],
-                   check=True, capture_output=True, timeout=20)
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec",
+                    "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "1", "-subj",
+                    "/CN=localhost", "-addext", "subjectAltName=DNS:localhost", "-keyout", path,
+                    "-out", f"{path}.crt"], check=True, capture_output=True, timeout=20)
     with open(path, "ab") as both:
         both.write((path.parent / "both.pem.crt").read_bytes())
     return path
@@ -128,7 +136,8 @@ def test_proxy_passes_uploads_and_files(start, start_proxy):
     proxy = start_proxy(daemon.port)
     assert eventually(proxy.is_up, 30), proxy.log.read_text()
     content_type, body = form_files(PICTURE, PICTURE)
-    status, _, answer = proxy.request("POST", "/images", body, {"Content-Type": content_type, "X-Request-Id": GIVEN})
+    status, _, answer = proxy.request("POST", "/images", body,
+                                      {"Content-Type": content_type, "X-Request-Id": GIVEN})
     images = json.loads(answer)["images"]
     assert status == 201 and len(images) == 2
     url = images[0]["variants"]["thumb"]["url"]
@@ -137,8 +146,8 @@ def test_proxy_passes_uploads_and_files(start, start_proxy):
     assert proxy.request("GET", url, headers={"If-None-Match": headers["ETag"]})[0] == 304
     status, _, part = proxy.request("GET", url, headers={"Range": "bytes=0-99"})
     assert status == 206 and part == file[:100]
-    status, headers, _ = proxy.request("POST", "/images", iter([PICTURE[:1000], PICTURE[1000:]]), {"Content-Type": "image/jpeg"},
-                                       encode_chunked=True)
+    status, headers, _ = proxy.request("POST", "/images", iter([PICTURE[:1000], PICTURE[1000:]]),
+                                       {"Content-Type": "image/jpeg"}, encode_chunked=True)
     assert status == 201 and proxy.request("DELETE", headers["Location"])[0] == 204
     assert eventually(lambda: GIVEN in proxy.log.read_text()), proxy.log.read_text()
 
@@ -155,7 +164,8 @@ def test_proxy_hides_admin_paths(start, start_proxy):
             connection.request("GET", spelling.format(path))
             status = connection.getresponse().status
             connection.close()
-            assert status in ((403,) if spelling in ("{}", "{}?") else (400, 403, 404)), (path, spelling, status)
+            assert status in ((403,) if spelling in ("{}", "{}?") else (400, 403, 404)), (
+                path, spelling, status)
 
 
 def test_proxy_has_the_daemons_body_limit(start, start_proxy):
@@ -166,7 +176,8 @@ def test_proxy_has_the_daemons_body_limit(start, start_proxy):
     whole = PICTURE + bytes(LIMIT - len(PICTURE))
     assert proxy.request("POST", "/images", whole, {"Content-Type": "image/jpeg"})[0] == 201
     try:
-        assert proxy.request("POST", "/images", whole + b"x", {"Content-Type": "image/jpeg"})[0] == 413
+        assert proxy.request("POST", "/images", whole + b"x",
+                             {"Content-Type": "image/jpeg"})[0] == 413
     except OSError:
         pass  # refused before it was sent completely
     assert len(daemon.stored()) == 1
@@ -223,7 +234,8 @@ def test_proxy_sets_request_ids(start_proxy):
         proxy = start_proxy(listener.getsockname()[1])
         assert eventually(proxy.is_up, 30), proxy.log.read_text()
         ids = []
-        for number, given in enumerate(((GIVEN,), (), ("a b;c",), ("x" * 65,), (f"{GIVEN},a b;c",), (GIVEN, "a b;c"))):
+        for number, given in enumerate(((GIVEN,), (), ("a b;c",), ("x" * 65,), (f"{GIVEN},a b;c",),
+                                        (GIVEN, "a b;c"))):
             connection = proxy.connect()
             connection.putrequest("GET", f"/images/number-{number}")
             for value in given:
@@ -233,7 +245,8 @@ def test_proxy_sets_request_ids(start_proxy):
             connection.close()
             (head,) = (h for h in heads if f"number-{number} " in h)
             ids.append(re.findall(r"(?im)^X-Request-Id: ([^\r]*)", head))
-            assert "x-forwarded-for: 127.0.0.1" in head.lower() and "x-forwarded-proto: https" in head.lower()
+            assert "x-forwarded-for: 127.0.0.1" in head.lower()
+            assert "x-forwarded-proto: https" in head.lower()
         listener.shutdown(socket.SHUT_RDWR)
     assert ids[0] == [GIVEN]
     for made in ids[1:]:
@@ -251,4 +264,5 @@ def test_proxy_survives_a_restart_of_the_daemon(start, start_proxy):
     assert proxy.request("GET", "/images/01ARZ3NDEKTSV4RRFFQ69G5FAV")[0] in (502, 503)
     start(listen=f"127.0.0.1:{port}")
     assert eventually(proxy.is_up, 30)
-    assert eventually(lambda: proxy.request("POST", "/images", PICTURE, {"Content-Type": "image/jpeg"})[0] == 201)
+    assert eventually(lambda: proxy.request("POST", "/images", PICTURE,
+                                            {"Content-Type": "image/jpeg"})[0] == 201)

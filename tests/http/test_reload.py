@@ -62,10 +62,13 @@ def test_reload_changes_the_variants(site):
     new = site.daemon.image(SMALL)
     assert (set(old["variants"]), set(new["variants"])) == (OLD, NEW)
     assert pictures.size(site.daemon.fetch(new, "grey")) == (67, 100)
-    assert site.daemon.get(old["url"]).json()["variants"].keys() == OLD  # a stored image does not change,
-    assert site.daemon.get(old["variants"]["thumb"]["url"]).status == 404  # but only configured variants are served
+    # A stored image does not change.
+    assert site.daemon.get(old["url"]).json()["variants"].keys() == OLD
+    # Only configured variants are served.
+    assert site.daemon.get(old["variants"]["thumb"]["url"]).status == 404
     assert site.reload()[0] == 0
-    assert site.daemon.fetch(old, "thumb") and site.daemon.get(new["variants"]["tiny"]["url"]).status == 404
+    assert site.daemon.fetch(old, "thumb")
+    assert site.daemon.get(new["variants"]["tiny"]["url"]).status == 404
     assert command(site.daemon, "set variant.thumb.operations scale 10x10 exact")[0] == 0
     assert pictures.size(site.daemon.fetch(site.daemon.image(SMALL), "thumb")) == (10, 10)
 
@@ -73,9 +76,11 @@ def test_reload_changes_the_variants(site):
 def test_variants_that_do_not_fit_are_refused(site):
     """Queues have the size of the first configuration. A configuration that needs more is refused
     as a whole."""
-    many = "".join(f"[variant.v{i}]\noperations = scale {i + 50}x50 exact, blur {i + 1}, sharpen 1, rotate 90\n" for i in range(12))
+    many = "".join(f"[variant.v{i}]\noperations = scale {i + 50}x50 exact, blur {i + 1}, "
+                   "sharpen 1, rotate 90\n" for i in range(12))
     status, said = site.reload(variants=many)
-    assert status == 1 and "needs a restart, or fewer images in flight" in said and "stays as it was" in said, said
+    assert status == 1 and "needs a restart, or fewer images in flight" in said
+    assert "stays as it was" in said, said
     assert set(site.daemon.image(SMALL)["variants"]) == OLD
     assert site.reload(("images_in_flight", "50"), variants=many)[0] == 0
     assert len(site.daemon.image(SMALL)["variants"]) == 12
@@ -104,7 +109,8 @@ def test_reload_changes_limits(site):
     assert eventually(lambda: probe(site.daemon) == 200)
     assert site.reload()[0] == 0
     assert site.daemon.upload(SMALL).status == 201
-    assert site.reload(("memory_budget", "4G"), ("body_bytes", "1G"))[0] == 1  # memory_budget needs a restart
+    # A change of memory_budget needs a restart.
+    assert site.reload(("memory_budget", "4G"), ("body_bytes", "1G"))[0] == 1
     assert site.reload(("idle_timeout", "1s"))[0] == 0
     with site.daemon.client() as c:
         assert c.request("GET", "/healthz").status == 200 and c.is_closed(slow(20))
@@ -131,7 +137,8 @@ def test_reload_changes_durability_and_originals(site):
     assert site.stats()["store"]["flushes"] == 2
     directory = site.daemon.store / image["id"][-2:] / image["id"]
     assert (directory / "original.jpg").read_bytes() == SMALL
-    assert site.reload(("durability", "none"), ("respond_after", "decode"), ("allow_origin", "https://example.org"))[0] == 0
+    assert site.reload(("durability", "none"), ("respond_after", "decode"),
+                       ("allow_origin", "https://example.org"))[0] == 0
     answer = site.daemon.upload(SMALL)
     assert answer.status == 202 and answer["access-control-allow-origin"] == "https://example.org"
     assert eventually(lambda: site.stats()["images"]["stored"] == 2)
@@ -168,7 +175,8 @@ class Uploader(threading.Thread):
         if n % 2:
             answer = self.request(client, (201,), "POST", "/images", SMALL, JPEG)
         else:
-            answer = self.request(client, (201,), "POST", "/images", chunked(SMALL), [*JPEG, ("Transfer-Encoding", "chunked")])
+            answer = self.request(client, (201,), "POST", "/images", chunked(SMALL),
+                                  [*JPEG, ("Transfer-Encoding", "chunked")])
         image = answer.json()["images"][0]
         if set(image["variants"]) not in (OLD, NEW):
             self.failures.append(image)
@@ -193,8 +201,10 @@ class Uploader(threading.Thread):
 
 def test_reloads_under_load_fail_no_request(start, tmp_path):
     site = Site(start, tmp_path)
-    files = [edited(), edited(("pixels", "50M"), ("durability", "none"), ("connections", "100"), variants=OTHER_VARIANTS),
-             edited(("header_bytes", "8K"), ("images_in_flight", "64"), ("keep_originals", "yes"), ("threads", f"{LEAST_THREADS}")),
+    files = [edited(), edited(("pixels", "50M"), ("durability", "none"),
+                              ("connections", "100"), variants=OTHER_VARIANTS),
+             edited(("header_bytes", "8K"), ("images_in_flight", "64"),
+                    ("keep_originals", "yes"), ("threads", f"{LEAST_THREADS}")),
              edited(("policy", "cohort"), ("body_timeout", "20s"), variants=OTHER_VARIANTS)]
     over = threading.Event()
     uploaders = [Uploader(site, i, over) for i in range(8)]
@@ -217,8 +227,9 @@ def test_reloads_under_load_fail_no_request(start, tmp_path):
         for u in uploaders:
             u.join()
     failures = [f for u in uploaders for f in u.failures]
-    print(f"\n{RELOADS} reloads, {sum(u.requests for u in uploaders)} requests, {len(failures)} failed; a reload took "
-          f"{1000 * sum(times) / len(times):.1f} ms, the longest {1000 * max(times):.0f} ms; resident {resident >> 20} MiB at half, "
+    print(f"\n{RELOADS} reloads, {sum(u.requests for u in uploaders)} requests, "
+          f"{len(failures)} failed; a reload took {1000 * sum(times) / len(times):.1f} ms, "
+          f"the longest {1000 * max(times):.0f} ms; resident {resident >> 20} MiB at half, "
           f"{site.daemon.resident_bytes() >> 20} MiB at the end")
     assert not failures, failures[:3]
     assert not refused, refused[:3]

@@ -16,15 +16,16 @@ from darkroom import CONFIG, IS_SANITIZED, run
 
 pytestmark = pytest.mark.also_with("thread-per-connection")
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
-needs_sandbox = pytest.mark.skipif(IS_SANITIZED, reason="the sanitizer's runtime needs more, so the sandbox is off")
+needs_sandbox = pytest.mark.skipif(
+    IS_SANITIZED, reason="the sanitizer's runtime needs more, so the sandbox is off")
 
 SMALL = pictures.photo_jpeg(320, 240, 2)
 
 
 def status_of(daemon):
     """Returns /proc/PID/status of every thread, as dictionaries."""
-    return [dict(line.split(":\t", 1) for line in (task / "status").read_text().splitlines() if ":\t" in line)
-            for task in pathlib.Path(f"/proc/{daemon.pid}/task").iterdir()]
+    return [dict(line.split(":\t", 1) for line in (task / "status").read_text().splitlines()
+                 if ":\t" in line) for task in pathlib.Path(f"/proc/{daemon.pid}/task").iterdir()]
 
 
 # ---- reports ----
@@ -36,7 +37,8 @@ def test_check_reports_the_sandbox():
     if not IS_SANITIZED:
         assert "no new privileges" in line and "Landlock" in line and "seccomp" in line
     assert run("-t", "-c", CONFIG, "-o", "server.sandbox=off").stderr.splitlines()[-1] == (
-        "sandbox: off, for the sanitizer's sake" if IS_SANITIZED else "sandbox: off, as server.sandbox says")
+        "sandbox: off, for the sanitizer's sake" if IS_SANITIZED
+        else "sandbox: off, as server.sandbox says")
 
 
 def test_log_reports_the_sandbox(start):
@@ -100,7 +102,8 @@ def test_replaced_configuration_can_be_reloaded(start, tmp_path):
 
 @needs_root
 def test_running_as_root_must_be_configured(tmp_path):
-    done = run("-c", CONFIG, "-o", f"server.root={tmp_path}/store", "-o", "server.listen=127.0.0.1:0")
+    done = run("-c", CONFIG, "-o", f"server.root={tmp_path}/store", "-o",
+               "server.listen=127.0.0.1:0")
     assert done.returncode == 78 and "server.user" in done.stderr
     assert not (tmp_path / "store").exists()
 
@@ -109,7 +112,8 @@ def test_running_as_root_must_be_configured(tmp_path):
 def test_another_user_owns_everything(start):
     """Files, threads and groups belong to this user, without a way back."""
     nobody = pwd.getpwnam("nobody")
-    root = pathlib.Path(tempfile.mkdtemp(prefix="darkroom-", dir="/tmp"))  # other users cannot enter pytest's own directories
+    # Other users cannot enter pytest's own directories.
+    root = pathlib.Path(tempfile.mkdtemp(prefix="darkroom-", dir="/tmp"))
     os.chown(root, nobody.pw_uid, nobody.pw_gid)
     config = root / "site.ini"
     config.write_text(CONFIG.read_text())
@@ -117,7 +121,8 @@ def test_another_user_owns_everything(start):
         daemon = start("server.user=nobody", store=root / "store", config=config)
         image = daemon.image(SMALL)
         directory = daemon.store / image["id"][-2:] / image["id"]
-        assert all(p.stat().st_uid == nobody.pw_uid for p in (daemon.store, directory, directory / "medium.jpg"))
+        assert all(p.stat().st_uid == nobody.pw_uid
+                   for p in (daemon.store, directory, directory / "medium.jpg"))
         for status in status_of(daemon):
             assert status["Uid"].split() == [str(nobody.pw_uid)] * 4
             assert "0" not in status["Groups"].split()
@@ -132,5 +137,6 @@ def test_another_user_owns_everything(start):
 @needs_root
 @pytest.mark.parametrize("user", ["nobody-knows-me", "-x", "a b", "x" * 40])
 def test_unknown_user_is_reported(tmp_path, user):
-    done = run("-c", CONFIG, "-o", f"server.root={tmp_path}/store", "-o", "server.listen=127.0.0.1:0", "-o", f"server.user={user}")
+    done = run("-c", CONFIG, "-o", f"server.root={tmp_path}/store", "-o",
+               "server.listen=127.0.0.1:0", "-o", f"server.user={user}")
     assert done.returncode == 78 and user in done.stderr

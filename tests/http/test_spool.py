@@ -15,7 +15,8 @@ from store_files import check_stored, spool
 JPEG = ("Content-Type", "image/jpeg")
 ASYNC = ("Prefer", "respond-async")
 ID = "01K0000000000000000000000"  # plus one character
-SOURCES = [pictures.photo_jpeg(w, h, s) for w, h, s in ((640, 480, 1), (200, 300, 2), (1200, 900, 3), (90, 60, 4))]
+SOURCES = [pictures.photo_jpeg(w, h, s)
+           for w, h, s in ((640, 480, 1), (200, 300, 2), (1200, 900, 3), (90, 60, 4))]
 
 pytestmark = pytest.mark.also_with("thread-per-connection")
 
@@ -40,7 +41,8 @@ def test_early_response_spools_first(start, durability):
         spooled_at_once = spooled(daemon)
         assert c.request("GET", f"/images/{ident}/medium.jpg").status == 200
     assert spooled_at_once in ([ident], [])  # it may be stored already
-    assert eventually(lambda: not spooled(daemon) and not daemon.leftovers())  # shortly after it is visible
+    # They disappear shortly after the image is visible.
+    assert eventually(lambda: not spooled(daemon) and not daemon.leftovers())
     assert stats(daemon)["recovered"] == 0
 
 
@@ -81,7 +83,8 @@ def test_image_that_ended_the_daemon_three_times_is_quarantined(start, tmp_path)
     assert eventually(lambda: not spooled(daemon), 20)
     assert (store / ".quarantine" / (ID + "A") / "original.jpg").read_bytes() == SOURCES[0]
     assert daemon.get(f"/images/{ID}A").status == 404
-    assert eventually(lambda: daemon.get(f"/images/{ID}B").status == 200)  # it leaves the spool before that
+    # It leaves the spool before it is visible.
+    assert eventually(lambda: daemon.get(f"/images/{ID}B").status == 200)
     assert daemon.says(re.compile(f"(?m)^<3>.*{ID}A").search)
     assert eventually(lambda: (stats(daemon)["quarantined"], stats(daemon)["recovered"]) == (1, 1))
 
@@ -94,7 +97,8 @@ def test_attempts_are_counted_before_they_start(tmp_path):
     spool(store, ident, pictures.photo_jpeg(8000, 6000, 1), "0\nlarge.jpg")
     note = store / ".spool" / ident / "note"
     for attempt in "123":
-        daemon = Daemon(store, "variant.medium.operations=scale 9000x9000 inside, blur 60")  # takes seconds
+        # The variant takes seconds.
+        daemon = Daemon(store, "variant.medium.operations=scale 9000x9000 inside, blur 60")
         assert eventually(lambda: note.read_text()[0] == attempt, step=0.001)
         daemon.kill()
         assert note.read_text() == attempt + "\nlarge.jpg"
@@ -143,7 +147,8 @@ def test_spooled_image_can_be_deleted(start, tmp_path):
         for last in "QAPB":
             assert c.request("DELETE", f"/images/{ID}{last}").status == 204
             # The recovery may already be processing the image.
-            assert eventually(lambda image=f"/images/{ID}{last}": c.request("GET", image).status == 404, 60)
+            image = f"/images/{ID}{last}"
+            assert eventually(lambda path=image: c.request("GET", path).status == 404, 60)
     assert eventually(lambda: not spooled(daemon), 60)
     assert sorted(i[-1] for i in daemon.stored()) == sorted("CDEFGHJKMN")
 
@@ -183,7 +188,8 @@ def small_disk(tmp_path):
     """Mounts a file system of 3 MB."""
     path = tmp_path / "small"
     path.mkdir()
-    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=3m", "tmpfs", path], capture_output=True).returncode:
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=3m", "tmpfs", path],
+                      capture_output=True).returncode:
         pytest.skip("needs the right to mount")
     yield path
     subprocess.run(["umount", "-l", path], check=True)

@@ -16,7 +16,8 @@ from faults import Faults
 
 COUNT = int(os.environ.get("DARKROOM_STORED", "20000"))
 LETTERS = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
-FILES = ("open", "openat", "__openat_2", "readdir", "fdopendir", "fstat", "lstat", "faccessat", "unlinkat", "read")
+FILES = ("open", "openat", "__openat_2", "readdir", "fdopendir", "fstat", "lstat", "faccessat",
+         "unlinkat", "read")
 
 
 def fill(store, count, model):
@@ -56,7 +57,8 @@ def file_calls(store, path):
     daemon = Daemon(store, environ=faults.environ)
 
     def calls():
-        return {name: count for name, function, module, count in faults.sites().values() if function in FILES and module == "darkroomd"}
+        return {name: count for name, function, module, count in faults.sites().values()
+                if function in FILES and module == "darkroomd"}
 
     def have_ended():
         before = calls()
@@ -70,7 +72,8 @@ def file_calls(store, path):
 @pytest.fixture
 def place():
     """A directory in memory, which has enough inodes and does not depend on a disk."""
-    with tempfile.TemporaryDirectory(dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None) as path:
+    parent = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+    with tempfile.TemporaryDirectory(dir=parent) as path:
         yield pathlib.Path(path)
 
 
@@ -81,11 +84,13 @@ def test_start_does_not_depend_on_the_number_of_images(place, tmp_path):
     fill(full, COUNT, models(place / "models"))
     fill(empty, 0, place / "models")
     few, many = starts(empty, 5), starts(full, 5)
-    few_ms, many_ms = (1000 * statistics.median(seconds for seconds, _ in times) for times in (few, many))
+    few_ms, many_ms = (1000 * statistics.median(seconds for seconds, _ in times)
+                       for times in (few, many))
     print(f"\nready after {few_ms:.0f} ms without images, {many_ms:.0f} ms with {COUNT}")
     assert min(cpu for _, cpu in many) < 1 or IS_SANITIZED, many
     if not IS_SANITIZED:
-        assert eventually(lambda: file_calls(empty, tmp_path / "faults0") == file_calls(full, tmp_path / "faults1"))
+        assert eventually(lambda: file_calls(empty, tmp_path / "faults0")
+                          == file_calls(full, tmp_path / "faults1"))
     daemon = Daemon(full)
     assert daemon.image(pictures.photo_jpeg(60, 60))["id"]
     daemon.stop()

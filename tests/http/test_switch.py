@@ -17,7 +17,8 @@ from darkroom import LEAST_THREADS, eventually, run, slow
 
 JPEG = [("Content-Type", "image/jpeg")]
 SMALL = pictures.photo_jpeg(320, 240, 2)
-SIZES = [SMALL, pictures.photo_jpeg(1000, 750, 1), pictures.photo_jpeg(640, 480, 3, progressive=True)]
+SIZES = [SMALL, pictures.photo_jpeg(1000, 750, 1),
+         pictures.photo_jpeg(640, 480, 3, progressive=True)]
 POLICIES = re.search(r"Policies: *(.*)", run("--help").stdout)[1].split(", ")
 SECONDS = float(os.environ.get("DARKROOM_SWITCH_S", "5"))
 EVERY = 0.2
@@ -73,7 +74,8 @@ class Load:
             said = self.daemon.get("/stats").json()["images"]
             return said["stored"], said["failed"], said["in_flight"]
         assert eventually(lambda: images() == (len(self.times), 0, 0)), images()
-        assert len(self.daemon.stored()) == len(self.times) and eventually(lambda: not self.daemon.leftovers())
+        assert len(self.daemon.stored()) == len(self.times)
+        assert eventually(lambda: not self.daemon.leftovers())
         return sorted(self.times)
 
 
@@ -95,8 +97,11 @@ def test_switching_policies_by_ctl_fails_no_request(site):
             time.sleep(max(0, EVERY - (time.monotonic() - began)))
     command(daemon, "policy cohort")
     times = load.check()
-    print(f"\n{switches} switches (the longest took {max(waits) * 1000:.0f} ms), {len(times)} uploads, {len(load.failures)} failed, "
-          f"p50 {times[len(times) // 2] * 1000:.0f} ms, p99 {times[len(times) * 99 // 100] * 1000:.0f} ms, longest {times[-1] * 1000:.0f} ms")
+    p50_ms, p99_ms, longest_ms = (1000 * times[i] for i in
+                                  (len(times) // 2, len(times) * 99 // 100, -1))
+    print(f"\n{switches} switches (the longest took {max(waits) * 1000:.0f} ms), "
+          f"{len(times)} uploads, {len(load.failures)} failed, p50 {p50_ms:.0f} ms, "
+          f"p99 {p99_ms:.0f} ms, longest {longest_ms:.0f} ms")
 
 
 def test_switching_policies_by_hangup_fails_no_request(site):
@@ -111,13 +116,16 @@ def test_switching_policies_by_hangup_fails_no_request(site):
 def test_switching_live_keys_fails_no_request(site):
     """Regimes, disciplines, threads, thresholds and direct calls change in random order."""
     rng = random.Random(5)
-    choices = {"scheduler.policy": POLICIES, "scheduler.threads": [str(LEAST_THREADS), "2", "3", "6", "auto"],
-               "scheduler.service": ["exhaustive", "gated", "n-gated", "time-gated", "cutoff", "auto"],
-               "scheduler.discipline": ["fcfs", "lcfs", "srpt", "auto"], "scheduler.idle": ["wake", "backoff"],
-               "stage.disk_write.threads": ["1", "2", "4"], "stage.jpeg_decode.threads": ["1", "3"],
-               "stage.jpeg_encode.threshold_events": ["0", "2"], "stage.scale.pass_through": ["yes", "no"],
-               "stage.blur.service": ["gated", "auto"], "scheduler.counters": ["yes", "no"],
-               "layout.steal": ["yes", "no"], "layout.distribution": ["round-robin", "least-loaded"]}
+    choices = {
+        "scheduler.policy": POLICIES,
+        "scheduler.threads": [str(LEAST_THREADS), "2", "3", "6", "auto"],
+        "scheduler.service": ["exhaustive", "gated", "n-gated", "time-gated", "cutoff", "auto"],
+        "scheduler.discipline": ["fcfs", "lcfs", "srpt", "auto"],
+        "scheduler.idle": ["wake", "backoff"], "stage.disk_write.threads": ["1", "2", "4"],
+        "stage.jpeg_decode.threads": ["1", "3"], "stage.jpeg_encode.threshold_events": ["0", "2"],
+        "stage.scale.pass_through": ["yes", "no"], "stage.blur.service": ["gated", "auto"],
+        "scheduler.counters": ["yes", "no"], "layout.steal": ["yes", "no"],
+        "layout.distribution": ["round-robin", "least-loaded"]}
     with Load(site.daemon) as load:
         end = time.monotonic() + SECONDS
         while time.monotonic() < end:
@@ -162,7 +170,8 @@ def test_reload_of_a_bad_variant_changes_nothing(site):
 
 
 def test_reload_names_what_needs_a_restart(site):
-    site.write("dbr", ("memory_budget = 1G", "memory_budget = 2G"), ("sandbox = auto", "sandbox = off"))
+    site.write("dbr", ("memory_budget = 1G", "memory_budget = 2G"),
+               ("sandbox = auto", "sandbox = off"))
     said = site.reload()
     waiting = re.findall(r"<4>(\S+) needs a restart", said)
     assert sorted(waiting) == ["limits.memory_budget", "server.sandbox"]
@@ -206,4 +215,5 @@ def test_log_level_can_be_switched(site):
     assert command(site.daemon, "set log.level notice")[0] == 0
     last = "in force: policy srpt, log.level = notice\n"
     assert site.daemon.says(last), site.daemon.log
-    assert "set log.level error" in site.daemon.log and "in force" not in site.daemon.log.replace(last, "")
+    assert "set log.level error" in site.daemon.log
+    assert "in force" not in site.daemon.log.replace(last, "")

@@ -31,7 +31,8 @@ class File:
     def __init__(self, directory):
         directory.mkdir()
         self.path = directory / "tokens"
-        made = {"all": make("all"), "up": make("up", "upload"), "down": make("down", "delete"), "spare": make("spare")}
+        made = {"all": make("all"), "up": make("up", "upload"), "down": make("down", "delete"),
+                "spare": make("spare")}
         self.token = {name: token for name, (token, _) in made.items()}
         self.line = {name: line for name, (_, line) in made.items()}
         self.put("all", "up", "down")
@@ -90,10 +91,12 @@ def test_scopes_limit_what_a_token_allows(guarded, file):
     assert guarded.get(image["url"]).status == 200, "reading needs no token"
     assert guarded.get(image["variants"]["thumb"]["url"]).status == 200
     refused(remove(guarded, image["url"]), 401, REALM)
-    refused(remove(guarded, image["url"], file.bearer("up")), 403, REALM + ', error="insufficient_scope", scope="delete"')
+    refused(remove(guarded, image["url"], file.bearer("up")), 403,
+            REALM + ', error="insufficient_scope", scope="delete"')
     assert guarded.get(image["url"]).status == 200
     assert remove(guarded, image["url"], file.bearer("down")).status == 204
-    refused(post(guarded, file.bearer("down")), 403, REALM + ', error="insufficient_scope", scope="upload"')
+    refused(post(guarded, file.bearer("down")), 403,
+            REALM + ', error="insufficient_scope", scope="upload"')
     image = guarded.image(SMALL, headers=[file.bearer("all", "bEARER ")])
     assert remove(guarded, image["url"], file.bearer("all")).status == 204
     assert remove(guarded, image["url"], file.bearer("all")).status == 404
@@ -104,25 +107,30 @@ def test_scopes_limit_what_a_token_allows(guarded, file):
 
 
 @pytest.mark.parametrize("value", [
-    "", "Bearer", "Bearer ", "Bearer x", "Bearer {token}x", "Bearer {short}", "Bearer x{token}", "Bearer {token} {token}",
-    "Bearer {token},", 'Bearer "{token}"', "Bearer =", "Bearer {hash}", "{token}", "Basic {token}", "Bearer{token}", "Bearer {lower}",
-    "Bearer\t{token}", "Bearer " + 8000 * "x", "Bearer \xff", "Bearer, Bearer {token}"])
+    "", "Bearer", "Bearer ", "Bearer x", "Bearer {token}x", "Bearer {short}", "Bearer x{token}",
+    "Bearer {token} {token}", "Bearer {token},", 'Bearer "{token}"', "Bearer =", "Bearer {hash}",
+    "{token}", "Basic {token}", "Bearer{token}", "Bearer {lower}", "Bearer\t{token}",
+    "Bearer " + 8000 * "x", "Bearer \xff", "Bearer, Bearer {token}"])
 def test_malformed_tokens_are_refused(guarded, file, value):
     token = file.token["all"]
-    value = value.format(token=token, short=token[:-1], lower=token.swapcase(), hash=file.line["all"].split()[1])
+    value = value.format(token=token, short=token[:-1], lower=token.swapcase(),
+                         hash=file.line["all"].split()[1])
     is_bearer = value.strip() == "Bearer" or value.startswith("Bearer ")
-    refused(post(guarded, ("Authorization", value)), 401, REALM + (', error="invalid_token"' if is_bearer else ""))
+    refused(post(guarded, ("Authorization", value)), 401,
+            REALM + (', error="invalid_token"' if is_bearer else ""))
     assert token not in guarded.log_until_now()
 
 
 def test_two_tokens_are_refused(guarded, file):
-    refused(post(guarded, file.bearer("all"), file.bearer("all")), 400, REALM + ', error="invalid_request"')
+    refused(post(guarded, file.bearer("all"), file.bearer("all")), 400,
+            REALM + ', error="invalid_request"')
 
 
 def test_web_pages_may_send_a_token(start, file):
     daemon = start(f"access.tokens_file={file.path}", "server.allow_origin=https://example.org")
     with daemon.client() as c:
-        answer = c.request("OPTIONS", "/images", headers=[("Origin", "https://example.org"), ("Access-Control-Request-Method", "POST")])
+        answer = c.request("OPTIONS", "/images", headers=[
+            ("Origin", "https://example.org"), ("Access-Control-Request-Method", "POST")])
     assert answer.status == 204 and "authorization" in answer["access-control-allow-headers"]
 
 
@@ -130,9 +138,11 @@ def test_web_pages_may_send_a_token(start, file):
 
 def test_token_is_checked_before_the_body_is_read(guarded, file):
     with guarded.client() as c:
-        c.send(c.head("POST", "/images", headers=[JPEG, ("Content-Length", "200000000"), ("Expect", "100-continue")]))
+        c.send(c.head("POST", "/images",
+                      headers=[JPEG, ("Content-Length", "200000000"), ("Expect", "100-continue")]))
         answer = c.answer()
-        assert refused(answer, 401, REALM) and answer.closes and not c.interim, "the client is asked for the body"
+        assert refused(answer, 401, REALM) and answer.closes
+        assert not c.interim, "the client is asked for the body"
         assert c.is_closed()
     with guarded.client() as c:
         c.send(c.head("POST", "/images", headers=[JPEG, ("Content-Length", "200000000")]) + SMALL)
@@ -141,18 +151,21 @@ def test_token_is_checked_before_the_body_is_read(guarded, file):
     with guarded.client() as c:
         c.send(c.head("POST", "/images", headers=[JPEG, ("Transfer-Encoding", "chunked")]))
         assert refused(c.answer(), 401, REALM)
-        assert not c.send_some(chunked(2000000 * b"x") * 4) or c.is_closed(slow(60)), "an endless body is read"
+        # The daemon does not read an endless body.
+        assert not c.send_some(chunked(2000000 * b"x") * 4) or c.is_closed(slow(60))
     with guarded.client() as c:  # a short body is discarded, and the connection stays open
         c.send(c.head("POST", "/images", SMALL, [JPEG]) + SMALL)
         assert refused(c.answer(), 401, REALM)
-        c.send(c.head("POST", "/images", headers=[JPEG, ("Transfer-Encoding", "chunked")]) + chunked(SMALL))
+        c.send(c.head("POST", "/images",
+                      headers=[JPEG, ("Transfer-Encoding", "chunked")]) + chunked(SMALL))
         assert refused(c.answer(), 401, REALM)
-        c.send(c.head("POST", "/images", headers=[JPEG, ("Content-Length", str(len(SMALL))), ("Expect", "100-continue"),
-                                                  file.bearer("up")]))
+        c.send(c.head("POST", "/images", headers=[JPEG, ("Content-Length", str(len(SMALL))),
+                                                  ("Expect", "100-continue"), file.bearer("up")]))
         assert c.wait_interim() == 100
         c.send(SMALL)
         assert c.answer().status == 201
-        assert refused(c.request("POST", "/images", SMALL, [JPEG]), 401, REALM), "a token is valid for one request"
+        # A token is valid for one request.
+        assert refused(c.request("POST", "/images", SMALL, [JPEG]), 401, REALM)
     assert guarded.get("/stats").json()["images"]["stored"] == 1
     assert eventually(lambda: guarded.get("/stats").json()["memory"]["reserved_body_bytes"] == 0)
 
@@ -174,16 +187,19 @@ def test_changes_of_the_file_apply_at_once(guarded, file):
     (file.path.parent / "other").write_text("x")
     file.put("spare")
     assert eventually(lambda: post(guarded, file.bearer("spare")).status == 201), guarded.log
-    assert guarded.log_until_now().count(" are in force") == readings + 1 >= 5, "another file was read"
+    assert guarded.log_until_now().count(" are in force") == readings + 1 >= 5, (
+        "another file was read")
 
 
 def test_bad_file_keeps_the_old_tokens(guarded, file):
     good = file.path.read_text()
-    for content, said in (("up\n", ":1: expected a SHA-256 hash"), (good + good, "stands in a line before"),
+    for content, said in (("up\n", ":1: expected a SHA-256 hash"),
+                          (good + good, "stands in a line before"),
                           ("up " + file.token["up"] + "\n", "expected a SHA-256 hash")):
         before = len(guarded.log)
         file.path.write_text(content)
-        assert guarded.says(lambda log: re.search(f"(?s){re.escape(said)}.*<3>the tokens stay as they were", log[before:])), guarded.log
+        assert guarded.says(lambda log: re.search(
+            f"(?s){re.escape(said)}.*<3>the tokens stay as they were", log[before:])), guarded.log
         assert post(guarded, file.bearer("up")).status == 201
         assert b"darkroom_tokens_outdated 1\n" in guarded.get("/metrics").body
     assert file.token["up"] not in guarded.log_until_now()
@@ -220,11 +236,13 @@ def test_check_reports_a_bad_file(file, tmp_path):
     file.path.write_text("x\n")
     done = run("-t", "-c", CONFIG, *setting)
     assert done.returncode == 78 and f"{file.path}:1: expected a SHA-256 hash" in done.stderr
-    done = run("-c", CONFIG, *setting, "-o", f"server.root={tmp_path}/store", "-o", "server.listen=127.0.0.1:0")
+    done = run("-c", CONFIG, *setting, "-o", f"server.root={tmp_path}/store", "-o",
+               "server.listen=127.0.0.1:0")
     assert done.returncode == 78 and ":1: " in done.stderr
     file.path.unlink()
     assert "No such file" in run("-t", "-c", CONFIG, *setting).stderr
-    assert "expected an absolute path" in run("-t", "-c", CONFIG, "-o", "access.tokens_file=tokens").stderr
+    done = run("-t", "-c", CONFIG, "-o", "access.tokens_file=tokens")
+    assert "expected an absolute path" in done.stderr
 
 
 def test_file_that_others_may_use_is_reported(start, file):

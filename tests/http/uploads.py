@@ -56,6 +56,9 @@ def in_parallel(count, work):
 
 def sources():
     """Returns files of many kinds, small enough to upload many of them."""
-    plain = [pictures.photo_jpeg(w, h, seed) for w, h, seed in ((1000, 750, 1), (640, 480, 2), (333, 777, 3), (120, 90, 4))]
-    return plain + [pictures.photo_jpeg(900, 600, 5, progressive=True), pictures.jpeg(pictures.photo(700, 700, 6).convert("L")),
-                    pictures.jpeg(pictures.photo(500, 400, 7).convert("CMYK")), pictures.jpeg(pictures.photo(801, 601, 8), subsampling=0)]
+    plain = [pictures.photo_jpeg(w, h, seed)
+             for w, h, seed in ((1000, 750, 1), (640, 480, 2), (333, 777, 3), (120, 90, 4))]
+    return plain + [pictures.photo_jpeg(900, 600, 5, progressive=True),
+                    pictures.jpeg(pictures.photo(700, 700, 6).convert("L")),
+                    pictures.jpeg(pictures.photo(500, 400, 7).convert("CMYK")),
+                    pictures.jpeg(pictures.photo(801, 601, 8), subsampling=0)]
