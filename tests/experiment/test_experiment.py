@@ -103,7 +103,7 @@ def test_report_can_be_written_alone(finished):
 def test_results_of_another_experiment_are_not_mixed_in(finished):
     path, _ = finished
     done = experiment(path, "--rounds", "1", "--option", "scheduler.spin=10us")
-    assert done.returncode == 1 and "is of another experiment (options: []" in done.stderr
+    assert done.returncode == 1 and "has results of another experiment (options: []" in done.stderr
 
 
 def test_interrupted_experiment_keeps_its_results(tmp_path):
@@ -117,14 +117,14 @@ def test_interrupted_experiment_keeps_its_results(tmp_path):
         time.sleep(0.05)
     os.killpg(process.pid, signal.SIGINT)
     _, errors = process.communicate(timeout=300)
-    assert process.returncode == 1 and "the same command goes on" in errors
+    assert process.returncode == 1 and "the same command continues" in errors
     assert not (tmp_path / "darkroom-experiment").exists()
 
 
 @pytest.mark.parametrize("arguments, message", [
     (["--configurations", "cohort,nosuch"], "no conf/nosuch.ini"),
     (["--option", "scheduler.nosuch=1"], "unknown key"),
-    (["--files", "/nonexistent"], "no JPEG there"),
+    (["--files", "/nonexistent"], "no JPEG files found"),
 ])
 def test_errors_name_what_is_wrong(tmp_path, arguments, message):
     done = experiment(tmp_path, "--rounds", "1", "--parts", "policies", *arguments)
@@ -132,7 +132,7 @@ def test_errors_name_what_is_wrong(tmp_path, arguments, message):
 
 
 @pytest.mark.parametrize("arguments, message", [
-    (["--parts", "nosuch"], "nosuch is none of"),
+    (["--parts", "nosuch"], "nosuch: expected one of"),
     (["--rounds", "0"], "--rounds"),
     (["--connections", "4,x"], "--connections"),
 ])
