@@ -171,7 +171,7 @@ def test_request_cut_by_a_half_close_ends_the_connection(daemon):
 
 
 @pytest.mark.every_policy
-def test_clients_that_disconnect_harm_nobody(daemon):
+def test_clients_that_disconnect_leave_nothing(daemon):
     """They disconnect at any point of an upload, with a FIN or a RST."""
     rng = random.Random(3)
     kind, body = form_files(SMALL, TINY, SMALL)
@@ -215,7 +215,7 @@ def test_clients_that_leave_free_their_place(start):
 
 
 @pytest.mark.every_policy
-def test_client_that_stops_waiting_for_a_variant_harms_nobody(daemon):
+def test_variant_survives_a_client_that_stops_waiting(daemon):
     answer = daemon.upload(pictures.photo_jpeg(4000, 3000, 1),
                            headers=[("Prefer", "respond-async")])
     for i in range(6):
@@ -228,7 +228,7 @@ def test_client_that_stops_waiting_for_a_variant_harms_nobody(daemon):
 # ---- clients that do not read ----
 
 @pytest.mark.every_policy
-def test_client_that_does_not_read_delays_nobody(start):
+def test_client_that_does_not_read_delays_no_other(start):
     """A client requests a large file sixty times and has a small window. Others are served
     meanwhile, and it finally gets the right bytes."""
     daemon = start("variant.medium.operations=scale 6000x6000 inside", "variant.medium.quality=100")
@@ -274,7 +274,7 @@ def test_client_that_only_sends_is_no_longer_read(daemon):
 
 
 @pytest.mark.also_with("thread-per-connection")
-def test_silent_connections_delay_nobody(daemon):
+def test_silent_connections_delay_no_other(daemon):
     """There are fewer of them than threads of thread-per-connection, which leaves some for
     others."""
     idle = [daemon.client() for _ in range(24)]

@@ -122,7 +122,7 @@ print(s.recv(1000).decode() if s.getpeername() else "")
 """
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be somebody else")
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 def test_socket_refuses_strangers(start, tmp_path):
     """The mode of the path refuses them. If the mode was changed, their user id does."""
     # Other users cannot enter pytest's own directories.
@@ -192,7 +192,7 @@ def test_empty_path_means_no_socket(start):
     assert daemon.says("in force")
 
 
-def test_stuck_clients_delay_nobody(site):
+def test_stuck_clients_do_not_delay_commands(site):
     """Clients send nothing, half a line, far too much, or do not wait for their answer."""
     path, stuck = str(socket_of(site.daemon)), []
     for i in range(40):

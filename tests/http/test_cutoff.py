@@ -90,7 +90,7 @@ def test_parked_images_release_their_memory(start):
     assert eventually(lambda: reserved() == 0)
 
 
-def test_client_that_leaves_parked_work_harms_nobody(start):
+def test_clients_may_leave_during_parked_work(start):
     daemon = start(*CUTOFF)
     photo = pictures.photo_jpeg(2000, 1500)
     for _ in range(4):
