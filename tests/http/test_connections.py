@@ -8,9 +8,11 @@ import jpegfile
 import pictures
 from client import chunked, form_files
 from uploads import TINY
+
 SMALL = pictures.photo_jpeg(320, 240, 2)
-LARGE = pictures.photo_jpeg(1600, 1200, 1)
 JPEG = ("Content-Type", "image/jpeg")
+
+pytestmark = pytest.mark.every_policy
 
 
 # ---- many requests on one connection ----

@@ -18,6 +18,8 @@ WHOLE = (
     "variant.whole.operations=blur 3", "variant.whole.quality=90",
     "variant.same.operations=scale 65000x65000 inside", "variant.same.quality=85")
 
+pytestmark = pytest.mark.every_policy
+
 
 def inputs():
     """Returns the sample pictures and larger ones of every kind, and some damaged files."""
