@@ -1,4 +1,4 @@
-# darkroom - `make help` says what there is. Every variant of the build has a directory of its own under build/.
+# darkroom - `make help` lists the targets. Each variant of the build has its own directory under build/.
 VERSION := 0.1.0
 PREFIX  ?= /usr/local
 SYSCONFDIR ?= $(if $(filter /usr,$(PREFIX)),/etc,$(PREFIX)/etc)
@@ -17,7 +17,7 @@ OPT  ?= -O2 -g
 WARN := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wstrict-prototypes -Wmissing-prototypes \
         -Wwrite-strings -Wvla -Wformat=2 -Wundef -Wcast-qual $(if $(SAN),,-Wnull-dereference) \
         $(if $(filter 1,$(WERROR)),-Werror)
-# gcc warns that the thread sanitizer does not see fences: ours order flags only, the queues publish the data.
+# gcc warns that the thread sanitizer does not see fences. Ours order flags only, and queues publish the data.
 SANFLAGS := $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer) \
             $(if $(is_clang),,$(if $(findstring thread,$(SAN)),-Wno-tsan))
 HARDEN := $(if $(SAN),,-fstack-protector-strong -D_FORTIFY_SOURCE=2)
@@ -27,7 +27,7 @@ DARKROOM_CFLAGS := -std=c11 -pthread $(OPT) $(HARDEN) $(WARN) $(SANFLAGS) $(CFLA
 DARKROOM_LDFLAGS := -pthread -Wl,-z,relro,-z,now $(SANFLAGS) $(LDFLAGS)
 LIBS := -ljpeg -levent_core -lhwloc -lmetis -liniparser -lseccomp -lnettle -lm -lpthread $(LDLIBS)
 
-# Sources stand at most one folder deep; llhttp comes as C files in Debian's node-llhttp.
+# Sources are at most one folder deep. Debian's node-llhttp has the C files of llhttp.
 SRC    := $(sort $(wildcard $(foreach d,src stages,$d/*.c $d/*/*.c)))
 OBJ    := $(SRC:%.c=$B/%.o)
 LLHTTP := $(patsubst %,$B/llhttp/%.o,api http llhttp)
@@ -41,8 +41,8 @@ PRELOADS := $B/tests/tools/power_recorder.so $B/tests/tools/faults.so
 
 say = $(if $(filter 1,$V),,@printf '  %-5s %s\n' $(1) $@;)
 
-.PHONY: all check docs bench bench-peers asan tsan ubsan clean help FORCE install install-bin install-conf install-man install-systemd install-completion \
-        uninstall deb
+.PHONY: all check docs asan tsan ubsan format lint layers bench bench-peers clean help FORCE uninstall deb \
+        install install-bin install-conf install-man install-systemd install-completion
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -54,7 +54,7 @@ $(PROGRAMS:%=build/%): build/%: build/plain/%
 $B/darkroomd: $(OBJ) $(LLHTTP) $B/flags $B/objects
 	$(call say,LINK)$(CC) $(DARKROOM_LDFLAGS) -o $@ $(OBJ) $(LLHTTP) $(LIBS)
 
-# darkroom-NAME is made of loadgen/NAME/*.c and what it needs of darkroom's own.
+# darkroom-NAME consists of loadgen/NAME/*.c and members of libdarkroom.a.
 tool_objects = $(patsubst %.c,$B/%.o,$(sort $(wildcard loadgen/$1/*.c)))
 $(foreach t,$(TOOLS),$(eval $B/darkroom-$t: $(call tool_objects,$t)))
 $(TOOLS:%=$B/darkroom-%): $B/libdarkroom.a $B/flags
@@ -64,7 +64,7 @@ $B/%.o: %.c $B/flags
 	@mkdir -p $(@D)
 	$(call say,CC)$(CC) $(DARKROOM_CPPFLAGS) $(EXTRA) -MMD -MP $(DARKROOM_CFLAGS) -c -o $@ $<
 
-# The loops that paint the dataset are worth vectorising.
+# The loops that paint the dataset are vectorised.
 $B/loadgen/dataset/paint.o $B/loadgen/dataset/texture.o: private DARKROOM_CFLAGS += -O3
 
 # Without alignment, loops may start within 32 bytes, depending on the code that is linked before them. A picture of 10 KB
@@ -75,7 +75,7 @@ $B/llhttp/%.o: /usr/share/llhttp/%.c $B/flags
 	@mkdir -p $(@D)
 	$(call say,CC)$(CC) $(DARKROOM_CPPFLAGS) -DLLHTTP_STRICT_MODE=1 $(DARKROOM_CFLAGS) -w -c -o $@ $<
 
-# Only files that print the version are compiled again when it changes.
+# Only files that print the version are rebuilt when it changes.
 printers := $B/src/daemon/options.o $B/loadgen/load/command_line.o $B/loadgen/dataset/dataset.o
 $(printers): $B/version
 $(printers): EXTRA = -DDARKROOM_VERSION='"$(file < $B/version)"'
@@ -88,7 +88,7 @@ $B/flags: FORCE
 $B/objects: FORCE
 	@mkdir -p $B; echo '$(OBJ) $(LIBS)' | cmp -s - $@ || echo '$(OBJ) $(LIBS)' > $@
 
-# A test that includes a .c file to reach its statics takes that member's place in the archive.
+# A test that includes a .c file to reach its static functions replaces that member of the archive.
 $B/libdarkroom.a: $(filter-out $B/src/main.o,$(OBJ)) $(LLHTTP) $B/objects
 	$(call say,AR)rm -f $@; $(AR) qcs $@ $(filter %.o,$^)
 $B/tests/unit/%.o: private DARKROOM_CPPFLAGS += -iquote tests/unit
@@ -98,12 +98,12 @@ $B/libfixtures.a: $(FIXTURES)
 $B/tests/unit/%: $B/tests/unit/%.o $B/libfixtures.a $B/libdarkroom.a
 	$(call say,LINK)$(CC) $(DARKROOM_LDFLAGS) -o $@ $^ -lcmocka $(LIBS)
 
-# What tests/load checks darkroom-load with.
+# The server that tests/load uses to check darkroom-load.
 $(SERVER): $(SERVER).o
 	$(call say,LINK)$(CC) $(DARKROOM_LDFLAGS) -o $@ $^
 
-# The cost of the daemon's image work without a daemon.
-$(LIMIT): $(LIMIT).o $B/loadgen/load/corpus.o $B/libdarkroom.a
+# Measures the daemon's work without a daemon.
+$(LIMIT): $(LIMIT).o $B/loadgen/load/corpus.o $B/loadgen/load/request_schedule.o $B/libdarkroom.a
 	$(call say,LINK)$(CC) $(DARKROOM_LDFLAGS) -o $@ $^ $(LIBS)
 
 bench: all $(LIMIT)
@@ -113,7 +113,7 @@ bench-peers: all
 	@scripts/setup peers
 	@tests/bench/bench_peers $(BENCH)
 
-# What tests/http loads into the daemon: it records file operations, or makes calls fail.
+# Libraries that tests/http loads into the daemon: they record file operations, or make calls fail.
 $(PRELOADS): $B/%.so: %.c $B/flags
 	@mkdir -p $(@D)
 	$(call say,CC)$(CC) $(DARKROOM_CPPFLAGS) -MMD -MP $(DARKROOM_CFLAGS) -fPIC $(DARKROOM_LDFLAGS) -shared -o $@ $<
@@ -124,7 +124,27 @@ asan:  ; @$(MAKE) --no-print-directory SAN=address,undefined check
 tsan:  ; @$(MAKE) --no-print-directory SAN=thread check
 ubsan: ; @$(MAKE) --no-print-directory SAN=undefined check
 
-# @NAME@ in installed files becomes the path of this installation; the units are written for PREFIX=/usr.
+# Tools for development.
+C_FILES := $(SRC) $(sort $(wildcard loadgen/*/*.c tests/*/*.c tests/unit/*/*.c))
+C_HEADERS := $(sort $(wildcard $(addsuffix /*.h,src/* stages stages/* loadgen/* tests/* tests/unit/*)))
+
+format:
+	clang-format -i $(C_FILES) $(C_HEADERS)
+
+lint: compile_commands.json
+	@scripts/lint $(C_FILES) $(C_HEADERS)
+
+layers:
+	@scripts/check-layers
+
+# For clangd and clang-tidy. Only files that print the version need DARKROOM_VERSION.
+compile_commands.json: FORCE
+	@separator='['; for file in $(C_FILES); do \
+	   printf '%s\n{ "directory": "$(CURDIR)", "file": "%s", "command": "clang %s -c %s" }' "$$separator" $$file \
+	     '$(DARKROOM_CPPFLAGS) -iquote tests/unit -DDARKROOM_VERSION=__FILE__ $(DARKROOM_CFLAGS)' $$file; \
+	   separator=,; done > $@; printf '\n]\n' >> $@
+
+# @NAME@ in installed files is replaced by the path of this installation. The units have the paths of PREFIX=/usr.
 bindir = $(PREFIX)/bin
 mandir = $(PREFIX)/share/man
 unitdir ?= $(if $(filter /usr,$(PREFIX)),/usr/lib,$(PREFIX)/lib)/systemd/system
@@ -179,7 +199,7 @@ install-completion:
 deb:
 	@scripts/deb
 
-# All but the configuration and the store.
+# Removes everything but the configuration and the store.
 uninstall:
 	rm -f $(PROGRAMS:%=$(DESTDIR)$(bindir)/%) $(TOOLS:%=$(DESTDIR)$(mandir)/man1/darkroom-%.1) \
 	 $(DESTDIR)$(mandir)/man5/darkroomd.ini.5 $(DESTDIR)$(mandir)/man8/darkroomd.8 \
@@ -188,25 +208,29 @@ uninstall:
 	 $(DESTDIR)$(completiondir)/darkroomd $(TOOLS:%=$(DESTDIR)$(completiondir)/darkroom-%)
 
 clean:
-	rm -rf build/deb build/plain build/debug build/asan build/tsan build/ubsan build/clang-* build/darkroom*
+	rm -rf build/deb build/plain build/debug build/asan build/tsan build/ubsan build/clang-* build/darkroom* compile_commands.json
 
 help:
 	@printf '%s\n' \
-	 'make                  build build/darkroomd and its tools, build/darkroom-*' \
+	 'make                  build build/darkroomd and the tools build/darkroom-*' \
 	 'make check            build and run the unit tests' \
-	 'make asan|tsan|ubsan  the unit tests under gcc'\''s or clang'\''s sanitizers' \
-	 'make bench            the daemon beside its own code without a server around it; BENCH="OPTIONS"' \
-	 'make bench-peers      ... beside other servers' \
+	 'make asan|tsan|ubsan  build and run the unit tests with a sanitizer' \
+	 'make format           apply clang-format to all C files' \
+	 'make lint             check C files and scripts with clang-format, clang-tidy, cppcheck, shellcheck' \
+	 'make layers           check that each folder includes only from folders below it' \
+	 'make compile_commands.json      for clangd and clang-tidy' \
+	 'make bench            compare the daemon with its own code without a server; BENCH="OPTIONS"' \
+	 'make bench-peers      compare the daemon with other servers' \
 	 'make SAN=LIST         build/asan/darkroomd (address,undefined), build/tsan/darkroomd (thread), ...' \
-	 'make docs             the manual as HTML in build/docs; needs mandoc' \
-	 'make install          programs, man pages, systemd units, bash completion; keeps a configuration that is there;' \
+	 'make docs             render the manual as HTML in build/docs; needs mandoc' \
+	 'make install          install programs, man pages, systemd units and bash completion; keeps a configuration;' \
 	 '                      DESTDIR= PREFIX=/usr/local SYSCONFDIR= unitdir= completiondir=; also install-bin, install-conf,' \
 	 '                      install-man, install-systemd, install-completion' \
-	 'make deb              a Debian package in build/deb, of conf/debian; needs debhelper, checked with lintian' \
-	 'make uninstall        removes all of that but the configuration' \
-	 'make clean            remove what was built (a store in build/store stays)' \
+	 'make deb              build a Debian package in build/deb, of conf/debian; needs debhelper, checked with lintian' \
+	 'make uninstall        remove the installation, except the configuration' \
+	 'make clean            remove built files, except the store in build/store' \
 	 '' \
-	 'Variables: CC=gcc|clang (build/clang-* beside gcc'\''s), DEBUG=1 costly assertions, WERROR=1, V=1 show commands,' \
+	 'Variables: CC=gcc|clang (builds into build/clang-*), DEBUG=1 costly assertions, WERROR=1, V=1 show commands,' \
 	 '           OPT="-O2 -g", CPPFLAGS, CFLAGS, LDFLAGS, LDLIBS'
 
 -include $(OBJ:.o=.d) $(TESTS:=.d) $(FIXTURES:.o=.d) $(SERVER:=.d) $(LIMIT:=.d) $(PRELOADS:.so=.d) $(foreach t,$(TOOLS),$(patsubst %.o,%.d,$(call tool_objects,$t)))

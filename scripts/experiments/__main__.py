@@ -1,4 +1,4 @@
-"""Measures the configurations; see scripts/experiment --help."""
+"""Measures the configurations. scripts/experiment --help has the options."""
 
 import json
 import os
@@ -23,23 +23,26 @@ def make_dataset(options):
 
 
 def begin(options, path):
-    """Opens the raw results for appending. Returns the file and the lines that are there from an interrupted run."""
+    """Opens the raw results for appending. Returns the file and the lines of an interrupted run."""
     files = [file for file in options.files.rglob("*") if file.suffix in (".jpg", ".jpeg")]
     if not files:
-        raise ValueError(f"{options.files}: no JPEG there")
-    header = machine.describe() | {"files": len(files), "file_bytes": sum(file.stat().st_size for file in files),
+        raise ValueError(f"{options.files}: no JPEG files found")
+    header = machine.describe() | {"files": len(files),
+                                   "file_bytes": sum(file.stat().st_size for file in files),
                                    "options": options.option}
     lines = results.read(path) if path.exists() else []
     if lines:
         for key in ("cpu", "cores", "commit", "files", "file_bytes", "options"):
             if lines[0].get(key) != header[key]:
-                raise ValueError(f"{path} is of another experiment ({key}: {lines[0].get(key)!r}, now {header[key]!r}): "
-                                 "remove it, or choose another --out")
+                raise ValueError(f"{path} has results of another experiment "
+                                 f"({key}: {lines[0].get(key)!r}, now {header[key]!r}): "
+                                 "remove it, or set another --out")
     else:
         if header["load_average"] > BUSY * header["cores"]:
-            print(f"This machine is busy (load average {header['load_average']}): the results will be noisy.", file=sys.stderr)
+            print(f"This machine is busy (load average {header['load_average']}): the results "
+                  "will be noisy.", file=sys.stderr)
         lines = [header]
-    # Written anew, without the unfinished line that an interrupted run may have left.
+    # The file is rewritten without the unfinished line of an interrupted run.
     temporary = path.with_suffix(".new")
     temporary.write_text("".join(json.dumps(line) + "\n" for line in lines))
     os.replace(temporary, path)
@@ -48,18 +51,21 @@ def begin(options, path):
 
 def measure(options, path):
     out, lines = begin(options, path)
-    bench = run.Bench(options.files, options.work, options.option, options.server_cpus, options.load_cpus)
-    done = {(line["kind"], line["name"], line["workload"], line["round"]) for line in lines if "round" in line}
+    bench = run.Bench(options.files, options.work, options.option, options.server_cpus,
+                      options.load_cpus)
+    done = {(line["kind"], line["name"], line["workload"], line["round"])
+            for line in lines if "round" in line}
     left = [job for job in jobs.jobs(options, bench) if jobs.key(job) not in done]
     if done:
-        print(f"{path} has {len(done)} measurements already; {len(left)} left.", file=sys.stderr)
+        print(f"{path} already has {len(done)} measurements; {len(left)} left.", file=sys.stderr)
     shown = progress.Progress(left)
     at_round = None
     with out:
         for job in left:
             bench.sweep(is_over=job.round != at_round)
             at_round = job.round
-            line = {"kind": job.kind, "name": job.name, "workload": job.workload, "round": job.round} | shown.run(job)
+            line = {"kind": job.kind, "name": job.name, "workload": job.workload,
+                    "round": job.round} | shown.run(job)
             out.write(json.dumps(line) + "\n")
             out.flush()
 
@@ -78,7 +84,8 @@ def main():
         verdicts = report.write(results.Results(results.read(path)), options.out,
                                 " ".join(["scripts/experiment", *sys.argv[1:]]))
     except KeyboardInterrupt:
-        print(f"\nInterrupted. What is measured is in {path}; the same command goes on.", file=sys.stderr)
+        print(f"\nInterrupted. The measurements are in {path}; the same command continues.",
+              file=sys.stderr)
         return 1
     except (run.Failed, plots.Failed, OSError, ValueError) as error:
         print(f"scripts/experiment: {error}", file=sys.stderr)

@@ -1,14 +1,15 @@
 #!/bin/bash
-# What the paper's server replaced (Gordon 2010, 1.3 and 4.2.1): a batch script that spawns a process of ImageMagick for every
-# step and hands the picture on through files, one picture at a time. Only to measure against; it makes what conf/*.ini ask for.
+# The baseline: the kind of batch script that the paper's server replaced (Gordon 2010, 1.3 and
+# 4.2.1). It runs an ImageMagick process for each step, passes pictures on as files, and processes
+# one picture at a time. It makes the variants of conf/*.ini.
 #
 # usage: imagemagick.sh OUT_DIR FILE.jpg...      makes OUT_DIR/NAME/{medium,thumb,blurred}.jpg
 set -euo pipefail
 [ $# -ge 2 ] || {
-	sed -n '5s/^# //p' "$0" >&2
+	sed -n '6s/^# //p' "$0" >&2
 	exit 2
 }
-PATH=/usr/bin:/bin # Debian's ImageMagick, whatever else there is
+PATH=/usr/bin:/bin # Debian's ImageMagick
 export MAGICK_THREAD_LIMIT=1
 out=$1
 shift

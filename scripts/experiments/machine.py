@@ -1,4 +1,4 @@
-"""What the measurements were made on, and with."""
+"""The machine and the versions of a measurement."""
 
 import datetime
 import os
@@ -11,13 +11,14 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 def _output(*command):
     try:
-        return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
+        return subprocess.run(command, cwd=ROOT, capture_output=True, text=True,
+                              check=True).stdout.strip()
     except (OSError, subprocess.CalledProcessError):
         return "unknown"
 
 
 def _field(path, name):
-    """The value of the first "name : value" line of a file in /proc."""
+    """Returns the value of the first line "name : value" of a file in /proc."""
     for line in pathlib.Path(path).read_text().splitlines():
         key, _, value = line.partition(":")
         if key.strip() == name:
@@ -26,7 +27,7 @@ def _field(path, name):
 
 
 def cores():
-    """Those that this process may use."""
+    """Returns the number of cores that this process may use."""
     return len(os.sched_getaffinity(0))
 
 
@@ -35,14 +36,16 @@ def load_average():
 
 
 def busy_s():
-    """CPU seconds that this machine has spent since its start, and what its host has kept from it (steal)."""
+    """Returns the CPU seconds of this machine since its start, including those that its host used
+    (steal)."""
     first = pathlib.Path("/proc/stat").read_text().splitlines()[0].split()[1:9]
-    user, nice, system, _idle, _iowait, irq, softirq, steal = (int(ticks) / os.sysconf("SC_CLK_TCK") for ticks in first)
+    tick_s = 1 / os.sysconf("SC_CLK_TCK")
+    user, nice, system, _idle, _iowait, irq, softirq, steal = (int(n) * tick_s for n in first)
     return user + nice + system + irq + softirq + steal
 
 
 def describe():
-    """Stands in front of the raw results."""
+    """Returns the first line of the raw results."""
     memory = _field("/proc/meminfo", "MemTotal").split()[0]
     return {
         "kind": "machine",
@@ -65,5 +68,6 @@ def _field_of_release():
 
 
 def sentence(machine):
-    return (f"{machine['cores']} cores ({machine['cpu']}), {machine['memory_gb']} GB, {machine['system']}, Linux "
-            f"{machine['kernel']}; {machine['date']}, commit {machine['commit']}, load average {machine['load_average']} before")
+    return (f"{machine['cores']} cores ({machine['cpu']}), {machine['memory_gb']} GB, "
+            f"{machine['system']}, Linux {machine['kernel']}; {machine['date']}, commit "
+            f"{machine['commit']}, load average {machine['load_average']} before")

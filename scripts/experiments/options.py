@@ -7,16 +7,16 @@ from jobs import PARTS
 from machine import ROOT
 
 DESCRIPTION = """
-Measures every configuration in conf/ against the others, and the claims of Gordon's dissertation (2010, chapter 4), of Larus
-and Parkes (2002) and of Welsh (2002) against what is seen. In every round each configuration gets a fresh daemon and the whole
-dataset once, in rotated order. Writes into the output directory: raw.jsonl, report.md and plots (SVG). After an interruption
-the same command with the same --out goes on.
+Compares all configurations in conf/, and checks the claims of Gordon's dissertation (2010, chapter
+4), of Larus and Parkes (2002) and of Welsh (2002). In each round each configuration gets a fresh
+daemon and the whole dataset once, in rotated order. Writes raw.jsonl, report.md and plots (SVG)
+into the output directory. After an interruption the same command with the same --out continues.
 """
 EPILOG = """
-For example: scripts/experiment --quick
-             scripts/experiment --rounds 10 --out results
-             scripts/experiment --connections 16 --configurations drain,cohort,mg1 --parts policies
-Exit status: 0 done, whatever the verdicts; 1 a measurement failed, or interrupted; 2 wrong usage.
+Examples: scripts/experiment --quick
+          scripts/experiment --rounds 10 --out results
+          scripts/experiment --connections 16 --configurations drain,cohort,mg1 --parts policies
+Exit status: 0 done, with any verdicts; 1 a measurement failed or was interrupted; 2 wrong usage.
 """
 
 
@@ -39,7 +39,7 @@ def positive(text):
 
 
 def _cpus(text):
-    """0-3,8 as a set."""
+    """Returns the set of a list like 0-3,8."""
     out = set()
     for part in _names(text):
         first, _, last = part.partition("-")
@@ -48,31 +48,47 @@ def _cpus(text):
 
 
 def parse(arguments):
-    parser = argparse.ArgumentParser(prog="scripts/experiment", description=DESCRIPTION, epilog=EPILOG,
+    parser = argparse.ArgumentParser(prog="scripts/experiment",
+                                     description=DESCRIPTION, epilog=EPILOG,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     add = parser.add_argument
-    add("--quick", action="store_true", help="under 5 minutes: a tenth of the dataset, 3 rounds, 16 connections only")
+    add("--quick", action="store_true",
+        help="a tenth of the dataset, 3 rounds, 16 connections: less than 5 minutes")
     add("--rounds", type=positive, metavar="N", help="runs of each configuration (5; --quick: 3)")
-    add("--connections", type=counts, metavar="N,...", help="at a time; thread-per-connection meets at most as many as it has "
-        "threads (16,4; --quick: 16)")
-    add("--configurations", type=_names, default=[], metavar="NAME,...", help="of conf/NAME.ini (all but darkroomd.ini)")
-    add("--parts", type=_names, default=list(PARTS), metavar="NAME,...", help=f"what is measured ({','.join(PARTS)})")
-    add("--files", type=pathlib.Path, metavar="DIR", help="JPEGs to send, instead of the dataset")
-    add("--scale", type=float, metavar="F", help="so many times the files of the dataset (1; --quick: 0.1)")
-    add("--out", type=pathlib.Path, metavar="DIR", help="for the results (build/experiment/full or .../quick)")
-    add("--work", type=pathlib.Path, metavar="DIR", help="the daemons' stores are made in DIR/darkroom-experiment, which is removed (build/experiment)")
-    add("--option", action="append", default=[], metavar="SECTION.KEY=VALUE", help="for every daemon; may be given several times")
-    add("--server-cpus", type=_cpus, default=set(), metavar="LIST", help="the daemon runs on these only, like 0-11")
-    add("--load-cpus", type=_cpus, default=set(), metavar="LIST", help="... the generator on these")
-    add("--baseline", type=positive, metavar="N", help="files for the ImageMagick script (60; --quick: 10)")
-    add("--overload-seconds", type=positive, dest="overload_s", metavar="N", help="of each overload (20; --quick: 6)")
-    add("--report", action="store_true", help="measure nothing: write the report of the results in --out anew")
+    add("--connections", type=counts, metavar="N,...",
+        help="connections; thread-per-connection gets at most as many as it has threads "
+        "(16,4; --quick: 16)")
+    add("--configurations", type=_names, default=[], metavar="NAME,...",
+        help="configurations conf/NAME.ini (all but darkroomd.ini)")
+    add("--parts", type=_names, default=list(PARTS), metavar="NAME,...",
+        help=f"parts to measure ({','.join(PARTS)})")
+    add("--files", type=pathlib.Path, metavar="DIR",
+        help="JPEG files to send instead of the dataset")
+    add("--scale", type=float, metavar="F",
+        help="size of the dataset relative to its default (1; --quick: 0.1)")
+    add("--out", type=pathlib.Path, metavar="DIR",
+        help="output directory (build/experiment/full or .../quick)")
+    add("--work", type=pathlib.Path, metavar="DIR",
+        help="directory for stores in DIR/darkroom-experiment, which is removed (build/experiment)")
+    add("--option", action="append", default=[], metavar="SECTION.KEY=VALUE",
+        help="setting of all daemons; repeatable")
+    add("--server-cpus", type=_cpus, default=set(), metavar="LIST",
+        help="cores of the daemon, for example 0-11")
+    add("--load-cpus", type=_cpus, default=set(), metavar="LIST",
+        help="cores of the load generator")
+    add("--baseline", type=positive, metavar="N",
+        help="files of the ImageMagick script (60; --quick: 10)")
+    add("--overload-seconds", type=positive, dest="overload_s", metavar="N",
+        help="duration of each overload (20; --quick: 6)")
+    add("--report", action="store_true",
+        help="measure nothing, and rewrite the report of the results in --out")
     options = parser.parse_args(arguments)
     unknown = [part for part in options.parts if part not in PARTS]
     if unknown:
-        parser.error(f"--parts: {unknown[0]} is none of {', '.join(PARTS)}")
-    defaults = dict(rounds=3, connections=[16], scale=0.1, baseline=10, overload_s=6) if options.quick \
-        else dict(rounds=5, connections=[16, 4], scale=1, baseline=60, overload_s=20)
+        parser.error(f"--parts: {unknown[0]}: expected one of {', '.join(PARTS)}")
+    defaults = dict(rounds=5, connections=[16, 4], scale=1, baseline=60, overload_s=20)
+    if options.quick:
+        defaults = dict(rounds=3, connections=[16], scale=0.1, baseline=10, overload_s=6)
     for name, value in defaults.items():
         if getattr(options, name) is None:
             setattr(options, name, value)

@@ -1,4 +1,5 @@
-"""The plots: gnuplot draws them as SVG. Box plots like the paper's figures 4.2 to 4.13, and throughput over time like 4.14."""
+"""The plots, drawn by gnuplot as SVG: box plots like the paper's figures 4.2 to 4.13, and
+throughput over time like figure 4.14."""
 
 import statistics
 import subprocess
@@ -9,7 +10,8 @@ from plan import PER_CONNECTION, PER_CORE, POOLS, class_of
 COLOURS = {PER_CORE: "#3b76af", POOLS: "#d9822b", PER_CONNECTION: "#7d7d7d"}
 BOXES = (r.THROUGHPUT, r.MAKESPAN, r.RATE, r.P90, r.CPU_USE, r.NET)
 
-STYLE = """set terminal svg size {width},{height} dynamic background rgb 'white' font 'sans-serif,13'
+STYLE = """set terminal svg size {width},{height} dynamic \
+    background rgb 'white' font 'sans-serif,13'
 set output '{path}'
 set title '{title}' font ',15'
 set border 3 lc rgb '#555555'
@@ -33,12 +35,12 @@ def _gnuplot(script):
 
 
 def _quote(text):
-    """For a string in single quotation marks."""
+    """Escapes a text for single quotation marks."""
     return str(text).replace("'", "''")
 
 
 def quartiles(values):
-    """Minimum, lower quartile, median, upper quartile, maximum."""
+    """Returns minimum, lower quartile, median, upper quartile, maximum."""
     values = sorted(values)
     if len(values) == 1:
         return values * 5
@@ -47,39 +49,49 @@ def quartiles(values):
 
 
 def boxes(results, workload, metric, path):
-    """One box for each configuration, in the order of the throughput table."""
+    """Draws one box for each configuration, in the order of the throughput table."""
     blocks, names = {colour: [] for colour in COLOURS}, []
     top = 0
     for x, name in enumerate(results.ranking(workload, r.THROUGHPUT)):
         five = quartiles(results.values("policies", name, workload, metric))
         policy = results.runs("policies", name, workload)[0]["policy"]
-        blocks[class_of(policy)].append(f"{x} {five[1]:.6g} {five[0]:.6g} {five[4]:.6g} {five[3]:.6g} {five[2]:.6g}")
+        blocks[class_of(policy)].append(
+            f"{x} {five[1]:.6g} {five[0]:.6g} {five[4]:.6g} {five[3]:.6g} {five[2]:.6g}")
         names.append(f"'{_quote(name)}' {x}")
         top = max(top, five[4])
-    data = "".join(f"${kind.replace('-', '_').replace(' ', '_')} << EOD\n" + "\n".join(rows) + "\nEOD\n"
-                   for kind, rows in blocks.items() if rows)
-    drawn = [(kind, f"${kind.replace('-', '_').replace(' ', '_')}", COLOURS[kind]) for kind, rows in blocks.items() if rows]
+    drawn = [(kind, "$" + kind.replace("-", "_").replace(" ", "_"), COLOURS[kind])
+             for kind, rows in blocks.items() if rows]
+    data = "".join(f"{block} << EOD\n" + "\n".join(blocks[kind]) + "\nEOD\n"
+                   for kind, block, _ in drawn)
     plots = ", ".join(
-        f"{block} using 1:2:3:4:5 with candlesticks whiskerbars 0.5 lc rgb '{colour}' fs solid 0.35 title '{kind}', "
-        f"{block} using 1:6:6:6:6 with candlesticks lc rgb '{colour}' lw 3 notitle" for kind, block, colour in drawn)
+        f"{block} using 1:2:3:4:5 with candlesticks whiskerbars 0.5 lc rgb '{colour}' "
+        f"fs solid 0.35 title '{kind}', "
+        f"{block} using 1:6:6:6:6 with candlesticks lc rgb '{colour}' lw 3 notitle"
+        for kind, block, colour in drawn)
     title = f"{metric.title}, {workload} connections, {results.rounds()} runs each"
-    _gnuplot(STYLE.format(width=900, height=480, path=_quote(path), title=_quote(title), key="outside bottom center horizontal")
-             + f"set ylabel '{_quote(metric.title)} ({_quote(metric.unit)})'\nset yrange [0:{1.08 * top:.6g}]\n"
-             + f"set xrange [-0.7:{len(names) - 0.3}]\nset boxwidth 0.5\nset xtics rotate by -35 ({', '.join(names)})\n"
+    _gnuplot(STYLE.format(width=900, height=480, path=_quote(path), title=_quote(title),
+                          key="outside bottom center horizontal")
+             + f"set ylabel '{_quote(metric.title)} ({_quote(metric.unit)})'\n"
+             + f"set yrange [0:{1.08 * top:.6g}]\n"
+             + f"set xrange [-0.7:{len(names) - 0.3}]\nset boxwidth 0.5\n"
+             + f"set xtics rotate by -35 ({', '.join(names)})\n"
              + data + "plot " + plots + "\n")
 
 
 def _typical(runs):
-    """That of median makespan."""
+    """Returns the run with the median makespan."""
     return sorted(runs, key=lambda run: run["makespan_s"])[len(runs) // 2]
 
 
 def over_time(results, workload, path):
-    """The run of median makespan of each configuration; the upper half of the table above the lower, as in the paper."""
+    """Draws the run of median makespan of each configuration. The upper half of the table is above
+    the lower half, as in the paper."""
     order = results.ranking(workload, r.THROUGHPUT)
     half = (len(order) + 1) // 2
-    script = STYLE.format(width=900, height=760, path=_quote(path), title="", key="outside right top vertical") \
-        + f"set multiplot layout 2,1 title 'Processed input over time, {workload} connections, single runs' font ',15'\n" \
+    title = f"Processed input over time, {workload} connections, single runs"
+    script = STYLE.format(width=900, height=760, path=_quote(path), title="",
+                          key="outside right top vertical") \
+        + f"set multiplot layout 2,1 title '{title}' font ',15'\n" \
         + "set ylabel 'MB/s'\nset xlabel 's'\nset yrange [0:*]\nset rmargin 28\nunset title\n"
     runs = {name: _typical(results.runs("policies", name, workload)) for name in order}
     longest = max(run["makespan_s"] for run in runs.values())
@@ -90,8 +102,9 @@ def over_time(results, workload, path):
         for number, name in enumerate(names):
             run = runs[name]
             step = run["interval_s"]
-            # The last interval is cut off by the end of the run.
-            points = [f"{(i + 0.5) * step:.3f} {1e-6 * n:.3f}" for i, n in enumerate(run["processed"][:-1])]
+            # The end of the run cuts the last interval.
+            points = [f"{(i + 0.5) * step:.3f} {1e-6 * n:.3f}"
+                      for i, n in enumerate(run["processed"][:-1])]
             block = f"$run_{order.index(name)}"
             blocks += f"{block} << EOD\n" + "\n".join(points or ["0 0"]) + "\nEOD\n"
             plots.append(f"{block} with lines lw 2 lt {number + 1} title '{_quote(name)}'")
@@ -100,7 +113,7 @@ def over_time(results, workload, path):
 
 
 def draw(results, directory):
-    """All of them. Returns (file name, what it shows)."""
+    """Draws all plots. Returns [(file name, title)]."""
     out = []
     for workload in results.workloads():
         for metric in BOXES:

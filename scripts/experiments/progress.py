@@ -1,4 +1,5 @@
-"""How far it is, and how long it will take: one line that changes on a terminal, one line per measurement elsewhere."""
+"""Progress and remaining time: one changing line on a terminal, and otherwise one line for each
+measurement."""
 
 import collections
 import statistics
@@ -19,8 +20,10 @@ class Progress:
         self.out, self.is_terminal = out, out.isatty()
 
     def remaining(self):
-        """Seconds: what such jobs took until now, or else what is guessed."""
-        return sum(statistics.mean(self.times[job.kind]) if self.times[job.kind] else job.guess_s for job in self.left)
+        """Returns the remaining seconds, by the times of earlier jobs of the same kind, or by a
+        guess."""
+        return sum(statistics.mean(self.times[job.kind]) if self.times[job.kind] else job.guess_s
+                   for job in self.left)
 
     def _line(self, job, seconds):
         eta = duration(max(0, self.remaining() - seconds))
@@ -28,7 +31,7 @@ class Progress:
             f"{f', {job.workload} connections' if job.workload else ''}; {eta} left"
 
     def run(self, job):
-        """Measures it, and returns its result."""
+        """Runs a job. Returns its result."""
         start, over = time.monotonic(), threading.Event()
         if self.is_terminal:
             watcher = threading.Thread(target=self._watch, args=(job, start, over))
@@ -49,6 +52,7 @@ class Progress:
 
     def _watch(self, job, start, over):
         while True:
-            print("\r\033[K" + self._line(job, time.monotonic() - start), end="", file=self.out, flush=True)
+            print("\r\033[K" + self._line(job, time.monotonic() - start), end="",
+                  file=self.out, flush=True)
             if over.wait(1):
                 return

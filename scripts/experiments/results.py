@@ -1,4 +1,4 @@
-"""The raw results: one JSON document per line. Medians, spreads and comparisons of them."""
+"""The raw results, one JSON document in each line, and their medians, spreads and comparisons."""
 
 import collections
 import json
@@ -18,14 +18,15 @@ NET = Metric("max_net_mbps", "Incoming traffic, maximum", "Mbit/s", 1, 0, True)
 CPU = Metric("cpu_ms_per_image", "CPU per image", "ms", 1, 2, False)
 RSS = Metric("peak_rss_bytes", "Memory, maximum", "MB", 1e-6, 0, False)
 
-# So much of the rounds must agree before one is called better than the other.
+# The share of rounds that must agree on which configuration is better.
 AGREEMENT = 0.8
 MIN_ROUNDS = 3
 
 
 class Ratio:
-    """Of one to another, round by round: a round's runs lie close together, so what the machine does to one it does to the
-    other. is_more and is_less say that enough rounds agree; if neither does, there is no difference beyond the noise."""
+    """Ratios of two configurations, round by round. Runs of a round are close in time, so that
+    changes of the machine affect both. With neither is_more nor is_less there is no difference
+    beyond the noise."""
 
     def __init__(self, values):
         self.values = sorted(values)
@@ -59,9 +60,10 @@ class Results:
         return sorted({line["workload"] for line in self.of(kind)}, reverse=True)
 
     def runs(self, kind, name, workload):
-        """In the order of their rounds."""
-        return sorted((line for line in self.of(kind) if line["name"] == name and line["workload"] == workload),
-                      key=lambda line: line["round"])
+        """Returns the runs in the order of their rounds."""
+        found = (line for line in self.of(kind)
+                 if line["name"] == name and line["workload"] == workload)
+        return sorted(found, key=lambda line: line["round"])
 
     def values(self, kind, name, workload, metric):
         return [run[metric.key] * metric.scale for run in self.runs(kind, name, workload)]
@@ -70,24 +72,27 @@ class Results:
         return statistics.median(self.values(kind, name, workload, metric))
 
     def ranking(self, workload, metric, kind="policies"):
-        """The names, the best median first."""
+        """Returns the names, the best median first."""
         names = {line["name"] for line in self.of(kind) if line["workload"] == workload}
-        return sorted(names, key=lambda name: self.median(name, workload, metric, kind), reverse=metric.is_more_better)
+        return sorted(names, key=lambda name: self.median(name, workload, metric, kind),
+                      reverse=metric.is_more_better)
 
     def ratio(self, a, b, workload, metric, kind="policies"):
-        """Of a's to b's, of the rounds that have both; None if there is none."""
+        """Returns the ratios of a to b for the rounds that have both, or None without such a
+        round."""
         mine = {run["round"]: run[metric.key] for run in self.runs(kind, a, workload)}
         theirs = {run["round"]: run[metric.key] for run in self.runs(kind, b, workload)}
         shared = [mine[number] / theirs[number] for number in mine if theirs.get(number)]
         return Ratio(shared) if shared else None
 
     def rounds(self, kind="policies"):
-        """None: of whatever kind."""
-        return len({line["round"] for line in (self.of(kind) if kind else self.lines) if "round" in line})
+        """Returns the number of rounds. kind = None means all kinds."""
+        return len({line["round"] for line in (self.of(kind) if kind else self.lines)
+                    if "round" in line})
 
 
 def read(path):
-    """An unfinished last line, of a run that was killed, does not count."""
+    """Reads raw results. Ignores an unfinished last line of a killed run."""
     lines = []
     for number, text in enumerate(path.read_text().splitlines(), 1):
         try:
@@ -99,6 +104,7 @@ def read(path):
 
 
 def spread(values, digits):
-    """Median and range."""
+    """Returns median and range as text."""
     median = f"{statistics.median(values):.{digits}f}"
-    return median if len(values) == 1 else f"{median} ({min(values):.{digits}f}..{max(values):.{digits}f})"
+    return (median if len(values) == 1
+            else f"{median} ({min(values):.{digits}f}..{max(values):.{digits}f})")

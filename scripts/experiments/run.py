@@ -1,4 +1,4 @@
-"""One run: a fresh daemon with an empty store, the generator, and what both say."""
+"""One run: a fresh daemon with an empty store, the load generator, and the reports of both."""
 
 import csv
 import json
@@ -18,37 +18,41 @@ from machine import ROOT, busy_s, cores
 READY = re.compile(r"ready on (http://\S+)")
 START_TIMEOUT, STOP_TIMEOUT = 20, 60
 
-# Removing a store may slow down the runs that follow: ext4 without a journal passes over every inode that was deleted within
-# the last minutes, one by one (recently_deleted() in fs/ext4/ialloc.c). So it is done between rounds, for all alike, or if there
-# is less space than this. A tmpfs (--work /dev/shm) is free of it.
+# Removing a store may slow the following runs: ext4 without a journal skips all inodes that were
+# deleted within the last minutes, one by one (recently_deleted() in fs/ext4/ialloc.c). Stores are
+# therefore removed between rounds, or if there is less space than this. A tmpfs (--work /dev/shm)
+# has no such delay.
 SPACE_BYTES = 4 << 30
 
 
 class Failed(Exception):
-    """A run that did not go as it should: the measurement is worth nothing."""
+    """A failed run, whose measurement is not valid."""
 
 
 class Daemon:
-    """A darkroomd on a free port of the loopback interface, with a new store; ends with the block. profile: a file to write what
-    the stages took into, at the end."""
+    """A darkroomd on a free port of the loopback interface, with a new store, for the duration of a
+    block. profile: a file for the costs of the stages, written at the end."""
 
     def __init__(self, config, work, options=(), preload="", cpus=(), profile=None):
-        self.config, self.options, self.preload, self.cpus, self.profile = config, options, preload, cpus, profile
+        self.config, self.options, self.preload = config, options, preload
+        self.cpus, self.profile = cpus, profile
         self.directory = pathlib.Path(tempfile.mkdtemp(prefix="daemon-", dir=work))
         self.log = self.directory / "log"
 
     def __enter__(self):
         store = self.directory / "store"
         store.mkdir()
-        command = [ROOT / "build" / "darkroomd", "-c", self.config, "-o", "server.listen=127.0.0.1:0", "-o", "log.access=no",
-                   "-o", f"server.root={store}", *(["-o", "server.user=root"] if os.geteuid() == 0 else [])]
+        command = [ROOT / "build" / "darkroomd", "-c", self.config, "-o",
+                   "server.listen=127.0.0.1:0", "-o", "log.access=no", "-o", f"server.root={store}",
+                   *(["-o", "server.user=root"] if os.geteuid() == 0 else [])]
         for option in self.options:
             command += ["-o", option]
         if self.profile:
             command += ["--profile", self.profile]
         environment = dict(os.environ, LD_PRELOAD=self.preload) if self.preload else None
         with self.log.open("w") as log:
-            self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment,
+            self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL,
+                                            stdout=log, stderr=log, env=environment,
                                             preexec_fn=self._bind if self.cpus else None)
         self.url = self._wait()
         return self
@@ -85,13 +89,15 @@ class Daemon:
 
 
 class Bench:
-    """What all runs have in common. work: a directory for stores; cpus and load_cpus: empty for all."""
+    """The common settings of all runs. work: a directory for stores. cpus, load_cpus: empty for all
+    cores."""
 
     def __init__(self, files, work, options=(), cpus=(), load_cpus=()):
-        self.files, self.work, self.options, self.cpus, self.load_cpus = files, work, tuple(options), cpus, load_cpus
+        self.files, self.work, self.options = files, work, tuple(options)
+        self.cpus, self.load_cpus = cpus, load_cpus
 
     def sweep(self, is_over):
-        """Removes the stores of earlier runs if the round is over, or space is short."""
+        """Removes the stores of earlier runs after a round, or if space is short."""
         if not is_over and shutil.disk_usage(self.work).free > SPACE_BYTES:
             return
         for directory in self.work.iterdir():
@@ -101,15 +107,19 @@ class Bench:
         return Daemon(config, self.work, self.options + tuple(options), preload, self.cpus, profile)
 
     def load(self, daemon, *arguments, files=None):
-        """A run of the generator. Returns its report, with the CPU time that others took meanwhile, and one row per request."""
+        """Runs the load generator. Returns its report, with the CPU time of other programs, and one
+        row for each request."""
         rows = daemon.directory / "requests.csv"
-        command = [ROOT / "build" / "darkroom-load", "--json", "--quiet", "--csv", rows, "--server-pid",
-                   daemon.process.pid, *arguments, daemon.url + "/images", files or self.files]
+        command = [ROOT / "build" / "darkroom-load", "--json", "--quiet", "--csv",
+                   rows, "--server-pid", daemon.process.pid, *arguments, daemon.url + "/images",
+                   files or self.files]
         before = busy_s() - children_cpu_s()
         bind = (lambda: os.sched_setaffinity(0, self.load_cpus)) if self.load_cpus else None
-        done = subprocess.run([str(part) for part in command], capture_output=True, text=True, preexec_fn=bind)
+        done = subprocess.run([str(part) for part in command], capture_output=True, text=True,
+                              preexec_fn=bind)
         if done.returncode != 0:
-            raise Failed(f"darkroom-load ended with status {done.returncode}: {done.stderr}{done.stdout[:2000]}")
+            raise Failed(f"darkroom-load ended with status {done.returncode}: "
+                         f"{done.stderr}{done.stdout[:2000]}")
         report = json.loads(done.stdout)
         report["others_cpu_s"] = busy_s() - children_cpu_s() - before - report["server"]["cpu_s"]
         with rows.open(newline="") as file:
@@ -120,13 +130,13 @@ class Bench:
 
 
 def children_cpu_s():
-    """Of those that have ended."""
+    """Returns the CPU time of ended child processes."""
     usage = resource.getrusage(resource.RUSAGE_CHILDREN)
     return usage.ru_utime + usage.ru_stime
 
 
 def make_dataset(directory, scale, output):
-    """What of it is not there yet; what darkroom-dataset says of it goes to output."""
+    """Makes the missing files of the dataset. darkroom-dataset writes its messages to output."""
     directory.parent.mkdir(parents=True, exist_ok=True)
     command = [ROOT / "build" / "darkroom-dataset", "--scale", f"{scale:g}", directory]
     if subprocess.run(command, stdout=output).returncode != 0:
@@ -134,10 +144,12 @@ def make_dataset(directory, scale, output):
 
 
 def preload_path(library):
-    """Of a library for LD_PRELOAD: it must be there, since the loader would only warn. Empty for none."""
+    """Returns the path of a library for LD_PRELOAD, or an empty text for none. The library must
+    exist, since the loader would only warn."""
     if not library:
         return ""
-    for directory in ("/usr/lib/" + os.uname().machine + "-linux-gnu", "/usr/lib64", "/usr/lib", "/usr/local/lib"):
+    for directory in ("/usr/lib/" + os.uname().machine + "-linux-gnu", "/usr/lib64", "/usr/lib",
+                      "/usr/local/lib"):
         path = pathlib.Path(directory, library)
         if path.exists():
             return str(path)
@@ -145,7 +157,7 @@ def preload_path(library):
 
 
 def per_interval(rows, column, interval):
-    """Bytes of answered requests per second, by the interval in which that column's time lies."""
+    """Returns bytes of answered requests per second, by the interval of the time in this column."""
     done = [row for row in rows if row["status"].startswith("2")]
     begin = min(float(row["start"]) for row in done)
     bins = [0] * (1 + int((max(float(row[column]) for row in done) - begin) / interval))
@@ -155,7 +167,7 @@ def per_interval(rows, column, interval):
 
 
 def summary(report, rows, server_cores):
-    """What is kept of a run in closed loop; times in milliseconds."""
+    """Returns the results of a closed-loop run. Times are in milliseconds."""
     times, server = report["response_time_ms"], report["server"]
     interval = next(step for step in (1, 0.1, 0.01, 0) if report["makespan_s"] >= 8 * step) or 0.001
     images = report["statuses"].get("201", 0)
@@ -179,9 +191,10 @@ def summary(report, rows, server_cores):
 
 
 def stage_counters(stats):
-    """Sums over the stages of what the machine's counters say, and which of them it does not offer."""
+    """Returns the sums of performance counters over all stages, and the missing counters."""
     sums = {}
     for stage in stats["stages"]:
         for name, value in stage.get("counters", {}).items():
             sums[name] = sums.get(name, 0) + value
-    return {"counters": sums, "counters_missing": stats["scheduler"].get("counters", {}).get("missing", {})}
+    return {"counters": sums,
+            "counters_missing": stats["scheduler"].get("counters", {}).get("missing", {})}

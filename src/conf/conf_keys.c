@@ -150,7 +150,7 @@ static const struct conf_key keys[] = {
 	  .help = "events of a visit with service = n-gated" },
 	{ KEY(scheduler, "service_time", service_time_us, CONF_TYPE_US), .min = 1, .max = 10000000, .default_value = "5ms", .is_live = true,
 	  .help = "length of a visit with service = time-gated; the event in hand is finished" },
-	{ KEY(scheduler, "cutoff", cutoff_us, CONF_TYPE_US), .min = 100, .max = 10000000, .default_value = "5ms", .is_live = true,
+	{ KEY(scheduler, "cutoff", cutoff_us, CONF_TYPE_US), .min = 1, .max = 10000000, .default_value = "5ms", .is_live = true,
 	  .help = "with service = cutoff: a decode that takes longer is set aside, and goes on at a later visit" },
 	{ KEY(scheduler, "discipline", discipline, CONF_TYPE_CHOICE), .choices = discipline_choices, .default_value = "auto", .is_live = true,
 	  .help = "which event is next: fcfs, the oldest; lcfs, mostly the youngest on this thread's own stack; srpt,\n"

@@ -1,4 +1,4 @@
-"""The modules of scripts/experiment are programs' parts, not a package: they are found by path."""
+"""Makes the modules of scripts/experiments importable, since they are not a package."""
 
 import pathlib
 import sys

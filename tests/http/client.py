@@ -1,6 +1,6 @@
-"""An HTTP/1 client that hides nothing: bytes go out as they are given, and every answer is held against the rules
-that all answers of the daemon share (framing, Server, Date, problem documents). Knows nothing of the daemon's
-process."""
+"""An HTTP/1 client that hides nothing. It sends bytes as they are given. It checks each answer
+against the rules that all answers of the daemon share: framing, Server, Date, problem documents.
+Knows nothing of the daemon's process."""
 
 import collections
 import email.utils
@@ -16,7 +16,7 @@ PROBLEM = re.compile(r"urn:darkroom:problem:([a-z0-9-]+)\Z")
 
 
 class Closed(Exception):
-    """The connection ended before a whole answer had come."""
+    """The connection ended before a whole answer had arrived."""
 
 
 class Answer:
@@ -27,9 +27,9 @@ class Answer:
         return f"<{self.status} {dict(self.headers)} {self.body[:600]!r}>"
 
     def __getitem__(self, name):
-        """The one value of a header, or None."""
+        """Returns the single value of a header, or None."""
         values = self.headers.get(name.lower(), [])
-        assert len(values) <= 1, f"{name} comes {len(values)} times"
+        assert len(values) <= 1, f"{name} appears {len(values)} times"
         return values[0] if values else None
 
     def json(self):
@@ -45,7 +45,7 @@ class Answer:
         return (self["connection"] or "").lower() == "close"
 
     def check(self, method):
-        """What holds for every answer."""
+        """Checks what holds for every answer."""
         assert self["server"] == "darkroom", self
         assert email.utils.parsedate_to_datetime(self["date"]), self
         if self.status in (204, 304):
@@ -66,7 +66,8 @@ def check_problem(answer):
     assert ("limit" in document) == ("configured" in document) == ("actual" in document), document
     if "limit" in document:
         assert document["limit"].startswith("limits."), document
-        assert isinstance(document["configured"], int) and isinstance(document["actual"], int), document
+        assert isinstance(document["configured"], int)
+        assert isinstance(document["actual"], int), document
 
 
 class Client:
@@ -93,7 +94,7 @@ class Client:
         self.socket.close()
 
     def reset(self):
-        """Goes away at once, with a RST."""
+        """Closes the connection with a RST."""
         self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self.socket.close()
 
@@ -101,7 +102,7 @@ class Client:
         self.socket.sendall(data)
 
     def send_some(self, data):
-        """Sends what the peer takes; False if it has gone."""
+        """Sends as much as the peer reads. Returns False if the peer closed the connection."""
         try:
             self.socket.sendall(data)
             return True
@@ -134,7 +135,7 @@ class Client:
         return int(first[9:12]), headers
 
     def answer(self, method="GET"):
-        """The next final answer; interim ones are kept in .interim."""
+        """Returns the next final answer. The statuses of interim ones go into .interim."""
         while True:
             status, headers = self._head()
             if status >= 200:
@@ -153,7 +154,7 @@ class Client:
         return answer
 
     def wait_interim(self):
-        """The next head, which must be an interim one; its status."""
+        """Returns the status of the next head, which must be an interim one."""
         status, _ = self._head()
         assert status < 200, status
         return status
@@ -163,7 +164,7 @@ class Client:
         return self.answer(method)
 
     def head(self, method, path, body=None, headers=(), version="HTTP/1.1"):
-        """The bytes of a request's head."""
+        """Returns the bytes of a request's head."""
         lines = [f"{method} {path} {version}", f"Host: {self.host}"]
         names = {name.lower() for name, _ in headers}
         if body is not None and not names & {"content-length", "transfer-encoding"}:
@@ -172,11 +173,11 @@ class Client:
         return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")
 
     def is_silent(self):
-        """True if nothing has come that was not read yet."""
+        """Returns whether there is nothing left to read."""
         return not self.buffer and not select.select([self.socket], [], [], 0)[0]
 
     def is_closed(self, timeout=None):
-        """True if the peer ends the connection without sending anything more."""
+        """Returns whether the peer closes the connection without sending more."""
         if timeout is not None:
             self.socket.settimeout(timeout)
         if self.buffer:
@@ -189,7 +190,7 @@ class Client:
             return False
 
     def is_open(self):
-        """True if the connection still serves requests."""
+        """Returns whether the connection still serves requests."""
         try:
             return self.request("GET", "/healthz").status == 200
         except (Closed, BrokenPipeError, ConnectionResetError):
@@ -197,13 +198,16 @@ class Client:
 
 
 def chunked(data, size=1000):
-    """The body in chunks of that size, with the last one."""
+    """Returns the body in chunks of this size, with the last chunk."""
     pieces = [data[i:i + size] for i in range(0, len(data), size)]
     return b"".join(b"%x\r\n%b\r\n" % (len(p), p) for p in pieces) + b"0\r\n\r\n"
 
 
 def form(parts, boundary="a-boundary"):
-    """(content type, body) of a form. parts: (name, file name or None, content type or None, data)"""
+    """Returns (content type, body) of a form.
+
+    parts: (name, file name or None, content type or None, data)
+    """
     body = b""
     for name, file_name, content_type, data in parts:
         body += f'--{boundary}\r\nContent-Disposition: form-data; name="{name}"'.encode()
@@ -217,5 +221,5 @@ def form(parts, boundary="a-boundary"):
 
 
 def form_files(*datas):
-    """A form of JPEG files, as a browser sends them."""
+    """Returns a form of JPEG files as a browser sends it."""
     return form([("file", f"picture{i}.jpg", "image/jpeg", d) for i, d in enumerate(datas)])

@@ -1,16 +1,18 @@
-"""What may be on the disk after a loss of power: replays what tests/tools/power_recorder.c wrote down, and asks of every moment
-which files there could be. Knows files and directories; nothing of images.
+"""The possible contents of a disk after a loss of power. Replays a recording of
+tests/tools/power_recorder.c and yields the possible states at each moment. Knows files and
+directories, but no images.
 
-The model is weaker than real file systems: whatever was not flushed may or may not be there, piece by piece, in any order. A
-write, or a file's growth, is kept for certain when the file is flushed; a name that was given, changed or taken when one
-of its directories is; everything when the file system is. Of the states of each moment these are looked at: all that was not
-flushed is lost, and each piece of it alone is."""
+The model is weaker than real file systems: each unflushed change may or may not be on the disk, in
+any order. A write or a growth of a file is certain once the file is flushed. A name that was
+created, changed or removed is certain once one of its directories is flushed. Everything is certain
+once the file system is flushed. Of the states at each moment these are yielded: all unflushed
+changes are lost, and each of them alone is lost."""
 
 ROOT = "root"
 
 
 class Object:
-    """A file or a directory; its number is unique, which inodes' are not."""
+    """A file or a directory. Its number is unique, while inode numbers are reused."""
 
     count = 0
 
@@ -20,7 +22,7 @@ class Object:
 
 
 class Step:
-    """One change: of a name (parent, name) -> object, or of a file's content."""
+    """A change of a name, (parent, name) -> object, or of a file's content."""
 
     def __init__(self, kind, flushed_by, **values):
         self.kind, self.flushed_by = kind, flushed_by
@@ -28,7 +30,7 @@ class Step:
 
 
 class State:
-    """Names, and what was written to each file."""
+    """Names, and the writes to each file."""
 
     def __init__(self, names=None, writes=None):
         self.names = names if names is not None else {}    # parent's number -> {name: object}
@@ -68,7 +70,7 @@ _contents = {}
 
 
 def content(steps):
-    """What the file is after these writes."""
+    """Returns the content of a file after these writes."""
     if steps not in _contents:
         data = bytearray()
         for step in steps:
@@ -81,7 +83,7 @@ def content(steps):
 
 
 def records(path):
-    """(words, data) of each record."""
+    """Yields (words, data) of each record."""
     data = path.read_bytes()
     at = 0
     while at < len(data):
@@ -95,7 +97,7 @@ def records(path):
 
 
 class Replay:
-    """Goes through a recording; now is what the kernel shows, disk what is there for certain."""
+    """Replays a recording. `now` is what the kernel shows, `disk` is what is certain."""
 
     def __init__(self, root_inode):
         self.root = Object(True)
@@ -104,7 +106,8 @@ class Replay:
         self.pending = []
 
     def _resolve(self, inode, path):
-        """(parent, name) of a path relative to a directory; None if that is not ours."""
+        """Returns (parent, name) of a path relative to a directory. The parent is None outside of
+        the root."""
         *parents, name = path.split("/")
         start = self.by_inode.get(int(inode))
         return (self.now.find(start, *parents), name) if start else (None, name)
@@ -123,7 +126,7 @@ class Replay:
         self.pending = left
 
     def step(self, words, data):
-        """Takes the record up. True if the states that are possible have changed."""
+        """Applies a record. Returns whether the possible states have changed."""
         kind, *args = words
         if kind in ("create", "mkdir"):
             parent, name = self._resolve(*args[:2])
@@ -132,14 +135,16 @@ class Replay:
             made = self.by_inode[int(args[2])] = Object(kind == "mkdir")
             self._do(Step("name", {parent}, parent=parent, name=name, object=made))
         elif kind == "rename":
-            (parent, name), (to_parent, to_name) = self._resolve(*args[:2]), self._resolve(*args[2:])
-            self._do(Step("rename", {parent, to_parent}, parent=parent, name=name, to_parent=to_parent, to_name=to_name,
-                          object=self.now.find(parent, name)))
+            parent, name = self._resolve(*args[:2])
+            to_parent, to_name = self._resolve(*args[2:])
+            self._do(Step("rename", {parent, to_parent}, parent=parent, name=name,
+                          to_parent=to_parent, to_name=to_name, object=self.now.find(parent, name)))
         elif kind == "unlink":
             parent, name = self._resolve(*args)
             if parent is None:
                 return False
-            self._do(Step("unname", {parent}, parent=parent, name=name, object=self.now.find(parent, name)))
+            self._do(Step("unname", {parent}, parent=parent, name=name,
+                          object=self.now.find(parent, name)))
         elif kind in ("write", "grow"):
             file = self.by_inode.get(int(args[0]))
             if file is None:
@@ -158,7 +163,7 @@ class Replay:
         return True
 
     def states(self):
-        """Those that a loss of power could leave now."""
+        """Yields the states that a loss of power could leave now."""
         yield self.disk
         for lost in self.pending:
             state = self.disk.copy()

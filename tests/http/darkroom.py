@@ -1,7 +1,8 @@
-"""A real daemon under test: started on a free port with a store of its own, watched, stopped and asked for its exit
-status. Sanitizer builds report through that status and through standard error, so every stop is also the check for
-leaks and races. Environment: DARKROOMD (binary), DARKROOM_POLICY, DARKROOM_SETTINGS (more settings, SECTION.KEY=VALUE, with
-spaces between them), DARKROOM_SLOW (factor for all timeouts)."""
+"""A real daemon under test, on a free port and with its own store. A sanitizer reports through the
+exit status and standard error, so each stop also checks for leaks and races.
+
+Environment: DARKROOMD is the binary, DARKROOM_POLICY the policy, DARKROOM_SETTINGS more settings
+(SECTION.KEY=VALUE, separated by spaces), and DARKROOM_SLOW a factor for all timeouts."""
 
 import functools
 import itertools
@@ -21,7 +22,8 @@ CONFIG = ROOT / "conf" / "darkroomd.ini"
 POLICY = os.environ.get("DARKROOM_POLICY", "")
 SETTINGS = os.environ.get("DARKROOM_SETTINGS", "").split()
 PER_CONNECTION = POLICY == "thread-per-connection"
-# Of [scheduler]: each of the two replicas or parts that DARKROOM_SETTINGS may ask for needs one.
+# Least value of scheduler.threads: each of the two replicas or parts of DARKROOM_SETTINGS needs
+# one.
 LEAST_THREADS = 2 if any(setting.startswith("layout.") for setting in SETTINGS) else 1
 
 _code = BINARY.read_bytes() if BINARY.exists() else b""
@@ -31,50 +33,58 @@ SLOW = float(os.environ.get("DARKROOM_SLOW", "10" if IS_SANITIZED else "1"))
 del _code
 
 READY = re.compile(r"ready on (http://(127\.0\.0\.1):(\d+))")
-ALARMS = ("ERROR: AddressSanitizer", "ERROR: LeakSanitizer", "runtime error:", "WARNING: ThreadSanitizer", "Assertion")
+ALARMS = ("ERROR: AddressSanitizer", "ERROR: LeakSanitizer", "runtime error:",
+          "WARNING: ThreadSanitizer", "Assertion")
 
 
 def slow(seconds):
-    """A time limit for this build."""
+    """Returns a time limit for this build."""
     return seconds * SLOW
 
 
 def load(count, least=1):
-    """How often to do something in a load test, for this build."""
+    """Returns the number of repetitions in a load test for this build."""
     return max(least, int(count / max(1.0, SLOW)))
 
 
 def command(*arguments):
-    """The command line that runs the binary. ThreadSanitizer does not bear address space randomization."""
+    """Returns the command line of the binary. ThreadSanitizer needs addresses without
+    randomisation."""
     return (["setarch", "x86_64", "-R"] if IS_TSAN and os.uname().machine == "x86_64" else []) \
         + [str(BINARY), *map(str, arguments)]
 
 
 def run(*arguments, timeout=60):
-    """Runs the binary to its end."""
-    done = subprocess.run(command(*arguments), capture_output=True, text=True, timeout=slow(timeout))
+    """Runs the binary until it exits."""
+    done = subprocess.run(command(*arguments), capture_output=True, text=True,
+                          timeout=slow(timeout))
     for alarm in ALARMS:
         assert alarm not in done.stderr, done.stderr
     return done
 
 
 def overrides(*settings):
-    """-o for each setting."""
+    """Returns -o for each setting."""
     return [word for setting in settings for word in ("-o", setting)]
 
 
 def activated(words, sockets, names):
-    """The command line that gives the sockets to the command as a service manager does: from descriptor 3 on."""
-    script = "export LISTEN_PID=$$; exec \"$@\" " + " ".join(f"{3 + i}<&{s.fileno()}" for i, s in enumerate(sockets))
-    return ["env", f"LISTEN_FDS={len(sockets)}", *([f"LISTEN_FDNAMES={names}"] if names is not None else []), "bash", "-c", script,
-            "bash", *words]
+    """Returns a command line that passes the sockets as a service manager does, as descriptors
+    3..."""
+    redirections = " ".join(f"{3 + i}<&{s.fileno()}" for i, s in enumerate(sockets))
+    script = f'export LISTEN_PID=$$; exec "$@" {redirections}'
+    variables = [f"LISTEN_FDS={len(sockets)}"]
+    if names is not None:
+        variables.append(f"LISTEN_FDNAMES={names}")
+    return ["env", *variables, "bash", "-c", script, "bash", *words]
 
 
 class Daemon:
-    """environ: more variables; extra: more words of the command line; sockets: listeners that are passed to it, with names for them."""
+    """environ: additional variables. extra: additional words of the command line. sockets, names:
+    listeners that are passed to the daemon, and their names."""
 
-    def __init__(self, store, *settings, config=CONFIG, listen="127.0.0.1:0", policy=POLICY, wait=True, environ=None, extra=(),
-                 sockets=(), names=None):
+    def __init__(self, store, *settings, config=CONFIG, listen="127.0.0.1:0", policy=POLICY,
+                 wait=True, environ=None, extra=(), sockets=(), names=None):
         self.store = pathlib.Path(store)
         defaults = [f"server.listen={listen}", f"server.root={self.store}"]
         if os.geteuid() == 0:
@@ -92,8 +102,9 @@ class Daemon:
         self.start_time = time.monotonic()
         self.ready_time = None
         words = command("-c", config, *overrides(*defaults, *settings), *extra)
-        self.process = subprocess.Popen(activated(words, sockets, names) if sockets else words, stdin=subprocess.DEVNULL,
-                                        stderr=subprocess.PIPE, cwd="/", env={**os.environ, **(environ or {})},
+        self.process = subprocess.Popen(activated(words, sockets, names) if sockets else words,
+                                        stdin=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                                        cwd="/", env={**os.environ, **(environ or {})},
                                         pass_fds=[s.fileno() for s in sockets])
         self.reader = threading.Thread(target=self._drain, daemon=True)
         self.reader.start()
@@ -113,18 +124,20 @@ class Daemon:
 
     @property
     def log(self):
-        """What of its log has been read so far. The daemon writes it a moment after it is said, and may say it after what it tells
-        of can be seen: that something is in it ask with says(); that something is not, of log_until_now(). All of the start is there
-        when it is ready, and everything when it has stopped."""
+        """The part of the log that has been read so far. A line may arrive later than the effect
+        that it reports. To test that a line is in the log, use says(). To test that it is not, use
+        log_until_now(). The log of the start is complete once the daemon is ready, and the whole
+        log is complete once it has stopped."""
         return "".join(self.lines)
 
     def says(self, what, timeout=20.0):
-        """True as soon as the log has it: a text, or a question about the log."""
+        """Waits until the log contains a text, or satisfies a predicate. Returns whether it did."""
         return eventually(lambda: what(self.log) if callable(what) else what in self.log, timeout)
 
     def log_until_now(self):
-        """The log with all that was said before this call, by any thread: lines are written in the order in which they were said, and
-        that of a request of our own comes behind them. Needs log.access, and log.level = info."""
+        """Returns the log with all lines that any thread logged before this call. Lines are written
+        in the order in which they were logged, so the line of another request comes after them.
+        Needs log.access, and log.level = info."""
         ident = f"now-{next(self.marks)}"
         assert self.get("/healthz", headers=[("X-Request-Id", ident)])["x-request-id"] == ident
         assert self.says(f"id={ident} "), self.log
@@ -139,50 +152,63 @@ class Daemon:
         if self.url is None:
             self.process.kill()
             self.reader.join(5)
-            raise AssertionError(f"no ready line; exit status {self.process.wait()}, log:\n{self.log}")
+            raise AssertionError(
+                f"no ready line; exit status {self.process.wait()}, log:\n{self.log}")
 
     def client(self, **options):
         return Client(self.host, self.port, timeout=options.pop("timeout", slow(60)), **options)
 
     def admin(self, **options):
-        """A client of the administrative listener."""
+        """Returns a client of the administrative listener."""
         where = re.search(r"administration on (?:http://(.*):(\d+)|unix:(.*))", self.log)
-        return Client(where[1] or where[3], int(where[2] or 0), timeout=options.pop("timeout", slow(60)), **options)
+        return Client(where[1] or where[3], int(where[2] or 0),
+                      timeout=options.pop("timeout", slow(60)), **options)
 
     def get(self, path, **options):
-        """One request on a connection of its own."""
+        """Makes one GET on a new connection."""
         with self.client() as c:
             return c.request("GET", path, **options)
 
     def upload(self, data, content_type="image/jpeg", headers=()):
-        """POSTs a body on a connection of its own; the answer, whatever it is."""
+        """POSTs a body on a new connection. Returns the answer with any status."""
         with self.client() as c:
             return c.request("POST", "/images", data, [("Content-Type", content_type), *headers])
 
     def image(self, data, headers=()):
-        """Uploads one JPEG that must be accepted; its JSON object."""
+        """Uploads one JPEG, which must be accepted. Returns its JSON object."""
         answer = self.upload(data, headers=headers)
         assert answer.status == 201, answer
         (image,) = answer.json()["images"]
         return image
 
     def fetch(self, image, variant):
-        """The variant's file."""
+        """Returns the file of a variant."""
         answer = self.get(image["variants"][variant]["url"] if "variants" in image
                           else f"{image['url']}/{variant}.jpg")
         assert answer.status == 200, answer
         return answer.body
 
-    def has_read(self, client):
-        """All that was sent on this connection: the kernel keeps nothing of it, at either end. One of which nothing was read is closed
-        by a drain, as an idle one."""
-        kept, port = [], client.socket.getsockname()[1]
+    def kept_bytes(self, client):
+        """Returns the bytes that the kernel holds for a connection, as {end: (to send, to read)}.
+        The ends are "client" and "daemon"."""
+        kept, port = {}, client.socket.getsockname()[1]
         for line in pathlib.Path("/proc/net/tcp").read_text().splitlines()[1:]:
             _, ours, theirs, _, queues = line.split()[:5]
             ports = int(ours.split(":")[1], 16), int(theirs.split(":")[1], 16)
             if ports in ((port, self.port), (self.port, port)):
-                kept.append(queues.split(":")[ports[0] == self.port])  # what is to be sent, or to be received
-        return len(kept) == 2 and all(int(count, 16) == 0 for count in kept)
+                kept["client" if ports[0] == port else "daemon"] = tuple(
+                    int(count, 16) for count in queues.split(":"))
+        return kept
+
+    def has_read(self, client):
+        """Returns whether the daemon has read everything that this client sent. A drain closes a
+        connection of which nothing was read, since it is idle."""
+        kept = self.kept_bytes(client)
+        return len(kept) == 2 and kept["client"][0] == kept["daemon"][1] == 0
+
+    def is_held_up_by(self, client):
+        """Returns whether the daemon has bytes to send that this client has not read."""
+        return self.kept_bytes(client).get("daemon", (0, 0))[0] > 0
 
     def refuses_connections(self):
         try:
@@ -190,7 +216,7 @@ class Daemon:
         except ConnectionRefusedError:
             return True
         except ConnectionResetError:
-            pass  # the listener was shut down while we connected
+            pass  # the listener was shut down during the connection
         return False
 
     def is_alive(self):
@@ -210,7 +236,7 @@ class Daemon:
             assert alarm not in self.log, self.log[-20000:]
 
     def stop(self, timeout=60):
-        """Drains it; whatever a sanitizer found fails here."""
+        """Drains the daemon. Fails if a sanitizer has found anything."""
         if self.stopped:
             self.assert_no_alarm()
             return
@@ -221,7 +247,8 @@ class Daemon:
             self.process.kill()
             self.process.wait()
             self.stopped = True
-            raise AssertionError(f"did not stop within {slow(timeout)} s after SIGTERM; log:\n{self.log[-4000:]}")
+            raise AssertionError(
+                f"did not stop within {slow(timeout)} s after SIGTERM; log:\n{self.log[-4000:]}")
         self.assert_no_alarm()
         assert status == 0, f"exit status {status}; log:\n{self.log[-20000:]}"
 
@@ -231,31 +258,33 @@ class Daemon:
         self.stopped = True
 
     def cpu_seconds(self):
-        """CPU time of all its threads, by the scheduler's own nanosecond clock."""
+        """Returns the CPU time of all threads, in seconds with a resolution of nanoseconds."""
         total = 0
         for task in pathlib.Path(f"/proc/{self.pid}/task").iterdir():
             total += int((task / "schedstat").read_text().split()[0])
         return total / 1e9
 
     def resident_bytes(self, field="VmRSS"):
-        """Now, or at most so far (VmHWM)."""
+        """Returns the resident memory, or with VmHWM its maximum so far."""
         status = pathlib.Path(f"/proc/{self.pid}/status").read_text()
         return int(re.search(rf"{field}:\s+(\d+) kB", status)[1]) * 1024
 
     def stored(self):
-        """Ids of the images in the store's directory, by its documented layout."""
+        """Returns the ids of the images in the store, by its documented layout."""
         return sorted(p.name for p in self.store.glob("[0-9A-Z][0-9A-Z]/*"))
 
     def leftovers(self):
-        """What lies where unfinished and removed images are kept for a moment."""
+        """Returns the paths of unfinished and removed images."""
         return [p for name in (".incoming", ".trash") for p in (self.store / name).glob("*")]
 
 
 def eventually(question, timeout=20.0, step=0.01):
-    """Asks until the answer is true or time is over; the last answer. The time is for machines that have a lot else to do."""
+    """Polls until the result is true or the time is over. Returns the last result. The timeout
+    allows for a busy machine."""
     end = time.monotonic() + slow(timeout)
     while True:
-        is_last = time.monotonic() > end  # asked once more after a pause that somebody else has made
+        # This process may have been suspended, so it polls once more after the end.
+        is_last = time.monotonic() > end
         answer = question()
         if answer or is_last:
             return answer
@@ -263,12 +292,12 @@ def eventually(question, timeout=20.0, step=0.01):
 
 
 class TooLate(Exception):
-    """The machine was too slow, or too quick, for this attempt to show anything."""
+    """The machine was too slow or too fast for this attempt to show anything."""
 
 
 def attempts(count):
-    """For tests that need something to happen in time, on machines where it may not. One that raises TooLate is tried again, and fails
-    if it always does; what it asserts must hold in every attempt."""
+    """Repeats a test that raises TooLate, up to this number of times. For tests that need something
+    to happen in time. Each attempt must satisfy all assertions."""
     def decorate(test):
         @functools.wraps(test)
         def attempt(*arguments, **options):

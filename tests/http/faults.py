@@ -1,5 +1,5 @@
-"""Faults in a daemon's system calls and allocations, by tests/tools/faults.c: which call sites there are, how each may fail, and
-one of them armed while the daemon runs."""
+"""Faults in a daemon's system calls and allocations, made by tests/tools/faults.c. Lists the call
+sites, knows how each of them can fail, and arms one fault while the daemon runs."""
 
 import ctypes
 import errno
@@ -10,18 +10,22 @@ import time
 
 from darkroom import ROOT
 
-LIBRARY = pathlib.Path(os.environ.get("DARKROOM_FAULT_LIBRARY", ROOT / "build" / "plain" / "tests" / "tools" / "faults.so"))
+LIBRARY = pathlib.Path(os.environ.get("DARKROOM_FAULT_LIBRARY",
+                                      ROOT / "build" / "plain" / "tests" / "tools" / "faults.so"))
 SHORT = -1
 ALLOCATORS = ("malloc", "calloc", "realloc", "reallocarray", "aligned_alloc")
 
-# What each function may come to: ENOSPC and EIO of files, EMFILE of what makes descriptors, ENOMEM nearly everywhere.
+# Possible errors of each function: ENOSPC and EIO for files, EMFILE for new descriptors, and ENOMEM
+# nearly everywhere.
 ERRORS = {name: [errno.ENOMEM] for name in ALLOCATORS}
-ERRORS.update({name: [errno.EMFILE, errno.ENOMEM, errno.EIO, errno.EINTR] for name in ("open", "openat", "__openat_2")})
+ERRORS.update({name: [errno.EMFILE, errno.ENOMEM, errno.EIO, errno.EINTR]
+               for name in ("open", "openat", "__openat_2")})
 ERRORS.update({name: [errno.EMFILE, errno.ENOMEM] for name in (
     "socket", "epoll_create1", "eventfd", "signalfd", "memfd_create", "fopen")})
-ERRORS.update({name: [errno.ENOMEM] for name in (
-    "setsockopt", "getsockopt", "getsockname", "bind", "listen", "fchmod", "fdopendir", "setrlimit")})
-ERRORS.update({name: [errno.EIO, errno.ENOMEM] for name in ("faccessat", "fstat", "lstat", "unlink", "unlinkat")})
+ERRORS.update({name: [errno.ENOMEM] for name in ("setsockopt", "getsockopt", "getsockname", "bind",
+                                                 "listen", "fchmod", "fdopendir", "setrlimit")})
+ERRORS.update({name: [errno.EIO, errno.ENOMEM]
+               for name in ("faccessat", "fstat", "lstat", "unlink", "unlinkat")})
 ERRORS.update({name: [errno.ENOSPC, errno.EIO, errno.ENOMEM] for name in ("renameat", "mkdirat")})
 ERRORS.update({
     "read": [errno.EIO, errno.EINTR, SHORT],
@@ -57,7 +61,8 @@ def name_of(error):
 
 
 class Site(ctypes.Structure):
-    _fields_ = [("key", ctypes.c_uint64), ("calls", ctypes.c_uint32), ("is_named", ctypes.c_uint32), ("text", ctypes.c_char * 112)]
+    _fields_ = [("key", ctypes.c_uint64), ("calls", ctypes.c_uint32), ("is_named", ctypes.c_uint32),
+                ("text", ctypes.c_char * 112)]
 
     @property
     def name(self):
@@ -69,21 +74,23 @@ class Site(ctypes.Structure):
 
     @property
     def module(self):
-        """Of the first caller: darkroomd, or a library."""
+        """The module of the first caller: darkroomd, or a library."""
         return self.name.split()[1].split("+")[0] if " " in self.name else "?"
 
 
 class Control(ctypes.Structure):
-    _fields_ = [("key", ctypes.c_uint64), ("skip", ctypes.c_int32), ("left", ctypes.c_int32), ("error", ctypes.c_int32),
-                ("fired", ctypes.c_uint32), ("allocations", ctypes.c_int64), ("lost", ctypes.c_uint32), ("until_ns", ctypes.c_uint64),
-                ("site", Site * 4096)]
+    _fields_ = [("key", ctypes.c_uint64), ("skip", ctypes.c_int32), ("left", ctypes.c_int32),
+                ("error", ctypes.c_int32), ("fired", ctypes.c_uint32),
+                ("allocations", ctypes.c_int64), ("lost", ctypes.c_uint32),
+                ("until_ns", ctypes.c_uint64), ("site", Site * 4096)]
 
 
 class Faults:
-    """The file that a daemon is started with, as environ says."""
+    """The control file that a daemon maps. `environ` makes a daemon use it."""
 
     def __init__(self, path):
-        assert LIBRARY.exists(), f"{LIBRARY} is not there: build it, or name it in DARKROOM_FAULT_LIBRARY"
+        assert LIBRARY.exists(), (
+            f"{LIBRARY} does not exist: run make, or set DARKROOM_FAULT_LIBRARY")
         path.write_bytes(bytes(ctypes.sizeof(Control)))
         with open(path, "r+b") as file:
             self.map = mmap.mmap(file.fileno(), 0)
@@ -91,7 +98,8 @@ class Faults:
         self.environ = {"LD_PRELOAD": str(LIBRARY), "DARKROOM_FAULTS": str(path)}
 
     def arm(self, key, error, count=1, skip=0, seconds=60.0):
-        """From now on the next calls at that site fail, after some that do not; count -1: as long as time is not over."""
+        """Makes the next calls at a site fail, after `skip` calls that succeed. With count -1, all
+        calls fail until the time is over."""
         c = self.control
         c.key = 0
         c.error, c.left, c.skip, c.fired = error, count, skip, 0
@@ -99,11 +107,12 @@ class Faults:
         c.key = key
 
     def disarm(self):
-        """How many calls have failed."""
+        """Ends the fault. Returns the number of failed calls."""
         self.control.key = 0
         return self.control.fired
 
     def sites(self):
-        """{key: (name, function, module, calls)} so far."""
+        """Returns {key: (name, function, module, calls)} of all sites so far."""
         assert self.control.lost == 0
-        return {s.key: (s.name, s.function, s.module, s.calls) for s in self.control.site if s.key and s.is_named}
+        return {s.key: (s.name, s.function, s.module, s.calls) for s in self.control.site
+                if s.key and s.is_named}

@@ -1,6 +1,6 @@
-"""JPEG files by the byte: a parser of segments, a small baseline encoder for every layout of components that
-Pillow cannot write (sampling, YCCK, RGB, restart intervals, one scan per component), and hand-made headers
-of files that a server has to refuse. Knows nothing of HTTP."""
+"""JPEG files by the byte: a parser of segments, a small baseline encoder, and hand-made headers of
+files that a server must refuse. The encoder writes what Pillow cannot: any sampling, YCCK, RGB,
+restart intervals, and one scan per component. Knows nothing of HTTP."""
 
 import functools
 import io
@@ -15,13 +15,14 @@ SOI, EOI, SOS, DQT, DHT, DRI, COM = 0xD8, 0xD9, 0xDA, 0xDB, 0xC4, 0xDD, 0xFE
 SOF0, SOF1, SOF2, SOF3, SOF9 = 0xC0, 0xC1, 0xC2, 0xC3, 0xC9
 APP0, APP1, APP2, APP14 = 0xE0, 0xE1, 0xE2, 0xEE
 
-ZIGZAG = sorted(range(64), key=lambda i: (i // 8 + i % 8, (i // 8) if (i // 8 + i % 8) % 2 else (i % 8)))
+ZIGZAG = sorted(range(64),
+                key=lambda i: (i // 8 + i % 8, (i // 8) if (i // 8 + i % 8) % 2 else (i % 8)))
 
 
 # ---- reading ----
 
 def segments(data):
-    """[(marker, payload, offset of the marker)] up to and including the first SOS."""
+    """Returns [(marker, payload, offset of the marker)] up to and including the first SOS."""
     assert data[:2] == b"\xff\xd8", "no SOI"
     found, at = [], 2
     while True:
@@ -35,13 +36,13 @@ def segments(data):
 
 
 def entropy_start(data):
-    """Offset of the first byte of entropy-coded data."""
+    """Returns the offset of the first byte of entropy-coded data."""
     _, payload, at = segments(data)[-1]
     return at + 4 + len(payload)
 
 
 def frame(data):
-    """(SOF marker, width, height, [(h, v) per component])"""
+    """Returns (SOF marker, width, height, [(h, v) per component])."""
     for marker, payload, _ in segments(data):
         if 0xC0 <= marker <= 0xCF and marker not in (DHT, 0xC8, 0xCC):
             height, width, count = struct.unpack(">HHB", payload[1:6])
@@ -51,7 +52,7 @@ def frame(data):
 
 
 def icc_profile(data):
-    """The profile of all APP2 chunks together, or None."""
+    """Returns the profile of all APP2 chunks together, or None."""
     chunks = {}
     for marker, payload, _ in segments(data):
         if marker == APP2 and payload[:12] == b"ICC_PROFILE\0":
@@ -71,12 +72,12 @@ def segment(marker, payload=b""):
 
 
 def insert_segment(data, marker, payload):
-    """The file with one more segment right after SOI."""
+    """Returns the file with one more segment after SOI."""
     return data[:2] + segment(marker, payload) + data[2:]
 
 
 def sof(marker, width, height, components, precision=8):
-    """components: [(id, h, v, quantization table)]"""
+    """Returns a frame header. components: [(id, h, v, quantization table)]"""
     body = struct.pack(">BHHB", precision, height, width, len(components))
     for ident, h, v, table in components:
         body += bytes([ident, h << 4 | v, table])
@@ -84,7 +85,7 @@ def sof(marker, width, height, components, precision=8):
 
 
 def sos(components, start=0, end=63, high=0, low=0):
-    """components: [(id, DC table, AC table)]"""
+    """Returns a scan header. components: [(id, DC table, AC table)]"""
     body = bytes([len(components)])
     for ident, dc, ac in components:
         body += bytes([ident, dc << 4 | ac])
@@ -96,7 +97,8 @@ def adobe(transform):
 
 
 def exif(orientation, big_endian=False, thumbnail=b""):
-    """Payload of an APP1: IFD0 with the orientation alone, IFD1 with a thumbnail if one is given."""
+    """Returns the payload of an APP1: IFD0 with the orientation, and IFD1 with the thumbnail if
+    any."""
     e = ">" if big_endian else "<"
     tiff = (b"MM" if big_endian else b"II") + struct.pack(e + "HI", 42, 8)
     next_ifd = 8 + 2 + 12 + 4 if thumbnail else 0
@@ -105,15 +107,16 @@ def exif(orientation, big_endian=False, thumbnail=b""):
     if thumbnail:
         at = next_ifd + 2 + 2 * 12 + 4
         tiff += struct.pack(e + "H", 2)
-        tiff += struct.pack(e + "HHII", 0x0201, 4, 1, at) + struct.pack(e + "HHII", 0x0202, 4, 1, len(thumbnail))
+        tiff += struct.pack(e + "HHII", 0x0201, 4, 1, at)
+        tiff += struct.pack(e + "HHII", 0x0202, 4, 1, len(thumbnail))
         tiff += struct.pack(e + "I", 0) + thumbnail
     return b"Exif\0\0" + tiff
 
 
 @functools.lru_cache(maxsize=None)
 def standard_tables(quality):
-    """(DQT payload values in zigzag order, DC lengths, AC lengths as {symbol: (code, bits)}, DHT segments)
-    as libjpeg writes them for a grey picture."""
+    """Returns the tables that libjpeg writes for a grey picture: (quantisation values in zigzag
+    order, DC codes, AC codes as {symbol: bits}, DHT segments)."""
     out = io.BytesIO()
     Image.new("L", (8, 8)).save(out, "JPEG", quality=quality)
     found = segments(out.getvalue())
@@ -141,19 +144,21 @@ def dct_matrix():
 
 
 def pack_bits(bits):
-    """Bits padded with ones, zero bytes stuffed behind FF."""
+    """Returns the bytes of these bits, padded with ones and with a zero byte after each FF."""
     bits += "1" * (-len(bits) % 8)
-    return int("1" + bits, 2).to_bytes(len(bits) // 8 + 1, "big")[1:].replace(b"\xff", b"\xff\0") if bits else b""
+    packed = int("1" + bits, 2).to_bytes(len(bits) // 8 + 1, "big")[1:]
+    return packed.replace(b"\xff", b"\xff\0")
 
 
 class Component:
-    """One plane as quantized blocks, coded one by one."""
+    """One plane as quantised blocks, which are coded one by one."""
 
     def __init__(self, plane, size, factor, factor_max, quality):
         self.h, self.v = factor
         self.width = -(-size[0] * self.h // factor_max[0])
         self.height = -(-size[1] * self.v // factor_max[1])
-        small = np.asarray(Image.fromarray(plane).resize((self.width, self.height), Image.Resampling.BOX))
+        small = np.asarray(Image.fromarray(plane).resize((self.width, self.height),
+                                                         Image.Resampling.BOX))
         down, right = -self.height % (8 * self.v), -self.width % (8 * self.h)
         small = np.pad(small, ((0, down), (0, right)), mode="edge").astype(float) - 128
         quantization, self.dc, self.ac, _ = standard_tables(quality)
@@ -188,7 +193,8 @@ class Component:
 
 
 def scan_data(units, components, restart):
-    """Entropy-coded bytes of one scan. units: an iterable of lists of (component, row, column), one per MCU."""
+    """Returns the entropy-coded bytes of one scan. units: for each MCU a list of (component, row,
+    column)."""
     out, bits, done = b"", [], 0
     for unit in units:
         if restart and done and done % restart == 0:
@@ -202,13 +208,16 @@ def scan_data(units, components, restart):
 
 
 @kept
-def encode(planes, sampling=None, quality=90, transform=None, restart=0, interleaved=True, ids=None):
-    """A baseline file from full-size planes; sampling: [(h, v)] per plane; transform: of an Adobe marker."""
+def encode(planes, sampling=None, quality=90, transform=None, restart=0,
+           interleaved=True, ids=None):
+    """Returns a baseline file of full-size planes. sampling: (h, v) for each plane. transform: that
+    of an Adobe marker."""
     size = planes[0].shape[1], planes[0].shape[0]
     sampling = sampling or [(1, 1)] * len(planes)
     ids = ids or range(1, len(planes) + 1)
     most = max(h for h, _ in sampling), max(v for _, v in sampling)
-    parts = [Component(np.ascontiguousarray(p), size, f, most, quality) for p, f in zip(planes, sampling)]
+    parts = [Component(np.ascontiguousarray(p), size, f, most, quality)
+             for p, f in zip(planes, sampling)]
     quantization, _, _, huffman = standard_tables(quality)
     out = b"\xff\xd8" + (adobe(transform) if transform is not None else b"")
     out += segment(DQT, b"\0" + quantization)
@@ -217,7 +226,8 @@ def encode(planes, sampling=None, quality=90, transform=None, restart=0, interle
         out += segment(DRI, struct.pack(">H", restart))
     if interleaved and len(parts) > 1:
         across, down = -(-size[0] // (8 * most[0])), -(-size[1] // (8 * most[1]))
-        units = ([(c, y * c.v + v, x * c.h + h) for c in parts for v in range(c.v) for h in range(c.h)]
+        units = ([(c, y * c.v + v, x * c.h + h)
+                  for c in parts for v in range(c.v) for h in range(c.h)]
                  for y in range(down) for x in range(across))
         out += sos([(i, 0, 0) for i in ids]) + scan_data(units, parts, restart)
     else:
@@ -227,10 +237,23 @@ def encode(planes, sampling=None, quality=90, transform=None, restart=0, interle
     return out + b"\xff\xd9"
 
 
+def planes(image, mode="YCbCr"):
+    pixels = np.asarray(image.convert(mode))
+    return [pixels[:, :, i] for i in range(pixels.shape[2])]
+
+
+SAMPLINGS = {"4:4:4": [(1, 1), (1, 1), (1, 1)], "4:2:2": [(2, 1), (1, 1), (1, 1)],
+             "4:2:0": [(2, 2), (1, 1), (1, 1)], "4:4:0": [(1, 2), (1, 1), (1, 1)],
+             "4:1:1": [(4, 1), (1, 1), (1, 1)], "4:1:0": [(4, 2), (1, 1), (1, 1)],
+             "1x4": [(1, 4), (1, 1), (1, 1)], "2x1 all": [(2, 1), (2, 1), (2, 1)],
+             "Cb finer": [(2, 2), (2, 1), (1, 1)], "Cb/Cr differ": [(2, 2), (2, 1), (1, 2)],
+             "chroma finer": [(1, 1), (2, 2), (2, 2)]}
+
+
 # ---- files that only their headers make dangerous or unsupported ----
 
 def header_only(width, height, marker=SOF0, components=3, precision=8, data=b"\x00" * 64):
-    """A file of a few hundred bytes that claims to be width x height."""
+    """Returns a file of a few hundred bytes that claims to have this size."""
     quantization, _, _, huffman = standard_tables(75)
     if precision == 12 or marker >= SOF9:
         huffman = b""
@@ -245,14 +268,14 @@ def header_only(width, height, marker=SOF0, components=3, precision=8, data=b"\x
 
 
 def many_scans(count, width=8, height=8):
-    """A grey progressive file of that many scans, each legal: DC, then every coefficient alone, then its
-    refinement; from scan 128 on the refinements are repeated, which decoders only warn of. Every coefficient is
-    zero, so that a scan of any size takes a few bytes."""
+    """Returns a grey progressive file of this many legal scans: DC, each coefficient alone, and its
+    refinement. From scan 128 on the refinements are repeated, which decoders only warn of. All
+    coefficients are zero, so that a scan of any size has a few bytes."""
     blocks = -(-width // 8) * -(-height // 8)
     runs = ""
     left = blocks
     while left:
-        # EOB14 with 14 bits ends a band for up to 32767 blocks; EOB0 for one
+        # EOB14 with 14 bits ends a band for up to 32767 blocks, and EOB0 for one block
         if left >= 16384:
             take = min(left, 32767)
             runs += "0" + format(take - 16384, "014b")
@@ -273,5 +296,6 @@ def many_scans(count, width=8, height=8):
     return out + b"\xff\xd9"
 
 
-# Codes of EOB0..EOB13 in the table of many_scans(): 6 bits from 100000 on, then the run's low bits, all zero.
+# Codes of EOB0..EOB13 in the table of many_scans(): 6 bits starting with 100000, then the low bits
+# of the run, which are zero.
 END_OF_BAND = [format(0b100000 + n, "06b") + "0" * n for n in range(14)]

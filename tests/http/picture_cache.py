@@ -1,6 +1,6 @@
-"""Results of pure functions, kept for other runs of the tests: several need the same pictures, and a daemon that makes the same files
-as under another policy needs no second look at every pixel. DARKROOM_KEPT names the directory; without it nothing is kept. Several may
-use it at once."""
+"""A cache for results of pure functions, shared by several runs of the tests. Runs need the same
+pictures, and compare the same files under other policies. DARKROOM_KEPT names the directory.
+Without it nothing is kept. Several processes may use it at the same time."""
 
 import functools
 import hashlib
@@ -17,9 +17,10 @@ KEPT = os.environ.get("DARKROOM_KEPT")
 
 
 def kept(function):
-    """For functions whose result depends on nothing but their arguments, the code of their module, and the libraries; it is not to be
-    changed by who gets it."""
-    made_by = pathlib.Path(inspect.getfile(function)).read_bytes() + f"{PIL.__version__} {numpy.__version__}".encode()
+    """Caches a function whose result depends only on its arguments, the code of its module, and the
+    libraries. Callers must not change the result."""
+    code = pathlib.Path(inspect.getfile(function)).read_bytes()
+    made_by = code + f"{PIL.__version__} {numpy.__version__}".encode()
 
     @functools.wraps(function)
     def look_up(*arguments, **options):

@@ -1,5 +1,5 @@
-"""Photograph-like test pictures, made on the fly from fixed seeds, and what Pillow makes of them: the references
-that a daemon's variants are measured against. Knows nothing of HTTP."""
+"""Test pictures that resemble photographs, made from fixed seeds, and the variants that Pillow
+makes of them. The daemon's variants are compared with those. Knows nothing of HTTP."""
 
 import functools
 import io
@@ -16,7 +16,8 @@ VARIANTS = {"medium": (800, 82, 0), "thumb": (160, 80, 0), "blurred": (800, 75, 
 
 @functools.lru_cache(maxsize=8)
 def tile(seed, size=512):
-    """A square of 1/f noise that repeats without seams: three channels, largely correlated as in photographs."""
+    """Returns a square of 1/f noise that repeats without seams. Its three channels are correlated
+    as in photographs."""
     rng = np.random.default_rng(seed)
     fx, fy = np.meshgrid(np.fft.rfftfreq(size), np.fft.fftfreq(size))
     falloff = np.maximum(np.hypot(fx, fy), 1.0 / size) ** -1.25
@@ -32,7 +33,8 @@ def tile(seed, size=512):
 
 def make_photo(width, height, seed):
     base = tile(seed)
-    scale = max(1, math.ceil(max(width, height) / (4 * base.shape[0])))  # huge pictures are coarse, and quick to make
+    # Huge pictures are coarse, so that they are fast to make.
+    scale = max(1, math.ceil(max(width, height) / (4 * base.shape[0])))
     small_w, small_h = -(-width // scale), -(-height // scale)
     rows, columns = np.arange(small_h) % base.shape[0], np.arange(small_w) % base.shape[1]
     pixels = base[np.ix_(rows, columns)] * 42 + 128
@@ -48,7 +50,7 @@ def make_photo(width, height, seed):
 @functools.lru_cache(maxsize=64)
 @kept
 def photo(width, height, seed=1):
-    """An RGB Pillow image: 1/f noise with some hard edges in it."""
+    """Returns an RGB Pillow image: 1/f noise with some hard edges."""
     return make_photo(width, height, seed)
 
 
@@ -65,7 +67,7 @@ def photo_jpeg(width, height, seed=1, quality=88, progressive=False):
 
 
 def decode(data):
-    """A Pillow image, wholly decoded; what Pillow cannot read to the end fails here."""
+    """Returns a decoded Pillow image. Fails if Pillow cannot read the file to its end."""
     image = Image.open(io.BytesIO(data))
     assert image.format == "JPEG"
     image.load()
@@ -74,18 +76,19 @@ def decode(data):
 
 @kept
 def size(data):
-    """That of a file which can be decoded to the end."""
+    """Returns the size of a file that can be decoded to its end."""
     return decode(data).size
 
 
 def fit(width, height, box):
-    """Size inside box x box, never enlarged, rounded to the nearest pixel and at least one."""
+    """Returns the size inside a square box: never larger, rounded to the nearest pixel, at least
+    one."""
     scale = min(1.0, box / width, box / height)
     return tuple(max(1, math.floor(side * scale + 0.5)) for side in (width, height))
 
 
 def upright(data):
-    """The file as a viewer shows it: oriented, RGB or grey."""
+    """Returns the picture as a viewer shows it: oriented, and RGB or grey."""
     image = ImageOps.exif_transpose(decode(data))
     return image if image.mode in ("L", "RGB") else image.convert("RGB")
 
@@ -96,7 +99,7 @@ def upright_size(data):
 
 
 def gaussian(image, sigma):
-    """A true Gaussian blur by its definition, the border's pixels continued outwards."""
+    """Returns a Gaussian blur by its definition. Pixels of the border are repeated outwards."""
     radius = math.ceil(4 * sigma)
     weights = np.exp(-np.arange(-radius, radius + 1) ** 2 / (2 * sigma * sigma))
     weights /= weights.sum()
@@ -110,7 +113,8 @@ def gaussian(image, sigma):
 
 
 def reference(data, variant):
-    """What the variant of that file should show, before it is encoded: Pillow's Lanczos, a true Gaussian."""
+    """Returns the ideal variant before it is encoded, by Pillow's Lanczos filter and a true
+    Gaussian."""
     box, _, sigma = VARIANTS[variant]
     image = upright(data)
     image = image.resize(fit(*image.size, box), Image.Resampling.LANCZOS)
@@ -137,13 +141,15 @@ def psnr(a, b):
 
 
 class Likeness:
-    """How a file compares with what Pillow makes of the source for that variant: ideal, before it is encoded, and encoded likewise."""
+    """The distance of a file from Pillow's variant of the same source, both before and after Pillow
+    encodes it with the same quality."""
 
     def __init__(self, ours, source, variant):
         ours, ideal = decode(ours), reference(source, variant)
         encoded = decode(jpeg(ideal, VARIANTS[variant][1], subsampling=2))
-        self.ideal_psnr, self.encoded_psnr, self.best_psnr = psnr(ours, ideal), psnr(ours, encoded), psnr(encoded, ideal)
-        self.ideal_rms, self.encoded_luma_rms, self.best_rms = rms(ours, ideal), luma_rms(ours, encoded), rms(encoded, ideal)
+        self.ideal_psnr, self.ideal_rms = psnr(ours, ideal), rms(ours, ideal)
+        self.encoded_psnr, self.encoded_luma_rms = psnr(ours, encoded), luma_rms(ours, encoded)
+        self.best_psnr, self.best_rms = psnr(encoded, ideal), rms(encoded, ideal)
 
 
 @kept

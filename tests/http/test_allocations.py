@@ -1,29 +1,31 @@
-"""Requests cost no allocation once the daemon has warmed up: its memory comes from its pool, and libjpeg's objects are kept. What
-one connection takes of the heap is taken when it begins. Allocations are counted by tests/tools/faults.c, by call site."""
+"""Requests allocate nothing once the daemon has warmed up. Memory comes from the pool, and
+libjpeg's objects are reused. A connection allocates only when it starts. tests/tools/faults.c
+counts allocations by call site."""
 
 import pytest
 from PIL import ImageCms
 
 import pictures
 from client import chunked, form
-from darkroom import IS_SANITIZED, POLICY, Daemon
+from darkroom import IS_SANITIZED, Daemon
 from faults import ALLOCATORS, Faults
 
-pytestmark = [
-    pytest.mark.skipif(POLICY not in ("", "drain"), reason="the policy does not matter"),
-    pytest.mark.skipif(IS_SANITIZED, reason="faults.so cannot be loaded before the sanitizer"),
-]
+pytestmark = pytest.mark.skipif(IS_SANITIZED,
+                                reason="faults.so cannot be loaded before the sanitizer")
 
 REQUESTS = 40
-STRAY = 4  # in all: a thread may have taken no buffer of a size before, and makes its first
-ROUNDS = 8  # that may pass until each thread has all that it needs
-PER_REQUEST = {"asynchronous": 1}  # what is spooled is removed with readdir(), and that takes a stream
+STRAY = 4  # allowed in a round: a thread may need a buffer of a new size
+ROUNDS = 8  # allowed until each thread has its buffers
+PER_REQUEST = {"asynchronous": 1}  # removal from the spool uses readdir(), which allocates a stream
 
-PLAIN, PROGRESSIVE = pictures.photo_jpeg(240, 180, 1), pictures.photo_jpeg(180, 240, 2, progressive=True)
+PLAIN = pictures.photo_jpeg(240, 180, 1)
+PROGRESSIVE = pictures.photo_jpeg(180, 240, 2, progressive=True)
 GREY = pictures.jpeg(pictures.photo(120, 120, 3).convert("L"))
-WITH_PROFILE = pictures.jpeg(pictures.photo(200, 150, 4), icc_profile=ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes())
+SRGB = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
+WITH_PROFILE = pictures.jpeg(pictures.photo(200, 150, 4), icc_profile=SRGB)
 JPEG = ("Content-Type", "image/jpeg")
-FORM = form([("file", "a.jpg", "image/jpeg", PLAIN), ("file", "b.png", "image/png", b"\x89PNG"), ("file", "c.jpg", "image/jpeg", GREY)])
+FORM = form([("file", "a.jpg", "image/jpeg", PLAIN), ("file", "b.png", "image/png", b"\x89PNG"),
+             ("file", "c.jpg", "image/jpeg", GREY)])
 
 
 def post(body, *headers, content_type="image/jpeg"):
@@ -58,31 +60,34 @@ READS = {
 
 @pytest.fixture(scope="module")
 def counted(tmp_path_factory):
-    """A daemon, a connection to it, the path of an image in it, and its call sites."""
+    """Returns a connection to a daemon, the path of an image in it, and its call sites."""
     faults = Faults(tmp_path_factory.mktemp("faults") / "control")
-    daemon = Daemon(tmp_path_factory.mktemp("counted"), "limits.images_per_client=100", environ=faults.environ)
+    daemon = Daemon(tmp_path_factory.mktemp("counted"), "limits.images_per_client=100",
+                    environ=faults.environ)
     with daemon.client() as client:
         yield client, daemon.image(PLAIN)["url"], faults
     daemon.stop()
 
 
 def allocations(faults):
-    return {name: calls for name, function, _, calls in faults.sites().values() if function in ALLOCATORS}
+    return {name: calls for name, function, _, calls in faults.sites().values()
+            if function in ALLOCATORS}
 
 
 def round_of(counted, status, request):
-    """Makes that many requests; the allocations meanwhile, by site."""
+    """Makes REQUESTS requests. Returns their allocations by call site."""
     client, image, faults = counted
     method, path, *rest = request
     before = allocations(faults)
     for _ in range(REQUESTS):
         answer = client.request(method, path.format(image=image), *rest)
         assert answer.status == status, answer
-    return {name: calls - before.get(name, 0) for name, calls in allocations(faults).items() if calls > before.get(name, 0)}
+    return {name: calls - before.get(name, 0) for name, calls in allocations(faults).items()
+            if calls > before.get(name, 0)}
 
 
 @pytest.mark.parametrize("name", [*UPLOADS, *READS])
-def test_no_allocation_per_request(counted, name):
+def test_requests_allocate_nothing(counted, name):
     status, request = {**UPLOADS, **READS}[name]
     for _ in range(ROUNDS):
         made = round_of(counted, status, request)
@@ -91,8 +96,9 @@ def test_no_allocation_per_request(counted, name):
     pytest.fail(f"{REQUESTS} requests made {sum(made.values())} allocations: {made}")
 
 
-def test_a_connection_allocates_once(counted):
-    """The counter counts: a connection's own object, and two of the event loop."""
+def test_connection_allocates_three_objects(counted):
+    """One object of the connection, and two of the event loop. This also shows that the counter
+    counts."""
     daemon_host, _, faults = counted
     before = sum(allocations(faults).values())
     for _ in range(REQUESTS):

@@ -1,30 +1,23 @@
-"""Connections that live long, crawl, break off or do not read: each gets what the protocol owes it, and none harms
-the others."""
+"""Many requests on one connection, one after the other and pipelined."""
 
 import random
-import socket
-import time
 
 import pytest
 
 import jpegfile
 import pictures
-from client import Closed, chunked, form_files
-from darkroom import TooLate, attempts, eventually, load, slow
+from client import chunked, form_files
+from uploads import TINY
 
-TINY = pictures.photo_jpeg(16, 16, 2, quality=50)
 SMALL = pictures.photo_jpeg(320, 240, 2)
-LARGE = pictures.photo_jpeg(1600, 1200, 1)
 JPEG = ("Content-Type", "image/jpeg")
 
-
-def is_served(daemon):
-    return daemon.get("/healthz").status == 200 and daemon.upload(TINY).status == 201
+pytestmark = pytest.mark.every_policy
 
 
 # ---- many requests on one connection ----
 
-def test_keep_alive(daemon):
+def test_connection_serves_hundreds_of_requests(daemon):
     with daemon.client() as c:
         image = c.request("POST", "/images", SMALL, [JPEG]).json()["images"][0]
         for i in range(100):
@@ -36,9 +29,10 @@ def test_keep_alive(daemon):
         assert not c.buffer
 
 
-def test_pipelined_gets(daemon):
+def test_pipelined_gets_get_their_responses_in_order(daemon):
     image = daemon.image(SMALL)
-    paths = [image["url"], image["variants"]["medium"]["url"], "/nope", "/healthz", image["variants"]["thumb"]["url"]]
+    paths = [image["url"], image["variants"]["medium"]["url"], "/nope", "/healthz",
+             image["variants"]["thumb"]["url"]]
     same = [("X-Request-Id", "same")]
     alone = [daemon.get(p, headers=same) for p in paths]
     with daemon.client() as c:
@@ -49,15 +43,16 @@ def test_pipelined_gets(daemon):
         assert c.is_open()
 
 
-def test_pipelined_posts_and_gets(daemon):
-    """Sizes tell which answer belongs to which request."""
+def test_pipelined_posts_and_gets_get_their_responses_in_order(daemon):
+    """Sizes identify the request of each response."""
     widths = [33, 700, 20, 512, 64, 1100, 18, 90]
     with daemon.client() as c:
         data = b""
         for i, width in enumerate(widths):
             body = pictures.photo_jpeg(width, 40, 3)
             if i % 2:
-                data += c.head("POST", "/images", body, [JPEG, ("Transfer-Encoding", "chunked")]) + chunked(body, 777)
+                data += c.head("POST", "/images", body,
+                               [JPEG, ("Transfer-Encoding", "chunked")]) + chunked(body, 777)
             else:
                 data += c.head("POST", "/images", body, [JPEG]) + body
             data += c.head("GET", "/healthz") + c.head("POST", "/images", b"xyz", [JPEG]) + b"xyz"
@@ -70,12 +65,15 @@ def test_pipelined_posts_and_gets(daemon):
         assert c.is_open()
 
 
-def test_pipeline_in_random_pieces(daemon):
+def test_pipeline_may_arrive_in_any_pieces(daemon):
     rng = random.Random(5)
     with daemon.client() as c:
         kind, form_body = form_files(TINY, TINY)
-        data = (c.head("POST", "/images", TINY, [JPEG, ("Transfer-Encoding", "chunked")]) + chunked(TINY, 100)
-                + c.head("POST", "/images", form_body, [("Content-Type", kind)]) + form_body + c.head("GET", "/healthz")) * 4
+        data = c.head("POST", "/images", TINY, [JPEG, ("Transfer-Encoding", "chunked")])
+        data += chunked(TINY, 100)
+        data += c.head("POST", "/images", form_body, [("Content-Type", kind)]) + form_body
+        data += c.head("GET", "/healthz")
+        data *= 4
         while data:
             size = rng.choice((1, 2, 7, 100, 1000))
             c.send(data[:size])
@@ -85,312 +83,34 @@ def test_pipeline_in_random_pieces(daemon):
             assert c.answer().body == b"ok\n"
 
 
-def test_requests_behind_a_close_are_not_answered(daemon):
+def test_requests_after_a_close_get_no_response(daemon):
     with daemon.client() as c:
-        c.send(c.head("GET", "/healthz", headers=[("Connection", "close")]) + c.head("GET", "/healthz"))
+        c.send(c.head("GET", "/healthz", headers=[("Connection", "close")])
+               + c.head("GET", "/healthz"))
         assert c.answer().closes and c.is_closed()
 
 
 @pytest.mark.parametrize("as_chunks", [False, True])
-def test_every_byte_alone(daemon, as_chunks):
+def test_upload_may_arrive_byte_by_byte(daemon, as_chunks):
     kind, body = form_files(TINY)
     with daemon.client() as c:
-        headers = [("Content-Type", kind)] + ([("Transfer-Encoding", "chunked")] if as_chunks else [])
-        for byte in c.head("POST", "/images", body, headers) + (chunked(body, 90) if as_chunks else body):
+        headers = [("Content-Type", kind)]
+        if as_chunks:
+            headers.append(("Transfer-Encoding", "chunked"))
+        head = c.head("POST", "/images", body, headers)
+        for byte in head + (chunked(body, 90) if as_chunks else body):
             c.send(bytes([byte]))
         assert c.answer().status == 201
         assert c.is_open()
 
 
-def test_empty_lines_before_a_request(daemon):
-    with daemon.client() as c:
-        c.send(b"\r\n\r\n" + c.head("GET", "/healthz"))
-        assert c.answer().status == 200
-        c.send(b"\r\n" + c.head("GET", "/healthz"))
-        assert c.answer().status == 200
-
-
-# ---- HTTP/1.0 ----
-
-def test_http_1_0(daemon):
-    with daemon.client() as c:
-        answer = c.request("GET", "/healthz", version="HTTP/1.0")
-        assert answer.status == 200 and answer["connection"] in (None, "close") and c.is_closed()
-    with daemon.client() as c:
-        for _ in range(3):
-            answer = c.request("GET", "/healthz", version="HTTP/1.0", headers=[("Connection", "Keep-Alive")])
-            assert answer.status == 200 and answer["connection"].lower() == "keep-alive"
-        assert c.request("POST", "/images", TINY, [JPEG, ("Connection", "keep-alive")], "HTTP/1.0").status == 201
-        assert c.request("POST", "/images", TINY, [JPEG], "HTTP/1.0").status == 201
-        assert c.is_closed()
-
-
-def test_http_1_0_knows_no_100(daemon):
-    with daemon.client() as c:
-        answer = c.request("POST", "/images", TINY, [JPEG, ("Expect", "100-continue")], "HTTP/1.0")
-        assert answer.status in (201, 417) and not c.interim
-
-
-def test_http_1_0_without_host(daemon):
-    with daemon.client() as c:
-        c.send(b"GET /healthz HTTP/1.0\r\n\r\n")
-        assert c.answer().status == 200 and c.is_closed()
-
-
-# ---- time limits ----
-
-def test_slow_header(start):
-    daemon = start("limits.header_timeout=300ms")
-    with daemon.client() as c:
-        started = time.monotonic()
-        for byte in b"GET /healthz HTTP/1.1\r\nHost: x\r\nX: " + b"y" * 10000:
-            time.sleep(0.02)
-            if not c.send_some(bytes([byte])) or time.monotonic() - started > slow(10):
-                break
-            c.socket.setblocking(False)
-            try:
-                if c.socket.recv(1, socket.MSG_PEEK):
-                    break
-            except BlockingIOError:
-                pass
-            c.socket.settimeout(slow(60))
-        c.socket.settimeout(slow(60))
-        answer = c.answer()
-        assert (answer.status, answer.slug) == (408, "timeout") and answer.closes
-        assert 0.25 < time.monotonic() - started < slow(10)
-        assert c.is_closed()
-    assert is_served(daemon)
-
-
-def test_body_that_stops(start):
-    daemon = start("limits.body_timeout=300ms")
-    for headers, piece in (([("Content-Length", "100000")], SMALL[:500]),
-                           ([("Transfer-Encoding", "chunked")], b"1000\r\n" + SMALL[:500])):
-        with daemon.client() as c:
-            started = time.monotonic()
-            c.send(c.head("POST", "/images", None, [JPEG, *headers]) + piece)
-            answer = c.answer()
-            assert (answer.status, answer.slug) == (408, "timeout") and answer.closes
-            assert 0.25 < time.monotonic() - started < slow(10)
-            assert c.is_closed()
-    assert is_served(daemon)
-
-
-@attempts(10)
-def test_body_that_crawls(start):
-    """Some bytes now and then do not help; enough of them do."""
-    daemon = start("limits.body_timeout=1500ms", "limits.body_rate=5000")
-    with daemon.client() as c:
-        c.send(c.head("POST", "/images", SMALL, [JPEG]))
-        started, i = time.monotonic(), 0
-        c.socket.setblocking(False)
-        while time.monotonic() - started < slow(20):
-            try:
-                c.socket.send(SMALL[i:i + 10])
-                i += 10
-                if c.socket.recv(1, socket.MSG_PEEK):
-                    break
-            except BlockingIOError:
-                pass
-            except (BrokenPipeError, ConnectionResetError):
-                break
-            time.sleep(0.02)
-        c.socket.settimeout(slow(60))
-        assert c.answer().status == 408
-    with daemon.client() as c:
-        c.send(c.head("POST", "/images", SMALL, [JPEG]))
-        step, started = len(SMALL) // 20, time.monotonic()
-        for at in range(0, len(SMALL), step):
-            c.send_some(SMALL[at:at + step])
-            time.sleep(0.04)
-        if time.monotonic() - started > 1.4:
-            raise TooLate("it was not above the rate")
-        assert c.answer().status == 201, "20 KB in 0.8 s is above the rate"
-
-
-@attempts(10)
-def test_idle_connection_is_closed_without_a_word(start):
-    daemon = start("limits.idle_timeout=300ms")
-    for requests in (0, 1):
-        with daemon.client() as c:
-            started = time.monotonic()
-            try:
-                for _ in range(requests):
-                    assert c.request("GET", "/healthz").status == 200
-            except (Closed, BrokenPipeError, ConnectionResetError):
-                raise TooLate("it was closed before we asked for anything") from None
-            assert c.is_closed()
-            assert 0.25 < time.monotonic() - started < slow(10)
-
-
-@attempts(10)
-def test_processing_is_not_idleness(start):
-    """The work takes longer than any limit on the client."""
-    daemon = start("limits.idle_timeout=200ms", "limits.header_timeout=200ms", "limits.body_timeout=200ms",
-                   "variant.medium.operations=scale 6000x6000 inside, blur 60")
-    kind, body = form_files(*[pictures.photo_jpeg(3000, 2200, 1)] * load(10, 2))
-    with daemon.client() as c:
-        started = time.monotonic()
-        try:
-            answer = c.request("POST", "/images", body, [("Content-Type", kind)])
-        except (Closed, BrokenPipeError, ConnectionResetError):
-            raise TooLate("perhaps it was not sent in time") from None
-        if answer.status == 408:
-            raise TooLate("perhaps it was not read in time")
-        assert answer.status == 201, answer
-        if time.monotonic() - started < 0.25:
-            raise TooLate("too quick to show anything")
-
-
-# ---- clients that go, wholly or half ----
-
-@pytest.mark.parametrize("body, status", [(LARGE, 201), (b"text", 415)])
-def test_half_closed_client_gets_its_answer(daemon, body, status):
-    with daemon.client() as c:
-        c.send(c.head("POST", "/images", body, [JPEG]) + body)
-        c.finish_sending()
-        assert c.answer().status == status
-        assert c.is_closed()
-
-
-def test_half_closed_pipeline(daemon):
-    with daemon.client() as c:
-        c.send((c.head("POST", "/images", SMALL, [JPEG]) + SMALL + c.head("GET", "/healthz")) * 5)
-        c.finish_sending()
-        for _ in range(5):
-            assert c.answer().status == 201
-            assert c.answer().status == 200
-        assert c.is_closed()
-
-
-def test_half_closed_in_the_middle(daemon):
-    """Of a header or body: nobody can be served; the connection ends, perhaps with an error."""
-    for data in (b"GET /hea", b"GET /healthz HTTP/1.1\r\n",
-                 b"POST /images HTTP/1.1\r\nHost: x\r\nContent-Type: image/jpeg\r\nContent-Length: 1000\r\n\r\n" + SMALL[:99]):
-        with daemon.client() as c:
-            c.send(data)
-            c.finish_sending()
-            try:
-                assert c.answer().status in (400, 408)
-            except Closed:
-                continue
-            assert c.is_closed()
-    assert is_served(daemon)
-
-
-def test_clients_that_disconnect(daemon):
-    """At any point of an upload, politely or with a reset."""
-    rng = random.Random(3)
-    kind, body = form_files(SMALL, TINY, SMALL)
-    for i in range(load(60, 20)):
-        c = daemon.client()
-        request = c.head("POST", "/images", body, [("Content-Type", kind)]) + body
-        c.send(request[:rng.randrange(1, len(request) + 1)] if i % 3 else request)
-        if i % 2:
-            c.reset()
-        else:
-            c.close()
-    for _ in range(4):
-        c = daemon.client()
-        c.send(c.head("POST", "/images", LARGE, [JPEG]) + LARGE)
-        time.sleep(0.01)
-        c.reset()
-    assert is_served(daemon)
-    assert eventually(lambda: not daemon.leftovers(), 20)
-
-
-def test_clients_that_leave_give_back_their_place(start):
-    """Limits count what is there, not what was."""
-    daemon = start("limits.images_in_flight=4", "limits.images_per_client=4", "limits.connections=12")
-    for i in range(load(24, 12)):
-        try:
-            c = daemon.client()
-            c.send(c.head("POST", "/images", SMALL, [JPEG]) + (SMALL if i % 2 else SMALL[:5000]))
-            c.reset()
-        except (ConnectionResetError, BrokenPipeError):
-            pass
-
-    def has_room():
-        kind, body = form_files(SMALL, SMALL, SMALL, SMALL)
-        try:
-            return daemon.upload(body, kind).status == 201
-        except (Closed, ConnectionResetError, BrokenPipeError):
-            return False
-    assert eventually(has_room, 10, 0.05)
-
-
-def test_client_that_waits_for_a_variant_and_leaves(daemon):
-    answer = daemon.upload(pictures.photo_jpeg(4000, 3000, 1), headers=[("Prefer", "respond-async")])
-    for i in range(6):
-        c = daemon.client()
-        c.send(c.head("GET", answer["location"] + "/blurred.jpg"))
-        c.reset() if i % 2 else c.close()
-    assert daemon.get(answer["location"] + "/blurred.jpg").status == 200
-
-
-# ---- clients that do not read ----
-
-def test_client_that_does_not_read(start):
-    """Sixty times a file of megabytes into a small window: the others are served, and the bytes are right in the end."""
-    daemon = start("variant.medium.operations=scale 6000x6000 inside", "variant.medium.quality=100")
-    image = daemon.image(pictures.photo_jpeg(2000, 1500, 1))
-    path, whole = image["variants"]["medium"]["url"], daemon.fetch(image, "medium")
-    assert len(whole) > 500_000
-    before = daemon.resident_bytes()
-    with daemon.client(receive_buffer=4096) as c:
-        c.send(c.head("GET", path) * 60)
-        time.sleep(0.2)
-        started = time.monotonic()
-        for _ in range(5):
-            assert is_served(daemon)
-            assert daemon.fetch(image, "medium") == whole
-        assert time.monotonic() - started < slow(30)
-        assert daemon.resident_bytes() - before < 40 << 20, "answers are not to pile up in memory"
-        for _ in range(60):
-            assert c.answer().body == whole
-    with daemon.client(receive_buffer=4096) as c:
-        c.send(c.head("GET", path) * 3)
-        time.sleep(0.05)
-        c.reset()
-    assert is_served(daemon)
-
-
-def test_client_that_only_sends(daemon):
-    """Requests without end and nobody who reads the answers: the daemon stops reading, too."""
-    before = daemon.resident_bytes()
-    with daemon.client(receive_buffer=4096) as c:
-        c.socket.settimeout(0.3)
-        burst = c.head("GET", "/stats") * 200
-        sent = 0
-        try:
-            while sent < 64 << 20:
-                sent += c.socket.send(burst)
-        except (socket.timeout, ConnectionResetError, BrokenPipeError):
-            pass
-        assert sent < 64 << 20, "nothing held the client back"
-        assert daemon.resident_bytes() - before < 40 << 20
-        assert is_served(daemon)
-
-
-def test_many_connections_that_say_nothing(daemon):
-    """As many as threads serve at once under thread-per-connection, less some for the others."""
-    idle = [daemon.client() for _ in range(24)]
-    for c in idle[::2]:
-        c.send(b"GET /hea")
-    assert is_served(daemon)
-    for c in idle[::2]:
-        c.send(b"lthz HTTP/1.1\r\nHost: x\r\n\r\n")
-        assert c.answer().status == 200
-    for c in idle:
-        c.close()
-
-
-def test_orientation_of_pipelined_images(daemon):
-    """What one request found must not leak into the next of the same connection."""
+def test_pipelined_images_keep_their_own_orientation(daemon):
+    """State of one request must not affect the next one of the same connection."""
     with daemon.client() as c:
         data, sizes = b"", []
         for orientation in (1, 6, 1, 8, 3):
-            body = jpegfile.insert_segment(pictures.photo_jpeg(90, 60, 3), jpegfile.APP1, jpegfile.exif(orientation))
+            body = jpegfile.insert_segment(pictures.photo_jpeg(90, 60, 3), jpegfile.APP1,
+                                           jpegfile.exif(orientation))
             data += c.head("POST", "/images", body, [JPEG]) + body
             sizes.append((60, 90) if orientation > 4 else (90, 60))
         c.send(data)

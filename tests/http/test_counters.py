@@ -1,4 +1,5 @@
-"""Performance counters, live: what this machine offers is in /stats for each stage, what it does not the log names."""
+"""Performance counters of a running daemon. /stats has those that this machine offers, for each
+stage. The log names the missing ones."""
 
 import ctypes
 import os
@@ -10,9 +11,7 @@ import struct
 import pytest
 
 import pictures
-from darkroom import IS_SANITIZED, POLICY, eventually, run
-
-pytestmark = pytest.mark.skipif(POLICY not in ("", "drain"), reason="the policy does not matter: once is enough")
+from darkroom import IS_SANITIZED, eventually, run
 
 PROCESSOR = ["cycles", "instructions", "l1d_read_misses", "l1i_read_misses", "llc_read_misses"]
 NAMES = PROCESSOR + ["task_clock_ns", "page_faults", "context_switches"]
@@ -33,14 +32,16 @@ def turn(daemon, value):
 
 
 def open_counters(daemon):
-    """Descriptors of counters that the daemon has."""
-    links = [os.readlink(fd) for fd in pathlib.Path(f"/proc/{daemon.pid}/fd").iterdir() if os.path.lexists(fd)]
+    """Returns the number of open counters of the daemon."""
+    links = [os.readlink(fd) for fd in pathlib.Path(f"/proc/{daemon.pid}/fd").iterdir()
+             if os.path.lexists(fd)]
     return sum("perf_event" in link for link in links)
 
 
 @pytest.fixture(scope="module")
 def offered():
-    """Whether we may count page faults of user mode here: sandboxes forbid it, and kernels may be told to."""
+    """Whether this process may count page faults of user mode. Sandboxes forbid it, and kernels can
+    be configured to."""
     number = {"x86_64": 298, "aarch64": 241}.get(os.uname().machine)
     software, page_faults, exclude_kernel_hv, size = 1, 2, 0x60, 64
     attr = struct.pack("=IIQQQQQ16x", software, size, page_faults, 0, 0, 0, exclude_kernel_hv)
@@ -50,7 +51,7 @@ def offered():
     return fd >= 0
 
 
-def test_stages_have_what_the_machine_offers(start, offered):
+def test_stages_count_what_the_machine_offers(start, offered):
     daemon = start(ON)
     for seed in range(4):
         daemon.image(pictures.photo_jpeg(1000, 750, seed))
@@ -68,24 +69,25 @@ def test_stages_have_what_the_machine_offers(start, offered):
     stages = {stage["name"]: stage["counters"] for stage in said["stages"]}
     assert all(set(counts) <= set(available) for counts in stages.values())
     if not offered:
-        pytest.skip("this machine lets us count nothing")
+        pytest.skip("this machine offers no counters")
     assert {"page_faults", "task_clock_ns"} <= set(available)
     assert all({"page_faults", "task_clock_ns"} <= set(counts) for counts in stages.values())
     assert counters["threads"] == threads(daemon)
-    # The first pictures on new threads: their planes are new memory.
+    # The first pictures of new threads use new memory.
     assert stages["jpeg_decode"]["page_faults"] > 10
-    # Each moment counts once, for one stage; the answers to /stats come on top.
+    # Each moment is counted once, for one stage. Responses to /stats add to the sum.
     busy_ns = sum(counts["task_clock_ns"] for counts in stages.values())
     assert 0.2 * cpu_ns < busy_ns < 1.05 * cpu_ns + 5e6, (busy_ns, cpu_ns)
     assert stages["jpeg_decode"]["task_clock_ns"] > stages["http_parse"]["task_clock_ns"] > 0
 
 
-def test_they_come_and_go_while_it_runs(start):
+def test_counters_can_be_switched_while_it_runs(start):
     daemon = start("server.sandbox=off")
     picture = pictures.photo_jpeg(320, 240, 1)
     daemon.image(picture)
     said = stats(daemon)
-    assert "counters" not in said["scheduler"] and not any("counters" in stage for stage in said["stages"])
+    assert "counters" not in said["scheduler"]
+    assert not any("counters" in stage for stage in said["stages"])
     assert open_counters(daemon) == 0 and "performance counters" not in daemon.log_until_now()
     for _ in range(2):
         turn(daemon, "yes")
@@ -94,12 +96,13 @@ def test_they_come_and_go_while_it_runs(start):
         assert eventually(lambda: open_counters(daemon) == threads(daemon) * len(available))
         turn(daemon, "no")
         daemon.image(picture)
-        assert eventually(lambda: open_counters(daemon) == 0) and "counters" not in stats(daemon)["scheduler"]
+        assert eventually(lambda: open_counters(daemon) == 0)
+        assert "counters" not in stats(daemon)["scheduler"]
     assert daemon.says(lambda log: log.count("performance counters: ") == 2)
 
 
 @pytest.mark.skipif(IS_SANITIZED, reason="the sandbox is off: the sanitizer's runtime needs more")
-def test_sandbox_lets_nobody_count_who_did_not_want_it_at_the_start(start):
+def test_sandbox_forbids_counters_that_were_off_at_the_start(start):
     daemon = start()
     turn(daemon, "yes")
     assert stats(daemon)["scheduler"]["counters"]["available"] == [] and open_counters(daemon) == 0
@@ -107,15 +110,15 @@ def test_sandbox_lets_nobody_count_who_did_not_want_it_at_the_start(start):
     daemon.image(pictures.photo_jpeg(320, 240, 1))
 
 
-def test_without_descriptors_it_works_without_counters(start, offered):
+def test_threads_work_without_counters_if_descriptors_are_missing(start, offered):
     if not offered:
-        pytest.skip("this machine lets us count nothing")
+        pytest.skip("this machine offers no counters")
     daemon = start("server.sandbox=off")
     picture = pictures.photo_jpeg(320, 240, 1)
     daemon.image(picture)
     limits = resource.prlimit(daemon.pid, resource.RLIMIT_NOFILE)
     used = max(int(fd.name) for fd in pathlib.Path(f"/proc/{daemon.pid}/fd").iterdir()) + 1
-    # Enough for the command and for finding out, not for every thread.
+    # Enough for the command and for the first counters, but not for every thread.
     resource.prlimit(daemon.pid, resource.RLIMIT_NOFILE, (used + 8, limits[1]))
     turn(daemon, "yes")
     resource.prlimit(daemon.pid, resource.RLIMIT_NOFILE, limits)
@@ -123,7 +126,8 @@ def test_without_descriptors_it_works_without_counters(start, offered):
     daemon.image(picture)
     counters = stats(daemon)["scheduler"]["counters"]
     assert counters["threads"] < threads(daemon)
-    assert eventually(lambda: open_counters(daemon) == counters["threads"] * len(counters["available"]))
+    assert eventually(lambda: open_counters(daemon)
+                      == counters["threads"] * len(counters["available"]))
     turn(daemon, "no")
     turn(daemon, "yes")
     assert eventually(lambda: stats(daemon)["scheduler"]["counters"]["threads"] == threads(daemon))

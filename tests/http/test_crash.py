@@ -1,13 +1,7 @@
-"""What is acknowledged is kept: over kill -9, in the spool, and on a disk that is full. DARKROOM_KILLS says how often the daemon is
-killed under load (20)."""
+"""Acknowledged uploads survive kill -9 under load. DARKROOM_KILLS is the number of kills (20)."""
 
-import json
 import os
 import random
-import re
-import shutil
-import signal
-import subprocess
 import threading
 import time
 
@@ -15,30 +9,27 @@ import pytest
 
 import pictures
 from client import Closed
-from darkroom import POLICY, Daemon, eventually, load, slow
+from darkroom import Daemon, eventually, load, slow
+from store_files import check_stored, check_whole
 
 KILLS = int(os.environ.get("DARKROOM_KILLS", load(20, 4)))
 CONNECTIONS = 16
 JPEG = ("Content-Type", "image/jpeg")
 ASYNC = ("Prefer", "respond-async")
-ID = "01K0000000000000000000000"  # and one more character
 
-# What is stored does not depend on how the cores find their work; but whether there are queues at all may matter.
-pytestmark = pytest.mark.skipif(POLICY not in ("", "drain", "thread-per-connection"), reason="the policy does not matter")
-once = pytest.mark.skipif(POLICY == "thread-per-connection", reason="takes long, and the policy does not matter")
-
-SOURCES = [pictures.photo_jpeg(w, h, s) for w, h, s in ((640, 480, 1), (200, 300, 2), (1200, 900, 3), (90, 60, 4))]
+SOURCES = [pictures.photo_jpeg(w, h, s)
+           for w, h, s in ((640, 480, 1), (200, 300, 2), (1200, 900, 3), (90, 60, 4))]
 
 
 # ---- kill -9 under load ----
 
 class Uploader(threading.Thread):
-    """Uploads on one connection until the daemon is gone; notes what was acknowledged."""
+    """Uploads on one connection until the daemon has ended. Records the acknowledged uploads."""
 
     def __init__(self, daemon, seed, headers):
         super().__init__(daemon=True)
         self.target, self.rng, self.headers = daemon, random.Random(seed), [JPEG, *headers]
-        self.acknowledged = []  # (id, which source)
+        self.acknowledged = []  # (id, index of the source)
         self.start()
 
     def run(self):
@@ -53,34 +44,15 @@ class Uploader(threading.Thread):
             pass
 
 
-def check_stored(store, ident, source):
-    """All of its files are there and decode to the right sizes."""
-    directory = store / ident[-2:] / ident
-    document = json.loads((directory / "image.json").read_bytes())
-    width, height = pictures.size(source)
-    assert (document["width"], document["height"]) == (width, height)
-    assert document["variants"].keys() == pictures.VARIANTS.keys()
-    for name, (box, _, _) in pictures.VARIANTS.items():
-        data = (directory / f"{name}.jpg").read_bytes()
-        assert len(data) == document["variants"][name]["bytes"]
-        assert pictures.size(data) == pictures.fit(width, height, box)
-
-
-def check_whole(store, ident):
-    """An image that nobody was told of, but which is visible, has all of its files."""
-    names = {p.name for p in (store / ident[-2:] / ident).iterdir()}
-    assert {"image.json", *(f"{v}.jpg" for v in pictures.VARIANTS)} <= names, (ident, names)
-
-
 def kill_under_load(store, kills, settings, headers, seed):
-    """Kills the daemon at so many random moments; after each, all that was acknowledged must be there."""
+    """Kills the daemon at random moments. After each kill all acknowledged images must exist."""
     rng = random.Random(seed)
     total, visible = 0, set()
     for kill in range(kills):
         daemon = Daemon(store, *settings)
         uploaders = [Uploader(daemon, rng.random(), headers) for _ in range(CONNECTIONS)]
         time.sleep(rng.uniform(0.02, 0.6) * min(slow(1), 3))
-        if kill == kills - 1:  # where the disk is busy with what others flush, it has perhaps stored nothing yet
+        if kill == kills - 1:  # on a busy disk it may have stored nothing yet
             eventually(lambda: total + sum(len(u.acknowledged) for u in uploaders) >= kills, 60)
         daemon.kill()
         for u in uploaders:
@@ -90,8 +62,9 @@ def kill_under_load(store, kills, settings, headers, seed):
         total += len(acknowledged)
         after = Daemon(store, *settings)
         try:
-            if not headers:  # else what is spooled may be on its way through there again
-                assert not list((store / ".incoming").iterdir()), "cleared before anything is served"
+            if not headers:  # otherwise spooled images may be in .incoming again
+                # It is cleared before the first request is served.
+                assert not list((store / ".incoming").iterdir())
             assert eventually(lambda: not list((store / ".spool").iterdir()), 60)
             assert not list((store / ".quarantine").iterdir()), after.log
             for ident, i in acknowledged:
@@ -100,261 +73,27 @@ def kill_under_load(store, kills, settings, headers, seed):
             for ident in now - visible:
                 check_whole(store, ident)
             visible = now
-            if acknowledged:  # and the daemon has them
+            if acknowledged:  # and the daemon serves them
                 ident, _ = rng.choice(acknowledged)
                 assert after.get(f"/images/{ident}/thumb.jpg").status == 200
         finally:
             after.stop()
         assert not after.leftovers()
     print(f"{kills} kills, {total} uploads acknowledged")
-    assert total >= kills, "hardly anything was uploaded"
+    assert total >= kills, "too few uploads"
 
 
-@once
-def test_kill_under_load(tmp_path):
+def test_kill_under_load_loses_no_acknowledged_image(tmp_path):
     kill_under_load(tmp_path / "store", KILLS, ["server.durability=process"], [], 1)
 
 
-def test_kill_under_load_when_answered_early(tmp_path):
-    """As above, with 202: what is not stored is spooled."""
-    kill_under_load(tmp_path / "store", max(2, KILLS // 4), ["server.durability=process"], [ASYNC], 2)
+@pytest.mark.also_with("thread-per-connection")
+def test_kill_under_load_loses_no_image_acknowledged_early(tmp_path):
+    """With status 202, images that are not stored are spooled."""
+    kill_under_load(tmp_path / "store", max(2, KILLS // 4),
+                    ["server.durability=process"], [ASYNC], 2)
 
 
-@once
-def test_kill_under_load_with_flushes(tmp_path):
-    kill_under_load(tmp_path / "store", max(2, KILLS // 10), ["server.durability=power", "server.keep_originals=yes"], [], 3)
-
-
-# ---- the spool ----
-
-def spool(store, ident, data, note="0\nlake.jpg"):
-    """What an upload that was answered 202 leaves behind if the daemon ends."""
-    directory = store / ".spool" / ident
-    directory.mkdir(parents=True)
-    (directory / "original.jpg").write_bytes(data)
-    (directory / "note").write_text(note)
-
-
-def spooled(daemon):
-    return sorted(p.name for p in (daemon.store / ".spool").iterdir())
-
-
-def stats(daemon):
-    return daemon.get("/stats").json()["store"]
-
-
-@pytest.mark.parametrize("durability", ["process", "power"])
-def test_early_answer_spools_first(start, durability):
-    """While it is made, the file is in the spool; then it goes."""
-    daemon = start(f"server.durability={durability}")
-    large = pictures.photo_jpeg(4000, 3000, 1)
-    with daemon.client() as c:
-        answer = c.request("POST", "/images", large, [JPEG, ASYNC])
-        assert answer.status == 202
-        ident = answer.json()["images"][0]["id"]
-        spooled_at_once = spooled(daemon)
-        assert c.request("GET", f"/images/{ident}/medium.jpg").status == 200
-    assert spooled_at_once in ([ident], [])  # it may be fast
-    assert eventually(lambda: not spooled(daemon) and not daemon.leftovers())  # a moment after it can be seen
-    assert stats(daemon)["recovered"] == 0
-
-
-def test_nothing_is_spooled_without_durability(start):
-    daemon = start("server.durability=none", "server.respond_after=decode")
-    before = (daemon.store / ".spool").stat().st_mtime_ns
-    ident = daemon.upload(SOURCES[0]).json()["images"][0]["id"]
-    assert daemon.get(f"/images/{ident}/medium.jpg").status == 200
-    assert (daemon.store / ".spool").stat().st_mtime_ns == before
-
-
-def test_spooled_images_are_made_again(start, tmp_path):
-    store = tmp_path / "store"
-    ids = [ID + c for c in "ABCDEFGH"]
-    for i, ident in enumerate(ids):
-        spool(store, ident, SOURCES[i % len(SOURCES)])
-    (store / ".incoming" / "01K0000000000000000000000X").mkdir(parents=True)
-    daemon = start(store=store)
-    for ident in ids:
-        answer = daemon.get(f"/images/{ident}")
-        assert answer.status in (200, 202), answer
-        assert answer.status == 200 or answer.json()["status"] == "processing"
-    assert eventually(lambda: stats(daemon)["recovered"] == len(ids), 20), daemon.log
-    for i, ident in enumerate(ids):
-        check_stored(store, ident, SOURCES[i % len(SOURCES)])
-        assert daemon.get(f"/images/{ident}").json()["filename"] == "lake.jpg"
-    assert eventually(lambda: not spooled(daemon) and stats(daemon)["recovering"] == 0)
-    assert stats(daemon)["leftovers_cleared"] == 1
-    assert daemon.says("8 acknowledged images are to be recovered")
-
-
-def test_image_that_ends_the_daemon_again_and_again_is_put_aside(start, tmp_path):
-    store = tmp_path / "store"
-    spool(store, ID + "A", SOURCES[0], "3\nbad.jpg")
-    spool(store, ID + "B", SOURCES[0], "2\nlast-chance.jpg")
-    daemon = start(store=store)
-    assert eventually(lambda: not spooled(daemon), 20)
-    assert (store / ".quarantine" / (ID + "A") / "original.jpg").read_bytes() == SOURCES[0]
-    assert daemon.get(f"/images/{ID}A").status == 404
-    assert eventually(lambda: daemon.get(f"/images/{ID}B").status == 200)  # it is out of the spool a moment before
-    assert daemon.says(re.compile(f"(?m)^<3>.*{ID}A").search)
-    assert eventually(lambda: (stats(daemon)["quarantined"], stats(daemon)["recovered"]) == (1, 1))
-
-
-def test_attempts_are_counted(tmp_path):
-    """Killed while it is at work on one image, the daemon has noted that it was; the fourth does not try it any more."""
-    store = tmp_path / "store"
-    ident = ID + "A"
-    spool(store, ident, pictures.photo_jpeg(8000, 6000, 1), "0\nlarge.jpg")
-    note = store / ".spool" / ident / "note"
-    for attempt in "123":
-        daemon = Daemon(store, "variant.medium.operations=scale 9000x9000 inside, blur 60")  # that takes seconds
-        assert eventually(lambda: note.read_text()[0] == attempt, step=0.001)
-        daemon.kill()
-        assert note.read_text() == attempt + "\nlarge.jpg"
-    daemon = Daemon(store)
-    assert eventually(lambda: (store / ".quarantine" / ident).exists(), 20)
-    daemon.stop()
-
-
-@pytest.mark.parametrize("what", ["no JPEG", "no note", "no original", "strange"])
-def test_spool_with_strange_things(start, tmp_path, what):
-    """What cannot be made is put aside, and nothing else suffers."""
-    store = tmp_path / "store"
-    ident = ID + "A"
-    spool(store, ident, b"no JPEG at all", "7\n" if what == "no note" else "0\nx.jpg")
-    spool(store, ID + "B", SOURCES[1])
-    if what == "no note":
-        (store / ".spool" / ident / "note").unlink()
-    elif what == "no original":
-        (store / ".spool" / ident / "original.jpg").write_bytes(b"")
-    elif what == "strange":
-        (store / ".spool" / "x" / "y").mkdir(parents=True)
-    daemon = start(store=store)
-    assert eventually(lambda: (store / ".quarantine" / ident).exists(), 20), daemon.log
-    assert eventually(lambda: daemon.get(f"/images/{ID}B").status == 200, 20)
-
-
-def test_stored_image_leaves_the_spool(start, tmp_path):
-    """The daemon ended between storing an image and taking it out of the spool."""
-    daemon = start(store=tmp_path / "store")
-    image = daemon.image(SOURCES[0])
-    daemon.stop()
-    spool(daemon.store, image["id"], SOURCES[0])
-    daemon = start(store=daemon.store)
-    assert eventually(lambda: not spooled(daemon))
-    assert stats(daemon)["recovered"] == 0
-    check_stored(daemon.store, image["id"], SOURCES[0])
-
-
-def test_removal_of_an_image_that_waits_in_the_spool(start, tmp_path):
-    store = tmp_path / "store"
-    spool(store, ID + "A", pictures.photo_jpeg(6000, 4000, 1))
-    for c in "BCDEFGHJKMNPQ":
-        spool(store, ID + c, pictures.photo_jpeg(3000, 2000, 2))
-    daemon = start(store=store)
-    with daemon.client() as c:
-        for last in "QAPB":
-            assert c.request("DELETE", f"/images/{ID}{last}").status == 204
-            # The recovery may have begun with it a moment before: then it is in the making, for nothing.
-            assert eventually(lambda image=f"/images/{ID}{last}": c.request("GET", image).status == 404, 60)
-    assert eventually(lambda: not spooled(daemon), 60)
-    assert sorted(i[-1] for i in daemon.stored()) == sorted("CDEFGHJKMN")
-
-
-def test_drain_leaves_the_rest_spooled(start, tmp_path):
-    store = tmp_path / "store"
-    ids = [f"01K00000000000000000000{i:03}" for i in range(200)]
-    for ident in ids:
-        spool(store, ident, pictures.photo_jpeg(1500, 1000, 1))
-    daemon = start(store=store)
-    daemon.stop()
-    assert spooled(daemon), "it was to go, and has made them all"
-    assert sorted(spooled(daemon) + daemon.stored()) == sorted(ids)
-
-
-def test_what_a_drain_gives_up_is_made_after_the_next_start(start, tmp_path):
-    first = Daemon(tmp_path / "store", "server.drain_timeout=0")
-    large = pictures.photo_jpeg(6000, 4000, 1)
-    ids = []
-    with first.client() as c:
-        for _ in range(2):
-            answer = c.request("POST", "/images", large, [JPEG, ASYNC])
-            assert answer.status == 202
-            ids.append(answer.json()["images"][0]["id"])
-        first.signal(signal.SIGTERM)
-        assert first.wait_exit() in (0, 1)
-    second = start(store=first.store)
-    assert eventually(lambda: second.stored() == sorted(ids) and not spooled(second), 20)
-    for ident in ids:
-        check_stored(first.store, ident, large)
-
-
-# ---- a disk that is full ----
-
-@pytest.fixture
-def small_disk(tmp_path):
-    """A file system of 3 MB."""
-    path = tmp_path / "small"
-    path.mkdir()
-    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=3m", "tmpfs", path], capture_output=True).returncode:
-        pytest.skip("nothing can be mounted here")
-    yield path
-    subprocess.run(["umount", "-l", path], check=True)
-
-
-@pytest.mark.parametrize("durability", ["process", "power"])
-def test_full_disk(start, small_disk, durability):
-    """507 when it is full; what was acknowledged is kept, nothing half-written stays, and with space uploads are stored again."""
-    daemon = start(f"server.durability={durability}", store=small_disk / "store")
-    stored = []
-    with daemon.client() as c:
-        for _ in range(200):
-            answer = c.request("POST", "/images", SOURCES[2], [JPEG])
-            if answer.status != 201:
-                break
-            stored.append(answer.json()["images"][0]["id"])
-        assert answer.status == 507 and answer.slug == "storage-full" and stored
-        for headers in ([JPEG], [JPEG, ASYNC]):
-            assert c.request("POST", "/images", SOURCES[2], headers).status == 507
-        assert stats(daemon)["failures"] == {"full": 3, "other": 0}
-        assert not daemon.leftovers() and not spooled(daemon)
-        assert daemon.stored() == sorted(stored)
-        for ident in stored[:2]:
-            assert c.request("DELETE", f"/images/{ident}").status == 204
-        assert c.request("POST", "/images", SOURCES[2], [JPEG]).status == 201
-    for ident in stored[2:]:
-        check_stored(daemon.store, ident, SOURCES[2])
-
-
-def test_full_disk_after_the_answer(start, small_disk):
-    """What is spooled when there is no space for its variants is made when there is."""
-    store = small_disk / "store"
-    for c in "ABC":
-        spool(store, ID + c, SOURCES[2])
-    filler = small_disk / "filler"
-    left = shutil.disk_usage(small_disk).free
-    filler.write_bytes(b"x" * (left - 20000))
-    daemon = start(store=store)
-    assert eventually(lambda: stats(daemon)["failures"]["full"] >= 2, 20), "it tries more than once"
-    assert spooled(daemon) == [ID + c for c in "ABC"] and not daemon.stored()
-    assert daemon.get(f"/images/{ID}A").status == 202
-    assert daemon.get(f"/images/{ID}A/thumb.jpg").status == 503 or daemon.stored()
-    filler.unlink()
-    assert eventually(lambda: not spooled(daemon), 30), daemon.log
-    for c in "ABC":
-        check_stored(store, ID + c, SOURCES[2])
-    assert stats(daemon)["quarantined"] == 0
-
-
-def test_file_size_limit(start):
-    """A failing disk, for want of a real one: ulimit -f of a running daemon."""
-    daemon = start()
-    limit = ["prlimit", "--pid", str(daemon.pid)]
-    subprocess.run([*limit, "--fsize=20000:"], check=True)
-    for headers in ([], [ASYNC]):
-        answer = daemon.upload(SOURCES[2], headers=headers)
-        assert answer.status == 500 and answer.slug == "storage-failed", answer
-    assert not daemon.leftovers() and not daemon.stored() and not spooled(daemon)
-    assert stats(daemon)["failures"] == {"full": 0, "other": 2}
-    subprocess.run([*limit, "--fsize=unlimited:"], check=True)
-    check_stored(daemon.store, daemon.image(SOURCES[2])["id"], SOURCES[2])
+def test_kill_under_load_loses_nothing_with_flushes(tmp_path):
+    kill_under_load(tmp_path / "store", max(2, KILLS // 10),
+                    ["server.durability=power", "server.keep_originals=yes"], [], 3)

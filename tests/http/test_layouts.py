@@ -1,5 +1,5 @@
-"""Layouts: the same files come out whichever cores visit which stages, and /stats says who has done what. The tests choose
-the policies, which change while the daemon runs."""
+"""Layouts give the same files as the shared layout, and /stats reports the work of each domain. The
+tests switch policies while the daemon runs."""
 
 import contextlib
 import os
@@ -10,14 +10,14 @@ import pytest
 
 import pictures
 from client import form
-from darkroom import IS_SANITIZED, POLICY, SETTINGS, eventually, load, overrides, run, slow
-from test_load import JPEG, fetch_all, in_parallel, sources
-from test_switch import Site, command
+from darkroom import IS_SANITIZED, eventually, load, overrides, run, slow
+from uploads import JPEG, fetch_all, in_parallel, sources
+from control import Site, command
 
-pytestmark = pytest.mark.skipif(POLICY not in ("", "drain") or SETTINGS, reason="the tests choose policies and layouts: once is enough")
+pytestmark = pytest.mark.shared_layout
 
 TWO = "scheduler.threads=2"
-CORES = ["drain", "cohort", "mg1", "srpt", "dbr", "color"]  # policies with one thread per core
+CORES = ["drain", "cohort", "mg1", "srpt", "dbr", "color"]  # policies with one thread for each core
 POLICIES = ["seda", "thread-per-connection", *CORES]
 PROFILE = pathlib.Path(__file__).with_name("profile.ini")
 
@@ -27,7 +27,8 @@ def layout(daemon):
 
 
 def queued(daemon):
-    """Events in queues: 0 as soon as there are none, which may be a moment after the last answer."""
+    """Returns the number of queued events, after waiting for it to become 0. The last response may
+    arrive before that."""
     def count():
         return sum(stage["queued"] for stage in daemon.get("/stats").json()["stages"])
     eventually(lambda: count() == 0)
@@ -35,7 +36,7 @@ def queued(daemon):
 
 
 def upload_all(daemon, inputs, expected, count):
-    """Forms of two, and single images, all at once; every file must be as expected."""
+    """Uploads forms of two images and single images in parallel. Every file must be as expected."""
     def work(i):
         picked = [i % len(inputs), (i + 1) % len(inputs)][:1 + i % 2]
         content_type, body = form([("f", f"{k}.jpg", "image/jpeg", inputs[k]) for k in picked])
@@ -50,10 +51,11 @@ def upload_all(daemon, inputs, expected, count):
 
 @pytest.fixture
 def files(daemon):
-    """Inputs and what the layout that is shipped makes of them."""
+    """Returns inputs and their files under the default layout."""
     inputs = sources()
     with daemon.client() as c:
-        return inputs, [fetch_all(c, c.request("POST", "/images", data, [JPEG]).json()["images"][0]) for data in inputs]
+        return inputs, [fetch_all(c, c.request("POST", "/images", data, [JPEG]).json()["images"][0])
+                        for data in inputs]
 
 
 def under_policies(daemon, files, policies, settings=()):
@@ -69,30 +71,36 @@ def under_policies(daemon, files, policies, settings=()):
 
 
 def bound(daemon, group):
-    """The CPUs that each thread of the group may run on, in the threads' order."""
+    """Returns the CPUs that each thread of a group may use, in the order of the threads."""
     found = {}
     for task in pathlib.Path(f"/proc/{daemon.pid}/task").iterdir():
         name = (task / "comm").read_text().strip()
         if name.startswith(f"{group}/"):
-            found[int(name.partition("/")[2])] = re.search(r"^Cpus_allowed_list:\s+(\S+)", (task / "status").read_text(), re.M)[1]
+            status = (task / "status").read_text()
+            cpus = re.search(r"^Cpus_allowed_list:\s+(\S+)", status, re.M)[1]
+            found[int(name.partition("/")[2])] = cpus
     return [found[i] for i in sorted(found)]
 
 
-def test_replicas(start, files):
+def test_replicas_make_the_same_files_in_turns(start, files):
     daemon = start("layout.mode=replicate", TWO)
-    requests = under_policies(daemon, files, ["seda", *CORES], ("layout.distribution round-robin", "layout.steal yes"))
+    requests = under_policies(daemon, files, ["seda", *CORES],
+                              ("layout.distribution round-robin", "layout.steal yes"))
     seen = layout(daemon)
-    assert seen["mode"] == "replicate" and seen["distribution"] == "round-robin" and seen["steal"] is True
+    assert seen["mode"] == "replicate" and seen["distribution"] == "round-robin"
+    assert seen["steal"] is True
     assert [replica["workers"] for replica in seen["replicas"]] == [1, 1]
-    # In turns, whatever the requests are.
+    # The replicas take turns for any requests.
     assert [replica["requests"] for replica in seen["replicas"]] == [requests / 2] * 2
     assert [replica["queued_bytes"] for replica in seen["replicas"]] == [0, 0]
     assert queued(daemon) == 0
 
 
-def test_connections_of_replicas(start, files):
-    """What a connection brings stays in its thread's replica, and neither replica has them all."""
-    daemon = start("layout.mode=replicate", "scheduler.threads=16", "scheduler.policy=thread-per-connection")
+def test_connections_stay_in_their_replica(start, files):
+    """Work of a connection stays in the replica of its thread, and both replicas get
+    connections."""
+    daemon = start("layout.mode=replicate", "scheduler.threads=16",
+                   "scheduler.policy=thread-per-connection")
     with contextlib.ExitStack() as stack:
         clients = [stack.enter_context(daemon.client()) for _ in range(8)]
         for c in clients:
@@ -100,7 +108,8 @@ def test_connections_of_replicas(start, files):
         for c in clients:
             assert c.request("POST", "/images", files[0][0], [JPEG]).status == 201
     assert all(replica["requests"] for replica in layout(daemon)["replicas"])
-    requests = len(clients) + under_policies(daemon, files, ["thread-per-connection", "cohort", "thread-per-connection"])
+    requests = len(clients) + under_policies(
+        daemon, files, ["thread-per-connection", "cohort", "thread-per-connection"])
     seen = layout(daemon)
     assert seen["distribution"] == "fewest-connections"
     assert [replica["connection_threads"] for replica in seen["replicas"]] == [8, 8]
@@ -109,16 +118,17 @@ def test_connections_of_replicas(start, files):
 
 
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two cores")
-def test_threads_are_where_they_belong(start):
-    """Not for a moment only: the kernel says where they may run, while policies change."""
+def test_threads_are_bound_to_the_cores_of_their_replica(start):
+    """The kernel reports the allowed CPUs of each thread while policies change."""
     daemon = start("layout.mode=replicate")
     replicas = [str(cpu) for cpu in bound(daemon, "main")]
     if len(set(replicas)) < 2 or not replicas[0].isdigit():
-        pytest.skip("nothing is bound, or cores have several threads")
+        pytest.skip("threads are not bound, or cores have several hardware threads")
     one, two = replicas[0], replicas[-1]
     assert command(daemon, "policy seda")[0] == 0
     assert len(replicas) > 2 or bound(daemon, "main") == [one] * 8 + [two] * 8
-    assert command(daemon, "policy thread-per-connection")[0] == command(daemon, "set scheduler.threads 4")[0] == 0
+    assert (command(daemon, "policy thread-per-connection")[0]
+            == command(daemon, "set scheduler.threads 4")[0] == 0)
     assert len(replicas) > 2 or bound(daemon, "port") == [one, one, two, two]
     assert [replica["connection_threads"] for replica in layout(daemon)["replicas"]] == [2, 2]
     assert command(daemon, "policy drain")[0] == 0
@@ -128,9 +138,10 @@ def test_threads_are_where_they_belong(start):
     assert [part["workers"] for part in layout(daemon)["parts"]] == [2, 6]
 
 
-def test_replicas_by_load(start, files):
-    """No replica is without work while the other has the bytes of several requests."""
-    daemon = start("layout.mode=replicate", TWO, "layout.replicas=3", "scheduler.threads=3", "stage.form_decode.pass_through=no")
+def test_least_loaded_distribution_uses_all_replicas(start, files):
+    """No replica is idle while another one has queued bytes of several requests."""
+    daemon = start("layout.mode=replicate", TWO, "layout.replicas=3", "scheduler.threads=3",
+                   "stage.form_decode.pass_through=no")
     upload_all(daemon, *files, load(30, 6))
     seen = layout(daemon)
     assert seen["distribution"] == "least-loaded"
@@ -139,57 +150,65 @@ def test_replicas_by_load(start, files):
     assert [replica["queued_bytes"] for replica in seen["replicas"]] == [0, 0, 0]
 
 
-def test_parts(start, files):
+def test_parts_make_the_same_files_and_report_their_load(start, files):
     daemon = start("layout.mode=partition", f"layout.profile={PROFILE}", TWO)
     under_policies(daemon, files, POLICIES)
     seen = layout(daemon)
-    assert [part["stages"] for part in seen["parts"]] == [["jpeg_decode"], ["scale", "blur", "jpeg_encode"]]
+    assert [part["stages"] for part in seen["parts"]] == [
+        ["jpeg_decode"], ["scale", "blur", "jpeg_encode"]]
     assert [part["workers"] for part in seen["parts"]] == [1, 1]
     stages = {stage["name"]: stage for stage in daemon.get("/stats").json()["stages"]}
-    # Truthful: what the stages' own counters say.
-    spent = [sum(stages[name]["service"]["sum_ms"] for name in part["stages"]) for part in seen["parts"]]
+    # The load equals the sum of the stages' own counters.
+    spent = [sum(stages[name]["service"]["sum_ms"] for name in part["stages"])
+             for part in seen["parts"]]
     assert [part["load_ms"] for part in seen["parts"]] == pytest.approx(spent, rel=0.01)
     assert seen["imbalance"] == pytest.approx(max(spent) / (sum(spent) / 2), rel=0.01)
     assert 0 < seen["edge_cut"] < seen["edge_events"]
-    assert [stages[name]["threads"] for name in ("jpeg_decode", "scale", "blur", "jpeg_encode")] == [1, 1, 1, 1]
+    assert ([stages[name]["threads"] for name in ("jpeg_decode", "scale", "blur", "jpeg_encode")]
+            == [1, 1, 1, 1])
     assert queued(daemon) == 0 and not seen["online"] and seen["repartitions"] == 0
-    assert re.search("layout partition: 1 core for jpeg_decode; 1 core for scale blur jpeg_encode; imbalance 1.00", daemon.log)
+    assert re.search("layout partition: 1 core for jpeg_decode; 1 core for scale blur jpeg_encode; "
+                     "imbalance 1.00", daemon.log)
 
 
 @pytest.mark.skipif(IS_SANITIZED, reason="needs many images within seconds")
-def test_parts_are_cut_anew(start, tmp_path):
-    """By this profile all the work is blurring; what comes has nothing to blur."""
+def test_parts_follow_the_measured_load(start, tmp_path):
+    """In this profile all work is blurring, but the uploads have nothing to blur."""
     profile = tmp_path / "profile.ini"
-    profile.write_text("[stage.blur]\nservice_ns = 1000\n[stage.jpeg_decode]\nservice_ns = 10\n[stage.jpeg_encode]\nservice_ns = 10\n")
+    profile.write_text("[stage.blur]\nservice_ns = 1000\n[stage.jpeg_decode]\nservice_ns = 10\n"
+                       "[stage.jpeg_encode]\nservice_ns = 10\n")
     site = tmp_path / "site.ini"
     site.write_text("[variant.medium]\noperations = scale 400x400 inside\n")
-    daemon = start("layout.mode=partition", f"layout.profile={profile}", "layout.online=yes", "layout.online_interval=200ms", TWO,
-                   config=site)
+    daemon = start("layout.mode=partition", f"layout.profile={profile}", "layout.online=yes",
+                   "layout.online_interval=200ms", TWO, config=site)
     data = pictures.photo_jpeg(640, 480, 1)
     content_type, body = form([("f", f"{i}.jpg", "image/jpeg", data) for i in range(60)])
     assert [part["stages"] for part in layout(daemon)["parts"]][1] == ["blur"]
 
     def more():
         with daemon.client(timeout=slow(60)) as c:
-            assert c.request("POST", "/images", body, [("Content-Type", content_type)]).status == 201
+            assert c.request("POST", "/images", body,
+                             [("Content-Type", content_type)]).status == 201
         return layout(daemon)["repartitions"]
 
     assert eventually(more, 30) >= 1
     assert [part["stages"] for part in layout(daemon)["parts"]][1] != ["blur"]
-    # What was measured counts for more than the profile, also when something else changes.
+    # Measured costs override the profile, also after a change of another key.
     assert command(daemon, "set scheduler.spin 40us")[0] == 0
     assert [part["stages"] for part in layout(daemon)["parts"]][1] != ["blur"]
 
 
-def test_what_needs_a_restart_is_named(start, tmp_path):
+def test_reload_names_layout_keys_that_need_a_restart(start, tmp_path):
     site = Site(start, tmp_path)
-    for old, new in (("mode = shared", "mode = replicate"), ("replicas = 2", "replicas = 1"), ("profile =\n", "profile = /x\n")):
+    for old, new in (("mode = shared", "mode = replicate"), ("replicas = 2", "replicas = 1"),
+                     ("profile =\n", "profile = /x\n")):
         site.write("drain", (old, new))
-        assert re.findall(r"<4>(\S+) needs a restart", site.reload()) == [f"layout.{old.split()[0]}"]
+        assert re.findall(r"<4>(\S+) needs a restart", site.reload()) == [
+            f"layout.{old.split()[0]}"]
     assert layout(site.daemon) == {"mode": "shared"}
 
 
-def test_what_a_layout_cannot_have_is_refused_live(start):
+def test_live_change_that_contradicts_the_layout_is_refused(start):
     daemon = start("layout.mode=replicate", "layout.replicas=9", "scheduler.policy=drain")
     status, said = command(daemon, "policy seda")
     assert status == 1 and "more than 64 threads together, in all replicas" in said
@@ -200,13 +219,15 @@ def test_what_a_layout_cannot_have_is_refused_live(start):
 
 @pytest.mark.parametrize("settings,said", [
     (["layout.mode=partition"], "expected layout.profile"),
-    (["layout.mode=partition", "layout.profile=/nonexistent"], "layout.profile=/nonexistent: /nonexistent: cannot be read"),
+    (["layout.mode=partition", "layout.profile=/nonexistent"],
+     "layout.profile=/nonexistent: /nonexistent: cannot be read"),
     (["layout.mode=partition", "layout.online=yes", "layout.parts=5"], "5 parts of 4 stages"),
-    (["layout.mode=replicate", "layout.replicas=3", "scheduler.threads=2"], "2 threads .* are too few for 3 replicas"),
-    (["layout.mode=replicate", "layout.replicas=9", "scheduler.policy=seda"], "more than 64 threads together, in all replicas"),
-    (["layout.mode=replicate", "layout.replicas=3", "scheduler.policy=thread-per-connection", "scheduler.threads=2"],
+    (["layout.mode=replicate", "layout.replicas=3", "scheduler.threads=2"],
      "2 threads .* are too few for 3 replicas"),
-])
-def test_contradictions_are_named(settings, said):
+    (["layout.mode=replicate", "layout.replicas=9", "scheduler.policy=seda"],
+     "more than 64 threads together, in all replicas"),
+    (["layout.mode=replicate", "layout.replicas=3", "scheduler.policy=thread-per-connection",
+      "scheduler.threads=2"], "2 threads .* are too few for 3 replicas")])
+def test_contradictions_are_reported(settings, said):
     done = run("-t", *overrides(*settings))
     assert done.returncode == 78 and re.search(said, done.stderr), done.stderr

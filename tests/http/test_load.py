@@ -1,5 +1,5 @@
-"""Many at once: everything that is accepted comes out as if it had been alone, memory finds its level, and small
-requests do not wait behind pixels. Counts shrink on slow builds."""
+"""Many uploads at a time: each gives the files of a lone one, memory stays bounded, and small
+requests do not wait for images. Slow builds make fewer requests."""
 
 import concurrent.futures
 import random
@@ -11,42 +11,21 @@ import pytest
 
 import pictures
 from client import form
-from darkroom import IS_SANITIZED, PER_CONNECTION, POLICY, TooLate, attempts, eventually, load, slow
-
-JPEG = ("Content-Type", "image/jpeg")
-
-
-def fetch_all(client, image):
-    """{variant: file} over one connection."""
-    files = {}
-    for name, variant in image["variants"].items():
-        answer = client.request("GET", variant["url"])
-        assert answer.status == 200 and len(answer.body) == variant["bytes"]
-        files[name] = answer.body
-    return files
+from darkroom import IS_SANITIZED, PER_CONNECTION, TooLate, attempts, eventually, load, slow
+from uploads import JPEG, fetch_all, in_parallel, sources
 
 
-def in_parallel(count, work):
-    """work(0..count-1), each in a thread of its own; the first failure is raised."""
-    with concurrent.futures.ThreadPoolExecutor(count) as pool:
-        return [f.result() for f in [pool.submit(work, i) for i in range(count)]]
-
-
-def sources():
-    """Inputs of many kinds, small enough for many of them."""
-    plain = [pictures.photo_jpeg(w, h, seed) for w, h, seed in ((1000, 750, 1), (640, 480, 2), (333, 777, 3), (120, 90, 4))]
-    return plain + [pictures.photo_jpeg(900, 600, 5, progressive=True), pictures.jpeg(pictures.photo(700, 700, 6).convert("L")),
-                    pictures.jpeg(pictures.photo(500, 400, 7).convert("CMYK")), pictures.jpeg(pictures.photo(801, 601, 8), subsampling=0)]
-
-
-def test_200_concurrent_uploads(daemon):
-    """Every file is the one that a lone upload gives, byte for byte."""
+@pytest.mark.every_policy
+def test_200_concurrent_uploads_give_the_files_of_lone_ones(daemon):
+    """Every file equals that of a lone upload."""
     inputs = sources()
     with daemon.client() as c:
-        alone = [fetch_all(c, c.request("POST", "/images", data, [JPEG]).json()["images"][0]) for data in inputs]
+        alone = [fetch_all(c, c.request("POST", "/images", data, [JPEG]).json()["images"][0])
+                 for data in inputs]
     for data, files in zip(inputs, alone):
         for name, file in files.items():
-            assert pictures.size(file) == pictures.fit(*pictures.size(data), pictures.VARIANTS[name][0])
+            assert pictures.size(file) == pictures.fit(*pictures.size(data),
+                                                       pictures.VARIANTS[name][0])
     count = load(200, 40)
     barrier = threading.Barrier(count)
 
@@ -65,15 +44,16 @@ def test_200_concurrent_uploads(daemon):
 
 
 class Mix:
-    """Uploads of every kind, each with the answer it must get."""
+    """Uploads of every kind, each with its expected response."""
 
     def __init__(self):
         self.good = sources()
-        self.bad = [(self.good[0][:20000], 422), (self.good[4][:9000], 422), (b"GIF89a" + b"\0" * 500, 415),
-                    (b"just text", 415), (b"", 400), (self.good[1][:400], 422)]
+        self.bad = [(self.good[0][:20000], 422), (self.good[4][:9000], 422),
+                    (b"GIF89a" + b"\0" * 500, 415), (b"just text", 415), (b"", 400),
+                    (self.good[1][:400], 422)]
 
     def request(self, rng):
-        """(content type, body, status, inputs accepted, statuses of errors)"""
+        """Returns (content type, body, status, accepted inputs, statuses of errors)."""
         kind = rng.random()
         if kind < 0.55:
             i = rng.randrange(len(self.good))
@@ -84,14 +64,15 @@ class Mix:
         picks = [rng.randrange(len(self.good)) for _ in range(rng.randrange(0, 4))]
         bad = [rng.choice(self.bad[:4]) for _ in range(rng.randrange(0, 3))]
         parts = [("f", f"{i}.jpg", "image/jpeg", self.good[i]) for i in picks]
-        parts += [("f", "bad.jpg", "image/jpeg", data) for data, _ in bad] + [("note", None, None, b"text")]
+        parts += [("f", "bad.jpg", "image/jpeg", data) for data, _ in bad] + [
+            ("note", None, None, b"text")]
         content_type, body = form(parts)
         status = 201 if picks else max([s for _, s in bad], default=400)
         return content_type, body, status, picks, [s for _, s in bad]
 
 
 def check_mixed(mix, files_of, client, rng):
-    """One upload of the mix; its answer and every file must be right."""
+    """Makes one upload of the mix, and checks its response and all files."""
     kind, body, status, inputs, errors = mix.request(rng)
     answer = client.request("POST", "/images", body, [("Content-Type", kind)])
     assert answer.status == status, answer
@@ -102,13 +83,15 @@ def check_mixed(mix, files_of, client, rng):
     assert len(document.get("images", [])) == len(inputs)
 
 
-def test_500_mixed_uploads_again_and_again(start):
-    """Over 16 connections that stay open. Memory finds its level: what is kept for later is bounded, so there comes a time when
-    500 uploads need no more than those before; and what is in use is nothing, when all are answered."""
+@pytest.mark.every_policy
+def test_memory_stays_bounded_over_rounds_of_500_mixed_uploads(start):
+    """The uploads use 16 connections. Free buffers are bounded, so that at some time 500 more
+    uploads need no more memory. After the last response no memory is in use."""
     daemon = start()
     mix = Mix()
     with daemon.client() as c:
-        files_of = [fetch_all(c, c.request("POST", "/images", d, [JPEG]).json()["images"][0]) for d in mix.good]
+        files_of = [fetch_all(c, c.request("POST", "/images", d, [JPEG]).json()["images"][0])
+                    for d in mix.good]
     clients = [daemon.client(timeout=slow(60)) for _ in range(16)]
     resident = []
     for turn in range(8):
@@ -134,25 +117,29 @@ def test_500_mixed_uploads_again_and_again(start):
 
 
 @pytest.mark.skipif(IS_SANITIZED, reason="sanitizers take memory of their own")
-@pytest.mark.skipif(POLICY not in ("", "drain"), reason="takes long, and the policy does not matter")
-def test_resident_memory_is_bounded(start):
-    """What conf/darkroomd.ini promises of memory_budget, when all of it is wanted."""
+def test_resident_memory_stays_within_the_budget(start):
+    """The memory stays below the sum that conf/darkroomd.ini gives for memory_budget."""
     budget, threads, connections = 96 << 20, 2, 12
-    daemon = start(f"limits.memory_budget={budget}", "limits.body_bytes=16M", f"scheduler.threads={threads}")
-    files = [pictures.photo_jpeg(4000, 3000, progressive=True), pictures.photo_jpeg(5000, 4000), *sources()[:2]]
+    daemon = start(f"limits.memory_budget={budget}", "limits.body_bytes=16M",
+                   f"scheduler.threads={threads}")
+    files = [pictures.photo_jpeg(4000, 3000, progressive=True), pictures.photo_jpeg(5000, 4000),
+             *sources()[:2]]
 
     def work(i):
         with daemon.client(timeout=slow(60)) as c:
             for k in range(4):
-                assert c.request("POST", "/images", files[(i + k) % len(files)], [JPEG]).status == 201
+                assert c.request("POST", "/images", files[(i + k) % len(files)],
+                                 [JPEG]).status == 201
     in_parallel(connections, work)
     peak = daemon.resident_bytes("VmHWM")
-    assert peak <= budget + (32 << 20) + threads * (4 << 20) + connections * (32 << 10), peak / 2 ** 20
-    assert peak >= budget / 2, "the work was too little to show anything"
+    assert peak <= budget + (32 << 20) + threads * (4 << 20) + connections * (32 << 10), (
+        peak / 2 ** 20)
+    assert peak >= budget / 2, "the uploads needed too little memory"
 
 
-def test_one_connection_that_stays_busy_for_long(daemon):
-    """Uploads, reads and removals in turn: nothing of one request is left for the next."""
+@pytest.mark.every_policy
+def test_requests_on_one_connection_do_not_affect_each_other(daemon):
+    """Uploads, reads and removals take turns on one connection."""
     inputs, rng = sources(), random.Random(9)
     with daemon.client() as c:
         for _ in range(load(60, 10)):
@@ -162,10 +149,11 @@ def test_one_connection_that_stays_busy_for_long(daemon):
             assert c.request("DELETE", image["url"]).status == 204
 
 
+@pytest.mark.every_policy
 @pytest.mark.skipif(PER_CONNECTION, reason="small requests share the threads of the uploads there")
-def test_small_requests_do_not_wait_behind_pixels(start):
-    """Probes and a stored file while 12-megapixel uploads keep all cores busy: they would take about as long as those, if they took
-    their turn behind them. How long they take, the benchmarks say."""
+def test_small_requests_do_not_wait_for_uploads(start):
+    """Probes and a stored file are requested while uploads of 12 megapixels use all cores. Behind
+    the uploads in a queue they would take as long as those."""
     daemon = start()
     image = daemon.image(pictures.photo_jpeg(640, 480, 2))
     thumb = daemon.fetch(image, "thumb")
@@ -190,7 +178,8 @@ def test_small_requests_do_not_wait_behind_pixels(start):
                         started = time.monotonic()
                         answer = c.request("GET", path)
                         taken.append(time.monotonic() - started)
-                        assert answer.status == 200 and (answer.body == thumb or "thumb" not in path)
+                        assert answer.status == 200
+                        assert (answer.body == thumb or "thumb" not in path)
                     time.sleep(0.004)
         finally:
             over.set()
@@ -199,13 +188,16 @@ def test_small_requests_do_not_wait_behind_pixels(start):
     upload_s = statistics.median(uploads)
     for path, taken in times.items():
         taken.sort()
-        assert taken[50] < upload_s / 20 and taken[90] < upload_s / 4, f"{path}: {taken}, uploads {uploads}"
+        assert taken[50] < upload_s / 20
+        assert taken[90] < upload_s / 4, f"{path}: {taken}, uploads {uploads}"
 
 
+@pytest.mark.every_policy
 def test_images_wait_for_memory(start):
-    """Each needs nearly half of the budget, and with its body more: while one is in the making, another waits, whichever thread
-    comes to do so, and however few there are to decode."""
-    daemon = start("limits.memory_budget=36M", "limits.body_bytes=16M", *([] if PER_CONNECTION else ["scheduler.threads=4"]))
+    """Each image needs nearly half of the budget, and more with its body. While one is processed,
+    others wait. This works with any number of threads."""
+    daemon = start("limits.memory_budget=36M", "limits.body_bytes=16M",
+                   *([] if PER_CONNECTION else ["scheduler.threads=4"]))
     source = pictures.photo_jpeg(2600, 2000, 1, progressive=True)
 
     def upload(_):
@@ -217,16 +209,16 @@ def test_images_wait_for_memory(start):
     def memory():
         return daemon.get("/stats").json()["memory"]
     assert memory()["waited"] > 0
-    assert eventually(lambda: memory()["reserved_image_bytes"] == memory()["reserved_body_bytes"] == 0), memory()
+    assert eventually(lambda: memory()["reserved_image_bytes"] == memory()["reserved_body_bytes"]
+                      == 0), memory()
 
 
-@pytest.mark.skipif(POLICY not in ("", "drain"), reason="the policy does not matter")
 @attempts(5)
-def test_ended_images_of_a_form_hold_nothing(start):
-    """While the last image of a form is in the making, the profiles of the others, of which there may be megabytes, are gone: nobody
-    has reserved memory for them any more."""
+def test_finished_images_of_a_form_hold_no_memory(start):
+    """ICC profiles may have megabytes. While the last image of a form is processed, those of the
+    finished images are already freed, since their memory is no longer reserved."""
     daemon = start("variant.slow.operations=blur 60", "variant.slow.progressive=yes")
-    count, size = 24, 4_000_000  # far more than the last one takes, whenever it is looked at
+    count, size = 24, 4_000_000  # far more than the last image needs at any time
     profile = bytearray(size)
     profile[:4], profile[16:20], profile[36:40] = size.to_bytes(4, "big"), b"RGB ", b"acsp"
     small = pictures.jpeg(pictures.photo(64, 48, 1), icc_profile=bytes(profile))
@@ -243,5 +235,5 @@ def test_ended_images_of_a_form_hold_nothing(start):
             time.sleep(0.005)
         assert uploading.result().status == 201
     if not used:
-        raise TooLate("the last image was never seen alone")
+        raise TooLate("the last image was never alone")
     assert max(used) < count * size, used

@@ -1,5 +1,5 @@
-"""The sample configurations in conf/proxy, with the real nginx and HAProxy on loopback, TLS and a certificate of the test's own: only
-addresses, paths and the limit of bodies are others than in the files."""
+"""The sample configurations in conf/proxy, with nginx and HAProxy on loopback, TLS and a test
+certificate. Only addresses, paths and the body limit differ from the files."""
 
 import contextlib
 import http.client
@@ -16,12 +16,10 @@ import pytest
 
 import pictures
 from client import form_files
-from darkroom import IS_SANITIZED, POLICY, ROOT, eventually
+from darkroom import IS_SANITIZED, ROOT, eventually
 
-pytestmark = [
-    pytest.mark.skipif(POLICY not in ("", "drain"), reason="the policy does not matter"),
-    pytest.mark.skipif(IS_SANITIZED, reason="nor do sanitizers"),
-]
+pytestmark = pytest.mark.skipif(IS_SANITIZED,
+                                reason="the configurations do not depend on sanitizers")
 
 LIMIT = 1 << 20
 PICTURE = pictures.photo_jpeg(400, 300, 1)
@@ -29,7 +27,7 @@ GIVEN = "given-by-the-client.1"
 
 
 def free_port():
-    """Below those that the kernel gives to others' connections, and at random, for we are not alone: it stays free for a while."""
+    """Returns a random port below the kernel's ephemeral ports, so that it probably stays free."""
     while True:
         port = random.SystemRandom().randrange(12000, 32000)
         with socket.socket() as s, contextlib.suppress(OSError):
@@ -38,7 +36,7 @@ def free_port():
 
 
 def edited(name, *edits):
-    """The file with each text replaced; none may be missing, or the test would be of another file."""
+    """Returns the file with each text replaced. Each text must exist."""
     text = (ROOT / "conf" / "proxy" / name).read_text()
     for old, new in edits:
         assert old in text, old
@@ -47,36 +45,42 @@ def edited(name, *edits):
 
 
 class Proxy:
-    """One of the two, in front of 127.0.0.1:upstream."""
+    """nginx or HAProxy in front of 127.0.0.1:upstream."""
 
     def __init__(self, name, directory, certificate, upstream):
         self.port, self.certificate = free_port(), certificate
         self.log = directory / "log"
         config = directory / name
         if name == "nginx.conf":
-            config.write_text(edited(
-                name, ("/run/darkroom-nginx.pid", f"{directory}/pid"), ("/var/log/nginx/darkroom-error.log", f"{directory}/errors"),
-                ("/var/log/nginx/darkroom-access.log", str(self.log)), ("listen 443 ssl", f"listen 127.0.0.1:{self.port} ssl"),
-                ("/etc/ssl/certs/images.example.org.pem", str(certificate)),
-                ("/etc/ssl/private/images.example.org.key", str(certificate)),
-                ("127.0.0.1:8080", f"127.0.0.1:{upstream}"), ("client_max_body_size 256m", "client_max_body_size 1m")))
-            words = ["nginx", "-c", config, "-p", directory, "-e", directory / "errors", "-g", "daemon off;"]
+            config.write_text(edited(name, ("/run/darkroom-nginx.pid", f"{directory}/pid"),
+                                     ("/var/log/nginx/darkroom-error.log", f"{directory}/errors"),
+                                     ("/var/log/nginx/darkroom-access.log", str(self.log)),
+                                     ("listen 443 ssl", f"listen 127.0.0.1:{self.port} ssl"),
+                                     ("/etc/ssl/certs/images.example.org.pem", str(certificate)),
+                                     ("/etc/ssl/private/images.example.org.key", str(certificate)),
+                                     ("127.0.0.1:8080", f"127.0.0.1:{upstream}"),
+                                     ("client_max_body_size 256m", "client_max_body_size 1m")))
+            words = ["nginx", "-c", config, "-p", directory, "-e", directory / "errors", "-g",
+                     "daemon off;"]
         else:
-            config.write_text(edited(
-                name, ("log /dev/log local0", "log stdout format raw local0"), ("bind :443", f"bind 127.0.0.1:{self.port}"),
-                ("/etc/ssl/private/images.example.org.pem", str(certificate)), ("127.0.0.1:8080", f"127.0.0.1:{upstream}"),
-                ("268435456", str(LIMIT))))
+            config.write_text(edited(name, ("log /dev/log local0", "log stdout format raw local0"),
+                                     ("bind :443", f"bind 127.0.0.1:{self.port}"),
+                                     ("/etc/ssl/private/images.example.org.pem", str(certificate)),
+                                     ("127.0.0.1:8080", f"127.0.0.1:{upstream}"),
+                                     ("268435456", str(LIMIT))))
             words = ["haproxy", "-f", config]
         with open(self.log, "ab") as log:
-            self.process = subprocess.Popen([shutil.which(words[0]) or f"/usr/sbin/{words[0]}", *map(str, words[1:])],
-                                            stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=directory)
+            self.process = subprocess.Popen([shutil.which(words[0]) or f"/usr/sbin/{words[0]}",
+                                             *map(str, words[1:])], stdin=subprocess.DEVNULL,
+                                            stdout=log, stderr=log, cwd=directory)
 
     def connect(self, source="127.0.0.1"):
         context = ssl.create_default_context(cafile=self.certificate)
-        return http.client.HTTPSConnection("localhost", self.port, timeout=60, context=context, source_address=(source, 0))
+        return http.client.HTTPSConnection("localhost", self.port, timeout=60, context=context,
+                                           source_address=(source, 0))
 
     def request(self, *args, **options):
-        """(status, header, body) on a connection of its own."""
+        """Makes a request on a new connection. Returns (status, headers, body)."""
         connection = self.connect()
         try:
             connection.request(*args, **options)
@@ -100,9 +104,10 @@ class Proxy:
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory):
     path = tmp_path_factory.mktemp("tls") / "both.pem"
-    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "1",
-                    "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost", "-keyout", path, "-out", f"{path}.crt"],
-                   check=True, capture_output=True, timeout=20)
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec",
+                    "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "1", "-subj",
+                    "/CN=localhost", "-addext", "subjectAltName=DNS:localhost", "-keyout", path,
+                    "-out", f"{path}.crt"], check=True, capture_output=True, timeout=20)
     with open(path, "ab") as both:
         both.write((path.parent / "both.pem.crt").read_bytes())
     return path
@@ -126,12 +131,13 @@ def start_proxy(request, tmp_path, certificate):
         proxy.stop()
 
 
-def test_uploads_and_files(start, start_proxy):
+def test_proxy_passes_uploads_and_files(start, start_proxy):
     daemon = start(f"limits.body_bytes={LIMIT}")
     proxy = start_proxy(daemon.port)
     assert eventually(proxy.is_up, 30), proxy.log.read_text()
     content_type, body = form_files(PICTURE, PICTURE)
-    status, _, answer = proxy.request("POST", "/images", body, {"Content-Type": content_type, "X-Request-Id": GIVEN})
+    status, _, answer = proxy.request("POST", "/images", body,
+                                      {"Content-Type": content_type, "X-Request-Id": GIVEN})
     images = json.loads(answer)["images"]
     assert status == 201 and len(images) == 2
     url = images[0]["variants"]["thumb"]["url"]
@@ -140,14 +146,14 @@ def test_uploads_and_files(start, start_proxy):
     assert proxy.request("GET", url, headers={"If-None-Match": headers["ETag"]})[0] == 304
     status, _, part = proxy.request("GET", url, headers={"Range": "bytes=0-99"})
     assert status == 206 and part == file[:100]
-    status, headers, _ = proxy.request("POST", "/images", iter([PICTURE[:1000], PICTURE[1000:]]), {"Content-Type": "image/jpeg"},
-                                       encode_chunked=True)
+    status, headers, _ = proxy.request("POST", "/images", iter([PICTURE[:1000], PICTURE[1000:]]),
+                                       {"Content-Type": "image/jpeg"}, encode_chunked=True)
     assert status == 201 and proxy.request("DELETE", headers["Location"])[0] == 204
     assert eventually(lambda: GIVEN in proxy.log.read_text()), proxy.log.read_text()
 
 
-def test_what_is_kept_from_the_world(start, start_proxy):
-    """All but this machine's own address is the world, however it asks."""
+def test_proxy_hides_admin_paths(start, start_proxy):
+    """Only this machine's own address may use them, with any spelling of the path."""
     daemon = start()
     proxy = start_proxy(daemon.port)
     assert eventually(proxy.is_up, 30), proxy.log.read_text()
@@ -158,24 +164,26 @@ def test_what_is_kept_from_the_world(start, start_proxy):
             connection.request("GET", spelling.format(path))
             status = connection.getresponse().status
             connection.close()
-            assert status in ((403,) if spelling in ("{}", "{}?") else (400, 403, 404)), (path, spelling, status)
+            assert status in ((403,) if spelling in ("{}", "{}?") else (400, 403, 404)), (
+                path, spelling, status)
 
 
-def test_limit_of_bodies(start, start_proxy):
-    """As much as the limit passes; what is more does not, by whomever it is refused."""
+def test_proxy_has_the_daemons_body_limit(start, start_proxy):
+    """A body of exactly the limit passes. The proxy or the daemon refuses a larger one."""
     daemon = start(f"limits.body_bytes={LIMIT}")
     proxy = start_proxy(daemon.port)
     assert eventually(proxy.is_up, 30), proxy.log.read_text()
     whole = PICTURE + bytes(LIMIT - len(PICTURE))
     assert proxy.request("POST", "/images", whole, {"Content-Type": "image/jpeg"})[0] == 201
     try:
-        assert proxy.request("POST", "/images", whole + b"x", {"Content-Type": "image/jpeg"})[0] == 413
+        assert proxy.request("POST", "/images", whole + b"x",
+                             {"Content-Type": "image/jpeg"})[0] == 413
     except OSError:
-        pass  # refused while it was still being sent
+        pass  # refused before it was sent completely
     assert len(daemon.stored()) == 1
 
 
-def test_bodies_go_on_as_they_come(start, start_proxy):
+def test_proxy_streams_bodies(start, start_proxy):
     daemon = start(f"limits.body_bytes={LIMIT}")
     proxy = start_proxy(daemon.port)
     assert eventually(proxy.is_up, 30), proxy.log.read_text()
@@ -190,7 +198,7 @@ def test_bodies_go_on_as_they_come(start, start_proxy):
     connection.close()
 
 
-def test_many_at_a_time(start, start_proxy):
+def test_proxy_holds_300_uploads_at_a_time(start, start_proxy):
     daemon = start(f"limits.body_bytes={LIMIT}")
     proxy = start_proxy(daemon.port)
     assert eventually(proxy.is_up, 30), proxy.log.read_text()
@@ -206,7 +214,7 @@ def test_many_at_a_time(start, start_proxy):
 
 
 def serve_once(listener, heads):
-    """An HTTP server that keeps what it was asked, and answers that all is well."""
+    """Serves HTTP: collects the heads of requests and responds with 200."""
     while True:
         try:
             peer, _ = listener.accept()
@@ -218,15 +226,16 @@ def serve_once(listener, heads):
             peer.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
 
 
-def test_request_ids(start_proxy):
-    """One that a client gives is passed on if it is harmless; else, and if there is none, the proxy makes one."""
+def test_proxy_sets_request_ids(start_proxy):
+    """A well-formed id of a client is passed on. Otherwise the proxy makes one."""
     heads = []
     with socket.create_server(("127.0.0.1", 0)) as listener:
         threading.Thread(target=serve_once, args=(listener, heads), daemon=True).start()
         proxy = start_proxy(listener.getsockname()[1])
         assert eventually(proxy.is_up, 30), proxy.log.read_text()
         ids = []
-        for number, given in enumerate(((GIVEN,), (), ("a b;c",), ("x" * 65,), (f"{GIVEN},a b;c",), (GIVEN, "a b;c"))):
+        for number, given in enumerate(((GIVEN,), (), ("a b;c",), ("x" * 65,), (f"{GIVEN},a b;c",),
+                                        (GIVEN, "a b;c"))):
             connection = proxy.connect()
             connection.putrequest("GET", f"/images/number-{number}")
             for value in given:
@@ -236,15 +245,17 @@ def test_request_ids(start_proxy):
             connection.close()
             (head,) = (h for h in heads if f"number-{number} " in h)
             ids.append(re.findall(r"(?im)^X-Request-Id: ([^\r]*)", head))
-            assert "x-forwarded-for: 127.0.0.1" in head.lower() and "x-forwarded-proto: https" in head.lower()
+            assert "x-forwarded-for: 127.0.0.1" in head.lower()
+            assert "x-forwarded-proto: https" in head.lower()
         listener.shutdown(socket.SHUT_RDWR)
     assert ids[0] == [GIVEN]
     for made in ids[1:]:
         assert len(made) == 1 and re.fullmatch(r"[A-Za-z0-9._:-]{8,64}", made[0]), ids
 
 
-def test_a_restart(start, start_proxy):
-    """Without a daemon the proxy says so; with the next one all is well again, without its help."""
+def test_proxy_survives_a_restart_of_the_daemon(start, start_proxy):
+    """Without a daemon the proxy responds with an error. It uses the next daemon without a
+    reload."""
     port = free_port()
     first = start("server.drain_delay=0", listen=f"127.0.0.1:{port}")
     proxy = start_proxy(port)
@@ -253,4 +264,5 @@ def test_a_restart(start, start_proxy):
     assert proxy.request("GET", "/images/01ARZ3NDEKTSV4RRFFQ69G5FAV")[0] in (502, 503)
     start(listen=f"127.0.0.1:{port}")
     assert eventually(proxy.is_up, 30)
-    assert eventually(lambda: proxy.request("POST", "/images", PICTURE, {"Content-Type": "image/jpeg"})[0] == 201)
+    assert eventually(lambda: proxy.request("POST", "/images", PICTURE,
+                                            {"Content-Type": "image/jpeg"})[0] == 201)

@@ -1,5 +1,6 @@
-"""The daemon as a service: what it tells the service manager, the watchdog, sockets that it is given, restarts, and the end
-that load balancers can see coming. The manager is a stand-in that speaks sd_notify(3)'s and sd_listen_fds(3)'s protocols."""
+"""The daemon as a service: messages to the service manager, the watchdog, passed sockets, restarts,
+and the delay before a drain. The manager is a substitute that implements the protocols of
+sd_notify(3) and sd_listen_fds(3)."""
 
 import os
 import re
@@ -15,8 +16,8 @@ import pictures
 from client import Closed
 from darkroom import CONFIG, IS_SANITIZED, POLICY, Daemon, eventually, load, slow
 
-# Ports take connections in one of two ways, and images are worked on in two kinds of threads: more policies would say no more.
-pytestmark = pytest.mark.skipif(POLICY not in ("", "drain", "thread-per-connection"), reason="the policy does not matter")
+# I/O threads accept connections in one of two ways, and these policies have both.
+pytestmark = pytest.mark.also_with("thread-per-connection")
 
 SMALL = pictures.photo_jpeg(320, 240, 2)
 RESTARTS = int(os.environ.get("DARKROOM_RESTARTS", "10"))
@@ -24,7 +25,7 @@ WATCHDOG_S = 1 if IS_SANITIZED else 0.4
 
 
 class Manager:
-    """Hears what a service says."""
+    """Receives the messages of a service."""
 
     def __init__(self, path):
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
@@ -33,7 +34,7 @@ class Manager:
         self.heard = []  # (time, {variable: value})
 
     def hear(self, timeout):
-        """The next message, or None."""
+        """Returns the next message, or None."""
         if not select.select([self.socket], [], [], timeout)[0]:
             return None
         lines = self.socket.recv(4096).decode().split("\n")
@@ -42,7 +43,7 @@ class Manager:
         return message
 
     def wait_for(self, variable, timeout=60.0):
-        """The first message from now on that has the variable; what comes before it is dropped."""
+        """Returns the next message that has the variable. Drops the messages before it."""
         end = time.monotonic() + slow(timeout)
         while (left := end - time.monotonic()) > 0:
             message = self.hear(left)
@@ -51,7 +52,7 @@ class Manager:
         raise AssertionError(f"no {variable}: {self.heard[-20:]}")
 
     def count(self, variable, seconds):
-        """How often it is said within a time."""
+        """Returns the number of messages with the variable within this time."""
         end, count = time.monotonic() + seconds, 0
         while (left := end - time.monotonic()) > 0:
             message = self.hear(left)
@@ -65,7 +66,8 @@ class Manager:
 
 @pytest.fixture(params=["path", "abstract"])
 def manager(request, tmp_path):
-    made = Manager(str(tmp_path / "notify") if request.param == "path" else f"@darkroom-test-{os.getpid()}-{time.monotonic_ns()}")
+    made = Manager(str(tmp_path / "notify") if request.param == "path"
+                   else f"@darkroom-test-{os.getpid()}-{time.monotonic_ns()}")
     yield made
     made.socket.close()
 
@@ -81,9 +83,9 @@ def watched(manager, seconds):
     return {**manager.environ, "WATCHDOG_USEC": str(int(seconds * 1e6))}
 
 
-# ---- what it says ----
+# ---- messages ----
 
-def test_life_of_a_service(start, tmp_path, manager):
+def test_service_reports_its_life_to_the_manager(start, tmp_path, manager):
     config = tmp_path / "site.ini"
     config.write_text(CONFIG.read_text())
     daemon = start(config=config, environ=watched(manager, slow(1)), wait=False)
@@ -91,13 +93,14 @@ def test_life_of_a_service(start, tmp_path, manager):
     assert message["READY"] == "1" and f"policy {POLICY or 'drain'}" in message["STATUS"]
     assert "serving: 0 images in flight" in message["STATUS"] and " MiB" in message["STATUS"]
     daemon.wait_ready()
-    assert daemon.get("/readyz").status == 200, "it accepted before it said so"
+    assert daemon.get("/readyz").status == 200, "not serving when it reported READY"
 
     before = time.clock_gettime(time.CLOCK_MONOTONIC) * 1e6
     daemon.signal(signal.SIGHUP)
     message = manager.wait_for("RELOADING")
     assert message["RELOADING"] == "1"
-    assert before - 1 <= int(message["MONOTONIC_USEC"]) <= time.clock_gettime(time.CLOCK_MONOTONIC) * 1e6
+    after = time.clock_gettime(time.CLOCK_MONOTONIC) * 1e6
+    assert before - 1 <= int(message["MONOTONIC_USEC"]) <= after
     assert "READY" not in message
     assert manager.wait_for("READY") == {"READY": "1", "STATUS": "reloaded"}
 
@@ -106,7 +109,8 @@ def test_life_of_a_service(start, tmp_path, manager):
     manager.wait_for("RELOADING")
     message = manager.wait_for("READY")
     assert re.match(r"reload failed, .*site\.ini:2: .*nonsense", message["STATUS"]), message
-    assert "the last reload failed" in manager.wait_for("STATUS")["STATUS"], "it is not forgotten"
+    assert "the last reload failed" in manager.wait_for("STATUS")["STATUS"], (
+        "the failure is not in the status")
 
     daemon.signal(signal.SIGTERM)
     message = manager.wait_for("STOPPING")
@@ -115,7 +119,7 @@ def test_life_of_a_service(start, tmp_path, manager):
     daemon.assert_no_alarm()
 
 
-def test_status_says_what_is_going_on(start, path_manager):
+def test_status_counts_connections(start, path_manager):
     daemon = start(environ=watched(path_manager, 0.2))
     path_manager.wait_for("READY")
     with daemon.client() as c:
@@ -125,7 +129,7 @@ def test_status_says_what_is_going_on(start, path_manager):
 
 
 @pytest.mark.parametrize("name", ["/nowhere/at/all", "relative", "/" + 200 * "x", "@"])
-def test_manager_that_does_not_listen(start, name):
+def test_absent_manager_is_reported(start, name):
     daemon = start(environ={"NOTIFY_SOCKET": name})
     assert daemon.upload(SMALL).status == 201
     assert "service manager" in daemon.log
@@ -134,7 +138,7 @@ def test_manager_that_does_not_listen(start, name):
 # ---- watchdog ----
 
 def test_watchdog_is_fed_when_idle_and_when_busy(start, path_manager):
-    """At least twice as often as it must be, on a machine that lets it."""
+    """It is fed at least twice as often as required, unless the machine is too busy."""
     limit = WATCHDOG_S
     daemon = start(environ=watched(path_manager, limit))
     path_manager.wait_for("READY")
@@ -160,7 +164,7 @@ def test_watchdog_is_fed_when_idle_and_when_busy(start, path_manager):
 
 
 def test_watchdog_is_not_fed_when_a_worker_hangs(start, path_manager):
-    """A file of the store that never ends to be opened holds up whoever opens it."""
+    """A FIFO in the store blocks the thread that opens it."""
     limit = WATCHDOG_S
     daemon = start(environ=watched(path_manager, limit))
     image = daemon.image(SMALL)
@@ -170,27 +174,28 @@ def test_watchdog_is_not_fed_when_a_worker_hangs(start, path_manager):
     os.mkfifo(path)
     path_manager.forget()
     path_manager.wait_for("WATCHDOG")
-    said = len(daemon.log)  # perhaps it was stuck in the upload, on a busy machine
+    said = len(daemon.log)  # on a busy machine the upload may have been reported
     with daemon.client() as c:
         c.send(c.head("GET", image["variants"]["medium"]["url"]))
         assert daemon.says(lambda log: stuck.search(log, said))
         path_manager.forget()
-        # Not at the first time if it was somebody else who held it up before it came there.
+        # The first report may have been about a delay before the FIFO.
         assert eventually(lambda: path_manager.count("WATCHDOG", 2 * limit) == 0)
         with open(path, "wb"):
             assert c.answer().status == 404
     path_manager.wait_for("WATCHDOG")
 
 
-@pytest.mark.parametrize("variables", [{"WATCHDOG_USEC": "many"}, {"WATCHDOG_USEC": "0"}, {"WATCHDOG_USEC": "99999999999999999999"},
-                                       {"WATCHDOG_USEC": "200000", "WATCHDOG_PID": "1"}])
-def test_watchdog_that_is_not_meant_for_us(start, path_manager, variables):
+@pytest.mark.parametrize("variables", [
+    {"WATCHDOG_USEC": "many"}, {"WATCHDOG_USEC": "0"}, {"WATCHDOG_USEC": "99999999999999999999"},
+    {"WATCHDOG_USEC": "200000", "WATCHDOG_PID": "1"}])
+def test_watchdog_of_another_process_is_not_fed(start, path_manager, variables):
     start(environ={**path_manager.environ, **variables})
     path_manager.wait_for("READY")
     assert path_manager.count("WATCHDOG", 0.3) == 0
 
 
-# ---- sockets that are given ----
+# ---- passed sockets ----
 
 def listener(family=socket.AF_INET, address="127.0.0.1"):
     s = socket.socket(family)
@@ -200,14 +205,14 @@ def listener(family=socket.AF_INET, address="127.0.0.1"):
 
 
 @pytest.mark.parametrize("names", [None, "http", "darkroomd.socket", ""])
-def test_socket_activation(start, names):
+def test_passed_socket_is_served(start, names):
     with listener() as s:
         daemon = start(sockets=[s], names=names)
         assert daemon.port == s.getsockname()[1]
         assert daemon.upload(SMALL).status == 201
 
 
-def test_socket_activation_with_two_sockets(start):
+def test_two_passed_sockets_are_served(start):
     with listener() as a, listener() as b:
         daemon = start(sockets=[a, b], names="http:http")
         for s in (a, b):
@@ -215,16 +220,16 @@ def test_socket_activation_with_two_sockets(start):
             assert daemon.upload(SMALL).status == 201
 
 
-def test_sockets_meant_for_somebody_else(start):
+def test_sockets_of_another_process_are_ignored(start):
     daemon = start(environ={"LISTEN_FDS": "1", "LISTEN_PID": "1"})
     assert daemon.upload(SMALL).status == 201
 
 
 @pytest.mark.parametrize("make, names", [
-    (lambda: listener(), "metrics"), (lambda: socket.socket(), "http"), (lambda: socket.socket(type=socket.SOCK_DGRAM), "http"),
-    (lambda: socket.socket(socket.AF_UNIX), "http"), (lambda: open("/dev/null"), "http"),
-])
-def test_socket_that_cannot_be_served(tmp_path, make, names):
+    (lambda: listener(), "metrics"),
+    (lambda: socket.socket(), "http"), (lambda: socket.socket(type=socket.SOCK_DGRAM), "http"),
+    (lambda: socket.socket(socket.AF_UNIX), "http"), (lambda: open("/dev/null"), "http")])
+def test_unusable_socket_is_refused(tmp_path, make, names):
     with make() as s:
         daemon = Daemon(tmp_path / "store", sockets=[s], names=names, wait=False)
         assert daemon.wait_exit() == 1
@@ -233,7 +238,7 @@ def test_socket_that_cannot_be_served(tmp_path, make, names):
 
 
 def keep_asking(port, stop, done, failures):
-    """Asks again and again, each time on a connection of its own."""
+    """Repeats requests, each on a new connection."""
     from client import Client
     while not stop.is_set():
         try:
@@ -241,7 +246,8 @@ def keep_asking(port, stop, done, failures):
                 if len(done) % 4:
                     status = c.request("GET", "/healthz", headers=[("Connection", "close")]).status
                 else:
-                    status = c.request("POST", "/images", SMALL, [("Content-Type", "image/jpeg"), ("Connection", "close")]).status
+                    status = c.request("POST", "/images", SMALL, [("Content-Type", "image/jpeg"),
+                                                                  ("Connection", "close")]).status
             done.append(status)
             if status not in (200, 201):
                 failures.append(status)
@@ -249,11 +255,13 @@ def keep_asking(port, stop, done, failures):
             failures.append(repr(failure))
 
 
-def test_restarts_under_load(tmp_path):
-    """The manager holds the socket: nobody is refused, nothing that was begun is lost."""
+def test_restarts_under_load_fail_no_request(tmp_path):
+    """The manager keeps the socket open, so that no connection is refused and no request is
+    lost."""
     stop, done, failures = threading.Event(), [], []
     with listener() as s:
-        clients = [threading.Thread(target=keep_asking, args=(s.getsockname()[1], stop, done, failures)) for _ in range(4)]
+        arguments = s.getsockname()[1], stop, done, failures
+        clients = [threading.Thread(target=keep_asking, args=arguments) for _ in range(4)]
         for c in clients:
             c.start()
         try:
@@ -262,7 +270,7 @@ def test_restarts_under_load(tmp_path):
                 daemon = Daemon(tmp_path / "store", sockets=[s])
                 assert eventually(lambda: len(done) > before + 5, 20), failures
                 daemon.stop()
-            daemon = Daemon(tmp_path / "store", sockets=[s])  # for those that wait
+            daemon = Daemon(tmp_path / "store", sockets=[s])  # for clients that are waiting
         finally:
             stop.set()
             for c in clients:
@@ -274,8 +282,8 @@ def test_restarts_under_load(tmp_path):
 
 # ---- the end ----
 
-def test_drain_delay(start):
-    """First /readyz says no, and new connections are served on; then no more."""
+def test_drain_delay_serves_while_not_ready(start):
+    """/readyz returns 503 during the delay, and new connections are still served."""
     daemon = start("server.drain_delay=1h")
     with daemon.client() as kept:
         assert kept.request("GET", "/readyz").status == 200
@@ -286,11 +294,11 @@ def test_drain_delay(start):
         assert daemon.upload(SMALL).status == 201
         assert kept.request("GET", "/healthz").status == 200
     assert daemon.says("drain_delay")
-    daemon.signal(signal.SIGTERM)  # a second one ends it
+    daemon.signal(signal.SIGTERM)  # the second signal ends the drain
     assert daemon.wait_exit() == 1
 
 
-def test_drain_delay_has_an_end(start):
+def test_drain_delay_ends(start):
     daemon = start("server.drain_delay=300ms")
     started = time.monotonic()
     daemon.signal(signal.SIGTERM)

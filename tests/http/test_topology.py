@@ -1,5 +1,5 @@
-"""What --topology says of machines that we do not have, what --profile and ctl profile record, and scripts/partition, which makes a
-layout of it."""
+"""--topology for other machines, profiles of --profile and ctl profile, and scripts/partition,
+which makes a layout from a profile."""
 
 import os
 import re
@@ -9,28 +9,30 @@ import subprocess
 import pytest
 
 import pictures
-from darkroom import BINARY, POLICY, ROOT, SETTINGS, command, eventually, overrides, run, slow
+from darkroom import BINARY, ROOT, command, eventually, overrides, run, slow
 
-pytestmark = pytest.mark.skipif(POLICY not in ("", "drain") or SETTINGS, reason="policy and layout do not matter: once is enough")
+pytestmark = pytest.mark.shared_layout
 
 SAMPLE = ROOT / "data" / "sample"
-STAGES = ["accept_read", "http_parse", "form_decode", "jpeg_decode", "scale", "blur", "jpeg_encode", "disk_write", "stats"]
+STAGES = ["accept_read", "http_parse", "form_decode", "jpeg_decode", "scale", "blur", "jpeg_encode",
+          "disk_write", "stats"]
 TWO_SOCKETS = "Package:2 [numa] L3:1 L2:32 Core:1 PU:2"
 EIGHT_NODES = "Package:2 Group:4 [numa] L3:2 Core:4 PU:1"
-WORKER = re.compile(r"  worker (\d+) +core (\d+)  CPU (\d+)  L2 (\d+|-)  L3 (\d+|-)  node (\d+)  package (\d+|-)")
+WORKER = re.compile(
+    r"  worker (\d+) +core (\d+)  CPU (\d+)  L2 (\d+|-)  L3 (\d+|-)  node (\d+)  package (\d+|-)")
 
 
 def topology(*settings, machine=None, prefix=()):
-    """Standard output of --topology; machine: as in HWLOC_SYNTHETIC."""
+    """Returns the output of --topology. machine: a description as in HWLOC_SYNTHETIC."""
     environ = {**os.environ, **({"HWLOC_SYNTHETIC": machine} if machine else {})}
-    done = subprocess.run([*prefix, *command("--topology", *overrides(*settings))], capture_output=True, text=True, env=environ,
-                          timeout=slow(60))
+    done = subprocess.run([*prefix, *command("--topology", *overrides(*settings))],
+                          capture_output=True, text=True, env=environ, timeout=slow(60))
     assert done.returncode == 0 and done.stderr == "", done
     return done.stdout
 
 
 def workers(text):
-    """Shares, each a list of (worker, core, CPU, L2, L3, node, package)."""
+    """Returns the domains, each as a list of (worker, core, CPU, L2, L3, node, package)."""
     return [[tuple(int(n) if n != "-" else None for n in found) for found in WORKER.findall(share)]
             for share in re.split(r"\n\n", text) if WORKER.search(share)]
 
@@ -41,7 +43,7 @@ def with_profile(tmp_path, text):
     return f"layout.profile={path}"
 
 
-def test_every_worker_has_its_place():
+def test_every_worker_has_a_core():
     said = topology(machine=TWO_SOCKETS)
     assert said.startswith("Another machine (nothing is bound): 64 cores that may be used\n")
     assert "package 0  node 0  L3 0: cores 0-31, CPUs from 0, 64 hardware threads\n" in said
@@ -51,30 +53,37 @@ def test_every_worker_has_its_place():
 
 
 @pytest.mark.parametrize("machine, replicas", [(TWO_SOCKETS, 2), (EIGHT_NODES, 8)])
-def test_replicas_have_nodes_of_their_own(machine, replicas):
-    shares = workers(topology("layout.mode=replicate", f"layout.replicas={replicas}", machine=machine))
+def test_replicas_use_separate_nodes(machine, replicas):
+    shares = workers(topology("layout.mode=replicate", f"layout.replicas={replicas}",
+                              machine=machine))
     assert [{worker[5] for worker in share} for share in shares] == [{i} for i in range(replicas)]
     assert [len(share) for share in shares] == [64 // replicas] * replicas
 
 
-def test_fewer_threads_keep_together():
-    shares = workers(topology("layout.mode=replicate", "layout.replicas=2", "scheduler.threads=6", machine=TWO_SOCKETS))
+def test_few_threads_are_placed_close_together():
+    shares = workers(topology("layout.mode=replicate", "layout.replicas=2", "scheduler.threads=6",
+                              machine=TWO_SOCKETS))
     assert [[worker[1] for worker in share] for share in shares] == [[0, 1, 2], [32, 33, 34]]
 
 
-def test_parts_have_cores_by_their_work(tmp_path):
-    profile = with_profile(tmp_path, "".join(f"[stage.{stage}]\nservice_ns = {ns}\n{edges}" for stage, ns, edges in [
-        ("jpeg_decode", 5000, "to_scale = 30\n"), ("scale", 1000, "to_blur = 10\nto_jpeg_encode = 20\n"),
-        ("blur", 500, "to_jpeg_encode = 10\n"), ("jpeg_encode", 1500, "to_disk_write = 10\n")]))
-    said = topology("layout.mode=partition", "layout.parts=2", profile, machine="Package:1 L3:1 Core:8 PU:1")
+def test_parts_have_cores_in_proportion_to_their_work(tmp_path):
+    stages = [("jpeg_decode", 5000, "to_scale = 30\n"),
+              ("scale", 1000, "to_blur = 10\nto_jpeg_encode = 20\n"),
+              ("blur", 500, "to_jpeg_encode = 10\n"),
+              ("jpeg_encode", 1500, "to_disk_write = 10\n")]
+    profile = with_profile(tmp_path, "".join(
+        f"[stage.{stage}]\nservice_ns = {ns}\n{edges}" for stage, ns, edges in stages))
+    said = topology("layout.mode=partition", "layout.parts=2", profile,
+                    machine="Package:1 L3:1 Core:8 PU:1")
     assert "Imbalance 1.00: " in said
     assert "Edge cut 30 of 70 events (42.9 %)" in said
     assert "Part 0, 5 workers, 62.5 % of the work: jpeg_decode (62.5 %)\n" in said
-    assert "Part 1, 3 workers, 37.5 % of the work: scale (12.5 %), blur (6.2 %), jpeg_encode (18.8 %)\n" in said
+    assert ("Part 1, 3 workers, 37.5 % of the work: scale (12.5 %), blur (6.2 %), "
+            "jpeg_encode (18.8 %)\n" in said)
     assert [len(share) for share in workers(said)] == [5, 3]
 
 
-def test_pools_float():
+def test_pools_are_not_bound_to_cores():
     said = topology("scheduler.policy=seda", "stage.blur.threads=3")
     assert "Policy seda, layout shared: a pool of workers for each stage\n" in said
     assert len(re.findall(r"  worker \d+ +any core, for blur\n", said)) == 3
@@ -83,63 +92,72 @@ def test_pools_float():
 def test_pools_have_the_cores_of_their_replica_or_part():
     said = topology("scheduler.policy=seda", "layout.mode=replicate", machine=TWO_SOCKETS)
     assert "layout replicate: a pool of workers for each stage of each replica\n" in said
-    assert "Replica 0, 8 workers on cores 0-31:\n" in said and "Replica 1, 8 workers on cores 32-63:\n" in said
+    assert "Replica 0, 8 workers on cores 0-31:\n" in said
+    assert "Replica 1, 8 workers on cores 32-63:\n" in said
     assert "  worker 8    cores 32-63, for jpeg_decode\n" in said
-    said = topology("scheduler.policy=seda", "layout.mode=partition", "layout.online=yes", machine="Package:1 L3:1 Core:8 PU:1")
-    assert "Part 0, 4 workers on cores 0-3: jpeg_decode, scale\n" in said or "Part 0, 2 workers on cores 0-1: jpeg_decode\n" in said
+    said = topology("scheduler.policy=seda", "layout.mode=partition", "layout.online=yes",
+                    machine="Package:1 L3:1 Core:8 PU:1")
+    assert ("Part 0, 4 workers on cores 0-3: jpeg_decode, scale\n" in said
+            or "Part 0, 2 workers on cores 0-1: jpeg_decode\n" in said)
     assert len(re.findall(r"  worker \d+ +cores \d-\d, for \w+\n", said)) == 8
 
 
-def test_threads_of_connections_have_replicas_or_move():
+def test_connection_threads_have_replicas_or_move():
     policy = "scheduler.policy=thread-per-connection"
     said = topology(policy, "layout.mode=replicate", machine=TWO_SOCKETS)
-    assert "Replica 1, 32 threads for connections on cores 32-63, and for what has to wait 32 workers:\n" in said
+    assert ("Replica 1, 32 threads for connections on cores 32-63, and for what has to wait "
+            "32 workers:\n" in said)
     assert said.endswith("Not bound to cores: 16 threads for files\n")
     said = topology(policy, "layout.mode=partition", "layout.online=yes", machine=TWO_SOCKETS)
     assert "Bound to the cores of a part while in its stages: 64 threads for connections\n" in said
 
 
-def test_only_cores_that_we_may_use():
+def test_only_allowed_cores_are_used():
     cpu = max(os.sched_getaffinity(0))
     said = topology(prefix=["taskset", "-c", str(cpu)])
     assert said.startswith("This machine: 1 core that may be used\n")
     assert [[worker[2] for worker in share] for share in workers(said)] == [[cpu]]
 
 
-def test_a_quota_is_no_core(tmp_path):
+def test_cpu_quota_limits_the_workers(tmp_path):
     (tmp_path / "cpu.max").write_text("50000 100000\n")
-    prefix = ["unshare", "-m", "sh", "-c", f"mount --bind {tmp_path} /sys/fs/cgroup && exec \"$@\"", "sh"]
-    if len(os.sched_getaffinity(0)) < 2 or subprocess.run([*prefix, "true"], capture_output=True).returncode:
-        pytest.skip("needs two cores, and to be root with the right to mount")
+    prefix = ["unshare", "-m", "sh", "-c",
+              f"mount --bind {tmp_path} /sys/fs/cgroup && exec \"$@\"", "sh"]
+    can_mount = subprocess.run([*prefix, "true"], capture_output=True).returncode == 0
+    if len(os.sched_getaffinity(0)) < 2 or not can_mount:
+        pytest.skip("needs two cores and the right to mount")
     said = topology(prefix=prefix)
     assert "but CPU time of no more than 1 (quota of the control group): nothing is bound\n" in said
     assert re.findall(r"  worker (\d+) +any core", said) == ["0"]
-    # Threads beyond that do not change it.
-    assert re.findall(r"  worker (\d+) +any core", topology("scheduler.threads=2", prefix=prefix)) == ["0", "1"]
+    # More threads are not bound either.
+    assert re.findall(r"  worker (\d+) +any core",
+                      topology("scheduler.threads=2", prefix=prefix)) == ["0", "1"]
 
 
-def test_what_is_wrong_is_said(tmp_path):
+def test_bad_machines_and_profiles_are_reported(tmp_path):
     done = subprocess.run(command("--topology"), capture_output=True, text=True, timeout=slow(60),
                           env={**os.environ, "HWLOC_SYNTHETIC": "Socket of two"})
-    assert done.returncode == 1 and done.stdout == "" and "HWLOC_SYNTHETIC=Socket of two" in done.stderr
+    assert done.returncode == 1 and done.stdout == ""
+    assert "HWLOC_SYNTHETIC=Socket of two" in done.stderr
     profile = with_profile(tmp_path, "[stage.blur]\nservice_ns = many\n")
     done = run("--topology", *overrides("layout.mode=partition", profile))
     assert done.returncode != 0 and done.stdout == ""
     assert f"{tmp_path}/profile:2: value \"many\": expected a whole number" in done.stderr
 
 
-def test_it_serves_with_another_machines_topology(start):
+def test_daemon_serves_with_the_topology_of_another_machine(start):
     daemon = start(environ={"HWLOC_SYNTHETIC": "Package:2 [numa] Core:2 PU:1"})
     assert "not bound to cores" in daemon.log
     daemon.image(pictures.photo_jpeg(300, 200))
-    (group,) = [group for group in daemon.get("/stats").json()["scheduler"]["groups"] if group["name"] == "main"]
+    (group,) = [group for group in daemon.get("/stats").json()["scheduler"]["groups"]
+                if group["name"] == "main"]
     assert group["threads"] == 4
 
 
 # ---- profiles ----
 
 def values(text):
-    """{section: {key: number}} of a profile."""
+    """Returns {section: {key: number}} of a profile."""
     sections, section = {}, None
     for line in text.splitlines():
         if line.startswith("["):
@@ -150,7 +168,7 @@ def values(text):
     return sections
 
 
-def test_profile(start, tmp_path):
+def test_profile_records_service_times_and_edges(start, tmp_path):
     path = tmp_path / "profile"
     path.write_text("; what was there before, and is longer than what comes\n" * 100)
     daemon = start(extra=("--profile", path))
@@ -161,7 +179,7 @@ def test_profile(start, tmp_path):
         done = run("-o", f"server.root={daemon.store}", "ctl", "profile")
         assert done.returncode == 0, done.stderr
         return values(done.stdout)
-    # An event is counted when its handler returns: the answer may be out before.
+    # An event is counted when its handler returns, which may be after the response.
     assert eventually(lambda: profile()["stage.jpeg_decode"]["events"] == 3)
     live = profile()
     daemon.stop()
@@ -169,29 +187,33 @@ def test_profile(start, tmp_path):
     found = values(path.read_text())
     assert set(found) == set(live) == {f"stage.{stage}" for stage in STAGES}
     assert found["stage.jpeg_decode"] == live["stage.jpeg_decode"]
-    decode, scale, encode = (found[f"stage.{stage}"] for stage in ("jpeg_decode", "scale", "jpeg_encode"))
+    decode, scale, encode = (found[f"stage.{stage}"]
+                             for stage in ("jpeg_decode", "scale", "jpeg_encode"))
     assert decode["events"] == decode["to_scale"] == 3 and decode["service_ns"] > 100000
-    # The reference work: three variants, one of them blurred.
+    # The default configuration has three variants, one of them blurred.
     assert scale["to_blur"] == 3 and found["stage.blur"]["to_jpeg_encode"] == 3
     assert encode["events"] == scale["to_jpeg_encode"] + 3 == 9
     assert "Weights are those of" in topology("layout.mode=partition", f"layout.profile={path}")
 
 
-@pytest.mark.parametrize("profile, says", [("/nonexistent/profile", "No such file"), ("/tmp", "Is a directory"),
-                                           ("/dev/null", "expected a regular file")])
-def test_a_profile_that_cannot_be_written_is_known_at_the_start(tmp_path, profile, says):
-    done = run(*overrides(f"server.root={tmp_path}/store", "server.listen=127.0.0.1:0"), "--profile", profile)
+@pytest.mark.parametrize("profile, says",
+                         [("/nonexistent/profile", "No such file"), ("/tmp", "Is a directory"),
+                          ("/dev/null", "expected a regular file")])
+def test_unwritable_profile_is_reported_at_the_start(tmp_path, profile, says):
+    done = run(*overrides(f"server.root={tmp_path}/store", "server.listen=127.0.0.1:0"),
+               "--profile", profile)
     assert done.returncode == 1 and f"--profile {profile}: {says}" in done.stderr
 
 
 # ---- scripts/partition ----
 
 def partition(*words, timeout=60, program=BINARY):
-    return subprocess.run([ROOT / "scripts" / "partition", *map(str, words)], capture_output=True, text=True, timeout=slow(timeout),
+    return subprocess.run([ROOT / "scripts" / "partition", *map(str, words)],
+                          capture_output=True, text=True, timeout=slow(timeout),
                           env={**os.environ, "DARKROOMD": str(program)})
 
 
-def test_partition(start, tmp_path):
+def test_partition_writes_the_layout_into_the_configuration(start, tmp_path):
     config = tmp_path / "darkroomd.ini"
     config.write_text("; a comment\n[layout]\n; which\nMode = shared ; not yet\n"
                       "[variant.a]\noperations = scale 200x200 inside, blur 5\n"
@@ -204,22 +226,24 @@ def test_partition(start, tmp_path):
     done = partition("-p", 2, "--restart", f"touch {tmp_path}/restarted", config, SAMPLE)
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "restarted").exists()
-    assert config.read_text() == before.replace("Mode = shared ; not yet", "mode = partition").replace(
-        "[variant.a]", f"parts = 2\nprofile = {config}.profile\n[variant.a]")
+    assert config.read_text() == before.replace(
+        "Mode = shared ; not yet", "mode = partition").replace(
+            "[variant.a]", f"parts = 2\nprofile = {config}.profile\n[variant.a]")
     daemon = start("scheduler.threads=2", config=config)
     daemon.image(pictures.photo_jpeg(400, 300))
     layout = daemon.get("/stats").json()["layout"]
     assert layout["mode"] == "partition" and len(layout["parts"]) == 2
-    assert sorted(path.name for path in tmp_path.iterdir() if path.name.startswith("darkroomd")) == [
-        "darkroomd.ini", "darkroomd.ini.profile"]
+    assert (sorted(path.name for path in tmp_path.iterdir() if path.name.startswith("darkroomd"))
+            == ["darkroomd.ini", "darkroomd.ini.profile"])
 
 
-def test_partition_beside_the_service(tmp_path):
-    """Its daemon takes no address, writes into no log and wants no tokens of the service that the configuration is of."""
+def test_partition_does_not_disturb_the_service(tmp_path):
+    """Its daemon uses no address, log or tokens of the service."""
     config, tokens, log = (tmp_path / name for name in ("darkroomd.ini", "tokens", "access.log"))
     tokens.touch(mode=0o600)
     with socket.create_server(("127.0.0.1", 0)) as service:
-        config.write_text(f"[server]\nadmin_listen = 127.0.0.1:{service.getsockname()[1]}\n[access]\ntokens_file = {tokens}\n"
+        config.write_text(f"[server]\nadmin_listen = 127.0.0.1:{service.getsockname()[1]}\n"
+                          f"[access]\ntokens_file = {tokens}\n"
                           f"[log]\naccess_file = {log}\n[limits]\nimages_per_client = 1\n"
                           "[variant.a]\noperations = scale 200x200 inside\n")
         done = partition("--dry-run", "-p", 2, config, SAMPLE)
@@ -227,21 +251,22 @@ def test_partition_beside_the_service(tmp_path):
     assert not log.exists()
 
 
-def test_partition_without_enough_pictures(tmp_path):
-    """As on a full disk: what a few of them make is no profile."""
+def test_partition_fails_without_enough_pictures(tmp_path):
+    """As on a full disk, only a few pictures are generated. Their profile is not used."""
     config, programs = tmp_path / "darkroomd.ini", tmp_path / "programs"
     config.write_text("[variant.a]\noperations = scale 200x200 inside\n")
     programs.mkdir()
     for name in ("darkroomd", "darkroom-load"):
         (programs / name).symlink_to(BINARY.parent / name)
-    (programs / "darkroom-dataset").write_text(f'#!/bin/sh\nmkdir "$3"\ncp {SAMPLE}/lake.jpg "$3"\nexit 1\n')
+    (programs / "darkroom-dataset").write_text(
+        f'#!/bin/sh\nmkdir "$3"\ncp {SAMPLE}/lake.jpg "$3"\nexit 1\n')
     (programs / "darkroom-dataset").chmod(0o755)
     done = partition("-p", 2, config, program=programs / "darkroomd")
-    assert done.returncode == 1 and "could not be made" in done.stderr, done
+    assert done.returncode == 1 and "could not be generated" in done.stderr, done
     assert "[layout]" not in config.read_text()
 
 
-def test_partition_leaves_what_it_cannot_do(tmp_path):
+def test_partition_keeps_the_configuration_if_it_fails(tmp_path):
     config = tmp_path / "darkroomd.ini"
     config.write_text("[layout]\nparts = 9\n[variant.a]\noperations = scale 200x200 inside\n")
     before = config.read_text()
@@ -249,7 +274,7 @@ def test_partition_leaves_what_it_cannot_do(tmp_path):
         ([], 2, "expected a configuration"),
         (["--parts", "two", config], 2, "expected a whole number"),
         (["--sideways", config], 2, "unknown option"),
-        ([tmp_path / "none.ini"], 1, "no file that can be read"),
+        ([tmp_path / "none.ini"], 1, "cannot be read"),
         ([config, SAMPLE], 1, "cannot have layout partition"),
     ]:
         done = partition(*words)

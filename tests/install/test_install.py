@@ -1,5 +1,5 @@
-"""What `make install` installs: programs that run, man pages that are right and complete, units that systemd takes and scores
-well, and completion. Into a directory of its own; needs mandoc, systemd-analyze and bash, but no running systemd."""
+"""`make install` into a temporary directory: programs, man pages, systemd units and completion.
+Needs mandoc, systemd-analyze and bash, but no running systemd."""
 
 import ctypes
 import errno
@@ -22,11 +22,13 @@ sys.dont_write_bytecode = True
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PROGRAMS = ("darkroomd", "darkroom-load", "darkroom-dataset")
-PAGES = ("man8/darkroomd.8", "man5/darkroomd.ini.5", "man1/darkroom-load.1", "man1/darkroom-dataset.1")
+PAGES = ("man8/darkroomd.8", "man5/darkroomd.ini.5", "man1/darkroom-load.1",
+         "man1/darkroom-dataset.1")
 
 
 def run(*words, **options):
-    return subprocess.run([str(w) for w in words], capture_output=True, text=True, timeout=600, **options)
+    return subprocess.run([str(w) for w in words], capture_output=True, text=True,
+                          timeout=600, **options)
 
 
 def make(*words):
@@ -36,12 +38,13 @@ def make(*words):
 
 
 def files(directory):
-    return sorted(str(p.relative_to(directory)) for p in directory.rglob("*") if not p.is_dir() or p.is_symlink())
+    return sorted(str(p.relative_to(directory)) for p in directory.rglob("*")
+                  if not p.is_dir() or p.is_symlink())
 
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory):
-    """The root directory of an installation with PREFIX=/usr."""
+    """Installs with PREFIX=/usr. Returns the root directory."""
     root = tmp_path_factory.mktemp("installed")
     make("install", f"DESTDIR={root}", "PREFIX=/usr")
     return root
@@ -49,26 +52,31 @@ def installed(tmp_path_factory):
 
 # ---- installation ----
 
-def test_what_is_installed(installed):
-    assert files(installed) == sorted(
-        [f"usr/bin/{p}" for p in PROGRAMS] + ["etc/darkroom/darkroomd.ini"] + [f"usr/share/man/{p}" for p in PAGES] +
-        [f"usr/lib/systemd/system/darkroomd.{u}" for u in ("service", "socket")] +
-        [f"usr/share/bash-completion/completions/{p}" for p in PROGRAMS])
+def test_install_puts_files_in_their_places(installed):
+    assert files(installed) == sorted([
+        "etc/darkroom/darkroomd.ini",
+        *(f"usr/bin/{p}" for p in PROGRAMS),
+        *(f"usr/share/man/{p}" for p in PAGES),
+        *(f"usr/lib/systemd/system/darkroomd.{u}" for u in ("service", "socket")),
+        *(f"usr/share/bash-completion/completions/{p}" for p in PROGRAMS)])
     for p in PROGRAMS:
         assert run(installed / "usr/bin" / p, "--version").returncode == 0
-    assert run(installed / "usr/bin/darkroomd", "-t", "-c", installed / "etc/darkroom/darkroomd.ini").returncode == 0
+    assert run(installed / "usr/bin/darkroomd", "-t", "-c",
+               installed / "etc/darkroom/darkroomd.ini").returncode == 0
 
 
-def test_another_prefix_is_in_all_files(tmp_path):
+def test_all_files_have_the_prefix(tmp_path):
     make("install", f"DESTDIR={tmp_path}", "PREFIX=/opt/dr", "SYSCONFDIR=/srv/etc")
     unit = (tmp_path / "opt/dr/lib/systemd/system/darkroomd.service").read_text()
-    assert "ExecStart=/opt/dr/bin/darkroomd -c /srv/etc/darkroom/darkroomd.ini\n" in unit and "/usr/bin" not in unit
+    assert "ExecStart=/opt/dr/bin/darkroomd -c /srv/etc/darkroom/darkroomd.ini\n" in unit
+    assert "/usr/bin" not in unit
     for page in PAGES:
         text = (tmp_path / "opt/dr/share/man" / page).read_text()
-        assert "@" + "SYSCONFDIR" not in text and "/etc/darkroom" not in text.replace("/srv/etc/darkroom", "")
+        assert "@" + "SYSCONFDIR" not in text
+        assert "/etc/darkroom" not in text.replace("/srv/etc/darkroom", "")
 
 
-def test_configuration_is_kept_and_the_rest_goes(tmp_path):
+def test_uninstall_keeps_only_the_configuration(tmp_path):
     config = tmp_path / "etc/darkroom/darkroomd.ini"
     config.parent.mkdir(parents=True)
     config.write_text("; mine\n")
@@ -78,19 +86,23 @@ def test_configuration_is_kept_and_the_rest_goes(tmp_path):
     assert files(tmp_path) == ["etc/darkroom/darkroomd.ini"]
 
 
-def test_package_is_built_from_what_the_setup_installs():
-    """Where nothing else is installed the package must be built, too."""
-    needed = set().union(*(text.split() for text in re.findall(r'^packages="(.*)"$', (ROOT / "scripts/setup").read_text(), re.M)))
+def test_package_needs_what_the_setup_installs():
+    """The package must build where nothing else is installed."""
+    setup = (ROOT / "scripts/setup").read_text()
+    lists = re.findall(r'^packages="(.*)"$', setup, re.M)
+    needed = set().union(*(text.split() for text in lists))
     control = (ROOT / "conf/debian/control").read_text()
-    build = set(re.findall(r"[a-z][a-z0-9-]+", re.search(r"Build-Depends: (.*?)^[A-Z]", control, re.M | re.S)[1]))
-    # Every builder has a compiler; the last is for those who try the daemon out.
-    assert needed - {"$packages", "gcc", "libc6-dev", "make", "curl"} == build - {"debhelper-compat"}
+    build = set(re.findall(r"[a-z][a-z0-9-]+",
+                           re.search(r"Build-Depends: (.*?)^[A-Z]", control, re.M | re.S)[1]))
+    # Every builder has a compiler, and curl is for trying the daemon.
+    assert needed - {"$packages", "gcc", "libc6-dev", "make", "curl"} == build - {
+        "debhelper-compat"}
 
 
 # ---- man pages ----
 
 @pytest.mark.parametrize("page", PAGES)
-def test_page_is_clean(installed, page):
+def test_man_page_has_no_warnings(installed, page):
     done = run("mandoc", "-T", "lint", "-W", "warning", installed / "usr/share/man" / page)
     assert done.returncode == 0 and not done.stdout, done.stdout
 
@@ -101,7 +113,7 @@ def rendered(installed, page):
     return re.sub(".\b", "", done.stdout)
 
 
-def test_every_key_is_in_the_page(installed):
+def test_man_page_has_every_key(installed):
     text = rendered(installed, "man5/darkroomd.ini.5")
     section = None
     for line in run(installed / "usr/bin/darkroomd", "--keys").stdout.splitlines():
@@ -110,13 +122,16 @@ def test_every_key_is_in_the_page(installed):
             assert f"[{section}]" in text
         elif match := re.match(r";?([a-z_]+) =( .+)?$", line):
             part = text[text.index(f"[{section}]"):]
-            assert re.search(rf"^ *{match[1]} =\s*{re.escape((match[2] or '').strip())}( \(live\))?$", part, re.M), (section, line)
+            assert re.search(
+                rf"^ *{match[1]} =\s*{re.escape((match[2] or '').strip())}( \(live\))?$", part,
+                re.M), (section, line)
 
 
 @pytest.mark.parametrize("program, page", zip(PROGRAMS, (PAGES[0], PAGES[2], PAGES[3])))
-def test_every_option_is_in_the_page(installed, program, page):
+def test_man_page_has_every_option(installed, program, page):
     text = rendered(installed, page)
-    options = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", run(installed / "usr/bin" / program, "--help").stdout))
+    options = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+",
+                             run(installed / "usr/bin" / program, "--help").stdout))
     assert len(options) > 5
     for option in options:
         assert re.search(rf"(?<![\w-]){option}(?![\w-])", text), option
@@ -126,14 +141,16 @@ def test_every_option_is_in_the_page(installed, program, page):
 
 @pytest.fixture
 def units(installed, tmp_path):
-    """The units, with programs that are there."""
+    """Returns the units with the paths of the installed programs."""
     for unit in (installed / "usr/lib/systemd/system").iterdir():
-        (tmp_path / unit.name).write_text(unit.read_text().replace("/usr/bin/", f"{installed}/usr/bin/"))
+        (tmp_path / unit.name).write_text(
+            unit.read_text().replace("/usr/bin/", f"{installed}/usr/bin/"))
     return tmp_path
 
 
-def test_units_are_right(units):
-    done = run("systemd-analyze", "--man=no", "verify", units / "darkroomd.service", units / "darkroomd.socket")
+def test_units_have_no_errors(units):
+    done = run("systemd-analyze", "--man=no", "verify", units / "darkroomd.service",
+               units / "darkroomd.socket")
     assert done.returncode == 0 and "darkroomd" not in done.stderr, done.stderr
 
 
@@ -144,16 +161,17 @@ def test_service_is_hardened(units):
 
 
 def expand(name, seen=()):
-    """The calls of a group of systemd's."""
+    """Returns the system calls of a group of systemd."""
     if not name.startswith("@"):
         return {name}
-    words = [line.strip() for line in run("systemd-analyze", "syscall-filter", name).stdout.splitlines()[1:]]
+    words = [line.strip()
+             for line in run("systemd-analyze", "syscall-filter", name).stdout.splitlines()[1:]]
     return set().union(*(expand(w) for w in words if w and not w.startswith("#")))
 
 
 @pytest.fixture(scope="module")
 def unit_calls(installed):
-    """What the unit's filter lets through."""
+    """Returns the system calls that the unit allows."""
     unit = (installed / "usr/lib/systemd/system/darkroomd.service").read_text()
     may = set()
     for line in re.findall(r"^SystemCallFilter=(.*)$", unit, re.M):
@@ -162,20 +180,24 @@ def unit_calls(installed):
     return may
 
 
-def test_service_may_call_what_the_daemon_may(unit_calls):
-    """All that the daemon's own filter lets through, and the calls that set that up."""
+def test_service_allows_the_system_calls_of_the_daemon(unit_calls):
+    """The unit allows the calls of the daemon's own filter, and those that install it."""
     source = (ROOT / "src/daemon/sandbox.c").read_text()
-    needed = set(re.findall(r"CALL\((\w+)\)", source)) - {"name", "clone3", "execve", "execveat", "perf_event_open"}
+    denied = {"name", "clone3", "execve", "execveat", "perf_event_open"}
+    needed = set(re.findall(r"CALL\((\w+)\)", source)) - denied
     assert len(needed) > 80
-    assert needed | {"seccomp", "prctl", "landlock_create_ruleset", "landlock_add_rule", "landlock_restrict_self"} <= unit_calls, needed - unit_calls
+    assert needed | {"seccomp", "prctl", "landlock_create_ruleset", "landlock_add_rule",
+                     "landlock_restrict_self"} <= unit_calls, needed - unit_calls
 
 
 class Comparison(ctypes.Structure):
-    _fields_ = [("argument", ctypes.c_uint), ("operator", ctypes.c_int), ("a", ctypes.c_uint64), ("b", ctypes.c_uint64)]
+    _fields_ = [("argument", ctypes.c_uint), ("operator", ctypes.c_int), ("a", ctypes.c_uint64),
+                ("b", ctypes.c_uint64)]
 
 
 def restrict(calls):
-    """As the manager does it for the unit: its filter, its address families, somebody without privileges."""
+    """Returns a function that restricts a process as the manager does: filter, address families,
+    and a user without privileges."""
     seccomp = ctypes.CDLL("libseccomp.so.2")
     seccomp.seccomp_init.restype = ctypes.c_void_p
     context = ctypes.c_void_p(seccomp.seccomp_init(0x00050000 | errno.EPERM))
@@ -185,7 +207,9 @@ def restrict(calls):
             assert seccomp.seccomp_rule_add(context, 0x7fff0000, number, 0) == 0
     for family in (1, 2, 10):
         equal = Comparison(0, 4, family, 0)
-        seccomp.seccomp_rule_add_array(context, 0x7fff0000, seccomp.seccomp_syscall_resolve_name(b"socket"), 1, ctypes.byref(equal))
+        seccomp.seccomp_rule_add_array(context, 0x7fff0000,
+                                       seccomp.seccomp_syscall_resolve_name(b"socket"), 1,
+                                       ctypes.byref(equal))
 
     def enter():
         if os.geteuid() == 0:
@@ -198,21 +222,24 @@ def restrict(calls):
     return enter
 
 
-@pytest.mark.parametrize("missing, notes", [
-    (set(), ("Landlock, version", "seccomp: only")), ({"landlock_create_ruleset"}, ("no Landlock", "seccomp: only")),
-    ({"seccomp"}, ("Landlock, version", "seccomp: only")),
-], ids=["all", "without Landlock", "without the call seccomp"])
+@pytest.mark.parametrize("missing, notes",
+                         [(set(), ("Landlock, version", "seccomp: only")),
+                          ({"landlock_create_ruleset"}, ("no Landlock", "seccomp: only")),
+                          ({"seccomp"}, ("Landlock, version", "seccomp: only"))],
+                         ids=["all", "without Landlock", "without the call seccomp"])
 def test_daemon_serves_under_the_units_restrictions(installed, unit_calls, missing, notes):
-    """Also if the kernel has less to offer: then it says so and goes on."""
+    """If the kernel lacks a feature, the daemon reports it and serves."""
     with tempfile.TemporaryDirectory(prefix="darkroom-", dir="/tmp") as directory:
-        store, config, program = (pathlib.Path(directory) / name for name in ("store", "darkroomd.ini", "darkroomd"))
+        store, config, program = (pathlib.Path(directory) / name
+                                  for name in ("store", "darkroomd.ini", "darkroomd"))
         shutil.copy(installed / "etc/darkroom/darkroomd.ini", config)
         shutil.copy(installed / "usr/bin/darkroomd", program)
         store.mkdir()
         for path in (directory, store):
             os.chmod(path, 0o777)
-        daemon = subprocess.Popen([program, "-c", config, "-o", f"server.root={store}", "-o", "server.listen=127.0.0.1:0"],
-                                  stderr=subprocess.PIPE, text=True, preexec_fn=restrict(unit_calls - missing))
+        daemon = subprocess.Popen([program, "-c", config, "-o", f"server.root={store}", "-o",
+                                   "server.listen=127.0.0.1:0"], stderr=subprocess.PIPE, text=True,
+                                  preexec_fn=restrict(unit_calls - missing))
         log, url = "", None
         while not url and (line := daemon.stderr.readline()):
             log += line
@@ -220,7 +247,8 @@ def test_daemon_serves_under_the_units_restrictions(installed, unit_calls, missi
         try:
             assert url, log
             sample = (ROOT / "data/sample/lake.jpg").read_bytes()
-            request = urllib.request.Request(url[1] + "/images", sample, {"Content-Type": "image/jpeg"})
+            request = urllib.request.Request(url[1] + "/images", sample,
+                                             {"Content-Type": "image/jpeg"})
             with urllib.request.urlopen(request, timeout=120) as answer:
                 assert answer.status == 201
             done = run(program, "-c", config, "-o", f"server.root={store}", "ctl", "policy", "seda")
@@ -234,24 +262,26 @@ def test_daemon_serves_under_the_units_restrictions(installed, unit_calls, missi
 
 def test_socket_is_at_the_default_address(installed):
     socket = (installed / "usr/lib/systemd/system/darkroomd.socket").read_text()
-    default = re.search(r"^listen = (.*)$", run(installed / "usr/bin/darkroomd", "-T").stdout, re.M)[1]
+    default = re.search(r"^listen = (.*)$",
+                        run(installed / "usr/bin/darkroomd", "-T").stdout, re.M)[1]
     assert f"ListenStream={default}\n" in socket
 
 
 # ---- completion ----
 
 def complete(installed, *words, script="darkroomd", function="_darkroomd"):
-    """What is offered for the last word."""
+    """Returns the completions of the last word."""
     quoted = " ".join(f"'{w}'" for w in words)
-    code = (f"source {installed}/usr/share/bash-completion/completions/{script}; COMP_WORDS=({quoted}); "
-            f"COMP_CWORD={len(words) - 1}; COMP_LINE='{' '.join(words)}'; COMP_POINT=${{#COMP_LINE}}; {function}; "
+    code = (f"source {installed}/usr/share/bash-completion/completions/{script}; "
+            f"COMP_WORDS=({quoted}); COMP_CWORD={len(words) - 1}; COMP_LINE='{' '.join(words)}'; "
+            f"COMP_POINT=${{#COMP_LINE}}; {function}; "
             "printf '%s\\n' \"${COMPREPLY[@]}\"")
     done = run("bash", "-c", code)
     assert done.returncode == 0, done.stderr
     return done.stdout.split()
 
 
-def test_completion(installed):
+def test_completion_offers_options_and_values(installed):
     program = str(installed / "usr/bin/darkroomd")
     assert {"--check", "-t", "--dump", "ctl", "token"} <= set(complete(installed, program, ""))
     assert complete(installed, program, "--ver") == ["--verbose", "--version"]
@@ -260,13 +290,15 @@ def test_completion(installed):
     assert complete(installed, program, "token", "name", "up") == ["upload"]
     assert "mg1" in complete(installed, program, "ctl", "policy", "")
     assert "stage.blur.threads" in complete(installed, program, "ctl", "set", "stage.b")
-    assert set(complete(installed, program, "ctl", "set", "log.level", "")) == {"error", "warning", "notice", "info", "debug"}
+    assert set(complete(installed, program, "ctl", "set", "log.level", "")) == {
+        "error", "warning", "notice", "info", "debug"}
     assert complete(installed, program, "-o", "server.ro") == ["server.root="]
-    assert complete(installed, program, "-c", f"{installed}/etc/dark") == [f"{installed}/etc/darkroom"]
+    assert complete(installed, program, "-c", f"{installed}/etc/dark") == [
+        f"{installed}/etc/darkroom"]
 
 
-def test_completion_of_a_directory_goes_on(installed):
-    """At a terminal, for bash itself says what stands behind a word."""
+def test_completion_of_a_directory_adds_a_slash(installed):
+    """The test needs a terminal, since bash itself adds the slash."""
     pid, terminal = pty.fork()
     if pid == 0:
         os.execvpe("bash", ["bash", "--norc", "-i"], {**os.environ, "TERM": "dumb"})
@@ -277,7 +309,8 @@ def test_completion_of_a_directory_goes_on(installed):
         while not re.search(pattern, shown):
             assert select.select([terminal], [], [], 60)[0], shown
             shown += os.read(terminal, 4096).decode()
-    os.write(terminal, f"cd {installed}; source usr/share/bash-completion/completions/darkroomd; PS1=ready.; echo\n".encode())
+    script = "usr/share/bash-completion/completions/darkroomd"
+    os.write(terminal, f"cd {installed}; source {script}; PS1=ready.; echo\n".encode())
     until(r"\nready\.")
     os.write(terminal, b"darkroomd -c etc/dark\t")
     try:
@@ -289,6 +322,7 @@ def test_completion_of_a_directory_goes_on(installed):
     assert shown.endswith("etc/darkroom/"), shown
 
 
-def test_completion_of_tools(installed):
+def test_completion_works_for_the_tools(installed):
     program = str(installed / "usr/bin/darkroom-load")
-    assert complete(installed, program, "--ra", script="darkroom-load", function="_darkroom_tool") == ["--ramp", "--rate"]
+    assert complete(installed, program, "--ra", script="darkroom-load",
+                    function="_darkroom_tool") == ["--ramp", "--rate"]

@@ -1,13 +1,13 @@
 /*
- * faults.c - makes system calls and allocations of a program fail where tests/http/faults.py wants
- * it.
+ * faults.c - makes chosen system calls and allocations of a program fail.
  *
- * For LD_PRELOAD; DARKROOM_FAULTS names a file that both map: whoever made it arms a fault there
- * while the program runs, and reads what calls there were. A call site is the function with the
- * CALLERS return addresses above it, so that what helpers do for different callers can be told
- * apart; addresses are relative to their module, and so the same in every process. What fails is
- * not done, except close(2), which always is. Allocations alive are counted, to find leaks.
+ * For LD_PRELOAD. The program and tests/http/faults.py both map the file DARKROOM_FAULTS: the test
+ * arms a fault while the program runs, and reads the calls so far. A call site is a function with
+ * the CALLERS return addresses above it, which separates the callers of a helper. Addresses are
+ * relative to their module, and so equal in all processes. A failing call has no effect, except
+ * close(2). Counts live allocations to find leaks.
  */
+#undef _FORTIFY_SOURCE /* its headers define wrapped functions inline */
 #include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
@@ -40,9 +40,9 @@
 #define CALLERS 3
 #define SITE_MAX 4096
 #define MODULE_MAX 64
-#define SHORT (-1) /* instead of an errno: one byte at most is read or written */
+#define SHORT (-1) /* instead of an errno: at most one byte is read or written */
 
-/* The layout is known to tests/http/faults.py. */
+/* tests/http/faults.py has the same layout. */
 struct site {
 	_Atomic uint64_t key; /* 0: free */
 	_Atomic uint32_t calls, is_named;
@@ -50,14 +50,14 @@ struct site {
 };
 
 struct control {
-	_Atomic uint64_t key;        /* the site that fails; 0: none */
-	_Atomic int32_t skip;        /* calls of it that are let through before */
-	_Atomic int32_t left;        /* failures to come; negative: no end */
+	_Atomic uint64_t key;        /* site that fails; 0: none */
+	_Atomic int32_t skip;        /* calls that succeed before the first failure */
+	_Atomic int32_t left;        /* remaining failures; negative: no limit */
 	_Atomic int32_t error;       /* errno or SHORT */
 	_Atomic uint32_t fired;      /* failures so far */
-	_Atomic int64_t allocations; /* alive */
-	_Atomic uint32_t lost;       /* sites that found no place */
-	_Atomic uint64_t until_ns;   /* of CLOCK_MONOTONIC: failures end by then */
+	_Atomic int64_t allocations; /* live */
+	_Atomic uint32_t lost;       /* sites beyond SITE_MAX */
+	_Atomic uint64_t until_ns;   /* end of the fault by CLOCK_MONOTONIC */
 	struct site site[SITE_MAX];
 };
 
@@ -89,7 +89,8 @@ static int add_module(struct dl_phdr_info *info, size_t size, void *arg)
 		m->end = m->begin + p->p_memsz;
 	}
 	const char *slash = strrchr(info->dlpi_name, '/'),
-		   *name = slash ? slash + 1 : "darkroomd"; /* the program has no name */
+		   *name = slash ? slash + 1
+	                         : "darkroomd"; /* the loader has no name for the program */
 
 	snprintf(m->name, sizeof m->name, "%.*s", (int)strcspn(name, "."), name);
 	module_count++;
@@ -117,7 +118,7 @@ struct trace {
 	unsigned depth, count; /* frames seen, return addresses kept */
 };
 
-/* The first two frames are the wrapper's and what it calls. */
+/* Skips the first two frames, which are fault() and the wrapper. */
 static _Unwind_Reason_Code trace_frame(struct _Unwind_Context *context, void *arg)
 {
 	struct trace *t = arg;
@@ -175,21 +176,14 @@ static void count_call(uint64_t key, const char *function, const struct trace *t
 {
 	for (unsigned i = 0; i < SITE_MAX; i++) {
 		struct site *site = &control->site[(key + i) % SITE_MAX];
-		uint64_t expected = 0;
+		uint64_t found = 0;
 
-		if (atomic_load(&site->key) == key) {
-			atomic_fetch_add(&site->calls, 1);
-			return;
-		}
-		if (atomic_compare_exchange_strong(&site->key, &expected, key)) {
+		if (atomic_compare_exchange_strong(&site->key, &found, key))
 			name_site(site, function, t);
-			atomic_fetch_add(&site->calls, 1);
-			return;
-		}
-		if (expected == key) {
-			atomic_fetch_add(&site->calls, 1);
-			return;
-		}
+		else if (found != key)
+			continue;
+		atomic_fetch_add(&site->calls, 1);
+		return;
 	}
 	atomic_fetch_add(&control->lost, 1);
 }
@@ -202,7 +196,7 @@ static uint64_t now_ns(void)
 	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
-/* 0: the call is to be made; else what is to be told instead. */
+/* Returns 0 if the call must be made, and otherwise its error: an errno or SHORT. */
 __attribute__((noinline)) static int fault(const char *function)
 {
 	int saved = errno, error = 0;
@@ -235,7 +229,13 @@ static void count_allocation(int64_t n)
 		atomic_fetch_add_explicit(&control->allocations, n, memory_order_relaxed);
 }
 
-/* ---- what follows is the C library's interface ---- */
+static void *counted(void *p)
+{
+	count_allocation(p != NULL);
+	return p;
+}
+
+/* ---- the C library's interface ---- */
 
 extern void *__libc_malloc(size_t size);
 extern void *__libc_calloc(size_t n, size_t size);
@@ -251,28 +251,19 @@ static void *no_memory(void)
 
 void *malloc(size_t size)
 {
-	void *p = fault("malloc") ? no_memory() : __libc_malloc(size);
-
-	count_allocation(p != NULL);
-	return p;
+	return counted(fault("malloc") ? no_memory() : __libc_malloc(size));
 }
 
 void *calloc(size_t n, size_t size)
 {
-	void *p = fault("calloc") ? no_memory() : __libc_calloc(n, size);
-
-	count_allocation(p != NULL);
-	return p;
+	return counted(fault("calloc") ? no_memory() : __libc_calloc(n, size));
 }
 
 void *realloc(void *old, size_t size)
 {
 	if (fault("realloc"))
 		return no_memory();
-	void *p = __libc_realloc(old, size);
-
-	count_allocation(!old && p);
-	return p;
+	return old ? __libc_realloc(old, size) : counted(__libc_malloc(size));
 }
 
 void *reallocarray(void *old, size_t n, size_t size)
@@ -281,18 +272,12 @@ void *reallocarray(void *old, size_t n, size_t size)
 
 	if (fault("reallocarray") || __builtin_mul_overflow(n, size, &all))
 		return no_memory();
-	void *p = __libc_realloc(old, all);
-
-	count_allocation(!old && p);
-	return p;
+	return old ? __libc_realloc(old, all) : counted(__libc_malloc(all));
 }
 
 void *aligned_alloc(size_t alignment, size_t size)
 {
-	void *p = fault("aligned_alloc") ? no_memory() : __libc_memalign(alignment, size);
-
-	count_allocation(p != NULL);
-	return p;
+	return counted(fault("aligned_alloc") ? no_memory() : __libc_memalign(alignment, size));
 }
 
 void free(void *p)
@@ -306,7 +291,7 @@ void free(void *p)
 	if (!real)                 \
 	*(void **)&real = dlsym(RTLD_NEXT, #name)
 
-/* Or standard error. Others are told apart: no event descriptor has errors of a disk. */
+/* Returns whether a descriptor can have errors of a disk, as files and standard error do. */
 static bool is_file(int fd)
 {
 	struct stat st;
@@ -316,7 +301,7 @@ static bool is_file(int fd)
 	        S_ISREG(st.st_mode));
 }
 
-/* A function that fails with errno set and the value failed. */
+/* Wraps a function that fails with errno and the value of the expression `failed`. */
 #define WRAP(type, name, params, args, failed) \
 	type name params                       \
 	{                                      \
@@ -330,7 +315,7 @@ static bool is_file(int fd)
 		return real args;              \
 	}
 
-/* One that transfers up to size bytes, and may transfer less. */
+/* Wraps a function that transfers up to `size` bytes, or fewer. */
 #define WRAP_TRANSFER(name, shown, params, args) \
 	ssize_t name params                      \
 	{                                        \
@@ -426,29 +411,22 @@ WRAP(struct dirent *, readdir, (DIR * dir), (dir), NULL)
 WRAP(int, setrlimit, (__rlimit_resource_t what, const struct rlimit *limit), (what, limit), -1)
 WRAP(int, nanosleep, (const struct timespec *time, struct timespec *left), (time, left), -1)
 
-/* These tell by what they return. */
-int pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*run)(void *), void *arg)
+/* pthread_create(3) returns its error. */
+WRAP(int, pthread_create,
+     (pthread_t * thread, const pthread_attr_t *attr, void *(*run)(void *), void *arg),
+     (thread, attr, run, arg), error)
+/* A failing close(2) closes the descriptor. */
+WRAP(int, close, (int fd), (fd), (real(fd), errno = error, -1))
+
+/* Sets the error of the stream, as a failing read(2) does. */
+static char *fail_stream(FILE *stream)
 {
-	REAL(int, pthread_create, (pthread_t *, const pthread_attr_t *, void *(*)(void *), void *));
-	int error = fault("pthread_create");
-
-	return error ? error : real(thread, attr, run, arg);
-}
-
-/* The stream has its error then, as after a read(2) that has failed. */
-char *fgets(char *line, int size, FILE *stream)
-{
-	REAL(char *, fgets, (char *, int, FILE *));
-	int error = fault("fgets");
-
-	if (!error)
-		return real(line, size, stream);
 	stream->_flags |= 0x20; /* _IO_ERR_SEEN */
-	errno = error;
 	return NULL;
 }
+WRAP(char *, fgets, (char *line, int size, FILE *stream), (line, size, stream), fail_stream(stream))
 
-/* A message of which only the first byte goes out. */
+/* SHORT sends only the first byte of the message. */
 ssize_t sendmsg(int fd, const struct msghdr *message, int flags)
 {
 	REAL(ssize_t, sendmsg, (int, const struct msghdr *, int));
@@ -467,16 +445,4 @@ ssize_t sendmsg(int fd, const struct msghdr *message, int flags)
 		return real(fd, &less, flags);
 	}
 	return real(fd, message, flags);
-}
-
-/* The descriptor is gone whatever close(2) says. */
-int close(int fd)
-{
-	REAL(int, close, (int));
-	int error = fault("close"), result = real(fd);
-
-	if (!error)
-		return result;
-	errno = error;
-	return -1;
 }

@@ -1,12 +1,11 @@
 /*
- * power_recorder.c - writes down what a program does to its files, in order, and which uploads it
- * acknowledges when.
+ * power_recorder.c - records the file operations and acknowledgements of a program in their order.
  *
- * For LD_PRELOAD; DARKROOM_RECORD names the file, to which others may append. Each record is a
- * line, behind which its data may follow: what tests/http/crash_states.py reads. Inodes stand for
- * files and directories. One call at a time is let through, so that the order is the true one; an
- * acknowledgement is written down before it is sent, all else when it is done. Records only what
- * darkroomd uses: calls relative to a directory's descriptor, files that are made with O_EXCL.
+ * For LD_PRELOAD. DARKROOM_RECORD names the record, to which other programs may append. Each entry
+ * is a line, with data behind it if it has a size, as tests/http/crash_states.py reads it. Inodes
+ * identify files and directories. Calls are serialised, so that the record has their true order. An
+ * acknowledgement is recorded before it is sent, and any other call when it has returned. Records
+ * only calls that darkroomd uses: those relative to a directory, and files created with O_EXCL.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -36,8 +35,7 @@ __attribute__((constructor)) static void open_record(void)
 		abort();
 }
 
-/* A line, and size bytes of data behind it. A record that is not complete would make the test lie.
- */
+/* Appends a line and its data. Aborts if it cannot, since an incomplete record is misleading. */
 static void record(const void *data, size_t size, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 static void record(const void *data, size_t size, const char *format, ...)
@@ -77,7 +75,7 @@ static int is_file(int fd)
 	return fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
 }
 
-/* What follows is the C library's interface. */
+/* ---- the C library's interface ---- */
 
 int openat(int at, const char *path, int flags, ...)
 {

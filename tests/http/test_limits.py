@@ -1,0 +1,272 @@
+"""Limits: too many or too large bodies, parts, images and connections, and exhausted memory and
+space. (The client checks the members of every problem document.)"""
+
+import json
+import os
+import subprocess
+import threading
+import time
+
+import pytest
+
+import pictures
+from client import Closed, chunked, form_files
+from darkroom import IS_SANITIZED, PER_CONNECTION, TooLate, attempts, eventually, slow
+
+SMALL = pictures.photo_jpeg(320, 240, 2)
+JPEG = ("Content-Type", "image/jpeg")
+
+
+@pytest.mark.also_with("thread-per-connection")
+def test_rest_of_a_body_that_is_a_bit_too_large_is_discarded(start):
+    """The rest of the body is read and discarded, and the connection stays open."""
+    daemon = start("limits.body_bytes=100K")
+    body = b"\xff\xd8\xff" + b"x" * 300000
+    for data, headers in ((body, ()), (chunked(body), [("Transfer-Encoding", "chunked")])):
+        with daemon.client() as c:
+            c.send(c.head("POST", "/images", body, [JPEG, *headers]) + data)
+            answer = c.answer()
+            assert (answer.status, answer.slug) == (413, "body-too-large")
+            document = answer.json()
+            assert (document["limit"], document["configured"]) == ("limits.body_bytes", 102400)
+            assert document["actual"] == len(body) if not headers else document["actual"] > 102400
+            assert not answer.closes and c.is_open()
+    assert daemon.upload(SMALL).status == 201
+
+
+@pytest.mark.also_with("thread-per-connection")
+@pytest.mark.parametrize("as_chunks", [False, True])
+def test_large_rest_of_a_body_closes_the_connection(start, as_chunks):
+    """A client that is still sending can read the response before the connection ends."""
+    daemon = start("limits.body_bytes=100K")
+    body = b"\xff\xd8\xff" + b"x" * (8 << 20)
+    with daemon.client() as c:
+        headers = [("Transfer-Encoding", "chunked")] if as_chunks else []
+        c.send(c.head("POST", "/images", body, [JPEG, *headers]))
+        c.send_some(chunked(body, 60000) if as_chunks else body)
+        answer = c.answer()
+        assert (answer.status, answer.slug) == (413, "body-too-large")
+        assert answer.closes or as_chunks, (
+            "the rest of a chunked body is not known when the response starts")
+        assert c.is_closed()
+
+
+def test_body_too_large_is_refused_instead_of_100(start):
+    daemon = start("limits.body_bytes=100K")
+    with daemon.client() as c:
+        c.send(c.head("POST", "/images", None,
+                      [JPEG, ("Content-Length", "999999999999"), ("Expect", "100-continue")]))
+        answer = c.answer()
+        assert (answer.status, answer.json()["actual"]) == (413, 999999999999) and not c.interim
+
+
+def test_curl_reads_413(start, tmp_path):
+    daemon = start("limits.body_bytes=100K")
+    (tmp_path / "large").write_bytes(b"\xff\xd8\xff" + b"x" * (20 << 20))
+    done = subprocess.run(["curl", "-sS", "-H", "Expect:", "-F", f"f=@{tmp_path}/large",
+                           daemon.url + "/images"], capture_output=True, timeout=slow(60))
+    assert json.loads(done.stdout)["limit"] == "limits.body_bytes", done
+
+
+def test_body_of_exactly_the_limit_is_accepted(start):
+    daemon = start(f"limits.body_bytes={len(SMALL)}")
+    assert daemon.upload(SMALL).status == 201
+    assert daemon.upload(SMALL + b"\0").status == 413
+
+
+def test_too_many_parts_are_refused(start):
+    daemon = start("limits.parts=3")
+    assert daemon.upload(*reversed(form_files(SMALL, SMALL, SMALL))).status == 201
+    answer = daemon.upload(*reversed(form_files(SMALL, SMALL, SMALL, SMALL)))
+    assert (answer.status, answer.slug) == (413, "too-many-parts")
+    assert (answer.json()["limit"], answer.json()["configured"]) == ("limits.parts", 3)
+    assert answer.json()["actual"] > 3
+
+
+# ---- 429, 503, 500, 507 ----
+
+@pytest.mark.every_policy
+def test_too_many_images_of_a_client_are_refused(start):
+    daemon = start("limits.images_per_client=1")
+    with daemon.client() as c:
+        kind, body = form_files(SMALL, SMALL)
+        answer = c.request("POST", "/images", body, [("Content-Type", kind)])
+        assert (answer.status, answer.slug) == (429, "too-many-requests")
+        assert answer["retry-after"] == "1"
+        document = answer.json()
+        assert (document["limit"], document["configured"], document["actual"]) == (
+            "limits.images_per_client", 1, 2)
+        for _ in range(3):
+            assert c.request("POST", "/images", SMALL, [JPEG]).status == 201
+        assert c.is_open()
+
+
+@pytest.mark.every_policy
+def test_too_many_images_in_flight_are_refused(start):
+    daemon = start("limits.images_in_flight=2")
+    with daemon.client() as c:
+        kind, body = form_files(SMALL, SMALL, SMALL)
+        answer = c.request("POST", "/images", body, [("Content-Type", kind)])
+        assert (answer.status, answer.slug, answer["retry-after"]) == (503, "overloaded", "1")
+        assert (answer.json()["limit"], answer.json()["configured"]) == (
+            "limits.images_in_flight", 2)
+        for _ in range(3):
+            kind, body = form_files(SMALL, SMALL)
+            assert c.request("POST", "/images", body, [("Content-Type", kind)]).status == 201
+
+
+@pytest.mark.also_with("thread-per-connection")
+def test_too_many_connections_are_refused(start):
+    daemon = start("limits.connections=3")
+    kept = [daemon.client() for _ in range(3)]
+    assert all(c.request("GET", "/healthz").status == 200 for c in kept)
+    with daemon.client() as c:
+        answer = c.answer()
+        assert (answer.status, answer.slug, answer["retry-after"]) == (503, "overloaded", "1")
+        assert answer.closes
+        assert (answer.json()["limit"], answer.json()["configured"]) == ("limits.connections", 3)
+        assert c.is_closed()
+    assert all(c.is_open() for c in kept)
+    kept.pop().close()
+
+    def is_served():
+        try:
+            return daemon.get("/healthz").status == 200
+        except (Closed, ConnectionResetError, BrokenPipeError):
+            return False
+    assert eventually(is_served)
+    for c in kept:
+        c.close()
+
+
+@pytest.mark.every_policy
+def test_bodies_stay_within_their_memory(start):
+    """Bodies in progress stay within their share of the memory. A client that waits too long for it
+    gets 503."""
+    daemon = start("limits.memory_budget=32M", "limits.body_bytes=16M", "limits.body_timeout=500ms",
+                   "limits.body_rate=1")
+    length, clients = 14 << 20, [daemon.client() for _ in range(6)]
+    for c in clients:
+        c.send(c.head("POST", "/images", None, [JPEG, ("Content-Length", str(length))]) + SMALL)
+    # There are 84 MB of bodies for 32 MB of memory.
+    assert eventually(lambda: sum(not c.is_silent() for c in clients) >= 4)
+    answers = [c.answer() for c in clients if not c.is_silent()]
+    refused = [a for a in answers if a.status == 503]
+    assert refused
+    assert {(a.status, a.slug) for a in answers} <= {(503, "overloaded"), (408, "timeout")}
+    for answer in refused:
+        assert answer["retry-after"] == "1" and "limits.memory_budget" in answer.json()["detail"]
+    for c in clients:
+        c.close()
+    assert eventually(lambda: daemon.upload(SMALL).status == 201)
+    assert daemon.resident_bytes() < (200 << 20) * (4 if IS_SANITIZED else 1)
+
+
+@pytest.mark.every_policy
+def test_chunked_body_that_can_never_fit_is_refused_for_good_reason(start):
+    """A growing body needs its memory twice. With 503 the client would retry forever."""
+    daemon = start("limits.memory_budget=32M", "limits.body_bytes=16M")
+    for size, status in ((9 << 20, 201), (15 << 20, 413)):
+        with daemon.client() as c:
+            c.send(c.head("POST", "/images", None, [JPEG, ("Transfer-Encoding", "chunked")]))
+            c.send_some(chunked(SMALL + bytes(size), 60000))
+            answer = c.answer()
+            assert answer.status == status, answer
+    assert (answer.slug, answer["retry-after"]) == ("memory", None)
+    document = answer.json()
+    assert document["limit"] == "limits.memory_budget"
+    assert document["actual"] > document["configured"] == 32 << 20
+    assert daemon.upload(SMALL + bytes(15 << 20)).status == 201, "its length is known"
+
+
+@pytest.mark.every_policy
+@attempts(10)
+def test_slow_bodies_release_memory_that_others_wait_for(start):
+    daemon = start("limits.memory_budget=32M", "limits.body_bytes=16M", "limits.body_timeout=500ms",
+                   "limits.body_rate=1")
+    slow_ones = [daemon.client() for _ in range(2)]
+    for c in slow_ones:
+        c.send(c.head("POST", "/images", None, [JPEG, ("Content-Length", str(8 << 20))]) + SMALL)
+    over = threading.Event()
+    sent = [[time.monotonic()] for _ in slow_ones]  # times of the pieces of each client
+
+    def trickle(c, times):
+        while not over.wait(0.05) and c.is_silent():
+            c.send_some(b"x" * 1000)
+            times.append(time.monotonic())
+    threads = [threading.Thread(target=trickle, args=work) for work in zip(slow_ones, sent)]
+    for thread in threads:
+        thread.start()
+    try:
+        # Wait for longer than the timeout.
+        assert eventually(lambda: not all(c.is_silent() for c in slow_ones)
+                          or all(t[-1] - t[0] > 0.8 for t in sent))
+        longest_s = max(b - a for t in sent for a, b in zip(t, t[1:]))
+        if not all(c.is_silent() for c in slow_ones) and longest_s > 0.4:
+            raise TooLate("a client was below the rate")
+        assert all(c.is_silent() for c in slow_ones), "a slow client above the rate got a response"
+        assert eventually(lambda: daemon.upload(SMALL).status == 201)
+    finally:
+        over.set()
+        for thread in threads:
+            thread.join()
+    # Memory is released before the response is written.
+    assert eventually(lambda: not all(c.is_silent() for c in slow_ones))
+    assert {c.answer().status for c in slow_ones if not c.is_silent()} == {408}
+    for c in slow_ones:
+        c.close()
+
+
+@pytest.mark.every_policy
+def test_failing_store_is_reported(start):
+    """A directory of the store disappears. Uploads get a response, and everything else works."""
+    daemon = start()
+    image = daemon.image(SMALL)
+    (daemon.store / ".incoming").rmdir()
+    answer = daemon.upload(SMALL)
+    assert answer.status in (201, 500), answer
+    assert answer.status == 201 or answer.slug == "storage-failed"
+    assert daemon.get(image["url"]).status == 200 and daemon.get("/healthz").status == 200
+
+
+def test_full_store_is_reported(start, tmp_path):
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    if os.geteuid() != 0 or subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs",
+                                            disk], capture_output=True).returncode:
+        pytest.skip("cannot mount a small file system")
+    try:
+        daemon = start(store=disk / "store")
+        answers = [daemon.upload(pictures.photo_jpeg(800, 600, 3))]
+        while answers[-1].status == 201:
+            answers.append(daemon.upload(pictures.photo_jpeg(800, 600, 3)))
+        assert (answers[-1].status, answers[-1].slug) == (507, "storage-full")
+        assert not daemon.leftovers(), "unfinished files still use space"
+        if len(answers) > 1:
+            url = answers[0].json()["images"][0]["url"]
+            with daemon.client() as c:
+                assert c.request("GET", url).status == 200
+                assert c.request("DELETE", url).status == 204
+            assert daemon.upload(pictures.photo_jpeg(800, 600, 3)).status == 201
+        daemon.stop()
+    finally:
+        subprocess.run(["umount", "-l", disk], check=True)
+
+
+@pytest.mark.every_policy
+@attempts(10)
+def test_wait_timeout_gets_503(start):
+    daemon = start("server.wait_timeout=20ms",
+                   "variant.medium.operations=scale 6000x6000 inside, blur 60")
+    answer = daemon.upload(pictures.photo_jpeg(3000, 2200, 1),
+                           headers=[("Prefer", "respond-async")])
+    assert answer.status == 202
+    with daemon.client() as c:
+        answer = c.request("GET", answer["location"] + "/medium.jpg")
+        if PER_CONNECTION:  # its thread processes the whole image before it responds
+            assert answer.status == 200
+        elif answer.status == 200:
+            raise TooLate("it was stored before the request")
+        else:
+            assert (answer.status, answer.slug, answer["retry-after"]) == (503, "not-ready", "1")
+        assert c.is_open()

@@ -1,0 +1,96 @@
+"""scripts/check-layers reports each rule that a small tree breaks, and nothing in a good tree."""
+
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+sys.dont_write_bytecode = True
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+GOOD = {
+    "src/main.c": '#include "app.h"\n#include "daemon/options.h"\n#include "sched/graph.h"\n',
+    "src/daemon/options.h": "#ifndef DARKROOM_DAEMON_OPTIONS_H\n",
+    "src/daemon/sandbox.h": "#ifndef DARKROOM_DAEMON_SANDBOX_H\n",
+    "src/sched/graph.h": '#ifndef DARKROOM_SCHED_GRAPH_H\n#include "base/clock.h"\n'
+                         '#include "event.h"\n',
+    "src/sched/event.h": "#ifndef DARKROOM_SCHED_EVENT_H\n",
+    "src/base/clock.h": "#ifndef DARKROOM_BASE_CLOCK_H\n",
+    "stages/app.h": '#ifndef DARKROOM_APP_H\n#include "http/conn.h"\n#include "sched/graph.h"\n',
+    "stages/http/conn.h": '#ifndef DARKROOM_HTTP_CONN_H\n#include "pixel/picture.h"\n',
+    "stages/pixel/picture.h": "#ifndef DARKROOM_PIXEL_PICTURE_H\n#include <stdio.h>\n",
+    "loadgen/load/load.c": '#include "base/clock.h"\n',
+    "tests/unit/sched/test_graph.c": '#include "sched/graph.h"\n#include "app.h"\n',
+    "README.md": "A tree that keeps all rules.\n",
+}
+
+
+def check(root, **changes):
+    """Writes the good tree with some files changed; the lines that the check prints."""
+    for name, text in {**GOOD, **changes}.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    done = subprocess.run([ROOT / "scripts" / "check-layers", root], capture_output=True, text=True)
+    assert done.stderr == "" and done.returncode == (1 if done.stdout else 0)
+    return done.stdout.splitlines()
+
+
+def test_tree_that_keeps_all_rules_passes(tmp_path):
+    assert check(tmp_path) == []
+
+
+@pytest.mark.parametrize("name, header", [
+    ("src/base/clock.h", "sched/event.h"), ("src/sched/event.h", "daemon/options.h"),
+    ("src/daemon/options.h", "app.h"), ("src/sched/event.h", "http/conn.h"),
+    ("stages/pixel/picture.h", "http/conn.h"), ("stages/http/conn.h", "app.h"),
+    ("stages/app.h", "daemon/sandbox.h"), ("loadgen/load/load.c", "sched/graph.h"),
+    ("loadgen/load/load.c", "app.h")])
+def test_include_that_points_up_is_reported(tmp_path, name, header):
+    (line,) = check(tmp_path, **{name: f'/* one line */\n#include "{header}"\n'})
+    assert line.startswith(f"{name}:2: includes ") and header in line
+
+
+def test_stages_may_include_the_headers_that_the_daemon_has_for_them(tmp_path):
+    assert check(tmp_path, **{"stages/app.h": '#include "daemon/options.h"\n'}) == []
+
+
+def test_include_of_a_file_that_does_not_exist_is_reported(tmp_path):
+    assert check(tmp_path, **{"src/main.c": '#include "base/nothing.h"\n'}) == [
+        'src/main.c:1: "base/nothing.h" does not exist']
+
+
+def test_file_name_that_exists_twice_is_reported(tmp_path):
+    assert check(tmp_path, **{"stages/store/clock.h": "#ifndef DARKROOM_STORE_CLOCK_H\n"}) == [
+        "stages/store/clock.h:1: file name clock.h exists in src/base/clock.h as well"]
+
+
+def test_include_guard_that_exists_twice_is_reported(tmp_path):
+    guard = "DARKROOM_BASE_CLOCK_H"
+    assert check(tmp_path, **{"stages/store/spool.h": f"#ifndef {guard}\n"}) == [
+        f"stages/store/spool.h:1: include guard {guard} exists in src/base/clock.h as well"]
+
+
+@pytest.mark.parametrize("name, start", [
+    ("src/base/text.c", "/* text.c */\n"), ("scripts/long", "#!/bin/sh\n"),
+    ("scripts/long.py", "\n")])
+def test_file_of_more_than_450_lines_is_reported(tmp_path, name, start):
+    assert check(tmp_path, **{name: start + "\n" * 449}) == []
+    assert check(tmp_path, **{name: start + "\n" * 450}) == [
+        f"{name}:450: has 451 lines, more than 450"]
+
+
+def test_function_of_more_than_50_lines_is_reported(tmp_path):
+    def function(lines):
+        return "int f(void)\n{\n" + "\tg();\n" * (lines - 2) + "}\n"
+    assert check(tmp_path, **{"src/base/text.c": function(50)}) == []
+    assert check(tmp_path, **{"src/base/text.c": function(50) + function(51)}) == [
+        "src/base/text.c:103: ends a function of 51 lines, more than 50"]
+
+
+@pytest.mark.parametrize("name", ["README.md", "src/base/clock.h", "conf/darkroomd.ini"])
+def test_word_that_is_not_plain_english_is_reported(tmp_path, name):
+    word = "an" + "ew"
+    (line,) = check(tmp_path, **{name: f"Starts {word}.\n"})
+    assert line == f'{name}:1: "{word}" is not plain English'
