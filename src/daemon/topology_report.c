@@ -133,17 +133,7 @@ static void print_part(struct text *to, const struct graph *g, const struct sche
 
 static void print_replica(struct text *to, const struct schedule *s, unsigned replica)
 {
-	unsigned ports = schedule_share_ports(s, replica);
-
 	text_printf(to, "\nReplica %u, ", replica);
-	if (s->thread_per_connection) {
-		text_printf(to, "%u thread%s for connections", ports, plural(ports));
-		if (s->is_bound) {
-			text_puts(to, " on ");
-			print_range(to, s->domain_range[replica]);
-		}
-		text_puts(to, ", and for what has to wait ");
-	}
 	print_count(to, s, replica);
 	text_puts(to, ":\n");
 }
@@ -249,44 +239,23 @@ static const char *meaning(const struct schedule *s)
 		[CONF_LAYOUT_PARTITION] =
 			"partition: a pool of workers for each stage, on its part's cores"
 	};
-	static const char *const connections[] = {
-		[CONF_LAYOUT_SHARED] = "shared: every thread calls every stage",
-		[CONF_LAYOUT_REPLICATE] = "replicate: every thread calls the stages of its replica",
-		[CONF_LAYOUT_PARTITION] =
-			"partition: every thread calls every stage, each on the cores of its part",
-	};
 
-	return (s->policy->mechanism == POLICY_POOL ? pools
-	        : s->thread_per_connection          ? connections
-	                                            : cores)[s->layout];
+	if (s->thread_per_connection)
+		return "shared: every thread calls every stage";
+	return (s->policy->mechanism == POLICY_POOL ? pools : cores)[s->layout];
 }
 
 static void print_others(struct text *to, const struct schedule *s)
 {
-	bool are_ports_bound =
-		s->thread_per_connection && s->is_bound && s->layout != CONF_LAYOUT_SHARED;
-
-	text_puts(to, "\n");
-	if (are_ports_bound && s->layout == CONF_LAYOUT_PARTITION)
-		text_printf(
-			to,
-			"Bound to the cores of a part while in its stages: %u thread%s for connections\n",
-			s->port_count, plural(s->port_count));
-	if (are_ports_bound)
-		text_printf(to, "Not bound to cores: %u thread%s for files\n", s->disk_count,
-		            plural(s->disk_count));
-	else
-		text_printf(to, "Not bound to cores: %u thread%s for connections, %u for files\n",
-		            s->port_count, plural(s->port_count), s->disk_count);
+	text_printf(to, "\nNot bound to cores: %u thread%s for connections, %u for files\n",
+	            s->port_count, plural(s->port_count), s->disk_count);
 }
 
 static void print_layout(struct text *to, const struct conf *conf, const struct graph *g,
                          const struct schedule *s)
 {
 	text_printf(to, "\nPolicy %s, layout %s\n", s->policy->name, meaning(s));
-	if (s->layout == CONF_LAYOUT_REPLICATE && s->thread_per_connection)
-		text_puts(to, "Connections are distributed to the replica that has the fewest.\n");
-	else if (s->layout == CONF_LAYOUT_REPLICATE)
+	if (s->layout == CONF_LAYOUT_REPLICATE)
 		text_printf(to, "Requests are distributed %s%s.\n",
 		            s->is_least_loaded ? "to the least loaded" : "in turns",
 		            s->steals_across_replicas

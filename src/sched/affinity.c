@@ -1,10 +1,6 @@
 /*
  * affinity.c - where a worker runs: on the cores that the layout gives it, and whether an event may
- * be handled there.
- *
- * Threads that belong to connections take the event through all stages themselves. In layout
- * partition they go from part to part for that: the stage's cores are theirs for as long as the
- * call of its handler takes. Owner's thread.
+ * be handled there. Owner's thread.
  */
 #include "worker.h"
 
@@ -39,16 +35,12 @@ void affinity_bind(struct worker *w, struct topology_range cores)
 	pool_thread_set_home(cores.count ? pool_home(t, cores.first) : 0);
 }
 
-/* A worker for each core has one, a pool those of its domain, and a thread that takes connections
- * those of its replica. */
+/* A worker for each core has one, a pool those of its domain. */
 struct topology_range affinity_cores(const struct worker *w, const struct schedule *schedule)
 {
-	bool is_port = w->group->id == GROUP_IO && schedule->thread_per_connection &&
-	               schedule->layout == CONF_LAYOUT_REPLICATE;
-
-	if (!schedule->is_bound || !(is_port || w->group->id == GROUP_MAIN))
+	if (!schedule->is_bound || w->group->id != GROUP_MAIN)
 		return (struct topology_range){ 0, 0 };
-	if (is_port || schedule->policy->mechanism == POLICY_POOL)
+	if (schedule->policy->mechanism == POLICY_POOL)
 		return schedule->domain_range[w->domain];
 	return (struct topology_range){ schedule->core[w->index], 1 };
 }
@@ -58,18 +50,6 @@ static bool is_within(struct topology_range these, struct topology_range those)
 {
 	return these.count && these.first >= those.first &&
 	       these.first + these.count <= those.first + those.count;
-}
-
-void affinity_enter_part(struct worker *w, const struct stage *s)
-{
-	const struct schedule *schedule = worker_schedule(w);
-
-	if (!schedule_moves_threads(schedule, s->index))
-		return;
-	struct topology_range part = schedule->domain_range[schedule_domain_of(schedule, s->index)];
-
-	if (!is_within(w->cores, part))
-		affinity_bind(w, part);
 }
 
 /* An event is handled in its replica, or by a worker that helps it out, ... */
@@ -91,14 +71,12 @@ bool affinity_is_right(const struct visit *v, const struct event *ev)
 	const struct worker *w = v->worker;
 	const struct schedule *schedule = worker_schedule(w);
 	unsigned index = v->stage->index;
-	bool is_main = w->group->id == GROUP_MAIN && !v->is_direct,
-	     moves = schedule_moves_threads(schedule, index);
-	unsigned domain = moves ? schedule_domain_of(schedule, index) : w->domain;
+	bool is_main = w->group->id == GROUP_MAIN && !v->is_direct;
 
 	if (is_main && !(schedule->visit_set[w->index] >> index & 1))
 		return false;
-	if ((is_main || moves) && schedule->is_bound && w->cores.count &&
-	    !is_within(w->cores, schedule->domain_range[domain]))
+	if (is_main && schedule->is_bound && w->cores.count &&
+	    !is_within(w->cores, schedule->domain_range[w->domain]))
 		return false;
 	return is_in_replica(v, ev) && topology_is_on(w->group->graph->topology, w->cores);
 }

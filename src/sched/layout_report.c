@@ -25,12 +25,7 @@ static void workers_json(struct json *j, const struct schedule *schedule, unsign
 
 static void replicas_json(struct json *j, const struct graph *g, const struct schedule *schedule)
 {
-	bool is_inline = schedule->thread_per_connection;
-
-	json_string(j, "distribution",
-	            is_inline                   ? "fewest-connections"
-	            : schedule->is_least_loaded ? "least-loaded"
-	                                        : "round-robin");
+	json_string(j, "distribution", schedule->is_least_loaded ? "least-loaded" : "round-robin");
 	json_bool(j, "steal", schedule->steals_across_replicas);
 	json_array(j, "replicas");
 	for (unsigned i = 0; i < schedule->domain_count; i++) {
@@ -38,8 +33,6 @@ static void replicas_json(struct json *j, const struct graph *g, const struct sc
 
 		json_object(j, NULL);
 		workers_json(j, schedule, i);
-		if (is_inline)
-			json_uint(j, "connection_threads", schedule_share_ports(schedule, i));
 		json_uint(j, "requests",
 		          atomic_load_explicit(&load->requests, memory_order_relaxed));
 		json_uint(j, "queued_bytes",

@@ -299,11 +299,7 @@ static int assign_workers(struct schedule *s, const struct conf *conf, unsigned 
 	bool has_own = s->policy->mechanism == POLICY_POLL ||
 	               s->policy->mechanism == POLICY_CENTRAL; /* threads, as many as configured */
 	unsigned wanted = threads_of_cores(s, has_own ? conf->scheduler.threads : CONF_AUTO, cores);
-	int err = check_threads(s,
-	                        s->thread_per_connection && s->layout == CONF_LAYOUT_REPLICATE
-	                                ? s->port_count
-	                                : wanted,
-	                        error);
+	int err = check_threads(s, wanted, error);
 
 	if (!err)
 		err = deal_cores(s, conf, wanted, weights, error);
@@ -341,11 +337,21 @@ static void assign_others(struct schedule *s, const struct conf *conf, unsigned 
 		s->port_count = threads_of_cores(s, conf->scheduler.threads, cores);
 }
 
-/* Threads that take a connection each are ports, and an exclusive source has one port. */
-static int check_source(const struct schedule *s, const struct conf *conf, struct text *error)
+/* Threads that serve a connection each run all its stages, so that a layout cannot divide these
+ * among cores. They are ports, and an exclusive source has one port. */
+static int check_connection_threads(const struct schedule *s, const struct conf *conf,
+                                    struct text *error)
 {
-	for (unsigned i = 0;
-	     i < graph_row_count && s->policy->mechanism == POLICY_THREAD_PER_CONNECTION; i++)
+	if (s->policy->mechanism != POLICY_THREAD_PER_CONNECTION)
+		return 0;
+	if (s->layout != CONF_LAYOUT_SHARED) {
+		if (error)
+			text_puts(
+				error,
+				"scheduler.policy = thread-per-connection: expected layout.mode = shared");
+		return -EINVAL;
+	}
+	for (unsigned i = 0; i < graph_row_count; i++)
 		if (graph_rows[i].class->poll && graph_stage_kind(conf, i) == STAGE_EXCLUSIVE) {
 			if (error)
 				text_printf(
@@ -520,7 +526,7 @@ int schedule_build(struct schedule *s, const struct conf *conf, unsigned cores,
 		                .domain_count = domains_wanted(conf) };
 	assert(s->policy); /* validated with the configuration */
 	s->policy_index = policy_index(s->policy);
-	int err = check_source(s, conf, error);
+	int err = check_connection_threads(s, conf, error);
 
 	if (err)
 		return err;

@@ -114,32 +114,6 @@ static inline unsigned schedule_domain_of(const struct schedule *s, unsigned ind
 	               : 0;
 }
 
-/* The replica whose connections the port has, where threads belong to connections; else 0. */
-static inline unsigned schedule_port_share(const struct schedule *s, unsigned port)
-{
-	bool has_replica = s->thread_per_connection && s->layout == CONF_LAYOUT_REPLICATE &&
-	                   port < s->port_count;
-
-	return has_replica ? port * s->domain_count / s->port_count : 0;
-}
-
-/* How many ports have it. */
-static inline unsigned schedule_share_ports(const struct schedule *s, unsigned domain)
-{
-	unsigned count = 0;
-
-	for (unsigned i = 0; i < s->port_count; i++)
-		count += schedule_port_share(s, i) == domain;
-	return count;
-}
-
-/* Whether a thread that calls the stage takes itself to the cores of the stage's part for that. */
-static inline bool schedule_moves_threads(const struct schedule *s, unsigned index)
-{
-	return s->thread_per_connection && s->is_bound && s->layout == CONF_LAYOUT_PARTITION &&
-	       s->partition.part[index] != PARTITION_NONE;
-}
-
 /* SEDA: how many pools the stage has; in layout replicate each replica has one. */
 unsigned schedule_pool_count(const struct schedule *s, unsigned index);
 

@@ -74,12 +74,6 @@ void visit_yield(struct visit *v, struct event *ev);
 bool visit_is_thread_per_connection(const struct visit *v);
 bool visit_is_retired(const struct visit *v);
 
-/* For sources, where threads are of replicas (inline, layout replicate): tells how many connections
- * this one has; and whether its replica should leave the next to another, which has fewer, and a
- * thread to spare. */
-void visit_note_connections(struct visit *v, unsigned count);
-bool visit_gives_way(const struct visit *v);
-
 /* A descriptor that is readable while somebody wants this worker awake. Sources watch it in poll();
  * the group reads it empty. Valid from worker_init to worker_fini. */
 int visit_wake_fd(const struct visit *v);

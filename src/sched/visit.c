@@ -202,11 +202,7 @@ void visit_send(struct visit *v, unsigned index, struct event *ev)
 	charge(v, ev->timing);
 	count_for_stage(v); /* what comes is the inner one's, until its end() */
 	count_sent(v, index);
-	struct topology_range here = v->worker->cores;
-
-	affinity_enter_part(v->worker, s);
 	call(v, s, ev, &inner);
-	affinity_bind(v->worker, here);
 	v->mark_ns = inner.mark_ns;
 }
 

@@ -130,9 +130,7 @@ int worker_adopt(struct worker *w, const struct schedule *schedule)
 	if (worker_schedule(w))
 		visit_flush_stacks(w);
 	pool_thread_fini(); /* there may be no work for it any more */
-	w->domain = w->group->id == GROUP_MAIN ? schedule->domain[w->index]
-	            : w->group->id == GROUP_IO ? schedule_port_share(schedule, w->index)
-	                                       : 0;
+	w->domain = w->group->id == GROUP_MAIN ? schedule->domain[w->index] : 0;
 	w->visit_set_count = 0;
 	for (unsigned i = 0; i < graph_row_count; i++)
 		if (bits >> i & 1)

@@ -94,7 +94,6 @@ struct worker {
 	struct worker_counters counters;
 	struct stage_counters stage[STAGE_COUNT_MAX];
 	_Atomic uint64_t edge[STAGE_COUNT_MAX][STAGE_COUNT_MAX]; /* events sent, [from][to] */
-	_Atomic unsigned connections;                            /* that its source says it has */
 	_Atomic uint64_t
 		progress; /* changes with every step of its work, and with every look for some */
 	struct perf_thread counting;
@@ -202,8 +201,7 @@ static inline bool worker_is_called(const struct worker *w)
 /* Whether it works for a replica or part, w->domain, and not for all of them. */
 static inline bool worker_has_domain(const struct worker *w)
 {
-	return w->group->id == GROUP_MAIN ||
-	       (w->group->id == GROUP_IO && worker_schedule(w)->thread_per_connection);
+	return w->group->id == GROUP_MAIN;
 }
 
 static inline unsigned group_worker_count(const struct group *g)
@@ -338,10 +336,6 @@ struct topology_range affinity_cores(const struct worker *w, const struct schedu
 /* sched/affinity.c: binds the worker to the cores, if it is not. If that fails, which is logged, it
  * runs where it did. Owner's thread. */
 void affinity_bind(struct worker *w, struct topology_range cores);
-
-/* sched/affinity.c: binds it to the cores of the stage's part, if it is to go there for calling the
- * stage; else does nothing. */
-void affinity_enter_part(struct worker *w, const struct stage *s);
 
 /* sched/affinity.c, for assertions: an event that is about to be handled is in its replica, or with
  * a worker that helps it out, and in the part that the stage is of, and the worker runs where it is

@@ -90,15 +90,6 @@ def test_pools_have_the_cores_of_their_replica_or_part():
     assert len(re.findall(r"  worker \d+ +cores \d-\d, for \w+\n", said)) == 8
 
 
-def test_threads_of_connections_have_replicas_or_move():
-    policy = "scheduler.policy=thread-per-connection"
-    said = topology(policy, "layout.mode=replicate", machine=TWO_SOCKETS)
-    assert "Replica 1, 32 threads for connections on cores 32-63, and for what has to wait 32 workers:\n" in said
-    assert said.endswith("Not bound to cores: 16 threads for files\n")
-    said = topology(policy, "layout.mode=partition", "layout.online=yes", machine=TWO_SOCKETS)
-    assert "Bound to the cores of a part while in its stages: 64 threads for connections\n" in said
-
-
 def test_only_cores_that_we_may_use():
     cpu = max(os.sched_getaffinity(0))
     said = topology(prefix=["taskset", "-c", str(cpu)])

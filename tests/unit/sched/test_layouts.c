@@ -16,6 +16,19 @@ static const struct setting layouts[] = {
 	{ .layout = CONF_LAYOUT_PARTITION },
 };
 
+/* Every policy but thread-per-connection, which expects the shared layout. */
+static const char *policies[POLICY_COUNT_MAX];
+static size_t policy_count;
+
+static int list_policies(void **state)
+{
+	(void)state;
+	for (size_t i = 0; policy_at(i); i++)
+		if (policy_at(i)->mechanism != POLICY_THREAD_PER_CONNECTION)
+			policies[policy_count++] = policy_at(i)->name;
+	return 0;
+}
+
 /* Every policy in every layout with every discipline and kind, and with one regime after the other.
  */
 static void every_layout_holds(void **state)
@@ -23,13 +36,13 @@ static void every_layout_holds(void **state)
 	unsigned turn = 0;
 
 	(void)state;
-	for (size_t p = 0; policy_at(p); p++)
+	for (size_t p = 0; p < policy_count; p++)
 		for (size_t i = 0; i < COUNT_OF(layouts); i++)
 			for (unsigned d = CONF_DISCIPLINE_AUTO; d <= CONF_DISCIPLINE_SRPT; d++)
 				for (unsigned k = 0; k < KINDS_COUNT; k++) {
 					struct setting setting = layouts[i];
 
-					setting.policy = policy_at(p)->name;
+					setting.policy = policies[p];
 					setting.service = (enum schedule_service)(
 						turn++ % (SERVICE_CUTOFF + 1));
 					setting.discipline = (enum conf_discipline)d;
@@ -45,12 +58,12 @@ static void every_layout_holds(void **state)
 static void no_wake_up_is_lost(void **state)
 {
 	(void)state;
-	for (size_t p = 0; policy_at(p); p++)
+	for (size_t p = 0; p < policy_count; p++)
 		for (size_t i = 0; i < COUNT_OF(layouts); i++)
 			for (unsigned events = 1; events <= 3; events += 2) {
 				struct setting setting = layouts[i];
 
-				setting.policy = policy_at(p)->name;
+				setting.policy = policies[p];
 				setting.spin_us = events;
 				start(&setting, events, 240, 0);
 				finish();
@@ -87,12 +100,9 @@ static unsigned workers_of_third(const char *policy)
 static void nobody_sleeps_beside_work(void **state)
 {
 	(void)state;
-	for (size_t p = 0; policy_at(p); p++) {
-		const char *policy = policy_at(p)->name;
+	for (size_t p = 0; p < policy_count; p++) {
+		const char *policy = policies[p];
 
-		if (policy_at(p)->mechanism == POLICY_THREAD_PER_CONNECTION)
-			continue; /* its threads have what their connections bring, and nobody else
-			             has it */
 		meet_in(&layouts[0], policy, EVENLY, WORKERS);
 		meet_in(&layouts[0], policy, ALL_TO_ONE, WORKERS / 2);
 		meet_in(&layouts[1], policy, EVENLY, WORKERS);
@@ -113,9 +123,9 @@ static void switching_loses_nothing(void **state)
 		setting.is_switched = true;
 		start(&setting, i % 2 ? 3 : EVENTS_MAX, 400, 0);
 		for (unsigned turn = 0; turn < 100 && atomic_load(&run.behind); turn++) {
-			size_t p = turn * 3 % 8;
+			size_t p = turn * 3 % policy_count;
 
-			setting.policy = policy_at(p)->name;
+			setting.policy = policies[p];
 			setting.service = (enum schedule_service)(turn * 7 % 6);
 			setting.discipline = (enum conf_discipline)(turn * 5 % 4);
 			setting.steals_across_replicas =
@@ -135,13 +145,13 @@ static void switching_loses_nothing(void **state)
 /* Parts that are cut anew whenever it may be, as if the stages' weights changed all the time. */
 static void repartitioning_loses_nothing(void **state)
 {
-	static const char *const policies[] = { "drain", "color", "seda", "thread-per-connection" };
+	static const char *const mechanisms[] = { "drain", "color", "seda" };
 	struct setting setting = { .is_switched = true, .layout = CONF_LAYOUT_PARTITION };
 	unsigned turns = 0;
 
 	(void)state;
-	for (unsigned p = 0; p < COUNT_OF(policies); p++) {
-		setting.policy = policies[p];
+	for (unsigned p = 0; p < COUNT_OF(mechanisms); p++) {
+		setting.policy = mechanisms[p];
 		setting.is_online = true;
 		start(&setting, EVENTS_MAX, 200, 0);
 		struct graph *g = run.graph;
@@ -265,37 +275,6 @@ static void pools_are_where_their_parts_are(void **state)
 	assert_int_equal(s.stage[THIRD].may_visit, 0xf0);
 }
 
-/* Threads that belong to connections are of a replica, or go from part to part. */
-static void connections_have_replicas_or_move(void **state)
-{
-	struct setting setting = { .policy = "thread-per-connection",
-		                   .layout = CONF_LAYOUT_REPLICATE,
-		                   .domains = 3 };
-	struct schedule s = build(&setting, 6, NULL);
-
-	(void)state;
-	assert_int_equal(s.port_count, WORKERS);
-	assert_int_equal(s.worker_count, 6);
-	for (unsigned i = 0; i < WORKERS; i++)
-		assert_int_equal(schedule_port_share(&s, i), i * 3 / WORKERS);
-	assert_int_equal(schedule_share_ports(&s, 0) + schedule_share_ports(&s, 1) +
-	                         schedule_share_ports(&s, 2),
-	                 WORKERS);
-	assert_false(schedule_moves_threads(&s, FIRST));
-	setting.layout = CONF_LAYOUT_PARTITION;
-	s = build(&setting, 6, NULL);
-	/* Stages that have no queue for this policy alone are in parts all the same. */
-	assert_int_equal(s.part_stages, 1 << FIRST | 1 << SECOND | 1 << THIRD);
-	assert_true(schedule_moves_threads(&s, FIRST));
-	assert_false(schedule_moves_threads(&s, CALLED));
-	assert_false(schedule_moves_threads(&s, DISK));
-	for (unsigned i = 0; i < WORKERS; i++)
-		assert_int_equal(schedule_port_share(&s, i), 0);
-	setting.layout = CONF_LAYOUT_SHARED;
-	s = build(&setting, 6, NULL);
-	assert_false(schedule_moves_threads(&s, FIRST));
-}
-
 static void assert_refused(const struct setting *setting, const char *expected)
 {
 	struct schedule schedule;
@@ -317,10 +296,33 @@ static void what_cannot_be_is_refused(void **state)
 
 	(void)state;
 	assert_refused(&setting, "more than 64 threads together, in all replicas");
-	setting.policy = "thread-per-connection";
+	setting.policy = "drain";
 	assert_refused(&setting, "4 threads (scheduler.threads) are too few for 9 replicas");
+	setting.policy = "seda";
 	setting.layout = CONF_LAYOUT_PARTITION;
 	assert_refused(&setting, "9 parts of 3 stages");
+}
+
+static void connection_threads_need_the_shared_layout(void **state)
+{
+	static const char expected[] =
+		"scheduler.policy = thread-per-connection: expected layout.mode = shared";
+	struct setting setting = { .policy = "thread-per-connection",
+		                   .layout = CONF_LAYOUT_REPLICATE };
+	struct conf conf;
+
+	(void)state;
+	assert_refused(&setting, expected);
+	setting.layout = CONF_LAYOUT_PARTITION;
+	assert_refused(&setting, expected);
+	/* The same at a live switch: the graph goes on as it was. */
+	setting.policy = "cohort";
+	start(&setting, 8, 4, 0);
+	setting.policy = "thread-per-connection";
+	conf_init(&conf, &setting);
+	assert_int_equal(graph_switch(run.graph, &conf), -EINVAL);
+	assert_string_equal(atomic_load(&run.graph->schedule)->policy->name, "cohort");
+	finish();
 }
 
 static void shares_need_threads(void **state)
@@ -516,7 +518,7 @@ int main(void)
 		cmocka_unit_test(replicas_have_pools_of_their_own),
 		cmocka_unit_test(pools_of_replicas_grow_apart),
 		cmocka_unit_test(pools_are_where_their_parts_are),
-		cmocka_unit_test(connections_have_replicas_or_move),
+		cmocka_unit_test(connection_threads_need_the_shared_layout),
 		cmocka_unit_test(what_cannot_be_is_refused),
 		cmocka_unit_test(shares_need_threads),
 		cmocka_unit_test(parts_follow_the_weights),
@@ -528,5 +530,5 @@ int main(void)
 	};
 
 	signal(SIGALRM, on_alarm);
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests(tests, list_policies, NULL);
 }

@@ -210,21 +210,12 @@ static void check_place(const struct visit *v, const struct event *ev, unsigned 
 	const struct worker *w = v->worker;
 	const struct schedule *schedule = worker_schedule(w);
 	bool is_main = w->group->id == GROUP_MAIN;
-	bool has_connection =
-		w->group->id == GROUP_IO && schedule->thread_per_connection && stage != REPLY;
-	unsigned domain =
-		is_main ? schedule->domain[w->index] : schedule_port_share(schedule, w->index);
 
 	if (is_main && !v->is_direct && !(schedule->visit_set[w->index] >> stage & 1))
 		fail_run("an event is handled outside its part");
-	if (schedule->layout == CONF_LAYOUT_REPLICATE && stage != DISK &&
-	    (is_main || has_connection) && !schedule->steals_across_replicas &&
-	    domain != ev->replica)
+	if (schedule->layout == CONF_LAYOUT_REPLICATE && stage != DISK && is_main &&
+	    !schedule->steals_across_replicas && schedule->domain[w->index] != ev->replica)
 		fail_run("an event is handled outside its replica");
-	if (schedule_moves_threads(schedule, stage) &&
-	    !topology_is_on(run.graph->topology,
-	                    schedule->domain_range[schedule->partition.part[stage]]))
-		fail_run("an event is handled on a core of another part");
 	if (!topology_is_on(run.graph->topology, w->cores))
 		fail_run("a worker is not where it is bound to");
 }
