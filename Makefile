@@ -95,7 +95,7 @@ $B/tests/unit/%: $B/tests/unit/%.o $B/libdarkroom.a
 	$(call say,LINK)$(CC) $(DARKROOM_LDFLAGS) -o $@ $^ -lcmocka $(LIBS)
 
 # What tests/load checks darkroom-load with.
-$(SERVER): $(SERVER).o
+$(SERVER): $(SERVER).o $B/src/base/clock.o
 	$(call say,LINK)$(CC) $(DARKROOM_LDFLAGS) -o $@ $^
 
 # What the daemon's work costs without a daemon.
