@@ -1,6 +1,6 @@
 /*
- * srpt.c - from the end of the pipeline back; back to the end after every visit that found work, so
- * that what is nearly done is finished first (Gordon 2010, 3.1.2).
+ * srpt.c - policy srpt: from the end of the pipeline backward, and back to the end after every
+ * visit that found work (Gordon 2010, 3.1.2). Images that are nearly done are finished first.
  */
 #include "policy.h"
 

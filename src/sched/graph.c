@@ -146,8 +146,7 @@ static int prepare_queues(struct graph *g, const struct schedule *schedule)
 	}
 	/* A token for every event of every stage, and as many again after a switch. */
 	for (unsigned i = 0;
-	     i < schedule->domain_count && !err && schedule->policy->mechanism == POLICY_CENTRAL;
-	     i++)
+	     i < schedule->domain_count && !err && schedule->policy->mechanism == POLICY_COLOR; i++)
 		if (!tokens[i].cells)
 			err = queue_init(&tokens[i], 2 * g->queue_capacity * graph_row_count);
 	return err;

@@ -62,7 +62,7 @@ static void give_all(struct graph *g, const struct schedule *schedule)
 void central_renew(struct group *g, const struct schedule *schedule)
 {
 	central_drop(g);
-	if (schedule->policy->mechanism == POLICY_CENTRAL)
+	if (schedule->policy->mechanism == POLICY_COLOR)
 		give_all(g->graph, schedule);
 }
 

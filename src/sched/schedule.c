@@ -88,7 +88,7 @@ static void set_stage(struct schedule *s, const struct conf *conf, unsigned inde
 	/* An exclusive stage may not be visited for long by the core that holds the stack: Gordon
 	 * 2010, A.1. Workers that wait for one central queue do not look at stacks. */
 	if (graph_stage_kind(conf, index) == STAGE_EXCLUSIVE ||
-	    s->policy->mechanism == POLICY_CENTRAL)
+	    s->policy->mechanism == POLICY_COLOR)
 		to->use_stacks = false;
 	to->threshold_events = own->threshold_events;
 	to->threshold_interval_ns = own->threshold_interval_us * 1000;
@@ -297,7 +297,7 @@ static int assign_workers(struct schedule *s, const struct conf *conf, unsigned 
 {
 	uint32_t main_stages = stages_of_main();
 	bool has_own = s->policy->mechanism == POLICY_POLL ||
-	               s->policy->mechanism == POLICY_CENTRAL; /* threads, as many as configured */
+	               s->policy->mechanism == POLICY_COLOR; /* threads, as many as configured */
 	unsigned wanted = threads_of_cores(s, has_own ? conf->scheduler.threads : CONF_AUTO, cores);
 	int err = check_threads(s, wanted, error);
 

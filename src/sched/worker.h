@@ -242,7 +242,7 @@ static inline size_t stage_queued(const struct stage *s)
 /* Whether the group's workers go by tokens. */
 static inline bool group_is_central(const struct group *g, const struct schedule *schedule)
 {
-	return schedule->policy->mechanism == POLICY_CENTRAL && g->id == GROUP_MAIN;
+	return schedule->policy->mechanism == POLICY_COLOR && g->id == GROUP_MAIN;
 }
 
 /* Workers that the stage's queue of that index belongs to. */

@@ -284,7 +284,7 @@ static void whatever_is_asked_for_is_sound_or_refused(void **state)
 		for (unsigned workers = 0; workers <= 66; workers++)
 			for (unsigned replicas = 0; replicas <= workers + 1; replicas++) {
 				bool is_possible = replicas > 0 && replicas <= workers &&
-				                   workers <= CONF_THREADS_MAX;
+				                   workers <= PLACEMENT_WORKERS_MAX;
 
 				assert_int_equal(placement_build(&p, t, workers, replicas),
 				                 is_possible ? 0 : -EINVAL);

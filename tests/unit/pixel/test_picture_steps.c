@@ -61,7 +61,7 @@ static void nobody_waits_for_an_exclusive_stage(void **state)
 				worker(i % group_worker_count(&graph->group[GROUP_MAIN]));
 			unsigned misses = 0;
 
-			found = policy_at(p)->mechanism == POLICY_CENTRAL
+			found = policy_at(p)->mechanism == POLICY_COLOR
 			                ? visit_by_token(w, &misses)
 			                : visit_next(w, found, &misses);
 		}

@@ -453,7 +453,7 @@ static void inflight_finds_by_name(void **state)
 	(void)state;
 	for (size_t i = 0; i < COUNT_OF(polling); i++)
 		assert_ptr_equal(policy_find(polling[i]->name), polling[i]);
-	assert_int_equal(policy_find("color")->mechanism, POLICY_CENTRAL);
+	assert_int_equal(policy_find("color")->mechanism, POLICY_COLOR);
 	assert_int_equal(policy_find("seda")->mechanism, POLICY_POOL);
 	assert_int_equal(policy_find("thread-per-connection")->mechanism,
 	                 POLICY_THREAD_PER_CONNECTION);
