@@ -92,7 +92,12 @@ $B/libdarkroom.a: $(filter-out $B/src/main.o,$(OBJ)) $(LLHTTP) $B/objects
 	$(call say,AR)rm -f $@; $(AR) qcs $@ $(filter %.o,$^)
 $B/tests/unit/%.o: private DARKROOM_CPPFLAGS += -iquote tests/unit
 $B/tests/unit/%: $B/tests/unit/%.o $B/libdarkroom.a
-	$(call say,LINK)$(CC) $(DARKROOM_LDFLAGS) -o $@ $^ -lcmocka $(LIBS)
+	$(call say,LINK)$(CC) $(DARKROOM_LDFLAGS) -o $@ $(filter %.o,$^) $(filter %.a,$^) -lcmocka $(LIBS)
+
+# A test is linked with support/NAME.c for each support/NAME.h that it includes: uses has TEST.c:NAME for each.
+uses := $(shell grep -oPH '^.include "support/\K\w+' tests/unit/*/test_*.c)
+support = $(patsubst %.c,$B/%.o,$(wildcard tests/unit/support/$1.c))
+$(foreach u,$(uses),$(eval $B/$(basename $(firstword $(subst :, ,$u))): $(call support,$(lastword $(subst :, ,$u)))))
 
 # What tests/load checks darkroom-load with.
 $(SERVER): $(SERVER).o $B/src/base/clock.o
@@ -192,4 +197,4 @@ help:
 	 'Variables: CC=gcc|clang (build/clang-* beside gcc'\''s), DEBUG=1 costly assertions, WERROR=1, V=1 show commands,' \
 	 '           OPT="-O2 -g", CPPFLAGS, CFLAGS, LDFLAGS, LDLIBS'
 
--include $(OBJ:.o=.d) $(TESTS:=.d) $(SERVER:=.d) $(LIMIT:=.d) $(PRELOADS:.so=.d) $(foreach t,$(TOOLS),$(patsubst %.o,%.d,$(call tool_objects,$t)))
+-include $(OBJ:.o=.d) $(TESTS:=.d) $(patsubst %.c,$B/%.d,$(wildcard tests/unit/support/*.c)) $(SERVER:=.d) $(LIMIT:=.d) $(PRELOADS:.so=.d) $(foreach t,$(TOOLS),$(patsubst %.o,%.d,$(call tool_objects,$t)))

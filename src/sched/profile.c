@@ -10,7 +10,7 @@
 
 #include "base/text.h"
 #include "conf/conf_source.h"
-#include "graph.h"
+#include "graph_table.h"
 #include "layout/partition.h"
 
 #define SECTION_LEAD "stage."

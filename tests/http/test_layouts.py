@@ -102,7 +102,7 @@ def test_threads_are_where_they_belong(start):
     assert command(daemon, "policy seda")[0] == 0
     assert len(replicas) > 2 or bound(daemon, "main") == [one] * 8 + [two] * 8
     assert command(daemon, "policy drain")[0] == 0
-    assert one not in bound(daemon, "port") and two not in bound(daemon, "port")
+    assert one not in bound(daemon, "io") and two not in bound(daemon, "io")
     daemon = start("layout.mode=partition", f"layout.profile={PROFILE}", "scheduler.policy=seda")
     assert len(replicas) > 2 or bound(daemon, "main") == [one] * 2 + [two] * 6
     assert [part["workers"] for part in layout(daemon)["parts"]] == [2, 6]
