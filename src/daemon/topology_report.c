@@ -11,6 +11,7 @@
 #include "sched/graph_table.h"
 #include "sched/profile.h"
 #include "sched/schedule.h"
+#include "sched/schedule_build.h"
 
 struct report {
 	struct text *to;

@@ -153,8 +153,8 @@ int topology_new(struct topology **out)
 	if (topology_is_here(t))
 		quota_open(&t->quota, "/proc/self/cgroup", "/sys/fs/cgroup");
 	else
-		log_notice(
-			"topology: hwloc describes another machine; workers are not bound to cores");
+		log_notice("topology: hwloc describes another machine; "
+		           "workers are not bound to cores");
 	*out = t;
 	return 0;
 }

@@ -3,10 +3,11 @@
  *
  * Stages that have work are visited in pipeline order, repeatedly. Stages without work are never
  * visited, as in Color (Gordon 2010, 3.1.4). A visit to the first stage starts one image; visits to
- * the others serve all that waits (schedule.c). Similar steps of one image therefore follow one
- * another (a cohort, Larus & Parkes 2002), on the core that has its pixels, and no second image
- * waits half finished. With SRPT's order, from the last stage backward (3.1.2), each step would be
- * a visit of its own: response times were the same, and CPU time per image was 2 % higher.
+ * the others serve all that waits (sched/schedule_build.c). Similar steps of one image therefore
+ * follow one another (a cohort, Larus & Parkes 2002), on the core that has its pixels, and no
+ * second image waits half finished. With SRPT's order, from the last stage backward (3.1.2), each
+ * step would be a visit of its own: response times were the same, and CPU time per image was 2 %
+ * higher.
  *
  * Workers keep events on stacks under this policy, and steal from each other (serve.c).
  */
@@ -43,7 +44,8 @@ static unsigned drain_next(void *state, struct policy_in in)
 
 const struct policy_class policy_drain = {
 	.name = "drain",
-	.help = "one thread per core; forward over the stages that have work; an image stays on its core",
+	.help = "one thread per core; forward over the stages that have work; "
+		"an image stays on its core",
 	.mechanism = POLICY_POLL,
 	.wants_ready = true,
 	.reset = drain_reset,

@@ -119,7 +119,8 @@ static unsigned mg1_next(void *state, struct policy_in in)
 
 const struct policy_class policy_mg1 = {
 	.name = "mg1",
-	.help = "one thread per core; stages visited in proportion to their load, by a polling table",
+	.help = "one thread per core; stages visited in proportion to their load, "
+		"by a polling table",
 	.mechanism = POLICY_POLL,
 	.reset = mg1_reset,
 	.next = mg1_next,

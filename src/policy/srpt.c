@@ -33,7 +33,8 @@ static unsigned srpt_next(void *state, struct policy_in in)
 
 const struct policy_class policy_srpt = {
 	.name = "srpt",
-	.help = "one thread per core; from the end of the pipeline back, and again from the end after every hit",
+	.help = "one thread per core; from the end of the pipeline backward, "
+		"and again from the end after every hit",
 	.mechanism = POLICY_POLL,
 	.reset = srpt_reset,
 	.next = srpt_next,

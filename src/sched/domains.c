@@ -79,11 +79,11 @@ int domains_set_cores(struct schedule *s, const struct schedule_input *input, un
 {
 	if (s->domain_count > cores) {
 		if (input->error)
-			text_printf(
-				input->error,
-				"%u threads (scheduler.threads) are too few for %u %s: expected one for each at least",
-				cores, s->domain_count,
-				s->layout == CONF_LAYOUT_REPLICATE ? "replicas" : "parts");
+			text_printf(input->error,
+			            "%u threads (scheduler.threads) are too few for %u %s: "
+			            "expected one for each at least",
+			            cores, s->domain_count,
+			            s->layout == CONF_LAYOUT_REPLICATE ? "replicas" : "parts");
 		return -EINVAL;
 	}
 	if (s->layout == CONF_LAYOUT_PARTITION)

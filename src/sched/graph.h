@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "graph_table.h"
+#include "stage.h"
 
 struct conf;
 struct graph;

@@ -8,7 +8,7 @@
 #define DARKROOM_SCHED_GRAPH_TABLE_H
 
 #include "base/limits.h"
-#include "stage.h"
+#include "stage_class.h"
 
 struct conf;
 

@@ -10,8 +10,6 @@
 
 #include <stdbool.h>
 
-#include "policy/policy.h"
-
 struct group;
 struct schedule;
 struct schedule_input;
@@ -57,8 +55,5 @@ struct mechanism {
 	 * set is not empty. Owner's thread. */
 	enum visit_result (*visit)(struct worker *w, bool has_served);
 };
-
-/* Returns the mechanism that a policy names. Any thread. */
-const struct mechanism *mechanism_of(enum policy_mechanism id);
 
 #endif

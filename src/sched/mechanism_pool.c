@@ -30,11 +30,11 @@ static int add_pool(struct schedule *s, const struct schedule_input *input, unsi
 
 	if (threads > CONF_THREADS_MAX - s->worker_count) {
 		if (input->error)
-			text_printf(
-				input->error,
-				"the stages' pools have more than %d threads together%s: expected less in stage.NAME.threads",
-				CONF_THREADS_MAX,
-				s->layout == CONF_LAYOUT_REPLICATE ? ", in all replicas" : "");
+			text_printf(input->error,
+			            "the stages' pools have more than %d threads together%s: "
+			            "expected less in stage.NAME.threads",
+			            CONF_THREADS_MAX,
+			            s->layout == CONF_LAYOUT_REPLICATE ? ", in all replicas" : "");
 		return -EINVAL;
 	}
 	for (; threads > 0; threads--, s->worker_count++) {
@@ -169,11 +169,11 @@ static int set_control(struct schedule *s, const struct schedule_input *input, u
 		return 0;
 	if (own->threads != CONF_AUTO && own->threads > own->threads_max) {
 		if (input->error)
-			text_printf(
-				input->error,
-				"stage.%s.threads = %u is more than its threads_max = %u: expected at most that with dynamic = yes",
-				graph_rows[stage].class->name, (unsigned)own->threads,
-				(unsigned)own->threads_max);
+			text_printf(input->error,
+			            "stage.%s.threads = %u is more than its threads_max = %u: "
+			            "expected at most that with dynamic = yes",
+			            graph_rows[stage].class->name, (unsigned)own->threads,
+			            (unsigned)own->threads_max);
 		return -EINVAL;
 	}
 	/* More threads than one would find an exclusive stage taken. */

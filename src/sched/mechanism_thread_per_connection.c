@@ -34,10 +34,10 @@ static int check_source(const struct conf *conf, struct text *error)
 	for (unsigned i = 0; i < graph_row_count; i++)
 		if (graph_rows[i].class->poll && graph_stage_kind(conf, i) == STAGE_EXCLUSIVE) {
 			if (error)
-				text_printf(
-					error,
-					"each of its threads needs an instance of the source: expected stage.%s.kind = partitioned",
-					graph_rows[i].class->name);
+				text_printf(error,
+				            "each of its threads needs an instance of the source: "
+				            "expected stage.%s.kind = partitioned",
+				            graph_rows[i].class->name);
 			return -EINVAL;
 		}
 	return 0;

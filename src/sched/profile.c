@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/check.h"
 #include "base/text.h"
 #include "conf/conf_source.h"
 #include "graph_table.h"
@@ -125,10 +126,10 @@ int profile_read(struct partition_weights *w, const char *path, struct text *err
 		total_ns += w->stage_ns[i];
 	if (total_ns)
 		return 0;
-	text_printf(
-		errors,
-		"%s: no stage has taken any time: expected [stage.NAME] with service_ns above 0\n",
-		path);
+	text_printf(errors,
+	            "%s: no stage has taken any time: "
+	            "expected [stage.NAME] with service_ns above 0\n",
+	            path);
 	return -EINVAL;
 }
 
@@ -140,7 +141,7 @@ void profile_print(const struct partition_weights *w, struct text *to)
 {
 	text_puts(
 		to,
-		"; Processing times of the stages of a run of darkroomd, and events sent between them.\n"
+		"; Processing times of the stages of darkroomd, and events sent between them.\n"
 		"; For [layout] profile; `darkroomd --topology` prints the parts that result.\n");
 	for (unsigned i = 0; i < w->stage_count; i++) {
 		text_printf(to,

@@ -16,6 +16,7 @@
 #include "base/queue.h"
 #include "conf/conf.h"
 #include "deque.h"
+#include "event.h"
 #include "graph_table.h"
 #include "policy/policy.h"
 #include "schedule.h"

@@ -1,7 +1,8 @@
 /*
- * schedule.h - who serves which stage, and how.
+ * schedule.h - the struct that says who serves which stage, and how.
  *
- * A schedule follows from the configuration and never changes once it is published. Every worker
+ * A schedule follows from the configuration (schedule_build.h) and never changes once it is
+ * published. Every worker
  * checks the schedule of its graph between visits and adopts a new one there. So policy, threads,
  * regimes and disciplines change while the daemon runs. Does not know threads and queues.
  */
@@ -87,11 +88,6 @@ struct schedule_input {
 	const struct partition_weights *weights; /* for layout partition; NULL: all stages alike */
 	struct text *error;                      /* receives a contradiction; may be NULL */
 };
-
-/* Fills *s; see struct schedule_input. Returns 0, or -EINVAL with the contradiction in error. Pure.
- */
-int schedule_build(struct schedule *s, const struct conf *conf, unsigned cores,
-                   const struct partition_weights *weights, struct text *error);
 
 /* Returns the domain whose workers visit the stage; 0 for stages that all workers visit. Not for
  * stages with a queue per replica. */

@@ -16,6 +16,7 @@
 #include "mechanism.h"
 #include "repartition.h"
 #include "runtime.h"
+#include "schedule_build.h"
 #include "stage_costs.h"
 
 #define ADOPTION_POLL_NS 200000 /* between checks for adoption, while the caller waits */

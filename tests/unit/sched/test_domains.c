@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "sched/graph_stats.h"
+#include "sched/schedule_build.h"
 
 /* Replicas that do not help each other, replicas that do, and parts. */
 static const struct setting layouts[] = {
@@ -109,9 +110,12 @@ static void no_worker_sleeps_beside_work_of_its_domain(void **state)
 static void layouts_are_reported(void **state)
 {
 	static const char *const expected[] = {
-		"\"layout\":{\"mode\":\"replicate\",\"distribution\":\"least-loaded\",\"steal\":false,\"replicas\":[{\"workers\":2,\"cores\":[",
-		"\"layout\":{\"mode\":\"replicate\",\"distribution\":\"least-loaded\",\"steal\":true,\"replicas\":[{\"workers\":2,\"cores\":[",
-		"\"layout\":{\"mode\":\"partition\",\"online\":false,\"repartitions\":0,\"edge_cut\":",
+		"\"layout\":{\"mode\":\"replicate\",\"distribution\":\"least-loaded\","
+		"\"steal\":false,\"replicas\":[{\"workers\":2,\"cores\":[",
+		"\"layout\":{\"mode\":\"replicate\",\"distribution\":\"least-loaded\","
+		"\"steal\":true,\"replicas\":[{\"workers\":2,\"cores\":[",
+		"\"layout\":{\"mode\":\"partition\",\"online\":false,\"repartitions\":0,"
+		"\"edge_cut\":",
 	};
 
 	(void)state;

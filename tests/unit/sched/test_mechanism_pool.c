@@ -4,6 +4,7 @@
 
 #include "sched/domains.h"
 #include "sched/mechanism_pool.h"
+#include "sched/schedule_build.h"
 
 static struct schedule build(enum conf_layout layout, unsigned cores,
                              const struct partition_weights *w)

@@ -63,7 +63,6 @@ static void a_long_queue_enlarges_the_pool_of_its_stage(void **state)
 	assert_int_equal(pool_of(B), 3);
 	assert_int_equal(now.visit_set[worker_count()], 1 << B); /* a new worker */
 	assert_false(step_after_a_second());                     /* threads_max */
-	visit_all();
 	while (serve_stage(worker(2), stage(B)) || serve_stage(worker(4), stage(C)))
 		served();
 	/* Idle for five samples in a row. The batches do not change without events. */

@@ -91,8 +91,7 @@ static void dawdle(void)
 		sched_yield();
 }
 
-/* Returns which of the stage's queues the event goes through: an index of run.last and run.inside.
- */
+/* Returns the event's queue of the stage: an index of run.last and run.inside. */
 static unsigned lane(unsigned stage, const struct item *item)
 {
 	if (stage == REPLY)
@@ -339,17 +338,17 @@ void run_describe(const struct setting *setting)
 {
 	static const char *const layout[] = { "shared", "replicate", "partition" };
 
-	snprintf(
-		run.name, sizeof run.name,
-		"policy %s, service %d, discipline %d, kinds %d, layout %s (%u%s), spin %u us, %u events",
-		setting->policy, (int)setting->service, (int)setting->discipline,
-		(int)setting->kinds, layout[setting->layout],
-		setting->domains ? setting->domains : 2,
-		setting->steals_across_replicas ? ", with help" : "", setting->spin_us, run.events);
+	snprintf(run.name, sizeof run.name,
+	         "policy %s, service %d, discipline %d, kinds %d, layout %s (%u%s), spin %u us, "
+	         "%u events",
+	         setting->policy, (int)setting->service, (int)setting->discipline,
+	         (int)setting->kinds, layout[setting->layout],
+	         setting->domains ? setting->domains : 2,
+	         setting->steals_across_replicas ? ", with help" : "", setting->spin_us,
+	         run.events);
 }
 
-/* Sets which stages are exclusive, and where order is kept: one worker at a time, oldest event
- * first. */
+/* Order is kept where one worker at a time serves the oldest event. */
 static void set_expectations(const struct setting *setting)
 {
 	bool is_by_size = setting->discipline == CONF_DISCIPLINE_SRPT;

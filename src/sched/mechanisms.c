@@ -1,5 +1,5 @@
-/* mechanism.c - the table of mechanisms. */
-#include "mechanism.h"
+/* mechanisms.c - the table of mechanisms. Any thread. */
+#include "mechanisms.h"
 
 #include "base/check.h"
 #include "mechanism_color.h"

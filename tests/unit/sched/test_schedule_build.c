@@ -1,4 +1,4 @@
-/* test_schedule.c - from configurations to schedules: replicas, parts, and contradictions. No
+/* test_schedule_build.c - from configurations to schedules: replicas, parts, and contradictions. No
  * threads. */
 #include "support/graph_harness.h"
 
@@ -7,6 +7,7 @@
 
 #include "base/text.h"
 #include "sched/mechanism.h"
+#include "sched/schedule_build.h"
 
 static void assert_refused(const struct setting *setting, const char *expected)
 {

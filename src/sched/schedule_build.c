@@ -1,16 +1,18 @@
 /*
- * schedule.c - from the configuration to a schedule: regimes, disciplines and direct calls.
+ * schedule_build.c - builds a schedule: regimes, disciplines and direct calls.
  *
  * domains.c assigns cores to replicas and parts, and the mechanism assigns stages to workers. Knows
  * stages by their rows only. Pure.
  */
-#include "schedule.h"
+#include "schedule_build.h"
 
 #include "base/check.h"
 #include "base/clock.h"
 #include "domains.h"
 #include "graph_table.h"
 #include "mechanism.h"
+#include "mechanisms.h"
+#include "schedule.h"
 
 /* ---- direct calls ---- */
 
