@@ -1,5 +1,5 @@
-/* topology_report.c - the place of every worker under a configuration, for --topology. Main thread.
- */
+/* topology_report.c - the place of every worker under a configuration, for --topology. Main
+ * thread. */
 #include "topology_report.h"
 
 #include <inttypes.h>

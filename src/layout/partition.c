@@ -26,15 +26,15 @@
 /* Seeds of METIS's random choices. Fixed, so that the same weights give the same parts. */
 #define SEEDS 8
 #define WEIGHT_TOTAL 1000000 /* sum of METIS's vertex or edge weights, which have 32 bits */
-/* Largest number of stages whose partitions are searched completely: at most 7770 with any number
- * of parts. */
+/* Largest number of stages whose partitions are searched completely: at most 7770 with any
+ * number of parts. */
 #define SEARCH_MAX 9
 #define DIFFERENCE 1e-9 /* imbalances that differ by less are equal */
 
 /* ---- quality of a partition ---- */
 
-/* Gives each next core to the part with the most load per core. No other distribution has a smaller
- * maximum. */
+/* Gives each next core to the part with the most load per core. No other distribution has a
+ * smaller maximum. */
 static void deal_cores(struct partition *p, unsigned cores)
 {
 	for (unsigned i = 0; i < p->part_count; i++)
@@ -191,8 +191,8 @@ static void hold_termination(sigset_t *before)
 	pthread_sigmask(SIG_BLOCK, &set, before);
 }
 
-/* Returns the stages of the first half, which should have `share` of the load; 0 if METIS failed.
- */
+/* Returns the stages of the first half, which should have `share` of the load; 0 if METIS
+ * failed. */
 static uint32_t ask_metis(const struct partition_weights *w, uint32_t stages, float share, int seed)
 {
 	struct metis_graph g;
@@ -290,8 +290,8 @@ static bool improve_stage(struct partition *p, const struct partition_weights *w
 	return has_improved;
 }
 
-/* Improves all stages until nothing helps. Each step is better than all before, so the loop ends.
- */
+/* Improves all stages until nothing helps. Each step is better than all before, so the loop
+ * ends. */
 static void improve(struct partition *p, const struct partition_weights *w, unsigned cores)
 {
 	bool has_improved = true;

@@ -19,8 +19,8 @@ struct request {
 	const unsigned *workers; /* by domain */
 };
 
-/* The boundary between two neighbours in the row. Each step weighs more than all boundaries of the
- * smaller steps together, of which there are fewer than PLACEMENT_WORKERS_MAX. */
+/* The boundary between two neighbours in the row. Each step weighs more than all boundaries of
+ * the smaller steps together, of which there are fewer than PLACEMENT_WORKERS_MAX. */
 enum step { STEP_CORE, STEP_L2, STEP_L3, STEP_NODE, STEP_PACKAGE, STEP_MACHINE };
 
 static bool is_shared(unsigned a, unsigned b)
@@ -112,8 +112,8 @@ static void choose_order(const struct request *r, unsigned *order)
 	}
 }
 
-/* Returns the first of `count` cores in [first, end) that cross the fewest boundaries. For a piece
- * with more cores than workers. */
+/* Returns the first of `count` cores in [first, end) that cross the fewest boundaries. For a
+ * piece with more cores than workers. */
 static unsigned most_compact(const struct topology *t, unsigned first, unsigned end, unsigned count)
 {
 	uint64_t least = UINT64_MAX;

@@ -1,5 +1,5 @@
-/* quota.c - reads the CPU quotas of control groups. Every group above the process's own limits it
- * as well. Any thread once opened. */
+/* quota.c - reads the CPU quotas of control groups. Every group above the process's own limits
+ * it as well. Any thread once opened. */
 #include "quota.h"
 
 #include <fcntl.h>
@@ -20,8 +20,8 @@ static int open_in(const char *mount, const char *group, const char *file)
 	return n > 0 && (size_t)n < sizeof path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
 }
 
-/* Opens one level if it exists. In a container the path may be one of the host, of which only the
- * upper levels are visible. */
+/* Opens one level if it exists. In a container the path may be one of the host, of which only
+ * the upper levels are visible. */
 static void open_level(struct quota *q, const char *mount, const char *group, bool is_v1)
 {
 	struct quota_level level = { .quota_fd = open_in(mount, group,

@@ -18,13 +18,13 @@ struct quota {
 	} level[QUOTA_LEVELS_MAX];
 };
 
-/* Opens the quota files. membership: /proc/self/cgroup; mount: /sys/fs/cgroup. A file that cannot
- * be opened stands for no quota. Main thread. */
+/* Opens the quota files. membership: /proc/self/cgroup; mount: /sys/fs/cgroup. A file that
+ * cannot be opened stands for no quota. Main thread. */
 void quota_open(struct quota *q, const char *membership, const char *mount);
 void quota_close(struct quota *q);
 
-/* Returns the tightest quota in cores, rounded up, 1 .. cores; cores without a quota. Any thread.
- */
+/* Returns the tightest quota in cores, rounded up, 1 .. cores; cores without a quota. Any
+ * thread. */
 unsigned quota_cores(const struct quota *q, unsigned cores);
 
 #endif

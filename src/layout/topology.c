@@ -109,8 +109,8 @@ static void describe_core(hwloc_topology_t hwloc, hwloc_obj_t object, struct top
 	};
 }
 
-/* hwloc numbers cores depth first, so that neighbours in its order are neighbours on the machine.
- */
+/* hwloc numbers cores depth first, so that neighbours in its order are neighbours on the
+ * machine. */
 static int describe_cores(struct topology *t)
 {
 	int count = hwloc_get_nbobjs_by_type(t->hwloc, HWLOC_OBJ_CORE);

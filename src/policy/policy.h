@@ -45,8 +45,8 @@ struct policy_class {
 	const char *help;
 	enum policy_mechanism mechanism;
 	bool wants_ready;
-	/* Both for POLICY_POLL only. reset: n >= 1 stages, in pipeline order; rates[n] is borrowed
-	 * and refreshed between calls, never during one. */
+	/* Both for POLICY_POLL only. reset: n >= 1 stages, in pipeline order; rates[n] is
+	 * borrowed and refreshed between calls, never during one. */
 	void (*reset)(void *state, unsigned n, const struct stage_rates *rates);
 	/* Returns the index of the next stage in the visit set, < n. */
 	unsigned (*next)(void *state, struct policy_in in);

@@ -16,8 +16,8 @@ struct timing;
 struct visit;
 struct worker;
 
-/* Initialises a visit of the worker to the stage. queue: index of the stage's queue. mark_ns: time
- * from which service is charged; 0: set later. */
+/* Initialises a visit of the worker to the stage. queue: index of the stage's queue. mark_ns:
+ * time from which service is charged; 0: set later. */
 void account_begin(struct visit *v, struct worker *w, struct stage *s, unsigned queue,
                    uint64_t mark_ns);
 

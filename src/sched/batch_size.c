@@ -2,8 +2,8 @@
  * batch_size.c - the batch size controller.
  *
  * Factor, margin and maximum are from Welsh 2002, 5.4.2, which does not give the other constants.
- * Those keep a stage like the one in its figure 32 above 90 % of its best throughput, with up to
- * 10 % noise in the samples. A stage whose throughput does not depend on the batch comes down to 1.
+ * Those keep a stage like the one in its figure 32 above 90 % of its best throughput, with up to 10
+ * % noise in the samples. A stage whose throughput does not depend on the batch comes down to 1.
  * With less smoothing, or when growth ends further below the best, the batch drifts. Main thread.
  */
 #include "batch_size.h"

@@ -25,8 +25,8 @@ struct batch_size {
 
 void batch_size_init(struct batch_size *b);
 
-/* Takes the stage's throughput over the last second and returns the next batch, 1..BATCH_SIZE_MAX.
- * A second without events changes nothing. */
+/* Takes the stage's throughput over the last second and returns the next batch,
+ * 1..BATCH_SIZE_MAX. A second without events changes nothing. */
 unsigned batch_size_next(struct batch_size *b, double events_per_s);
 
 #endif

@@ -73,8 +73,8 @@ bool budget_reserve(struct budget *b, enum budget_class class, uint64_t bytes,
 	return ok;
 }
 
-/* Grants waiting reservations and returns their waiters as a list. Images come first, because they
- * release soonest. */
+/* Grants waiting reservations and returns their waiters as a list. Images come first, because
+ * they release soonest. */
 static struct budget_waiter *grant(struct budget *b)
 {
 	struct budget_waiter *list = NULL, **end = &list;
@@ -96,8 +96,8 @@ static struct budget_waiter *grant(struct budget *b)
 	return list;
 }
 
-/* Queues the events of granted waiters. Must be called outside the lock, since waking a worker is a
- * system call. A waiter may be freed as soon as its event is queued. */
+/* Queues the events of granted waiters. Must be called outside the lock, since waking a worker
+ * is a system call. A waiter may be freed as soon as its event is queued. */
 static void queue_granted(struct budget_waiter *list)
 {
 	while (list) {

@@ -25,13 +25,14 @@ void controllers_start(struct controllers *c, const struct graph *g, const struc
 /* Returns the time of the next step; UINT64_MAX: all are off. */
 uint64_t controllers_due_ns(const struct controllers *c);
 
-/* Steps the controller that is due first. Returns true if *next, which becomes a copy of *now, is
- * changed. controllers_finish() must follow. */
+/* Steps the controller that is due first. Returns true if *next, which becomes a copy of *now,
+ * is changed. controllers_finish() must follow. */
 bool controllers_step(struct controllers *c, const struct graph *g, const struct schedule *now,
                       struct schedule *next);
 
-/* Finishes the step of the controller that is due first. err: 0, or -errno if the step could not be
- * made or applied; then the controller stops, which is logged. s: the schedule before the step. */
+/* Finishes the step of the controller that is due first. err: 0, or -errno if the step could not
+ * be made or applied; then the controller stops, which is logged. s: the schedule before the
+ * step. */
 void controllers_finish(struct controllers *c, const struct schedule *s, int err);
 
 /* Returns how often the graph was repartitioned. Any thread. */

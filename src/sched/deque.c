@@ -4,8 +4,8 @@
 bool deque_try_push(struct deque *d, struct event *ev)
 {
 	ptrdiff_t bottom = atomic_load_explicit(&d->bottom, memory_order_relaxed);
-	/* Acquire: pairs with the thieves' CAS, so that they have read the slot before it is filled
-	 * again. */
+	/* Acquire: pairs with the thieves' CAS, so that they have read the slot before it is
+	 * filled again. */
 	ptrdiff_t top = atomic_load_explicit(&d->top, memory_order_acquire);
 
 	if (bottom - top >= DEQUE_SIZE)
@@ -20,8 +20,8 @@ struct event *deque_pop(struct deque *d)
 {
 	ptrdiff_t bottom = atomic_load_explicit(&d->bottom, memory_order_relaxed) - 1;
 
-	/* Release, as every store to bottom: a thief that reads it may take events pushed before.
-	 */
+	/* Release, as every store to bottom: a thief that reads it may take events pushed
+	 * before. */
 	atomic_store_explicit(&d->bottom, bottom, memory_order_release);
 	/* Orders the claim of the slot before the load of top. Pairs with the thieves' fence
 	 * between their loads of top and bottom. */

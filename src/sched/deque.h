@@ -27,8 +27,8 @@ struct deque {
 	_Atomic(struct event *) item[DEQUE_SIZE];
 };
 
-/* Pushes an event. Owner's thread. Returns false if the stack is full; the caller then still owns
- * the event. */
+/* Pushes an event. Owner's thread. Returns false if the stack is full; the caller then still
+ * owns the event. */
 bool deque_try_push(struct deque *d, struct event *ev);
 
 /* Pops the youngest event, or returns NULL. Owner's thread. */

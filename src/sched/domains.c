@@ -104,8 +104,8 @@ unsigned domains_core_count(const struct schedule *s)
 
 /* ---- workers ---- */
 
-/* Workers of a replica visit all stages. Those of a part visit its stages, and the stages that are
- * in no part, which are mostly called directly. */
+/* Workers of a replica visit all stages. Those of a part visit its stages, and the stages that
+ * are in no part, which are mostly called directly. */
 uint32_t domains_stages(const struct schedule *s, unsigned domain)
 {
 	uint32_t stages = 0;

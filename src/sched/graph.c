@@ -32,8 +32,8 @@ unsigned graph_io_count(const struct graph *g)
 
 /* ---- stages ---- */
 
-/* Allocates a zeroed array. Its size is a multiple of the alignment, because that of the type is.
- */
+/* Allocates a zeroed array. Its size is a multiple of the alignment, because that of the type
+ * is. */
 static void *new_array(size_t count, size_t size)
 {
 	void *array = aligned_alloc(CACHE_LINE, count * size);

@@ -5,8 +5,8 @@
 struct graph;
 struct text;
 
-/* Appends the families of workers and stages. Must be called in a visit, so that the schedule stays
- * valid. */
+/* Appends the families of workers and stages. Must be called in a visit, so that the schedule
+ * stays valid. */
 void graph_metrics(struct graph *g, struct text *t);
 
 #endif

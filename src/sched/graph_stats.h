@@ -5,8 +5,8 @@
 struct graph;
 struct json;
 
-/* Appends the members "scheduler", "layout" and "stages" to an open JSON object. Must be called in
- * a visit, so that the schedule stays valid. */
+/* Appends the members "scheduler", "layout" and "stages" to an open JSON object. Must be called
+ * in a visit, so that the schedule stays valid. */
 void graph_stats_json(struct graph *g, struct json *j);
 
 #endif

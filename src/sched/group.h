@@ -13,8 +13,8 @@ int group_init(struct group *grp, struct graph *g, enum group_id id);
 /* Frees the group, whose threads have ended. */
 void group_fini(struct group *grp);
 
-/* Starts threads until the group has `count`. Returns when the new ones have adopted the schedule.
- * Returns 0 or -errno, with the reason logged; the threads started until then stay. */
+/* Starts threads until the group has `count`. Returns when the new ones have adopted the
+ * schedule. Returns 0 or -errno, with the reason logged; the threads started until then stay. */
 int group_start_workers(struct group *grp, unsigned count);
 
 /* Tells the threads to stop, once they are woken (idle_wake_all()). */

@@ -30,8 +30,8 @@ static bool wake_any(struct group *g, uint64_t workers, struct worker *waker)
 		uint64_t bit = candidates & (~candidates + 1);
 
 		candidates &= ~bit;
-		/* Acquire: pairs with S4, for the worker's descriptor. The worker may be newer than
-		 * this thread. */
+		/* Acquire: pairs with S4, for the worker's descriptor. The worker may be newer
+		 * than this thread. */
 		if (atomic_fetch_and_explicit(&g->sleepers, ~bit, memory_order_acquire) & bit) {
 			write_wake(&g->workers[__builtin_ctzll(bit)]);
 			if (waker)
@@ -75,8 +75,8 @@ void idle_search(struct worker *w)
 	atomic_fetch_or_explicit(&w->group->searchers, bit_of(w), memory_order_relaxed);
 }
 
-/* Passes the baton for one of the stage's queues, and adds to *all the workers that may receive it.
- */
+/* Passes the baton for one of the stage's queues, and adds to *all the workers that may receive
+ * it. */
 static void pass_baton(struct worker *w, const struct stage *s, unsigned queue, uint64_t *all)
 {
 	const struct schedule *schedule = worker_schedule(w);

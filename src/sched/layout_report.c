@@ -1,5 +1,5 @@
-/* layout_report.c - replicas and parts in words and in JSON, with the work that their workers have
- * counted. */
+/* layout_report.c - replicas and parts in words and in JSON, with the work that their workers
+ * have counted. */
 #include "layout_report.h"
 
 #include "affinity.h"

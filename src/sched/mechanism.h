@@ -31,15 +31,15 @@ struct mechanism {
 	bool has_stacks;          /* workers may keep events on stacks of their own */
 	bool has_thresholds;      /* thresholds may interrupt a visit */
 
-	/* Assigns stages and domains to workers. Returns 0, or -EINVAL with a contradiction of the
-	 * configuration in input->error. Pure. */
+	/* Assigns stages and domains to workers. Returns 0, or -EINVAL with a contradiction of
+	 * the configuration in input->error. Pure. */
 	int (*assign)(struct schedule *s, const struct schedule_input *input);
 
 	/* Assigns them again after the partition of an unpublished schedule has changed. Pure. */
 	void (*reassign)(struct schedule *s);
 
-	/* Makes what the group needs before the schedule is published. Returns 0 or -ENOMEM. May be
-	 * NULL. Main thread. */
+	/* Makes what the group needs before the schedule is published. Returns 0 or -ENOMEM. May
+	 * be NULL. Main thread. */
 	int (*prepare)(struct group *g, const struct schedule *s);
 
 	/* Start and end the use of the mechanism by the group, after all workers have adopted a
@@ -47,12 +47,12 @@ struct mechanism {
 	void (*start)(struct group *g, const struct schedule *s);
 	void (*stop)(struct group *g);
 
-	/* Called after an event was pushed to a queue of the main group, before a worker is woken.
-	 * May be NULL. Any thread. */
+	/* Called after an event was pushed to a queue of the main group, before a worker is
+	 * woken. May be NULL. Any thread. */
 	void (*queued)(struct stage *s, const struct schedule *schedule, unsigned queue);
 
-	/* Chooses a stage and visits it. has_served: the previous visit handled an event. The visit
-	 * set is not empty. Owner's thread. */
+	/* Chooses a stage and visits it. has_served: the previous visit handled an event. The
+	 * visit set is not empty. Owner's thread. */
 	enum visit_result (*visit)(struct worker *w, bool has_served);
 };
 

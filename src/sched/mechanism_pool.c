@@ -44,8 +44,8 @@ static int add_pool(struct schedule *s, const struct schedule_input *input, unsi
 	return 0;
 }
 
-/* Makes a pool for each stage of the domain that has a queue. The domain's first worker also visits
- * the other stages, for events that were queued before a stage became pass-through. */
+/* Makes a pool for each stage of the domain that has a queue. The domain's first worker also
+ * visits the other stages, for events that were queued before a stage became pass-through. */
 static int add_pools(struct schedule *s, const struct schedule_input *input, unsigned domain)
 {
 	uint32_t stages = domains_stages(s, domain);
@@ -117,8 +117,8 @@ static void remove_worker(struct schedule *s, unsigned stage, unsigned worker)
 	s->domain_workers[s->domain[worker]] &= ~(UINT64_C(1) << worker);
 }
 
-/* Returns the worker to remove: the highest, because the lowest sleeping worker is woken first, so
- * that the highest has the least work. A worker that also visits other stages stays. */
+/* Returns the worker to remove: the highest, because the lowest sleeping worker is woken first,
+ * so that the highest has the least work. A worker that also visits other stages stays. */
 static unsigned least_needed(const struct schedule *s, unsigned stage, uint64_t workers)
 {
 	unsigned worker;

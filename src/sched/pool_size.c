@@ -1,5 +1,5 @@
-/* pool_size.c - the pool size controller. The constants are from Welsh 2002, 5.4.1, except for the
- * weight, which it does not give. Main thread. */
+/* pool_size.c - the pool size controller. The constants are from Welsh 2002, 5.4.1, except for
+ * the weight, which it does not give. Main thread. */
 #include "pool_size.h"
 
 #include "base/check.h"
@@ -28,8 +28,8 @@ static void note_best(struct pool_size *p, unsigned threads)
 	p->best_threads = threads;
 }
 
-/* Forgets the previous best. If the work has become harder, rather than the pool too large, the old
- * best would keep the pool small permanently. */
+/* Forgets the previous best. If the work has become harder, rather than the pool too large, the
+ * old best would keep the pool small permanently. */
 static unsigned step_back(struct pool_size *p, uint64_t random)
 {
 	unsigned less = (unsigned)(random % (STEP_BACK_MAX + 1));
@@ -39,10 +39,9 @@ static unsigned step_back(struct pool_size *p, uint64_t random)
 	return threads;
 }
 
-/* Returns whether the pool handles less than its best. Only for a second with a long queue at both
- * ends: otherwise the demand may be lower, and the threads that a step back removes would not
- * return.
- */
+/* Returns whether the pool handles less than its best. Only for a second with a long queue at
+ * both ends: otherwise the demand may be lower, and the threads that a step back removes would
+ * not return. */
 static bool is_thrashing(struct pool_size *p, const struct pool_sample *sample)
 {
 	p->events_per_s = p->events_per_s > 0 ? NEWEST_WEIGHT * sample->events_per_s +

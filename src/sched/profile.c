@@ -1,5 +1,5 @@
-/* profile.c - reads and writes the weights of a run. A faulty file is reported with all its faults,
- * line by line. Main thread. */
+/* profile.c - reads and writes the weights of a run. A faulty file is reported with all its
+ * faults, line by line. Main thread. */
 #include "profile.h"
 
 #include <errno.h>
@@ -139,10 +139,9 @@ static_assert(VALUE_MAX >> 56 == 0 && VALUE_MAX >> 55, "the message names 2^56")
 
 void profile_print(const struct partition_weights *w, struct text *to)
 {
-	text_puts(
-		to,
-		"; Processing times of the stages of darkroomd, and events sent between them.\n"
-		"; For [layout] profile; `darkroomd --topology` prints the parts that result.\n");
+	text_puts(to,
+	          "; Processing times of the stages of darkroomd, and events sent between them.\n"
+	          "; For [layout] profile; `darkroomd --topology` prints the parts that result.\n");
 	for (unsigned i = 0; i < w->stage_count; i++) {
 		text_printf(to,
 		            "\n[" SECTION_LEAD "%s]\nservice_ns = %" PRIu64 "\nevents = %" PRIu64

@@ -28,8 +28,8 @@ void stage_wake_all(struct stage *s);
 /* Returns the index of the stage's queue for the event. */
 unsigned push_queue_index(const struct stage *s, unsigned instance, const struct event *ev);
 
-/* Pushes a handled event to the worker's own stack and owns it. Returns false, and does nothing, if
- * the stage's events do not go there or the stack is full. Owner's thread. */
+/* Pushes a handled event to the worker's own stack and owns it. Returns false, and does nothing,
+ * if the stage's events do not go there or the stack is full. Owner's thread. */
 bool push_to_stack(const struct visit *v, struct stage *s, struct event *ev);
 
 /* Pushes the event to the stage's queue and owns it. from: its current state. waker: the calling

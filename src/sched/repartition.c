@@ -22,8 +22,8 @@ bool repartition_knows_enough(const struct partition_weights *w)
 	return n >= EVENTS_MIN;
 }
 
-/* Returns whether the parts are out of balance and other parts, in *better, would be much better.
- */
+/* Returns whether the parts are out of balance and other parts, in *better, would be much
+ * better. */
 static bool is_worth_it(const struct partition *p, const struct partition_weights *w,
                         unsigned cores, double threshold, struct partition *better)
 {

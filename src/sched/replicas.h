@@ -25,8 +25,8 @@ unsigned graph_replica_take(struct graph *g, uint64_t bytes);
 /* Gives back bytes when an image ends. */
 void graph_replica_give(struct graph *g, unsigned replica, uint64_t bytes);
 
-/* Returns the replica for a request that the handler is about to send to the stage. If the worker
- * belongs to a replica and calls the stage directly, that is its own. */
+/* Returns the replica for a request that the handler is about to send to the stage. If the
+ * worker belongs to a replica and calls the stage directly, that is its own. */
 unsigned visit_replica_take(struct visit *v, unsigned stage, uint64_t bytes);
 
 /* ---- private to sched/ ---- */

@@ -156,13 +156,13 @@ struct visit {
 
 /* ---- readers of the schedule ---- */
 
-/* Workers adopt schedules between visits, so that none is freed during a visit. Other threads must
- * access the graph's schedule between these two. Any thread, for a short time. */
+/* Workers adopt schedules between visits, so that none is freed during a visit. Other threads
+ * must access the graph's schedule between these two. Any thread, for a short time. */
 static inline void schedule_read_lock(struct graph *g)
 {
 	atomic_fetch_add_explicit(&g->readers, 1, memory_order_relaxed);
-	/* Orders the increment before the load of the schedule. Pairs with the fence in publish(),
-	 * between the change of the schedule and the load of readers. */
+	/* Orders the increment before the load of the schedule. Pairs with the fence in
+	 * publish(), between the change of the schedule and the load of readers. */
 	atomic_thread_fence(memory_order_seq_cst);
 }
 
@@ -196,8 +196,8 @@ static inline bool worker_is_stopping(const struct worker *w)
 /* Returns whether the worker must stop or adopt another schedule. Owner's thread. */
 static inline bool worker_is_called(const struct worker *w)
 {
-	/* Relaxed: the thread that changes either wakes the worker afterwards, and the schedule is
-	 * loaded again before it is adopted. */
+	/* Relaxed: the thread that changes either wakes the worker afterwards, and the schedule
+	 * is loaded again before it is adopted. */
 	return worker_is_stopping(w) ||
 	       atomic_load_explicit(&w->group->graph->schedule, memory_order_relaxed) !=
 	               worker_schedule(w);

@@ -2,9 +2,9 @@
  * schedule.h - the struct that says who serves which stage, and how.
  *
  * A schedule follows from the configuration (schedule_build.h) and never changes once it is
- * published. Every worker
- * checks the schedule of its graph between visits and adopts a new one there. So policy, threads,
- * regimes and disciplines change while the daemon runs. Does not know threads and queues.
+ * published. Every worker checks the schedule of its graph between visits and adopts a new one
+ * there. So policy, threads, regimes and disciplines change while the daemon runs. Does not know
+ * threads and queues.
  */
 #ifndef DARKROOM_SCHED_SCHEDULE_H
 #define DARKROOM_SCHED_SCHEDULE_H

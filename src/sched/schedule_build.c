@@ -86,8 +86,8 @@ static void set_stage(struct schedule *s, const struct conf *conf, unsigned inde
 	to->cutoff_ns = to->service == SERVICE_CUTOFF ? conf->scheduler.cutoff_us * 1000 : 0;
 	set_discipline(to, own_or_global(own->discipline, conf->scheduler.discipline), is_drain,
 	               is_first);
-	/* The core that holds the stack might not visit an exclusive stage for long: Gordon 2010,
-	 * A.1. */
+	/* The core that holds the stack might not visit an exclusive stage for long: Gordon
+	 * 2010, A.1. */
 	if (graph_stage_kind(conf, index) == STAGE_EXCLUSIVE || !s->mechanism->has_stacks)
 		to->use_stacks = false;
 	to->threshold_events = own->threshold_events;

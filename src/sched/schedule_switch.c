@@ -143,8 +143,8 @@ static void wake_all(struct graph *g)
 		idle_wake_all(&g->group[i]);
 }
 
-/* Publishes the schedule. There must be no retired one, so that threads use at most two. Waking all
- * workers is also the fence that schedule_read_lock() pairs with. */
+/* Publishes the schedule. There must be no retired one, so that threads use at most two. Waking
+ * all workers is also the fence that schedule_read_lock() pairs with. */
 static void publish(struct graph *g, const struct schedule *schedule)
 {
 	assert(!g->retired);
@@ -153,8 +153,8 @@ static void publish(struct graph *g, const struct schedule *schedule)
 	wake_all(g);
 }
 
-/* Returns whether all workers have adopted the schedule and no other thread reads the previous one.
- * A worker in a long piece of work adopts after it. */
+/* Returns whether all workers have adopted the schedule and no other thread reads the previous
+ * one. A worker in a long piece of work adopts after it. */
 static bool is_adopted(const struct graph *g)
 {
 	const struct schedule *schedule = current_of(g);
@@ -171,9 +171,9 @@ static bool is_adopted(const struct graph *g)
 	return atomic_load_explicit(&g->readers, memory_order_acquire) == 0;
 }
 
-/* Ends the use of the previous schedule, which all workers have replaced. A push under the previous
- * schedule may have woken a worker that does not visit the stage any more, so all workers check
- * once more. */
+/* Ends the use of the previous schedule, which all workers have replaced. A push under the
+ * previous schedule may have woken a worker that does not visit the stage any more, so all
+ * workers check once more. */
 static void retire(struct graph *g)
 {
 	const struct schedule *schedule = current_of(g);

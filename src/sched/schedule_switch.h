@@ -28,8 +28,8 @@ int graph_tick(struct graph *g);
 
 /* ---- private to sched/ ---- */
 
-/* Makes the schedule of a configuration, with all that it needs of the graph. Returns 0 or -errno,
- * with the reason logged. */
+/* Makes the schedule of a configuration, with all that it needs of the graph. Returns 0 or
+ * -errno, with the reason logged. */
 int switch_new_schedule(struct graph *g, const struct conf *conf, struct schedule **out);
 
 /* Starts the threads that the schedule has work for. Threads of an earlier schedule that have no

@@ -1,5 +1,5 @@
-/* seda_controller.c - from counters to samples, and from the new sizes to a schedule. Main thread.
- */
+/* seda_controller.c - from counters to samples, and from the new sizes to a schedule. Main
+ * thread. */
 #include "seda_controller.h"
 
 #include <inttypes.h>

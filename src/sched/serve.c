@@ -14,12 +14,12 @@
 #include "runtime.h"
 #include "waiting.h"
 
-/* A source handles at most this many queued events before it polls again, so that neither starves.
- */
+/* A source handles at most this many queued events before it polls again, so that neither
+ * starves. */
 #define SOURCE_EVENTS_MAX 64
 
-/* Discipline lcfs serves the youngest event, but every 32nd time the oldest: alternately the oldest
- * of the queue and of the stack. Otherwise these could starve. */
+/* Discipline lcfs serves the youngest event, but every 32nd time the oldest: alternately the
+ * oldest of the queue and of the stack. Otherwise these could starve. */
 #define OLDEST_EVERY 32
 
 /* ---- taking events ---- */
@@ -162,13 +162,13 @@ static size_t serve(struct worker *w, struct stage *s)
 	return total;
 }
 
-/* Serves an exclusive stage, unless another worker is in it; no worker waits for it. is_once: one
- * event of the queue; otherwise under the regime of the worker's own queue. Returns the number
- * handled. */
+/* Serves an exclusive stage, unless another worker is in it; no worker waits for it. is_once:
+ * one event of the queue; otherwise under the regime of the worker's own queue. Returns the
+ * number handled. */
 static size_t serve_exclusive(struct worker *w, struct stage *s, unsigned queue, bool is_once)
 {
-	/* Acquire: pairs with the release below, so that visits are ordered. Release: if the stage
-	 * is taken, pairs with the acquire below. */
+	/* Acquire: pairs with the release below, so that visits are ordered. Release: if the
+	 * stage is taken, pairs with the acquire below. */
 	if (atomic_exchange_explicit(&s->gate[queue].is_taken, true, memory_order_acq_rel))
 		return 0;
 	size_t total = is_once ? serve_batch(w, s, queue, 1) : serve(w, s);
@@ -207,8 +207,8 @@ bool serve_stage(struct worker *w, struct stage *s)
 		                : serve(w, s);
 	if (s->kind == STAGE_EXCLUSIVE && total && (other = interrupter(w, s)))
 		interrupt(w, other);
-	/* A worker that has only its source polls it when it goes idle: one system call, not two.
-	 */
+	/* A worker that has only its source polls it when it goes idle: one system call, not
+	 * two. */
 	if (s->class->poll && (total || w->visit_set_count > 1))
 		total += serve_source(w, false);
 	count_visit(w, s, total > 0);

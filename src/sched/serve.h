@@ -22,8 +22,8 @@ bool serve_one(struct worker *w, struct stage *s, unsigned queue);
 /* Serves one event from another worker's stack. Returns whether there was one. */
 bool serve_stolen(struct worker *w);
 
-/* Serves one event of another replica, if replicas help each other. Returns whether there was one.
- */
+/* Serves one event of another replica, if replicas help each other. Returns whether there was
+ * one. */
 bool serve_foreign_replica(struct worker *w);
 
 /* Calls poll() of the group's source. Returns the number of pieces of work served. */

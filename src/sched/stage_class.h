@@ -22,9 +22,9 @@ struct stage_class {
 	size_t scratch_size;  /* of each worker's scratch, zeroed and cache-line aligned, for reused
 	                       * contexts; the instance of a partitioned stage */
 
-	/* Both run on the worker's thread, before its first and after its last visit to any stage.
-	 * worker_init returns 0 or -errno. The visit gives app, instance and wake fd. Either may be
-	 * NULL. */
+	/* Both run on the worker's thread, before its first and after its last visit to any
+	 * stage. worker_init returns 0 or -errno. The visit gives app, instance and wake fd.
+	 * Either may be NULL. */
 	int (*worker_init)(struct visit *v, void *scratch);
 	void (*worker_fini)(struct visit *v, void *scratch);
 
@@ -33,8 +33,8 @@ struct stage_class {
 
 	/* For sources; otherwise NULL. Serves the work that is ready outside of the graph, and
 	 * returns the number of pieces. With may_block it waits until there is work or
-	 * visit_wake_fd() is readable. It must not block while it has work of its own. Each piece
-	 * must be bracketed by visit_enter() and visit_leave(). */
+	 * visit_wake_fd() is readable. It must not block while it has work of its own. Each
+	 * piece must be bracketed by visit_enter() and visit_leave(). */
 	unsigned (*poll)(struct visit *v, bool may_block);
 };
 

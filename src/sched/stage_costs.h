@@ -7,8 +7,8 @@
 struct graph;
 struct partition_weights;
 
-/* Collects the work since the start of the graph. For an interval, subtract an earlier result with
- * partition_weights_subtract(). w->stages are those of the current schedule. Main thread. */
+/* Collects the work since the start of the graph. For an interval, subtract an earlier result
+ * with partition_weights_subtract(). w->stages are those of the current schedule. Main thread. */
 void stage_costs_collect(struct partition_weights *w, const struct graph *g);
 
 #endif

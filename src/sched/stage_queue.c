@@ -71,8 +71,8 @@ void stage_queue_push(struct stage_queue *q, struct event *ev, bool by_size)
 	queue_push(classes ? &classes[stage_queue_class(ev->size)] : &q->fifo, ev, ev->queued_ns);
 }
 
-/* Returns the class to serve: the one with the oldest event if that has waited too long, otherwise
- * the lowest class with an event. NULL: all are empty. */
+/* Returns the class to serve: the one with the oldest event if that has waited too long,
+ * otherwise the lowest class with an event. NULL: all are empty. */
 static struct queue *choose(struct queue *classes, uint64_t age_ns)
 {
 	struct queue *lowest = NULL, *oldest = NULL;
@@ -98,8 +98,8 @@ struct event *stage_queue_pop(struct stage_queue *q, uint64_t age_ns)
 	struct event *ev = queue_try_pop(&q->fifo);
 	struct queue *classes = ev ? NULL : classes_of(q), *chosen;
 
-	/* Another worker may take the event first. The loop then chooses again, and ends when all
-	 * classes are empty. */
+	/* Another worker may take the event first. The loop then chooses again, and ends when
+	 * all classes are empty. */
 	while (!ev && classes && (chosen = choose(classes, age_ns)))
 		ev = queue_try_pop(chosen);
 	return ev;

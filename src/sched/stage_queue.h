@@ -30,12 +30,12 @@ struct stage_queue {
 int stage_queue_init(struct stage_queue *q, size_t capacity);
 void stage_queue_fini(struct stage_queue *q);
 
-/* Makes the classes, unless they exist. Must precede any push with by_size. Returns 0 or -ENOMEM.
- * Main thread. */
+/* Makes the classes, unless they exist. Must precede any push with by_size. Returns 0 or
+ * -ENOMEM. Main thread. */
 int stage_queue_make_classes(struct stage_queue *q);
 
-/* Pushes an event and owns it. With by_size, ev->size determines the class. ev->queued_ns must be
- * set. */
+/* Pushes an event and owns it. With by_size, ev->size determines the class. ev->queued_ns must
+ * be set. */
 void stage_queue_push(struct stage_queue *q, struct event *ev, bool by_size);
 
 /* Returns the event to serve next, or NULL. Takes from both the fifo and the classes, so that a

@@ -24,8 +24,8 @@ void *visit_app(struct visit *v);
 /* Returns the index of the worker in its group, from 0. */
 unsigned visit_instance(const struct visit *v);
 
-/* Returns the time in ns (clock.h) at which the handler got its events, or sent or parked the last
- * one. Does not read the clock. For sources, valid between visit_enter() and visit_leave(). */
+/* Returns the time in ns (clock.h) at which the handler got its events, or sent or parked the
+ * last one. Does not read the clock. For sources, valid between visit_enter() and visit_leave(). */
 uint64_t visit_now(const struct visit *v);
 
 /* ---- where events go ---- */
@@ -48,16 +48,16 @@ void visit_park(struct visit *v, struct event *ev);
 void visit_unpark(struct visit *v, struct event *ev);
 
 /* Returns whether the current event has taken longer than the stage's cutoff. A handler that can
- * continue later then calls visit_yield(). Reads the clock only if a cutoff is set. The call also
- * tells the watchdog that the work advances. Long work must call it every few ms, even if it cannot
- * yield. */
+ * continue later then calls visit_yield(). Reads the clock only if a cutoff is set. The call
+ * also tells the watchdog that the work advances. Long work must call it every few ms, even if
+ * it cannot yield. */
 bool visit_should_yield(const struct visit *v);
 
 /* Puts a half-done event back into this stage's queue, for a later visit, and owns it. */
 void visit_yield(struct visit *v, struct event *ev);
 
-/* Charges the time spent on the event so far to its request, so that it can be reported before the
- * event leaves the handler. */
+/* Charges the time spent on the event so far to its request, so that it can be reported before
+ * the event leaves the handler. */
 void visit_charge(struct visit *v, struct event *ev);
 
 /* ---- for sources ---- */

@@ -21,8 +21,9 @@ size_t waiting_count(const struct worker *w, const struct stage *s);
 /* Returns whether no event waits for a visit of the worker to the stage. */
 bool waiting_is_empty(const struct worker *w, const struct stage *s);
 
-/* Returns whether the worker could serve the stage now. False for an exclusive stage that is taken:
- * its holder checks the queue after it has released the stage, and wakes a worker (idle_note). */
+/* Returns whether the worker could serve the stage now. False for an exclusive stage that is
+ * taken: its holder checks the queue after it has released the stage, and wakes a worker
+ * (idle_note). */
 bool stage_offers_work(const struct stage *s, const struct worker *w);
 
 /* Returns the same for another replica's queue of the stage. */

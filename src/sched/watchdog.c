@@ -11,8 +11,8 @@
 
 static bool is_asleep(const struct worker *w)
 {
-	/* Relaxed: a snapshot. For a worker that is being woken, the time restarted at the previous
-	 * check. */
+	/* Relaxed: a snapshot. For a worker that is being woken, the time restarted at the
+	 * previous check. */
 	return atomic_load_explicit(&w->group->sleepers, memory_order_relaxed) >> w->index & 1;
 }
 

@@ -7,8 +7,9 @@
 
 struct worker;
 
-/* Returns whether the worker has been in the same step of its work for longer than limit_ns. Must
- * be called several times within limit_ns. Workers that may block are never stuck. Main thread. */
+/* Returns whether the worker has been in the same step of its work for longer than limit_ns.
+ * Must be called several times within limit_ns. Workers that may block are never stuck. Main
+ * thread. */
 bool watchdog_is_stuck(struct worker *w, uint64_t now_ns, uint64_t limit_ns);
 
 #endif

@@ -72,8 +72,8 @@ static bool is_readable(int fd, int timeout_ms)
 	return n > 0;
 }
 
-/* S7. timeout_ms: -1 without limit. With a source, work from outside wakes the worker as well, and
- * is served before this returns. Returns the number of pieces of such work. */
+/* S7. timeout_ms: -1 without limit. With a source, work from outside wakes the worker as well,
+ * and is served before this returns. Returns the number of pieces of such work. */
 static unsigned block(struct worker *w, int timeout_ms)
 {
 	unsigned served = 0;

@@ -22,8 +22,8 @@
 
 enum { ACCEPT, PARSE, FORM, DECODE, SCALE, BLUR, ENCODE, DISK, STATS, STAGES };
 
-/* The nine stages over 1000 images of the reference work, in microseconds and events, as measured.
- */
+/* The nine stages over 1000 images of the reference work, in microseconds and events, as
+ * measured. */
 static struct partition_weights nine(void)
 {
 	struct partition_weights w = { .stage_count = STAGES, .stages = (1u << STAGES) - 1 };
@@ -63,8 +63,8 @@ struct oracle {
 	unsigned long seen;
 };
 
-/* Returns the least maximum of load per core over all distributions of the cores to the parts from
- * this one on. */
+/* Returns the least maximum of load per core over all distributions of the cores to the parts
+ * from this one on. */
 static double least_maximum(const double *load, unsigned part, unsigned parts, unsigned cores)
 {
 	double best = INFINITY;
@@ -115,8 +115,8 @@ static void enumerate(struct oracle *o, unsigned position, unsigned used)
 	}
 }
 
-/* Finds the best imbalance, and the best cut of the partitions with at most that imbalance or the
- * tolerance. */
+/* Finds the best imbalance, and the best cut of the partitions with at most that imbalance or
+ * the tolerance. */
 static struct oracle ask(const struct partition_weights *w, unsigned parts, unsigned cores)
 {
 	struct oracle o = { .w = w,

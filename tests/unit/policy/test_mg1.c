@@ -9,8 +9,8 @@
 #include "policy/mg1.h"
 #include "policy/policy.h"
 
-/* Gordon 2010, 3.1.1: with 34 slots and five stages of equal load, stage 0 has 10 visits and each
- * of the others 6. */
+/* Gordon 2010, 3.1.1: with 34 slots and five stages of equal load, stage 0 has 10 visits and
+ * each of the others 6. */
 static void the_table_has_the_visits_of_the_paper(void **state)
 {
 	const double weight[] = { 0.4, 0.4, 0.4, 0.4, 0.4 };
@@ -24,8 +24,8 @@ static void the_table_has_the_visits_of_the_paper(void **state)
 	assert_memory_equal(count, ((const unsigned[]){ 10, 6, 6, 6, 6 }), sizeof count);
 }
 
-/* Returns whether the visits of every stage are spread nearly evenly: no gap is longer than about
- * twice the mean, or shorter than half of it. */
+/* Returns whether the visits of every stage are spread nearly evenly: no gap is longer than
+ * about twice the mean, or shorter than half of it. */
 static bool is_spread(const unsigned char *table, unsigned slots, unsigned n)
 {
 	for (unsigned stage = 0; stage < n; stage++) {
@@ -88,8 +88,8 @@ static void visits_are_proportional_to_the_load(void **state)
 	assert_true(is_near(mg1_load(&(struct stage_rates){ 10, 20, 2, false }), 0.25));
 	assert_true(is_near(mg1_load(&(struct stage_rates){ 100, 20, 2, false }), 0.99));
 	assert_true(is_near(mg1_load(&(struct stage_rates){ 0, 0, 0, false }), 0.005));
-	/* loads .5, .02, .005: sqrt(.25) .5, sqrt(.0196) .14, sqrt(.004975) .0705; of 144: 101, 28,
-	 * 14, and one left over */
+	/* loads .5, .02, .005: sqrt(.25) .5, sqrt(.0196) .14, sqrt(.004975) .0705; of 144: 101,
+	 * 28, 14, and one left over */
 	weight[0] = mg1_weight(&(struct stage_rates){ 10, 20, 1, false });
 	weight[1] = mg1_weight(&(struct stage_rates){ 2, 100, 1, false });
 	weight[2] = mg1_weight(&(struct stage_rates){ 0, 0, 0, false });

@@ -1,5 +1,5 @@
-/* test_policy.c - visit orders, compared with sequences that were derived by hand from the papers.
- * Each check must also reject a mutant. One thread, no clock. */
+/* test_policy.c - visit orders, compared with sequences that were derived by hand from the
+ * papers. Each check must also reject a mutant. One thread, no clock. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -231,8 +231,8 @@ static unsigned synthetic_visit(struct synthetic *s)
 	return at;
 }
 
-/* Returns the visits until two events have passed three stages, with '+' after each that found one.
- */
+/* Returns the visits until two events have passed three stages, with '+' after each that found
+ * one. */
 static const char *two_through_three(const struct policy_class *policy, unsigned visit_max)
 {
 	static char out[128];

@@ -1,5 +1,5 @@
-/* test_batch_size.c - the controller of batch sizes, compared with sequences derived by hand, and
- * with a stage that has a best batch. */
+/* test_batch_size.c - the controller of batch sizes, compared with sequences derived by hand,
+ * and with a stage that has a best batch. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -24,8 +24,8 @@ static void steady_throughput_shrinks_the_batch(void **state)
 		assert_int_equal(batch_size_next(&b, 50), expected[i]);
 }
 
-/* The smoothed throughput is 0.3 of the newest and 0.7 of the previous one. 10 % below the recent
- * best the batch grows, until it is within 2 % of that. */
+/* The smoothed throughput is 0.3 of the newest and 0.7 of the previous one. 10 % below the
+ * recent best the batch grows, until it is within 2 % of that. */
 static void lost_throughput_enlarges_the_batch(void **state)
 {
 	static const struct {

@@ -1,5 +1,5 @@
-/* test_color_workers.c - policy color with real workers: no event stays in a queue without a turn.
- */
+/* test_color_workers.c - policy color with real workers: no event stays in a queue without a
+ * turn. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

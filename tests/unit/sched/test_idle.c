@@ -10,8 +10,8 @@ static bool is_asleep(unsigned index)
 	return atomic_load(&graph->group[GROUP_MAIN].sleepers) >> index & 1;
 }
 
-/* Another event arrives while worker 0 is in the stage. Worker 1, which still searches, finds the
- * stage taken and goes to sleep. */
+/* Another event arrives while worker 0 is in the stage. Worker 1, which still searches, finds
+ * the stage taken and goes to sleep. */
 static void push_beside_a_searcher(struct visit *v, unsigned stage_index, unsigned number)
 {
 	(void)v;

@@ -1,5 +1,5 @@
-/* test_mechanism_pool.c - SEDA's pools in a schedule: which workers they have, and how they grow.
- * No threads. */
+/* test_mechanism_pool.c - SEDA's pools in a schedule: which workers they have, and how they
+ * grow. No threads. */
 #include "support/graph_harness.h"
 
 #include "sched/domains.h"

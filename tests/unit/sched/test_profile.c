@@ -1,5 +1,5 @@
-/* test_profile.c - the file with the weights of a run: it is read as it was written, and each fault
- * in it is reported with its line. */
+/* test_profile.c - the file with the weights of a run: it is read as it was written, and each
+ * fault in it is reported with its line. */
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>

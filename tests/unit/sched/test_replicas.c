@@ -28,8 +28,8 @@ static void round_robin_takes_turns(void **state)
 	replicas_free(r);
 }
 
-/* With sizes like those of uploads, of which a few have most of the bytes, the loads differ by at
- * most one request. */
+/* With sizes like those of uploads, of which a few have most of the bytes, the loads differ by
+ * at most one request. */
 static void least_loaded_is_fair_in_bytes(void **state)
 {
 	enum { REQUESTS = 2000, REPLICAS = 3 };

@@ -1,5 +1,5 @@
-/* test_schedule_build.c - from configurations to schedules: replicas, parts, and contradictions. No
- * threads. */
+/* test_schedule_build.c - from configurations to schedules: replicas, parts, and contradictions.
+ * No threads. */
 #include "support/graph_harness.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
-/* test_seda_controller.c - samples of workers, and the schedules that follow. One thread; the clock
- * moves only when the test moves it. */
+/* test_seda_controller.c - samples of workers, and the schedules that follow. One thread; the
+ * clock moves only when the test moves it. */
 #include "support/fake_clock.h"
 #include "support/visit_harness.h"
 
@@ -25,8 +25,8 @@ static void start_seda(void)
 		idle_time_on(&worker(i)->counters.idle, clock_ns());
 }
 
-/* Steps the controller after a second, and adopts its schedule. Returns whether that has changed.
- */
+/* Steps the controller after a second, and adopts its schedule. Returns whether that has
+ * changed. */
 static bool step_after_a_second(void)
 {
 	fake_clock_advance(NS_PER_S);

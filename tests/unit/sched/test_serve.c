@@ -233,8 +233,8 @@ static void waiting_events_interrupt_a_visit(void **state)
 	harness_start(&conf);
 	push_range(A, 0, 3);
 	push_range(B, 3, 6);
-	/* After 0, b has 4 events, which are all served although c soon has more than 1. Then c is
-	 * served after 1, and so on. */
+	/* After 0, b has 4 events, which are all served although c soon has more than 1. Then c
+	 * is served after 1, and so on. */
 	assert_string_equal(visit(A), "a0 b3 b4 b5 b0 a1 c3 c4 c5 c0 a2");
 	assert_string_equal(visit(B), "b1 b2 c1 c2");
 	harness_end();
