@@ -1,5 +1,5 @@
 /*
- * partition.c - divides the stage graph into parts.
+ * partition.c - the division of the stage graph into parts.
  *
  * METIS bisects the graph with several seeds, and each result is improved by moving and exchanging
  * stages. METIS alone often misses the best parts, because it takes the sizes of parts as given.

@@ -1,5 +1,5 @@
 /*
- * partition.h - divides the stage graph into parts with cores of their own (METIS).
+ * partition.h - the division of the stage graph into parts with cores of their own (METIS).
  *
  * A stage's weight is its processing time, an edge's weight the events that pass. Each part gets
  * cores in proportion to its load, at least one. The load per core of the heaviest part is

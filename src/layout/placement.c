@@ -1,5 +1,5 @@
 /*
- * placement.c - assigns cores to workers.
+ * placement.c - the assignment of cores to workers.
  *
  * Cores form a row in which neighbours share most. Every domain gets a piece of the row, and the
  * order of domains is chosen so that pieces end where caches, nodes and packages end. Pure.

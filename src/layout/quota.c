@@ -1,5 +1,8 @@
-/* quota.c - reads the CPU quotas of control groups. Every group above the process's own limits
- * it as well. Any thread once opened. */
+/*
+ * quota.c - the CPU quotas of control groups.
+ *
+ * Every group above the process's own limits it as well. Any thread, once opened.
+ */
 #include "quota.h"
 
 #include <fcntl.h>

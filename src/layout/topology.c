@@ -1,4 +1,8 @@
-/* topology.c - hwloc's description of the machine, reduced to what layouts need. */
+/*
+ * topology.c - hwloc's description of the machine, reduced to what layouts need.
+ *
+ * hwloc is used here and nowhere else.
+ */
 #include "topology.h"
 
 #include <errno.h>

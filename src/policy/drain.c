@@ -1,5 +1,5 @@
 /*
- * drain.c - policy drain: finish the images that were started before starting more.
+ * drain.c - policy drain, which finishes the images that were started before starting more.
  *
  * Stages that have work are visited in pipeline order, repeatedly. Stages without work are never
  * visited, as in Color (Gordon 2010, 3.1.4). A visit to the first stage starts one image; visits to

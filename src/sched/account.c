@@ -1,4 +1,9 @@
-/* account.c - times and counts visits, and checks that no event is lost. Owner's thread. */
+/*
+ * account.c - the accounting of visits.
+ *
+ * The clock is read here and nowhere else during a visit, except by checks of a time limit. Asserts
+ * that no event is lost. Owner's thread.
+ */
 #include "account.h"
 
 #include "affinity.h"

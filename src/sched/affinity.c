@@ -1,4 +1,9 @@
-/* affinity.c - binds workers to the cores that the layout gives them. */
+/*
+ * affinity.c - the binding of workers to the cores that the layout gives them.
+ *
+ * Placement (layout/placement.h) determines the cores, topology (layout/topology.h) binds threads
+ * to them.
+ */
 #include "affinity.h"
 
 #include <string.h>

@@ -1,7 +1,8 @@
 /*
  * affinity.h - the cores that a worker runs on.
  *
- * Private to sched/.
+ * A schedule first gets its cores, and each worker is bound to its own when it adopts the schedule.
+ * Private to sched/ and to the report of the daemon's --topology.
  */
 #ifndef DARKROOM_SCHED_AFFINITY_H
 #define DARKROOM_SCHED_AFFINITY_H

@@ -1,4 +1,8 @@
-/* controllers.c - the list of controllers, and whose turn it is. Main thread. */
+/*
+ * controllers.c - the list of controllers.
+ *
+ * The one that is due first takes the next step. Does not know what controllers do. Main thread.
+ */
 #include "controllers.h"
 
 #include <errno.h>

@@ -1,4 +1,8 @@
-/* counter_sums.c - sums the workers' counters on request. Any thread. */
+/*
+ * counter_sums.c - sums of the workers' counters.
+ *
+ * Workers write their counters without locks; sums are made on request. Any thread.
+ */
 #include "counter_sums.h"
 
 #include "runtime.h"

@@ -1,4 +1,9 @@
-/* deque.c - a stack for its owner and a queue for thieves. Does not know stages. */
+/*
+ * deque.c - a stack for its owner, and a queue for thieves.
+ *
+ * Does not know stages and workers. The memory orders are those of the paper; each is explained
+ * where it stands.
+ */
 #include "deque.h"
 
 bool deque_try_push(struct deque *d, struct event *ev)

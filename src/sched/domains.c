@@ -1,4 +1,8 @@
-/* domains.c - divides cores, workers and stages among replicas or parts. */
+/*
+ * domains.c - the division of cores, workers and stages among replicas or parts.
+ *
+ * Layout shared is one domain with everything. Parts come from layout/partition.h. Pure.
+ */
 #include "domains.h"
 
 #include <errno.h>

@@ -1,7 +1,8 @@
 /*
- * domains.h - the domains of a schedule, which are replicas or parts: their cores and workers.
+ * domains.h - the domains of a schedule, which are replicas or parts.
  *
- * Works on schedules that are not published yet. Private to sched/. Pure.
+ * A domain has cores and workers. These functions fill in schedules that are not published yet.
+ * Private to sched/. Pure.
  */
 #ifndef DARKROOM_SCHED_DOMAINS_H
 #define DARKROOM_SCHED_DOMAINS_H

@@ -1,4 +1,8 @@
-/* event.c - changes of an event's owner. Does not know what an event stands for. Any thread. */
+/*
+ * event.c - changes of an event's owner.
+ *
+ * Does not know what an event stands for. Any thread.
+ */
 #include "event.h"
 
 #include <stdbool.h>

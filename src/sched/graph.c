@@ -1,5 +1,9 @@
-/* graph.c - builds a graph from the declared table, starts and stops it. Knows no stage by name.
- * Main thread. */
+/*
+ * graph.c - the construction of a graph from the declared table.
+ *
+ * Stages and queues are made here, threads in group.c, and the schedule in schedule_switch.c. Knows
+ * no stage by name. Main thread.
+ */
 #include "graph.h"
 
 #include <errno.h>

@@ -1,5 +1,8 @@
 /*
- * graph.h - a running stage graph: made from graph_rows, started and stopped. Main thread.
+ * graph.h - a running stage graph.
+ *
+ * It is made from graph_rows and the configuration, started, and stopped. Main thread, except where
+ * stated.
  */
 #ifndef DARKROOM_SCHED_GRAPH_H
 #define DARKROOM_SCHED_GRAPH_H

@@ -1,4 +1,8 @@
-/* graph_metrics.c - the sums of counter_sums.h as metric families. In a visit. */
+/*
+ * graph_metrics.c - the sums of counter_sums.h as metric families.
+ *
+ * Runs in a visit, while workers continue counting.
+ */
 #include "graph_metrics.h"
 
 #include <stdio.h>

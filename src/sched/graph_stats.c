@@ -1,4 +1,8 @@
-/* graph_stats.c - the sums of counter_sums.h as JSON. In a visit. */
+/*
+ * graph_stats.c - the sums of counter_sums.h as JSON.
+ *
+ * Runs in a visit, while workers continue counting.
+ */
 #include "graph_stats.h"
 
 #include "base/clock.h"

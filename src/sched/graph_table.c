@@ -1,4 +1,8 @@
-/* graph_table.c - questions about the declared table. Does not know a running graph. Any thread. */
+/*
+ * graph_table.c - lookups in the declared table.
+ *
+ * Does not know a running graph. Any thread.
+ */
 #include "graph_table.h"
 
 #include <string.h>

@@ -1,4 +1,8 @@
-/* group.c - starts and joins the threads of a group. Does not know what they do. Main thread. */
+/*
+ * group.c - the startup and the end of a group's threads.
+ *
+ * Does not know what the threads do. Main thread.
+ */
 #include "group.h"
 
 #include <errno.h>

@@ -1,4 +1,9 @@
-/* group.h - the threads of a group: startup and end. Private to sched/; main thread. */
+/*
+ * group.h - the threads of a group.
+ *
+ * Threads are started one after the other, and only stopped all together. Private to sched/; main
+ * thread.
+ */
 #ifndef DARKROOM_SCHED_GROUP_H
 #define DARKROOM_SCHED_GROUP_H
 

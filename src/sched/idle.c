@@ -1,4 +1,8 @@
-/* idle.c - the protocol by which workers sleep and are woken; see idle_note in idle.h. */
+/*
+ * idle.c - the protocol by which workers sleep and are woken.
+ *
+ * The steps S1 to S7 and P1 to P4 are those of idle_note in idle.h.
+ */
 #include "idle.h"
 
 #include <errno.h>

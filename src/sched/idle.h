@@ -20,12 +20,12 @@
  *      back to S1
  *
  * Why it holds. The fences are totally ordered. If P2 precedes S5, S6 sees the event. If S5
- * precedes P2, P3 and P4 see the sleeper's bit, or see it cleared. Another waker has cleared it,
- * which writes the eventfd, or its owner, which is awake and has an S3 or S5 ahead. A searcher seen
- * at P3 also has that fence ahead, and checks again after it. An eventfd stays readable until it is
- * read, so that a write between S6 and S7 ends S7 at once. The fences order only the flags. The
- * queue's own release and acquire publish the data of the event, and S4 and P4 publish a worker's
- * eventfd.
+ * precedes P2, P3 and P4 see the sleeper's bit, or see it cleared. Either another waker has cleared
+ * it and writes the eventfd, or its owner has cleared it, is awake, and has an S3 or S5 ahead. A
+ * searcher seen at P3 also has that fence ahead, and checks again after it. An eventfd stays
+ * readable until it is read, so that a write between S6 and S7 ends S7 at once. The fences order
+ * only the flags. The queue's own release and acquire publish the data of the event, and S4 and P4
+ * publish a worker's eventfd.
  *
  * Only the owner writes its searcher bit. A waker that set it would leave a stale bit behind if the
  * sleeper had cancelled at S6 and started a long piece of work. That bit would suppress wake-ups
@@ -54,8 +54,8 @@ void idle_search(struct worker *w);   /* S1 */
 void idle_found(struct worker *w);    /* S3 */
 void idle_announce(struct worker *w); /* S4, S5 */
 
-/* Clears the sleeper bit, if announced (S6 found, S7), and records whether a waker had cleared it.
- */
+/* Clears the sleeper bit, if it was announced (S6 found, S7). Records whether a waker had cleared
+ * it. */
 void idle_retract(struct worker *w);
 
 /* Wakes one worker after a push (P2 to P4): one of home if possible, otherwise one of may_visit.

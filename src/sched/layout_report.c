@@ -1,5 +1,8 @@
-/* layout_report.c - replicas and parts in words and in JSON, with the work that their workers
- * have counted. */
+/*
+ * layout_report.c - replicas and parts in words and in JSON.
+ *
+ * Their work is taken from the counters of their workers.
+ */
 #include "layout_report.h"
 
 #include "affinity.h"

@@ -1,5 +1,8 @@
-/* layout_report.h - the replicas or parts of a schedule, for the log and for /stats. Private to
- * sched/. */
+/*
+ * layout_report.h - the replicas or parts of a schedule, for the log and for /stats.
+ *
+ * Private to sched/.
+ */
 #ifndef DARKROOM_SCHED_LAYOUT_REPORT_H
 #define DARKROOM_SCHED_LAYOUT_REPORT_H
 

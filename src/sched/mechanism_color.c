@@ -1,6 +1,5 @@
 /*
- * mechanism_color.c - policy color: a central queue of turns determines the next stage:
- * "turn_note".
+ * mechanism_color.c - the mechanism of policy color, a central queue of turns: "turn_note".
  *
  * Every event that is queued adds a turn with its stage's name to a queue of the group. A worker
  * that takes a turn serves one event of that stage. Each replica, or part of the stage graph, has

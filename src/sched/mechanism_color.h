@@ -1,4 +1,8 @@
-/* mechanism_color.h - policy color: a central queue of turns: see mechanism.h. */
+/*
+ * mechanism_color.h - the mechanism of policy color, a central queue of turns.
+ *
+ * See mechanism.h for the interface. Private to sched/.
+ */
 #ifndef DARKROOM_SCHED_MECHANISM_COLOR_H
 #define DARKROOM_SCHED_MECHANISM_COLOR_H
 

@@ -1,5 +1,5 @@
 /*
- * mechanism_poll.c - one worker per core, which visits its stages in the order of a policy.
+ * mechanism_poll.c - workers that visit their stages in the order of a policy, one per core.
  *
  * The policies drain, cohort, mg1, srpt and dbr use it. Workers of the I/O and disk groups, and of
  * pools, visit their one stage with it as well. Owner's thread.
@@ -13,7 +13,7 @@
 #include "serve.h"
 #include "waiting.h"
 
-#define RATES_TURNS 64 /* visits between checks of the time for the rates */
+#define RATES_VISITS 64 /* visits between checks of the time for the rates */
 
 /* Returns the positions in the visit set of the stages that seem to have work. */
 static uint64_t ready_stages(const struct worker *w)
@@ -30,7 +30,7 @@ enum visit_result poll_visit(struct worker *w, bool has_served)
 {
 	struct policy_in in = { .found = has_served };
 
-	if (++w->turns % RATES_TURNS == 0)
+	if (++w->visits % RATES_VISITS == 0)
 		rates_refresh(w, clock_ns());
 	if (w->policy->wants_ready) {
 		in.ready = ready_stages(w);

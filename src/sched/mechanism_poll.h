@@ -1,4 +1,8 @@
-/* mechanism_poll.h - one worker per core, and a policy with a visit order: see mechanism.h. */
+/*
+ * mechanism_poll.h - the mechanism of policies with a visit order.
+ *
+ * See mechanism.h for the interface. Private to sched/.
+ */
 #ifndef DARKROOM_SCHED_MECHANISM_POLL_H
 #define DARKROOM_SCHED_MECHANISM_POLL_H
 

@@ -1,9 +1,9 @@
 /*
- * mechanism_pool.c - SEDA: a pool of threads for each stage that has a queue.
+ * mechanism_pool.c - SEDA's pools of threads, one for each stage that has a queue.
  *
  * In layout replicate each stage has a pool per replica, and in layout partition the pools of a
  * part run on its cores. With scheduler.dynamic the pools are resized while they run
- * (seda_controller.c), including the pool of the disk group's stage.
+ * (seda_controller.c), including the pool of the disk group's stage. Builds schedules; pure.
  */
 #include "mechanism_pool.h"
 

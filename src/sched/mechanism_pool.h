@@ -1,4 +1,8 @@
-/* mechanism_pool.h - a pool of threads for each stage (SEDA): see mechanism.h. */
+/*
+ * mechanism_pool.h - the mechanism of policy seda, a pool of threads for each stage.
+ *
+ * See mechanism.h for the interface. Private to sched/.
+ */
 #ifndef DARKROOM_SCHED_MECHANISM_POOL_H
 #define DARKROOM_SCHED_MECHANISM_POOL_H
 

@@ -1,4 +1,8 @@
-/* mechanism_thread_per_connection.h - one thread per connection: see mechanism.h. */
+/*
+ * mechanism_thread_per_connection.h - the mechanism of policy thread-per-connection.
+ *
+ * See mechanism.h for the interface. Private to sched/.
+ */
 #ifndef DARKROOM_SCHED_MECHANISM_THREAD_PER_CONNECTION_H
 #define DARKROOM_SCHED_MECHANISM_THREAD_PER_CONNECTION_H
 

@@ -1,4 +1,8 @@
-/* mechanisms.c - the table of mechanisms. Any thread. */
+/*
+ * mechanisms.c - the table of mechanisms.
+ *
+ * The only file that includes all of them.
+ */
 #include "mechanisms.h"
 
 #include "base/check.h"

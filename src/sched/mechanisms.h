@@ -1,4 +1,8 @@
-/* mechanisms.h - the mechanisms by the names that policies have for them. Private to sched/. */
+/*
+ * mechanisms.h - the mechanisms by the names that policies have for them.
+ *
+ * Private to sched/.
+ */
 #ifndef DARKROOM_SCHED_MECHANISMS_H
 #define DARKROOM_SCHED_MECHANISMS_H
 

@@ -1,5 +1,8 @@
-/* profile.c - reads and writes the weights of a run. A faulty file is reported with all its
- * faults, line by line. Main thread. */
+/*
+ * profile.c - the weights of a run as an INI file.
+ *
+ * A faulty file is reported with all its faults, line by line. Main thread.
+ */
 #include "profile.h"
 
 #include <errno.h>

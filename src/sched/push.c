@@ -1,4 +1,8 @@
-/* push.c - from a handler or another thread into a stage's queue or a worker's stack. */
+/*
+ * push.c - the way of an event into a stage's queue or onto a worker's stack.
+ *
+ * The only place where events are queued. Any thread.
+ */
 #include "push.h"
 
 #include "base/clock.h"

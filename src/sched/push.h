@@ -1,8 +1,8 @@
 /*
- * push.h - queueing an event in front of a stage, and waking a worker for it.
+ * push.h - the queueing of an event in front of a stage.
  *
  * An event from a worker of the stage's group may go to that worker's own stack (disciplines lcfs
- * and drain). All other events go to the stage's queue.
+ * and drain). All other events go to the stage's queue. A worker is woken for each.
  */
 #ifndef DARKROOM_SCHED_PUSH_H
 #define DARKROOM_SCHED_PUSH_H

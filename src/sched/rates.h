@@ -1,4 +1,8 @@
-/* rates.h - arrival and service rates of stages, for policies. Private to sched/. */
+/*
+ * rates.h - arrival and service rates of stages, for policies.
+ *
+ * Private to sched/; owner's thread.
+ */
 #ifndef DARKROOM_SCHED_RATES_H
 #define DARKROOM_SCHED_RATES_H
 

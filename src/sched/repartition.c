@@ -1,4 +1,8 @@
-/* repartition.c - decides when the parts change, and changes them in a schedule. Main thread. */
+/*
+ * repartition.c - the decision to change the parts, and the controller that makes it.
+ *
+ * Main thread.
+ */
 #include "repartition.h"
 
 #include <stddef.h>

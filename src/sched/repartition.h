@@ -1,5 +1,5 @@
 /*
- * repartition.h - layout partition with online = yes: recomputes the parts while the graph runs.
+ * repartition.h - the controller of layout partition with online = yes.
  *
  * At intervals it takes the work that the stages have done since. The parts change only if two
  * conditions hold. The imbalance was above the threshold at two consecutive checks, and other parts

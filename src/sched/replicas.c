@@ -1,4 +1,8 @@
-/* replicas.c - distributes requests over replicas. Knows replicas by their numbers only. */
+/*
+ * replicas.c - the distribution of requests over replicas.
+ *
+ * Knows replicas by their numbers only. Any thread.
+ */
 #include "replicas.h"
 
 #include <errno.h>

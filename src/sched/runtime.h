@@ -74,7 +74,7 @@ struct worker {
 	struct topology_range cores; /* to which it is bound */
 	const struct mechanism *mechanism;
 	const struct policy_class *policy; /* has a visit order */
-	unsigned turns;                    /* visits in the policy's order */
+	unsigned visits;                   /* in the order of the policy */
 	void *scratch[STAGE_COUNT_MAX];
 	uint32_t initialised; /* bit i: worker_init of stage i has succeeded */
 	bool is_announced;    /* its sleeper bit was set, and has not been checked since */

@@ -1,5 +1,5 @@
 /*
- * schedule.h - the struct that says who serves which stage, and how.
+ * schedule.h - the struct that determines which worker serves which stage, and how.
  *
  * A schedule follows from the configuration (schedule_build.h) and never changes once it is
  * published. Every worker checks the schedule of its graph between visits and adopts a new one
@@ -52,7 +52,7 @@ struct schedule {
 	unsigned disk_count;
 	bool is_dynamic;       /* SEDA's controllers are on */
 	bool is_bound;         /* workers of the main group are bound to cores */
-	struct perf_caps perf; /* what workers count of their stages; set by schedule_switch.c */
+	struct perf_caps perf; /* performance counters of workers; set by schedule_switch.c */
 
 	/* The main group's workers. */
 	unsigned worker_count;

@@ -1,5 +1,5 @@
 /*
- * schedule_build.c - builds a schedule: regimes, disciplines and direct calls.
+ * schedule_build.c - the rules of each stage in a schedule: regimes, disciplines and direct calls.
  *
  * domains.c assigns cores to replicas and parts, and the mechanism assigns stages to workers. Knows
  * stages by their rows only. Pure.

@@ -1,4 +1,8 @@
-/* schedule_build.h - from the configuration to a schedule. */
+/*
+ * schedule_build.h - the way from the configuration to a schedule.
+ *
+ * Private to sched/, and to the checks of a configuration.
+ */
 #ifndef DARKROOM_SCHED_SCHEDULE_BUILD_H
 #define DARKROOM_SCHED_SCHEDULE_BUILD_H
 

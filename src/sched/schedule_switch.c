@@ -1,4 +1,8 @@
-/* schedule_switch.c - makes, publishes, adopts and retires schedules. Main thread. */
+/*
+ * schedule_switch.c - the life of schedules: made, published, adopted and retired.
+ *
+ * At most two schedules are in use, the published one and the one before. Main thread.
+ */
 #include "schedule_switch.h"
 
 #include <errno.h>

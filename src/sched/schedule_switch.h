@@ -1,5 +1,5 @@
 /*
- * schedule_switch.h - replacing the schedule of a running graph.
+ * schedule_switch.h - the replacement of the schedule of a running graph.
  *
  * A new schedule is published, and every worker adopts it between two visits. The previous one is
  * retired: it is freed when no worker and no other thread uses it any more. Main thread.

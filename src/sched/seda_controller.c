@@ -1,5 +1,8 @@
-/* seda_controller.c - from counters to samples, and from the new sizes to a schedule. Main
- * thread. */
+/*
+ * seda_controller.c - the samples of SEDA's controllers, and the schedules that follow from them.
+ *
+ * The decisions are made in pool_size.c and batch_size.c. Main thread.
+ */
 #include "seda_controller.h"
 
 #include <inttypes.h>

@@ -1,9 +1,8 @@
 /*
- * serve.c - one worker serving one stage: takes events from queues and stacks, and calls the
- * handler.
+ * serve.c - the visit of one worker to one stage.
  *
- * An event is taken only here, so that every event is accounted for once (account.c). Owner's
- * thread.
+ * Takes events from queues and stacks, and calls the handler. Events are taken only here, so that
+ * every event is accounted for once (account.c). Owner's thread.
  */
 #include "serve.h"
 

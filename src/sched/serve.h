@@ -1,8 +1,8 @@
 /*
- * serve.h - serving the events of a stage: how long a visit lasts, and which event is next.
+ * serve.h - the visit of a worker to a stage: how long it lasts, and which event is next.
  *
- * Regimes, thresholds, exclusive stages, stealing, and help for other replicas. Private to sched/;
- * owner's thread.
+ * Includes regimes, thresholds, exclusive stages, stealing, and help for other replicas. Private to
+ * sched/; owner's thread.
  */
 #ifndef DARKROOM_SCHED_SERVE_H
 #define DARKROOM_SCHED_SERVE_H

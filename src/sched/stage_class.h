@@ -1,5 +1,7 @@
 /*
- * stage_class.h - what a stage file defines: the handler of a stage, and its defaults.
+ * stage_class.h - the definition of a stage by its file: the handler and its defaults.
+ *
+ * The configuration may override the defaults in [stage.NAME].
  */
 #ifndef DARKROOM_SCHED_STAGE_CLASS_H
 #define DARKROOM_SCHED_STAGE_CLASS_H

@@ -1,4 +1,8 @@
-/* stage_costs.c - sums the workers' counters of stages and edges. Main thread. */
+/*
+ * stage_costs.c - sums of the workers' counters of stages and edges.
+ *
+ * Main thread.
+ */
 #include "stage_costs.h"
 
 #include "layout/partition.h"

@@ -1,5 +1,7 @@
 /*
  * stage_costs.h - the work of a running graph, as weights of its stages and edges.
+ *
+ * Used to make parts, and for the profile of a run.
  */
 #ifndef DARKROOM_SCHED_STAGE_COSTS_H
 #define DARKROOM_SCHED_STAGE_COSTS_H

@@ -1,4 +1,8 @@
-/* waiting.c - looks into queues and stacks, and changes none. */
+/*
+ * waiting.c - snapshots of queues and stacks.
+ *
+ * Changes nothing. Whether an event that is seen can be taken is known only when a worker takes it.
+ */
 #include "waiting.h"
 
 #include "runtime.h"

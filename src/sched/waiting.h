@@ -1,5 +1,5 @@
 /*
- * waiting.h - which events wait for a worker, in queues and on stacks.
+ * waiting.h - the events that wait for a worker, in queues and on stacks.
  *
  * All results are snapshots. Private to sched/; owner's thread, except where stated.
  */

@@ -1,5 +1,5 @@
 /*
- * watchdog.c - detects from outside whether a worker is stuck.
+ * watchdog.c - the detection of stuck workers, from outside.
  *
  * A worker only counts its steps, without a clock. The main thread checks the count several times
  * within the limit, and so knows how long one step takes. A sleeping worker is known by its bit

@@ -1,4 +1,8 @@
-/* watchdog.h - detects workers that are stuck in one piece of work. Private to sched/. */
+/*
+ * watchdog.h - the detection of workers that are stuck in one piece of work.
+ *
+ * Private to sched/; main thread.
+ */
 #ifndef DARKROOM_SCHED_WATCHDOG_H
 #define DARKROOM_SCHED_WATCHDOG_H
 

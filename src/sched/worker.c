@@ -1,4 +1,8 @@
-/* worker.c - prepares a worker for the stages of a schedule. Owner's thread. */
+/*
+ * worker.c - the preparation of a worker for the stages of a schedule.
+ *
+ * Owner's thread.
+ */
 #include "worker.h"
 
 #include <errno.h>

@@ -1,5 +1,8 @@
-/* worker.h - a worker's adoption of a schedule, and its scratch of each stage. Private to
- * sched/. */
+/*
+ * worker.h - a worker's adoption of a schedule, and its scratch of each stage.
+ *
+ * Private to sched/; owner's thread.
+ */
 #ifndef DARKROOM_SCHED_WORKER_H
 #define DARKROOM_SCHED_WORKER_H
 

@@ -1,9 +1,9 @@
 /*
- * worker_loop.c - the loop of a worker's thread: visits a stage, and sleeps when a whole round has
- * found nothing.
+ * worker_loop.c - the loop of a worker's thread.
  *
- * The mechanism determines the next stage. All groups use this loop: cores, pools, I/O and disk
- * threads differ only in visit set and binding. Owner's thread.
+ * It visits a stage, and sleeps when a whole round has found nothing. The mechanism determines the
+ * next stage. All groups use this loop: cores, pools, I/O and disk threads differ only in visit set
+ * and binding. Owner's thread.
  */
 #include "worker_loop.h"
 

@@ -1,4 +1,8 @@
-/* worker_loop.h - the body of a worker's thread. Private to sched/. */
+/*
+ * worker_loop.h - the body of a worker's thread.
+ *
+ * Private to sched/.
+ */
 #ifndef DARKROOM_SCHED_WORKER_LOOP_H
 #define DARKROOM_SCHED_WORKER_LOOP_H
 

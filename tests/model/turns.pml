@@ -18,8 +18,8 @@
  *   - A turn may be lost at any time, not only when it does not fit. It may not be seen at any
  *     time, not only when it stands behind one whose cell is claimed but not filled. Turns are
  *     taken in any order.
- *   - A worker that has served an event may give its stage another turn or not, whatever the
- *     stage's count of turns is. So the claim does not need this turn. It is there for the order:
+ *   - A worker that has served an event may give its stage another turn or not, at any
+ *     count of turns. So the claim does not need this turn. It is there for the order:
  *     an event whose own turn is lost would have to wait until no stage has any.
  * The mutants fail without these liberties as well. In push_to_queue() the turn comes after the
  * event, which the claim does not need either.

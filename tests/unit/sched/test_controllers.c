@@ -1,5 +1,5 @@
-/* test_controllers.c - the controllers of pools, batches and parts while events go round. What
- * must hold is listed in graph_harness.h. */
+/* test_controllers.c - the controllers of pools, batches and parts while events go round. The
+ * checks are listed in graph_harness.h. */
 #include "support/fake_clock.h"
 #include "support/graph_harness.h"
 

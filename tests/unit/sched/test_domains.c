@@ -1,5 +1,5 @@
-/* test_domains.c - real workers in replicas and parts, under every policy. What must hold is
- * listed in graph_harness.h. */
+/* test_domains.c - real workers in replicas and parts, under every policy. The checks are listed
+ * in graph_harness.h. */
 #include "support/graph_harness.h"
 
 #include <string.h>

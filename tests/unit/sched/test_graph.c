@@ -1,5 +1,5 @@
-/* test_graph.c - real workers under every policy, regime, discipline and kind of stage. What
- * must hold is listed in graph_harness.h. */
+/* test_graph.c - real workers under every policy, regime, discipline and kind of stage. The
+ * checks are listed in graph_harness.h. */
 #include "support/graph_harness.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
-/* test_schedule_switch.c - switches of the schedule while events go round. What must hold is
- * listed in graph_harness.h. */
+/* test_schedule_switch.c - switches of the schedule while events go round. The checks are listed
+ * in graph_harness.h. */
 #include "support/graph_harness.h"
 
 #include <errno.h>

@@ -323,7 +323,7 @@ static void stealing_stays_in_the_replica_unless_replicas_help(void **state)
 	}
 }
 
-/* An event from another replica's queue stays in that replica, whoever serves it. */
+/* An event from another replica's queue stays in that replica, even if the worker does not. */
 static void each_replica_has_its_own_queues(void **state)
 {
 	(void)state;
