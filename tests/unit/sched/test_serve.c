@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "sched/serve.h"
+#include "sched/stage.h"
 #include "sched/waiting.h"
 
 /* ---- how long a visit lasts ---- */
@@ -118,6 +119,35 @@ static void events_within_the_cutoff_are_finished(void **state)
 	during.left = 1;
 	assert_string_equal(visit(C), "c0");
 	assert_true(items[0].has_ended);
+	harness_end();
+}
+
+/* ---- the time of a visit ---- */
+
+static uint64_t taken_ns;
+
+static void advance_and_ask(struct visit *v, unsigned stage_index, unsigned number)
+{
+	(void)stage_index;
+	(void)number;
+	fake_clock_advance(1000);
+	assert_int_equal(visit_now(v), taken_ns);
+	taken_ns = clock_ns(); /* the event is sent next */
+}
+
+static void the_time_of_a_visit_is_that_of_the_last_sent_event(void **state)
+{
+	struct conf conf;
+
+	(void)state;
+	harness_conf(&conf, "cohort");
+	harness_start(&conf);
+	push_range(A, 0, 4); /* one batch */
+	during.call = advance_and_ask;
+	during.left = 4;
+	taken_ns = clock_ns();
+	visit(A);
+	visit_all();
 	harness_end();
 }
 
@@ -355,6 +385,7 @@ int main(void)
 		cmocka_unit_test(time_gated_visits_end_after_the_event_that_exceeds_the_time),
 		cmocka_unit_test(cutoff_parks_an_event_that_takes_too_long),
 		cmocka_unit_test(events_within_the_cutoff_are_finished),
+		cmocka_unit_test(the_time_of_a_visit_is_that_of_the_last_sent_event),
 		cmocka_unit_test(lcfs_serves_the_youngest_of_the_workers_own_events),
 		cmocka_unit_test(gated_visits_count_the_stack),
 		cmocka_unit_test(lcfs_serves_the_oldest_every_32_events),
