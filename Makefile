@@ -33,7 +33,7 @@ OBJ    := $(SRC:%.c=$B/%.o)
 LLHTTP := $(patsubst %,$B/llhttp/%.o,api http llhttp)
 TOOLS  := load dataset
 PROGRAMS := darkroomd $(TOOLS:%=darkroom-%)
-FIXTURES := $(patsubst %.c,$B/%.o,$(sort $(wildcard tests/unit/support/*.c)))
+FIXTURES := $(patsubst %.c,$B/%.o,$(sort $(filter-out %/fake_clock.c,$(wildcard tests/unit/support/*.c))))
 TESTS  := $(patsubst %.c,$B/%,$(sort $(wildcard tests/unit/*/test_*.c)))
 SERVER := $B/tests/tools/answer_server
 LIMIT  := $B/tests/bench/limit
@@ -92,14 +92,18 @@ $B/objects: FORCE
 $B/libdarkroom.a: $(filter-out $B/src/main.o,$(OBJ)) $(LLHTTP) $B/objects
 	$(call say,AR)rm -f $@; $(AR) qcs $@ $(filter %.o,$^)
 $B/tests/unit/%.o: private DARKROOM_CPPFLAGS += -iquote tests/unit
-# The linker takes the fixtures that a test uses.
+# The linker takes the fixtures that a test uses from a library.
 $B/libfixtures.a: $(FIXTURES)
 	$(call say,AR)rm -f $@; $(AR) qcs $@ $^
 $B/tests/unit/%: $B/tests/unit/%.o $B/libfixtures.a $B/libdarkroom.a
-	$(call say,LINK)$(CC) $(DARKROOM_LDFLAGS) -o $@ $^ -lcmocka $(LIBS)
+	$(call say,LINK)$(CC) $(DARKROOM_LDFLAGS) -o $@ $(filter %.o,$^) $(filter %.a,$^) -lcmocka $(LIBS)
+
+# The fake clock replaces base/clock.c only in the tests that include it.
+FAKE_CLOCK := $B/tests/unit/support/fake_clock.o
+$(patsubst %.c,$B/%,$(shell grep -l '"support/fake_clock.h"' tests/unit/*/test_*.c)): $(FAKE_CLOCK)
 
 # The server that tests/load uses to check darkroom-load.
-$(SERVER): $(SERVER).o
+$(SERVER): $(SERVER).o $B/src/base/clock.o
 	$(call say,LINK)$(CC) $(DARKROOM_LDFLAGS) -o $@ $^
 
 # Measures the daemon's work without a daemon.
@@ -233,4 +237,4 @@ help:
 	 'Variables: CC=gcc|clang (builds into build/clang-*), DEBUG=1 costly assertions, WERROR=1, V=1 show commands,' \
 	 '           OPT="-O2 -g", CPPFLAGS, CFLAGS, LDFLAGS, LDLIBS'
 
--include $(OBJ:.o=.d) $(TESTS:=.d) $(FIXTURES:.o=.d) $(SERVER:=.d) $(LIMIT:=.d) $(PRELOADS:.so=.d) $(foreach t,$(TOOLS),$(patsubst %.o,%.d,$(call tool_objects,$t)))
+-include $(OBJ:.o=.d) $(TESTS:=.d) $(FIXTURES:.o=.d) $(FAKE_CLOCK:.o=.d) $(SERVER:=.d) $(LIMIT:=.d) $(PRELOADS:.so=.d) $(foreach t,$(TOOLS),$(patsubst %.o,%.d,$(call tool_objects,$t)))

@@ -38,6 +38,7 @@
 #include "log/log.h"
 #include "sched/graph.h"
 #include "sched/profile.h"
+#include "sched/schedule_switch.h"
 #include "sched/stage_costs.h"
 #include "stages.h"
 #include "telemetry/perf.h"

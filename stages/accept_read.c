@@ -22,8 +22,7 @@
 
 #define ACCEPT_TURN_MAX 32 /* connections accepted before those that are there get their turn */
 #define ACCEPT_PAUSE_NS (100 * NS_PER_MS) /* when the system has no descriptor left */
-#define GIVE_WAY_NS (20 * NS_PER_MS) /* for a thread of another replica, to take a connection */
-#define REJECTED_MAX 64              /* connections over the limit that may linger with their 503 */
+#define REJECTED_MAX 64 /* connections over the limit that may linger with their 503 */
 
 /* ---- accepting ---- */
 
@@ -162,7 +161,6 @@ static void welcome(struct port *p, int fd, const struct sockaddr_storage *addre
 		return;
 	}
 	p->conn_count++;
-	visit_note_connections(p->visit, p->conn_count);
 	p->is_out_of_files = false;
 }
 
@@ -214,29 +212,11 @@ static bool accept_one(struct port *p, const struct port_listener *l)
 	}
 }
 
-/* Leaves a connection to threads of another replica for a moment, if that has fewer; if none comes
- * for it, takes it itself. */
-static bool gives_way(struct port *p, const struct port_listener *l)
-{
-	uint64_t now = clock_ns();
-
-	if (p->mode != PORT_ONE_EACH || l == &p->admin || p->is_draining ||
-	    now < p->gave_way_ns + 2 * GIVE_WAY_NS || !visit_gives_way(p->visit) ||
-	    loop_timer_set(&p->pause, GIVE_WAY_NS))
-		return false;
-	p->gave_way_ns = now;
-	p->is_paused = true;
-	stop_listening(p);
-	return true;
-}
-
 static void on_listener(void *arg)
 {
 	struct port_listener *l = arg;
 	struct port *p = l->port;
 
-	if (gives_way(p, l))
-		return;
 	for (int i = 0; i < ACCEPT_TURN_MAX && l->watch.is_on && accept_one(p, l); i++)
 		update_listening(p);
 }
@@ -416,7 +396,6 @@ static unsigned accept_read_poll(struct visit *v, bool may_block)
 
 	p->visit = v;
 	p->served = 0;
-	visit_note_connections(v, p->conn_count);
 	if (mode != p->mode) {
 		p->mode = mode;
 		update_listening(p);

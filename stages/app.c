@@ -20,6 +20,7 @@
 #include "log/log.h"
 #include "policy/policy.h"
 #include "sched/graph.h"
+#include "sched/graph_stats.h"
 #include "stages.h"
 
 /* ---- listeners ---- */
@@ -73,7 +74,7 @@ static int listen_as_told(struct server *s)
 
 	if (err)
 		return err;
-	err = open_listeners(s, &address, length, graph_port_count(s->graph));
+	err = open_listeners(s, &address, length, graph_io_count(s->graph));
 	if (err) {
 		log_error("server.listen = %s: %s", s->conf->server.listen, strerror(-err));
 		close_listeners(s);

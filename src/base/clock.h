@@ -1,4 +1,9 @@
-/* clock.h - the one clock that schedules, counts and times: monotonic, in nanoseconds. */
+/*
+ * clock.h - the clock that schedules, counts and times.
+ *
+ * It is monotonic and counts nanoseconds from an unspecified start. Unit tests link a clock that
+ * they can set (tests/unit/support/fake_clock.h). Any thread.
+ */
 #ifndef DARKROOM_BASE_CLOCK_H
 #define DARKROOM_BASE_CLOCK_H
 
@@ -8,12 +13,7 @@
 #define NS_PER_MS UINT64_C(1000000)
 #define NS_PER_S UINT64_C(1000000000)
 
-static inline uint64_t clock_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * NS_PER_S + (uint64_t)t.tv_nsec;
-}
+/* Returns the current time in nanoseconds. */
+uint64_t clock_ns(void);
 
 #endif

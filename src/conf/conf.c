@@ -16,6 +16,7 @@
 #include "conf_value.h"
 #include "sched/graph.h"
 #include "sched/schedule.h"
+#include "sched/schedule_build.h"
 
 struct load {
 	struct conf *conf;

@@ -15,8 +15,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "sched/event.h"
-#include "sched/stage.h"
+#include "base/limits.h"
 
 #define CONF_VARIANT_MAX 16
 #define CONF_NAME_MAX 32     /* bytes of a variant's name, with the zero */
@@ -40,6 +39,16 @@ enum conf_tristate { CONF_DEFAULT = 0, CONF_NO, CONF_YES };
 enum conf_layout { CONF_LAYOUT_SHARED = 0, CONF_LAYOUT_REPLICATE, CONF_LAYOUT_PARTITION };
 enum conf_distribution { CONF_DISTRIBUTION_LEAST_LOADED = 0, CONF_DISTRIBUTION_ROUND_ROBIN };
 enum conf_chroma { CONF_CHROMA_420 = 1, CONF_CHROMA_444 };
+
+/* How long a visit lasts (Gordon 2010, table 3.1 and 2.4.2). */
+enum schedule_service {
+	SERVICE_EXHAUSTIVE = 1, /* until the queue is empty */
+	SERVICE_GATED,          /* the events that waited when the visit began (D-gated) */
+	SERVICE_N_GATED,        /* at most n of those (T-gated(n)) */
+	SERVICE_TIME_GATED,     /* until its time has passed */
+	SERVICE_CUTOFF /* as gated, but an event that takes longer than its cutoff is parked for a
+	                * later visit (C-gated) */
+};
 
 struct conf_variant {
 	char name[CONF_NAME_MAX]; /* [a-z0-9_-]+ */

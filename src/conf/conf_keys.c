@@ -168,13 +168,13 @@ static const struct conf_key keys[] = {
 	{ KEY(layout, "mode", mode, CONF_TYPE_CHOICE), .choices = layout_choices, .default_value = "shared",
 	  .help = "which cores visit which stages: shared, every core every stage; replicate, the graph of stages several times, each\n"
 	          "with cores of its own, and requests are distributed over them; partition, stages divided into parts, each\n"
-	          "with cores of its own; with thread-per-connection threads go from part to part. See --topology" },
+	          "with cores of its own. thread-per-connection expects shared. See --topology" },
 	{ KEY(layout, "replicas", replicas, CONF_TYPE_NUMBER), .min = 1, .max = CONF_THREADS_MAX, .default_value = "2",
 	  .help = "mode = replicate: how many; at most one for each thread (scheduler.threads); with seda all pools of all of\n"
 	          "them have at most 64 threads together" },
 	{ KEY(layout, "distribution", distribution, CONF_TYPE_CHOICE), .choices = distribution_choices, .default_value = "least-loaded", .is_live = true,
 	  .help = "mode = replicate: which one a request goes to: round-robin, each in turn; least-loaded, the one that has the\n"
-	          "fewest bytes of images in hand; with thread-per-connection the one that has the fewest connections" },
+	          "fewest bytes of images in hand" },
 	{ KEY(layout, "steal", steal, CONF_TYPE_CHOICE), .choices = yes_no, .default_value = "no", .is_live = true,
 	  .help = "mode = replicate: whether threads without work do that of other replicas" },
 	{ KEY(layout, "parts", parts, CONF_TYPE_NUMBER), .min = 1, .max = STAGE_COUNT_MAX, .default_value = "2", .is_live = true,

@@ -11,7 +11,7 @@
 #include "log/log.h"
 #include "notify.h"
 #include "options.h"
-#include "sched/graph.h"
+#include "sched/schedule_switch.h"
 #include "tokens.h"
 
 #define SAID_MAX ((size_t)64 << 10)

@@ -1,315 +1,144 @@
-/* topology_report.c - the machine and the layout in words, for people who decide on a
- * configuration. */
+/* topology_report.c - the place of every worker under a configuration, for --topology. Main
+ * thread. */
 #include "topology_report.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 
-#include "base/check.h"
 #include "base/text.h"
 #include "layout/topology.h"
-#include "sched/worker.h"
+#include "log/log.h"
+#include "sched/affinity.h"
+#include "sched/graph_table.h"
+#include "sched/profile.h"
+#include "sched/schedule.h"
+#include "sched/schedule_build.h"
 
-#define QUEUE_CAPACITY 2 /* of a graph in which nothing will be queued */
-
-static const char *plural(unsigned count)
-{
-	return count == 1 ? "" : "s";
-}
-
-/* ---- the machine ---- */
-
-/* "-" for what there is not, or is not known. */
-static void print_number(struct text *to, const char *what, unsigned number)
-{
-	if (number == TOPOLOGY_NONE)
-		text_printf(to, "  %s -", what);
-	else
-		text_printf(to, "  %s %u", what, number);
-}
-
-static bool is_same_place(const struct topology_core *a, const struct topology_core *b)
-{
-	return a->package == b->package && a->node == b->node && a->l3 == b->l3;
-}
-
-/* Cores [first, end) that domain all but what is below the L3 cache. */
-static void print_cores(struct text *to, const struct topology *t, unsigned first, unsigned end)
-{
-	const struct topology_core *core = topology_core(t, first);
-	unsigned threads = 0;
-
-	for (unsigned i = first; i < end; i++)
-		threads += topology_core(t, i)->thread_count;
-	print_number(to, "package", core->package);
-	print_number(to, "node", core->node);
-	print_number(to, "L3", core->l3);
-	if (end - first == 1)
-		text_printf(to, ": core %u, CPU %u", first, core->cpu);
-	else
-		text_printf(to, ": cores %u-%u, CPUs from %u", first, end - 1, core->cpu);
-	text_printf(to, ", %u hardware thread%s\n", threads, plural(threads));
-}
-
-static void print_machine(struct text *to, const struct topology *t)
-{
-	unsigned cores = topology_core_count(t), quota = topology_cpu_quota(t);
-
-	text_printf(to, "%s: %u core%s that may be used",
-	            topology_is_here(t) ? "This machine" : "Another machine (nothing is bound)",
-	            cores, plural(cores));
-	if (quota < cores)
-		text_printf(
-			to,
-			", but CPU time of no more than %u (quota of the control group): nothing is bound",
-			quota);
-	text_puts(to, "\n");
-	for (unsigned first = 0, end; first < cores; first = end) {
-		end = first + 1;
-		while (end < cores && is_same_place(topology_core(t, first), topology_core(t, end)))
-			end++;
-		print_cores(to, t, first, end);
-	}
-}
-
-/* ---- domains ---- */
+struct report {
+	struct text *to;
+	struct topology *topology;
+	bool has_profile;
+	struct partition_weights weights; /* from the profile */
+	struct schedule schedule;
+};
 
 static double per_cent(uint64_t part, uint64_t whole)
 {
 	return whole ? 100 * (double)part / (double)whole : 0;
 }
 
-static uint64_t whole_load(const struct partition *p)
+static void print_cores(const struct report *r)
 {
-	uint64_t sum = 0;
+	unsigned cores = topology_core_count(r->topology), quota = topology_cpu_quota(r->topology);
+
+	text_printf(r->to, "Cores: %u", cores);
+	if (!topology_is_here(r->topology))
+		text_puts(r->to, " of another machine: nothing is bound");
+	else if (quota < cores)
+		text_printf(r->to, ", CPU quota %u: nothing is bound", quota);
+	text_puts(r->to, "\n");
+}
+
+static void print_worker(const struct report *r, unsigned worker)
+{
+	const struct schedule *s = &r->schedule;
+	struct topology_range cores = affinity_cores(s, worker);
+
+	text_printf(r->to, "  worker %-3u", worker);
+	if (cores.count == 1)
+		text_printf(r->to, "  core %u  CPU %u  node %u", cores.first,
+		            topology_core(r->topology, cores.first)->cpu,
+		            topology_core(r->topology, cores.first)->node);
+	else if (cores.count)
+		text_printf(r->to, "  cores %u-%u", cores.first, cores.first + cores.count - 1);
+	else
+		text_puts(r->to, "  any core");
+	for (unsigned i = 0; i < graph_row_count && s->policy->mechanism == POLICY_POOL; i++)
+		if ((s->visit_set[worker] & ~s->pass_through) >> i & 1)
+			text_printf(r->to, "  %s", graph_rows[i].class->name);
+	text_puts(r->to, "\n");
+}
+
+/* Appends the stages of a part, with their shares of the work if that is known. */
+static void print_stages(const struct report *r, unsigned part)
+{
+	const struct partition *p = &r->schedule.partition;
+	uint64_t load_ns = 0;
 
 	for (unsigned i = 0; i < p->part_count; i++)
-		sum += p->load_ns[i];
-	return sum;
-}
-
-static void print_range(struct text *to, struct topology_range cores)
-{
-	if (cores.count == 1)
-		text_printf(to, "core %u", cores.first);
-	else
-		text_printf(to, "cores %u-%u", cores.first, cores.first + cores.count - 1);
-}
-
-/* How many there are of the domain's; of pools, which have them in common, on which cores. */
-static void print_count(struct text *to, const struct schedule *s, unsigned domain)
-{
-	unsigned workers = (unsigned)__builtin_popcountll(s->domain_workers[domain]);
-
-	text_printf(to, "%u worker%s", workers, plural(workers));
-	if (s->policy->mechanism != POLICY_POOL || !s->is_bound)
-		return;
-	text_puts(to, " on ");
-	print_range(to, s->domain_range[domain]);
-}
-
-static void print_part(struct text *to, const struct graph *g, const struct schedule *s,
-                       unsigned part)
-{
-	const struct partition *p = &s->partition;
-	const char *before = "";
-
-	text_printf(to, "\nPart %u, ", part);
-	print_count(to, s, part);
-	if (g->has_profile)
-		text_printf(to, ", %.1f %% of the work", per_cent(p->load_ns[part], whole_load(p)));
-	text_puts(to, ": ");
+		load_ns += p->load_ns[i];
+	if (r->has_profile)
+		text_printf(r->to, ", %.1f %% of the work", per_cent(p->load_ns[part], load_ns));
+	text_puts(r->to, ":");
 	for (unsigned i = 0; i < p->stage_count; i++) {
-		if (p->part[i] != part)
-			continue;
-		text_printf(to, "%s%s", before, graph_rows[i].class->name);
-		if (g->has_profile)
-			text_printf(to, " (%.1f %%)",
-			            per_cent(g->weights.stage_ns[i], whole_load(p)));
-		before = ", ";
+		if (p->part[i] == part)
+			text_printf(r->to, " %s", graph_rows[i].class->name);
+		if (p->part[i] == part && r->has_profile)
+			text_printf(r->to, " (%.1f %%)", per_cent(r->weights.stage_ns[i], load_ns));
 	}
-	text_puts(to, "\n");
 }
 
-static void print_replica(struct text *to, const struct schedule *s, unsigned replica)
+static void print_domain(const struct report *r, unsigned domain)
 {
-	unsigned ports = schedule_share_ports(s, replica);
+	static const char *const name[] = { [CONF_LAYOUT_SHARED] = "Shared",
+		                            [CONF_LAYOUT_REPLICATE] = "Replica",
+		                            [CONF_LAYOUT_PARTITION] = "Part" };
+	const struct schedule *s = &r->schedule;
 
-	text_printf(to, "\nReplica %u, ", replica);
-	if (s->thread_per_connection) {
-		text_printf(to, "%u thread%s for connections", ports, plural(ports));
-		if (s->is_bound) {
-			text_puts(to, " on ");
-			print_range(to, s->domain_range[replica]);
-		}
-		text_puts(to, ", and for what has to wait ");
-	}
-	print_count(to, s, replica);
-	text_puts(to, ":\n");
-}
-
-static void print_share(struct text *to, const struct graph *g, const struct schedule *s,
-                        unsigned domain)
-{
+	text_printf(r->to, "\n%s %u, workers %u", name[s->layout], domain,
+	            (unsigned)__builtin_popcountll(s->domain_workers[domain]));
 	if (s->layout == CONF_LAYOUT_PARTITION)
-		print_part(to, g, s, domain);
-	else if (s->layout == CONF_LAYOUT_REPLICATE)
-		print_replica(to, s, domain);
-	else
-		text_printf(to, "\n%u worker%s:\n", s->worker_count, plural(s->worker_count));
+		print_stages(r, domain);
+	text_puts(r->to, "\n");
+	for (unsigned i = 0; i < s->worker_count; i++)
+		if (s->domain[i] == domain)
+			print_worker(r, i);
 }
 
-/* What the worker visits, of stages that have queues. */
-static void print_stages(struct text *to, const struct schedule *s, unsigned worker)
+static void print(const struct report *r)
 {
-	for (unsigned i = 0; i < graph_row_count; i++)
-		if ((s->visit_set[worker] & ~s->pass_through) >> i & 1)
-			text_printf(to, " %s", graph_rows[i].class->name);
+	const struct schedule *s = &r->schedule;
+
+	print_cores(r);
+	text_printf(r->to, "Policy: %s\n", s->policy->name);
+	text_printf(r->to, "Threads that are not bound: %u I/O, %u disk\n", s->io_count,
+	            s->disk_count);
+	if (r->has_profile)
+		text_printf(r->to, "Imbalance: %.2f\nEdge cut: %" PRIu64 " events\n",
+		            s->partition.imbalance, s->partition.cut);
+	else if (s->layout == CONF_LAYOUT_PARTITION)
+		text_puts(r->to, "No profile: all stages have the same weight\n");
+	for (unsigned i = 0; i < s->domain_count; i++)
+		print_domain(r, i);
 }
 
-static void print_worker(struct text *to, const struct topology *t, const struct schedule *s,
-                         unsigned worker)
+static int build(struct report *r, const struct conf *conf)
 {
-	text_printf(to, "  worker %-3u", worker);
-	if (s->is_bound && s->policy->mechanism != POLICY_POOL) {
-		const struct topology_core *core = topology_core(t, s->core[worker]);
+	char data[512];
+	struct text error;
+	int err = 0;
 
-		text_printf(to, "  core %u  CPU %u", s->core[worker], core->cpu);
-		print_number(to, "L2", core->l2);
-		print_number(to, "L3", core->l3);
-		print_number(to, "node", core->node);
-		print_number(to, "package", core->package);
-	} else {
-		text_puts(to, "  ");
-		if (s->is_bound)
-			print_range(to, s->domain_range[s->domain[worker]]);
-		else
-			text_puts(to, "any core");
-		text_puts(to, ", for");
-		print_stages(to, s, worker);
-	}
-	text_puts(to, "\n");
-}
-
-static void print_workers(struct text *to, const struct graph *g, const struct schedule *s)
-{
-	for (unsigned domain = 0; domain < s->domain_count; domain++) {
-		print_share(to, g, s, domain);
-		for (unsigned i = 0; i < s->worker_count; i++)
-			if (s->domain[i] == domain)
-				print_worker(to, g->topology, s, i);
-	}
-}
-
-/* ---- the layout ---- */
-
-/* Events that pass along edges between stages in parts, whether in one part or not. */
-static uint64_t all_events(const struct partition_weights *w, const struct partition *p)
-{
-	uint64_t sum = 0;
-
-	for (unsigned i = 0; i < p->stage_count; i++)
-		for (unsigned k = 0; k < p->stage_count; k++)
-			if (i != k && p->part[i] != PARTITION_NONE && p->part[k] != PARTITION_NONE)
-				sum += w->edge_events[i][k];
-	return sum;
-}
-
-static void print_balance(struct text *to, const struct graph *g, const struct schedule *s)
-{
-	const struct partition *p = &s->partition;
-
-	if (!g->has_profile) {
-		text_puts(to, "Without a profile all stages count alike: the parts are guessed.\n");
-		return;
-	}
-	uint64_t all = all_events(&g->weights, p);
-
-	text_printf(
-		to,
-		"Imbalance %.2f: the part with most work per worker has %.0f %% more than there is on average.\n",
-		p->imbalance, 100 * (p->imbalance - 1));
-	text_printf(to,
-	            "Edge cut %" PRIu64 " of %" PRIu64
-	            " events (%.1f %%) that go from stage to stage.\n",
-	            p->cut, all, per_cent(p->cut, all));
-}
-
-/* The layout, and what it means for the policy. */
-static const char *meaning(const struct schedule *s)
-{
-	static const char *const cores[] = { [CONF_LAYOUT_SHARED] =
-		                                     "shared: every worker visits every stage",
-		                             [CONF_LAYOUT_REPLICATE] = "replicate",
-		                             [CONF_LAYOUT_PARTITION] = "partition" };
-	static const char *const pools[] = {
-		[CONF_LAYOUT_SHARED] = "shared: a pool of workers for each stage",
-		[CONF_LAYOUT_REPLICATE] =
-			"replicate: a pool of workers for each stage of each replica",
-		[CONF_LAYOUT_PARTITION] =
-			"partition: a pool of workers for each stage, on its part's cores"
-	};
-	static const char *const connections[] = {
-		[CONF_LAYOUT_SHARED] = "shared: every thread calls every stage",
-		[CONF_LAYOUT_REPLICATE] = "replicate: every thread calls the stages of its replica",
-		[CONF_LAYOUT_PARTITION] =
-			"partition: every thread calls every stage, each on the cores of its part",
-	};
-
-	return (s->policy->mechanism == POLICY_POOL ? pools
-	        : s->thread_per_connection          ? connections
-	                                            : cores)[s->layout];
-}
-
-static void print_others(struct text *to, const struct schedule *s)
-{
-	bool are_ports_bound =
-		s->thread_per_connection && s->is_bound && s->layout != CONF_LAYOUT_SHARED;
-
-	text_puts(to, "\n");
-	if (are_ports_bound && s->layout == CONF_LAYOUT_PARTITION)
-		text_printf(
-			to,
-			"Bound to the cores of a part while in its stages: %u thread%s for connections\n",
-			s->port_count, plural(s->port_count));
-	if (are_ports_bound)
-		text_printf(to, "Not bound to cores: %u thread%s for files\n", s->disk_count,
-		            plural(s->disk_count));
-	else
-		text_printf(to, "Not bound to cores: %u thread%s for connections, %u for files\n",
-		            s->port_count, plural(s->port_count), s->disk_count);
-}
-
-static void print_layout(struct text *to, const struct conf *conf, const struct graph *g,
-                         const struct schedule *s)
-{
-	text_printf(to, "\nPolicy %s, layout %s\n", s->policy->name, meaning(s));
-	if (s->layout == CONF_LAYOUT_REPLICATE && s->thread_per_connection)
-		text_puts(to, "Connections are distributed to the replica that has the fewest.\n");
-	else if (s->layout == CONF_LAYOUT_REPLICATE)
-		text_printf(to, "Requests are distributed %s%s.\n",
-		            s->is_least_loaded ? "to the least loaded" : "in turns",
-		            s->steals_across_replicas
-		                    ? ", and workers without work do that of other replicas"
-		                    : "");
-	if (s->layout == CONF_LAYOUT_PARTITION) {
-		if (g->has_profile)
-			text_printf(to, "Weights are those of %s.\n", conf->layout.profile);
-		print_balance(to, g, s);
-	}
-	print_workers(to, g, s);
-	print_others(to, s);
+	text_init(&error, data, sizeof data);
+	r->has_profile = conf->layout.mode == CONF_LAYOUT_PARTITION && conf->layout.profile[0];
+	if (r->has_profile)
+		err = profile_read(&r->weights, conf->layout.profile, &error);
+	if (!err)
+		err = schedule_build(&r->schedule, conf, topology_cpu_quota(r->topology),
+		                     r->has_profile ? &r->weights : NULL, &error);
+	if (err)
+		log_error("%s", data);
+	return err ? err : affinity_place(r->topology, &r->schedule);
 }
 
 int topology_report_print(const struct conf *conf, struct text *to)
 {
-	struct graph *g;
-	int err = graph_new(&g, conf, NULL, QUEUE_CAPACITY, QUEUE_CAPACITY);
+	struct report r = { .to = to };
+	int err = topology_new(&r.topology);
 
 	if (err)
 		return err;
-	print_machine(to, g->topology);
-	print_layout(to, conf, g, atomic_load_explicit(&g->schedule, memory_order_relaxed));
-	graph_free(g);
-	return 0;
+	err = build(&r, conf);
+	if (!err)
+		print(&r);
+	topology_free(r.topology);
+	return err;
 }

@@ -1,11 +1,10 @@
 /*
- * partition.h - cuts the stage graph into parts with cores of their own: a weighted graph in, parts
- * and cores out (METIS).
+ * partition.h - the division of the stage graph into parts with cores of their own (METIS).
  *
- * A stage weighs what it takes of processing time, an edge the events that pass. Each part gets
- * cores in proportion to its load, one at least; what is to be small is the load per core of the
- * heaviest part, and then the events between parts. Knows no thread, clock or configuration: the
- * same weights give the same parts.
+ * A stage's weight is its processing time, an edge's weight the events that pass. Each part gets
+ * cores in proportion to its load, at least one. The load per core of the heaviest part is
+ * minimised first, then the number of events between parts. Pure: the same weights give the same
+ * parts.
  */
 #ifndef DARKROOM_LAYOUT_PARTITION_H
 #define DARKROOM_LAYOUT_PARTITION_H
@@ -13,20 +12,20 @@
 #include <limits.h>
 #include <stdint.h>
 
-#include "sched/event.h"
+#include "base/limits.h"
 
 struct text;
 
-#define PARTITION_NONE UINT_MAX /* the part of stages that have none */
+#define PARTITION_NONE UINT_MAX /* the part of a stage that is in no part */
 
-/* Below this, imbalance is as good as none, and the cut decides: workers of a part wait so much of
- * their time anyway. */
+/* Below this imbalance parts count as balanced, and the cut decides. Workers of a part wait for
+ * that share of their time in any case. */
 #define PARTITION_TOLERANCE 1.05
 
 struct partition_weights {
 	unsigned stage_count;
-	uint32_t stages; /* bit i: stage i is to be in a part; others have queues nowhere, or
-	                    threads of their own */
+	uint32_t stages; /* bit i: stage i is in a part; the others have no queue, or threads of
+	                  * their own */
 	uint64_t stage_ns[STAGE_COUNT_MAX];
 	uint64_t stage_events[STAGE_COUNT_MAX];
 	uint64_t edge_events[STAGE_COUNT_MAX][STAGE_COUNT_MAX]; /* [from][to] */
@@ -34,28 +33,27 @@ struct partition_weights {
 
 struct partition {
 	unsigned stage_count, part_count;
-	unsigned part[STAGE_COUNT_MAX];  /* of each stage; parts are numbered in the order of their
-	                                    first stages */
-	unsigned cores[STAGE_COUNT_MAX]; /* of each part, >= 1 */
-	uint64_t load_ns[STAGE_COUNT_MAX]; /* of each part */
+	unsigned part[STAGE_COUNT_MAX];    /* by stage; parts are numbered by their first stages */
+	unsigned cores[STAGE_COUNT_MAX];   /* by part, >= 1 */
+	uint64_t load_ns[STAGE_COUNT_MAX]; /* by part */
 	uint64_t cut;                      /* events that pass between parts */
-	double imbalance; /* the heaviest part's load per core, relative to that of all on all
-	                     cores; 1 is perfect. 1 without load */
+	double imbalance; /* the heaviest part's load per core, relative to the mean over all
+	                   * cores; 1 is perfect, and the value without load */
 };
 
 /*
- * Fills *p with so many parts, none of them empty, for so many cores. Returns 0, or -EINVAL with
- * what is wrong in error (NULL: it is not wanted): fewer stages or cores than parts, or no parts.
- * Main thread: METIS has state of its own.
+ * Fills *p with the given number of parts, none of them empty, for the given number of cores.
+ * Returns 0, or -EINVAL with the reason in error, which may be NULL: fewer stages or cores than
+ * parts, or no parts. Main thread, because METIS has global state.
  */
 int partition_build(struct partition *p, const struct partition_weights *w, unsigned parts,
                     unsigned cores, struct text *error);
 
-/* What p's parts and cores mean under other weights: fills in load, cut and imbalance anew. Stages
- * of a part that the weights leave out count nothing. Any thread. */
+/* Recomputes load, cut and imbalance of p's parts and cores under other weights. Stages that the
+ * weights leave out count 0. Any thread. */
 void partition_measure(struct partition *p, const struct partition_weights *w);
 
-/* What has been added since before was taken: w -= before. */
+/* Subtracts an earlier sample of the same sums: w -= before. */
 void partition_weights_subtract(struct partition_weights *w,
                                 const struct partition_weights *before);
 

@@ -1,7 +1,8 @@
 /*
- * placement.c - deals cores to workers. Cores stand in a row in which neighbours domain most; every
- * domain of workers gets a piece of the row, and the domains' order is chosen so that pieces end
- * where caches, nodes and packages do.
+ * placement.c - the assignment of cores to workers.
+ *
+ * Cores form a row in which neighbours share most. Every domain gets a piece of the row, and the
+ * order of domains is chosen so that pieces end where caches, nodes and packages end. Pure.
  */
 #include "placement.h"
 
@@ -15,11 +16,11 @@
 struct request {
 	const struct topology *topology;
 	unsigned core_count, worker_count, domain_count;
-	const unsigned *workers; /* of each domain */
+	const unsigned *workers; /* by domain */
 };
 
-/* What two neighbours in the row have in common: each step counts for more than all boundaries of
- * the steps before it, of which there are fewer than CONF_THREADS_MAX. */
+/* The boundary between two neighbours in the row. Each step weighs more than all boundaries of
+ * the smaller steps together, of which there are fewer than PLACEMENT_WORKERS_MAX. */
 enum step { STEP_CORE, STEP_L2, STEP_L3, STEP_NODE, STEP_PACKAGE, STEP_MACHINE };
 
 static bool is_shared(unsigned a, unsigned b)
@@ -42,7 +43,7 @@ static enum step step_between(const struct topology *t, unsigned left, unsigned 
 	return a->package == b->package ? STEP_PACKAGE : STEP_MACHINE;
 }
 
-/* What it is worth to part them there. */
+/* Returns the worth of a boundary between domains at this place. */
 static uint64_t worth(const struct topology *t, unsigned left, unsigned right)
 {
 	enum step step = step_between(t, left, right);
@@ -50,15 +51,15 @@ static uint64_t worth(const struct topology *t, unsigned left, unsigned right)
 	return step ? UINT64_C(1) << (6 * step) : 0;
 }
 
-static_assert(CONF_THREADS_MAX <= 1 << 6, "no step is outweighed by smaller ones");
+static_assert(PLACEMENT_WORKERS_MAX <= 1 << 6, "no step is outweighed by smaller ones");
 
-/* The first core of the piece that begins after so many workers. */
+/* Returns the first core of the piece that follows workers_before workers. */
 static unsigned first_core(const struct request *r, unsigned workers_before)
 {
 	return workers_before * r->core_count / r->worker_count;
 }
 
-/* The worth of all boundaries between domains in this order. */
+/* Returns the worth of all boundaries between domains in this order. */
 static uint64_t worth_of_order(const struct request *r, const unsigned *order)
 {
 	uint64_t sum = 0;
@@ -83,7 +84,7 @@ static void swap(unsigned *a, unsigned *b)
 	*b = was;
 }
 
-/* Exchanges domains of different size in the row for as long as that helps. */
+/* Exchanges domains of different size in the row while that helps. */
 static void choose_order(const struct request *r, unsigned *order)
 {
 	uint64_t best;
@@ -111,9 +112,9 @@ static void choose_order(const struct request *r, unsigned *order)
 	}
 }
 
-/* Of a piece with more cores than workers, where they are nearest to each other: the first of so
- * many in a row. */
-static unsigned nearest(const struct topology *t, unsigned first, unsigned end, unsigned count)
+/* Returns the first of `count` cores in [first, end) that cross the fewest boundaries. For a
+ * piece with more cores than workers. */
+static unsigned most_compact(const struct topology *t, unsigned first, unsigned end, unsigned count)
 {
 	uint64_t least = UINT64_MAX;
 	unsigned best = first;
@@ -131,7 +132,7 @@ static unsigned nearest(const struct topology *t, unsigned first, unsigned end, 
 	return best;
 }
 
-/* Index of the domain's first worker. */
+/* Returns the index of the domain's first worker. */
 static unsigned first_worker(const struct request *r, unsigned domain)
 {
 	unsigned first = 0;
@@ -141,7 +142,7 @@ static unsigned first_worker(const struct request *r, unsigned domain)
 	return first;
 }
 
-/* The domain's workers, with so many others before them in the row. */
+/* Places the domain's workers. `before` workers precede them in the row. */
 static void place_domain(struct placement *p, const struct request *r, unsigned domain,
                          unsigned before)
 {
@@ -150,7 +151,7 @@ static void place_domain(struct placement *p, const struct request *r, unsigned 
 	bool is_spacious = r->worker_count < r->core_count;
 
 	if (is_spacious)
-		first = nearest(r->topology, first, first_core(r, before + count), count);
+		first = most_compact(r->topology, first, first_core(r, before + count), count);
 	for (unsigned i = 0; i < count; i++) {
 		unsigned core = is_spacious ? first + i : first_core(r, before + i);
 
@@ -168,17 +169,17 @@ int placement_domains(struct placement *p, const struct topology *t, const unsig
 		             .core_count = topology_core_count(t),
 		             .domain_count = domain_count,
 		             .workers = workers };
-	unsigned order[CONF_THREADS_MAX], before = 0;
+	unsigned order[PLACEMENT_WORKERS_MAX], before = 0;
 
 	*p = (struct placement){ 0 };
-	if (domain_count == 0 || domain_count > CONF_THREADS_MAX)
+	if (domain_count == 0 || domain_count > PLACEMENT_WORKERS_MAX)
 		return -EINVAL;
 	for (unsigned i = 0; i < domain_count; i++) {
-		if (workers[i] == 0 || workers[i] > CONF_THREADS_MAX)
+		if (workers[i] == 0 || workers[i] > PLACEMENT_WORKERS_MAX)
 			return -EINVAL;
 		r.worker_count += workers[i];
 	}
-	if (r.worker_count > CONF_THREADS_MAX)
+	if (r.worker_count > PLACEMENT_WORKERS_MAX)
 		return -EINVAL;
 	choose_order(&r, order);
 	for (unsigned i = 0; i < domain_count; i++) {
@@ -193,10 +194,10 @@ int placement_domains(struct placement *p, const struct topology *t, const unsig
 int placement_build(struct placement *p, const struct topology *t, unsigned workers,
                     unsigned replicas)
 {
-	unsigned domain[CONF_THREADS_MAX];
+	unsigned domain[PLACEMENT_WORKERS_MAX];
 
 	*p = (struct placement){ 0 };
-	if (replicas == 0 || replicas > workers || workers > CONF_THREADS_MAX)
+	if (replicas == 0 || replicas > workers || workers > PLACEMENT_WORKERS_MAX)
 		return -EINVAL;
 	for (unsigned i = 0; i < replicas; i++)
 		domain[i] = workers / replicas + (i < workers % replicas ? 1 : 0);

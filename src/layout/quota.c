@@ -1,4 +1,8 @@
-/* quota.c - reads what control groups grant of CPU time. Every group above ours limits us, too. */
+/*
+ * quota.c - the CPU quotas of control groups.
+ *
+ * Every group above the process's own limits it as well. Any thread, once opened.
+ */
 #include "quota.h"
 
 #include <fcntl.h>
@@ -19,7 +23,8 @@ static int open_in(const char *mount, const char *group, const char *file)
 	return n > 0 && (size_t)n < sizeof path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
 }
 
-/* In a container the path may be one outside, which is not there; but what stands above it is. */
+/* Opens one level if it exists. In a container the path may be one of the host, of which only
+ * the upper levels are visible. */
 static void open_level(struct quota *q, const char *mount, const char *group, bool is_v1)
 {
 	struct quota_level level = { .quota_fd = open_in(mount, group,
@@ -38,7 +43,7 @@ static void open_level(struct quota *q, const char *mount, const char *group, bo
 	q->level[q->count++] = level;
 }
 
-/* The group and all above it up to the mount; cuts group down. */
+/* Opens the group and all groups above it, up to the mount. Truncates group. */
 static void open_levels(struct quota *q, const char *mount, char *group, bool is_v1)
 {
 	size_t length = strlen(group);
@@ -54,7 +59,7 @@ static void open_levels(struct quota *q, const char *mount, char *group, bool is
 	}
 }
 
-/* Whether the comma-separated list has the word. */
+/* Returns whether the comma-separated list contains the word. */
 static bool list_has(const char *list, const char *word)
 {
 	size_t length = strlen(word);
@@ -65,7 +70,7 @@ static bool list_has(const char *list, const char *word)
 	return false;
 }
 
-/* A line is HIERARCHY:CONTROLLERS:PATH, with no controllers in version 2. */
+/* Opens the groups of one line: HIERARCHY:CONTROLLERS:PATH, without controllers in version 2. */
 static void open_line(struct quota *q, const char *mount, char *line)
 {
 	char v1_mount[LINE_MAX_BYTES];
@@ -83,7 +88,7 @@ static void open_line(struct quota *q, const char *mount, char *line)
 		return;
 	}
 	int n = snprintf(v1_mount, sizeof v1_mount, "%s/cpu",
-	                 mount); /* a link where controllers domain a mount */
+	                 mount); /* a link if controllers share a mount */
 
 	if (list_has(controllers, "cpu") && n > 0 && (size_t)n < sizeof v1_mount)
 		open_levels(q, v1_mount, group, true);
@@ -115,8 +120,8 @@ void quota_close(struct quota *q)
 	}
 }
 
-/* Numbers at the file's beginning, at most 2; none in "max 100000", and none below 1 (v1: -1 is no
- * quota). */
+/* Reads at most 2 numbers from the start of the file and returns their count. "max 100000" has
+ * none, and numbers below 1 end the list (v1: -1 means no quota). */
 static unsigned read_numbers(int fd, uint64_t *number)
 {
 	char text[64], *at = text, *end;

@@ -1,4 +1,8 @@
-/* topology.c - hwloc's view of the machine, reduced to what layouts need. */
+/*
+ * topology.c - hwloc's description of the machine, reduced to what layouts need.
+ *
+ * hwloc is used here and nowhere else.
+ */
 #include "topology.h"
 
 #include <errno.h>
@@ -11,7 +15,7 @@
 #include "log/log.h"
 #include "quota.h"
 
-#define CPUS_MAX (8 * CPU_SETSIZE) /* that the kernel can be configured for */
+#define CPUS_MAX (8 * CPU_SETSIZE) /* upper bound of the kernel's configuration */
 
 struct topology {
 	hwloc_topology_t hwloc;
@@ -21,8 +25,7 @@ struct topology {
 	struct quota quota;
 };
 
-/* Of what hwloc knows, devices and instruction caches are of no use here; leaving them out makes
- * start-up fast. */
+/* Leaves out devices and instruction caches, which makes startup fast. */
 static void choose_types(hwloc_topology_t hwloc)
 {
 	static const hwloc_obj_type_t wanted[] = { HWLOC_OBJ_PACKAGE, HWLOC_OBJ_L3CACHE,
@@ -31,13 +34,13 @@ static void choose_types(hwloc_topology_t hwloc)
 	hwloc_topology_set_all_types_filter(hwloc, HWLOC_TYPE_FILTER_KEEP_NONE);
 	for (size_t i = 0; i < COUNT_OF(wanted); i++)
 		hwloc_topology_set_type_filter(hwloc, wanted[i], HWLOC_TYPE_FILTER_KEEP_ALL);
-	/* NUMA nodes of less than a package need something to be attached to. */
+	/* NUMA nodes smaller than a package need an object to be attached to. */
 	hwloc_topology_set_type_filter(hwloc, HWLOC_OBJ_DIE, HWLOC_TYPE_FILTER_KEEP_STRUCTURE);
 	hwloc_topology_set_type_filter(hwloc, HWLOC_OBJ_GROUP, HWLOC_TYPE_FILTER_KEEP_STRUCTURE);
 }
 
-/* hwloc takes this machine if it does not understand what it is told of another one; who asks for
- * that wants to know. */
+/* Fails if hwloc could not parse the description of another machine: it silently describes this
+ * machine instead. */
 static int check_source(hwloc_topology_t hwloc)
 {
 	static const char *const name[] = { "HWLOC_SYNTHETIC", "HWLOC_XMLFILE" };
@@ -48,13 +51,14 @@ static int check_source(hwloc_topology_t hwloc)
 		if (!value || !*value || !hwloc_topology_is_thissystem(hwloc) ||
 		    getenv("HWLOC_THISSYSTEM"))
 			continue;
-		log_error("hwloc cannot read the machine that %s=%s describes", name[i], value);
+		log_error("topology: hwloc cannot parse %s=%s", name[i], value);
 		return -EINVAL;
 	}
 	return 0;
 }
 
-/* hwloc respects the cpuset of our control group, but not what taskset says. */
+/* Restricts the topology to the thread's CPU affinity. hwloc respects the cpuset of the control
+ * group, but not taskset(1). */
 static int restrict_to_binding(hwloc_topology_t hwloc)
 {
 	hwloc_bitmap_t set = hwloc_bitmap_alloc();
@@ -79,7 +83,7 @@ static int load(hwloc_topology_t *out)
 	int err = hwloc_topology_load(*out) ? errno ? -errno : -EIO : restrict_to_binding(*out);
 
 	if (err)
-		log_error("cannot read the machine's topology: %s", strerror(-err));
+		log_error("topology: cannot read the machine: %s", strerror(-err));
 	else
 		err = check_source(*out);
 	if (err)
@@ -109,7 +113,8 @@ static void describe_core(hwloc_topology_t hwloc, hwloc_obj_t object, struct top
 	};
 }
 
-/* hwloc numbers cores depth first: neighbours in its order are neighbours on the machine. */
+/* hwloc numbers cores depth first, so that neighbours in its order are neighbours on the
+ * machine. */
 static int describe_cores(struct topology *t)
 {
 	int count = hwloc_get_nbobjs_by_type(t->hwloc, HWLOC_OBJ_CORE);
@@ -117,7 +122,7 @@ static int describe_cores(struct topology *t)
 	t->core_type = count > 0 ? HWLOC_OBJ_CORE : HWLOC_OBJ_PU;
 	if (count <= 0)
 		count = hwloc_get_nbobjs_by_type(t->hwloc, HWLOC_OBJ_PU);
-	assert(count > 0); /* hwloc refuses machines without */
+	assert(count > 0); /* hwloc refuses a machine without processing units */
 	t->core_count = (unsigned)count;
 	t->core = calloc(t->core_count, sizeof *t->core);
 	if (!t->core)
@@ -152,8 +157,8 @@ int topology_new(struct topology **out)
 	if (topology_is_here(t))
 		quota_open(&t->quota, "/proc/self/cgroup", "/sys/fs/cgroup");
 	else
-		log_notice(
-			"the topology is that of another machine: workers are not bound to cores");
+		log_notice("topology: hwloc describes another machine; "
+		           "workers are not bound to cores");
 	*out = t;
 	return 0;
 }
@@ -183,7 +188,7 @@ unsigned topology_node_count(const struct topology *t)
 {
 	unsigned count = 1;
 
-	/* Cores of a node are neighbours. */
+	/* Cores of a node are neighbours in the row. */
 	for (unsigned i = 1; i < t->core_count; i++)
 		count += t->core[i].node != t->core[i - 1].node;
 	return count;
@@ -219,8 +224,7 @@ static hwloc_const_cpuset_t cpus_of(const struct topology *t, unsigned core)
 	return object->cpuset;
 }
 
-/* Without memory of its own, which hwloc_set_cpubind() takes, and does without looking whether
- * there was any. */
+/* Does not use hwloc_set_cpubind(), which allocates memory and does not check the result. */
 int topology_bind(const struct topology *t, struct topology_range cores)
 {
 	cpu_set_t cpus[CPUS_MAX / CPU_SETSIZE] = { 0 };

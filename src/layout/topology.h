@@ -1,9 +1,9 @@
 /*
- * topology.h - the cores that this process may use, what they domain, and binding threads to them
+ * topology.h - the cores that this process may use, what they share, and binding threads to them
  * (hwloc).
  *
- * HWLOC_SYNTHETIC and HWLOC_XMLFILE in the environment describe another machine: all is as there,
- * but nothing is bound.
+ * HWLOC_SYNTHETIC and HWLOC_XMLFILE in the environment describe another machine. Then all results
+ * are those of that machine, but no thread is bound.
  */
 #ifndef DARKROOM_LAYOUT_TOPOLOGY_H
 #define DARKROOM_LAYOUT_TOPOLOGY_H
@@ -15,46 +15,46 @@ struct topology;
 
 #define TOPOLOGY_NONE UINT_MAX
 
-/* Cores stand in an order in which those that domain more are nearer to each other. */
+/* Cores are ordered so that those that share more are nearer to each other. */
 struct topology_core {
 	unsigned cpu;          /* the system's number of its first hardware thread */
-	unsigned thread_count; /* hardware threads that we may use */
-	unsigned package;      /* numbers from 0; TOPOLOGY_NONE: not known, or there is none */
+	unsigned thread_count; /* hardware threads that the process may use */
+	unsigned package;      /* from 0; TOPOLOGY_NONE: unknown, or no packages */
 	unsigned node;         /* NUMA node, the system's number */
-	unsigned l3, l2;       /* of the cache, from 0; TOPOLOGY_NONE: there is none */
+	unsigned l3, l2;       /* caches, from 0; TOPOLOGY_NONE: no such cache */
 };
 
-/* Cores first .. first + count - 1. count 0: all that may be used, whichever they are. */
+/* The cores first .. first + count - 1. count 0: all cores that the process may use. */
 struct topology_range {
 	unsigned first, count;
 };
 
-/* 0 or -errno, the reason logged. Main thread. */
+/* Returns 0 or -errno, with the reason logged. Main thread. */
 int topology_new(struct topology **out);
 void topology_free(struct topology *t);
 
-/* Cores (not hardware threads) in the allowed set (cpuset, taskset), >= 1. */
+/* Returns the number of cores, not hardware threads, in the allowed set (cpuset, taskset), >= 1. */
 unsigned topology_core_count(const struct topology *t);
 
-/* core: 0 .. core_count - 1. Valid as long as t. */
+/* Describes a core, 0 .. core_count - 1. Valid as long as t. */
 const struct topology_core *topology_core(const struct topology *t, unsigned core);
 
-/* NUMA nodes that have cores among these, >= 1. */
+/* Returns the number of NUMA nodes that have such cores, >= 1. */
 unsigned topology_node_count(const struct topology *t);
 
-/* Cores' worth of CPU time that the process may use: the allowed cores, or less by the cgroup's
- * quota, which hwloc does not see, rounded up; >= 1. */
+/* Returns the CPU time that the process may use, in cores, >= 1: the allowed cores, or less by
+ * the cgroup's quota, rounded up. hwloc does not see the quota. */
 unsigned topology_cpu_quota(const struct topology *t);
 
-/* Whether this is the machine that we run on. */
+/* Returns whether t describes the machine that the process runs on. */
 bool topology_is_here(const struct topology *t);
 
-/* Binds the calling thread to the cores: it runs on one of them when this returns. 0 or -errno.
- * Elsewhere than here it does nothing. */
+/* Binds the calling thread to the cores. It runs on one of them when this returns. Does nothing
+ * if t describes another machine. Returns 0 or -errno. */
 int topology_bind(const struct topology *t, struct topology_range cores);
 
-/* Whether the calling thread runs on one of the cores just now. Elsewhere than here it is taken for
- * that. */
+/* Returns whether the calling thread runs on one of the cores now. True if t describes another
+ * machine. */
 bool topology_is_on(const struct topology *t, struct topology_range cores);
 
 #endif

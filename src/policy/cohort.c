@@ -1,7 +1,9 @@
 /*
- * cohort.c - the wavefront: forward over the pipeline, then backward (Larus & Parkes 2002, 4.1;
- * Gordon 2010, 2.4.2). For four stages 0 1 2 3 3 2 1 0, and again: the stage at the turn is visited
- * twice, since the first visit's output may have come back to it.
+ * cohort.c - policy cohort: a wavefront, forward over the pipeline and then backward (Larus &
+ * Parkes 2002, 4.1; Gordon 2010, 2.4.2).
+ *
+ * Four stages are visited in the order 0 1 2 3 3 2 1 0, repeatedly. The stage at the turn is
+ * visited twice, because the output of the first visit may have come back to it.
  */
 #include "policy.h"
 

@@ -1,6 +1,8 @@
 /*
- * dbr.c - drum, buffer, rope: the stage with the slowest service rate first; back to it after every
- * visit that found work; sorted anew when a full round has found nothing (Gordon 2010, 3.1.3).
+ * dbr.c - policy dbr: drum, buffer, rope (Gordon 2010, 3.1.3).
+ *
+ * The stage with the slowest service rate is visited first, and again after every visit that found
+ * work. The stages are sorted again when a full round has found nothing.
  */
 #include "policy.h"
 
@@ -11,13 +13,13 @@
 struct dbr {
 	const struct stage_rates *rates;
 	unsigned n;
-	unsigned at; /* next position in order[]; n: a round is over */
+	unsigned at; /* next position in order[]; n: the round has ended */
 	unsigned char order[DBR_STAGES_MAX];
 };
 
 static_assert(sizeof(struct dbr) <= POLICY_STATE_MAX, "a worker keeps the state");
 
-/* A stage that has not been measured is not known to be slow: it comes last. */
+/* Returns the rate to sort by. A stage without a measurement comes last. */
 static double rate_of(const struct dbr *d, unsigned stage)
 {
 	double rate = d->rates[stage].service_per_s;
@@ -25,7 +27,7 @@ static double rate_of(const struct dbr *d, unsigned stage)
 	return rate > 0 ? rate : 1e300;
 }
 
-/* Insertion sort: stable, so that equal rates stay in pipeline order; a handful of stages. */
+/* Sorts by insertion, which is stable: equal rates stay in pipeline order. There are few stages. */
 static void sort(struct dbr *d)
 {
 	for (unsigned i = 0; i < d->n; i++) {

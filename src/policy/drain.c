@@ -1,22 +1,23 @@
 /*
- * drain.c - finish what was begun before more is begun: forward through the stages that have work,
- * from the first to the last, and again. Never a stage that has none, as Color does not visit idle
- * stages either (Gordon 2010, 3.1.4).
+ * drain.c - policy drain, which finishes the images that were started before starting more.
  *
- * The visit to the first stage begins one image, those to the others take all there is
- * (schedule.c): so the few steps of one image that are of a kind follow one another (a cohort,
- * Larus & Parkes 2002), on the core that has its pixels, and no second image waits half made. From
- * the last stage back, as SRPT has it (3.1.2), each step would be a visit of its own: the response
- * times were the same, the CPU time per image 2 % more.
+ * Stages that have work are visited in pipeline order, repeatedly. Stages without work are never
+ * visited, as in Color (Gordon 2010, 3.1.4). A visit to the first stage starts one image; visits to
+ * the others serve all that waits (sched/schedule_build.c). Similar steps of one image therefore
+ * follow one another (a cohort, Larus & Parkes 2002), on the core that has its pixels, and no
+ * second image waits half finished. With SRPT's order, from the last stage backward (3.1.2), each
+ * step would be a visit of its own: response times were the same, and CPU time per image was 2 %
+ * higher.
  *
- * With it go stacks per worker, from which others steal: that is the group's business.
+ * Workers keep events on stacks under this policy, and steal from each other (serve.c).
  */
 #include "policy.h"
 
 #include "base/check.h"
 
 struct drain {
-	unsigned n, at; /* at: the stage visited last */
+	unsigned n;
+	unsigned at; /* the stage visited last */
 };
 
 static void drain_reset(void *state, unsigned n, const struct stage_rates *rates)
@@ -43,7 +44,8 @@ static unsigned drain_next(void *state, struct policy_in in)
 
 const struct policy_class policy_drain = {
 	.name = "drain",
-	.help = "one thread per core; forward over the stages that have work; an image stays on its core",
+	.help = "one thread per core; forward over the stages that have work; "
+		"an image stays on its core",
 	.mechanism = POLICY_POLL,
 	.wants_ready = true,
 	.reset = drain_reset,

@@ -1,7 +1,8 @@
 /*
- * mg1.c - stages are visited in proportion to their load, by a polling table of efficient visit
- * orders (Gordon 2010, 3.1.1; Boxma, Levy & Weststrate 1993). A worker builds its table anew when
- * it has come to the table's end.
+ * mg1.c - policy mg1: stages are visited in proportion to their load, by a polling table.
+ *
+ * The table is that of efficient visit orders (Gordon 2010, 3.1.1; Boxma, Levy & Weststrate 1993).
+ * A worker rebuilds its table when it has reached the end.
  */
 #include "mg1.h"
 
@@ -40,7 +41,7 @@ double mg1_weight(const struct stage_rates *r)
 	return sqrt(load * (r->is_gated ? 1 + load : 1 - load));
 }
 
-/* Visits of each stage; their sum is slots. */
+/* Sets the number of visits of each stage; their sum is slots. */
 static void visit_counts(unsigned *count, unsigned slots, unsigned n, const double *weight)
 {
 	double sum = 0;
@@ -49,7 +50,7 @@ static void visit_counts(unsigned *count, unsigned slots, unsigned n, const doub
 	for (unsigned i = 0; i < n; i++)
 		sum += weight[i];
 	for (unsigned i = 0; i < n; i++) {
-		/* A hair more, so that 0.2 * 35 is 7 and not 6. */
+		/* Slightly more than the product, so that 0.2 * 35 is 7 and not 6. */
 		count[i] = (unsigned)floor(weight[i] / sum * slots + 1e-9);
 		if (count[i] == 0)
 			count[i] = 1;
@@ -57,7 +58,7 @@ static void visit_counts(unsigned *count, unsigned slots, unsigned n, const doub
 			most = i;
 		used += count[i];
 	}
-	/* Stages raised to one visit may have made it too many. */
+	/* Stages raised to one visit may have made the sum too large. */
 	for (; used > slots; used--) {
 		for (unsigned i = 0; i < n; i++)
 			if (count[i] > count[most])
@@ -118,7 +119,8 @@ static unsigned mg1_next(void *state, struct policy_in in)
 
 const struct policy_class policy_mg1 = {
 	.name = "mg1",
-	.help = "one thread per core; stages visited in proportion to their load, by a polling table",
+	.help = "one thread per core; stages visited in proportion to their load, "
+		"by a polling table",
 	.mechanism = POLICY_POLL,
 	.reset = mg1_reset,
 	.next = mg1_next,

@@ -1,4 +1,4 @@
-/* policy.c - the registry of policies: what --help, validation and /stats list. */
+/* policy.c - the registry of policies, for --help, validation and /stats. Any thread. */
 #include "policy.h"
 
 #include <string.h>
@@ -6,11 +6,11 @@
 #include "base/check.h"
 #include "base/text.h"
 
-/* These three have no visit order: their threads wait for events, not stages for threads. */
+/* These three have no visit order: their mechanism determines the next stage. */
 static const struct policy_class policy_color = {
 	.name = "color",
 	.help = "one thread per core, all waiting on one central queue of stages and events",
-	.mechanism = POLICY_CENTRAL,
+	.mechanism = POLICY_COLOR,
 };
 
 static const struct policy_class policy_seda = {
@@ -35,7 +35,7 @@ const struct policy_class *policy_at(size_t index)
 	return index < COUNT_OF(policies) ? policies[index] : NULL;
 }
 
-static_assert(COUNT_OF(policies) <= POLICY_COUNT_MAX, "counters are kept by policy");
+static_assert(COUNT_OF(policies) <= POLICY_COUNT_MAX, "visits are counted by policy");
 
 unsigned policy_index(const struct policy_class *policy)
 {

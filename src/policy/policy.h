@@ -1,9 +1,10 @@
 /*
- * policy.h - which stage a core visits next.
+ * policy.h - the visit order: which stage a worker visits next.
  *
- * A policy is a pure function of what the last visit found: no queue, lock, clock or allocation in
- * here. State and rates belong to one worker. When to sleep is the group's decision, never the
- * policy's.
+ * A policy is a pure function of the result of the last visit. It has no queue, lock, clock or
+ * allocation. State and rates belong to one worker. A policy does not decide when to sleep; the
+ * worker does (sched/worker_loop.c). To add a policy, add a file with its functions and a row in
+ * policy.c.
  */
 #ifndef DARKROOM_POLICY_POLICY_H
 #define DARKROOM_POLICY_POLICY_H
@@ -13,30 +14,30 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define POLICY_COUNT_MAX 8   /* that there are, at most */
-#define POLICY_STATE_MAX 512 /* bytes of state that a worker sets aside */
+#include "base/limits.h"
 
-/* How a policy's stages get their threads. */
+#define POLICY_STATE_MAX 512 /* bytes of state that a worker has for its policy */
+
+/* How stages get their threads: see sched/mechanism.h. */
 enum policy_mechanism {
-	POLICY_POLL = 1, /* one thread per core; the policy says which stage is next */
-	POLICY_CENTRAL,  /* one thread per core, waiting on one queue of (stage, event) */
-	POLICY_POOL,     /* a pool of threads for each stage */
-	POLICY_THREAD_PER_CONNECTION /* a pool of threads for connections, which call every stage
-	                                directly */
+	POLICY_POLL = 1,             /* one thread per core; next() determines the next stage */
+	POLICY_COLOR,                /* one thread per core, served by one queue of turns */
+	POLICY_POOL,                 /* a pool of threads for each stage */
+	POLICY_THREAD_PER_CONNECTION /* one thread per connection, which calls every stage */
 };
 
 struct policy_in {
 	bool found;     /* the last visit handled at least one event */
-	uint64_t ready; /* bit i: stage i of the visit set seemed to have an event; only if the
-	                   class asks for it */
+	uint64_t ready; /* bit i: stage i of the visit set seems to have an event; only for a class
+	                 * with wants_ready */
 };
 
-/* What was measured of a stage over the last interval, smoothed; zero if nothing was. */
+/* Measurements of a stage over the last interval, smoothed; 0 without a measurement. */
 struct stage_rates {
 	double arrival_per_s;
 	double service_per_s; /* events that one core handles per second of its time */
-	unsigned cores;       /* that serve the stage, >= 1 */
-	bool is_gated;        /* what comes in during a visit waits for the next one */
+	unsigned cores;       /* cores that serve the stage, >= 1 */
+	bool is_gated;        /* events that arrive during a visit wait for the next one */
 };
 
 struct policy_class {
@@ -44,26 +45,26 @@ struct policy_class {
 	const char *help;
 	enum policy_mechanism mechanism;
 	bool wants_ready;
-	/* For POLICY_POLL only. n >= 1 stages, in pipeline order. rates[n] is borrowed, refreshed
-	 * by the group between calls, never during one. */
+	/* Both for POLICY_POLL only. reset: n >= 1 stages, in pipeline order; rates[n] is
+	 * borrowed and refreshed between calls, never during one. */
 	void (*reset)(void *state, unsigned n, const struct stage_rates *rates);
-	/* Returns an index in the visit set, < n. */
+	/* Returns the index of the next stage in the visit set, < n. */
 	unsigned (*next)(void *state, struct policy_in in);
 };
 
 extern const struct policy_class policy_cohort, policy_mg1, policy_srpt, policy_dbr, policy_drain;
 
-/* The registry: every policy by its name in the INI. NULL if unknown. Any thread. */
+/* Returns the policy of that name, or NULL. */
 const struct policy_class *policy_find(const char *name);
 bool policy_is_known(const char *name);
 
-/* "cohort, mg1, ...", for messages. */
+/* Writes "drain, cohort, ..." to out, for messages. */
 void policy_list(char *out, size_t size);
 
-/* The place of a policy in the registry, < POLICY_COUNT_MAX. */
+/* Returns the index of a policy in the registry, < POLICY_COUNT_MAX. */
 unsigned policy_index(const struct policy_class *policy);
 
-/* The registry in order; NULL after the last. For --help and /stats. */
+/* Returns the policy at that index of the registry, or NULL after the last. */
 const struct policy_class *policy_at(size_t index);
 
 #endif

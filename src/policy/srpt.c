@@ -1,6 +1,6 @@
 /*
- * srpt.c - from the end of the pipeline back; back to the end after every visit that found work, so
- * that what is nearly done is finished first (Gordon 2010, 3.1.2).
+ * srpt.c - policy srpt: from the end of the pipeline backward, and back to the end after every
+ * visit that found work (Gordon 2010, 3.1.2). Images that are nearly done are finished first.
  */
 #include "policy.h"
 
@@ -33,7 +33,8 @@ static unsigned srpt_next(void *state, struct policy_in in)
 
 const struct policy_class policy_srpt = {
 	.name = "srpt",
-	.help = "one thread per core; from the end of the pipeline back, and again from the end after every hit",
+	.help = "one thread per core; from the end of the pipeline backward, "
+		"and again from the end after every hit",
 	.mechanism = POLICY_POLL,
 	.reset = srpt_reset,
 	.next = srpt_next,

@@ -1,37 +1,73 @@
 /*
- * affinity.c - where a worker runs: on the cores that the layout gives it, and whether an event may
- * be handled there.
+ * affinity.c - the binding of workers to the cores that the layout gives them.
  *
- * Threads that belong to connections take the event through all stages themselves. In layout
- * partition they go from part to part for that: the stage's cores are theirs for as long as the
- * call of its handler takes. Owner's thread.
+ * Placement (layout/placement.h) determines the cores, topology (layout/topology.h) binds threads
+ * to them.
  */
-#include "worker.h"
+#include "affinity.h"
 
 #include <string.h>
 
 #include "base/pool.h"
-#include "layout/topology.h"
+#include "layout/placement.h"
 #include "log/log.h"
+#include "mechanism.h"
+#include "runtime.h"
 
-/* Buffers of a node stay there, if there are several. */
+static_assert(CONF_THREADS_MAX <= PLACEMENT_WORKERS_MAX, "all workers can be placed");
+
+/* A CPU quota grants time but no cores. Several processes with a quota would all be bound to the
+ * first cores of the machine, so with a quota no worker is bound. */
+int affinity_place(const struct topology *t, struct schedule *s)
+{
+	struct placement place;
+
+	if (topology_cpu_quota(t) < topology_core_count(t))
+		s->is_bound = false;
+	if (!s->is_bound)
+		return 0;
+	int err = placement_domains(&place, t, s->domain_cores, s->domain_count);
+
+	if (err)
+		return err;
+	memcpy(s->domain_range, place.domain, sizeof s->domain_range);
+	for (unsigned i = 0; i < s->worker_count && s->mechanism->has_core_per_worker; i++) {
+		assert(place.worker[i].domain == s->domain[i]);
+		s->core[i] = place.worker[i].core;
+	}
+	return 0;
+}
+
+struct topology_range affinity_cores(const struct schedule *s, unsigned worker)
+{
+	if (!s->is_bound)
+		return (struct topology_range){ 0, 0 };
+	return s->mechanism->has_core_per_worker ? (struct topology_range){ s->core[worker], 1 }
+	                                         : s->domain_range[s->domain[worker]];
+}
+
+/* Returns the home of buffers for a core: they stay on its NUMA node, if there are several. */
 static unsigned pool_home(const struct topology *t, unsigned core)
 {
 	return topology_node_count(t) == 1 ? 0
 	                                   : 1 + topology_core(t, core)->node % (POOL_HOMES - 1);
 }
 
-void affinity_bind(struct worker *w, struct topology_range cores)
+void affinity_bind(struct worker *w, const struct schedule *s)
 {
 	const struct topology *t = w->group->graph->topology;
+	struct topology_range cores = { 0, 0 };
 
+	if (w->group->id == GROUP_MAIN)
+		cores = affinity_cores(s, w->index);
 	if (cores.first == w->cores.first && cores.count == w->cores.count)
 		return;
 	int err = topology_bind(t, cores);
 
 	if (err) {
-		log_warning("worker %s/%u cannot be %s (%s): it runs where it did", w->group->name,
-		            w->index, cores.count ? "bound to its cores" : "let loose",
+		log_warning("worker %s/%u: cannot %s: %s; its binding stays as it was",
+		            w->group->name, w->index,
+		            cores.count ? "bind it to its cores" : "unbind it from its cores",
 		            strerror(-err));
 		return;
 	}
@@ -39,66 +75,34 @@ void affinity_bind(struct worker *w, struct topology_range cores)
 	pool_thread_set_home(cores.count ? pool_home(t, cores.first) : 0);
 }
 
-/* A worker for each core has one, a pool those of its domain, and a thread that takes connections
- * those of its replica. */
-struct topology_range affinity_cores(const struct worker *w, const struct schedule *schedule)
+static bool is_within(struct topology_range inner, struct topology_range outer)
 {
-	bool is_port = w->group->id == GROUP_IO && schedule->thread_per_connection &&
-	               schedule->layout == CONF_LAYOUT_REPLICATE;
-
-	if (!schedule->is_bound || !(is_port || w->group->id == GROUP_MAIN))
-		return (struct topology_range){ 0, 0 };
-	if (is_port || schedule->policy->mechanism == POLICY_POOL)
-		return schedule->domain_range[w->domain];
-	return (struct topology_range){ schedule->core[w->index], 1 };
+	return inner.count && inner.first >= outer.first &&
+	       inner.first + inner.count <= outer.first + outer.count;
 }
 
-/* Whether these cores are among those. */
-static bool is_within(struct topology_range these, struct topology_range those)
-{
-	return these.count && these.first >= those.first &&
-	       these.first + these.count <= those.first + those.count;
-}
-
-void affinity_enter_part(struct worker *w, const struct stage *s)
-{
-	const struct schedule *schedule = worker_schedule(w);
-
-	if (!schedule_moves_threads(schedule, s->index))
-		return;
-	struct topology_range part = schedule->domain_range[schedule_domain_of(schedule, s->index)];
-
-	if (!is_within(w->cores, part))
-		affinity_bind(w, part);
-}
-
-/* An event is handled in its replica, or by a worker that helps it out, ... */
+/* An event is handled in its replica, or by a worker that helps that replica. */
 static bool is_in_replica(const struct visit *v, const struct event *ev)
 {
 	const struct worker *w = v->worker;
-	const struct schedule *schedule = worker_schedule(w);
 
-	/* Which replica a request goes to is found out where images begin. */
-	if (!worker_has_domain(w) || !stage_is_replicated(v->stage) ||
+	/* The replica of a request is determined where images start. */
+	if (w->group->id != GROUP_MAIN || !stage_is_replicated(v->stage) ||
 	    graph_rows[v->stage->index].group == GROUP_IO)
 		return true;
-	return schedule->steals_across_replicas || ev->replica == w->domain;
+	return worker_schedule(w)->steals_across_replicas || ev->replica == w->domain;
 }
 
-/* ... and in the part that its stage is of; and the worker is where it is bound to. */
 bool affinity_is_right(const struct visit *v, const struct event *ev)
 {
 	const struct worker *w = v->worker;
 	const struct schedule *schedule = worker_schedule(w);
-	unsigned index = v->stage->index;
-	bool is_main = w->group->id == GROUP_MAIN && !v->is_direct,
-	     moves = schedule_moves_threads(schedule, index);
-	unsigned domain = moves ? schedule_domain_of(schedule, index) : w->domain;
+	bool is_queued_in_main = w->group->id == GROUP_MAIN && !v->is_direct;
 
-	if (is_main && !(schedule->visit_set[w->index] >> index & 1))
+	if (is_queued_in_main && !(schedule->visit_set[w->index] >> v->stage->index & 1))
 		return false;
-	if ((is_main || moves) && schedule->is_bound && w->cores.count &&
-	    !is_within(w->cores, schedule->domain_range[domain]))
+	if (is_queued_in_main && schedule->is_bound && w->cores.count &&
+	    !is_within(w->cores, schedule->domain_range[w->domain]))
 		return false;
 	return is_in_replica(v, ev) && topology_is_on(w->group->graph->topology, w->cores);
 }

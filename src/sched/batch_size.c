@@ -1,16 +1,18 @@
 /*
- * batch_size.c - see batch_size.h. Factor, margin and maximum are those of Welsh 2002, 5.4.2, which
- * does not give the others: they keep a stage like the one of its figure 32 above 90 % of its best
- * with noise of up to 10 % in the samples, and let a stage to which the batch does not matter come
- * down to 1. Less smoothing or a return before the best makes the batch drift.
+ * batch_size.c - the batch size controller.
+ *
+ * Factor, margin and maximum are from Welsh 2002, 5.4.2, which does not give the other constants.
+ * Those keep a stage like the one in its figure 32 above 90 % of its best throughput, with up to 10
+ * % noise in the samples. A stage whose throughput does not depend on the batch comes down to 1.
+ * With less smoothing, or when growth ends further below the best, the batch drifts. Main thread.
  */
 #include "batch_size.h"
 
 #define FACTOR 1.2
-#define MARGIN 0.1        /* of the best throughput that may be lost */
-#define NEAR_BEST 0.98    /* of the best throughput: then growing is over */
-#define SUDDEN_DROP 0.5   /* less than this part of the average, from one sample to the next */
-#define NEWEST_WEIGHT 0.3 /* of the moving average */
+#define MARGIN 0.1        /* share of the best throughput that may be lost */
+#define NEAR_BEST 0.98    /* share of the best throughput at which growth ends */
+#define SUDDEN_DROP 0.5   /* a sample below this share of the average resets the controller */
+#define NEWEST_WEIGHT 0.3 /* in the moving average */
 
 void batch_size_init(struct batch_size *b)
 {
@@ -43,7 +45,7 @@ static unsigned smaller(unsigned events)
 	return to ? to : 1;
 }
 
-/* By one event at least: else the smallest would never grow. */
+/* At least one event more, otherwise a batch of 1 would never grow. */
 static unsigned larger(unsigned events)
 {
 	unsigned to = (unsigned)(events * FACTOR);

@@ -1,31 +1,32 @@
 /*
- * batch_size.h - how many events a visit should take at most (Welsh 2002, 5.4.2).
+ * batch_size.h - the controller of the number of events that a visit may take (Welsh 2002, 5.4.2).
  *
- * Many at once may be handled faster than one by one; few at once are spread better over threads,
- * and wait less. The smallest batch that keeps up the throughput is looked for: it shrinks by a
- * factor until less is handled than the best of late by a margin, then grows by the same factor
- * until that is reached again, and so on, without damping. A pure function of a state and a sample.
+ * Large batches may be handled faster per event. Small batches are spread better over threads, and
+ * their events wait less. The controller searches for the smallest batch that keeps the throughput.
+ * The batch shrinks by a factor until the throughput is below the recent best by a margin. Then it
+ * grows by the same factor until the best is reached again, without damping. Pure: a state and a
+ * sample determine the result.
  */
 #ifndef DARKROOM_SCHED_BATCH_SIZE_H
 #define DARKROOM_SCHED_BATCH_SIZE_H
 
 #include <stdbool.h>
 
-#define BATCH_SIZE_MAX 1000  /* events, to begin with and after a sudden drop of throughput */
-#define BATCH_SIZE_WINDOW 10 /* samples among which the best throughput is looked for */
+#define BATCH_SIZE_MAX 1000  /* events, initially and after a sudden drop of throughput */
+#define BATCH_SIZE_WINDOW 10 /* samples that the recent best is taken from */
 
 struct batch_size {
 	unsigned events;
 	bool is_growing;
-	double events_per_s;              /* smoothed; 0: nothing was measured yet */
-	double recent[BATCH_SIZE_WINDOW]; /* the last of these, in a ring; 0: none */
-	unsigned at;                      /* where the next goes */
+	double events_per_s;              /* smoothed; 0: not measured yet */
+	double recent[BATCH_SIZE_WINDOW]; /* the latest of these, in a ring; 0: none */
+	unsigned at;                      /* index of the next sample in the ring */
 };
 
 void batch_size_init(struct batch_size *b);
 
-/* Takes what the stage has handled over the last second; the batch from now on, 1..BATCH_SIZE_MAX.
- * A second without events says nothing of it and changes nothing. */
+/* Takes the stage's throughput over the last second and returns the next batch,
+ * 1..BATCH_SIZE_MAX. A second without events changes nothing. */
 unsigned batch_size_next(struct batch_size *b, double events_per_s);
 
 #endif

@@ -1,5 +1,5 @@
-/* budget.c - reservations, and the lines of those who wait for them. Knows nothing of what is
- * reserved. Any thread. */
+/* budget.c - reservations of memory, and the events that wait for them. Does not know what the
+ * memory is for. Any thread. */
 #include "budget.h"
 
 #include <string.h>
@@ -40,7 +40,7 @@ static bool fits(const struct budget *b, enum budget_class class, uint64_t bytes
 static bool take(struct budget *b, enum budget_class class, uint64_t bytes)
 {
 	assert(bytes <= budget_max(b));
-	/* Those who wait come first, else a large image would never find its moment. */
+	/* Waiting events come first, otherwise a large image could starve. */
 	if (b->head[class] || !fits(b, class, bytes))
 		return false;
 	b->used[class] += bytes;
@@ -73,7 +73,8 @@ bool budget_reserve(struct budget *b, enum budget_class class, uint64_t bytes,
 	return ok;
 }
 
-/* Takes from the line who can go on now: a list, granted. Images first: they give back soonest. */
+/* Grants waiting reservations and returns their waiters as a list. Images come first, because
+ * they release soonest. */
 static struct budget_waiter *grant(struct budget *b)
 {
 	struct budget_waiter *list = NULL, **end = &list;
@@ -95,8 +96,8 @@ static struct budget_waiter *grant(struct budget *b)
 	return list;
 }
 
-/* Outside of the lock: waking a worker is a system call. A waiter may be gone as soon as its event
- * is queued. */
+/* Queues the events of granted waiters. Must be called outside the lock, since waking a worker
+ * is a system call. A waiter may be freed as soon as its event is queued. */
 static void queue_granted(struct budget_waiter *list)
 {
 	while (list) {
@@ -138,7 +139,7 @@ bool budget_cancel(struct budget *b, enum budget_class class, struct budget_wait
 		if (b->tail[class] == &w->next)
 			b->tail[class] = at;
 		w->is_waiting = false;
-		granted = grant(b); /* it may have stood in the way of smaller ones */
+		granted = grant(b); /* smaller ones may have waited behind it */
 	}
 	pthread_mutex_unlock(&b->lock);
 	queue_granted(granted);

@@ -1,10 +1,13 @@
 /*
- * budget.h - the bound on memory that requests may cause, reserved before it is used.
+ * budget.h - the bound on memory that requests may use, reserved before it is used.
  *
- * An event whose reservation cannot be granted waits here, in order of arrival, and is queued to
- * its stage by whoever gives memory back. Two classes keep it free of deadlock: bodies may take at
- * most half of the budget, so that images, each of which needs at most half, always move on and
- * give back.
+ * An event whose reservation cannot be granted is parked here, in order of arrival. The thread that
+ * releases memory queues the event to its stage. Two classes prevent deadlock: bodies may take at
+ * most half of the budget, and an image needs at most half, so that images always proceed and
+ * release.
+ *
+ * The budget pushes granted events itself, so that no caller of budget_release() can forget to. It
+ * is part of sched/ for this reason.
  */
 #ifndef DARKROOM_SCHED_BUDGET_H
 #define DARKROOM_SCHED_BUDGET_H
@@ -19,14 +22,14 @@ struct stage;
 
 enum budget_class {
 	BUDGET_BODY = 0, /* request bodies: at most half */
-	BUDGET_IMAGE,    /* an image's decoder, planes and outputs: whatever bodies leave, at least
-	                    half */
+	BUDGET_IMAGE,    /* an image's decoder, planes and outputs: all that bodies leave, at least
+	                  * half */
 	BUDGET_CLASS_COUNT
 };
 
 struct budget_waiter {
-	struct event *event; /* set aside by its owner before budget_reserve() is called */
-	struct stage *stage; /* where it is queued when the memory is there */
+	struct event *event; /* parked by its owner before budget_reserve() is called */
+	struct stage *stage; /* to which it is queued once the memory is reserved */
 	unsigned instance;
 	uint64_t bytes;
 	struct budget_waiter *next;
@@ -37,43 +40,42 @@ struct budget {
 	pthread_mutex_t lock;
 	uint64_t total, limit[BUDGET_CLASS_COUNT], used[BUDGET_CLASS_COUNT];
 	struct budget_waiter *head[BUDGET_CLASS_COUNT], **tail[BUDGET_CLASS_COUNT];
-	uint64_t wait_count; /* reservations that had to wait so far */
+	uint64_t wait_count; /* reservations that had to wait, since the start */
+};
+
+/* A snapshot. */
+struct budget_usage {
+	uint64_t total, used[BUDGET_CLASS_COUNT], wait_count;
 };
 
 void budget_init(struct budget *b, uint64_t total);
 void budget_fini(struct budget *b);
 
-/* A moment's view. */
-struct budget_usage {
-	uint64_t total, used[BUDGET_CLASS_COUNT], wait_count;
-};
-
 /* Any thread. */
 void budget_usage(struct budget *b, struct budget_usage *usage);
 
-/* The most that one reservation of this class can ever get. */
+/* Returns the largest reservation that can be granted, in either class. */
 uint64_t budget_max(const struct budget *b);
 
 /*
- * Any thread. True: the bytes are reserved, the caller goes on. False: the waiter now stands in
- * line and its event is no longer the caller's; it will be queued to w->stage with the reservation
- * *made*. bytes must be <= budget_max(). The caller fills event, stage and instance of w and has
- * set the event aside (visit_park) before.
+ * Reserves bytes, or waits for them. Returns true if they are reserved. Returns false if the waiter
+ * is queued: its event is no longer the caller's, and will be queued to w->stage with the
+ * reservation *made*. bytes must be <= budget_max(). The caller sets event, stage and instance of w
+ * and parks the event (visit_park) before the call. Any thread.
  */
 bool budget_reserve(struct budget *b, enum budget_class class, uint64_t bytes,
                     struct budget_waiter *w);
 
-/* As budget_reserve without waiting: false means not now. */
+/* Reserves bytes without waiting. Returns false if that is not possible now. Any thread. */
 bool budget_try_reserve(struct budget *b, enum budget_class class, uint64_t bytes);
 
-/* Any thread. Whether somebody stands in line. */
+/* Returns whether an event waits. Any thread. */
 bool budget_has_waiters(struct budget *b, enum budget_class class);
 
-/* Any thread. Takes a waiter out of the line: true if it was there, and its event is the caller's
- * again. */
+/* Removes a waiter. Returns true if it was waiting: its event is the caller's again. Any thread. */
 bool budget_cancel(struct budget *b, enum budget_class class, struct budget_waiter *w);
 
-/* Any thread. Gives back, and queues the events of those who can go on now. */
+/* Releases bytes, and queues the events whose reservations can be granted now. Any thread. */
 void budget_release(struct budget *b, enum budget_class class, uint64_t bytes);
 
 #endif

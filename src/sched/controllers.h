@@ -1,9 +1,9 @@
 /*
- * controllers.h - SEDA's controllers at work: samples what the workers count, once a second, asks
- * pool_size.h and batch_size.h, and makes the schedule that follows.
+ * controllers.h - the controllers of a graph: SEDA's pool and batch sizes, and online
+ * repartitioning.
  *
- * Private to the framework. Belongs to the graph; main thread. Publishing the schedule is the
- * graph's matter.
+ * At most one controller steps at a time, because a step may publish a schedule. Publishing is done
+ * by schedule_switch.c. Private to sched/; main thread, except where stated.
  */
 #ifndef DARKROOM_SCHED_CONTROLLERS_H
 #define DARKROOM_SCHED_CONTROLLERS_H
@@ -11,45 +11,31 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "batch_size.h"
-#include "conf/conf.h"
-#include "pool_size.h"
-
+struct controllers;
 struct graph;
 struct schedule;
 
-/* A worker's counters at the last sample, and what has become of them since the one before. */
-struct control_seen {
-	uint64_t handled, idle_ns;
-	uint64_t handled_since;
-	bool is_idle; /* it has had time to spare */
-};
+/* Makes the controllers, all of them off. Returns 0 or -ENOMEM. */
+int controllers_new(struct controllers **out);
+void controllers_free(struct controllers *c);
 
-struct control_stage {
-	struct pool_size pool[CONF_THREADS_MAX]; /* one; in layout replicate one for each replica */
-	struct batch_size batch;
-	struct control_seen seen[CONF_THREADS_MAX];
-};
+/* Restarts those controllers that the schedule wants, and stops the others. */
+void controllers_start(struct controllers *c, const struct graph *g, const struct schedule *s);
 
-struct control {
-	uint64_t sampled_ns; /* 0: off */
-	uint64_t random;
-	struct control_stage stage[STAGE_COUNT_MAX];
-};
+/* Returns the time of the next step; UINT64_MAX: all are off. */
+uint64_t controllers_due_ns(const struct controllers *c);
 
-/* Begins anew with the sizes of the schedule; if it is not dynamic the controllers are off. */
-void control_start(struct control *c, const struct graph *g, const struct schedule *schedule,
-                   uint64_t now_ns);
+/* Steps the controller that is due first. Returns true if *next, which becomes a copy of *now,
+ * is changed. controllers_finish() must follow. */
+bool controllers_step(struct controllers *c, const struct graph *g, const struct schedule *now,
+                      struct schedule *next);
 
-void control_stop(struct control *c);
-bool control_is_on(const struct control *c);
+/* Finishes the step of the controller that is due first. err: 0, or -errno if the step could not
+ * be made or applied; then the controller stops, which is logged. s: the schedule before the
+ * step. */
+void controllers_finish(struct controllers *c, const struct schedule *s, int err);
 
-/* When the next sample is due. Only if the controllers are on. */
-uint64_t control_due_ns(const struct control *c);
-
-/* Takes a sample. True if the controllers want something to change: then *next is now with the
- * changes, logged. */
-bool control_step(struct control *c, const struct graph *g, const struct schedule *now,
-                  struct schedule *next, uint64_t now_ns);
+/* Returns how often the graph was repartitioned. Any thread. */
+uint64_t controllers_repartitions(const struct controllers *c);
 
 #endif

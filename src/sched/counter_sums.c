@@ -1,7 +1,12 @@
-/* counter_sums.c - sums what the workers count, when somebody asks. */
+/*
+ * counter_sums.c - sums of the workers' counters.
+ *
+ * Workers write their counters without locks; sums are made on request. Any thread.
+ */
 #include "counter_sums.h"
 
-#include "worker.h"
+#include "runtime.h"
+#include "waiting.h"
 
 static void add_worker(struct stage_sum *sum, const struct worker *w, unsigned stage)
 {
@@ -15,7 +20,7 @@ static void add_worker(struct stage_sum *sum, const struct worker *w, unsigned s
 	}
 	histogram_collect(&sum->service, &c->service);
 	histogram_collect(&sum->wait, &c->wait);
-	perf_collect(&sum->counted, &w->counted[stage]);
+	perf_collect(&sum->perf, &w->perf_total[stage]);
 }
 
 void stage_sum_collect(struct stage_sum *sum, const struct stage *s)
@@ -28,7 +33,7 @@ void stage_sum_collect(struct stage_sum *sum, const struct stage *s)
 		for (unsigned k = 0; k < count; k++)
 			add_worker(sum, &grp->workers[k], s->index);
 	}
-	sum->queued = stage_queued(s);
+	sum->queued = waiting_in_queues(s);
 }
 
 void group_sum_collect(struct group_sum *sum, const struct group *grp, uint64_t now_ns)

@@ -1,16 +1,14 @@
 /*
- * counter_sums.h - what the workers count of a stage, or in a group, taken together: what /stats
- * and /metrics both tell.
+ * counter_sums.h - sums of the workers' counters, for /stats and /metrics.
  *
- * Private to the framework. Any thread; workers go on counting meanwhile, so that sums are a
- * moment's view.
+ * Workers continue counting, so that sums are snapshots. Private to sched/; any thread.
  */
 #ifndef DARKROOM_SCHED_COUNTER_SUMS_H
 #define DARKROOM_SCHED_COUNTER_SUMS_H
 
 #include <stdint.h>
 
-#include "policy/policy.h"
+#include "base/limits.h"
 #include "telemetry/counter.h"
 #include "telemetry/perf.h"
 
@@ -24,7 +22,7 @@ struct stage_sum {
 	STAGE_COUNTERS(SUM_MEMBER)
 	uint64_t visits[POLICY_COUNT_MAX], visits_empty[POLICY_COUNT_MAX];
 	struct histogram_sum service, wait;
-	struct perf_sum counted;
+	struct perf_sum perf;
 	uint64_t queued; /* events that wait now */
 };
 
@@ -34,12 +32,13 @@ struct group_sum {
 	uint64_t idle_ns;
 };
 
-/* Over all workers of all groups; *sum need not be zeroed. */
+/* Sums a stage over all workers of all groups. *sum need not be zeroed. */
 void stage_sum_collect(struct stage_sum *sum, const struct stage *s);
 
+/* Sums the workers of a group. *sum need not be zeroed. */
 void group_sum_collect(struct group_sum *sum, const struct group *grp, uint64_t now_ns);
 
-/* Time that the worker has spent in handlers, of any stage. */
+/* Returns the time that the worker has spent in handlers of any stage. */
 uint64_t worker_busy_ns(const struct worker *w);
 
 #endif

@@ -1,11 +1,16 @@
-/* deque.c - the owner's end is a stack, the thieves' end a queue. Knows nothing of stages. */
+/*
+ * deque.c - a stack for its owner, and a queue for thieves.
+ *
+ * Does not know stages and workers. The memory orders are those of the paper; each is explained
+ * where it stands.
+ */
 #include "deque.h"
 
 bool deque_try_push(struct deque *d, struct event *ev)
 {
 	ptrdiff_t bottom = atomic_load_explicit(&d->bottom, memory_order_relaxed);
-	/* Acquire: with the thieves' CAS, so that their reading of the slot is over before we fill
-	 * it again. */
+	/* Acquire: pairs with the thieves' CAS, so that they have read the slot before it is
+	 * filled again. */
 	ptrdiff_t top = atomic_load_explicit(&d->top, memory_order_acquire);
 
 	if (bottom - top >= DEQUE_SIZE)
@@ -20,11 +25,11 @@ struct event *deque_pop(struct deque *d)
 {
 	ptrdiff_t bottom = atomic_load_explicit(&d->bottom, memory_order_relaxed) - 1;
 
-	/* Release, as every store to bottom: a thief that reads it may take what was pushed before.
-	 */
+	/* Release, as every store to bottom: a thief that reads it may take events pushed
+	 * before. */
 	atomic_store_explicit(&d->bottom, bottom, memory_order_release);
-	/* Our claim of the slot before our look at top; with the thieves' fence between their look
-	 * at top and at bottom. */
+	/* Orders the claim of the slot before the load of top. Pairs with the thieves' fence
+	 * between their loads of top and bottom. */
 	atomic_thread_fence(memory_order_seq_cst);
 	ptrdiff_t top = atomic_load_explicit(&d->top, memory_order_relaxed);
 	struct event *ev = NULL;
@@ -34,7 +39,7 @@ struct event *deque_pop(struct deque *d)
 		                          memory_order_relaxed);
 		if (top < bottom)
 			return ev;
-		/* The last one: thieves may want it, too. */
+		/* The last event: a thief may take it at the same time. */
 		if (!atomic_compare_exchange_strong_explicit(
 			    &d->top, &top, top + 1, memory_order_seq_cst, memory_order_relaxed))
 			ev = NULL;
@@ -48,7 +53,7 @@ struct event *deque_steal(struct deque *d)
 	ptrdiff_t top = atomic_load_explicit(&d->top, memory_order_acquire);
 
 	atomic_thread_fence(memory_order_seq_cst);
-	/* Acquire: with the push's release. */
+	/* Acquire: pairs with the release in push. */
 	ptrdiff_t bottom = atomic_load_explicit(&d->bottom, memory_order_acquire);
 
 	if (top >= bottom)
@@ -56,8 +61,7 @@ struct event *deque_steal(struct deque *d)
 	struct event *ev =
 		atomic_load_explicit(&d->item[top & (DEQUE_SIZE - 1)], memory_order_relaxed);
 
-	/* Release: our reading of the slot is over before the owner, who acquires top, fills it
-	 * again. */
+	/* Release: the slot has been read before the owner, which acquires top, fills it again. */
 	if (!atomic_compare_exchange_strong_explicit(&d->top, &top, top + 1, memory_order_seq_cst,
 	                                             memory_order_relaxed))
 		return NULL;

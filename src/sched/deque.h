@@ -1,8 +1,9 @@
 /*
- * deque.h - a worker's own stack of events, from whose other end other workers may steal (Chase &
- * Lev 2005, in the C11 form of Le, Pop, Cohen & Zappa Nardelli 2013).
+ * deque.h - a worker's own stack of events, from which other workers may steal (Chase & Lev 2005,
+ * in the C11 form of Le, Pop, Cohen & Zappa Nardelli 2013).
  *
- * Bounded: a push that does not fit is refused, and the event goes to the stage's queue instead.
+ * The owner pushes and pops the youngest event; thieves take the oldest. The stack is bounded: when
+ * it is full, the event goes to the stage's queue instead.
  */
 #ifndef DARKROOM_SCHED_DEQUE_H
 #define DARKROOM_SCHED_DEQUE_H
@@ -16,26 +17,28 @@
 
 struct event;
 
-#define DEQUE_SIZE 256 /* a power of two: steps of the few images that a core has in hand */
+#define DEQUE_SIZE 256 /* a power of two; room for the steps of the few images of one core */
 
 struct deque {
 	/* thieves, atomic */
 	alignas(CACHE_LINE) _Atomic ptrdiff_t top;
-	/* the owner writes, anyone reads */
+	/* owner writes, any thread reads */
 	alignas(CACHE_LINE) _Atomic ptrdiff_t bottom;
 	_Atomic(struct event *) item[DEQUE_SIZE];
 };
 
-/* The owner only. False: full, the caller still owns the event. */
+/* Pushes an event. Owner's thread. Returns false if the stack is full; the caller then still
+ * owns the event. */
 bool deque_try_push(struct deque *d, struct event *ev);
 
-/* The owner only: the youngest, or NULL. */
+/* Pops the youngest event, or returns NULL. Owner's thread. */
 struct event *deque_pop(struct deque *d);
 
-/* Any thread: the oldest, or NULL if there is none or another was faster. */
+/* Takes the oldest event. Returns NULL if the stack is empty or another thread took that event
+ * first. Any thread. */
 struct event *deque_steal(struct deque *d);
 
-/* Any thread, a moment's view. */
+/* A snapshot. Any thread. */
 bool deque_is_empty(const struct deque *d);
 size_t deque_length(const struct deque *d);
 

@@ -1,9 +1,13 @@
-/* event.c - ownership changes of events. Knows nothing of what an event stands for. Any thread. */
+/*
+ * event.c - changes of an event's owner.
+ *
+ * Does not know what an event stands for. Any thread.
+ */
 #include "event.h"
 
 #include <stdbool.h>
 
-/* A queued event can only be taken by a handler; nothing is ever dropped from a queue. */
+/* A queued event can only go to a handler; queues drop nothing. */
 static const bool change_allowed[EVENT_STATE_COUNT][EVENT_STATE_COUNT] = {
 	[EVENT_PARKED] = { [EVENT_QUEUED] = true, [EVENT_HANDLED] = true },
 	[EVENT_QUEUED] = { [EVENT_HANDLED] = true },
@@ -32,8 +36,8 @@ void event_change(struct event *ev, enum event_state from, enum event_state to)
 {
 	assert(ev->magic == EVENT_MAGIC);
 	assert(change_allowed[from][to]);
-	/* Relaxed: the queue's release and acquire publish the event; this only catches two owners.
-	 */
+	/* Relaxed: the queue's release and acquire publish the event; this only catches a second
+	 * owner. */
 	uint32_t was = atomic_exchange_explicit(&ev->state, to, memory_order_relaxed);
 	assert(was == from);
 }

@@ -1,10 +1,10 @@
 /*
  * event.h - the unit of work.
  *
- * An event has one owner at any instant: one queue, one handler, or one place where it is set aside
- * (a connection waiting for the network, an image waiting for memory). It is embedded in the object
- * that it stands for; the state of a request travels with its events and is never looked up in
- * per-stage tables.
+ * An event has one owner at any time: a queue, a handler, or the object that it is embedded in. An
+ * event with its object is parked, for example a connection that waits for the network, or an image
+ * that waits for memory. The state of a request travels with its events; stages keep no tables of
+ * requests.
  */
 #ifndef DARKROOM_SCHED_EVENT_H
 #define DARKROOM_SCHED_EVENT_H
@@ -14,20 +14,19 @@
 #include <stdint.h>
 
 #include "base/check.h"
+#include "base/limits.h"
 
 #define EVENT_MAGIC UINT32_C(0x45564e54) /* "EVNT" */
-#define STAGE_COUNT_MAX 16
 
-/* Where visits charge the time that a request costs. Outlives every event that points to it. */
+/* The time that a request costs, charged by visits. Outlives every event that points to it. */
 struct timing {
 	_Atomic uint64_t service_ns[STAGE_COUNT_MAX]; /* in the stage's handler */
 	_Atomic uint64_t wait_ns[STAGE_COUNT_MAX];    /* in the stage's queue */
 };
 
-/* Who owns the event; event.c has the table of allowed changes, checked in debug builds. */
+/* The kind of owner. event.c has the table of allowed changes. */
 enum event_state {
-	EVENT_PARKED = 1, /* with its object, in no queue and no handler; every event begins and
-	                    ends here */
+	EVENT_PARKED = 1, /* its object; every event starts and ends here */
 	EVENT_QUEUED,
 	EVENT_HANDLED,
 	EVENT_STATE_COUNT
@@ -35,25 +34,24 @@ enum event_state {
 
 struct event {
 	uint32_t magic;
-	_Atomic uint32_t state; /* enum event_state; atomic so that a broken owner is caught, not
-	                           undefined */
+	_Atomic uint32_t state; /* enum event_state; atomic, so that a second owner is caught and
+	                         * is not undefined behaviour */
 	uint64_t queued_ns;     /* when it was queued, for the waiting time */
-	uint64_t size; /* how much work it brings to its next stage, for discipline srpt; set by the
-	                * sender in bytes, or in samples where pictures are made: comparable among
-	                * the events of one stage */
-	unsigned replica;   /* that serves it, where the stage graph has several; else 0; set before
-	                       it is sent */
-	struct event *next; /* for its owner's private lists */
-	struct timing *timing; /* borrowed; NULL if nobody asks */
+	uint64_t size; /* amount of work for its next stage, for discipline srpt: bytes, or samples
+	                * for stages that make pictures; comparable within a stage; set by the
+	                * sender */
+	unsigned replica;      /* the replica that serves it, set before it is sent; otherwise 0 */
+	struct event *next;    /* for private lists of its owner */
+	struct timing *timing; /* borrowed; NULL: the time is not charged to a request */
 };
 
-/* Makes a fresh event, owned by the caller, set aside. timing may be NULL. */
+/* Initialises a parked event, owned by the caller. timing may be NULL. */
 void event_init(struct event *ev, struct timing *timing);
 
-/* Wipes the event so that a stale pointer to it is caught. It must be set aside. */
+/* Wipes a parked event, so that a stale pointer to it is caught. */
 void event_fini(struct event *ev);
 
-/* Hands the event from one kind of owner to the next; asserts that this change is allowed. */
+/* Passes the event from one kind of owner to the next. Asserts that this change is allowed. */
 void event_change(struct event *ev, enum event_state from, enum event_state to);
 
 #endif

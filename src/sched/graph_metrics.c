@@ -1,14 +1,18 @@
-/* graph_metrics.c - what workers and stages do, for GET /metrics: the sums of counter_sums.h as
- * families. Any thread. */
+/*
+ * graph_metrics.c - the sums of counter_sums.h as metric families.
+ *
+ * Runs in a visit, while workers continue counting.
+ */
+#include "graph_metrics.h"
+
 #include <stdio.h>
 
 #include "base/clock.h"
 #include "base/pool.h"
 #include "base/text.h"
 #include "counter_sums.h"
-#include "graph.h"
+#include "runtime.h"
 #include "telemetry/metrics_text.h"
-#include "worker.h"
 
 static const char *stage_name(unsigned i)
 {
@@ -31,7 +35,7 @@ static void stage_durations(struct text *t, const struct stage_sum *sum)
 		                  LABELS({ "stage", stage_name(i) }), &sum[i].wait);
 }
 
-/* Policies under which the stage was never visited are left out, but for the one in force. */
+/* Leaves out policies under which the stage was never visited, except for the current one. */
 static void stage_visits(struct text *t, const struct stage_sum *sum,
                          const struct schedule *schedule)
 {
@@ -72,25 +76,23 @@ static void stage_counts(struct text *t, const struct stage_sum *sum)
 		             sum[i].queued);
 }
 
-/* Only what the machine offers has a family: the others would be 0 for ever. */
-static void stage_counters(struct text *t, const struct stage_sum *sum,
-                           const struct perf_caps *offer)
+/* Leaves out counters that the machine does not have, which would always be 0. */
+static void stage_perf(struct text *t, const struct stage_sum *sum, const struct perf_caps *caps)
 {
-	for (unsigned k = 0; offer->is_on && k < COUNTERS_COUNT; k++) {
+	for (unsigned k = 0; caps->is_on && k < COUNTERS_COUNT; k++) {
 		enum perf_id id = (enum perf_id)k;
 		bool is_time = id == COUNTERS_task_clock_ns;
 		char name[64];
 		uint64_t value;
 
-		if (offer->missing[k])
+		if (caps->missing[k])
 			continue;
 		snprintf(name, sizeof name, "darkroom_stage_%s_total",
 		         is_time ? "cpu_seconds" : perf_name(id));
-		metrics_family(
-			t, name, "counter",
-			"By stage, while it was served: what the performance counter has counted.");
+		metrics_family(t, name, "counter",
+		               "By stage: the performance counter, while the stage was served.");
 		for (unsigned i = 0; i < graph_row_count; i++) {
-			if (!perf_value(&sum[i].counted, id, &value))
+			if (!perf_value(&sum[i].perf, id, &value))
 				continue;
 			(is_time ? metrics_seconds : metrics_uint)(
 				t, name, LABELS({ "stage", stage_name(i) }), value);
@@ -138,7 +140,7 @@ static void workers(struct text *t, struct graph *g)
 	worker_times(t, g, "darkroom_worker_busy_seconds_total",
 	             "Time that the thread has spent in handlers of stages.", false, now_ns);
 	worker_times(t, g, "darkroom_worker_idle_seconds_total",
-	             "Time that the thread has slept for want of work.", true, now_ns);
+	             "Time that the thread has slept without work.", true, now_ns);
 	metrics_family(t, "darkroom_workers", "gauge", "Threads, by group.");
 	for (unsigned i = 1; i < GROUP_COUNT; i++)
 		metrics_uint(t, "darkroom_workers", LABELS({ "group", g->group[i].name }),
@@ -150,7 +152,7 @@ static void workers(struct text *t, struct graph *g)
 
 void graph_metrics(struct graph *g, struct text *t)
 {
-	/* Acquire: with the release that published it. */
+	/* Acquire: pairs with the release that published it. */
 	const struct schedule *schedule = atomic_load_explicit(&g->schedule, memory_order_acquire);
 	struct stage_sum *sum = pool_get(graph_row_count * sizeof *sum);
 
@@ -160,12 +162,12 @@ void graph_metrics(struct graph *g, struct text *t)
 	}
 	for (unsigned i = 0; i < graph_row_count; i++)
 		stage_sum_collect(&sum[i], &g->stage[i]);
-	metrics_family(t, "darkroom_scheduler_info", "gauge", "The policy in force.");
+	metrics_family(t, "darkroom_scheduler_info", "gauge", "The current policy.");
 	metrics_uint(t, "darkroom_scheduler_info", LABELS({ "policy", schedule->policy->name }), 1);
 	stage_durations(t, sum);
 	stage_visits(t, sum, schedule);
 	stage_counts(t, sum);
-	stage_counters(t, sum, &schedule->counters);
+	stage_perf(t, sum, &schedule->perf);
 	workers(t, g);
 	pool_put(sum);
 }

@@ -1,10 +1,15 @@
-/* graph_stats.c - the sums of counter_sums.h as JSON. */
+/*
+ * graph_stats.c - the sums of counter_sums.h as JSON.
+ *
+ * Runs in a visit, while workers continue counting.
+ */
 #include "graph_stats.h"
 
 #include "base/clock.h"
 #include "base/text.h"
 #include "counter_sums.h"
-#include "worker.h"
+#include "layout_report.h"
+#include "runtime.h"
 
 #define JSON_MEMBER(name, help) json_uint(j, #name, sum.name);
 
@@ -25,7 +30,7 @@ static void durations_json(struct json *j, const char *name, const struct histog
 	json_object_end(j);
 }
 
-void stats_group_json(struct json *j, const struct group *grp)
+static void group_json(struct json *j, const struct group *grp)
 {
 	struct group_sum sum;
 
@@ -38,7 +43,8 @@ void stats_group_json(struct json *j, const struct group *grp)
 	json_object_end(j);
 }
 
-void stats_counters_json(struct json *j, const struct graph *g, const struct perf_caps *offer)
+/* Which performance counters exist, why others are missing, and how many threads have them. */
+static void perf_json(struct json *j, const struct graph *g, const struct perf_caps *caps)
 {
 	unsigned threads = 0;
 
@@ -46,13 +52,13 @@ void stats_counters_json(struct json *j, const struct graph *g, const struct per
 		unsigned count = group_worker_count(&g->group[i]);
 
 		for (unsigned k = 0; k < count; k++)
-			threads += atomic_load_explicit(&g->group[i].workers[k].counting.is_on,
+			threads += atomic_load_explicit(&g->group[i].workers[k].perf.is_on,
 			                                memory_order_relaxed);
 	}
 	json_object(j, "counters");
 	json_array(j, "available");
 	for (unsigned i = 0; i < COUNTERS_COUNT; i++)
-		if (!offer->missing[i])
+		if (!caps->missing[i])
 			json_string(j, NULL, perf_name((enum perf_id)i));
 	json_array_end(j);
 	json_object(j, "missing");
@@ -60,43 +66,44 @@ void stats_counters_json(struct json *j, const struct graph *g, const struct per
 		char data[128];
 		struct text reason;
 
-		if (!offer->missing[i])
+		if (!caps->missing[i])
 			continue;
 		text_init(&reason, data, sizeof data);
-		perf_print_reason(offer, (enum perf_id)i, &reason);
+		perf_print_reason(caps, (enum perf_id)i, &reason);
 		json_string(j, perf_name((enum perf_id)i), reason.data);
 	}
 	json_object_end(j);
-	json_bool(j, "user_only", offer->is_user_only);
+	json_bool(j, "user_only", caps->is_user_only);
 	json_uint(j, "threads", threads);
 	json_object_end(j);
 }
 
-/* What was counted of a stage; nothing of counters that the machine does not offer, or never got
- * to. */
-static void counted_json(struct json *j, const struct perf_caps *offer, const struct perf_sum *sum)
+/* The counters of a stage, without those that are missing or have never counted. */
+static void stage_perf_json(struct json *j, const struct perf_caps *caps,
+                            const struct perf_sum *sum)
 {
 	json_object(j, "counters");
 	for (unsigned i = 0; i < COUNTERS_COUNT; i++) {
 		enum perf_id id = (enum perf_id)i;
 		uint64_t value;
 
-		if (!offer->missing[i] && perf_value(sum, id, &value))
+		if (!caps->missing[i] && perf_value(sum, id, &value))
 			json_uint(j, perf_name(id), value);
 	}
 	json_object_end(j);
 }
 
-/* That serve the stage's queue, or its instances; 0: it is called directly. */
+/* Returns the number of threads that serve the stage's queue or its instances; 0 if the stage is
+ * called directly. */
 static unsigned thread_count(const struct stage *s, const struct schedule *schedule)
 {
 	if (schedule->pass_through >> s->index & 1)
 		return 0;
-	return s->class->poll ? schedule->port_count
+	return s->class->poll ? schedule->io_count
 	                      : (unsigned)__builtin_popcountll(schedule->stage[s->index].may_visit);
 }
 
-void stats_stage_json(struct json *j, const struct stage *s, const struct schedule *schedule)
+static void stage_json(struct json *j, const struct stage *s, const struct schedule *schedule)
 {
 	static const char *const kind[STAGE_KIND_COUNT] = { [STAGE_SHARED] = "shared",
 		                                            [STAGE_EXCLUSIVE] = "exclusive",
@@ -123,7 +130,33 @@ void stats_stage_json(struct json *j, const struct stage *s, const struct schedu
 	json_uint(j, "visits_empty", visits_empty);
 	durations_json(j, "service", &sum.service);
 	durations_json(j, "wait", &sum.wait);
-	if (schedule->counters.is_on)
-		counted_json(j, &schedule->counters, &sum.counted);
+	if (schedule->perf.is_on)
+		stage_perf_json(j, &schedule->perf, &sum.perf);
 	json_object_end(j);
+}
+
+void graph_stats_json(struct graph *g, struct json *j)
+{
+	const struct schedule *schedule = atomic_load_explicit(&g->schedule, memory_order_acquire);
+
+	json_object(j, "scheduler");
+	json_string(j, "policy", schedule->policy->name);
+	json_bool(j, "dynamic", schedule->is_dynamic);
+	json_array(j, "policies");
+	for (size_t i = 0; policy_at(i); i++)
+		json_string(j, NULL, policy_at(i)->name);
+	json_array_end(j);
+	json_array(j, "groups");
+	for (unsigned i = 1; i < GROUP_COUNT; i++)
+		if (group_worker_count(&g->group[i]))
+			group_json(j, &g->group[i]);
+	json_array_end(j);
+	if (schedule->perf.is_on)
+		perf_json(j, g, &schedule->perf);
+	json_object_end(j);
+	layout_report_json(j, g, schedule);
+	json_array(j, "stages");
+	for (unsigned i = 0; i < graph_row_count; i++)
+		stage_json(j, &g->stage[i], schedule);
+	json_array_end(j);
 }

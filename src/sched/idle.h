@@ -1,64 +1,69 @@
 /*
  * idle.h - sleeping and waking without lost wake-ups, herds or spinning: "idle_note".
  *
- * Per group two bitmaps with a bit per worker, searchers and sleepers (bitmaps and not counts: a
- * worker that may not visit a queue must not suppress a wake for it); per queue a mask of the
- * workers that may visit it; per worker an eventfd. In program order:
+ * Each group has two bitmaps with a bit per worker, searchers and sleepers. They are bitmaps and
+ * not counts, because a worker that may not visit a queue must not suppress a wake-up for it. Each
+ * queue has a mask of the workers that may visit it. Each worker has an eventfd. In program order:
  *
- *   a worker without work                                  whoever enqueues
- *   S1 searchers |= me                                     P1 push the event (release, in the
- * queue) S2 look at the visit set for up to spin_ns             P2 fence (seq_cst) found: S3
- * searchers &= ~me; fence (seq_cst);        P3 searchers & may_visit: done if more than one event
- * is there, for each own       P4 lowest bit b of sleepers & may_visit: queue that is not empty and
- * has no searcher            sleepers &= ~b; if b was still set, that may visit it: wake another
- * (P4)                   write that worker's eventfd: done; S4 sleepers |= me; searchers &= ~me
- * else the next bit S5 fence (seq_cst) S6 look at every source of work again found: sleepers &=
- * ~me, back to S1 S7 block; then sleepers &= ~me, read the eventfd, back to S1
+ *   a worker without work                               a thread that enqueues an event
+ *   S1 searchers |= me                                  P1 push the event (release, in the queue)
+ *   S2 check the visit set for up to spin_ns            P2 fence (seq_cst)
+ *      found: S3 searchers &= ~me; fence (seq_cst);     P3 searchers & may_visit: done
+ *      if more than one event is there, for each own    P4 lowest bit b of sleepers & may_visit:
+ *      queue that is not empty and has no searcher         sleepers &= ~b; if b was still set,
+ *      that may visit it: wake another (P4)                write that worker's eventfd: done;
+ *   S4 sleepers |= me; searchers &= ~me                    otherwise the next bit
+ *   S5 fence (seq_cst)
+ *   S6 check every source of work again
+ *      found: sleepers &= ~me, back to S1
+ *   S7 block; then sleepers &= ~me, read the eventfd,
+ *      back to S1
  *
- * Why it holds: the fences are totally ordered. If P2 comes before S5, S6 sees the event. If S5
- * comes before P2, P3 and P4 see the sleeper's bit, or see it cleared: by another waker, who writes
- * the eventfd, or by its owner, who is awake and has an S3 or S5 to come. A searcher seen at P3 has
- * that fence to come too, and looks again after it. An eventfd stays readable until it is read, so
- * a write between S6 and S7 ends S7 at once. The fences order only the flags: the event's data is
- * published by the queue's own release and acquire, and a worker's eventfd by S4 to P4.
+ * Why it holds. The fences are totally ordered. If P2 precedes S5, S6 sees the event. If S5
+ * precedes P2, P3 and P4 see the sleeper's bit, or see it cleared. Either another waker has cleared
+ * it and writes the eventfd, or its owner has cleared it, is awake, and has an S3 or S5 ahead. A
+ * searcher seen at P3 also has that fence ahead, and checks again after it. An eventfd stays
+ * readable until it is read, so that a write between S6 and S7 ends S7 at once. The fences order
+ * only the flags. The queue's own release and acquire publish the data of the event, and S4 and P4
+ * publish a worker's eventfd.
  *
  * Only the owner writes its searcher bit. A waker that set it would leave a stale bit behind if the
- * sleeper had cancelled at S6 and begun a long piece of work, and that bit would suppress wakes
- * while others sleep. The baton in S3 keeps a second worker from sleeping beside a second event;
- * for a single one, which the finder takes, it would wake two for each. A late eventfd write is a
- * spurious wake: harmless, and counted. A failed attempt on an exclusive stage counts as nothing
- * found: its holder wakes for it after letting go. A worker with a source has its queues to itself:
- * a wake-up that it spends on work from outside is passed on to nobody. Where the stage graph has
- * replicas, P4 tries the workers of the queue's own replica before the others that may visit it:
- * any order will do.
+ * sleeper had cancelled at S6 and started a long piece of work. That bit would suppress wake-ups
+ * while others sleep. The baton in S3 keeps a second worker from sleeping next to a second event.
+ * For a single event, which the finder takes, it would wake two workers per event. A late write to
+ * an eventfd is a spurious wake-up, which is harmless and counted.
  *
- * tests/model/idle.pml is this as a model, with store buffers, and tests/model/check verifies it:
- * change both together.
+ * A failed attempt to enter an exclusive stage counts as nothing found: its holder wakes a worker
+ * after it has released the stage. A worker with a source has its queues to itself: a wake-up that
+ * it spends on work from outside is not passed on. With replicas, P4 tries the workers of the
+ * queue's own replica before the others that may visit it; any order would be correct.
+ *
+ * tests/model/idle.pml is this protocol as a model, with store buffers, and tests/model/check
+ * verifies it. Change both together.
  */
 #ifndef DARKROOM_SCHED_IDLE_H
 #define DARKROOM_SCHED_IDLE_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 struct group;
 struct worker;
 
+/* The steps of a worker. Owner's thread. */
 void idle_search(struct worker *w);   /* S1 */
 void idle_found(struct worker *w);    /* S3 */
 void idle_announce(struct worker *w); /* S4, S5 */
-void idle_retract(
-	struct worker *w); /* S7, or S6 found: sleepers &= ~me; notes whether somebody woke us */
 
-/* True if one of the worker's queues has an event that it may take (S2, S6). */
-bool idle_sees_work(const struct worker *w);
+/* Clears the sleeper bit, if it was announced (S6 found, S7). Records whether a waker had cleared
+ * it. */
+void idle_retract(struct worker *w);
 
-/* P2..P4, after a push: wakes one of home, rather than another of may_visit. Any thread; waker is
- * the caller's worker, for its count, or NULL. */
+/* Wakes one worker after a push (P2 to P4): one of home if possible, otherwise one of may_visit.
+ * waker is the calling worker, for its counters, or NULL. Any thread. */
 void idle_wake(struct group *g, uint64_t home, uint64_t may_visit, struct worker *waker);
 
-/* Wakes every worker of the group, sleeping or not: something other than an event has changed
- * (stop, drain, a live switch). Write what has changed before, relaxed is enough. Any thread. */
+/* Wakes every worker of the group, asleep or not, because something other than a queue has changed
+ * (stop, drain, live switch). The change must be stored before; relaxed is enough. Any thread. */
 void idle_wake_all(struct group *g);
 
 #endif

@@ -1,49 +1,51 @@
-/* layout_report.c - replicas and parts in words and in JSON; what they do is measured by their
- * workers' counters. */
+/*
+ * layout_report.c - replicas and parts in words and in JSON.
+ *
+ * Their work is taken from the counters of their workers.
+ */
 #include "layout_report.h"
 
+#include "affinity.h"
 #include "base/text.h"
+#include "controllers.h"
 #include "log/log.h"
+#include "mechanism.h"
+#include "replicas.h"
+#include "runtime.h"
 #include "stage_costs.h"
-#include "worker.h"
 
-/* How many, and the cores that they are bound to, if they are: one each, or all of the domain's. */
+/* Appends the number of the domain's workers, and the cores that they are bound to: one core for
+ * each worker, or all cores of the domain once. */
 static void workers_json(struct json *j, const struct schedule *schedule, unsigned domain)
 {
-	struct topology_range range = schedule->domain_range[domain];
-	bool is_pool = schedule->policy->mechanism == POLICY_POOL;
+	bool has_core_each = schedule->mechanism->has_core_per_worker;
+	unsigned first = has_core_each ? 0 : schedule->domain_range[domain].first;
+	unsigned count =
+		has_core_each ? schedule->worker_count : schedule->domain_range[domain].count;
 
 	json_uint(j, "workers", (unsigned)__builtin_popcountll(schedule->domain_workers[domain]));
 	json_array(j, "cores");
-	for (unsigned i = 0; i < schedule->worker_count && schedule->is_bound && !is_pool; i++)
-		if (schedule->domain[i] == domain)
+	for (unsigned i = 0; i < count && schedule->is_bound; i++) {
+		if (!has_core_each)
+			json_uint(j, NULL, first + i);
+		else if (schedule->domain[i] == domain)
 			json_uint(j, NULL, schedule->core[i]);
-	for (unsigned i = 0; i < range.count && schedule->is_bound && is_pool; i++)
-		json_uint(j, NULL, range.first + i);
+	}
 	json_array_end(j);
 }
 
 static void replicas_json(struct json *j, const struct graph *g, const struct schedule *schedule)
 {
-	bool is_inline = schedule->thread_per_connection;
-
-	json_string(j, "distribution",
-	            is_inline                   ? "fewest-connections"
-	            : schedule->is_least_loaded ? "least-loaded"
-	                                        : "round-robin");
+	json_string(j, "distribution", schedule->is_least_loaded ? "least-loaded" : "round-robin");
 	json_bool(j, "steal", schedule->steals_across_replicas);
 	json_array(j, "replicas");
 	for (unsigned i = 0; i < schedule->domain_count; i++) {
-		const struct distribution_load *load = &g->distribution.load[i];
+		struct replica_load load = replicas_load(g->replicas, i);
 
 		json_object(j, NULL);
 		workers_json(j, schedule, i);
-		if (is_inline)
-			json_uint(j, "connection_threads", schedule_share_ports(schedule, i));
-		json_uint(j, "requests",
-		          atomic_load_explicit(&load->requests, memory_order_relaxed));
-		json_uint(j, "queued_bytes",
-		          atomic_load_explicit(&load->bytes, memory_order_relaxed));
+		json_uint(j, "requests", load.requests);
+		json_uint(j, "queued_bytes", load.bytes);
 		json_object_end(j);
 	}
 	json_array_end(j);
@@ -58,7 +60,7 @@ static void stages_json(struct json *j, const struct partition *p, unsigned part
 	json_array_end(j);
 }
 
-/* The parts as they are, measured by what the stages have done since the start. */
+/* Appends the parts, measured by the work of the stages since the start. */
 static void parts_json(struct json *j, const struct graph *g, const struct schedule *schedule)
 {
 	struct partition p = schedule->partition;
@@ -72,8 +74,7 @@ static void parts_json(struct json *j, const struct graph *g, const struct sched
 			if (w.stages >> i & w.stages >> k & 1)
 				events += w.edge_events[i][k];
 	json_bool(j, "online", schedule->is_online);
-	json_uint(j, "repartitions",
-	          atomic_load_explicit(&g->repartition.times, memory_order_relaxed));
+	json_uint(j, "repartitions", controllers_repartitions(g->controllers));
 	json_uint(j, "edge_cut", p.cut);
 	json_uint(j, "edge_events", events);
 	json_double(j, "imbalance", p.imbalance);

@@ -1,6 +1,7 @@
 /*
- * layout_report.h - how the graph is laid out, for the log and for /stats. Private to the
- * framework.
+ * layout_report.h - the replicas or parts of a schedule, for the log and for /stats.
+ *
+ * Private to sched/.
  */
 #ifndef DARKROOM_SCHED_LAYOUT_REPORT_H
 #define DARKROOM_SCHED_LAYOUT_REPORT_H
@@ -9,10 +10,10 @@ struct graph;
 struct json;
 struct schedule;
 
-/* Which stages and cores are in which part; other layouts are not worth a line. Any thread. */
+/* Logs the stages and cores of each part. Logs nothing in other layouts. Any thread. */
 void layout_report_log(const struct schedule *schedule);
 
-/* Appends the member "layout" of /stats. Any thread. */
+/* Appends the member "layout" of /stats. In a visit. */
 void layout_report_json(struct json *j, const struct graph *g, const struct schedule *schedule);
 
 #endif

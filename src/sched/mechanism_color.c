@@ -1,72 +1,101 @@
 /*
- * mechanism_color.c - policy color: no visit order; one central queue of tokens says which stage is
- * served next: "token_note".
+ * mechanism_color.c - the mechanism of policy color, a central queue of turns: "turn_note".
  *
- * Every event that is queued puts a token with its stage's name into the group's queue, and a
- * worker that takes a token serves one event of that stage. Each replica, or part of the stage
- * graph, has such a queue of its own. A token is a turn and no more: what there is to do, the
- * stages' queues say. The two can part. A token may be seen before its event, which stands behind
- * another whose pusher was interrupted in the middle; it may find its stage exclusive and taken,
- * and nobody waits; and it may not fit. Then it is lost, and its event is not: whoever has served a
- * stage and sees no token for what is left gives one, and a worker that finds no token looks at the
- * stages before it goes idle. Tokens left over find nothing, and do no harm; one of a stage that
- * has gone to another part is dropped, and the switch gives it anew.
+ * Every event that is queued adds a turn with its stage's name to a queue of the group. A worker
+ * that takes a turn serves one event of that stage. Each replica, or part of the stage graph, has
+ * such a queue of its own.
+ *
+ * A turn is only a hint; the stages' queues determine what work exists. The two can differ. A turn
+ * may be seen before its event, which stands behind another event whose pusher was interrupted in
+ * the middle of the push. A turn may name an exclusive stage that is taken, and no worker waits for
+ * it. A turn may not fit into the queue of turns. In these cases the turn is lost, but its event is
+ * not: a worker that has served a stage adds a turn if events are left without any, and a worker
+ * that finds no turn checks the stages before it goes idle. Superfluous turns find nothing and do
+ * no harm. A turn of a stage that has moved to another part is dropped, and the switch of schedules
+ * adds it again.
  */
-#include "worker.h"
+#include "mechanism_color.h"
 
-/* The count of the tokens that name the stage, among those of the domain. */
-static _Atomic unsigned *count_of(struct stage *s, unsigned domain)
+#include "domains.h"
+#include "mechanism_poll.h"
+#include "runtime.h"
+#include "serve.h"
+#include "waiting.h"
+
+/* ---- turns ---- */
+
+/* Returns the number of the domain's turns that name the stage. */
+static _Atomic unsigned *turns_of(struct stage *s, unsigned domain)
 {
-	return &s->gate[stage_is_replicated(s) ? domain : 0].tokens;
+	return &s->gate[stage_is_replicated(s) ? domain : 0].turns;
 }
 
-void central_give(struct stage *s, const struct schedule *schedule, unsigned queue)
+/* Adds a turn for the stage's queue of that index. Any thread. */
+static void give_turn(struct stage *s, const struct schedule *schedule, unsigned queue)
 {
 	unsigned domain = stage_is_replicated(s) ? queue : schedule_domain_of(schedule, s->index);
 
-	/* Before the push, so that the count is never less than what is in the queue. */
-	atomic_fetch_add_explicit(count_of(s, domain), 1, memory_order_relaxed);
-	if (!queue_try_push(&s->group->tokens[domain], s, 0))
-		atomic_fetch_sub_explicit(count_of(s, domain), 1, memory_order_relaxed);
+	/* Before the push, so that the count is never less than the number in the queue. */
+	atomic_fetch_add_explicit(turns_of(s, domain), 1, memory_order_relaxed);
+	if (!queue_try_push(&s->group->turns[domain], s, 0))
+		atomic_fetch_sub_explicit(turns_of(s, domain), 1, memory_order_relaxed);
 }
 
-struct stage *central_take(struct group *g, unsigned domain)
+struct stage *color_take_turn(struct group *g, unsigned domain)
 {
-	struct stage *s = queue_try_pop(&g->tokens[domain]);
+	struct stage *s = queue_try_pop(&g->turns[domain]);
 
 	if (s)
-		atomic_fetch_sub_explicit(count_of(s, domain), 1, memory_order_relaxed);
+		atomic_fetch_sub_explicit(turns_of(s, domain), 1, memory_order_relaxed);
 	return s;
 }
 
-void central_drop(struct group *g)
+/* ---- switches of schedules ---- */
+
+/* Makes the domains' queues. Each has room for a turn per event and stage, twice, because turns of
+ * the previous schedule may be left. */
+static int prepare(struct group *g, const struct schedule *schedule)
 {
-	for (unsigned i = 0; i < COUNT_OF(g->tokens); i++)
-		while (g->tokens[i].cells && central_take(g, i))
+	int err = 0;
+
+	for (unsigned i = 0; i < schedule->domain_count && !err; i++)
+		if (!g->turns[i].cells)
+			err = queue_init(&g->turns[i],
+			                 2 * g->graph->queue_capacity * graph_row_count);
+	return err;
+}
+
+/* Removes all turns: they are those of a previous policy or partition. */
+static void stop(struct group *g)
+{
+	for (unsigned i = 0; i < COUNT_OF(g->turns); i++)
+		while (g->turns[i].cells && color_take_turn(g, i))
 			continue;
 }
 
-/* What was queued before tokens were given out has none. */
-static void give_all(struct graph *g, const struct schedule *schedule)
+/* Adds a turn for every event that waits. Those that were queued under another policy have none. */
+static void start(struct group *g, const struct schedule *schedule)
 {
+	stop(g);
 	for (unsigned i = 0; i < graph_row_count; i++) {
-		struct stage *s = &g->stage[i];
+		struct stage *s = &g->graph->stage[i];
 
-		for (unsigned k = 0; k < s->queue_count && s->group->id == GROUP_MAIN; k++)
-			for (size_t waiting = stage_queue_length(&s->queue[k]); waiting > 0;
-			     waiting--)
-				central_give(s, schedule, k);
+		for (unsigned k = 0; k < s->queue_count && s->group == g; k++)
+			for (size_t n = stage_queue_length(&s->queue[k]); n > 0; n--)
+				give_turn(s, schedule, k);
 	}
 }
 
-void central_renew(struct group *g, const struct schedule *schedule)
+void color_fini(struct group *g)
 {
-	central_drop(g);
-	if (schedule->policy->mechanism == POLICY_CENTRAL)
-		give_all(g->graph, schedule);
+	stop(g);
+	for (unsigned i = 0; i < COUNT_OF(g->turns); i++)
+		queue_fini(&g->turns[i]);
 }
 
-/* The last stage that has something, though no token says so. */
+/* ---- visits ---- */
+
+/* Returns the last stage that has work, for events without a turn. */
 static struct stage *find_work(const struct worker *w)
 {
 	for (unsigned i = w->visit_set_count; i-- > 0;)
@@ -75,19 +104,34 @@ static struct stage *find_work(const struct worker *w)
 	return NULL;
 }
 
-bool central_visit(struct worker *w, bool *had_token)
+/* Serves one event of the stage of the oldest turn. */
+static enum visit_result visit(struct worker *w, bool has_served)
 {
 	const struct schedule *schedule = worker_schedule(w);
-	struct stage *s = central_take(w->group, w->domain);
+	struct stage *s = color_take_turn(w->group, w->domain);
+	enum visit_result miss = s ? VISIT_EMPTY : VISIT_ALL_EMPTY;
 
-	*had_token = s != NULL;
+	(void)has_served;
 	if (!s)
 		s = find_work(w);
 	if (!s || !(schedule->visit_set[w->index] >> s->index & 1) ||
-	    !visit_once(w, s, stage_own_queue(s, w)))
-		return false;
-	if (!atomic_load_explicit(count_of(s, w->domain), memory_order_relaxed) &&
+	    !serve_one(w, s, stage_own_queue(s, w)))
+		return miss;
+	if (!atomic_load_explicit(turns_of(s, w->domain), memory_order_relaxed) &&
 	    !stage_queue_is_empty(stage_queue(s, w)))
-		central_give(s, schedule, stage_own_queue(s, w));
-	return true;
+		give_turn(s, schedule, stage_own_queue(s, w));
+	return VISIT_SERVED;
 }
+
+/* No stacks: workers that wait for one central queue do not check stacks. No thresholds: a visit
+ * that a threshold starts would leave turns behind, more and more of them. */
+const struct mechanism mechanism_color = {
+	.has_core_per_worker = true,
+	.assign = poll_assign,
+	.reassign = domains_reassign,
+	.prepare = prepare,
+	.start = start,
+	.stop = stop,
+	.queued = give_turn,
+	.visit = visit,
+};

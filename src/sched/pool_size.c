@@ -1,14 +1,14 @@
-/* pool_size.c - see pool_size.h. The figures are those of Welsh 2002, 5.4.1, but for the weight, of
- * which it gives none. */
+/* pool_size.c - the pool size controller. The constants are from Welsh 2002, 5.4.1, except for
+ * the weight, which it does not give. Main thread. */
 #include "pool_size.h"
 
 #include "base/check.h"
 
-#define QUEUED_MAX 100    /* more events than this call for another thread */
-#define IDLE_SAMPLES 5    /* this many with a thread to spare: it goes */
-#define MARGIN 0.2        /* better or worse than the best by so much is no chance */
-#define STEP_BACK_MAX 4   /* threads below the best number, at random */
-#define NEWEST_WEIGHT 0.7 /* of the moving average */
+#define QUEUED_MAX 100    /* more waiting events than this call for another thread */
+#define IDLE_SAMPLES 5    /* consecutive samples with an idle thread before the pool shrinks */
+#define MARGIN 0.2        /* a smaller difference from the best counts as chance */
+#define STEP_BACK_MAX 4   /* threads below the best number, drawn at random */
+#define NEWEST_WEIGHT 0.7 /* in the moving average */
 
 void pool_size_init(struct pool_size *p, unsigned min, unsigned max)
 {
@@ -28,8 +28,8 @@ static void note_best(struct pool_size *p, unsigned threads)
 	p->best_threads = threads;
 }
 
-/* What was best is judged anew from here: if it was the work that has become harder, and not the
- * threads too many, the old best would keep the pool small for ever. */
+/* Forgets the previous best. If the work has become harder, rather than the pool too large, the
+ * old best would keep the pool small permanently. */
 static unsigned step_back(struct pool_size *p, uint64_t random)
 {
 	unsigned less = (unsigned)(random % (STEP_BACK_MAX + 1));
@@ -39,9 +39,9 @@ static unsigned step_back(struct pool_size *p, uint64_t random)
 	return threads;
 }
 
-/* Whether the pool handles less than it once did. Only for a second through which the queue was
- * long: else it may be the demand that is less, nor would the threads that a step back takes away
- * come back. */
+/* Returns whether the pool handles less than its best. Only for a second with a long queue at
+ * both ends: otherwise the demand may be lower, and the threads that a step back removes would
+ * not return. */
 static bool is_thrashing(struct pool_size *p, const struct pool_sample *sample)
 {
 	p->events_per_s = p->events_per_s > 0 ? NEWEST_WEIGHT * sample->events_per_s +

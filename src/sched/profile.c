@@ -1,5 +1,8 @@
-/* profile.c - reads and writes a run's weights. What is wrong in a file is said line by line, all
- * of it at once. */
+/*
+ * profile.c - the weights of a run as an INI file.
+ *
+ * A faulty file is reported with all its faults, line by line. Main thread.
+ */
 #include "profile.h"
 
 #include <errno.h>
@@ -8,16 +11,17 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/check.h"
 #include "base/text.h"
 #include "conf/conf_source.h"
-#include "graph.h"
+#include "graph_table.h"
 #include "layout/partition.h"
 
 #define SECTION_LEAD "stage."
 #define EDGE_LEAD "to_"
-#define FILE_BYTES_MAX (64u << 10) /* of what we write: 16 stages with 18 lines each */
+#define FILE_BYTES_MAX (64u << 10) /* of a file that is written: 16 stages with 18 lines each */
 
-/* Sums of all stages and all edges stay below 2^64. */
+/* Keeps the sums over all stages and all edges below 2^64. */
 #define VALUE_MAX (UINT64_MAX / (STAGE_COUNT_MAX * STAGE_COUNT_MAX))
 
 struct reading {
@@ -28,8 +32,8 @@ struct reading {
 
 /* ---- reading ---- */
 
-static void complain(struct reading *r, const struct conf_setting *at, const char *what,
-                     const char *found, const char *expected)
+static void report(struct reading *r, const struct conf_setting *at, const char *what,
+                   const char *found, const char *expected)
 {
 	conf_source_where(r->source, at, r->errors);
 	text_printf(r->errors, ": %s", what);
@@ -38,7 +42,7 @@ static void complain(struct reading *r, const struct conf_setting *at, const cha
 	r->err = -EINVAL;
 }
 
-/* -1: there is none of that name. */
+/* Returns the index of the stage whose name follows lead, or -1. */
 static int stage_after(const char *name, const char *lead)
 {
 	size_t length = strlen(lead);
@@ -56,7 +60,7 @@ static bool has_edge(unsigned from, unsigned to)
 	return false;
 }
 
-/* Where the section's key goes; NULL: nowhere. */
+/* Returns the member that the key of the section is stored in, or NULL. */
 static uint64_t *place_of(struct partition_weights *w, unsigned stage, const char *key)
 {
 	int to = stage_after(key, EDGE_LEAD);
@@ -68,7 +72,7 @@ static uint64_t *place_of(struct partition_weights *w, unsigned stage, const cha
 	return to >= 0 && has_edge(stage, (unsigned)to) ? &w->edge_events[stage][to] : NULL;
 }
 
-/* Digits alone, no more than VALUE_MAX. */
+/* Accepts digits only, and at most VALUE_MAX. */
 static bool parse_value(const char *text, uint64_t *value)
 {
 	uint64_t sum = 0;
@@ -84,27 +88,27 @@ static bool parse_value(const char *text, uint64_t *value)
 	return sum <= VALUE_MAX;
 }
 
-static void take_setting(struct reading *r, struct partition_weights *w,
-                         const struct conf_setting *s)
+static void apply_setting(struct reading *r, struct partition_weights *w,
+                          const struct conf_setting *s)
 {
 	int stage = stage_after(s->section, SECTION_LEAD);
 	uint64_t *place;
 
 	if (stage < 0) {
 		if (!s->key)
-			complain(r, s, "section ", s->section,
-			         "[stage.NAME] with the name of a stage");
-		return; /* its keys have been judged with it */
+			report(r, s, "section ", s->section,
+			       "[stage.NAME] with the name of a stage");
+		return; /* its keys are covered by this message */
 	}
 	if (!s->key)
 		return;
 	place = place_of(w, (unsigned)stage, s->key);
 	if (!place)
-		complain(r, s, "key ", s->key,
-		         "service_ns, events, or to_NAME with a stage that this one may send to");
+		report(r, s, "key ", s->key,
+		       "service_ns, events, or to_NAME with a stage that this one may send to");
 	else if (!s->value || !parse_value(s->value, place))
-		complain(r, s, "value ", s->value ? s->value : "",
-		         "a whole number, not more than 2^56");
+		report(r, s, "value ", s->value ? s->value : "",
+		       "a whole number, not more than 2^56");
 }
 
 int profile_read(struct partition_weights *w, const char *path, struct text *errors)
@@ -117,7 +121,7 @@ int profile_read(struct partition_weights *w, const char *path, struct text *err
 	int err = conf_source_read(&source, path, NULL, 0, errors);
 
 	for (size_t i = 0; i < source.count && (err == 0 || err == -EINVAL); i++)
-		take_setting(&r, w, &source.setting[i]);
+		apply_setting(&r, w, &source.setting[i]);
 	conf_source_fini(&source);
 	if (err || r.err)
 		return err ? err : r.err;
@@ -125,23 +129,22 @@ int profile_read(struct partition_weights *w, const char *path, struct text *err
 		total_ns += w->stage_ns[i];
 	if (total_ns)
 		return 0;
-	text_printf(
-		errors,
-		"%s: no stage has taken any time: expected [stage.NAME] with service_ns above 0\n",
-		path);
+	text_printf(errors,
+	            "%s: no stage has taken any time: "
+	            "expected [stage.NAME] with service_ns above 0\n",
+	            path);
 	return -EINVAL;
 }
 
-static_assert(VALUE_MAX >> 56 == 0 && VALUE_MAX >> 55, "what the message says");
+static_assert(VALUE_MAX >> 56 == 0 && VALUE_MAX >> 55, "the message names 2^56");
 
 /* ---- writing ---- */
 
 void profile_print(const struct partition_weights *w, struct text *to)
 {
-	text_puts(
-		to,
-		"; What the stages of a run of darkroomd took, and the events that passed between them.\n"
-		"; For [layout] profile; `darkroomd --topology` prints what follows from it.\n");
+	text_puts(to,
+	          "; Processing times of the stages of darkroomd, and events sent between them.\n"
+	          "; For [layout] profile; `darkroomd --topology` prints the parts that result.\n");
 	for (unsigned i = 0; i < w->stage_count; i++) {
 		text_printf(to,
 		            "\n[" SECTION_LEAD "%s]\nservice_ns = %" PRIu64 "\nevents = %" PRIu64
@@ -177,7 +180,7 @@ int profile_write(const struct partition_weights *w, int fd)
 	text_init_growable(&text, FILE_BYTES_MAX);
 	profile_print(w, &text);
 	err = text.overflowed ? -ENOMEM : write_all(fd, text.data, text.length);
-	/* Half a profile is none. */
+	/* A partial profile is useless. */
 	if (ftruncate(fd, err ? 0 : (off_t)text.length) && !err)
 		err = -errno;
 	text_fini(&text);

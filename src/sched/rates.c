@@ -1,17 +1,20 @@
 /*
- * rates.c - what a policy wants to know of stages: arrivals and service rates over the last
- * interval, smoothed.
+ * rates.c - arrival and service rates of stages over the last interval, smoothed.
  *
- * Each worker takes its own, from all workers' counters: no thread for it, and nothing that changes
- * under a policy's feet.
+ * Each worker takes its own rates from the counters of all workers. So there is no thread for them,
+ * and they do not change during a call of the policy. Owner's thread.
  */
+#include "rates.h"
+
 #include "base/clock.h"
-#include "worker.h"
+#include "runtime.h"
+#include "waiting.h"
 
 #define RATES_INTERVAL_NS (5 * NS_PER_S)
-#define NEWEST_WEIGHT 0.7 /* of the exponentially weighted moving average */
+#define NEWEST_WEIGHT 0.7 /* in the exponentially weighted moving average */
 
-/* Whether what the worker does of the stage counts for w: of replicas each has rates of its own. */
+/* Returns whether the other worker's visits to the stage count for w. Each replica has its own
+ * rates. */
 static bool counts_for(const struct worker *w, const struct stage *s, const struct worker *other)
 {
 	return !stage_is_replicated(s) || other->group != w->group ||
@@ -36,7 +39,7 @@ static struct rate_sample sample_of(const struct stage *s, const struct worker *
 			sum.arrived += counter_read(&c->wait.count);
 		}
 	}
-	/* What has left the queue and what is in it has arrived. */
+	/* Events that have arrived have either left the queue or are in it. */
 	sum.arrived += stage_queue_length(stage_queue(s, w));
 	return sum;
 }
@@ -52,7 +55,7 @@ static void update(struct stage_rates *r, const struct rate_sample *before,
 	uint64_t handled = now->handled - before->handled,
 		 service_ns = now->service_ns - before->service_ns;
 
-	/* A queue may have been seen longer than what then came out of it. */
+	/* The snapshot of the queue may have been longer than the number that later left it. */
 	double arrived =
 		now->arrived > before->arrived ? (double)(now->arrived - before->arrived) : 0;
 
@@ -66,7 +69,7 @@ void rates_refresh(struct worker *w, uint64_t now_ns)
 {
 	const struct schedule *schedule = worker_schedule(w);
 
-	if (w->group->id != GROUP_MAIN || schedule->policy->mechanism != POLICY_POLL ||
+	if (w->group->id != GROUP_MAIN || !schedule->policy->next ||
 	    now_ns - w->rates_ns < RATES_INTERVAL_NS)
 		return;
 	double seconds = (double)(now_ns - w->rates_ns) / (double)NS_PER_S;

@@ -1,11 +1,10 @@
 /*
- * repartition.h - layout partition with online = yes: when to cut the stage graph anew while it
- * runs.
+ * repartition.h - the controller of layout partition with online = yes.
  *
- * Every so often it is given what the stages have done since. Only if the parts are out of balance
- * by more than the threshold twice in a row, and other parts would be better balanced by a tenth at
- * least, the graph is cut anew: what one large image does to the balance passes by, and parts that
- * cannot be better stay as they are. Main thread.
+ * At intervals it takes the work that the stages have done since. The parts change only if two
+ * conditions hold. The imbalance was above the threshold at two consecutive checks, and other parts
+ * would be better balanced by at least a tenth. So one large image has no effect, and parts that
+ * cannot be better stay as they are. Private to sched/; main thread.
  */
 #ifndef DARKROOM_SCHED_REPARTITION_H
 #define DARKROOM_SCHED_REPARTITION_H
@@ -14,32 +13,26 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "controller.h"
 #include "layout/partition.h"
 
 struct repartition {
+	struct controller base;
 	/* main thread only */
-	uint64_t due_ns; /* when to look again; 0: off */
-	uint64_t interval_ns;
-	double threshold;              /* imbalance */
-	unsigned strikes;              /* looks in a row that found the parts out of balance */
-	struct partition_weights seen; /* at the last look that had enough to go by */
-	/* main thread writes, anyone reads */
-	_Atomic uint64_t times; /* that the graph was cut anew */
+	unsigned strikes;              /* consecutive checks that found the parts out of balance */
+	struct partition_weights seen; /* at the last check with enough events */
+	/* main thread writes, any thread reads */
+	_Atomic uint64_t times; /* changes of the parts */
 };
 
-/* Looks for the first time after interval_ns; seen: what the stages have done so far. */
-void repartition_start(struct repartition *r, uint64_t interval_ns, double threshold,
-                       const struct partition_weights *seen, uint64_t now_ns);
+void repartition_init(struct repartition *r);
 
-void repartition_stop(struct repartition *r);
-bool repartition_is_on(const struct repartition *r);
-
-/* Whether these are of so many events that parts can be made by them. */
+/* Returns whether the weights come from enough events to make parts from. */
 bool repartition_knows_enough(const struct partition_weights *w);
 
-/* True if the parts shall change: then *p are others. done: what the stages have done since their
- * start; cores: that there are. Due again after the interval. */
-bool repartition_look(struct repartition *r, struct partition *p,
-                      const struct partition_weights *done, unsigned cores, uint64_t now_ns);
+/* Checks the parts. done: the work of all stages since the start. threshold: imbalance. Returns
+ * true if the parts must change: then *p has other parts. */
+bool repartition_check(struct repartition *r, struct partition *p,
+                       const struct partition_weights *done, unsigned cores, double threshold);
 
 #endif

@@ -1,10 +1,10 @@
 /*
- * schedule.h - who serves what, and how: made from the configuration as a whole, never changed once
- * it is published.
+ * schedule.h - the struct that determines which worker serves which stage, and how.
  *
- * Every worker looks at the schedule of its graph between visits and adopts a new one there; that
- * is how policy, threads, regimes and disciplines change while the daemon runs. Knows no thread and
- * no queue.
+ * A schedule follows from the configuration (schedule_build.h) and never changes once it is
+ * published. Every worker checks the schedule of its graph between visits and adopts a new one
+ * there. So policy, threads, regimes and disciplines change while the daemon runs. Does not know
+ * threads and queues.
  */
 #ifndef DARKROOM_SCHED_SCHEDULE_H
 #define DARKROOM_SCHED_SCHEDULE_H
@@ -13,139 +13,89 @@
 #include <stdint.h>
 
 #include "conf/conf.h"
-#include "event.h"
 #include "layout/partition.h"
 #include "layout/topology.h"
 #include "policy/policy.h"
 #include "telemetry/perf.h"
 
+struct mechanism;
 struct text;
 
-/* How long a visit lasts (Gordon 2010, table 3.1 and 2.4.2). */
-enum schedule_service {
-	SERVICE_EXHAUSTIVE = 1, /* until there is nothing left */
-	SERVICE_GATED,          /* what was there when it began (D-gated) */
-	SERVICE_N_GATED,        /* of that, at most n (T-gated(n)) */
-	SERVICE_TIME_GATED,     /* until its time is over */
-	SERVICE_CUTOFF /* exhaustive, but an event that takes longer than its cutoff is set aside
-	                * for a later visit (C-gated) */
-};
-
+/* The rules for one stage. */
 struct stage_schedule {
 	enum schedule_service service;
-	unsigned events_max;       /* n-gated */
-	uint64_t time_ns;          /* time-gated */
-	uint64_t cutoff_ns;        /* cutoff, else 0 */
-	bool use_stacks;           /* lcfs: events of the group's own workers go to their stacks */
-	bool by_size;              /* srpt: the shared queue serves the smallest first */
-	uint64_t threshold_events; /* 0: none. More than this waiting interrupts a visit to another
-	                              stage */
-	uint64_t threshold_interval_ns; /* 0: none. So does not having been visited for so long */
-	uint64_t may_visit; /* bit i: worker i of the stage's group; not for the group of ports */
+	unsigned events_max;            /* n-gated */
+	uint64_t time_ns;               /* time-gated */
+	uint64_t cutoff_ns;             /* cutoff; otherwise 0 */
+	bool use_stacks;                /* lcfs: a worker keeps the events it sends on its stack */
+	bool by_size;                   /* srpt: the queue serves the smallest event first */
+	uint64_t threshold_events;      /* more waiting events interrupt a visit; 0: none */
+	uint64_t threshold_interval_ns; /* more time without a visit does as well; 0: none */
+	uint64_t may_visit; /* bit i: worker i of the stage's group; unused in GROUP_IO */
 	/* for SEDA's controllers */
-	unsigned threads_min, threads_max; /* of the pool; 0: its size stays as it is */
-	bool is_batch_controlled;          /* events_max is theirs */
+	unsigned threads_min, threads_max; /* size of the pool; 0: fixed */
+	bool is_batch_controlled;          /* events_max is controlled */
 };
 
 struct schedule {
 	const struct policy_class *policy;
 	unsigned policy_index; /* in the registry */
+	const struct mechanism *mechanism;
 	struct stage_schedule stage[STAGE_COUNT_MAX];
 	uint32_t pass_through; /* bit i: stage i is called directly */
 	bool has_thresholds;
-	bool can_steal;  /* idle workers take from others' stacks */
-	bool is_backoff; /* idle = backoff: sleeping by the clock instead of by the protocol of
-	                    idle.h */
+	bool can_steal;  /* idle workers take events from other workers' stacks */
+	bool is_backoff; /* idle = backoff: workers sleep by the clock, not by idle.h */
 	uint64_t spin_ns, age_ns;
-	unsigned worker_count;                /* of the main group that have stages to visit */
-	uint32_t visit_set[CONF_THREADS_MAX]; /* bit i: worker visits stage i */
-	bool is_bound; /* threads to cores; pools of SEDA float in layout shared */
-	/* Layouts: domains of the main group's workers that work apart from each other, replicas or
-	 * parts of the stage graph. In layout shared there is one. With one thread per core the
-	 * workers of domain 0 come first, then those of domain 1, and so on. */
+	unsigned io_count;       /* I/O threads that take new connections */
+	unsigned listener_count; /* I/O threads that have listeners of their own */
+	unsigned disk_count;
+	bool is_dynamic;       /* SEDA's controllers are on */
+	bool is_bound;         /* workers of the main group are bound to cores */
+	struct perf_caps perf; /* performance counters of workers; set by schedule_switch.c */
+
+	/* The main group's workers. */
+	unsigned worker_count;
+	uint32_t visit_set[CONF_THREADS_MAX]; /* by worker; bit i: it visits stage i */
+
+	/* Domains: sets of workers that work apart from each other, which are replicas or parts.
+	 * Layout shared has one. If each worker has a core, workers are ordered by domain. */
 	enum conf_layout layout;
-	bool steals_across_replicas; /* replicate: idle workers serve other replicas */
-	bool is_least_loaded;        /* replicate: how requests are distributed; else in turns */
 	unsigned domain_count;
-	unsigned domain[CONF_THREADS_MAX];         /* of each worker */
-	uint64_t domain_workers[CONF_THREADS_MAX]; /* of each domain: bit i: worker i */
-	unsigned domain_cores[CONF_THREADS_MAX];   /* of each domain: how many */
-	/* if is_bound; the graph fills them in */
-	struct topology_range domain_range[CONF_THREADS_MAX]; /* of each domain: which; pools are
-	                                                        bound to all of them */
-	unsigned core[CONF_THREADS_MAX]; /* of each worker, if there is one for each core */
-	uint32_t
-		part_stages; /* bit i: stage i would be in a part: it has a queue that the main
-	                      * group serves, or had one if threads did not belong to connections */
-	struct partition partition; /* layout partition */
-	bool is_online;             /* it is cut anew when it loses its balance */
+	unsigned domain[CONF_THREADS_MAX];         /* by worker */
+	uint64_t domain_workers[CONF_THREADS_MAX]; /* by domain; bit i: worker i */
+	unsigned domain_cores[CONF_THREADS_MAX];   /* by domain: number of cores */
+	/* with is_bound; set by affinity_place() */
+	struct topology_range domain_range[CONF_THREADS_MAX]; /* by domain: its cores */
+	unsigned core[CONF_THREADS_MAX];                      /* by worker, if each has a core */
+
+	/* layout replicate */
+	bool steals_across_replicas; /* idle workers serve other replicas */
+	bool is_least_loaded; /* requests go to the least loaded replica; otherwise in turns */
+
+	/* layout partition */
+	uint32_t part_stages; /* bit i: stage i has a queue in the main group, and so a part */
+	struct partition partition;
+	bool is_online; /* parts are recomputed when they lose their balance */
 	uint64_t online_interval_ns;
-	double online_imbalance;    /* beyond which it does so */
-	bool thread_per_connection; /* ports: thread-per-connection */
-	unsigned port_count, disk_count;
-	unsigned listener_count; /* ports of policies other than thread-per-connection: one listener
-	                            each */
-	bool is_dynamic;         /* SEDA's controllers are on */
-	struct perf_caps
-		counters; /* if on: what workers count of their stages; the graph fills it in */
+	double online_imbalance; /* threshold */
 };
 
-/*
- * Fills *s. cores: what the process may use (CPU quota). weights: of the stages, for layout
- * partition; NULL: nothing is known, and all weigh the same. Returns 0, or -EINVAL with the
- * contradiction in error (NULL: it is not wanted). A pure function.
- */
-int schedule_build(struct schedule *s, const struct conf *conf, unsigned cores,
-                   const struct partition_weights *weights, struct text *error);
+/* The arguments of schedule_build(). */
+struct schedule_input {
+	const struct conf *conf;
+	unsigned cores;                          /* that the process may use (CPU quota) */
+	const struct partition_weights *weights; /* for layout partition; NULL: all stages alike */
+	struct text *error;                      /* receives a contradiction; may be NULL */
+};
 
-/* Layout partition: goes by these parts instead, of which there are as many, with as many cores
- * together. For schedules that are not published yet. */
-void schedule_repartition(struct schedule *s, const struct partition *partition);
-
-/* Cores that all domains have together. */
-unsigned schedule_core_count(const struct schedule *s);
-
-/* The domain whose workers visit the stage; of stages that are visited by all, 0. Not for stages
- * with a queue for each replica. */
+/* Returns the domain whose workers visit the stage; 0 for stages that all workers visit. Not for
+ * stages with a queue per replica. */
 static inline unsigned schedule_domain_of(const struct schedule *s, unsigned index)
 {
 	return s->layout == CONF_LAYOUT_PARTITION && s->partition.part[index] != PARTITION_NONE
 	               ? s->partition.part[index]
 	               : 0;
 }
-
-/* The replica whose connections the port has, where threads belong to connections; else 0. */
-static inline unsigned schedule_port_share(const struct schedule *s, unsigned port)
-{
-	bool has_replica = s->thread_per_connection && s->layout == CONF_LAYOUT_REPLICATE &&
-	                   port < s->port_count;
-
-	return has_replica ? port * s->domain_count / s->port_count : 0;
-}
-
-/* How many ports have it. */
-static inline unsigned schedule_share_ports(const struct schedule *s, unsigned domain)
-{
-	unsigned count = 0;
-
-	for (unsigned i = 0; i < s->port_count; i++)
-		count += schedule_port_share(s, i) == domain;
-	return count;
-}
-
-/* Whether a thread that calls the stage takes itself to the cores of the stage's part for that. */
-static inline bool schedule_moves_threads(const struct schedule *s, unsigned index)
-{
-	return s->thread_per_connection && s->is_bound && s->layout == CONF_LAYOUT_PARTITION &&
-	       s->partition.part[index] != PARTITION_NONE;
-}
-
-/* SEDA: how many pools the stage has; in layout replicate each replica has one. */
-unsigned schedule_pool_count(const struct schedule *s, unsigned index);
-
-/* Gives the stage's pool of that index so many threads, or as many as there can be, by taking up
- * free workers or letting some go; the number that it has then. For schedules that are not
- * published yet. */
-unsigned schedule_resize_pool(struct schedule *s, unsigned index, unsigned pool, unsigned threads);
 
 #endif

@@ -1,8 +1,12 @@
-/* stage_costs.c - sums what workers count of stages and edges. */
+/*
+ * stage_costs.c - sums of the workers' counters of stages and edges.
+ *
+ * Main thread.
+ */
 #include "stage_costs.h"
 
 #include "layout/partition.h"
-#include "worker.h"
+#include "runtime.h"
 
 static void add_worker(struct partition_weights *w, const struct worker *from)
 {

@@ -1,8 +1,7 @@
 /*
- * stage_costs.h - what the workers of a running graph have counted, as weights of its stages and
- * edges.
+ * stage_costs.h - the work of a running graph, as weights of its stages and edges.
  *
- * Private to the framework.
+ * Used to make parts, and for the profile of a run.
  */
 #ifndef DARKROOM_SCHED_STAGE_COSTS_H
 #define DARKROOM_SCHED_STAGE_COSTS_H
@@ -10,8 +9,8 @@
 struct graph;
 struct partition_weights;
 
-/* Since the graph's start; for an interval take it twice, and partition_weights_subtract().
- * w->stages: as the schedule in force has them. Main thread. */
+/* Collects the work since the start of the graph. For an interval, subtract an earlier result
+ * with partition_weights_subtract(). w->stages are those of the current schedule. Main thread. */
 void stage_costs_collect(struct partition_weights *w, const struct graph *g);
 
 #endif

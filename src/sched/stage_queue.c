@@ -1,5 +1,5 @@
-/* stage_queue.c - queue disciplines fcfs and srpt. Knows nothing of workers; stacks (lcfs) are
- * theirs. Any thread. */
+/* stage_queue.c - the queue disciplines fcfs and srpt. The stacks of lcfs belong to the workers.
+ * Any thread. */
 #include "stage_queue.h"
 
 #include <errno.h>
@@ -45,7 +45,7 @@ int stage_queue_make_classes(struct stage_queue *q)
 			classes_free(classes);
 			return -ENOMEM;
 		}
-	/* Release: whoever sees the pointer sees the queues. */
+	/* Release: a thread that sees the pointer sees the queues. */
 	atomic_store_explicit(&q->classes, classes, memory_order_release);
 	return 0;
 }
@@ -71,8 +71,8 @@ void stage_queue_push(struct stage_queue *q, struct event *ev, bool by_size)
 	queue_push(classes ? &classes[stage_queue_class(ev->size)] : &q->fifo, ev, ev->queued_ns);
 }
 
-/* The class to serve: the one whose oldest has waited too long, longest first, else the lowest that
- * has one. */
+/* Returns the class to serve: the one with the oldest event if that has waited too long,
+ * otherwise the lowest class with an event. NULL: all are empty. */
 static struct queue *choose(struct queue *classes, uint64_t age_ns)
 {
 	struct queue *lowest = NULL, *oldest = NULL;
@@ -98,8 +98,8 @@ struct event *stage_queue_pop(struct stage_queue *q, uint64_t age_ns)
 	struct event *ev = queue_try_pop(&q->fifo);
 	struct queue *classes = ev ? NULL : classes_of(q), *chosen;
 
-	/* Another worker may take it first: then choose again; the loop ends when there is nothing.
-	 */
+	/* Another worker may take the event first. The loop then chooses again, and ends when
+	 * all classes are empty. */
 	while (!ev && classes && (chosen = choose(classes, age_ns)))
 		ev = queue_try_pop(chosen);
 	return ev;

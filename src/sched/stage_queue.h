@@ -1,10 +1,10 @@
 /*
- * stage_queue.h - what waits in front of a stage: first come first served, or the smallest job
- * first.
+ * stage_queue.h - the queue in front of a stage: first come first served, or smallest job first.
  *
- * For the latter events are put into classes by size (octaves), each a queue of its own; the lowest
- * class that has one is served, unless another's oldest has waited longer than the age: so nothing
- * starves. Lock-free; any thread.
+ * For discipline srpt, events are sorted into classes by size, one class per octave. Each class is
+ * a queue of its own, and the lowest class with an event is served. If the oldest event of another
+ * class has waited longer than the age, that event is served first, so that no event starves.
+ * Lock-free; any thread.
  */
 #ifndef DARKROOM_SCHED_STAGE_QUEUE_H
 #define DARKROOM_SCHED_STAGE_QUEUE_H
@@ -22,27 +22,31 @@ struct event;
 struct stage_queue {
 	struct queue fifo;
 	size_t capacity;
-	_Atomic(struct queue *) classes; /* STAGE_QUEUE_CLASSES of them, made when first wanted;
-	                                  * never unmade while anybody may look */
+	_Atomic(struct queue *) classes; /* STAGE_QUEUE_CLASSES queues, or NULL until they are
+	                                  * needed; kept until the end */
 };
 
-int stage_queue_init(struct stage_queue *q, size_t capacity); /* 0 or -ENOMEM */
+/* Returns 0 or -ENOMEM. */
+int stage_queue_init(struct stage_queue *q, size_t capacity);
 void stage_queue_fini(struct stage_queue *q);
 
-/* Makes the classes if there are none: before any push with by_size. Main thread. 0 or -ENOMEM. */
+/* Makes the classes, unless they exist. Must precede any push with by_size. Returns 0 or
+ * -ENOMEM. Main thread. */
 int stage_queue_make_classes(struct stage_queue *q);
 
-/* Owns the event; ev->size decides the class if by_size. ev->queued_ns is set. */
+/* Pushes an event and owns it. With by_size, ev->size determines the class. ev->queued_ns must
+ * be set. */
 void stage_queue_push(struct stage_queue *q, struct event *ev, bool by_size);
 
-/* The event to serve next, or NULL. Takes from both fifo and classes, so that a change of
- * discipline loses nothing. */
+/* Returns the event to serve next, or NULL. Takes from both the fifo and the classes, so that a
+ * change of discipline loses no event. */
 struct event *stage_queue_pop(struct stage_queue *q, uint64_t age_ns);
 
+/* Snapshots. */
 bool stage_queue_is_empty(const struct stage_queue *q);
 size_t stage_queue_length(const struct stage_queue *q);
 
-/* The class of a size in bytes: 0 for up to 4 KiB, then one for each octave. */
+/* Returns the class of a size in bytes: 0 up to 4 KiB, then one class per octave. */
 unsigned stage_queue_class(uint64_t size);
 
 #endif

@@ -1,16 +1,18 @@
 /*
- * watchdog.c - whether a worker is stuck, seen from outside: the watchdog's question. Main thread.
+ * watchdog.c - the detection of stuck workers, from outside.
  *
- * The worker counts its steps and nothing more, without a clock. Whoever watches looks at the count
- * a few times within the time that it gives, and so knows how long the same step takes. A sleeping
- * worker is known by its bit (idle.h).
+ * A worker only counts its steps, without a clock. The main thread checks the count several times
+ * within the limit, and so knows how long one step takes. A sleeping worker is known by its bit
+ * (idle.h). Main thread.
  */
-#include "worker.h"
+#include "watchdog.h"
+
+#include "runtime.h"
 
 static bool is_asleep(const struct worker *w)
 {
-	/* Relaxed: a moment's view. Whoever is woken just now has begun to be watched anew at the
-	 * look before. */
+	/* Relaxed: a snapshot. For a worker that is being woken, the time restarted at the
+	 * previous check. */
 	return atomic_load_explicit(&w->group->sleepers, memory_order_relaxed) >> w->index & 1;
 }
 
@@ -18,8 +20,8 @@ bool watchdog_is_stuck(struct worker *w, uint64_t now_ns, uint64_t limit_ns)
 {
 	uint64_t progress = counter_read(&w->progress);
 
-	/* Disk threads wait for the disk for as long as it takes: a restart would not make it
-	 * faster, and lose what waits. */
+	/* Disk threads may wait for the disk. A restart would not make it faster, and would lose
+	 * the images that wait. */
 	if (w->group->id == GROUP_DISK)
 		return false;
 	if (progress != w->seen_progress || w->seen_ns == 0 || is_asleep(w)) {

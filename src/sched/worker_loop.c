@@ -1,8 +1,12 @@
 /*
- * worker_loop.c - a worker's thread: asks the policy for the next stage, visits it, and sleeps when
- * a whole round has found nothing. Serves all groups: cores, pools, ports and disk threads differ
- * in visit set and binding only.
+ * worker_loop.c - the loop of a worker's thread.
+ *
+ * It visits a stage, and sleeps when a whole round has found nothing. The mechanism determines the
+ * next stage. All groups use this loop: cores, pools, I/O and disk threads differ only in visit set
+ * and binding. Owner's thread.
  */
+#include "worker_loop.h"
+
 #include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -13,17 +17,16 @@
 #include "base/pool.h"
 #include "idle.h"
 #include "log/log.h"
+#include "mechanism.h"
+#include "runtime.h"
+#include "serve.h"
+#include "waiting.h"
 #include "worker.h"
 
 #define BACKOFF_MS_MAX 64
-#define RATES_TURNS 64 /* visits between looks at the clock for the rates' sake */
-#define SPIN_TURNS 32  /* looks at the queues between those at the clock */
+#define SPIN_TURNS 32 /* checks of the queues between checks of the time */
 
-static bool is_stopping(const struct worker *w)
-{
-	/* Relaxed: whoever sets it wakes us afterwards. */
-	return atomic_load_explicit(&w->group->is_stopping, memory_order_relaxed);
-}
+/* ---- sleeping ---- */
 
 static inline void cpu_relax(void)
 {
@@ -32,19 +35,19 @@ static inline void cpu_relax(void)
 #endif
 }
 
-/* S2: true if work was seen before the time to spin was over. */
+/* S2. Returns true if work was seen before the spinning time had passed. */
 static bool search(struct worker *w)
 {
-	/* Ports and disk threads wait for the world outside: it takes longer than any spinning. */
+	/* I/O and disk threads wait for the outside world, which takes longer than any spinning. */
 	uint64_t spin_ns = w->group->id == GROUP_MAIN ? worker_schedule(w)->spin_ns : 0;
 
 	counter_add(&w->counters.spins, 1);
 	counter_add(&w->progress, 1);
 	if (!spin_ns)
-		return idle_sees_work(w);
-	for (uint64_t until = clock_ns() + spin_ns; clock_ns() < until && !is_stopping(w);)
+		return worker_sees_work(w);
+	for (uint64_t until = clock_ns() + spin_ns; clock_ns() < until && !worker_is_stopping(w);)
 		for (int i = 0; i < SPIN_TURNS; i++) {
-			if (idle_sees_work(w))
+			if (worker_sees_work(w))
 				return true;
 			cpu_relax();
 		}
@@ -69,7 +72,8 @@ static bool is_readable(int fd, int timeout_ms)
 	return n > 0;
 }
 
-/* S7. With a source, the outside world wakes us as well; what it brings is served within. */
+/* S7. timeout_ms: -1 without limit. With a source, work from outside wakes the worker as well,
+ * and is served before this returns. Returns the number of pieces of such work. */
 static unsigned block(struct worker *w, int timeout_ms)
 {
 	unsigned served = 0;
@@ -80,26 +84,25 @@ static unsigned block(struct worker *w, int timeout_ms)
 	idle_time_on(&w->counters.idle, clock_ns());
 	counter_add(&w->progress, 1);
 	if (w->group->source)
-		served = visit_source(w, true);
+		served = serve_source(w, true);
 	else if (timeout_ms < 0 || is_readable(w->wake_fd, timeout_ms))
 		read_wake_fd(w); /* it blocks */
 	idle_retract(w);
-	/* Nothing served: only the eventfd can have ended a source's poll. Not reading it otherwise
-	 * saves a call for every piece from outside; if it is readable all the same, the next poll
-	 * says so. */
+	/* If nothing was served, only the eventfd can have ended a source's poll. Not reading it
+	 * otherwise saves a system call for every piece of work from outside. If it is readable
+	 * nevertheless, the next poll returns at once. */
 	if (w->group->source && (w->was_woken || served == 0))
 		read_wake_fd(w);
-	idle_time_off(
-		&w->counters.idle,
-		clock_ns()); /* if no piece that the source found has done so: visit_enter() */
+	/* A source's work has ended the idle time in visit_enter(). */
+	idle_time_off(&w->counters.idle, clock_ns());
 	return served;
 }
 
-/* idle = backoff, for comparison: sleeps for twice as long each time nothing is found (Gordon
- * 2010, 2.4.2). Nobody wakes it but a stop or a new schedule. */
+/* idle = backoff, for comparison: sleeps twice as long each time nothing is found (Gordon 2010,
+ * 2.4.2). Only a stop or a new schedule wakes the worker. */
 static void idle_backoff(struct worker *w)
 {
-	for (int ms = 1; !worker_is_called(w) && !idle_sees_work(w);
+	for (int ms = 1; !worker_is_called(w) && !worker_sees_work(w);
 	     ms = ms < BACKOFF_MS_MAX ? 2 * ms : ms)
 		block(w, ms);
 }
@@ -120,7 +123,7 @@ static void idle(struct worker *w)
 			return;
 		}
 		idle_announce(w);
-		if (worker_is_called(w) || idle_sees_work(w)) {
+		if (worker_is_called(w) || worker_sees_work(w)) {
 			counter_add(&w->counters.raced, 1);
 			idle_retract(w);
 			continue;
@@ -133,63 +136,36 @@ static void idle(struct worker *w)
 	}
 }
 
-/* Which stages of the visit set seem to have something for us. */
-static uint64_t ready_stages(const struct worker *w)
-{
-	uint64_t ready = 0;
+/* ---- the loop ---- */
 
-	for (unsigned i = 0; i < w->visit_set_count; i++)
-		if (stage_offers_work(w->visit_set[i], w))
-			ready |= UINT64_C(1) << i;
-	return ready;
-}
-
-/* One visit, in the policy's order; *misses is set beyond any round if it is known that there is
- * nothing. */
-static bool visit_next(struct worker *w, bool found, unsigned *misses)
-{
-	struct policy_in in = { .found = found };
-
-	if (w->policy->wants_ready) {
-		in.ready = ready_stages(w);
-		if (!in.ready) {
-			*misses = UINT32_MAX;
-			return visit_stolen(w);
-		}
-	}
-	return visit_stage(w, w->visit_set[w->policy->next(w->policy_state, in)]);
-}
-
-/* Policy color: the stage whose turn it is. */
-static bool visit_by_token(struct worker *w, unsigned *misses)
-{
-	bool had_token, found = central_visit(w, &had_token);
-
-	if (!found && !had_token)
-		*misses = UINT32_MAX;
-	return found;
-}
-
-/* At a switch there is no way back: events are on their way to stages that this worker must be able
- * to run. */
+/* Events may already be queued for stages that this worker must be able to run, so that a failed
+ * adoption cannot be undone. */
 static void adopt_or_die(struct worker *w, const struct schedule *schedule)
 {
 	int err = worker_adopt(w, schedule);
 
 	if (!err)
 		return;
-	log_error("worker %s/%u cannot take up the new schedule: %s", w->group->name, w->index,
-	          strerror(-err));
+	log_error("worker %s/%u: cannot apply the new schedule: %s; aborting", w->group->name,
+	          w->index, strerror(-err));
 	abort();
+}
+
+/* Returns the number of visits in a row that must find nothing before the worker sleeps. A wave
+ * forward and backward reaches every stage within 2 n visits. Policies that take longer need no
+ * more, because idle() checks every queue itself. */
+static unsigned round_length(const struct worker *w)
+{
+	return w->visit_set_count < 2 ? w->visit_set_count : 2 * w->visit_set_count;
 }
 
 void worker_run(struct worker *w)
 {
 	const struct schedule *schedule = NULL;
-	unsigned misses = 0, round = 0, turns = 0;
-	bool found = false, is_central = false;
+	enum visit_result result = VISIT_EMPTY;
+	unsigned misses = 0, round = 0;
 
-	while (!is_stopping(w)) {
+	while (!worker_is_stopping(w)) {
 		const struct schedule *current =
 			atomic_load_explicit(&w->group->graph->schedule, memory_order_acquire);
 
@@ -197,29 +173,18 @@ void worker_run(struct worker *w)
 			schedule = current;
 			if (schedule != worker_schedule(w))
 				adopt_or_die(w, schedule);
-			is_central = group_is_central(w->group, schedule);
-			/* A wave forward and backward passes every stage within 2 n visits; other
-			 * policies may take longer, and need not be waited for: idle() looks at
-			 * every queue itself. */
-			round = w->visit_set_count < 2 ? w->visit_set_count
-			                               : 2 * w->visit_set_count;
+			round = round_length(w);
 			misses = 0;
-			found = false;
+			result = VISIT_EMPTY;
 		}
 		if (w->visit_set_count)
-			found = is_central ? visit_by_token(w, &misses)
-			                   : visit_next(w, found, &misses);
-		if (found)
-			misses = 0;
-		else if (misses < UINT32_MAX)
-			misses++;
-		if (++turns % RATES_TURNS == 0)
-			rates_refresh(w, clock_ns());
-		if (misses >= round) {
-			if (!visit_foreign_replica(w))
-				idle(w);
-			misses = 0;
-			found = false;
-		}
+			result = w->mechanism->visit(w, result == VISIT_SERVED);
+		misses = result == VISIT_SERVED ? 0 : misses + 1;
+		if (misses < round && result != VISIT_ALL_EMPTY)
+			continue;
+		if (!serve_foreign_replica(w))
+			idle(w);
+		misses = 0;
+		result = VISIT_EMPTY;
 	}
 }

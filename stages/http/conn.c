@@ -19,6 +19,7 @@
 #include "io_loop.h"
 #include "log/log.h"
 #include "sched/graph.h"
+#include "sched/replicas.h"
 #include "stages.h"
 
 #define CONTENDED_TIMEOUTS 4

@@ -45,7 +45,6 @@ struct port {
 	enum port_mode mode;
 	struct loop_timer pause; /* nothing is accepted until it fires */
 	bool is_paused;
-	uint64_t gave_way_ns; /* when the pause was for others to have a connection */
 	bool is_out_of_files; /* said so in the log */
 	bool is_draining;
 	bool is_done;            /* counted in server->ports_done */

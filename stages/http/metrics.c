@@ -14,7 +14,7 @@
 #include "daemon/options.h"
 #include "io_counters.h"
 #include "log/log.h"
-#include "sched/graph.h"
+#include "sched/graph_metrics.h"
 #include "telemetry/counter.h"
 #include "telemetry/metrics_text.h"
 #include "telemetry/process.h"

@@ -19,6 +19,7 @@
 #include "log/log.h"
 #include "pixel/picture.h"
 #include "sched/graph.h"
+#include "sched/replicas.h"
 #include "stages.h"
 
 /* ---- upload ---- */

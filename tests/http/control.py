@@ -15,9 +15,9 @@ OTHER = "dbr" if FIRST == "srpt" else "srpt"
 class Site:
     """A daemon with a configuration file that can be edited. The file also sets the policy."""
 
-    def __init__(self, start, directory, *settings, **options):
+    def __init__(self, start, directory, *settings, edits=(), **options):
         self.path = directory / "site.ini"
-        self.write(FIRST)
+        self.write(FIRST, *edits)
         self.daemon = start(*settings, config=self.path, policy="", **options)
 
     def write(self, policy, *edits):

@@ -1,10 +1,10 @@
 """Layouts give the same files as the shared layout, and /stats reports the work of each domain. The
 tests switch policies while the daemon runs."""
 
-import contextlib
 import os
 import pathlib
 import re
+import signal
 
 import pytest
 
@@ -18,7 +18,8 @@ pytestmark = pytest.mark.shared_layout
 
 TWO = "scheduler.threads=2"
 CORES = ["drain", "cohort", "mg1", "srpt", "dbr", "color"]  # policies with one thread for each core
-POLICIES = ["seda", "thread-per-connection", *CORES]
+POLICIES = ["seda", *CORES]
+THREADS_REFUSED = "scheduler.policy = thread-per-connection: expected layout.mode = shared"
 PROFILE = pathlib.Path(__file__).with_name("profile.ini")
 
 
@@ -96,27 +97,6 @@ def test_replicas_make_the_same_files_in_turns(start, files):
     assert queued(daemon) == 0
 
 
-def test_connections_stay_in_their_replica(start, files):
-    """Work of a connection stays in the replica of its thread, and both replicas get
-    connections."""
-    daemon = start("layout.mode=replicate", "scheduler.threads=16",
-                   "scheduler.policy=thread-per-connection")
-    with contextlib.ExitStack() as stack:
-        clients = [stack.enter_context(daemon.client()) for _ in range(8)]
-        for c in clients:
-            assert c.request("GET", "/healthz").status == 200
-        for c in clients:
-            assert c.request("POST", "/images", files[0][0], [JPEG]).status == 201
-    assert all(replica["requests"] for replica in layout(daemon)["replicas"])
-    requests = len(clients) + under_policies(
-        daemon, files, ["thread-per-connection", "cohort", "thread-per-connection"])
-    seen = layout(daemon)
-    assert seen["distribution"] == "fewest-connections"
-    assert [replica["connection_threads"] for replica in seen["replicas"]] == [8, 8]
-    assert sum(replica["requests"] for replica in seen["replicas"]) == requests
-    assert [replica["queued_bytes"] for replica in seen["replicas"]] == [0, 0]
-
-
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two cores")
 def test_threads_are_bound_to_the_cores_of_their_replica(start):
     """The kernel reports the allowed CPUs of each thread while policies change."""
@@ -127,12 +107,8 @@ def test_threads_are_bound_to_the_cores_of_their_replica(start):
     one, two = replicas[0], replicas[-1]
     assert command(daemon, "policy seda")[0] == 0
     assert len(replicas) > 2 or bound(daemon, "main") == [one] * 8 + [two] * 8
-    assert (command(daemon, "policy thread-per-connection")[0]
-            == command(daemon, "set scheduler.threads 4")[0] == 0)
-    assert len(replicas) > 2 or bound(daemon, "port") == [one, one, two, two]
-    assert [replica["connection_threads"] for replica in layout(daemon)["replicas"]] == [2, 2]
     assert command(daemon, "policy drain")[0] == 0
-    assert one not in bound(daemon, "port") and two not in bound(daemon, "port")
+    assert one not in bound(daemon, "io") and two not in bound(daemon, "io")
     daemon = start("layout.mode=partition", f"layout.profile={PROFILE}", "scheduler.policy=seda")
     assert len(replicas) > 2 or bound(daemon, "main") == [one] * 2 + [two] * 6
     assert [part["workers"] for part in layout(daemon)["parts"]] == [2, 6]
@@ -217,6 +193,20 @@ def test_live_change_that_contradicts_the_layout_is_refused(start):
     assert daemon.get("/stats").json()["scheduler"]["policy"] == "drain"
 
 
+def test_connection_threads_are_refused_live(start, tmp_path):
+    """ctl is refused, and so is a reload whose layout would need a restart."""
+    site = Site(start, tmp_path, edits=[("mode = shared", "mode = replicate")])
+    status, said = command(site.daemon, "policy thread-per-connection")
+    assert status == 1 and THREADS_REFUSED in said
+    site.write("thread-per-connection")
+    site.daemon.signal(signal.SIGHUP)
+    assert site.daemon.says(THREADS_REFUSED)
+    site.write("thread-per-connection", ("mode = shared", "mode = partition"),
+               ("online = no", "online = yes"))
+    assert re.search(rf"site\.ini:\d+: .*{THREADS_REFUSED}", site.reload())
+    assert site.policy() == "drain" and layout(site.daemon)["mode"] == "replicate"
+
+
 @pytest.mark.parametrize("settings,said", [
     (["layout.mode=partition"], "expected layout.profile"),
     (["layout.mode=partition", "layout.profile=/nonexistent"],
@@ -226,8 +216,9 @@ def test_live_change_that_contradicts_the_layout_is_refused(start):
      "2 threads .* are too few for 3 replicas"),
     (["layout.mode=replicate", "layout.replicas=9", "scheduler.policy=seda"],
      "more than 64 threads together, in all replicas"),
-    (["layout.mode=replicate", "layout.replicas=3", "scheduler.policy=thread-per-connection",
-      "scheduler.threads=2"], "2 threads .* are too few for 3 replicas")])
+    (["layout.mode=replicate", "scheduler.policy=thread-per-connection"], THREADS_REFUSED),
+    (["layout.mode=partition", "layout.online=yes", "scheduler.policy=thread-per-connection"],
+     THREADS_REFUSED)])
 def test_contradictions_are_reported(settings, said):
     done = run("-t", *overrides(*settings))
     assert done.returncode == 78 and re.search(said, done.stderr), done.stderr

@@ -168,7 +168,7 @@ def test_watchdog_is_not_fed_when_a_worker_hangs(start, path_manager):
     limit = WATCHDOG_S
     daemon = start(environ=watched(path_manager, limit))
     image = daemon.image(SMALL)
-    stuck = re.compile(r"worker \w+/\d+ is stuck")
+    stuck = re.compile(r"worker \w+/\d+: stuck")
     path = daemon.store / image["id"][-2:] / image["id"] / "medium.jpg"
     path.unlink()
     os.mkfifo(path)

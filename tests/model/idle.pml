@@ -1,28 +1,34 @@
 /*
- * idle.pml - the protocol by which workers sleep and are woken (idle_note in src/sched/idle.h), and the hand-over of an
- * exclusive stage (src/sched/visit.c), as a model for spin. tests/model/check runs it; who changes one changes the other.
+ * idle.pml - a model for spin of the protocol by which workers sleep and are woken (idle_note in
+ * src/sched/idle.h), and of the release of an exclusive stage (src/sched/serve.c).
  *
- * Claim: once nothing moves any more, no worker is asleep beside an event that it may handle. A handler may go on for
- * ever here ("a long decode"), so that it is not enough if somebody else would come by and take the event later.
+ * tests/model/check runs it. Change the model and the program together.
  *
- * Memory. Spin is sequentially consistent, so each processor has a store buffer (`pending`): what it writes goes there, it
- * sees its own writes, all others see them when `memory` has flushed them, which may be any time later. A
- * fence waits until the own buffer is empty. Two machines:
+ * Claim: once nothing moves any more, no worker is asleep beside an event that it may handle. A
+ * handler may take forever here ("a long decode"), so that it is not enough if another worker would
+ * take the event later.
  *
- *   default  what the language promises of the orders in the source, and ARM does: a read-modify-write whose result
- *            nobody waits for goes to the buffer like a store; entries leave it in any order, except that those of one word
- *            stay in order, and a release waits for all before it.
- *   -DX86    x86-TSO: first in, first out, and every read-modify-write has a lock prefix, which is a fence. There only P2,
- *            which follows a plain store, needs a fence of its own.
+ * Memory. Spin is sequentially consistent, so each processor has a store buffer (`pending`). Its
+ * writes go there and it sees them. The others see them when `memory` has flushed them, which may
+ * be at any later time. A fence waits until the processor's own buffer is empty. Two machines:
  *
- * Not modelled: loads overtaken by later loads. The argument in idle_note does not need their order.
+ *   default  what the language promises for the orders in the source, and what ARM does. A
+ *            read-modify-write whose result is not used goes to the buffer like a store. Entries
+ *            leave it in any order, except that those of one word stay in order, and a release
+ *            waits for all entries before it.
+ *   -DX86    x86-TSO: first in, first out, and every read-modify-write has a lock prefix, which is
+ *            a fence. There only P2, which follows a plain store, needs a fence of its own.
  *
- * -DEXCLUSIVE=n  the last n of the two stages are exclusive, the others shared; all workers visit both
- * -DFORWARD      handling an event of FIRST sends one to LAST, so that workers are producers, too
- * -DOUTSIDE=n    the workers have a source: n pieces of work come from outside and end a worker's sleep
+ * Not modelled: loads that are overtaken by later loads. The argument in idle_note does not need
+ * their order.
  *
- * Mutants, each of which must be rejected: NO_P2, NO_S3, NO_S5 (that fence is missing), NO_S6 (no second look), NO_BATON,
- * WAKER_SETS_SEARCHER, NO_LET_GO_FENCE, NO_LET_GO_LOOK, BATON_OVER=2 (a second event does not count).
+ * -DEXCLUSIVE=n  the last n of the two stages are exclusive; all workers visit both stages
+ * -DFORWARD      handling an event of FIRST sends one to LAST, so that workers are also producers
+ * -DOUTSIDE=n    the workers have a source: n pieces of work from outside end a worker's sleep
+ *
+ * Mutants, each of which must be rejected: NO_P2, NO_S3, NO_S5 (that fence is missing), NO_S6 (no
+ * second check), NO_BATON, WAKER_SETS_SEARCHER, NO_RELEASE_FENCE, NO_RELEASE_CHECK, BATON_OVER=2 (a
+ * second event does not count).
  */
 #ifndef WORKERS
 #define WORKERS 2
@@ -31,7 +37,7 @@
 #define PRODUCERS 2
 #endif
 #ifndef EVENTS
-#define EVENTS 1 /* of each producer */
+#define EVENTS 1 /* per producer */
 #endif
 #ifndef EXCLUSIVE
 #define EXCLUSIVE 1
@@ -57,15 +63,15 @@ byte asleep;             /* not in the program: workers in S7 */
 byte outside = OUTSIDE;  /* pieces of work that have not come yet */
 #endif
 
-/* ---- memory --------------------------------------------------------------------------------------- */
+/* ---- memory ---- */
 
 #define DEPTH 3
 byte pending[CPUS * DEPTH]; /* oldest first; 0: none */
 #define SET_SEARCHER 1
 #define CLEAR_SEARCHER 2
 #define SET_SLEEPER 3
-#define PUSH 4   /* + stage. Release, in queue_try_push() */
-#define LET_GO 6 /* + stage. Release, in serve_exclusive() */
+#define PUSH 4    /* + stage. Release order, in queue_try_push() */
+#define RELEASE 6 /* + stage. Release order, in serve_exclusive() */
 
 #define AT(p, k) pending[(p) * DEPTH + (k)]
 #define HAS(p, e) (AT(p, 0) == (e) || AT(p, 1) == (e) || AT(p, 2) == (e))
@@ -89,7 +95,7 @@ inline apply(p, e)
 	:: (e) == CLEAR_SEARCHER -> searchers = searchers & ~BIT(p)
 	:: (e) == SET_SLEEPER -> sleepers = sleepers | BIT(p)
 	:: (e) == PUSH + FIRST || (e) == PUSH + LAST -> queued[(e) - PUSH]++
-	:: (e) == LET_GO + FIRST || (e) == LET_GO + LAST -> is_taken[(e) - LET_GO] = false
+	:: (e) == RELEASE + FIRST || (e) == RELEASE + LAST -> is_taken[(e) - RELEASE] = false
 	fi
 }
 
@@ -109,7 +115,7 @@ inline apply(p, e)
 	}
 #define FLUSH_ALL(p) FLUSH(p, 0) FLUSH(p, 1) FLUSH(p, 2)
 
-/* A store, or a read-modify-write whose result is not wanted. A full buffer waits. */
+/* A store, or a read-modify-write whose result is not used. A full buffer waits. */
 inline store(e)
 {
 	d_step {
@@ -133,13 +139,15 @@ inline modify(e)
 
 #define FENCE IS_DRAINED(me)
 
-/* A write with a fence behind it. Nothing is read in between, so waiting in the buffer would be the same as coming later. */
+/* A write followed by a fence. Nothing is read between them, so that waiting in the buffer would
+ * be the same as executing later. */
 inline write_and_fence(e)
 {
 	d_step { IS_DRAINED(me) -> apply(me, e) }
 }
 
-/* What processor p reads: its own pending writes come first. Others' bits are never in its buffer. */
+/* The value that processor p reads: its own pending writes come first. Bits of others are never
+ * in its buffer. */
 #define SEARCHER_FORWARDED(p) \
 	(IS_SEARCHER(AT(p, 2)) -> AT(p, 2) : (IS_SEARCHER(AT(p, 1)) -> AT(p, 1) : AT(p, 0)))
 #define SEES_SEARCHERS(p) \
@@ -147,9 +155,9 @@ inline write_and_fence(e)
 	 (SEARCHER_FORWARDED(p) == CLEAR_SEARCHER -> searchers & ~BIT(p) : searchers))
 #define SEES_SLEEPERS(p) (HAS(p, SET_SLEEPER) -> sleepers | BIT(p) : sleepers)
 #define SEES_EVENT(p, s) (queued[s] > 0 || HAS(p, PUSH + (s)))
-#define SEES_TAKEN(p, s) (is_taken[s] && !HAS(p, LET_GO + (s)))
+#define SEES_TAKEN(p, s) (is_taken[s] && !HAS(p, RELEASE + (s)))
 
-/* ---- waking: idle.c ------------------------------------------------------------------------------- */
+/* ---- waking: idle.c ---- */
 
 /* wake_one(): P3, P4 */
 inline wake_one(may_visit)
@@ -173,14 +181,15 @@ inline wake_one(may_visit)
 #ifdef WAKER_SETS_SEARCHER
 				searchers = searchers | woken;
 #endif
-				d_step { wake_fd = wake_fd | woken; woken = 0; candidates = 0 } /* write_wake() */
+				/* write_wake() */
+				d_step { wake_fd = wake_fd | woken; woken = 0; candidates = 0 }
 			:: else
 			fi
 		od
 	fi
 }
 
-/* stage_queue_push() and idle_wake(), as in push_queue(): P1, P2 */
+/* stage_queue_push() and idle_wake(), as in push_to_queue(): P1, P2 */
 inline push(s)
 {
 #ifdef NO_P2
@@ -191,9 +200,9 @@ inline push(s)
 	wake_one(ALL)
 }
 
-/* ---- working: visit.c ----------------------------------------------------------------------------- */
+/* ---- working: serve.c ---- */
 
-/* serve_batch(), of one event. Its handler returns, or goes on for ever. */
+/* serve_batch(), of one event. Its handler returns, or takes forever. */
 inline serve_one(s)
 {
 	atomic {
@@ -212,31 +221,32 @@ inline serve_one(s)
 #endif
 }
 
-/* serve_exclusive(). The regime may end the visit after any event. One who finds the stage taken goes on; nobody waits. */
+/* serve_exclusive(). The regime may end the visit after any event. A worker that finds the stage
+ * taken goes on; no worker waits. */
 inline serve_exclusive(s)
 {
-	d_step { !is_taken[s] && MAY_MODIFY(me, LET_GO + (s)) -> is_taken[s] = true };
+	d_step { !is_taken[s] && MAY_MODIFY(me, RELEASE + (s)) -> is_taken[s] = true };
 	do
 	:: serve_one(s)
 	:: break
 	od;
-#ifdef NO_LET_GO_FENCE
-	modify(LET_GO + s);
+#ifdef NO_RELEASE_FENCE
+	modify(RELEASE + s);
 #else
-	write_and_fence(LET_GO + s);
+	write_and_fence(RELEASE + s);
 #endif
-#ifndef NO_LET_GO_LOOK
+#ifndef NO_RELEASE_CHECK
 	if
-	:: SEES_EVENT(me, s) -> wake_one(ALL) /* stage_signal() */
+	:: SEES_EVENT(me, s) -> wake_one(ALL) /* idle_wake() */
 	:: else
 	fi
 #endif
 }
 
-/* ---- sleeping: worker_loop.c and idle.c ------------------------------------------------------------------ */
+/* ---- sleeping: worker_loop.c, idle.c and waiting.c ---- */
 
-/* idle_sees_work(), for one queue */
-inline look(s)
+/* worker_sees_work(), for one queue */
+inline check(s)
 {
 	if
 	:: !found && SEES_EVENT(me, s) ->
@@ -248,7 +258,8 @@ inline look(s)
 	fi
 }
 
-/* idle_found(): count_work(), which reads one queue after the other; then for each queue. Pushes of its own are not pending. */
+/* idle_found(): waiting_for_worker(), which reads one queue after the other; then for each
+ * queue. The worker's own pushes are not pending. */
 inline count_work()
 {
 	work = queued[FIRST];
@@ -263,7 +274,7 @@ inline pass_baton(s)
 	fi
 }
 
-/* idle_retract(): found is w->was_woken for a moment */
+/* idle_retract(): found temporarily is w->was_woken */
 inline retract()
 {
 	d_step {
@@ -278,8 +289,8 @@ active [WORKERS] proctype worker()
 	byte candidates, woken, work;
 	bool found;
 
-	/* worker_run(). A policy may visit in any order. When it goes idle does not matter either: S2 and S6 look for
-	 * themselves. */
+	/* worker_run(). A policy may visit in any order. The time at which it goes idle does not
+	 * matter either, because S2 and S6 check the queues. */
 visits:
 	if
 #if EXCLUSIVE < 2
@@ -298,8 +309,8 @@ visits:
 	/* idle() */
 idle:
 	modify(SET_SEARCHER); /* S1, idle_search() */
-	look(FIRST);          /* S2, search(). To look again after a while is the same as to look later. */
-	look(LAST);
+	check(FIRST);          /* S2, search(). Checking twice is the same as checking later. */
+	check(LAST);
 	if
 	:: found ->           /* S3, idle_found() */
 		found = false;
@@ -326,8 +337,8 @@ idle:
 	FENCE;                /* S5 */
 #endif
 #ifndef NO_S6
-	look(FIRST);          /* S6 */
-	look(LAST);
+	check(FIRST);          /* S6 */
+	check(LAST);
 	if
 	:: found -> retract(); found = false; goto idle
 	:: else
@@ -343,7 +354,7 @@ end_sleep:
 		goto idle
 #ifdef OUTSIDE
 	:: d_step { outside -> outside--; asleep = asleep & ~BIT(me) };
-		retract(); /* visit_enter(); then the connection's work, which may take its time */
+		retract(); /* visit_enter(); then the connection's work, which may be long */
 		if
 		:: goto end_long
 		:: found -> found = false; wake_fd = wake_fd & ~BIT(me)
@@ -357,7 +368,8 @@ end_long:
 	false
 }
 
-active [PRODUCERS] proctype producer() /* somebody outside of the group, such as a port: stage_push(), visit_send() */
+active [PRODUCERS] proctype producer() /* outside of the group, such as an I/O thread:
+                                             * stage_push(), visit_send() */
 {
 	byte candidates, woken, left = EVENTS;
 
@@ -366,7 +378,7 @@ active [PRODUCERS] proctype producer() /* somebody outside of the group, such as
 		left--;
 		if
 		:: push(FIRST)
-		:: PRODUCERS == 1 || me > WORKERS -> push(LAST) /* else all would be tried twice */
+		:: PRODUCERS == 1 || me > WORKERS -> push(LAST) /* otherwise all is tried twice */
 		fi
 	:: else -> break
 	od

@@ -571,8 +571,11 @@ static void contradictions(void **state)
 	assert_int_equal(load_with(&conf, "stage.accept_read.kind=shared"), -22);
 	assert_int_equal(load_with(&conf, "stage.accept_read.kind=exclusive"), 0);
 	refuse("[scheduler]\npolicy = thread-per-connection\n[stage.accept_read]\nkind = exclusive\n" VARIANT,
-	       "@:2: scheduler.policy = \"thread-per-connection\": each of its threads needs a port, and there is one: expected "
+	       "@:2: scheduler.policy = \"thread-per-connection\": each of its threads needs an instance of the source: expected "
 	       "stage.accept_read.kind = partitioned\n");
+	refuse("[scheduler]\npolicy = thread-per-connection\n[layout]\nmode = replicate\n" VARIANT,
+	       "@:4: layout.mode = \"replicate\": scheduler.policy = thread-per-connection: "
+	       "expected layout.mode = shared\n");
 	refuse(VARIANT "[stage.blur]\nkind = partitioned\n",
 	       "@:4: stage.blur.kind = \"partitioned\": expected shared or exclusive: only accept_read has instances\n");
 	assert_int_equal(load_with(&conf, "stage.blur.kind=exclusive"), 0);

@@ -1,5 +1,5 @@
-/* test_partition.c - parts of the stage graph, against a look at every partition and every deal of
- * cores that there is. */
+/* test_partition.c - parts of the stage graph, compared with an exhaustive search over all
+ * partitions and all distributions of cores. */
 #include <errno.h>
 #include <math.h>
 #include <setjmp.h>
@@ -22,7 +22,7 @@
 
 enum { ACCEPT, PARSE, FORM, DECODE, SCALE, BLUR, ENCODE, DISK, STATS, STAGES };
 
-/* The nine stages over 1000 images of the reference work, in microseconds and events as they were
+/* The nine stages over 1000 images of the reference work, in microseconds and events, as
  * measured. */
 static struct partition_weights nine(void)
 {
@@ -51,19 +51,20 @@ static void assert_near(double value, double expected)
 	assert_true(fabs(value - expected) < 1e-9);
 }
 
-/* ---- the oracle: nothing of partition.c ---- */
+/* ---- the exhaustive search, independent of partition.c ---- */
 
 struct oracle {
 	const struct partition_weights *w;
 	unsigned parts, cores, stage[STAGE_COUNT_MAX], count, part[STAGE_COUNT_MAX];
-	double best_imbalance; /* of all; then: within what is allowed */
-	double allowed; /* 0: looking for the best imbalance, else for the best cut up to this */
+	double best_imbalance;
+	double allowed; /* 0: search for the best imbalance; otherwise for the best cut up to this
+	                 */
 	uint64_t best_cut;
 	unsigned long seen;
 };
 
-/* The least maximum of load per core over all deals of the cores that are left to the parts from
- * this one on. */
+/* Returns the least maximum of load per core over all distributions of the cores to the parts
+ * from this one on. */
 static double least_maximum(const double *load, unsigned part, unsigned parts, unsigned cores)
 {
 	double best = INFINITY;
@@ -101,21 +102,21 @@ static void judge(struct oracle *o)
 		o->best_cut = cut;
 }
 
-static void enumerate(struct oracle *o, unsigned position, unsigned begun)
+static void enumerate(struct oracle *o, unsigned position, unsigned used)
 {
 	if (position == o->count) {
-		if (begun == o->parts)
+		if (used == o->parts)
 			judge(o);
 		return;
 	}
-	for (unsigned k = 0; k <= begun && k < o->parts; k++) {
+	for (unsigned k = 0; k <= used && k < o->parts; k++) {
 		o->part[position] = k;
-		enumerate(o, position + 1, begun + (k == begun ? 1 : 0));
+		enumerate(o, position + 1, used + (k == used ? 1 : 0));
 	}
 }
 
-/* The best imbalance that there is, and the best cut of the partitions with an imbalance up to
- * that, or to the tolerance. */
+/* Finds the best imbalance, and the best cut of the partitions with at most that imbalance or
+ * the tolerance. */
 static struct oracle ask(const struct partition_weights *w, unsigned parts, unsigned cores)
 {
 	struct oracle o = { .w = w,
@@ -133,7 +134,7 @@ static struct oracle ask(const struct partition_weights *w, unsigned parts, unsi
 	return o;
 }
 
-/* What p says of itself, counted anew. */
+/* Recounts what p reports. */
 static void assert_truthful(const struct partition *p, const struct partition_weights *w,
                             unsigned cores)
 {
@@ -173,17 +174,17 @@ static void assert_best(const struct partition_weights *w, unsigned parts, unsig
 	assert_int_equal(partition_build(&p, w, parts, cores, NULL), 0);
 	assert_truthful(&p, w, cores);
 	if (p.imbalance > o.allowed || p.cut != o.best_cut)
-		print_error(
-			"%u parts on %u cores: imbalance %.6f, cut %llu; of %lu partitions the best has %.6f, %llu\n",
-			parts, cores, p.imbalance, (unsigned long long)p.cut, o.seen / 2,
-			o.best_imbalance, (unsigned long long)o.best_cut);
+		print_error("%u parts on %u cores: imbalance %.6f, cut %llu; "
+		            "the best of %lu partitions has %.6f, %llu\n",
+		            parts, cores, p.imbalance, (unsigned long long)p.cut, o.seen / 2,
+		            o.best_imbalance, (unsigned long long)o.best_cut);
 	assert_true(p.imbalance <= o.allowed);
 	assert_int_equal(p.cut, o.best_cut);
 }
 
 /* ---- tests ---- */
 
-static void the_nine_stages_are_cut_as_well_as_can_be(void **state)
+static void the_nine_stages_get_the_best_parts(void **state)
 {
 	struct partition_weights w = nine();
 
@@ -193,7 +194,7 @@ static void the_nine_stages_are_cut_as_well_as_can_be(void **state)
 			assert_best(&w, parts, cores);
 }
 
-static void so_are_the_stages_with_queues_alone(void **state)
+static void the_stages_with_queues_get_the_best_parts(void **state)
 {
 	struct partition_weights w = nine();
 	struct partition p;
@@ -233,7 +234,7 @@ static struct partition_weights any_weights(unsigned stages)
 	return w;
 }
 
-static void any_small_graph_is_cut_as_well_as_can_be(void **state)
+static void random_small_graphs_get_the_best_parts(void **state)
 {
 	(void)state;
 	for (unsigned round = 0; round < 60; round++) {
@@ -245,7 +246,7 @@ static void any_small_graph_is_cut_as_well_as_can_be(void **state)
 	}
 }
 
-static void any_large_graph_is_cut_soundly_and_the_same_every_time(void **state)
+static void random_large_graphs_get_sound_and_repeatable_parts(void **state)
 {
 	(void)state;
 	for (unsigned round = 0; round < 100; round++) {
@@ -262,7 +263,7 @@ static void any_large_graph_is_cut_soundly_and_the_same_every_time(void **state)
 	}
 }
 
-/* METIS and the improvement have no search behind them here. */
+/* Large graphs are not searched, so this tests METIS and the improvement. */
 static void clear_clusters_of_a_large_graph_are_found(void **state)
 {
 	struct partition_weights w = { .stage_count = STAGE_COUNT_MAX,
@@ -283,7 +284,7 @@ static void clear_clusters_of_a_large_graph_are_found(void **state)
 	assert_int_equal(p.cut, 16 * 12);
 }
 
-static void without_weights_there_are_parts_all_the_same(void **state)
+static void stages_without_weights_are_divided(void **state)
 {
 	struct partition_weights w = { .stage_count = STAGES, .stages = (1u << STAGES) - 1 };
 	struct partition p;
@@ -293,13 +294,13 @@ static void without_weights_there_are_parts_all_the_same(void **state)
 		assert_int_equal(partition_build(&p, &w, parts, 16, NULL), 0);
 		assert_truthful(&p, &w, 16);
 	}
-	w.stage_ns[DECODE] = 1; /* and one stage with everything */
+	w.stage_ns[DECODE] = 1; /* one stage with all of the weight */
 	assert_int_equal(partition_build(&p, &w, 2, 8, NULL), 0);
 	assert_truthful(&p, &w, 8);
 	assert_int_equal(p.cores[p.part[DECODE]], 7);
 }
 
-static void what_cannot_be_is_refused(void **state)
+static void impossible_numbers_of_parts_are_refused(void **state)
 {
 	static const struct {
 		unsigned parts, cores;
@@ -339,23 +340,23 @@ static void parts_are_measured_under_other_weights(void **state)
 	assert_int_equal(partition_build(&p, &w, 2, 2, NULL), 0);
 	double before = p.imbalance;
 
-	later.stage_ns[DECODE] *= 3; /* counted on: in the interval it took twice as much as before,
-	                                the others nothing */
+	/* In the interval this stage took twice as much as before, and the others nothing. */
+	later.stage_ns[DECODE] *= 3;
 	later.edge_events[DECODE][SCALE] += 5;
 	partition_weights_subtract(&later, &w);
 	assert_int_equal(later.edge_events[DECODE][SCALE], 5);
 	partition_measure(&p, &later);
 	assert_true(p.imbalance > before);
-	assert_near(p.imbalance, 2); /* one of two cores has all of it */
+	assert_near(p.imbalance, 2); /* one of two cores has all of the work */
 	assert_int_equal(p.load_ns[p.part[DECODE]], 2 * w.stage_ns[DECODE]);
 	assert_int_equal(p.cut, p.part[DECODE] == p.part[SCALE] ? 0 : 5);
-	later.stages &= ~(1u << DECODE); /* called directly now: it counts nothing */
+	later.stages &= ~(1u << DECODE); /* called directly: it does not count */
 	partition_measure(&p, &later);
 	assert_int_equal(p.cut, 0);
 	assert_near(p.imbalance, 1);
 }
 
-/* METIS prints when a half comes out empty; --topology prints to the same stream. */
+/* METIS prints when a half comes out empty, and --topology prints to the same stream. */
 static void nothing_is_printed(void **state)
 {
 	char path[] = "/tmp/darkroom-test-partition-XXXXXX";
@@ -383,43 +384,54 @@ static void nothing_is_printed(void **state)
 	close(file);
 }
 
-/* METIS has a handler of its own while it works. */
-static void termination_is_not_lost(void **state)
+/* Builds partitions until a signal ends the process. Writes a byte when it has started. */
+static _Noreturn void build_until_killed(int started)
 {
 	struct partition_weights w = nine();
+	struct partition p;
 
+	alarm(20); /* the end if the signal is lost */
+	assert_int_equal(write(started, "", 1), 1);
+	for (;;)
+		partition_build(&p, &w, 2, 2, NULL);
+}
+
+/* METIS installs a handler of SIGTERM while it works. */
+static void termination_is_not_lost(void **state)
+{
 	(void)state;
 	for (unsigned round = 0; round < 20; round++) {
+		int started[2], status;
+		char byte;
+
+		assert_int_equal(pipe(started), 0);
 		pid_t child = fork();
-		int status;
 
 		assert_true(child >= 0);
-		if (child == 0) {
-			alarm(20); /* the end if the signal is lost */
-			for (;;) {
-				struct partition p;
-
-				partition_build(&p, &w, 2, 2, NULL);
-			}
-		}
-		nanosleep(&(struct timespec){ .tv_nsec = 5000000 + (long)any(1000000) }, NULL);
+		if (child == 0)
+			build_until_killed(started[1]);
+		assert_int_equal(read(started[0], &byte, 1), 1);
+		/* at any time of a build, which takes less than a millisecond */
+		nanosleep(&(struct timespec){ .tv_nsec = (long)any(1000000) }, NULL);
 		assert_int_equal(kill(child, SIGTERM), 0);
 		assert_int_equal(waitpid(child, &status, 0), child);
 		assert_true(WIFSIGNALED(status));
 		assert_int_equal(WTERMSIG(status), SIGTERM);
+		close(started[0]);
+		close(started[1]);
 	}
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_nine_stages_are_cut_as_well_as_can_be),
-		cmocka_unit_test(so_are_the_stages_with_queues_alone),
-		cmocka_unit_test(any_small_graph_is_cut_as_well_as_can_be),
-		cmocka_unit_test(any_large_graph_is_cut_soundly_and_the_same_every_time),
+		cmocka_unit_test(the_nine_stages_get_the_best_parts),
+		cmocka_unit_test(the_stages_with_queues_get_the_best_parts),
+		cmocka_unit_test(random_small_graphs_get_the_best_parts),
+		cmocka_unit_test(random_large_graphs_get_sound_and_repeatable_parts),
 		cmocka_unit_test(clear_clusters_of_a_large_graph_are_found),
-		cmocka_unit_test(without_weights_there_are_parts_all_the_same),
-		cmocka_unit_test(what_cannot_be_is_refused),
+		cmocka_unit_test(stages_without_weights_are_divided),
+		cmocka_unit_test(impossible_numbers_of_parts_are_refused),
 		cmocka_unit_test(parts_are_measured_under_other_weights),
 		cmocka_unit_test(nothing_is_printed),
 		cmocka_unit_test(termination_is_not_lost),

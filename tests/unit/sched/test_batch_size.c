@@ -1,5 +1,5 @@
-/* test_batch_size.c - the controller of batch sizes, against sequences worked out by hand, and a
- * stage with a best batch. */
+/* test_batch_size.c - the controller of batch sizes, compared with sequences derived by hand,
+ * and with a stage that has a best batch. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -24,9 +24,9 @@ static void steady_throughput_shrinks_the_batch(void **state)
 		assert_int_equal(batch_size_next(&b, 50), expected[i]);
 }
 
-/* The smoothed throughput is 0.3 of the newest and 0.7 of the one before; 10 % below the best of
- * late the batch grows, until it is within 2 % of that. */
-static void lost_throughput_is_won_back(void **state)
+/* The smoothed throughput is 0.3 of the newest and 0.7 of the previous one. 10 % below the
+ * recent best the batch grows, until it is within 2 % of that. */
+static void lost_throughput_enlarges_the_batch(void **state)
 {
 	static const struct {
 		double events_per_s;
@@ -36,7 +36,7 @@ static void lost_throughput_is_won_back(void **state)
 		{ 60, 693 },                              /* 83.8 */
 		{ 100, 831 },                             /* 88.66 */
 		{ 100, 997 },                             /* 92.062: not yet */
-		{ 100, 1000 },                            /* 94.4434; no more than that */
+		{ 100, 1000 },                            /* 94.4434; the maximum */
 		{ 100, 1000 },                            /* 96.11038 */
 		{ 100, 1000 },                            /* 97.277266 */
 		{ 100, 833 },                             /* 98.0940862 */
@@ -50,8 +50,8 @@ static void lost_throughput_is_won_back(void **state)
 		assert_int_equal(batch_size_next(&b, step[i].events_per_s), step[i].batch);
 }
 
-/* After ten samples what was better is forgotten: nobody knows that it could be had again. */
-static void the_best_is_the_best_of_late(void **state)
+/* A better throughput is forgotten after ten samples. */
+static void the_best_throughput_is_forgotten_after_ten_samples(void **state)
 {
 	struct batch_size b;
 	unsigned grown = 0;
@@ -69,7 +69,7 @@ static void the_best_is_the_best_of_late(void **state)
 		16); /* the average after k samples is 70 + 30 * 0.7^k: the 18th is near the 9th */
 }
 
-static void a_sudden_drop_resets(void **state)
+static void a_sudden_drop_of_throughput_resets_the_batch(void **state)
 {
 	struct batch_size b;
 
@@ -78,11 +78,10 @@ static void a_sudden_drop_resets(void **state)
 	for (int i = 0; i < 5; i++)
 		batch_size_next(&b, 100);
 	assert_int_equal(b.events, 400);
-	assert_int_equal(batch_size_next(&b, 0), 400);  /* nothing came: nothing is known */
+	assert_int_equal(batch_size_next(&b, 0), 400);  /* no events: no information */
 	assert_int_equal(batch_size_next(&b, 60), 480); /* 88: worse, but not sudden */
 	assert_int_equal(batch_size_next(&b, 40), 1000);
-	assert_int_equal(batch_size_next(&b, 30),
-	                 833); /* and what was better before is forgotten */
+	assert_int_equal(batch_size_next(&b, 30), 833); /* the previous best is forgotten */
 }
 
 static void the_smallest_batch_can_grow(void **state)
@@ -127,9 +126,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(steady_throughput_shrinks_the_batch),
-		cmocka_unit_test(lost_throughput_is_won_back),
-		cmocka_unit_test(the_best_is_the_best_of_late),
-		cmocka_unit_test(a_sudden_drop_resets),
+		cmocka_unit_test(lost_throughput_enlarges_the_batch),
+		cmocka_unit_test(the_best_throughput_is_forgotten_after_ten_samples),
+		cmocka_unit_test(a_sudden_drop_of_throughput_resets_the_batch),
 		cmocka_unit_test(the_smallest_batch_can_grow),
 		cmocka_unit_test(a_stage_with_a_best_batch_stays_near_it),
 	};

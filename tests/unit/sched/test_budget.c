@@ -1,4 +1,4 @@
-/* test_budget.c - classes, lines and fairness of the memory budget. */
+/* test_budget.c - classes, order and fairness of the memory budget. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,8 +9,7 @@
 #include "sched/budget.h"
 #include "sched/stage.h"
 
-/* The budget's only way out: we stand in for the framework, and note who was queued in which order.
- */
+/* Takes the place of push.c, and records which events are queued in which order. */
 static struct event *pushed[16];
 static unsigned pushed_count;
 
@@ -46,16 +45,16 @@ static void bodies_leave_half_to_images(void **state)
 	assert_false(budget_try_reserve(&b, BUDGET_BODY, 30));
 	assert_true(budget_try_reserve(&b, BUDGET_BODY, 20));
 	assert_true(
-		budget_try_reserve(&b, BUDGET_IMAGE, 50)); /* always possible for the only image */
+		budget_try_reserve(&b, BUDGET_IMAGE, 50)); /* always possible for a single image */
 	assert_false(budget_try_reserve(&b, BUDGET_IMAGE, 1));
 	budget_release(&b, BUDGET_BODY, 50);
-	assert_true(
-		budget_try_reserve(&b, BUDGET_IMAGE, 50)); /* images may take what bodies leave */
+	assert_true(budget_try_reserve(&b, BUDGET_IMAGE,
+	                               50)); /* images may use all that bodies leave */
 	budget_release(&b, BUDGET_IMAGE, 100);
 	budget_fini(&b);
 }
 
-static void waiters_are_served_in_order(void **state)
+static void reservations_are_granted_in_order(void **state)
 {
 	struct budget b;
 	struct budget_waiter large = waiter(0), small = waiter(1);
@@ -72,12 +71,12 @@ static void waiters_are_served_in_order(void **state)
 	assert_int_equal(pushed_count, 2);
 	assert_ptr_equal(pushed[0], &events[0]);
 	assert_ptr_equal(pushed[1], &events[1]);
-	assert_false(budget_cancel(&b, BUDGET_IMAGE, &large)); /* on its way */
+	assert_false(budget_cancel(&b, BUDGET_IMAGE, &large)); /* queued already */
 	budget_release(&b, BUDGET_IMAGE, 100);
 	budget_fini(&b);
 }
 
-static void a_cancelled_waiter_is_not_in_the_way(void **state)
+static void a_cancelled_reservation_lets_smaller_ones_pass(void **state)
 {
 	struct budget b;
 	struct budget_waiter large = waiter(0), small = waiter(1), last = waiter(2);
@@ -97,7 +96,7 @@ static void a_cancelled_waiter_is_not_in_the_way(void **state)
 	budget_fini(&b);
 }
 
-static void a_release_serves_the_other_share_too(void **state)
+static void a_release_grants_reservations_of_the_other_class(void **state)
 {
 	struct budget b;
 	struct budget_waiter body = waiter(0);
@@ -118,9 +117,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(bodies_leave_half_to_images, setup),
-		cmocka_unit_test_setup(waiters_are_served_in_order, setup),
-		cmocka_unit_test_setup(a_cancelled_waiter_is_not_in_the_way, setup),
-		cmocka_unit_test_setup(a_release_serves_the_other_share_too, setup),
+		cmocka_unit_test_setup(reservations_are_granted_in_order, setup),
+		cmocka_unit_test_setup(a_cancelled_reservation_lets_smaller_ones_pass, setup),
+		cmocka_unit_test_setup(a_release_grants_reservations_of_the_other_class, setup),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,125 +1,131 @@
-/*
- * test_mechanism_color.c - policy color: an event is never left behind in a stage's queue with no
- * token for it.
- */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+/* test_mechanism_color.c - policy color on one thread: turns that come too early, too late or
+ * never. */
+#include "base/queue.c" /* for a cell that is only half filled */
 
-#include <cmocka.h>
-#include <stdio.h>
-#include <string.h>
-#include <unistd.h>
+#include "support/visit_harness.h"
 
-/* For the cells: a push is stopped half-way. */
-#include "base/queue.c"
+#include "sched/mechanism_color.h"
+#include "sched/waiting.h"
 
-#include "conf/conf.h"
-#include "sched/graph.h"
-#include "sched/idle.h"
-#include "sched/worker.h"
-
-enum { FIRST = 0, SECOND };
-
-static _Atomic unsigned handled;
-
-static void first_handle(struct visit *v, struct event *const *batch, unsigned n)
+static void start_color(struct conf *conf)
 {
-	for (unsigned i = 0; i < n; i++)
-		visit_send(v, SECOND, batch[i]);
+	harness_conf(conf, "color");
+	harness_start(conf);
 }
 
-static void second_handle(struct visit *v, struct event *const *batch, unsigned n)
+/* Steps until no stage has work, and returns the trace. */
+static const char *step_all(void)
 {
-	for (unsigned i = 0; i < n; i++) {
-		visit_park(v, batch[i]);
-		atomic_fetch_add(&handled, 1);
-	}
+	enum visit_result result;
+
+	while ((result = step(0, false)) == VISIT_SERVED)
+		continue;
+	assert_int_equal(result, VISIT_ALL_EMPTY);
+	return served();
 }
 
-static const struct stage_class first = {
-	.name = "first", .kind = STAGE_SHARED, .batch_max = 1, .handle = first_handle
-};
-static const struct stage_class second = {
-	.name = "second", .kind = STAGE_SHARED, .batch_max = 1, .handle = second_handle
-};
-
-const struct graph_row graph_rows[] = {
-	{ &first, GROUP_MAIN, { "second" } },
-	{ &second, GROUP_MAIN, { NULL } },
-};
-const unsigned graph_row_count = COUNT_OF(graph_rows);
-
-static struct graph *start(enum conf_discipline discipline)
+/* A pusher is interrupted after it has claimed its cell, and before it has filled it. */
+static size_t claim(struct queue *q)
 {
-	struct graph *g;
+	return atomic_fetch_add(&q->tail, 1);
+}
+
+static void fill(struct queue *q, size_t at, struct event *ev)
+{
+	struct queue_cell *cell = &q->cells[at & q->mask];
+
+	cell->item = ev;
+	atomic_store(&cell->stamp, clock_ns());
+	atomic_store(&cell->sequence, at + 1);
+}
+
+/* Another event stands behind the gap, and its turn is taken before the event can be seen. */
+static void a_turn_that_comes_too_early_loses_no_event(void **state)
+{
 	struct conf conf;
 
-	memset(&conf, 0, sizeof conf);
-	snprintf(conf.scheduler.policy, sizeof conf.scheduler.policy, "color");
-	conf.scheduler.threads = 2;
-	conf.scheduler.discipline = discipline;
-	conf.scheduler.idle = CONF_IDLE_WAKE;
-	for (unsigned i = 0; i < graph_row_count; i++)
-		conf.stage[i].threads = CONF_AUTO;
-	atomic_store(&handled, 0);
-	assert_int_equal(graph_new(&g, &conf, NULL, 16, 16), 0);
-	assert_int_equal(graph_start(g), 0);
-	return g;
+	(void)state;
+	start_color(&conf);
+	struct queue *q = &stage(C)->queue->fifo;
+	size_t at = claim(q);
+
+	push(C, 1);
+	assert_int_equal(step(0, false), VISIT_EMPTY);
+	assert_false(worker_sees_work(worker(0)));
+	items[0].stage = C;
+	event_change(&items[0].event, EVENT_PARKED, EVENT_QUEUED);
+	fill(q, at, &items[0].event);
+	mechanism_color.queued(stage(C), worker_schedule(worker(0)), 0);
+	served();
+	assert_int_equal(step(0, false), VISIT_SERVED);
+	/* in place of the turn that came too early */
+	assert_int_equal(atomic_load(&stage(C)->gate->turns), 1);
+	assert_true(worker_sees_work(worker(0)));
+	assert_int_equal(step(0, false), VISIT_SERVED);
+	assert_string_equal(served(), "c0 c1");
+	assert_int_equal(step(0, false), VISIT_ALL_EMPTY);
+	harness_end();
 }
 
-/* Ends the graph only if nothing is left in it. */
-static void finish(struct graph *g, unsigned events)
+static void stages_are_served_in_the_order_of_their_events(void **state)
 {
-	for (int ms = 0; atomic_load(&handled) < events && ms < 5000; ms++)
-		usleep(1000);
-	assert_int_equal(atomic_load(&handled), events);
-	graph_stop(g);
-	graph_free(g);
-}
-
-/* The push stopped half-way hides the event behind it, whose token is taken in vain. */
-static void event_behind_an_unfinished_push_is_not_forgotten(void **state)
-{
-	struct graph *g = start(CONF_DISCIPLINE_FCFS);
-	struct stage *s = graph_stage(g, SECOND);
-	struct event slow, fast;
+	struct conf conf;
 
 	(void)state;
-	event_init(&slow, NULL);
-	event_init(&fast, NULL);
-	size_t at = atomic_fetch_add(&s->queue->fifo.tail, 1);
-	struct queue_cell *cell = &s->queue->fifo.cells[at & s->queue->fifo.mask];
-
-	stage_push(s, 0, &fast);
-	usleep(50000);
-	assert_int_equal(atomic_load(&handled), 0);
-	event_change(&slow, EVENT_PARKED, EVENT_QUEUED);
-	cell->item = &slow;
-	atomic_store(&cell->sequence, at + 1);
-	idle_wake(s->group, UINT64_MAX, UINT64_MAX, NULL);
-	finish(g, 2);
+	start_color(&conf);
+	push(A, 0);
+	push(C, 1);
+	push(B, 2);
+	push(A, 3);
+	assert_string_equal(step_all(), "a0 c1 b2 a3 b0 c2 b3 c0 c3");
+	harness_end();
 }
 
-static void stacks_are_not_used(void **state)
+static void events_without_a_turn_are_found(void **state)
 {
-	struct graph *g = start(CONF_DISCIPLINE_LCFS);
-	struct event ev;
+	struct conf conf;
 
 	(void)state;
-	event_init(&ev, NULL);
-	stage_push(graph_stage(g, FIRST), 0, &ev);
-	finish(g, 1);
+	start_color(&conf);
+	push_range(A, 0, 3);
+	while (color_take_turn(stage(A)->group, 0))
+		continue;
+	assert_true(worker_sees_work(worker(0)));
+	step_all();
+	for (unsigned i = 0; i < 3; i++)
+		assert_true(items[i].has_ended);
+	harness_end();
+}
+
+/* An exclusive stage that always has events must not fill the queue of turns. */
+static void turns_never_outnumber_the_events(void **state)
+{
+	struct conf conf;
+
+	(void)state;
+	harness_conf(&conf, "color");
+	conf.stage[C].kind = STAGE_EXCLUSIVE;
+	harness_start(&conf);
+	push_range(C, 0, 10);
+	for (unsigned i = 10; i < EVENTS_MAX; i++) {
+		push(C, i);
+		assert_int_equal(step(0, false), VISIT_SERVED);
+		assert_true(atomic_load(&stage(C)->gate->turns) <=
+		            stage_queue_length(stage(C)->queue));
+		served();
+	}
+	step_all();
+	harness_end();
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(event_behind_an_unfinished_push_is_not_forgotten),
-		cmocka_unit_test(stacks_are_not_used),
+		cmocka_unit_test(a_turn_that_comes_too_early_loses_no_event),
+		cmocka_unit_test(stages_are_served_in_the_order_of_their_events),
+		cmocka_unit_test(events_without_a_turn_are_found),
+		cmocka_unit_test(turns_never_outnumber_the_events),
 	};
 
-	alarm(60); /* the watchdog */
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
-/* test_pool_size.c - the controller of pool sizes, against sequences worked out by hand, and a
- * stage that thrashes. */
+/* test_pool_size.c - the controller of pool sizes, compared with sequences derived by hand, and
+ * with a stage that thrashes. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,7 +9,7 @@
 
 #include "sched/pool_size.h"
 
-/* One second: what was seen, and the pool that the controller wants after it. */
+/* The sample of one second, and the pool that the controller wants after it. */
 struct step {
 	uint64_t queued;
 	double events_per_s;
@@ -34,7 +34,7 @@ static unsigned play(struct pool_size *p, unsigned threads, const struct step *s
 
 #define PLAY(p, threads, steps) play(p, threads, steps, sizeof(steps) / sizeof((steps)[0]))
 
-static void a_long_queue_adds_a_thread_a_second(void **state)
+static void a_long_queue_adds_a_thread_per_second(void **state)
 {
 	struct pool_size p;
 	static const struct step steps[] = {
@@ -52,19 +52,19 @@ static void a_long_queue_adds_a_thread_a_second(void **state)
 	PLAY(&p, 2, steps);
 }
 
-static void a_thread_idle_for_five_seconds_goes(void **state)
+static void a_pool_with_an_idle_thread_for_five_seconds_shrinks(void **state)
 {
 	struct pool_size p;
 	static const struct step steps[] = {
 		{ .idle = 1, .threads = 4 },
 		{ .idle = 2, .threads = 4 },
-		{ .idle = 0, .threads = 4 }, /* busy: counted anew */
+		{ .idle = 0, .threads = 4 }, /* busy: the count restarts */
 		{ .idle = 1, .threads = 4 },
 		{ .idle = 1, .threads = 4 },
 		{ .idle = 4, .threads = 4 },
 		{ .idle = 4, .threads = 4 },
 		{ .idle = 1, .threads = 3 }, /* the fifth in a row */
-		{ .idle = 1, .threads = 2 }, /* and the next has been idle as long */
+		{ .idle = 1, .threads = 2 }, /* the next has been idle as long */
 		{ .idle = 1, .threads = 2 }, /* the minimum */
 		{ .idle = 2, .queued = 101, .threads = 3 },
 		{ .idle = 1, .threads = 3 },
@@ -86,7 +86,7 @@ static void thrashing_steps_back_to_the_best(void **state)
 	static const struct step steps[] = {
 		{ .queued = 900,
 		  .events_per_s = 10,
-		  .threads = 8 }, /* the queue has only just become long: not judged */
+		  .threads = 8 }, /* the queue has just become long: not judged */
 		{ .queued = 900,
 		  .events_per_s = 100,
 		  .threads = 9 }, /* 100: the first, so the best, with 8 */
@@ -101,7 +101,7 @@ static void thrashing_steps_back_to_the_best(void **state)
 		{ .queued = 900,
 		  .events_per_s = 70,
 		  .random = 8,
-		  .threads = 5 }, /* 74.4535: to 8, less 8 mod 5; that is now the best */
+		  .threads = 5 }, /* 74.4535: to 8, minus 8 mod 5; that is now the best */
 		{ .queued = 900,
 		  .events_per_s = 100,
 		  .threads = 6 }, /* 92.33605: the best, with 5 */
@@ -109,7 +109,7 @@ static void thrashing_steps_back_to_the_best(void **state)
 		{ .queued = 900,
 		  .events_per_s = 60,
 		  .random = 4,
-		  .threads = 2 }, /* 71.31: below 73.87. To 5, less 4, but at least 2 */
+		  .threads = 2 }, /* 71.31: below 73.87. To 5, minus 4, but at least 2 */
 	};
 
 	(void)state;
@@ -117,8 +117,8 @@ static void thrashing_steps_back_to_the_best(void **state)
 	PLAY(&p, 7, steps);
 }
 
-/* Less is handled because less comes: nobody is too many. */
-static void low_demand_is_no_thrashing(void **state)
+/* Fewer events are handled because fewer arrive, not because of too many threads. */
+static void low_demand_is_not_thrashing(void **state)
 {
 	struct pool_size p;
 	static const struct step steps[] = {
@@ -126,10 +126,12 @@ static void low_demand_is_no_thrashing(void **state)
 		{ .queued = 101, .events_per_s = 100, .threads = 7 },
 		{ .queued = 50, .events_per_s = 20, .threads = 7 },
 		{ .queued = 0, .events_per_s = 0, .threads = 7 },
-		{ .queued = 101, .events_per_s = 20, .threads = 8 }, /* it was short a second ago */
+		{ .queued = 101,
+		  .events_per_s = 20,
+		  .threads = 8 }, /* the queue was short a second ago */
 		{ .queued = 101,
 		  .events_per_s = 100,
-		  .threads = 9 }, /* what was measured in between does not weigh on it */
+		  .threads = 9 }, /* the samples in between do not count */
 	};
 
 	(void)state;
@@ -137,7 +139,7 @@ static void low_demand_is_no_thrashing(void **state)
 	PLAY(&p, 5, steps);
 }
 
-/* Pictures of ten times the size: one step back, and then threads are added as before. */
+/* With pictures of ten times the size: one step back, and then threads are added as before. */
 static void harder_work_does_not_keep_the_pool_small(void **state)
 {
 	struct pool_size p;
@@ -147,7 +149,7 @@ static void harder_work_does_not_keep_the_pool_small(void **state)
 		{ .queued = 900,
 		  .events_per_s = 100,
 		  .random = 1,
-		  .threads = 3 }, /* 370: to 4, less 1 */
+		  .threads = 3 }, /* 370: to 4, minus 1 */
 		{ .queued = 900,
 		  .events_per_s = 100,
 		  .random = 0,
@@ -163,7 +165,7 @@ static void harder_work_does_not_keep_the_pool_small(void **state)
 	PLAY(&p, 3, steps);
 }
 
-static void a_pool_of_fixed_size_stays(void **state)
+static void a_pool_of_fixed_size_does_not_change(void **state)
 {
 	struct pool_size p;
 	static const struct step steps[] = {
@@ -211,12 +213,12 @@ static void a_thrashing_stage_stays_near_its_best(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_long_queue_adds_a_thread_a_second),
-		cmocka_unit_test(a_thread_idle_for_five_seconds_goes),
+		cmocka_unit_test(a_long_queue_adds_a_thread_per_second),
+		cmocka_unit_test(a_pool_with_an_idle_thread_for_five_seconds_shrinks),
 		cmocka_unit_test(thrashing_steps_back_to_the_best),
-		cmocka_unit_test(low_demand_is_no_thrashing),
+		cmocka_unit_test(low_demand_is_not_thrashing),
 		cmocka_unit_test(harder_work_does_not_keep_the_pool_small),
-		cmocka_unit_test(a_pool_of_fixed_size_stays),
+		cmocka_unit_test(a_pool_of_fixed_size_does_not_change),
 		cmocka_unit_test(a_thrashing_stage_stays_near_its_best),
 	};
 

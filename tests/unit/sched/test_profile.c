@@ -1,5 +1,5 @@
-/* test_profile.c - the file of a run's weights: what is written is read back, and whatever else is
- * in it is refused by line. */
+/* test_profile.c - the file with the weights of a run: it is read as it was written, and each
+ * fault in it is reported with its line. */
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
@@ -79,14 +79,14 @@ static int write_profile(const struct partition_weights *w)
 	return err;
 }
 
-static void what_is_written_is_read_back(void **state)
+static void a_profile_is_read_as_it_was_written(void **state)
 {
 	struct partition_weights w = some(), back;
 	char longer[10000];
 
 	(void)state;
 	memset(longer, 'x', sizeof longer);
-	(void)read_bytes(&back, longer, sizeof longer); /* what was there before goes */
+	(void)read_bytes(&back, longer, sizeof longer); /* longer contents are replaced */
 	assert_int_equal(write_profile(&w), 0);
 	text_fini(&errors);
 	text_init_growable(&errors, 1 << 20);
@@ -95,7 +95,7 @@ static void what_is_written_is_read_back(void **state)
 	assert_string_equal(errors.data, "");
 }
 
-static void no_space_leaves_no_half_a_profile(void **state)
+static void a_failed_write_leaves_an_empty_file(void **state)
 {
 	struct rlimit limit, small;
 	struct partition_weights w = some(), back;
@@ -129,7 +129,7 @@ static void stages_and_edges_may_be_missing(void **state)
 	assert_int_equal(w.stage_count, STAGE_ID_COUNT);
 }
 
-static void what_is_wrong_is_named_with_its_line(void **state)
+static void faults_are_reported_with_their_lines(void **state)
 {
 	static const struct {
 		const char *data, *line, *says;
@@ -174,7 +174,7 @@ static void what_is_wrong_is_named_with_its_line(void **state)
 	}
 }
 
-static void all_problems_are_said_at_once(void **state)
+static void all_faults_are_reported_at_once(void **state)
 {
 	struct partition_weights w;
 
@@ -189,7 +189,7 @@ static void all_problems_are_said_at_once(void **state)
 	assert_null(strstr(errors.data, ":5: "));
 }
 
-static void files_that_cannot_be_read_are_named(void **state)
+static void unreadable_files_are_named(void **state)
 {
 	struct partition_weights w;
 
@@ -201,8 +201,8 @@ static void files_that_cannot_be_read_are_named(void **state)
 	assert_true(profile_read(&w, "/tmp", &errors) < 0);
 }
 
-/* Nothing that is read overflows, crashes, or passes with a sum that does. */
-static void any_bytes_are_read_safely(void **state)
+/* Random bytes cause neither a crash nor an overflow of sums. */
+static void random_bytes_are_read_safely(void **state)
 {
 	struct partition_weights w = some();
 	uint64_t seed = 7;
@@ -236,13 +236,13 @@ static void any_bytes_are_read_safely(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_is_written_is_read_back),
-		cmocka_unit_test(no_space_leaves_no_half_a_profile),
+		cmocka_unit_test(a_profile_is_read_as_it_was_written),
+		cmocka_unit_test(a_failed_write_leaves_an_empty_file),
 		cmocka_unit_test(stages_and_edges_may_be_missing),
-		cmocka_unit_test(what_is_wrong_is_named_with_its_line),
-		cmocka_unit_test(all_problems_are_said_at_once),
-		cmocka_unit_test(files_that_cannot_be_read_are_named),
-		cmocka_unit_test(any_bytes_are_read_safely),
+		cmocka_unit_test(faults_are_reported_with_their_lines),
+		cmocka_unit_test(all_faults_are_reported_at_once),
+		cmocka_unit_test(unreadable_files_are_named),
+		cmocka_unit_test(random_bytes_are_read_safely),
 	};
 
 	return cmocka_run_group_tests(tests, make_file, remove_file);

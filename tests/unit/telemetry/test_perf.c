@@ -7,8 +7,15 @@
 
 #include "support/perf_machine.h"
 
+#include <string.h>
 #include <sys/mman.h>
 #include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "sched/graph_stats.h"
+#include "sched/serve.h"
+#include "sched/worker.h"
 
 /* ---- what a machine offers ---- */
 
@@ -283,24 +290,24 @@ static void begin_counting(uint32_t pass_through)
 {
 	struct conf conf;
 
-	conf_init(&conf, "cohort");
+	harness_conf(&conf, "cohort");
 	conf.scheduler.counters = CONF_YES;
 	for (unsigned i = 0; i < STAGES; i++)
 		conf.stage[i].pass_through = pass_through >> i & 1 ? CONF_YES : CONF_NO;
-	begin_test(&conf);
+	harness_start(&conf);
 	/* The offer is in the schedule; the test's own thread is the worker's. */
-	assert_true(atomic_load(&worker(0)->schedule)->counters.is_on);
+	assert_true(atomic_load(&worker(0)->schedule)->perf.is_on);
 }
 
 static void end_counting(void)
 {
-	close_all(&worker(0)->counting);
-	end_test();
+	close_all(&worker(0)->perf);
+	harness_end();
 }
 
 static uint64_t counted(unsigned stage_index, enum perf_id id)
 {
-	return value_of(&worker(0)->counted[stage_index], 1, id);
+	return value_of(&worker(0)->perf_total[stage_index], 1, id);
 }
 
 static void spend_before(struct visit *v, unsigned stage_index, unsigned number)
@@ -317,11 +324,11 @@ static void spend_after(unsigned stage_index)
 	spend_before(NULL, stage_index, 0);
 }
 
-static void visit_all(void)
+static void visit_each(void)
 {
 	for (unsigned i = 0; i < STAGES; i++) {
 		happen(1000000, 10, 10); /* of nobody's */
-		visit_stage(worker(0), stage(i));
+		serve_stage(worker(0), stage(i));
 		happen(1000000, 10, 10);
 	}
 }
@@ -339,7 +346,7 @@ static void each_event_is_counted_once_and_for_its_stage(void **state)
 		during.left = EVENTS_MAX;
 		during.after = spend_after;
 		push_range(A, 0, 6);
-		visit_all();
+		visit_each();
 		assert_true(items[5].has_ended);
 		for (unsigned id = 0; id < COUNTERS_COUNT; id++) {
 			assert_int_equal(counted(A, (enum perf_id)id), 12);
@@ -358,21 +365,21 @@ static void counters_come_and_go_with_the_schedule(void **state)
 	begin_counting(0);
 	on = *atomic_load(&worker(0)->schedule);
 	off = on;
-	off.counters = (struct perf_caps){ 0 };
+	off.perf = (struct perf_caps){ 0 };
 	assert_int_equal(machine.open, COUNTERS_COUNT);
 	assert_int_equal(worker_adopt(worker(0), &off), 0);
 	assert_int_equal(machine.open, 0);
 	during.call = spend_before;
 	during.left = 2;
 	push(A, 0);
-	visit_stage(worker(0), stage(A));
+	serve_stage(worker(0), stage(A));
 	assert_int_equal(counted(A, COUNTERS_cycles), 0);
 	assert_int_equal(worker_adopt(worker(0), &on), 0);
 	assert_int_equal(machine.open, COUNTERS_COUNT);
 	push(A, 1);
-	visit_stage(worker(0), stage(A));
+	serve_stage(worker(0), stage(A));
 	assert_int_equal(counted(A, COUNTERS_cycles), 1);
-	while (visit_stage(worker(0), stage(B)) || visit_stage(worker(0), stage(C)))
+	while (serve_stage(worker(0), stage(B)) || serve_stage(worker(0), stage(C)))
 		continue;
 	assert_string_equal(served(), "a0 a1 b0 b1 c0 c1");
 	end_counting();
@@ -392,7 +399,7 @@ static void stats_say_what_is_counted_and_what_is_missing(void **state)
 	during.call = spend_before;
 	during.left = 1;
 	push(A, 0);
-	visit_all();
+	visit_each();
 	text_init(&t, data, sizeof data);
 	json_init(&j, &t);
 	json_object(&j, NULL);
@@ -439,7 +446,7 @@ static void the_kernel_counts_what_a_visit_does(void **state)
 	(void)state;
 	machine.is_real = true;
 	begin_counting(1 << C);
-	const struct perf_caps *o = &atomic_load(&worker(0)->schedule)->counters;
+	const struct perf_caps *o = &atomic_load(&worker(0)->schedule)->perf;
 	bool is_offered = !o->missing[COUNTERS_page_faults],
 	     has_switches = !o->missing[COUNTERS_context_switches];
 
@@ -448,7 +455,7 @@ static void the_kernel_counts_what_a_visit_does(void **state)
 	during.left = 1; /* in b, which calls c */
 	for (unsigned i = 0; i < 20; i++)
 		touch_pages(NULL, 0, 0); /* of nobody's */
-	visit_stage(worker(0), stage(B));
+	serve_stage(worker(0), stage(B));
 	if (is_offered) {
 		/* Sanitizers have pages of their own behind ours. */
 		assert_in_range(counted(B, COUNTERS_page_faults), PAGES, 10 * PAGES);

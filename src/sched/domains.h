@@ -1,0 +1,53 @@
+/*
+ * domains.h - the domains of a schedule, which are replicas or parts.
+ *
+ * A domain has cores and workers. These functions fill in schedules that are not published yet.
+ * Private to sched/. Pure.
+ */
+#ifndef DARKROOM_SCHED_DOMAINS_H
+#define DARKROOM_SCHED_DOMAINS_H
+
+#include <stdint.h>
+
+struct conf;
+struct partition;
+struct schedule;
+struct schedule_input;
+
+/* Sets the layout and the number of domains. */
+void domains_init(struct schedule *s, const struct conf *conf);
+
+/* Returns a configured number of threads, or the automatic one, at most CONF_THREADS_MAX. */
+unsigned domains_threads(uint64_t configured, unsigned automatic);
+
+/* Returns the same, by default one thread per core. A machine may have fewer cores than the
+ * configuration has domains; then each domain gets a thread. */
+unsigned domains_threads_of_cores(const struct schedule *s, uint64_t configured, unsigned cores);
+
+/* Distributes cores to the domains: evenly to replicas, by load to parts. Returns 0, or -EINVAL
+ * with the contradiction in input->error. */
+int domains_set_cores(struct schedule *s, const struct schedule_input *input, unsigned cores);
+
+/* Returns the total number of cores of all domains. */
+unsigned domains_core_count(const struct schedule *s);
+
+/* Returns the stages of the main group that the domain's workers visit, as a bitmap. */
+uint32_t domains_stages(const struct schedule *s, unsigned domain);
+
+/* Adds a worker to the domain. */
+void domains_add_worker(struct schedule *s, unsigned worker, unsigned domain);
+
+/* Makes the worker visit these stages of the main group, in addition to others. */
+void domains_add_stages(struct schedule *s, unsigned worker, uint32_t stages);
+
+/* Distributes cores for that number of workers, and assigns one worker to each. Returns 0 or
+ * -EINVAL, as domains_set_cores(). */
+int domains_assign(struct schedule *s, const struct schedule_input *input, unsigned workers);
+
+/* Assigns the same number of workers again, after the partition has changed. */
+void domains_reassign(struct schedule *s);
+
+/* Layout partition: replaces the parts by others, with the same numbers of parts and cores. */
+void domains_repartition(struct schedule *s, const struct partition *partition);
+
+#endif

@@ -1,0 +1,59 @@
+/*
+ * mechanism.h - how the threads of the main group get their stages.
+ *
+ * Each mechanism is one constant in one file, mechanism_NAME.c. A policy names its mechanism
+ * (policy/policy.h); many policies share POLICY_POLL. The mechanism is chosen when a schedule is
+ * built, and all other code calls it through this struct. Private to sched/.
+ */
+#ifndef DARKROOM_SCHED_MECHANISM_H
+#define DARKROOM_SCHED_MECHANISM_H
+
+#include <stdbool.h>
+
+struct group;
+struct schedule;
+struct schedule_input;
+struct stage;
+struct worker;
+
+/* The result of one visit. */
+enum visit_result {
+	VISIT_SERVED = 1, /* at least one event was handled */
+	VISIT_EMPTY,      /* no event was found in this stage */
+	VISIT_ALL_EMPTY   /* no event was found in any stage that the worker may visit */
+};
+
+struct mechanism {
+	/* Properties, used when a schedule is built. */
+	bool is_thread_per_connection; /* I/O threads call every stage that can be called */
+	bool has_core_per_worker; /* a worker is bound to one core; otherwise to all cores of its
+	                           * domain */
+	bool has_stacks;          /* workers may keep events on stacks of their own */
+	bool has_thresholds;      /* thresholds may interrupt a visit */
+
+	/* Assigns stages and domains to workers. Returns 0, or -EINVAL with a contradiction of
+	 * the configuration in input->error. Pure. */
+	int (*assign)(struct schedule *s, const struct schedule_input *input);
+
+	/* Assigns them again after the partition of an unpublished schedule has changed. Pure. */
+	void (*reassign)(struct schedule *s);
+
+	/* Makes what the group needs before the schedule is published. Returns 0 or -ENOMEM. May
+	 * be NULL. Main thread. */
+	int (*prepare)(struct group *g, const struct schedule *s);
+
+	/* Start and end the use of the mechanism by the group, after all workers have adopted a
+	 * schedule. Both are called at every switch. Either may be NULL. Main thread. */
+	void (*start)(struct group *g, const struct schedule *s);
+	void (*stop)(struct group *g);
+
+	/* Called after an event was pushed to a queue of the main group, before a worker is
+	 * woken. May be NULL. Any thread. */
+	void (*queued)(struct stage *s, const struct schedule *schedule, unsigned queue);
+
+	/* Chooses a stage and visits it. has_served: the previous visit handled an event. The
+	 * visit set is not empty. Owner's thread. */
+	enum visit_result (*visit)(struct worker *w, bool has_served);
+};
+
+#endif

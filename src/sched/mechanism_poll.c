@@ -1,0 +1,59 @@
+/*
+ * mechanism_poll.c - workers that visit their stages in the order of a policy, one per core.
+ *
+ * The policies drain, cohort, mg1, srpt and dbr use it. Workers of the I/O and disk groups, and of
+ * pools, visit their one stage with it as well. Owner's thread.
+ */
+#include "mechanism_poll.h"
+
+#include "base/clock.h"
+#include "domains.h"
+#include "rates.h"
+#include "runtime.h"
+#include "serve.h"
+#include "waiting.h"
+
+#define RATES_VISITS 64 /* visits between checks of the time for the rates */
+
+/* Returns the positions in the visit set of the stages that seem to have work. */
+static uint64_t ready_stages(const struct worker *w)
+{
+	uint64_t ready = 0;
+
+	for (unsigned i = 0; i < w->visit_set_count; i++)
+		if (stage_offers_work(w->visit_set[i], w))
+			ready |= UINT64_C(1) << i;
+	return ready;
+}
+
+enum visit_result poll_visit(struct worker *w, bool has_served)
+{
+	struct policy_in in = { .found = has_served };
+
+	if (++w->visits % RATES_VISITS == 0)
+		rates_refresh(w, clock_ns());
+	if (w->policy->wants_ready) {
+		in.ready = ready_stages(w);
+		if (!in.ready)
+			return serve_stolen(w) ? VISIT_SERVED : VISIT_ALL_EMPTY;
+	}
+	unsigned position = w->policy->next(w->policy_state, in);
+
+	return serve_stage(w, w->visit_set[position]) ? VISIT_SERVED : VISIT_EMPTY;
+}
+
+int poll_assign(struct schedule *s, const struct schedule_input *input)
+{
+	return domains_assign(
+		s, input,
+		domains_threads_of_cores(s, input->conf->scheduler.threads, input->cores));
+}
+
+const struct mechanism mechanism_poll = {
+	.has_core_per_worker = true,
+	.has_stacks = true,
+	.has_thresholds = true,
+	.assign = poll_assign,
+	.reassign = domains_reassign,
+	.visit = poll_visit,
+};

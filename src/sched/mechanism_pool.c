@@ -1,0 +1,223 @@
+/*
+ * mechanism_pool.c - SEDA's pools of threads, one for each stage that has a queue.
+ *
+ * In layout replicate each stage has a pool per replica, and in layout partition the pools of a
+ * part run on its cores. With scheduler.dynamic the pools are resized while they run
+ * (seda_controller.c), including the pool of the disk group's stage. Builds schedules; pure.
+ */
+#include "mechanism_pool.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/check.h"
+#include "base/text.h"
+#include "batch_size.h"
+#include "domains.h"
+#include "graph_table.h"
+#include "mechanism_poll.h"
+#include "schedule.h"
+
+#define THREADS_DEFAULT 2 /* of a pool whose size is not configured */
+
+/* ---- assigning pools ---- */
+
+static int add_pool(struct schedule *s, const struct schedule_input *input, unsigned stage,
+                    unsigned domain)
+{
+	uint64_t configured = input->conf->stage[stage].threads;
+	uint64_t threads = configured == CONF_AUTO ? THREADS_DEFAULT : configured;
+
+	if (threads > CONF_THREADS_MAX - s->worker_count) {
+		if (input->error)
+			text_printf(input->error,
+			            "the stages' pools have more than %d threads together%s: "
+			            "expected less in stage.NAME.threads",
+			            CONF_THREADS_MAX,
+			            s->layout == CONF_LAYOUT_REPLICATE ? ", in all replicas" : "");
+		return -EINVAL;
+	}
+	for (; threads > 0; threads--, s->worker_count++) {
+		domains_add_worker(s, s->worker_count, domain);
+		domains_add_stages(s, s->worker_count, UINT32_C(1) << stage);
+	}
+	return 0;
+}
+
+/* Makes a pool for each stage of the domain that has a queue. The domain's first worker also
+ * visits the other stages, for events that were queued before a stage became pass-through. */
+static int add_pools(struct schedule *s, const struct schedule_input *input, unsigned domain)
+{
+	uint32_t stages = domains_stages(s, domain);
+	unsigned first = s->worker_count;
+
+	for (unsigned i = 0; i < graph_row_count; i++) {
+		int err = (stages & ~s->pass_through) >> i & 1 ? add_pool(s, input, i, domain) : 0;
+
+		if (err)
+			return err;
+	}
+	assert(first < CONF_THREADS_MAX);
+	if (s->worker_count == first) /* no stage has a queue */
+		domains_add_worker(s, s->worker_count++, domain);
+	domains_add_stages(s, first, stages & s->pass_through);
+	return 0;
+}
+
+/* ---- sizes ---- */
+
+static bool is_disk(unsigned stage)
+{
+	return graph_rows[stage].group == GROUP_DISK;
+}
+
+/* Returns the workers of the stage's group that visit any stage. */
+static uint64_t used_workers(const struct schedule *s, unsigned stage)
+{
+	uint64_t used = 0;
+
+	for (unsigned i = 0; i < graph_row_count; i++)
+		if (is_disk(i) == is_disk(stage))
+			used |= s->stage[i].may_visit;
+	return used;
+}
+
+unsigned pool_count(const struct schedule *s, unsigned stage)
+{
+	return s->layout == CONF_LAYOUT_REPLICATE && !is_disk(stage) ? s->domain_count : 1;
+}
+
+static uint64_t pool_workers(const struct schedule *s, unsigned stage, unsigned pool)
+{
+	return s->stage[stage].may_visit &
+	       (pool_count(s, stage) > 1 ? s->domain_workers[pool] : UINT64_MAX);
+}
+
+static void add_worker(struct schedule *s, unsigned stage, unsigned pool, unsigned worker)
+{
+	unsigned *count = is_disk(stage) ? &s->disk_count : &s->worker_count;
+
+	s->stage[stage].may_visit |= UINT64_C(1) << worker;
+	if (!is_disk(stage)) {
+		s->visit_set[worker] = UINT32_C(1) << stage;
+		domains_add_worker(
+			s, worker,
+			s->layout == CONF_LAYOUT_REPLICATE ? pool : schedule_domain_of(s, stage));
+	}
+	if (*count <= worker)
+		*count = worker + 1;
+}
+
+static void remove_worker(struct schedule *s, unsigned stage, unsigned worker)
+{
+	s->stage[stage].may_visit &= ~(UINT64_C(1) << worker);
+	if (is_disk(stage))
+		return;
+	s->visit_set[worker] = 0;
+	s->domain_workers[s->domain[worker]] &= ~(UINT64_C(1) << worker);
+}
+
+/* Returns the worker to remove: the highest, because the lowest sleeping worker is woken first,
+ * so that the highest has the least work. A worker that also visits other stages stays. */
+static unsigned least_needed(const struct schedule *s, unsigned stage, uint64_t workers)
+{
+	unsigned worker;
+
+	do {
+		assert(workers);
+		worker = 63 - (unsigned)__builtin_clzll(workers);
+		workers &= ~(UINT64_C(1) << worker);
+	} while (!is_disk(stage) && s->visit_set[worker] != UINT32_C(1) << stage);
+	return worker;
+}
+
+unsigned pool_resize(struct schedule *s, unsigned stage, unsigned pool, unsigned threads)
+{
+	unsigned count = (unsigned)__builtin_popcountll(pool_workers(s, stage, pool));
+
+	assert(threads >= 1);
+	for (uint64_t used; count < threads && ~(used = used_workers(s, stage)); count++)
+		add_worker(s, stage, pool, (unsigned)__builtin_ctzll(~used));
+	for (; count > threads; count--)
+		remove_worker(s, stage, least_needed(s, stage, pool_workers(s, stage, pool)));
+	return count;
+}
+
+static_assert(CONF_THREADS_MAX == 64, "one bit each in a word");
+
+/* ---- what SEDA's controllers may change ---- */
+
+/* Sets the bounds of the stage's pools. */
+static void set_bounds(struct schedule *s, unsigned stage, unsigned max)
+{
+	struct stage_schedule *to = &s->stage[stage];
+
+	for (unsigned pool = 0; pool < pool_count(s, stage); pool++) {
+		unsigned threads = (unsigned)__builtin_popcountll(pool_workers(s, stage, pool));
+
+		to->threads_min = threads > max ? pool_resize(s, stage, pool, max) : threads;
+	}
+	to->threads_max = max;
+}
+
+static int set_control(struct schedule *s, const struct schedule_input *input, unsigned stage)
+{
+	const struct conf_stage *own = &input->conf->stage[stage];
+	struct stage_schedule *to = &s->stage[stage];
+
+	if (graph_rows[stage].class->poll || s->pass_through >> stage & 1)
+		return 0;
+	if (own->threads != CONF_AUTO && own->threads > own->threads_max) {
+		if (input->error)
+			text_printf(input->error,
+			            "stage.%s.threads = %u is more than its threads_max = %u: "
+			            "expected at most that with dynamic = yes",
+			            graph_rows[stage].class->name, (unsigned)own->threads,
+			            (unsigned)own->threads_max);
+		return -EINVAL;
+	}
+	/* More threads than one would find an exclusive stage taken. */
+	if (graph_stage_kind(input->conf, stage) != STAGE_EXCLUSIVE)
+		set_bounds(s, stage, (unsigned)own->threads_max);
+	if (!own->service && !input->conf->scheduler.service) {
+		to->service = SERVICE_N_GATED;
+		to->events_max = BATCH_SIZE_MAX;
+		to->is_batch_controlled = true;
+	}
+	return 0;
+}
+
+/* ---- the mechanism ---- */
+
+static int assign(struct schedule *s, const struct schedule_input *input)
+{
+	int err = domains_set_cores(s, input, domains_threads_of_cores(s, CONF_AUTO, input->cores));
+
+	s->is_bound = s->layout != CONF_LAYOUT_SHARED; /* otherwise pools float */
+	s->is_dynamic = input->conf->scheduler.dynamic == CONF_YES;
+	for (unsigned domain = 0; domain < s->domain_count && !err; domain++)
+		err = add_pools(s, input, domain);
+	for (unsigned i = 0; i < graph_row_count && s->is_dynamic && !err; i++)
+		err = set_control(s, input, i);
+	return err;
+}
+
+/* Pools move with their stages from part to part. */
+static void reassign(struct schedule *s)
+{
+	memset(s->domain_workers, 0, sizeof s->domain_workers);
+	for (unsigned i = 0; i < s->worker_count; i++) {
+		uint32_t stages = s->visit_set[i] & s->part_stages;
+
+		if (stages)
+			domains_add_worker(s, i, s->partition.part[__builtin_ctz(stages)]);
+	}
+}
+
+/* No thresholds: a pool has no other stage to visit. */
+const struct mechanism mechanism_pool = {
+	.has_stacks = true,
+	.assign = assign,
+	.reassign = reassign,
+	.visit = poll_visit,
+};

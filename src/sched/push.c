@@ -1,0 +1,100 @@
+/*
+ * push.c - the way of an event into a stage's queue or onto a worker's stack.
+ *
+ * The only place where events are queued. Any thread.
+ */
+#include "push.h"
+
+#include "base/clock.h"
+#include "idle.h"
+#include "mechanism.h"
+#include "runtime.h"
+
+/* Wakes another worker for an event that was pushed to w's own stack, where others may steal it. */
+static void wake_thief(const struct stage *s, const struct schedule *schedule, unsigned queue,
+                       struct worker *w)
+{
+	uint64_t others = ~(UINT64_C(1) << w->index);
+
+	idle_wake(s->group, stage_home(s, schedule, queue) & others,
+	          stage_may_visit(s, schedule, queue) & others, w);
+}
+
+unsigned push_queue_index(const struct stage *s, unsigned instance, const struct event *ev)
+{
+	unsigned queue = s->queue_count == 1            ? 0
+	                 : s->kind == STAGE_PARTITIONED ? instance
+	                                                : ev->replica;
+
+	assert(queue < s->queue_count);
+	return queue;
+}
+
+bool push_to_stack(const struct visit *v, struct stage *s, struct event *ev)
+{
+	struct worker *w = v->worker;
+	const struct schedule *schedule = worker_schedule(w);
+
+	if (s->kind == STAGE_PARTITIONED || !schedule->stage[s->index].use_stacks ||
+	    s->group != w->group || !(schedule->visit_set[w->index] >> s->index & 1))
+		return false;
+	unsigned queue = push_queue_index(s, 0, ev);
+
+	/* Events of another replica stay on the stack only while the worker helps that replica. */
+	if (stage_is_replicated(s) && queue != w->domain && queue != v->queue)
+		return false;
+	event_change(ev, EVENT_HANDLED, EVENT_QUEUED);
+	if (!deque_try_push(&w->stack[s->index], ev)) {
+		event_change(ev, EVENT_QUEUED, EVENT_HANDLED);
+		return false;
+	}
+	if (schedule->can_steal)
+		wake_thief(s, schedule, queue, w);
+	return true;
+}
+
+void push_to_queue(struct stage *s, unsigned instance, struct event *ev, enum event_state from,
+                   struct worker *waker)
+{
+	/* Acquire: pairs with the release that published it. */
+	const struct schedule *schedule =
+		atomic_load_explicit(&s->graph->schedule, memory_order_acquire);
+	unsigned queue = push_queue_index(s, instance, ev);
+
+	event_change(ev, from, EVENT_QUEUED);
+	/* Admission limits the number of events to the capacity of the queue. */
+	stage_queue_push(&s->queue[queue], ev, schedule->stage[s->index].by_size);
+	if (schedule->mechanism->queued && s->group->id == GROUP_MAIN)
+		schedule->mechanism->queued(s, schedule, queue);
+	idle_wake(s->group, stage_home(s, schedule, queue), stage_may_visit(s, schedule, queue),
+	          waker);
+}
+
+void stage_push(struct stage *s, unsigned instance, struct event *ev)
+{
+	struct graph *g = s->graph;
+
+	ev->queued_ns = clock_ns();
+	schedule_read_lock(g);
+	push_to_queue(s, instance, ev, EVENT_PARKED, NULL);
+	schedule_read_unlock(g);
+}
+
+void stage_wake_all(struct stage *s)
+{
+	idle_wake_all(s->group);
+}
+
+void push_flush_stacks(struct worker *w)
+{
+	struct graph *g = w->group->graph;
+
+	for (unsigned i = 0; i < graph_row_count; i++) {
+		struct event *ev;
+
+		while ((ev = deque_pop(&w->stack[i]))) {
+			event_change(ev, EVENT_QUEUED, EVENT_HANDLED);
+			push_to_queue(&g->stage[i], w->index, ev, EVENT_HANDLED, w);
+		}
+	}
+}

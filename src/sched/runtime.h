@@ -1,0 +1,263 @@
+/*
+ * runtime.h - the private structs of a running graph: stages, workers, groups and visits.
+ *
+ * Private to sched/ and its tests. The inline functions below are the questions that most files
+ * ask. Fields are grouped by the threads that use them.
+ */
+#ifndef DARKROOM_SCHED_RUNTIME_H
+#define DARKROOM_SCHED_RUNTIME_H
+
+#include <pthread.h>
+#include <stdalign.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/queue.h"
+#include "conf/conf.h"
+#include "deque.h"
+#include "event.h"
+#include "graph_table.h"
+#include "policy/policy.h"
+#include "schedule.h"
+#include "stage_queue.h"
+#include "telemetry/counter.h"
+#include "telemetry/perf.h"
+
+struct controllers;
+struct graph;
+struct group;
+struct replicas;
+struct topology;
+
+/* The state beside one of a stage's queues. */
+struct stage_gate {
+	/* any thread, atomic */
+	alignas(CACHE_LINE) _Atomic bool is_taken; /* exclusive: a worker is in the stage */
+	_Atomic unsigned turns; /* policy color: turns that name the queue, see mechanism_color.c */
+};
+
+struct stage {
+	/* fixed after start */
+	const struct stage_class *class;
+	struct graph *graph;
+	unsigned index; /* in graph_rows */
+	enum stage_kind kind;
+	uint32_t targets;    /* bit i: may send to stage i */
+	struct group *group; /* its workers visit the stage */
+	/* queue_count of each. A partitioned stage has one per possible worker, in use from the
+	 * worker's start on. A stage of the main group has one per replica. Others have one. */
+	struct stage_queue *queue;
+	struct stage_gate *gate;
+	unsigned queue_count;
+};
+
+/* Sums that a worker takes of a stage at the end of an interval (rates.c). */
+struct rate_sample {
+	uint64_t handled, service_ns, arrived;
+};
+
+struct worker {
+	/* fixed after start */
+	struct group *group;
+	unsigned index; /* in the group */
+	int wake_fd;    /* eventfd, readable while the worker should wake up; blocks unless the
+	                 * group has a source */
+	pthread_t thread;
+	/* under the graph's lock */
+	bool has_reported; /* its first adoption has finished, with start_error */
+	int start_error;
+	/* owner only */
+	struct stage *visit_set[STAGE_COUNT_MAX]; /* in pipeline order */
+	unsigned visit_set_count;
+	unsigned domain;             /* its replica or part, by the adopted schedule */
+	struct topology_range cores; /* to which it is bound */
+	const struct mechanism *mechanism;
+	const struct policy_class *policy; /* has a visit order */
+	unsigned visits;                   /* in the order of the policy */
+	void *scratch[STAGE_COUNT_MAX];
+	uint32_t initialised; /* bit i: worker_init of stage i has succeeded */
+	bool is_announced;    /* its sleeper bit was set, and has not been checked since */
+	bool was_woken;       /* a waker had cleared the bit, and writes wake_fd */
+	bool is_interrupting; /* in a visit that a threshold started, which none may interrupt */
+	unsigned stack_turns[STAGE_COUNT_MAX]; /* events taken while the stage used its stack */
+	uint64_t last_visit_ns[STAGE_COUNT_MAX];
+	struct stage_rates rates[STAGE_COUNT_MAX]; /* by position in the visit set */
+	struct rate_sample sample[STAGE_COUNT_MAX];
+	uint64_t rates_ns; /* time of the samples */
+	alignas(16) char policy_state[POLICY_STATE_MAX];
+	/* owner writes, any thread reads */
+	alignas(CACHE_LINE) _Atomic(const struct schedule *) schedule; /* adopted */
+	struct worker_counters counters;
+	struct stage_counters stage[STAGE_COUNT_MAX];
+	_Atomic uint64_t edge[STAGE_COUNT_MAX][STAGE_COUNT_MAX]; /* events sent, [from][to] */
+	_Atomic uint64_t progress; /* changes with each step of work, and each search for work */
+	struct perf_thread perf;
+	struct perf_total perf_total[STAGE_COUNT_MAX];
+	/* owner pushes and pops, other workers steal */
+	struct deque stack[STAGE_COUNT_MAX];
+	/* main thread only: watchdog.c */
+	uint64_t seen_progress, seen_ns;
+};
+
+struct group {
+	/* fixed after start */
+	enum group_id id;
+	const char *name;
+	struct graph *graph;
+	struct stage *source;                 /* the stage with poll(), or NULL */
+	struct worker *workers;               /* room for CONF_THREADS_MAX */
+	struct queue turns[CONF_THREADS_MAX]; /* policy color, by domain: stages in the order in
+	                                       * which they are served; made when first needed */
+	/* main thread writes, any thread reads */
+	_Atomic unsigned worker_count;
+	/* any thread, atomic: see idle.h; only the owner writes its searcher bit */
+	alignas(CACHE_LINE) _Atomic uint64_t searchers;
+	alignas(CACHE_LINE) _Atomic uint64_t sleepers;
+	alignas(CACHE_LINE) _Atomic bool is_stopping;
+};
+
+struct graph {
+	/* fixed after start */
+	void *app;
+	size_t queue_capacity;
+	unsigned replica_count;
+	bool has_profile;
+	struct partition_weights weights; /* from the profile */
+	struct topology *topology;
+	unsigned io_count; /* I/O threads of the first schedule, each of which has listeners */
+	struct stage stage[STAGE_COUNT_MAX];
+	struct group group[GROUP_COUNT];
+	struct replicas *replicas;       /* replicas.h */
+	struct controllers *controllers; /* main thread; controllers.h */
+	/* main thread writes, any thread reads: release and acquire */
+	alignas(CACHE_LINE) _Atomic(const struct schedule *) schedule;
+	/* main thread only */
+	const struct schedule
+		*retired; /* the previous schedule while a worker may use it, or NULL */
+	/* any thread, atomic */
+	_Atomic unsigned readers; /* threads in a section of schedule_read_lock() */
+	/* startup of workers, one after the other */
+	pthread_mutex_t lock;
+	pthread_cond_t changed; /* a worker's has_reported */
+};
+
+/* One call of a handler, or of a source's poll(). Calls of pass-through stages nest. */
+struct visit {
+	struct worker *worker;
+	struct stage *stage;
+	uint64_t mark_ns;    /* service is charged up to here */
+	uint64_t service_ns; /* of this call, without nested calls */
+	unsigned queue; /* index of the stage's queue that its events come from; for a direct call,
+	                 * the caller's */
+	bool is_direct; /* called by visit_send(), not from a queue */
+	unsigned handled, unparked, sent, parked;
+};
+
+/* ---- readers of the schedule ---- */
+
+/* Workers adopt schedules between visits, so that none is freed during a visit. Other threads
+ * must access the graph's schedule between these two. Any thread, for a short time. */
+static inline void schedule_read_lock(struct graph *g)
+{
+	atomic_fetch_add_explicit(&g->readers, 1, memory_order_relaxed);
+	/* Orders the increment before the load of the schedule. Pairs with the fence in
+	 * publish(), between the change of the schedule and the load of readers. */
+	atomic_thread_fence(memory_order_seq_cst);
+}
+
+static inline void schedule_read_unlock(struct graph *g)
+{
+	/* Release: the schedule has been read before the main thread frees it. */
+	atomic_fetch_sub_explicit(&g->readers, 1, memory_order_release);
+}
+
+/* ---- workers ---- */
+
+/* Returns the schedule that the worker has adopted. Owner's thread. */
+static inline const struct schedule *worker_schedule(const struct worker *w)
+{
+	return atomic_load_explicit(&w->schedule, memory_order_relaxed);
+}
+
+/* Returns the rules of the stage in that schedule. Owner's thread. */
+static inline const struct stage_schedule *worker_rule(const struct worker *w,
+                                                       const struct stage *s)
+{
+	return &worker_schedule(w)->stage[s->index];
+}
+
+static inline bool worker_is_stopping(const struct worker *w)
+{
+	/* Relaxed: the thread that sets it wakes the worker afterwards. */
+	return atomic_load_explicit(&w->group->is_stopping, memory_order_relaxed);
+}
+
+/* Returns whether the worker must stop or adopt another schedule. Owner's thread. */
+static inline bool worker_is_called(const struct worker *w)
+{
+	/* Relaxed: the thread that changes either wakes the worker afterwards, and the schedule
+	 * is loaded again before it is adopted. */
+	return worker_is_stopping(w) ||
+	       atomic_load_explicit(&w->group->graph->schedule, memory_order_relaxed) !=
+	               worker_schedule(w);
+}
+
+static inline unsigned group_worker_count(const struct group *g)
+{
+	/* Acquire: pairs with the main thread's release when a worker is complete. */
+	return atomic_load_explicit(&g->worker_count, memory_order_acquire);
+}
+
+/* Returns whether the worker may take events of its visit set from the other worker's stacks. */
+static inline bool worker_may_steal(const struct worker *w, const struct worker *from)
+{
+	const struct schedule *schedule = worker_schedule(w);
+
+	return w->group->graph->replica_count == 1 || schedule->steals_across_replicas ||
+	       schedule->domain[from->index] == w->domain;
+}
+
+/* ---- queues of a stage ---- */
+
+/* Returns the index of the stage's queue that the worker visits. */
+static inline unsigned stage_own_queue(const struct stage *s, const struct worker *w)
+{
+	if (s->queue_count == 1)
+		return 0;
+	return s->kind == STAGE_PARTITIONED ? w->index : w->domain;
+}
+
+static inline struct stage_queue *stage_queue(const struct stage *s, const struct worker *w)
+{
+	return &s->queue[stage_own_queue(s, w)];
+}
+
+/* Returns whether the stage has a queue per replica. */
+static inline bool stage_is_replicated(const struct stage *s)
+{
+	return s->queue_count > 1 && s->kind != STAGE_PARTITIONED;
+}
+
+/* Returns the workers that own the stage's queue of that index, as a bitmap. */
+static inline uint64_t stage_home(const struct stage *s, const struct schedule *schedule,
+                                  unsigned queue)
+{
+	if (s->kind == STAGE_PARTITIONED)
+		return UINT64_C(1) << queue;
+	if (s->group->id == GROUP_IO)
+		return UINT64_MAX;
+	return schedule->stage[s->index].may_visit &
+	       (stage_is_replicated(s) ? schedule->domain_workers[queue] : UINT64_MAX);
+}
+
+/* Returns the workers that may visit that queue: its owners, or all if replicas help each other. */
+static inline uint64_t stage_may_visit(const struct stage *s, const struct schedule *schedule,
+                                       unsigned queue)
+{
+	return schedule->steals_across_replicas && stage_is_replicated(s)
+	               ? schedule->stage[s->index].may_visit
+	               : stage_home(s, schedule, queue);
+}
+
+#endif

@@ -1,0 +1,153 @@
+/*
+ * schedule_build.c - the rules of each stage in a schedule: regimes, disciplines and direct calls.
+ *
+ * domains.c assigns cores to replicas and parts, and the mechanism assigns stages to workers. Knows
+ * stages by their rows only. Pure.
+ */
+#include "schedule_build.h"
+
+#include "base/check.h"
+#include "base/clock.h"
+#include "domains.h"
+#include "graph_table.h"
+#include "mechanism.h"
+#include "mechanisms.h"
+#include "schedule.h"
+
+/* ---- direct calls ---- */
+
+/* Returns whether the stage must not be called directly: an exclusive stage would be entered by
+ * several threads at a time. */
+static bool must_have_queue(const struct conf *conf, unsigned index)
+{
+	return graph_rows[index].class->poll || graph_stage_kind(conf, index) == STAGE_EXCLUSIVE;
+}
+
+static bool is_pass_through(const struct schedule *s, const struct conf *conf, unsigned index)
+{
+	uint64_t configured = conf->stage[index].pass_through;
+
+	if (must_have_queue(conf, index))
+		return false;
+	if (s->mechanism->is_thread_per_connection)
+		return true;
+	return configured == CONF_DEFAULT ? graph_rows[index].class->pass_through
+	                                  : configured == CONF_YES;
+}
+
+/* ---- regimes and disciplines ---- */
+
+/* Returns the first stage of the main group, where images start. */
+static unsigned first_main_stage(void)
+{
+	unsigned i = 0;
+
+	while (i < graph_row_count && graph_rows[i].group != GROUP_MAIN)
+		i++;
+	return i;
+}
+
+static uint64_t own_or_global(uint64_t own, uint64_t global)
+{
+	return own ? own : global;
+}
+
+static void set_discipline(struct stage_schedule *to, uint64_t discipline, bool is_drain,
+                           bool is_first)
+{
+	switch (discipline) {
+	case CONF_DISCIPLINE_LCFS:
+		to->use_stacks = true;
+		break;
+	case CONF_DISCIPLINE_SRPT:
+		to->by_size = true;
+		break;
+	case CONF_DISCIPLINE_FCFS:
+		break;
+	default: /* drain: an image stays on its core once started; images start in order, which
+	          * keeps the tail of the response times short */
+		to->use_stacks = is_drain && !is_first;
+	}
+}
+
+static void set_stage(struct schedule *s, const struct conf *conf, unsigned index)
+{
+	const struct conf_stage *own = &conf->stage[index];
+	struct stage_schedule *to = &s->stage[index];
+	bool is_drain = s->policy->wants_ready, is_first = index == first_main_stage();
+	uint64_t service = own_or_global(own->service, conf->scheduler.service);
+
+	/* drain starts one image, and finishes it before the next. */
+	to->service = service                ? (enum schedule_service)service
+	              : is_drain && is_first ? SERVICE_N_GATED
+	                                     : SERVICE_EXHAUSTIVE;
+	to->events_max = (unsigned)(service ? conf->scheduler.service_events : 1);
+	to->time_ns = conf->scheduler.service_time_us * 1000;
+	to->cutoff_ns = to->service == SERVICE_CUTOFF ? conf->scheduler.cutoff_us * 1000 : 0;
+	set_discipline(to, own_or_global(own->discipline, conf->scheduler.discipline), is_drain,
+	               is_first);
+	/* The core that holds the stack might not visit an exclusive stage for long: Gordon
+	 * 2010, A.1. */
+	if (graph_stage_kind(conf, index) == STAGE_EXCLUSIVE || !s->mechanism->has_stacks)
+		to->use_stacks = false;
+	to->threshold_events = own->threshold_events;
+	to->threshold_interval_ns = own->threshold_interval_us * 1000;
+	if (s->mechanism->has_thresholds && (to->threshold_events || to->threshold_interval_ns))
+		s->has_thresholds = true;
+	if (is_pass_through(s, conf, index))
+		s->pass_through |= UINT32_C(1) << index;
+	else if (graph_stage_group(index) == GROUP_MAIN)
+		s->part_stages |= UINT32_C(1) << index;
+}
+
+/* ---- threads of the other groups ---- */
+
+/* Returns the number of threads of the group, which its first stage carries. */
+static unsigned group_threads(const struct conf *conf, enum group_id group, unsigned automatic)
+{
+	for (unsigned i = 0; i < graph_row_count; i++)
+		if (graph_rows[i].group == group) {
+			if (graph_rows[i].class->poll &&
+			    graph_stage_kind(conf, i) == STAGE_EXCLUSIVE)
+				return 1;
+			return domains_threads(conf->stage[i].threads, automatic);
+		}
+	return 0;
+}
+
+static void set_other_groups(struct schedule *s, const struct conf *conf, unsigned cores)
+{
+	/* Reading, parsing and small responses take a few per cent of the image work: one I/O
+	 * thread for four cores is ample. */
+	s->listener_count = group_threads(conf, GROUP_IO, (cores + 3) / 4);
+	s->io_count = s->listener_count;
+	s->disk_count = group_threads(conf, GROUP_DISK, cores / 4 > 2 ? cores / 4 : 2);
+	for (unsigned i = 0; i < graph_row_count; i++)
+		for (unsigned w = 0; graph_rows[i].group == GROUP_DISK && w < s->disk_count; w++)
+			s->stage[i].may_visit |= UINT64_C(1) << w;
+}
+
+/* ---- the schedule ---- */
+
+int schedule_build(struct schedule *s, const struct conf *conf, unsigned cores,
+                   const struct partition_weights *weights, struct text *error)
+{
+	const struct schedule_input input = {
+		.conf = conf, .cores = cores, .weights = weights, .error = error
+	};
+	const struct policy_class *policy = policy_find(conf->scheduler.policy);
+
+	assert(policy); /* validated with the configuration */
+	*s = (struct schedule){ .policy = policy,
+		                .policy_index = policy_index(policy),
+		                .mechanism = mechanism_of(policy->mechanism),
+		                .can_steal = policy->wants_ready,
+		                .spin_ns = conf->scheduler.spin_us * 1000,
+		                .age_ns = conf->scheduler.age_ms * NS_PER_MS,
+		                .is_backoff = conf->scheduler.idle == CONF_IDLE_BACKOFF };
+	domains_init(s, conf);
+	for (unsigned i = 0; i < graph_row_count; i++)
+		set_stage(s, conf, i);
+	set_other_groups(s, conf, cores);
+	return s->mechanism->assign(s, &input);
+}

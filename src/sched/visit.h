@@ -1,0 +1,82 @@
+/*
+ * visit.h - the operations of a handler: what it may ask, and where its events may go.
+ *
+ * A visit is one call of a handler, or of a source's poll(), on one worker. All functions must be
+ * called on that worker's thread, during the call.
+ */
+#ifndef DARKROOM_SCHED_VISIT_H
+#define DARKROOM_SCHED_VISIT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct event;
+struct visit;
+
+/* ---- where the handler runs ---- */
+
+/* Returns this worker's scratch of the stage, or the instance of a partitioned stage. */
+void *visit_scratch(struct visit *v);
+
+/* Returns the program's own context, as given to graph_new(). */
+void *visit_app(struct visit *v);
+
+/* Returns the index of the worker in its group, from 0. */
+unsigned visit_instance(const struct visit *v);
+
+/* Returns the time in ns (clock.h) at which the handler got its events, or sent or parked the
+ * last one. Does not read the clock. For sources, valid between visit_enter() and visit_leave(). */
+uint64_t visit_now(const struct visit *v);
+
+/* ---- where events go ---- */
+
+/* Sends the event along an edge of the graph and owns it. If the target is pass-through, its
+ * handler is called directly, and the event may have ended on return. Otherwise the event is
+ * queued. A partitioned target must be in the worker's group; the worker's own instance receives
+ * the event. */
+void visit_send(struct visit *v, unsigned stage, struct event *ev);
+
+/* Queues the event for the given instance of a partitioned stage, and owns it. Never calls a
+ * handler directly. */
+void visit_send_to(struct visit *v, unsigned stage, unsigned instance, struct event *ev);
+
+/* Leaves the event with its object, outside all queues, because it waits or has ended. Call this
+ * *before* another thread can learn that the event is available. */
+void visit_park(struct visit *v, struct event *ev);
+
+/* Takes a parked or new event into this handler's ownership, to send it. */
+void visit_unpark(struct visit *v, struct event *ev);
+
+/* Returns whether the current event has taken longer than the stage's cutoff. A handler that can
+ * continue later then calls visit_yield(). Reads the clock only if a cutoff is set. The call
+ * also tells the watchdog that the work advances. Long work must call it every few ms, even if
+ * it cannot yield. */
+bool visit_should_yield(const struct visit *v);
+
+/* Puts a half-done event back into this stage's queue, for a later visit, and owns it. */
+void visit_yield(struct visit *v, struct event *ev);
+
+/* Charges the time spent on the event so far to its request, so that it can be reported before
+ * the event leaves the handler. */
+void visit_charge(struct visit *v, struct event *ev);
+
+/* ---- for sources ---- */
+
+/* Returns whether this thread runs all stages itself, so that it should take one connection at a
+ * time. May change between calls of poll(). */
+bool visit_is_thread_per_connection(const struct visit *v);
+
+/* Returns whether the source must take no new work, and only finish its current work. May change
+ * between calls of poll(). */
+bool visit_is_retired(const struct visit *v);
+
+/* Returns a descriptor that is readable while this worker should wake up. A source watches it in
+ * poll(); the worker reads it. Valid from worker_init to worker_fini. */
+int visit_wake_fd(const struct visit *v);
+
+/* Bracket one piece of work that poll() has found: the worker counts as awake, and the piece is
+ * counted and timed. */
+void visit_enter(struct visit *v);
+void visit_leave(struct visit *v);
+
+#endif

@@ -1,0 +1,108 @@
+/*
+ * waiting.c - snapshots of queues and stacks.
+ *
+ * Changes nothing. Whether an event that is seen can be taken is known only when a worker takes it.
+ */
+#include "waiting.h"
+
+#include "runtime.h"
+
+size_t waiting_in_queues(const struct stage *s)
+{
+	size_t n = 0;
+
+	for (unsigned i = 0; i < s->queue_count; i++)
+		n += stage_queue_length(&s->queue[i]);
+	return n;
+}
+
+size_t waiting_count(const struct worker *w, const struct stage *s)
+{
+	return stage_queue_length(stage_queue(s, w)) + deque_length(&w->stack[s->index]);
+}
+
+bool waiting_is_empty(const struct worker *w, const struct stage *s)
+{
+	return deque_is_empty(&w->stack[s->index]) && stage_queue_is_empty(stage_queue(s, w));
+}
+
+static bool is_taken(const struct stage *s, unsigned queue)
+{
+	return atomic_load_explicit(&s->gate[queue].is_taken, memory_order_relaxed);
+}
+
+bool stage_offers_work(const struct stage *s, const struct worker *w)
+{
+	return !waiting_is_empty(w, s) && !is_taken(s, stage_own_queue(s, w));
+}
+
+bool stage_can_be_helped(const struct stage *s, unsigned queue)
+{
+	return !stage_queue_is_empty(&s->queue[queue]) && !is_taken(s, queue);
+}
+
+unsigned waiting_queues(const struct worker *w, const struct stage *s, unsigned *first)
+{
+	*first = stage_own_queue(s, w);
+	return worker_schedule(w)->steals_across_replicas && stage_is_replicated(s) ? s->queue_count
+	                                                                            : 1;
+}
+
+bool waiting_on_stacks(const struct worker *w)
+{
+	const struct group *g = w->group;
+	unsigned count = group_worker_count(g);
+
+	for (unsigned k = 0; k < count; k++)
+		for (unsigned i = 0; i < w->visit_set_count && worker_may_steal(w, &g->workers[k]);
+		     i++)
+			if (!deque_is_empty(&g->workers[k].stack[w->visit_set[i]->index]))
+				return true;
+	return false;
+}
+
+/* Returns whether another replica has an event that the worker may help with. */
+static bool sees_foreign_replica(const struct worker *w)
+{
+	for (unsigned i = 0; i < w->visit_set_count; i++) {
+		const struct stage *s = w->visit_set[i];
+		unsigned first, count = waiting_queues(w, s, &first);
+
+		for (unsigned k = 1; k < count; k++)
+			if (stage_can_be_helped(s, (first + k) % count))
+				return true;
+	}
+	return false;
+}
+
+size_t waiting_for_worker(const struct worker *w)
+{
+	const struct group *g = w->group;
+	bool can_steal = worker_schedule(w)->can_steal;
+	unsigned worker_count = group_worker_count(g);
+	size_t n = 0;
+
+	for (unsigned i = 0; i < w->visit_set_count; i++) {
+		const struct stage *s = w->visit_set[i];
+		unsigned first, count = waiting_queues(w, s, &first);
+
+		for (unsigned k = 0; k < count; k++)
+			n += stage_queue_length(&s->queue[(first + k) % s->queue_count]);
+		for (unsigned k = 0; k < worker_count; k++)
+			if (k == w->index || (can_steal && worker_may_steal(w, &g->workers[k])))
+				n += deque_length(&g->workers[k].stack[s->index]);
+	}
+	return n;
+}
+
+bool worker_sees_work(const struct worker *w)
+{
+	const struct schedule *schedule = worker_schedule(w);
+
+	for (unsigned i = 0; i < w->visit_set_count; i++)
+		if (stage_offers_work(w->visit_set[i], w))
+			return true;
+	if (schedule->steals_across_replicas && sees_foreign_replica(w))
+		return true;
+	return schedule->can_steal && w->visit_set_count && waiting_on_stacks(w);
+}

@@ -1,0 +1,99 @@
+/* test_idle.c - the steps of idle_note that matter only in rare orders of events, on one thread. */
+#include "support/visit_harness.h"
+
+#include "sched/idle.h"
+#include "sched/serve.h"
+#include "sched/waiting.h"
+
+static bool is_asleep(unsigned index)
+{
+	return atomic_load(&graph->group[GROUP_MAIN].sleepers) >> index & 1;
+}
+
+/* Another event arrives while worker 0 is in the stage. Worker 1, which still searches, finds
+ * the stage taken and goes to sleep. */
+static void push_beside_a_searcher(struct visit *v, unsigned stage_index, unsigned number)
+{
+	(void)v;
+	(void)stage_index;
+	idle_search(worker(1));
+	push(C, number + 1);
+	idle_announce(worker(1));
+	assert_false(worker_sees_work(worker(1)));
+	assert_true(is_asleep(1));
+}
+
+static void a_worker_that_leaves_an_exclusive_stage_wakes_one_for_the_rest(void **state)
+{
+	struct conf conf;
+
+	(void)state;
+	harness_conf(&conf, "drain");
+	conf.scheduler.threads = 2;
+	conf.stage[C].kind = STAGE_EXCLUSIVE;
+	conf.stage[C].service = SERVICE_N_GATED;
+	conf.scheduler.service_events = 1;
+	harness_start(&conf);
+	during.call = push_beside_a_searcher;
+	during.left = 1;
+	push(C, 0);
+	assert_true(serve_stage(worker(0), stage(C))); /* one event */
+	assert_false(is_asleep(1));
+	assert_true(worker_sees_work(worker(1)));
+	assert_true(serve_stage(worker(1), stage(C)));
+	harness_end();
+}
+
+/* S3: two events arrive, and their pusher wakes no worker because of a searcher. */
+static void a_searcher_that_finds_two_events_wakes_another_worker(void **state)
+{
+	(void)state;
+	for (unsigned is_stack = 0; is_stack < 2; is_stack++) {
+		struct conf conf;
+
+		harness_conf(&conf, is_stack ? "drain" : "cohort");
+		conf.scheduler.threads = 3;
+		conf.scheduler.service = SERVICE_EXHAUSTIVE;
+		harness_start(&conf);
+		push_range(A, 0, 2);
+		idle_announce(worker(2));
+		idle_search(worker(1));
+		assert_true(serve_stage(worker(0), stage(A)));
+		assert_true(is_asleep(2));
+		assert_true(worker_sees_work(worker(1)));
+		idle_found(worker(1));
+		assert_false(is_asleep(2));
+		visit_all();
+		harness_end();
+	}
+}
+
+static void a_push_wakes_one_worker_that_may_visit_the_stage(void **state)
+{
+	struct conf conf;
+
+	(void)state;
+	harness_conf(&conf, "seda"); /* two workers for each stage */
+	harness_start(&conf);
+	for (unsigned i = 0; i < 6; i++)
+		idle_announce(worker(i));
+	push(B, 0);
+	assert_true(is_asleep(0) && is_asleep(1) && is_asleep(4) && is_asleep(5));
+	assert_true(is_asleep(2) != is_asleep(3));
+	push(B, 1);
+	assert_false(is_asleep(2) || is_asleep(3));
+	while (serve_stage(worker(2), stage(B)) || serve_stage(worker(4), stage(C)))
+		continue;
+	harness_end();
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_worker_that_leaves_an_exclusive_stage_wakes_one_for_the_rest),
+		cmocka_unit_test(a_searcher_that_finds_two_events_wakes_another_worker),
+		cmocka_unit_test(a_push_wakes_one_worker_that_may_visit_the_stage),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
