@@ -39,7 +39,7 @@
 #include "sched/graph.h"
 #include "sched/profile.h"
 #include "sched/stage_costs.h"
-#include "stages.h"
+#include "stage_ids.h"
 #include "telemetry/perf.h"
 #include "versions.h"
 

@@ -19,7 +19,7 @@
 #include "io_loop.h"
 #include "log/log.h"
 #include "sched/graph.h"
-#include "stages.h"
+#include "stage_ids.h"
 
 #define CONTENDED_TIMEOUTS 4
 

@@ -18,7 +18,7 @@
 #include "image/disk_job.h"
 #include "image/inflight.h"
 #include "loop.h"
-#include "problem.h"
+#include "image/problem.h"
 #include "request.h"
 #include "response.h"
 #include "sched/budget.h"

@@ -14,7 +14,7 @@
 #include "conn.h"
 #include "io_loop.h"
 #include "sched/graph.h"
-#include "stages.h"
+#include "stage_ids.h"
 #include "telemetry/counter.h"
 
 #define READ_TURN_MAX \

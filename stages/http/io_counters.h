@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #include "base/check.h"
-#include "problem.h"
+#include "image/problem.h"
 #include "response.h"
 
 struct problem;

@@ -16,7 +16,7 @@
 #include <llhttp.h>
 
 #include "field.h"
-#include "problem.h"
+#include "image/problem.h"
 #include "route.h"
 
 /* Header fields whose values are looked at later; the others are understood while parsing, or

@@ -6,7 +6,7 @@
 #include "pixel/orient.h"
 #include "pixel/picture_job.h"
 #include "plan.h"
-#include "stages.h"
+#include "stage_ids.h"
 
 static int scale_rounded(int n, uint32_t to, int from)
 {

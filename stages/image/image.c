@@ -19,7 +19,7 @@
 #include "log/log.h"
 #include "pixel/picture.h"
 #include "sched/graph.h"
-#include "stages.h"
+#include "stage_ids.h"
 
 /* ---- upload ---- */
 

@@ -21,7 +21,7 @@
 
 #include "conf/conf.h"
 #include "disk_job.h"
-#include "http/problem.h"
+#include "problem.h"
 #include "inflight.h"
 #include "plan.h"
 #include "sched/budget.h"

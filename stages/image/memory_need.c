@@ -14,7 +14,7 @@
 #include "pixel/orient.h"
 #include "pixel/picture_job.h"
 #include "plan.h"
-#include "stages.h"
+#include "stage_ids.h"
 
 /* The pool rounds up to classes of a quarter octave, and its smallest buffer has a page. */
 #define POOL_BYTES_MIN 4096

@@ -6,7 +6,7 @@
 
 #include <errno.h>
 
-#include "http/problem.h"
+#include "problem.h"
 #include "image.h"
 #include "pixel/picture_job.h"
 #include "sched/stage.h"

@@ -24,7 +24,7 @@
 #include "base/check.h"
 #include "conf/conf.h"
 #include "pixel/picture_job.h"
-#include "stages.h"
+#include "stage_ids.h"
 
 #define SIDE_MAX 65500
 #define SIGMA_MIN .3

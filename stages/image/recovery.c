@@ -20,7 +20,7 @@
 #include "image.h"
 #include "log/log.h"
 #include "sched/graph.h"
-#include "stages.h"
+#include "stage_ids.h"
 #include "store/spool.h"
 
 #define LIST_MAX 4096   /* images of one pass; for more there is another */
@@ -284,7 +284,7 @@ static bool is_stored(struct store *s, const char *id)
 static bool begin(struct recovery *r, const struct spooled *spooled, bool *is_delayed)
 {
 	struct server *s = r->server;
-	char file_name[UPLOAD_FIELD_MAX];
+	char file_name[SPOOL_FILE_NAME_MAX];
 	uint64_t size = 0;
 
 	if (is_stored(&s->store, spooled->id)) {

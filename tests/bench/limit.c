@@ -28,7 +28,7 @@
 #include "pixel/metadata.h"
 #include "pixel/orient.h"
 #include "pixel/picture_job.h"
-#include "stages.h"
+#include "stage_ids.h"
 
 #define ROWS_AT_ONCE 1024
 

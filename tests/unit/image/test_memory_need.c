@@ -18,7 +18,7 @@
 #include "image/plan.h"
 #include "pixel/encoder.h"
 #include "pixel/picture_job.h"
-#include "stages.h"
+#include "stage_ids.h"
 #include "support/codec_fixture.h"
 #include "support/jpeg_structures.h"
 

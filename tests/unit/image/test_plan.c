@@ -13,7 +13,7 @@
 #include "image/geometry.h"
 #include "image/memory_need.h"
 #include "image/plan.h"
-#include "stages.h"
+#include "stage_ids.h"
 
 static struct conf conf;
 static struct plan plan;

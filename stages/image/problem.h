@@ -2,8 +2,8 @@
  * problem.h - what went wrong with a request or an image, as data that travels to the response
  * (RFC 9457 problem details).
  */
-#ifndef DARKROOM_HTTP_PROBLEM_H
-#define DARKROOM_HTTP_PROBLEM_H
+#ifndef DARKROOM_IMAGE_PROBLEM_H
+#define DARKROOM_IMAGE_PROBLEM_H
 
 #include <stdbool.h>
 #include <stdint.h>
