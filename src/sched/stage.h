@@ -89,6 +89,15 @@ int visit_wake_fd(const struct visit *v);
  * target is partitioned, this worker's own instance gets it. */
 void visit_send(struct visit *v, unsigned stage, struct event *ev);
 
+/* As visit_send(), to a stage that answers with visit_reply(). Returns true if the target is
+ * pass-through: the event has its reply and is the caller's again. Returns false if the event is
+ * queued: the reply will come through the caller's queue. */
+bool visit_call(struct visit *v, unsigned stage, struct event *ev);
+
+/* Returns an event to the stage that sent it; owns it. A visit_call() in progress on this thread
+ * gets it in place; otherwise it is queued to the instance, as by visit_send_to(). */
+void visit_reply(struct visit *v, unsigned stage, unsigned instance, struct event *ev);
+
 /* The same to a given instance of a partitioned stage; always through its queue. */
 void visit_send_to(struct visit *v, unsigned stage, unsigned instance, struct event *ev);
 
@@ -102,6 +111,10 @@ void visit_unpark(struct visit *v, struct event *ev);
 /* As graph_replica_take(), for a request that the handler begins by sending to the stage: if this
  * thread is of a replica, and will call the stage itself, that one. */
 unsigned visit_replica_take(struct visit *v, unsigned stage, uint64_t bytes);
+
+/* Returns the time (clock_ns()) at which the visit last charged service. Costs no look at the
+ * clock. */
+uint64_t visit_now(const struct visit *v);
 
 /* Charges what has been spent on the event so far to its request, so that it can be told while the
  * event is in hand. */

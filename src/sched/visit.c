@@ -177,19 +177,23 @@ void visit_send_to(struct visit *v, unsigned index, unsigned instance, struct ev
 		push_queue(s, instance, ev, EVENT_HANDLED, v->worker);
 }
 
-/* Calls the stage's handler, which shall charge its time to inner. */
-static void call(const struct visit *v, struct stage *s, struct event *ev, struct visit *inner)
+/* Calls the stage's handler, which shall charge its time to inner. caller: v if that waits for a
+ * reply, or NULL. */
+static void call(const struct visit *v, struct stage *s, struct event *ev, struct visit *inner,
+                 const struct visit *caller)
 {
 	begin(inner, v->worker, s, v->queue, v->mark_ns);
 	inner->handled = 1;
 	inner->is_direct = true;
+	inner->caller = caller;
 	debug_assert(affinity_is_right(inner, ev));
 	counter_add(&counters(inner)->calls, 1);
 	s->class->handle(inner, &ev, 1);
 	end(inner, 1);
 }
 
-void visit_send(struct visit *v, unsigned index, struct event *ev)
+/* Returns whether the handler was called, and has replied to the caller. */
+static bool send(struct visit *v, unsigned index, struct event *ev, const struct visit *caller)
 {
 	struct stage *s = target(v, index);
 	struct visit inner;
@@ -197,7 +201,7 @@ void visit_send(struct visit *v, unsigned index, struct event *ev)
 	if (!(worker_schedule(v->worker)->pass_through >> index & 1)) {
 		assert(s->kind != STAGE_PARTITIONED || s->group == v->worker->group);
 		visit_send_to(v, index, v->worker->index, ev);
-		return;
+		return false;
 	}
 	charge(v, ev->timing);
 	count_for_stage(v); /* what comes is the inner one's, until its end() */
@@ -205,9 +209,35 @@ void visit_send(struct visit *v, unsigned index, struct event *ev)
 	struct topology_range here = v->worker->cores;
 
 	affinity_enter_part(v->worker, s);
-	call(v, s, ev, &inner);
+	call(v, s, ev, &inner, caller);
 	affinity_bind(v->worker, here);
 	v->mark_ns = inner.mark_ns;
+	return inner.has_replied;
+}
+
+void visit_send(struct visit *v, unsigned index, struct event *ev)
+{
+	send(v, index, ev, NULL);
+}
+
+bool visit_call(struct visit *v, unsigned index, struct event *ev)
+{
+	bool has_replied = send(v, index, ev, v);
+
+	v->unparked += has_replied;
+	return has_replied;
+}
+
+void visit_reply(struct visit *v, unsigned index, unsigned instance, struct event *ev)
+{
+	if (!v->caller) {
+		visit_send_to(v, index, instance, ev);
+		return;
+	}
+	assert(v->caller->stage == target(v, index) && !v->has_replied);
+	charge(v, ev->timing);
+	count_sent(v, index);
+	v->has_replied = true;
 }
 
 void visit_park(struct visit *v, struct event *ev)
@@ -230,6 +260,11 @@ void visit_yield(struct visit *v, struct event *ev)
 	ev->queued_ns = v->mark_ns;
 	/* Not the stack: it would be next again. */
 	push_queue(v->stage, v->worker->index, ev, EVENT_HANDLED, v->worker);
+}
+
+uint64_t visit_now(const struct visit *v)
+{
+	return v->mark_ns;
 }
 
 void visit_charge(struct visit *v, struct event *ev)

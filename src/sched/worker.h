@@ -161,7 +161,9 @@ struct visit {
 	uint64_t service_ns; /* of this call, without nested ones */
 	unsigned queue; /* index of the stage's queue that its events come from; the caller's, if it
 	                   is called directly */
-	bool is_direct; /* called by visit_send(), not from a queue */
+	bool is_direct; /* called by visit_send() or visit_call(), not from a queue */
+	bool has_replied;           /* to the caller */
+	const struct visit *caller; /* its visit_call() waits for the reply; or NULL */
 	unsigned handled, unparked, sent, parked;
 };
 
