@@ -211,27 +211,6 @@ static enum conn_state parse_chunks(struct server *s, struct conn *c)
 	return CONN_REFUSE;
 }
 
-/* The reply comes to accept_read. */
-static void remove_image(struct visit *v, struct conn *c)
-{
-	struct disk_job *job = &c->removal;
-
-	memcpy(job->id, c->route.id, sizeof job->id);
-	job->work = DISK_REMOVE;
-	job->reply = &c->event;
-	job->reply_instance = c->instance;
-	c->state = CONN_REMOVED;
-	visit_park(v, &c->event);
-	visit_unpark(v, &job->event);
-	visit_send(v, STAGE_DISK_WRITE, &job->event);
-}
-
-static void send_body(struct visit *v, struct conn *c)
-{
-	c->event.size = c->body_size;
-	visit_send(v, STAGE_FORM_DECODE, &c->event);
-}
-
 static void parse(struct visit *v, struct conn *c)
 {
 	struct server *s = visit_app(v);
@@ -240,12 +219,7 @@ static void parse(struct visit *v, struct conn *c)
 		c->state = parse_head(s, c);
 	else if (c->state == CONN_READ_CHUNKS)
 		c->state = parse_chunks(s, c);
-	if (c->state == CONN_BODY_DONE)
-		send_body(v, c);
-	else if (c->state == CONN_REMOVE)
-		remove_image(v, c);
-	else
-		visit_send_to(v, STAGE_ACCEPT_READ, c->instance, &c->event);
+	visit_reply(v, STAGE_ACCEPT_READ, c->instance, &c->event);
 }
 
 static void http_parse_handle(struct visit *v, struct event *const *batch, unsigned n)

@@ -11,10 +11,10 @@
 #include "sched/graph.h"
 
 const struct graph_row graph_rows[] = {
-	[STAGE_ACCEPT_READ] = { &stage_accept_read, GROUP_IO, { "http_parse" } },
-	[STAGE_HTTP_PARSE] = { &stage_http_parse,
-	                       GROUP_IO,
-	                       { "accept_read", "form_decode", "disk_write" } },
+	[STAGE_ACCEPT_READ] = { &stage_accept_read,
+	                        GROUP_IO,
+	                        { "http_parse", "form_decode", "disk_write" } },
+	[STAGE_HTTP_PARSE] = { &stage_http_parse, GROUP_IO, { "accept_read" } },
 	[STAGE_FORM_DECODE] = { &stage_form_decode, GROUP_IO, { "accept_read", "jpeg_decode" } },
 	[STAGE_JPEG_DECODE] = { &stage_jpeg_decode,
 	                        GROUP_MAIN,

@@ -22,6 +22,7 @@
 #include "stage_ids.h"
 
 #define CONTENDED_TIMEOUTS 4
+#define PARSE_TURN_MAX 16 /* parses in place before other connections get their turn */
 
 /* ---- what the timer does ---- */
 
@@ -125,10 +126,10 @@ static const struct {
 	[CONN_CONTINUE] = { "continue", conn_continue, late_close },
 	[CONN_READ_BODY] = { "read-body", conn_read_body, late_body },
 	[CONN_READ_CHUNKS] = { "read-chunks", conn_read_chunks, late_body },
-	[CONN_BODY_DONE] = { "body-done", conn_parse, NULL },
+	[CONN_BODY_DONE] = { "body-done", conn_send_body, NULL },
 	[CONN_ANSWER] = { "answer", answer_request, NULL },
 	[CONN_LOOK_AGAIN] = { "look-again", answer_look_again, NULL },
-	[CONN_REMOVE] = { "remove", conn_parse, NULL },
+	[CONN_REMOVE] = { "remove", answer_remove, NULL },
 	[CONN_REMOVED] = { "removed", answer_removed, NULL },
 	[CONN_UPLOADED] = { "uploaded", answer_uploaded, NULL },
 	[CONN_REFUSE] = { "refuse", answer_problem, NULL },
@@ -175,6 +176,7 @@ void conn_run(struct visit *v, struct conn *c)
 	enum conn_step step;
 
 	debug_assert(c->place == CONN_AWAY);
+	c->parse_count = 0;
 	do
 		step = states[c->state].step(v, c);
 	while (step == CONN_STEP_AGAIN);
@@ -318,13 +320,32 @@ void conn_phase(struct conn *c)
 
 /* ---- between stages ---- */
 
+/* Descriptors are dense, so replicas get equally many connections. Their images are distributed
+ * separately. */
+static void set_replica(struct conn *c)
+{
+	c->event.replica = (unsigned)c->fd % graph_replica_count(c->port->server->graph);
+}
+
 enum conn_step conn_parse(struct visit *v, struct conn *c)
 {
-	/* Descriptors are dense, so that replicas get as many. The images that it brings are
-	 * distributed by themselves. */
-	c->event.replica = (unsigned)c->fd % graph_replica_count(c->port->server->graph);
-	c->event.size = 0; /* headers take no time to speak of, whatever their size */
-	visit_send(v, STAGE_HTTP_PARSE, &c->event);
+	set_replica(c);
+	c->event.size = 0; /* parsing a header takes no time that depends on its size */
+	if (c->parse_count++ == PARSE_TURN_MAX) {
+		visit_send(v, STAGE_HTTP_PARSE, &c->event);
+		return CONN_STEP_GONE;
+	}
+	if (!visit_call(v, STAGE_HTTP_PARSE, &c->event))
+		return CONN_STEP_GONE;
+	conn_deadline(c, UINT64_MAX);
+	return CONN_STEP_AGAIN;
+}
+
+enum conn_step conn_send_body(struct visit *v, struct conn *c)
+{
+	set_replica(c);
+	c->event.size = c->body_size;
+	visit_send(v, STAGE_FORM_DECODE, &c->event);
 	return CONN_STEP_GONE;
 }
 

@@ -17,8 +17,8 @@
 #include "access_log.h"
 #include "image/disk_job.h"
 #include "image/inflight.h"
-#include "loop.h"
 #include "image/problem.h"
+#include "loop.h"
 #include "request.h"
 #include "response.h"
 #include "sched/budget.h"
@@ -34,7 +34,7 @@ struct visit;
 #define CONN_DISCARD_MAX \
 	(UINT64_C(1) << 20) /* bytes of an unwanted body that are read to keep the connection */
 
-/* What the connection does next. conn.c has the table of steps; those marked go to http_parse. */
+/* What the connection does next. conn.c has the table of steps. */
 enum conn_state {
 	CONN_READ_HEAD = 1, /* also: parse what was read, when at http_parse */
 	CONN_TAKE_BODY, /* the header announces a body of a known length: reserve memory for it */
@@ -42,10 +42,10 @@ enum conn_state {
 	CONN_CONTINUE,  /* send 100 Continue, then go on in state after_continue */
 	CONN_READ_BODY,
 	CONN_READ_CHUNKS, /* also: parse them, when at http_parse */
-	CONN_BODY_DONE,   /* http_parse sends it on to form_decode */
+	CONN_BODY_DONE,   /* send it to form_decode */
 	CONN_ANSWER,      /* the request is complete as far as it matters: do what it asks for */
 	CONN_LOOK_AGAIN,  /* the image that it waited for has ended */
-	CONN_REMOVE,      /* http_parse sends the removal to disk_write */
+	CONN_REMOVE,      /* send the removal to disk_write */
 	CONN_REMOVED,
 	CONN_UPLOADED, /* the upload's response can be written */
 	CONN_REFUSE,   /* answer with the problem */
@@ -89,6 +89,7 @@ struct conn {
 	                      is not set */
 	/* the owner of the event */
 	enum conn_state state, after_continue;
+	unsigned parse_count; /* in this call of conn_run() */
 	struct timing timing;
 	char *input; /* pool memory, or NULL while nothing is there */
 	size_t input_size;
@@ -164,8 +165,11 @@ void conn_deadline(struct conn *c, uint64_t deadline_ns);
 /* A body or a response begins: limits.body_timeout, then limits.body_rate hold for it. */
 void conn_phase(struct conn *c);
 
-/* Sends it to http_parse. */
+/* Has http_parse parse what was read, and continues in the state that it sets. */
 enum conn_step conn_parse(struct visit *v, struct conn *c);
+
+/* Sends the complete body to form_decode. */
+enum conn_step conn_send_body(struct visit *v, struct conn *c);
 
 /* Sets the event aside in a line. The caller enters the line next; if that does not take the event,
  * conn_unwait(). */
@@ -186,6 +190,7 @@ enum conn_step conn_next(struct visit *v, struct conn *c);
 /* handlers.c, handle_upload.c */
 enum conn_step answer_request(struct visit *v, struct conn *c);
 enum conn_step answer_look_again(struct visit *v, struct conn *c);
+enum conn_step answer_remove(struct visit *v, struct conn *c);
 enum conn_step answer_removed(struct visit *v, struct conn *c);
 enum conn_step answer_uploaded(struct visit *v, struct conn *c);
 enum conn_step answer_problem(struct visit *v, struct conn *c);

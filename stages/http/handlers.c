@@ -18,6 +18,8 @@
 #include "log/log.h"
 #include "metrics.h"
 #include "range.h"
+#include "sched/stage.h"
+#include "stage_ids.h"
 #include "telemetry/counter.h"
 #include "telemetry/metrics_text.h"
 
@@ -467,6 +469,22 @@ enum conn_step answer_look_again(struct visit *v, struct conn *c)
 	int fd = open_file(c, &size);
 
 	return fd == -ENOENT ? answer_absent(c) : answer_opened(c, fd, size);
+}
+
+/* The job's reply comes back to accept_read. */
+enum conn_step answer_remove(struct visit *v, struct conn *c)
+{
+	struct disk_job *job = &c->removal;
+
+	memcpy(job->id, c->route.id, sizeof job->id);
+	job->work = DISK_REMOVE;
+	job->reply = &c->event;
+	job->reply_instance = c->instance;
+	c->state = CONN_REMOVED;
+	visit_park(v, &c->event);
+	visit_unpark(v, &job->event);
+	visit_send(v, STAGE_DISK_WRITE, &job->event);
+	return CONN_STEP_GONE;
 }
 
 enum conn_step answer_removed(struct visit *v, struct conn *c)
