@@ -1,12 +1,11 @@
 /*
- * blur.c - makes a blurred or a sharpened picture out of one that is ready for the encoder.
+ * blur.c - makes a blurred or a sharpened picture of another one.
  *
  * Knows nothing of HTTP or files. Any worker, STAGE_SHARED.
  */
 #include "image/image.h"
 #include "image/picture_step.h"
 #include "pixel/picture_job.h"
-#include "sched/stage.h"
 #include "stages.h"
 
 static struct picture_job *begin(const struct picture *src, const struct plan_step *step)

@@ -1,4 +1,5 @@
-/* response.c - builds and writes responses. One writev for header and text, sendfile for files. */
+/* response.c - builds responses, and writes them: header and text by one sendmsg(2), files by
+ * sendfile(2). The I/O thread. */
 #include "response.h"
 
 #include <errno.h>
@@ -57,7 +58,7 @@ unsigned response_status_index(unsigned status)
 
 	while (i < COUNT_OF(reasons) && reasons[i].status != status)
 		i++;
-	assert(i < COUNT_OF(reasons)); /* all that we ever say are in the table */
+	assert(i < COUNT_OF(reasons));
 	return i;
 }
 
@@ -114,7 +115,7 @@ bool response_finish(struct response *r, const char *connection, bool is_head)
 {
 	uint64_t length = r->file >= 0 ? r->file_left : r->body.length;
 
-	/* RFC 9110 8.6: not with 204, and 304 would have to say the length of the 200. */
+	/* RFC 9110 8.6: none with 204; with 304 it would have to be the length of the 200. */
 	if (r->status != 204 && r->status != 304)
 		text_printf(&r->head, "Content-Length: %llu\r\n", (unsigned long long)length);
 	if (connection)
@@ -134,7 +135,7 @@ void response_finish_fixed(struct response *r, const char *connection, bool is_h
 	assert(!r->head.overflowed);
 }
 
-/* Header and text: what is left of them in one call. 1, 0 or -errno. */
+/* Writes the rest of header and text. Returns as response_send(). */
 static int send_text(struct response *r, int fd, uint64_t *sent)
 {
 	size_t total = r->head.length + r->body_length;
@@ -177,8 +178,7 @@ int response_send(struct response *r, int fd, size_t max_bytes, uint64_t *sent)
 		if (n < 0)
 			return errno == EAGAIN || errno == EWOULDBLOCK ? 0 : -errno;
 		if (n == 0)
-			return -EIO; /* the file is shorter than it was: the promised length cannot
-			                be kept */
+			return -EIO; /* the file has become shorter than Content-Length */
 		r->file_left -= (uint64_t)n;
 		*sent += (uint64_t)n;
 		max_bytes -= (size_t)n;

@@ -1,6 +1,6 @@
 /*
  * problem.h - what went wrong with a request or an image, as data that travels to the response
- * (RFC 9457 problem details).
+ * (RFC 9457, problem details).
  */
 #ifndef DARKROOM_IMAGE_PROBLEM_H
 #define DARKROOM_IMAGE_PROBLEM_H
@@ -11,33 +11,31 @@
 struct json;
 
 #define PROBLEM_DETAIL_MAX 256
-#define PROBLEM_TYPE_MAX 48 /* types that there are, at most */
+#define PROBLEM_TYPE_MAX 48 /* upper bound of the number of types */
 
 struct problem {
-	unsigned status;   /* HTTP status; 0: no problem */
-	unsigned type;     /* which of problem_type_at() */
-	const char *slug;  /* static; the type is "urn:darkroom:problem:" + slug */
-	const char *title; /* static; short, the same for every problem of this type */
-	const char *limit; /* static; "limits.pixels" or NULL: then configured and actual mean
-	                      nothing */
-	uint64_t configured, actual;
-	char detail[PROBLEM_DETAIL_MAX]; /* what was found and what was expected, for this
-	                                    occurrence; "" allowed */
+	unsigned status;                 /* HTTP status; 0: no problem */
+	unsigned type;                   /* index of problem_type_at() */
+	const char *slug;                /* static; the type is "urn:darkroom:problem:" + slug */
+	const char *title;               /* static; short, the same for every problem of the type */
+	const char *limit;               /* static: "limits.pixels"; or NULL */
+	uint64_t configured, actual;     /* only with a limit */
+	char detail[PROBLEM_DETAIL_MAX]; /* what was found and what was expected; may be "" */
 };
 
-/* Fills *p. detail as for printf. Titles are found by slug in problem.c; an unknown slug is an
+/* Fills *p; detail as for printf. The title follows from the slug; an unknown slug is a failed
  * assertion. */
 void problem_set(struct problem *p, unsigned status, const char *slug, const char *detail, ...)
 	__attribute__((format(printf, 4, 5)));
 
-/* A limit was exceeded: fills detail, too ("12 exceeds limits.parts = 10"). */
+/* Fills *p for an exceeded limit, with the detail "12 exceeds limits.parts = 10". */
 void problem_set_limit(struct problem *p, unsigned status, const char *slug, const char *limit,
                        uint64_t configured, uint64_t actual);
 
-/* The slug of every type, in one order; NULL after the last. */
+/* Returns the slug of a type, or NULL after the last one. */
 const char *problem_type_at(unsigned index);
 
-/* Appends the members (type, title, status, detail, limit, configured, actual) to an open JSON
+/* Appends the members type, title, status, detail, limit, configured and actual to an open JSON
  * object. */
 void problem_json_members(struct json *j, const struct problem *p);
 

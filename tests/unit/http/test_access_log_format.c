@@ -11,7 +11,7 @@
 #include "base/check.h"
 #include "base/text.h"
 #include "http/access_log_format.h"
-#include "image/image.h"
+#include "image/upload.h"
 #include "log/log.h"
 
 #define HEAD "time=2026-01-31T23:59:59.007Z client=192.0.2.1 id=abc method=GET path="

@@ -44,7 +44,9 @@ static void change(unsigned step_count)
 {
 	plan.step_count = step_count;
 	assert_int_equal(conf_epochs_prepare(&conf_epochs, &conf, &plan), 0);
-	assert_int_equal(conf_epochs_commit(&conf_epochs)->plan.step_count, step_count);
+	conf_epochs_commit(&conf_epochs);
+	assert_int_equal(conf_epochs.current->plan.step_count, step_count);
+	assert_ptr_equal(conf_epochs_conf(&conf_epochs), &conf_epochs.current->conf);
 }
 
 static void the_first_is_in_force(void **state)
