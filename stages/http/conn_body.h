@@ -25,7 +25,7 @@ enum conn_step conn_send_body(struct visit *v, struct conn *c);
 /* Frees the body and returns its memory to the budget. */
 void conn_drop_body(struct conn *c);
 
-/* Sets the problem: a body of so many bytes got no memory in time. */
+/* Sets the problem of a body that needs `bytes` of memory and did not get it. */
 void conn_set_no_budget(struct conn *c, uint64_t bytes);
 
 /* For request.take_body: appends a piece of a chunked body. If there is no room for it, sets the

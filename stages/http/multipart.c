@@ -8,8 +8,7 @@
 #define BYTES_IN_A_ROW 8
 #define DELIMITER_BEGIN "\r\n--"
 #define DELIMITER_BEGIN_LENGTH (sizeof DELIMITER_BEGIN - 1)
-#define PADDING_MAX \
-	256 /* spaces behind a boundary; RFC 2046 allows them, but no client sends them */
+#define PADDING_MAX 256 /* spaces behind a boundary, which RFC 2046 allows */
 
 enum step { STEP_AGAIN = 1, STEP_MORE, STEP_PART, STEP_END, STEP_BAD };
 
@@ -209,7 +208,7 @@ static const char *read_header(struct multipart_part *part, const char *base, st
 
 	for (size_t i = 0; i < name.length; i++) {
 		if ((unsigned char)name.data[i] <= ' ' || (unsigned char)name.data[i] >= 0x7f)
-			return "a part has a header with a space or a control character in its name";
+			return "a part has a header whose name has a space or a control character";
 	}
 	if (slice_is(name, "content-disposition"))
 		return read_disposition(part, base, value);

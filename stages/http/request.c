@@ -232,7 +232,7 @@ static enum request_progress check_head(struct request *r, struct problem *probl
 	if (!is_host(request_value(r, REQUEST_HOST, r->base)))
 		return malformed(
 			problem,
-			"the Host header field has a character that is not allowed in a host and port");
+			"the Host header field has a character that a host and port cannot have");
 	if (r->field_count[REQUEST_CONTENT_TYPE] > 1)
 		return malformed(problem, "the request has several Content-Type header fields");
 	if (is_1_0) {

@@ -18,8 +18,9 @@
 #include "sched/stage.h"
 #include "telemetry/counter.h"
 
-#define WRITE_TURN_MAX ((size_t)1 << 20) /* bytes written before other connections get their turn \
-	                                  */
+#define WRITE_TURN_MAX                                                             \
+	((size_t)1 << 20) /* bytes written before other connections get their turn \
+	                   */
 
 /* ---- begin and end ---- */
 

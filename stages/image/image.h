@@ -106,7 +106,7 @@ void image_set_replica(struct image *image, unsigned replica);
 /* ---- from the image stages ---- */
 
 struct image *image_of(struct event *ev); /* asserts the magic */
-struct step *step_of(struct event *ev);   /* likewise of its image */
+struct step *step_of(struct event *ev);   /* asserts the magic of its image */
 const struct plan_step *step_plan(const struct step *s);
 
 /* Return the configuration and the plan that the image began with. */

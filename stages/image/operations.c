@@ -206,7 +206,8 @@ static int parse_sharpen(struct parser *p, struct operation *op)
 	if (word_length(p) > 0 && !try_number(p, SIGMA_MIN, SHARPEN_SIGMA_MAX, &op->sigma))
 		return fail(
 			p,
-			"'%.*s' is not a sigma for sharpen; expected a number of pixels, %g..%g, or none for %g",
+			"'%.*s' is not a sigma for sharpen; expected a number of pixels, %g..%g, "
+			"or none for %g",
 			(int)word_length(p), p->at, SIGMA_MIN, SHARPEN_SIGMA_MAX, SHARPEN_SIGMA);
 	return 0;
 }
@@ -219,10 +220,10 @@ static int parse_rotate(struct parser *p, struct chain *chain)
 	                                        : 0;
 
 	if (!degrees)
-		return fail(
-			p,
-			"'%.*s' is not an angle for rotate; expected 90, 180 or 270, degrees clockwise",
-			(int)word_length(p), p->at);
+		return fail(p,
+		            "'%.*s' is not an angle for rotate; expected 90, 180 or 270, degrees "
+		            "clockwise",
+		            (int)word_length(p), p->at);
 	chain->rotation = (chain->rotation + degrees) % 360;
 	return 0;
 }

@@ -193,10 +193,10 @@ int plan_build(struct plan *plan, const struct conf *conf, unsigned *variant_at_
 	}
 	plan_add_leading(plan, chain, conf->variant_count, leading);
 	if (plan_add_chains(plan, conf, chain, leading, variant_at_fault)) {
-		snprintf(
-			error, error_size,
-			"variant.%s: operations: all variants together have more than %d different steps",
-			conf->variant[*variant_at_fault].name, PLAN_STEP_MAX);
+		snprintf(error, error_size,
+		         "variant.%s: operations: all variants together have more than %d "
+		         "different steps",
+		         conf->variant[*variant_at_fault].name, PLAN_STEP_MAX);
 		return -EINVAL;
 	}
 	return 0;
