@@ -213,6 +213,18 @@ static void close_admin(struct io_loop *io)
 
 /* ---- the stage ---- */
 
+/* Continues connections that come back from other stages, and those that waited for memory or for
+ * an image. */
+static void accept_read_handle(struct visit *v, struct event *const *batch, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++) {
+		struct conn *c = conn_of(batch[i]);
+
+		conn_return(c);
+		conn_run(v, c);
+	}
+}
+
 static int accept_read_worker_init(struct visit *v, void *scratch)
 {
 	struct http_server *http = app_http(v);
@@ -267,18 +279,6 @@ static unsigned accept_read_poll(struct visit *v, bool may_block)
 	return io->served;
 }
 
-/* Continues connections that come back from other stages, and those that waited for memory or for
- * an image. */
-static void accept_read_handle(struct visit *v, struct event *const *batch, unsigned n)
-{
-	for (unsigned i = 0; i < n; i++) {
-		struct conn *c = conn_of(batch[i]);
-
-		conn_return(c);
-		conn_run(v, c);
-	}
-}
-
 const struct stage_class stage_accept_read = {
 	.name = "accept_read",
 	.kind = STAGE_PARTITIONED,
@@ -286,6 +286,6 @@ const struct stage_class stage_accept_read = {
 	.scratch_size = sizeof(struct io_loop),
 	.worker_init = accept_read_worker_init,
 	.worker_fini = accept_read_worker_fini,
-	.poll = accept_read_poll,
 	.handle = accept_read_handle,
+	.poll = accept_read_poll,
 };

@@ -2,7 +2,7 @@
  * conn.c - a connection's life on its I/O thread: the table of states, waiting in the loop, and
  * what continues it.
  *
- * Knows neither syntax nor resources. conn.h says who may touch what.
+ * Knows neither syntax nor resources. conn.h says which fields belong to which thread.
  */
 #include "conn.h"
 
