@@ -189,8 +189,8 @@ static enum conn_state parse_head(struct visit *v, struct conn *c)
 	enum request_progress progress;
 
 	if (c->request.fed == 0) {
-		c->request.take_body = conn_take_chunk;
-		c->request.take_body_arg = c;
+		c->request.append_body = conn_append_chunk;
+		c->request.append_body_arg = c;
 	}
 	progress = request_feed(&c->request, c->input + c->begin, c->end - c->begin, &c->problem);
 	if (progress == REQUEST_MORE && c->end - c->begin <= max)

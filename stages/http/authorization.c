@@ -33,7 +33,7 @@ static bool is_token(struct slice s)
 }
 
 /* Removes the scheme "Bearer". Returns false if it is another one. */
-static bool take_scheme(struct slice *value)
+static bool skip_scheme(struct slice *value)
 {
 	static const char scheme[] = "bearer";
 	size_t length = sizeof scheme - 1;
@@ -54,7 +54,7 @@ static bool allows(struct tokens *tokens, struct conn *c, enum token_scope scope
 	if (c->request.field_count[REQUEST_AUTHORIZATION] > 1)
 		return refuse(c, 400, "malformed-request", BEARER ", error=\"invalid_request\"",
 		              "the request has several Authorization header fields");
-	if (!take_scheme(&value))
+	if (!skip_scheme(&value))
 		return refuse(c, 401, "unauthorized", BEARER,
 		              "the request needs a header field Authorization: Bearer TOKEN");
 	enum token_verdict verdict =

@@ -153,7 +153,7 @@ static void on_writable(void *arg)
 }
 
 /* Takes back an event that has waited too long. Returns false if it has been sent already. */
-static bool take_back(struct conn *c)
+static bool cancel_wait(struct conn *c)
 {
 	struct image_service *images = conn_images(c);
 
@@ -175,7 +175,7 @@ static void on_deadline(struct conn *c)
 {
 	struct visit *v = c->io->visit;
 
-	if (c->place == CONN_AWAY || (c->place == CONN_WAITING && !take_back(c)))
+	if (c->place == CONN_AWAY || (c->place == CONN_WAITING && !cancel_wait(c)))
 		return;
 	visit_enter(v);
 	c->io->served++;
@@ -356,7 +356,7 @@ void conn_drain(struct visit *v, struct conn *c)
 
 void conn_abandon(struct conn *c)
 {
-	if (c->place == CONN_WAITING && take_back(c))
+	if (c->place == CONN_WAITING && cancel_wait(c))
 		c->place = CONN_IN_LOOP;
 	if (c->place == CONN_IN_LOOP)
 		conn_free(c);

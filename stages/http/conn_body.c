@@ -2,7 +2,7 @@
  * conn_body.c - reads bodies. A body of known length is reserved first and read in place. A chunked
  * one grows as it comes.
  *
- * Knows no syntax: http_parse understands chunks. The I/O thread, except for conn_take_chunk().
+ * Knows no syntax: http_parse understands chunks. The I/O thread, except for conn_append_chunk().
  */
 #include "conn_body.h"
 
@@ -232,7 +232,7 @@ static bool grow_body(struct conn *c, uint64_t need)
 	return true;
 }
 
-int conn_take_chunk(void *conn, const char *data, size_t length)
+int conn_append_chunk(void *conn, const char *data, size_t length)
 {
 	struct conn *c = conn;
 	uint64_t need = (uint64_t)c->body_size + length;

@@ -28,8 +28,8 @@ void conn_drop_body(struct conn *c);
 /* Sets the problem of a body that needs `bytes` of memory and did not get it. */
 void conn_set_no_budget(struct conn *c, uint64_t bytes);
 
-/* For request.take_body: appends a piece of a chunked body. If there is no room for it, sets the
+/* For request.append_body: appends a piece of a chunked body. If there is no room for it, sets the
  * problem and drops the rest. Returns 0, or -1 if too much has been dropped. */
-int conn_take_chunk(void *conn, const char *data, size_t length);
+int conn_append_chunk(void *conn, const char *data, size_t length);
 
 #endif

@@ -86,7 +86,7 @@ struct slice field_word(struct slice value, struct slice *params)
 }
 
 /* Removes the quoted string at the head of *rest. Returns false if it has no end. */
-static bool take_quoted(struct slice *rest, struct slice *value)
+static bool parse_quoted(struct slice *rest, struct slice *value)
 {
 	for (size_t i = 1; i < rest->length; i++) {
 		if (rest->data[i] == '\\') {
@@ -125,7 +125,7 @@ int field_param_next(struct slice *rest, struct field_param *param)
 	*rest = slice_trim(*rest);
 	param->is_quoted = rest->length > 0 && rest->data[0] == '"';
 	if (param->is_quoted)
-		return take_quoted(rest, &param->value) ? 1 : -1;
+		return parse_quoted(rest, &param->value) ? 1 : -1;
 	n = 0;
 	while (n < rest->length && rest->data[n] != ';')
 		n++;

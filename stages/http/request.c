@@ -120,7 +120,7 @@ static int on_body(llhttp_t *parser, const char *at, size_t length)
 {
 	struct request *r = request_of(parser);
 
-	return r->take_body(r->take_body_arg, at, length) ? HPE_USER : 0;
+	return r->append_body(r->append_body_arg, at, length) ? HPE_USER : 0;
 }
 
 static int on_message_complete(llhttp_t *parser)
@@ -257,7 +257,7 @@ static enum request_progress parse_error(struct request *r, llhttp_errno_t error
 		return bad_version(problem);
 	switch (error) {
 	case HPE_USER:
-		return REQUEST_BAD; /* take_body() has set the problem */
+		return REQUEST_BAD; /* append_body() has set the problem */
 	case HPE_PAUSED_H2_UPGRADE:
 		return bad_version(problem);
 	case HPE_INVALID_TRANSFER_ENCODING:

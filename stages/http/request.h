@@ -60,8 +60,8 @@ struct request {
 	bool has_bad_name;
 	/* Gets the bytes of a chunked body. A result other than 0 stops the parser with
 	 * REQUEST_BAD and an unchanged problem. */
-	int (*take_body)(void *arg, const char *data, size_t length);
-	void *take_body_arg;
+	int (*append_body)(void *arg, const char *data, size_t length);
+	void *append_body_arg;
 };
 
 /* Prepares for the first byte of a request. */

@@ -321,7 +321,7 @@ void image_end(struct visit *v, struct image *image)
 	visit_park(v, &image->event);
 	send_waiters(v, inflight_remove(&s->inflight, image));
 	if (u->is_client_counted)
-		inflight_client_give(&s->inflight, &u->client, 1);
+		inflight_client_release(&s->inflight, &u->client, 1);
 	atomic_fetch_sub_explicit(&s->in_flight, 1, memory_order_relaxed);
 	if (image->reserved_bytes) {
 		uint64_t bytes = image->reserved_bytes;

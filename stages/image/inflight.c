@@ -155,8 +155,8 @@ static struct inflight_client **client_at(struct inflight *r, const struct clien
 	return at;
 }
 
-int inflight_client_take(struct inflight *r, const struct client_key *key, unsigned n, uint64_t max,
-                         uint64_t *in_flight)
+int inflight_client_reserve(struct inflight *r, const struct client_key *key, unsigned n,
+                            uint64_t max, uint64_t *in_flight)
 {
 	int err = 0;
 
@@ -183,7 +183,7 @@ int inflight_client_take(struct inflight *r, const struct client_key *key, unsig
 	return err;
 }
 
-void inflight_client_give(struct inflight *r, const struct client_key *key, unsigned n)
+void inflight_client_release(struct inflight *r, const struct client_key *key, unsigned n)
 {
 	pthread_mutex_lock(&r->lock);
 	struct inflight_client **at = client_at(r, key), *client = *at;

@@ -58,11 +58,11 @@ bool inflight_cancel(struct inflight *r, struct waiter *w);
 /* Returns true and sets *width and *height (0 before decoding) if the image is in flight. */
 bool inflight_find(struct inflight *r, const char *id, uint32_t *width, uint32_t *height);
 
-/* Takes n slots for the client, unless it would then have more than max in flight. *in_flight is
+/* Reserves n slots for the client, unless it would then have more than max in flight. *in_flight is
  * the number before. max 0: no limit, and nothing is counted. Returns 0, -EAGAIN (over the limit)
  * or -ENOMEM. */
-int inflight_client_take(struct inflight *r, const struct client_key *key, unsigned n, uint64_t max,
-                         uint64_t *in_flight);
-void inflight_client_give(struct inflight *r, const struct client_key *key, unsigned n);
+int inflight_client_reserve(struct inflight *r, const struct client_key *key, unsigned n,
+                            uint64_t max, uint64_t *in_flight);
+void inflight_client_release(struct inflight *r, const struct client_key *key, unsigned n);
 
 #endif

@@ -166,7 +166,7 @@ static uint64_t images_max(struct image_service *s)
 
 /* Waits for room for one more image and its body, and takes it. Returns false if recovery is
  * stopping. */
-static bool take_room(struct recovery *r, uint64_t bytes)
+static bool reserve_room(struct recovery *r, uint64_t bytes)
 {
 	struct image_service *s = r->service;
 
@@ -183,7 +183,7 @@ static bool take_room(struct recovery *r, uint64_t bytes)
 	return true;
 }
 
-static void give_room(struct recovery *r, uint64_t bytes)
+static void release_room(struct recovery *r, uint64_t bytes)
 {
 	atomic_fetch_sub_explicit(&r->service->in_flight, 1, memory_order_relaxed);
 	if (bytes)
@@ -250,14 +250,14 @@ static int feed(struct recovery *r, const struct spooled *spooled, int fd, uint6
 		err = -ENOMEM;
 	if (err) {
 		pool_put(body);
-		give_room(r, size);
+		release_room(r, size);
 		return err;
 	}
 	int uncounted = spool_set_attempts(&s->store, spooled->id, spooled->attempts + 1);
 
 	if (uncounted == -ENOENT) { /* the client removed it meanwhile */
 		upload_unref(u);
-		give_room(r, 0);
+		release_room(r, 0);
 		return uncounted;
 	}
 	if (uncounted)
@@ -304,7 +304,7 @@ static bool begin(struct recovery *r, const struct spooled *spooled, bool *is_de
 		quarantine(r, spooled->id, "limits.memory_budget is too small for it");
 		return false;
 	}
-	if (fd >= 0 && !take_room(r, size)) {
+	if (fd >= 0 && !reserve_room(r, size)) {
 		close(fd);
 		return false;
 	}

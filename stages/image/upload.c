@@ -158,7 +158,7 @@ static bool admit(struct upload *u, unsigned n, struct problem *problem)
 		                  before + n);
 		return false;
 	}
-	int err = inflight_client_take(&s->inflight, &u->client, n, per_client, &of_client);
+	int err = inflight_client_reserve(&s->inflight, &u->client, n, per_client, &of_client);
 
 	u->is_client_counted = !err && per_client != 0;
 	if (!err)

@@ -40,8 +40,8 @@ static enum request_progress feed(struct request *r, struct body *body, struct p
 	request_init(r);
 	memset(body, 0, sizeof *body);
 	memset(problem, 0, sizeof *problem);
-	r->take_body = take;
-	r->take_body_arg = body;
+	r->append_body = take;
+	r->append_body_arg = body;
 	for (unsigned i = 0; i < cut_count && progress == REQUEST_MORE; i++) {
 		char *copy = malloc(cuts[i] ? cuts[i] : 1);
 
@@ -211,8 +211,8 @@ static void a_chunked_body_can_overwrite_its_buffer(void **state)
 
 	(void)state;
 	request_init(&r);
-	r.take_body = take;
-	r.take_body_arg = &body;
+	r.append_body = take;
+	r.append_body_arg = &body;
 	memcpy(buffer, head, sizeof head - 1);
 	assert_int_equal(request_feed(&r, buffer, sizeof head - 1, &problem), REQUEST_HEAD);
 	for (size_t i = 0; i < sizeof chunks - 1; i++) {
