@@ -66,6 +66,7 @@ static void server_timing(struct conn *c, const struct upload *u)
 static void error_json(struct json *j, const char *part_name, const char *file_name,
                        const struct problem *problem)
 {
+	assert(part_name && file_name);
 	json_object(j, NULL);
 	if (part_name[0])
 		json_string(j, "part", part_name);

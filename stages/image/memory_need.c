@@ -90,7 +90,7 @@ static uint64_t scale_bytes(const struct memory_need *f, const struct plan *plan
 
 uint64_t memory_need_bytes(const struct memory_need *f, const struct plan *plan)
 {
-	struct geometry root, made[PLAN_STEP_MAX];
+	struct geometry root, made[PLAN_STEP_MAX] = { { 0 } };
 	uint64_t steps = 0, picture;
 
 	geometry_root(&root, f->width, f->height);
