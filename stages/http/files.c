@@ -54,7 +54,7 @@ static int open_file(struct conn *c, uint64_t *size)
 static enum conn_step respond_metadata(struct conn *c, int fd, uint64_t size)
 {
 	respond_start(c, 200, 1);
-	response_field(&c->response, "Content-Type: application/json");
+	response_text_field(&c->response, "Content-Type", "application/json");
 	response_file(&c->response, fd, 0, size);
 	return respond_finish(c);
 }
@@ -106,14 +106,14 @@ static enum conn_step respond_variant(struct conn *c, int fd, uint64_t size)
 		return respond_unsatisfiable(c, size);
 	}
 	respond_start(c, is_known ? 304 : range == RANGE_PART ? 206 : 200, 1);
-	response_field(&c->response, "ETag: %s", etag);
-	response_field(&c->response, "Cache-Control: public, max-age=31536000, immutable");
+	response_text_field(&c->response, "ETag", etag);
+	response_text_field(&c->response, "Cache-Control", "public, max-age=31536000, immutable");
 	if (is_known) {
 		close(fd);
 		return respond_finish(c);
 	}
-	response_field(&c->response, "Content-Type: image/jpeg");
-	response_field(&c->response, "Accept-Ranges: bytes");
+	response_text_field(&c->response, "Content-Type", "image/jpeg");
+	response_text_field(&c->response, "Accept-Ranges", "bytes");
 	if (range == RANGE_PART)
 		response_field(&c->response, "Content-Range: bytes %llu-%llu/%llu",
 		               (unsigned long long)first, (unsigned long long)last,
@@ -155,7 +155,7 @@ static enum conn_step respond_processing(struct conn *c, uint32_t width, uint32_
 	snprintf(url, sizeof url, "/images/%s", c->route.id);
 	respond_start(c, 202, PROBLEM_BODY_MAX);
 	respond_content(c, "application/json");
-	response_field(&c->response, "Retry-After: 1");
+	response_text_field(&c->response, "Retry-After", "1");
 	json_init(&j, &c->response.body);
 	json_object(&j, NULL);
 	json_string(&j, "id", c->route.id);

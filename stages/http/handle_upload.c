@@ -47,7 +47,7 @@ static void server_timing(struct conn *c, const struct upload *u)
 	uint64_t wait_ns = 0;
 
 	text_init(&t, line, sizeof line);
-	add_ms(&t, "Server-Timing: read", c->read_ns - c->request_start_ns);
+	add_ms(&t, "read", c->read_ns - c->request_start_ns);
 	for (unsigned i = 0; i < graph_row_count; i++) {
 		uint64_t ns =
 			spent_ns(&c->timing.service_ns[i]) + spent_ns(&u->timing.service_ns[i]);
@@ -60,7 +60,7 @@ static void server_timing(struct conn *c, const struct upload *u)
 	}
 	add_ms(&t, ", queue", wait_ns);
 	if (!t.overflowed)
-		response_field(&c->response, "%s", line);
+		response_text_field(&c->response, "Server-Timing", line);
 }
 
 static void error_json(struct json *j, const char *part_name, const char *file_name,
@@ -148,7 +148,7 @@ static void respond_success(struct conn *c, const struct upload *u, unsigned goo
 	respond_start(c, u->respond_after_decode ? 202 : 201, body_max(u));
 	respond_content(c, "application/json");
 	if (c->request.prefers_async)
-		response_field(&c->response, "Preference-Applied: respond-async");
+		response_text_field(&c->response, "Preference-Applied", "respond-async");
 	json_init(&j, body);
 	json_object(&j, NULL);
 	json_array(&j, "images");

@@ -17,12 +17,12 @@ static enum conn_step handle_options(struct conn *c)
 	const char *allow = route_allow(c->route.kind);
 
 	respond_start(c, 204, 1);
-	response_field(&c->response, "Allow: %s", allow);
+	response_text_field(&c->response, "Allow", allow);
 	if (respond_origin(c)[0]) {
-		response_field(&c->response, "Access-Control-Allow-Methods: %s", allow);
-		response_field(&c->response,
-		               "Access-Control-Allow-Headers: authorization, content-type, prefer");
-		response_field(&c->response, "Access-Control-Max-Age: 86400");
+		response_text_field(&c->response, "Access-Control-Allow-Methods", allow);
+		response_text_field(&c->response, "Access-Control-Allow-Headers",
+		                    "authorization, content-type, prefer");
+		response_text_field(&c->response, "Access-Control-Max-Age", "86400");
 	}
 	return respond_finish(c);
 }

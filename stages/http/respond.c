@@ -34,22 +34,21 @@ void respond_start(struct conn *c, unsigned status, size_t body_max)
 	const char *origin = respond_origin(c);
 
 	response_start(&c->response, status, body_max);
-	response_field(&c->response, "Date: %s", io_date(c->io));
-	response_field(&c->response, "X-Request-Id: %s", request_id(c));
+	response_text_field(&c->response, "Date", io_date(c->io));
+	response_text_field(&c->response, "X-Request-Id", request_id(c));
 	if (!origin[0])
 		return;
-	response_field(&c->response, "Access-Control-Allow-Origin: %s", origin);
+	response_text_field(&c->response, "Access-Control-Allow-Origin", origin);
 	if (strcmp(origin, "*") != 0)
-		response_field(&c->response, "Vary: Origin");
-	response_field(
-		&c->response,
-		"Access-Control-Expose-Headers: Location, Server-Timing, ETag, X-Request-Id");
+		response_text_field(&c->response, "Vary", "Origin");
+	response_text_field(&c->response, "Access-Control-Expose-Headers",
+	                    "Location, Server-Timing, ETag, X-Request-Id");
 }
 
 void respond_content(struct conn *c, const char *type)
 {
-	response_field(&c->response, "Content-Type: %s", type);
-	response_field(&c->response, "Cache-Control: no-store");
+	response_text_field(&c->response, "Content-Type", type);
+	response_text_field(&c->response, "Cache-Control", "no-store");
 }
 
 static bool is_draining(const struct conn *c)
@@ -120,11 +119,11 @@ void respond_problem_fields(struct conn *c, const struct problem *problem)
 {
 	respond_content(c, "application/problem+json");
 	if (problem->status == 503 || problem->status == 429)
-		response_field(&c->response, "Retry-After: 1");
+		response_text_field(&c->response, "Retry-After", "1");
 	if (c->challenge)
-		response_field(&c->response, "WWW-Authenticate: %s", c->challenge);
+		response_text_field(&c->response, "WWW-Authenticate", c->challenge);
 	if (problem->status == 405)
-		response_field(&c->response, "Allow: %s", route_allow(c->route.kind));
+		response_text_field(&c->response, "Allow", route_allow(c->route.kind));
 }
 
 void respond_problem_body(struct conn *c)

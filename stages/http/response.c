@@ -82,8 +82,11 @@ void response_start(struct response *r, unsigned status, size_t body_max)
 	r->status = status;
 	text_init(&r->head, r->buffer, sizeof r->buffer);
 	text_init_growable(&r->body, body_max);
-	text_printf(&r->head, "HTTP/1.1 %u %s\r\nServer: darkroom\r\n", status,
-	            reasons[response_status_index(status)].reason);
+	text_puts(&r->head, "HTTP/1.1 ");
+	text_uint(&r->head, status);
+	text_puts(&r->head, " ");
+	text_puts(&r->head, reasons[response_status_index(status)].reason);
+	text_puts(&r->head, "\r\nServer: darkroom\r\n");
 }
 
 void response_file(struct response *r, int fd, uint64_t at, uint64_t length)
@@ -93,6 +96,14 @@ void response_file(struct response *r, int fd, uint64_t at, uint64_t length)
 	r->file = fd;
 	r->file_at = (off_t)at;
 	r->file_left = length;
+}
+
+void response_text_field(struct response *r, const char *name, const char *value)
+{
+	text_puts(&r->head, name);
+	text_puts(&r->head, ": ");
+	text_puts(&r->head, value);
+	text_puts(&r->head, "\r\n");
 }
 
 void response_field(struct response *r, const char *format, ...)
@@ -116,10 +127,13 @@ bool response_finish(struct response *r, const char *connection, bool is_head)
 	uint64_t length = r->file >= 0 ? r->file_left : r->body.length;
 
 	/* RFC 9110 8.6: none with 204; with 304 it would have to be the length of the 200. */
-	if (r->status != 204 && r->status != 304)
-		text_printf(&r->head, "Content-Length: %llu\r\n", (unsigned long long)length);
+	if (r->status != 204 && r->status != 304) {
+		text_puts(&r->head, "Content-Length: ");
+		text_uint(&r->head, length);
+		text_puts(&r->head, "\r\n");
+	}
 	if (connection)
-		text_printf(&r->head, "Connection: %s\r\n", connection);
+		response_text_field(r, "Connection", connection);
 	text_puts(&r->head, "\r\n");
 	if (is_head)
 		r->file_left = 0;

@@ -47,6 +47,9 @@ void response_start(struct response *r, unsigned status, size_t body_max);
 /* Sets the body to length bytes of the file, beginning at `at`. Owns fd. */
 void response_file(struct response *r, int fd, uint64_t at, uint64_t length);
 
+/* Appends a line "Name: value". Costs a fraction of response_field(). */
+void response_text_field(struct response *r, const char *name, const char *value);
+
 /* Appends a line "Name: value", formatted as by printf. */
 void response_field(struct response *r, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
