@@ -33,14 +33,12 @@
 #include "daemon/sandbox.h"
 #include "daemon/tokens.h"
 #include "daemon/topology_report.h"
-#include "image/plan.h"
 #include "layout/partition.h"
 #include "log/log.h"
 #include "sched/graph.h"
 #include "sched/profile.h"
 #include "sched/schedule_switch.h"
 #include "sched/stage_costs.h"
-#include "stages.h"
 #include "telemetry/perf.h"
 #include "versions.h"
 
@@ -64,8 +62,7 @@ static void add_plan_error(const struct options *o, const struct conf *conf, uns
 
 /* Reads and checks the configuration and what follows from it; 0 or -errno, every problem a line of
  * errors. */
-static int configure(const struct options *o, struct conf *conf, struct plan *plan,
-                     struct text *errors)
+static int configure(const struct options *o, struct conf *conf, struct text *errors)
 {
 	char plan_error[CONF_TEXT_MAX * 2];
 	unsigned variant;
@@ -73,7 +70,7 @@ static int configure(const struct options *o, struct conf *conf, struct plan *pl
 
 	if (err)
 		return err;
-	err = plan_build(plan, conf, &variant, plan_error, sizeof plan_error);
+	err = app_check_variants(conf, &variant, plan_error, sizeof plan_error);
 	if (err)
 		add_plan_error(o, conf, variant, plan_error, errors);
 	return err;
@@ -101,31 +98,24 @@ static int check_profile(const struct options *o, const struct conf *conf)
 	return err;
 }
 
-/* The same at a reload; the plan is made again when it is known what of the configuration can be
- * taken over. */
-static int configure_again(const struct options *o, struct conf *conf, struct text *errors)
+static int prepare_app(void *arg, const struct conf *conf, struct text *errors)
 {
-	static struct plan ignored;
+	int err = app_check_room(arg, conf, errors);
 
-	return configure(o, conf, &ignored, errors);
+	return err ? err : app_change_prepare(arg, conf, errors);
 }
 
-static int prepare_server(void *arg, const struct conf *conf, struct text *errors)
+static void commit_app(void *arg)
 {
-	return server_change_prepare(arg, conf, errors);
+	app_change_commit(arg);
 }
 
-static void commit_server(void *arg)
+static void cancel_app(void *arg)
 {
-	server_change_commit(arg);
+	app_change_cancel(arg);
 }
 
-static void cancel_server(void *arg)
-{
-	server_change_cancel(arg);
-}
-
-static const struct reload_user reload_server = { prepare_server, commit_server, cancel_server };
+static const struct reload_user reload_app = { prepare_app, commit_app, cancel_app };
 
 /* ---- signals and commands ---- */
 
@@ -134,10 +124,11 @@ struct ear {
 	int signal_fd;
 	struct ctl_socket ctl;
 	struct reload reload;
-	struct server *server;
-	int profile_fd;   /* of --profile, else -1 */
-	uint64_t tick_ns; /* when the service manager is to hear from us again */
-	char status[256]; /* what it heard last */
+	struct app *app;
+	const char *phase; /* of its life */
+	int profile_fd;    /* of --profile, else -1 */
+	uint64_t tick_ns;  /* when the service manager is to hear from us again */
+	char status[256];  /* what it heard last */
 };
 
 /* SIGTERM, SIGINT and SIGHUP come through a descriptor; no thread is ever interrupted by them. */
@@ -171,20 +162,17 @@ static void on_hangup(struct reload *reload)
 
 static void describe(const struct ear *ear, char *to, size_t size)
 {
-	const struct server *s = ear->server;
 	uint64_t used, kept;
+	struct text t;
 
 	pool_usage(&used, &kept);
-	snprintf(to, size,
-	         "%s%s: %" PRIu64 " images in flight, %" PRIu64
-	         " connections, policy %s, memory %" PRIu64 " of %" PRIu64 " MiB",
-	         ear->reload.has_failed ? "the last reload failed; " : "",
-	         !atomic_load(&s->is_ready)   ? "starting"
-	         : atomic_load(&s->is_ending) ? "ending"
-	                                      : "serving",
-	         atomic_load(&s->images_in_flight), atomic_load(&s->connections),
-	         ear->reload.conf.scheduler.policy, (used + kept) >> 20,
-	         s->conf->limits.memory_budget >> 20);
+	text_init(&t, to, size);
+	text_printf(&t, "%s%s: ", ear->reload.has_failed ? "the last reload failed; " : "",
+	            ear->phase);
+	app_describe(ear->app, &t);
+	text_printf(&t, ", policy %s, memory %" PRIu64 " of %" PRIu64 " MiB",
+	            ear->reload.conf.scheduler.policy, (used + kept) >> 20,
+	            ear->reload.conf.limits.memory_budget >> 20);
 }
 
 /* Tells the service manager what is new, and that the workers get on; in how many ms to call again,
@@ -198,7 +186,7 @@ static int tick(struct ear *ear)
 	if (!notify_is_on())
 		return -1;
 	if (now >= ear->tick_ns) {
-		if (watchdog_ns && graph_is_alive(ear->server->graph, now, watchdog_ns))
+		if (watchdog_ns && graph_is_alive(app_graph(ear->app), now, watchdog_ns))
 			notify_send("WATCHDOG=1");
 		describe(ear, status, sizeof status);
 		if (strcmp(status, ear->status) != 0)
@@ -224,16 +212,16 @@ static int wait_for_end(struct ear *ear, int timeout_ms)
 {
 	struct pollfd p[] = { { .fd = ear->signal_fd, .events = POLLIN },
 		              { .fd = ear->ctl.fd, .events = POLLIN },
-		              { .fd = ear->server->tokens.watch_fd, .events = POLLIN } };
+		              { .fd = app_tokens(ear->app)->watch_fd, .events = POLLIN } };
 	struct signalfd_siginfo info;
 
 	if (poll(p, COUNT_OF(p),
-	         earlier(timeout_ms, earlier(tick(ear), graph_tick(ear->server->graph)))) <= 0)
+	         earlier(timeout_ms, earlier(tick(ear), graph_tick(app_graph(ear->app))))) <= 0)
 		return 0;
 	if (p[1].revents)
 		ctl_socket_serve(&ear->ctl, &ear->reload);
 	if (p[2].revents)
-		tokens_look(&ear->server->tokens);
+		tokens_look(app_tokens(ear->app));
 	if (!p[0].revents || read(ear->signal_fd, &info, sizeof info) != sizeof info)
 		return 0;
 	if (info.ssi_signo != SIGHUP)
@@ -255,12 +243,13 @@ static void wait_or_die(struct ear *ear, int timeout_ms)
 }
 
 /* Says that the end is near, and serves on for drain_delay. */
-static void announce_end(struct server *s, struct ear *ear, int signal_number)
+static void announce_end(struct ear *ear, int signal_number)
 {
 	const struct conf *conf = &ear->reload.conf;
 	uint64_t now = clock_ns(), until = now + conf->server.drain_delay_ms * NS_PER_MS;
 
-	atomic_store(&s->is_ending, true);
+	app_announce_end(ear->app);
+	ear->phase = "ending";
 	notify_send("STOPPING=1\nEXTEND_TIMEOUT_USEC=%" PRIu64,
 	            (conf->server.drain_delay_ms + conf->server.drain_timeout_ms + DRAIN_SLACK_MS) *
 	                    1000);
@@ -274,17 +263,17 @@ static void announce_end(struct server *s, struct ear *ear, int signal_number)
 }
 
 /* Stops accepting and waits for what is in flight. True if all of it was finished in time. */
-static bool drain(struct server *s, struct ear *ear, int signal_number)
+static bool drain(struct ear *ear, int signal_number)
 {
+	char data[128];
+	struct text t;
 	uint64_t until = clock_ns() + ear->reload.conf.server.drain_timeout_ms * NS_PER_MS;
 
-	log_notice("%s: draining, %" PRIu64 " images in flight, %" PRIu64 " connections",
-	           strsignal(signal_number), atomic_load(&s->images_in_flight),
-	           atomic_load(&s->connections));
-	atomic_store(&s->is_draining, true);
-	recovery_stop(&s->recovery);
-	stage_wake_all(graph_stage(s->graph, STAGE_ACCEPT_READ));
-	while (server_is_busy(s)) {
+	text_init(&t, data, sizeof data);
+	app_describe(ear->app, &t);
+	log_notice("%s: draining, %s", strsignal(signal_number), data);
+	app_drain(ear->app);
+	while (app_is_busy(ear->app)) {
 		wait_or_die(ear, DRAIN_POLL_MS);
 		if (clock_ns() > until)
 			return false;
@@ -293,10 +282,10 @@ static bool drain(struct server *s, struct ear *ear, int signal_number)
 }
 
 /* Who looks after the server was served until now. */
-static void close_administration(struct server *s, struct ear *ear)
+static void close_administration(struct ear *ear)
 {
-	server_close_administration(s);
-	while (!server_has_closed_administration(s))
+	app_close_admin(ear->app);
+	while (!app_has_closed_admin(ear->app))
 		wait_or_die(ear, 1);
 }
 
@@ -321,14 +310,14 @@ static int profile_open(const char *path)
 }
 
 /* True if there was nothing to do, or it was done. */
-static bool profile_finish(const struct server *s, const struct ear *ear)
+static bool profile_finish(const struct ear *ear)
 {
 	const char *path = ear->reload.options->profile;
 	struct partition_weights weights;
 
 	if (!path)
 		return true;
-	stage_costs_collect(&weights, s->graph);
+	stage_costs_collect(&weights, app_graph(ear->app));
 	int err = profile_write(&weights, ear->profile_fd);
 
 	if (err)
@@ -358,44 +347,42 @@ static void raise_descriptor_limit(const struct conf *conf)
 }
 
 /* Serves until a signal ends it. The exit status. */
-static int serve(struct server *s, struct ear *ear)
+static int serve(struct ear *ear, const struct conf *conf)
 {
-	if (graph_start(s->graph))
+	char data[128];
+	struct text t;
+
+	if (app_start(ear->app))
 		return EXIT_FAILURE;
-	if (recovery_start(&s->recovery)) {
-		graph_stop(s->graph);
-		return EXIT_FAILURE;
-	}
-	atomic_store(&s->is_ready, true);
+	ear->phase = "serving";
 	describe(ear, ear->status, sizeof ear->status);
 	notify_send("READY=1\nSTATUS=%s", ear->status);
-	log_notice("darkroomd %s ready on %s (policy %s, store %s)", darkroom_version, s->url,
-	           s->conf->scheduler.policy, s->conf->server.root);
+	log_notice("darkroomd %s ready on %s (policy %s, store %s)", darkroom_version,
+	           app_url(ear->app), conf->scheduler.policy, conf->server.root);
 	int signal_number;
 
 	do
 		signal_number = wait_for_end(ear, -1);
 	while (!signal_number);
-	announce_end(s, ear, signal_number);
-	if (!drain(s, ear, signal_number)) {
-		log_error("drain_timeout is over: %" PRIu64 " images and %" PRIu64
-		          " connections are given up",
-		          atomic_load(&s->images_in_flight), atomic_load(&s->connections));
-		profile_finish(s, ear);
+	announce_end(ear, signal_number);
+	if (!drain(ear, signal_number)) {
+		text_init(&t, data, sizeof data);
+		app_describe(ear->app, &t);
+		log_error("drain_timeout is over: %s are given up", data);
+		profile_finish(ear);
 		ctl_socket_close(&ear->ctl);
 		log_flush();
 		_exit(EXIT_FAILURE);
 	}
-	close_administration(s, ear);
-	graph_stop(s->graph);
-	log_notice("ended, %" PRIu64 " images stored", atomic_load(&s->images_stored));
-	return profile_finish(s, ear) ? EXIT_SUCCESS : EXIT_FAILURE;
+	close_administration(ear);
+	app_stop(ear->app);
+	log_notice("ended, %" PRIu64 " images stored", app_images_stored(ear->app));
+	return profile_finish(ear) ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
 /* Makes everything, serves, and takes it apart again. The exit status. */
-static int run_daemon(const struct options *o, const struct conf *conf, const struct plan *plan)
+static int run_daemon(const struct options *o, const struct conf *conf)
 {
-	static struct server server;
 	static struct ear ear;
 	int status = EXIT_FAILURE;
 
@@ -414,21 +401,22 @@ static int run_daemon(const struct options *o, const struct conf *conf, const st
 	ear.signal_fd = signals_open();
 	if (ear.signal_fd < 0)
 		return EXIT_FAILURE;
-	if (server_init(&server, conf, plan) == 0) {
-		ear.server = &server;
+	if (app_init(&app, conf) == 0) {
+		ear.app = &app;
+		ear.phase = "starting";
 		ear.reload = (struct reload){ .options = o,
-			                      .load = configure_again,
-			                      .graph = server.graph,
-			                      .tokens = &server.tokens,
-			                      .user = &reload_server,
-			                      .user_arg = &server,
+			                      .load = configure,
+			                      .graph = app_graph(&app),
+			                      .tokens = app_tokens(&app),
+			                      .user = &reload_app,
+			                      .user_arg = &app,
 			                      .conf = *conf };
 		if (ctl_socket_open(&ear.ctl, conf) == 0 &&
 		    sandbox_enter(conf, o->config_path) == 0 && log_start() == 0)
-			status = serve(&server, &ear);
+			status = serve(&ear, conf);
 		log_stop();
 		ctl_socket_close(&ear.ctl);
-		server_fini(&server);
+		app_fini(&app);
 		pool_fini();
 	}
 	close(ear.signal_fd);
@@ -492,14 +480,13 @@ static int print_version(const struct options *o)
 static int run(const struct options *o)
 {
 	static struct conf conf;
-	static struct plan plan;
 	struct text errors;
 
 	if (o->makes_token)
 		return token_command(o->command, o->command_length);
 
 	text_init_growable(&errors, 64 << 10);
-	int err = configure(o, &conf, &plan, &errors);
+	int err = configure(o, &conf, &errors);
 
 	if (!err && !o->command) /* of ctl's user it is no business */
 		err = tokens_check_file(conf.access.tokens_file, &errors);
@@ -516,8 +503,7 @@ static int run(const struct options *o)
 			say_valid(o, &conf);
 		return EXIT_SUCCESS;
 	}
-	return o->command ? ctl_run(&conf, o->command, o->command_length)
-	                  : run_daemon(o, &conf, &plan);
+	return o->command ? ctl_run(&conf, o->command, o->command_length) : run_daemon(o, &conf);
 }
 
 /* What is opened must not become one of the descriptors that messages are written to, if whoever

@@ -1,406 +1,311 @@
-/*
- * app.c - makes and unmakes what all stages share, opens the listeners, and reports. Main thread,
- * except for the report.
- */
+/* app.c - puts the program together, and takes it apart again. */
 #include "app.h"
 
 #include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
+#include <inttypes.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include "base/check.h"
 #include "base/clock.h"
-#include "base/pool.h"
 #include "base/text.h"
-#include "daemon/activation.h"
-#include "http/listener.h"
+#include "http/http_server.h"
+#include "image/image_service.h"
 #include "log/log.h"
-#include "policy/policy.h"
+#include "metrics_report.h"
 #include "sched/graph.h"
-#include "sched/graph_stats.h"
-#include "stages.h"
+#include "server_counters.h"
+#include "stats_report.h"
+#include "telemetry/process.h"
 
-/* ---- listeners ---- */
+struct app {
+	struct http_server http;
+	struct image_service images;
+	struct server_counters counters;
+	struct graph *graph;
+	struct process process;
+	uint64_t start_ns;
+	size_t event_count_max, inbox_count_max; /* capacities of the queues */
+};
 
-/* Finds out the port if it was 0, and whether somebody else listens there: sockets that share a
- * port would not be told. */
-static int claim_port(struct sockaddr_storage *address, socklen_t *length)
+struct app app;
+
+static struct plan plan; /* scratch; main thread */
+
+/* ---- for stages ---- */
+
+const struct conf *app_conf(struct visit *v)
 {
-	int fd = listener_open(address, *length, false);
-	int err = fd < 0 ? fd : 0;
-
-	if (fd < 0)
-		return err;
-	*length = sizeof *address;
-	if (getsockname(fd, (struct sockaddr *)address, length))
-		err = -errno;
-	close(fd);
-	return err;
+	return image_service_conf(app_images(v));
 }
 
-static int open_listeners(struct server *s, struct sockaddr_storage *address, socklen_t length,
-                          unsigned count)
+struct http_server *app_http(struct visit *v)
 {
-	int err = claim_port(address, &length);
+	struct app *a = visit_app(v);
 
-	for (unsigned i = 0; i < count && !err; i++) {
-		int fd = listener_open(address, length, count > 1);
-
-		if (fd < 0)
-			err = fd;
-		else
-			s->listen_fd[s->listen_count++] = fd;
-	}
-	return err;
+	return &a->http;
 }
 
-static void close_listeners(struct server *s)
+struct image_service *app_images(struct visit *v)
 {
-	for (unsigned i = 0; i < s->listen_count; i++)
-		close(s->listen_fd[i]);
-	s->listen_count = 0;
-	admin_close(&s->admin);
+	struct app *a = visit_app(v);
+
+	return &a->images;
 }
 
-/* Listens as the configuration says. 0 or -errno, logged. */
-static int listen_as_told(struct server *s)
+struct budget *app_budget(struct visit *v)
 {
-	struct sockaddr_storage address;
-	socklen_t length;
-	int err = listener_resolve("server.listen", s->conf->server.listen, &address, &length);
-
-	if (err)
-		return err;
-	err = open_listeners(s, &address, length, graph_io_count(s->graph));
-	if (err) {
-		log_error("server.listen = %s: %s", s->conf->server.listen, strerror(-err));
-		close_listeners(s);
-	}
-	return err;
+	return &app_images(v)->budget;
 }
 
-static int listen_all(struct server *s)
+struct store *app_store(struct visit *v)
 {
-	int admin_fd, passed = activation_take(s->listen_fd, COUNT_OF(s->listen_fd), &admin_fd);
-	int err = passed < 0 ? passed : 0;
-
-	if (passed > 0) {
-		log_notice("serving the service manager's sockets (%d); server.listen is not used",
-		           passed);
-		s->listen_count = (unsigned)passed;
-		s->is_activated = true;
-	} else if (!err) {
-		err = listen_as_told(s);
-	}
-	if (err)
-		return err;
-	listener_url(s->listen_fd[0], s->url, sizeof s->url);
-	err = admin_open(&s->admin, s->conf, s->listen_fd, s->listen_count, admin_fd);
-	if (err)
-		close_listeners(s);
-	return err;
+	return &app_images(v)->store;
 }
 
-/* ---- life ---- */
+struct server_counters *app_counters(struct visit *v)
+{
+	struct app *a = visit_app(v);
 
-/* Of those, the events of connections. */
+	return &a->counters;
+}
+
+/* ---- reports ---- */
+
+static struct report_source source_of(struct app *a)
+{
+	return (struct report_source){ .http = &a->http,
+		                       .images = &a->images,
+		                       .counters = &a->counters,
+		                       .graph = a->graph,
+		                       .process = &a->process,
+		                       .start_ns = a->start_ns };
+}
+
+static void write_stats(void *arg, struct text *to)
+{
+	const struct report_source source = source_of(arg);
+
+	stats_report(&source, to);
+}
+
+static void write_metrics(void *arg, struct text *to)
+{
+	const struct report_source source = source_of(arg);
+
+	metrics_report(&source, to);
+}
+
+/* ---- begin and end ---- */
+
+/* Returns how many events of connections can exist at once. */
 static size_t inbox_count_max(const struct conf *conf)
 {
 	return (size_t)conf->limits.connections * 2 + ADMIN_EVENTS_MAX;
 }
 
-/* Every event that can exist at once: of admitted images (with their steps and store jobs), and of
- * connections (with their removals). So that no push is ever refused. */
+/* Returns how many events can exist at once: of admitted images with their steps and store jobs,
+ * and of connections with their removals. Queues of this capacity never refuse a push. */
 static size_t event_count_max(const struct conf *conf, unsigned step_count)
 {
 	return (size_t)conf->limits.images_in_flight * (step_count + 2) + inbox_count_max(conf);
 }
 
-static int open_store(struct server *s, const struct conf *conf)
+static int make_graph(struct app *a, const struct conf *conf)
 {
-	unsigned cleared;
-	int err = store_open(&s->store, conf->server.root,
-	                     conf->server.durability == CONF_DURABILITY_POWER, &cleared);
+	/* A queue's capacity is a power of two. Using all of it leaves room for later variants and
+	 * limits. */
+	for (a->event_count_max = 1; a->event_count_max < event_count_max(conf, plan.step_count);)
+		a->event_count_max *= 2;
+	a->inbox_count_max = inbox_count_max(conf);
+	int err = graph_new(&a->graph, conf, a, a->event_count_max, a->inbox_count_max);
 
 	if (err)
-		return err;
-	s->leftovers_cleared = cleared;
-	if (cleared)
-		log_notice("cleared %u unfinished or removed images left in %s", cleared,
-		           conf->server.root);
-	return 0;
-}
-
-static int make_graph(struct server *s, const struct conf *conf, const struct plan *plan)
-{
-	/* As queues have room for a power of two anyway, so may variants and limits that come
-	 * later. */
-	for (s->event_count_max = 1; s->event_count_max < event_count_max(conf, plan->step_count);)
-		s->event_count_max *= 2;
-	s->inbox_count_max = inbox_count_max(conf);
-	int err = graph_new(&s->graph, conf, s, s->event_count_max, s->inbox_count_max);
-
-	if (err)
-		log_error("the stages and threads cannot be made: %s", strerror(-err));
+		log_error("graph: cannot make stages and threads: %s", strerror(-err));
+	a->images.graph = a->http.graph = a->graph;
 	return err;
 }
 
-int server_init(struct server *s, const struct conf *conf, const struct plan *plan)
+int app_check_variants(const struct conf *conf, unsigned *variant, char *error, size_t error_size)
 {
-	int err;
-
-	memset(s, 0, sizeof *s);
-	s->admin.socket.fd = s->admin.fd = -1;
-	s->start_ns = clock_ns();
-	err = conf_epochs_init(&s->conf_epochs, conf, plan);
-	if (err) {
-		log_error("no memory for the configuration");
-		return err;
-	}
-	conf = &s->conf_epochs.current->conf;
-	atomic_init(&s->conf, conf);
-	err = tokens_open(&s->tokens, conf->access.tokens_file);
-	if (err)
-		goto fail_setups;
-	process_open(&s->process);
-	err = open_store(s, conf);
-	if (err)
-		goto fail_process;
-	err = inflight_init(&s->inflight, (size_t)conf->limits.images_in_flight);
-	if (err) {
-		log_error("the table of images in flight cannot be made: %s", strerror(-err));
-		goto fail_store;
-	}
-	budget_init(&s->budget, conf->limits.memory_budget);
-	err = make_graph(s, conf, plan);
-	if (err)
-		goto fail_registry;
-	err = listen_all(s);
-	if (err)
-		goto fail_graph;
-	err = recovery_init(&s->recovery, s);
-	if (err) {
-		log_error("the recovery cannot be made: %s", strerror(-err));
-		goto fail_listeners;
-	}
-	return 0;
-
-fail_listeners:
-	close_listeners(s);
-fail_graph:
-	graph_free(s->graph);
-fail_registry:
-	budget_fini(&s->budget);
-	inflight_fini(&s->inflight);
-fail_store:
-	store_close(&s->store);
-fail_process:
-	process_close(&s->process);
-	tokens_close(&s->tokens);
-fail_setups:
-	conf_epochs_fini(&s->conf_epochs);
-	return err;
+	return plan_build(&plan, conf, variant, error, error_size);
 }
 
-void server_fini(struct server *s)
+int app_init(struct app *a, const struct conf *conf)
 {
-	recovery_fini(&s->recovery);
-	close_listeners(s);
-	graph_free(s->graph);
-	budget_fini(&s->budget);
-	inflight_fini(&s->inflight);
-	store_close(&s->store);
-	process_close(&s->process);
-	tokens_close(&s->tokens);
-	conf_epochs_fini(&s->conf_epochs);
-}
-
-/* ---- changes while it runs ---- */
-
-/* What was made at the start for as much as there could be then. */
-static int check_room(struct server *s, const struct conf *conf, const struct plan *plan,
-                      struct text *errors)
-{
-	size_t events = event_count_max(conf, conf_epochs_step_count_max(&s->conf_epochs, plan));
-
-	if (conf->limits.body_bytes > conf->limits.memory_budget / 2)
-		text_printf(
-			errors,
-			"limits.body_bytes would be more than half of limits.memory_budget, which needs a restart\n");
-	else if (inbox_count_max(conf) > s->inbox_count_max)
-		text_printf(
-			errors,
-			"limits.connections can grow beyond what it was at the start only by a restart\n");
-	else if (events > s->event_count_max)
-		text_printf(
-			errors,
-			"limits.images_in_flight and the variants would need room for %zu events at once; there is room for %zu "
-			"since the start: this needs a restart, or fewer images in flight\n",
-			events, s->event_count_max);
-	else
-		return 0;
-	return -EINVAL;
-}
-
-int server_change_prepare(struct server *s, const struct conf *conf, struct text *errors)
-{
-	static struct plan plan; /* main thread */
 	char error[CONF_TEXT_MAX * 2];
 	unsigned variant;
 	int err = plan_build(&plan, conf, &variant, error, sizeof error);
 
 	if (err) {
-		text_printf(errors, "%s\n", error);
+		log_error("%s", error);
 		return err;
 	}
-	err = check_room(s, conf, &plan, errors);
-	return err ? err : conf_epochs_prepare(&s->conf_epochs, conf, &plan);
+	a->start_ns = clock_ns();
+	a->http.images = &a->images;
+	a->http.reports = (struct http_reports){ write_stats, write_metrics, a };
+	err = http_server_init(&a->http, conf);
+	if (err)
+		return err;
+	process_open(&a->process);
+	if ((err = image_service_init(&a->images, conf, &plan)))
+		goto fail_http;
+	if ((err = make_graph(a, conf)))
+		goto fail_images;
+	if ((err = http_server_listen(&a->http, conf)))
+		goto fail_graph;
+	return 0;
+
+fail_graph:
+	graph_free(a->graph);
+fail_images:
+	image_service_fini(&a->images);
+fail_http:
+	process_close(&a->process);
+	http_server_fini(&a->http);
+	return err;
 }
 
-void server_change_commit(struct server *s)
+void app_fini(struct app *a)
 {
-	const struct conf_epoch *epoch = conf_epochs_commit(&s->conf_epochs);
-
-	/* Before the first image that is promised it; those on their way may be flushed in vain, or
-	 * not, as they were promised. */
-	store_survive_power(&s->store, epoch->conf.server.durability == CONF_DURABILITY_POWER);
-	atomic_store_explicit(&s->conf, &epoch->conf,
-	                      memory_order_release); /* partner: every use of conf */
+	graph_free(a->graph);
+	image_service_fini(&a->images);
+	process_close(&a->process);
+	http_server_fini(&a->http);
 }
 
-void server_change_cancel(struct server *s)
+int app_start(struct app *a)
 {
-	conf_epochs_cancel(&s->conf_epochs);
+	int err = graph_start(a->graph);
+
+	if (err)
+		return err;
+	err = recovery_start(&a->images.recovery);
+	if (err)
+		graph_stop(a->graph);
+	else
+		atomic_store(&a->http.is_ready, true);
+	return err;
 }
 
-bool server_is_busy(const struct server *s)
+void app_announce_end(struct app *a)
 {
-	/* Acquire, and in this order: what a port accepted before it closed is among the
-	 * connections. */
-	if (atomic_load_explicit(&s->ports_closed, memory_order_acquire) <
-	    atomic_load_explicit(&s->ports, memory_order_acquire))
-		return true;
-	return atomic_load(&s->connections) || atomic_load(&s->images_in_flight);
+	atomic_store(&a->http.is_ending, true);
 }
 
-void server_close_administration(struct server *s)
+void app_drain(struct app *a)
 {
-	/* Release: with the ports' acquire. */
-	atomic_store_explicit(&s->is_closing, true, memory_order_release);
-	stage_wake_all(graph_stage(s->graph, STAGE_ACCEPT_READ));
+	http_server_drain(&a->http);
+	recovery_stop(&a->images.recovery);
 }
 
-bool server_has_closed_administration(const struct server *s)
+bool app_is_busy(const struct app *a)
 {
-	/* Acquire: with the ports' release, after which no event of theirs is on its way. */
-	return atomic_load_explicit(&s->ports_done, memory_order_acquire) ==
-	       atomic_load_explicit(&s->ports, memory_order_acquire);
+	return http_server_is_busy(&a->http) || atomic_load(&a->images.in_flight);
 }
 
-/* ---- the report ---- */
-
-static uint64_t read_total(const _Atomic uint64_t *total)
+void app_close_admin(struct app *a)
 {
-	return atomic_load_explicit(total, memory_order_relaxed);
+	http_server_close_admin(&a->http);
 }
 
-static void memory_json(struct server *s, struct json *j)
+bool app_has_closed_admin(const struct app *a)
 {
-	struct budget_usage usage;
-	uint64_t used, kept;
-
-	pool_usage(&used, &kept);
-	budget_usage(&s->budget, &usage);
-	json_object(j, "memory");
-	json_uint(j, "budget_bytes", usage.total);
-	json_uint(j, "reserved_body_bytes", usage.used[BUDGET_BODY]);
-	json_uint(j, "reserved_image_bytes", usage.used[BUDGET_IMAGE]);
-	json_uint(j, "waited", usage.wait_count);
-	json_uint(j, "pool_used_bytes", used);
-	json_uint(j, "pool_kept_bytes", kept);
-	json_object_end(j);
+	return http_server_has_closed_admin(&a->http);
 }
 
-static void store_json(struct server *s, struct json *j)
+void app_stop(struct app *a)
 {
-	json_object(j, "store");
-	json_uint(j, "flushes", read_total(&s->store.flushes));
-	json_object(j, "failures");
-	json_uint(j, "full", read_total(&s->store_full));
-	json_uint(j, "other", read_total(&s->store_failed));
-	json_object_end(j);
-	json_uint(j, "leftovers_cleared", s->leftovers_cleared);
-	json_uint(j, "recovering", read_total(&s->recovery.waiting));
-	json_uint(j, "recovered", read_total(&s->recovery.recovered));
-	json_uint(j, "quarantined", read_total(&s->recovery.quarantined));
-	json_object_end(j);
+	graph_stop(a->graph);
 }
 
-static void http_json(struct server *s, struct json *j)
+/* ---- another configuration ---- */
+
+/* Builds the plan of a new configuration. Returns 0, or -EINVAL with the problem as a line of
+ * errors. */
+static int build_plan(const struct conf *conf, struct text *errors)
 {
-	uint64_t responses[6] = { 0 }; /* by class */
-	struct port_sum sum;
+	char error[CONF_TEXT_MAX * 2];
+	unsigned variant;
+	int err = plan_build(&plan, conf, &variant, error, sizeof error);
 
-	port_sum_collect(&sum, s);
-	for (unsigned i = 0; response_status_at(i); i++)
-		responses[response_status_at(i) / 100] += sum.responses[i];
-	json_object(j, "http");
-	json_uint(j, "connections", read_total(&s->connections));
-	json_uint(j, "connections_accepted", read_total(&s->connections_accepted));
-	json_uint(j, "connections_rejected", read_total(&s->connections_rejected));
-	json_uint(j, "received_bytes", sum.received_bytes);
-	json_uint(j, "sent_bytes", sum.sent_bytes);
-	json_uint(j, "requests", read_total(&s->requests));
-	json_object(j, "responses");
-	for (unsigned i = 1; i < COUNT_OF(responses); i++) {
-		const char class[] = { (char)('0' + i), 'x', 'x', '\0' };
-
-		json_uint(j, class, responses[i]);
-	}
-	json_object_end(j);
-	json_object_end(j);
+	if (err)
+		text_printf(errors, "%s\n", error);
+	return err;
 }
 
-static void log_json(struct json *j)
+int app_check_room(struct app *a, const struct conf *conf, struct text *errors)
 {
-	struct log_totals t;
+	int err = build_plan(conf, errors);
 
-	log_totals(&t);
-	json_object(j, "log");
-	json_uint(j, "messages", t.messages);
-	json_uint(j, "access", t.access);
-	json_object(j, "dropped");
-	json_uint(j, "messages", t.messages_dropped);
-	json_uint(j, "access", t.access_dropped);
-	json_object_end(j);
-	json_uint(j, "suppressed", t.suppressed);
-	json_uint(j, "failed", t.failed);
-	json_object_end(j);
+	if (err)
+		return err;
+	size_t events = event_count_max(conf, conf_epochs_step_count_max(&a->images.epochs, &plan));
+
+	if (conf->limits.body_bytes > conf->limits.memory_budget / 2)
+		text_puts(errors, "limits.body_bytes would be more than half of "
+		                  "limits.memory_budget, which needs a restart\n");
+	else if (inbox_count_max(conf) > a->inbox_count_max)
+		text_puts(errors,
+		          "limits.connections can grow beyond its value at startup only by a "
+		          "restart\n");
+	else if (events > a->event_count_max)
+		text_printf(errors,
+		            "limits.images_in_flight and the variants need room for %zu events at "
+		            "once, but there is room for %zu: this needs a restart, or fewer "
+		            "images in flight\n",
+		            events, a->event_count_max);
+	else
+		return 0;
+	return -EINVAL;
 }
 
-void server_stats_json(struct server *s, struct text *to)
+int app_change_prepare(struct app *a, const struct conf *conf, struct text *errors)
 {
-	struct json j;
+	int err = build_plan(conf, errors);
 
-	json_init(&j, to);
-	json_object(&j, NULL);
-	json_double(&j, "uptime_s", (double)(clock_ns() - s->start_ns) / (double)NS_PER_S);
-	json_bool(&j, "draining", atomic_load_explicit(&s->is_draining, memory_order_relaxed));
-	json_object(&j, "images");
-	json_uint(&j, "in_flight", read_total(&s->images_in_flight));
-	json_uint(&j, "stored", read_total(&s->images_stored));
-	json_uint(&j, "failed", read_total(&s->images_failed));
-	json_uint(&j, "input_bytes_stored", read_total(&s->input_bytes_stored));
-	json_uint(&j, "output_bytes_stored", read_total(&s->output_bytes_stored));
-	json_object_end(&j);
-	store_json(s, &j);
-	http_json(s, &j);
-	memory_json(s, &j);
-	log_json(&j);
-	graph_stats_json(s->graph, &j);
-	json_object_end(&j);
-	text_puts(to, "\n");
+	return err ? err : conf_epochs_prepare(&a->images.epochs, conf, &plan);
+}
+
+void app_change_commit(struct app *a)
+{
+	struct conf_epochs *epochs = &a->images.epochs;
+
+	/* First, so that no image is promised what the store does not do yet. Images in flight may
+	 * be flushed in vain, or lose a flush that they were promised. */
+	store_survive_power(&a->images.store,
+	                    epochs->prepared->conf.server.durability == CONF_DURABILITY_POWER);
+	conf_epochs_commit(epochs);
+}
+
+void app_change_cancel(struct app *a)
+{
+	conf_epochs_cancel(&a->images.epochs);
+}
+
+/* ---- parts ---- */
+
+struct graph *app_graph(const struct app *a)
+{
+	return a->graph;
+}
+
+struct tokens *app_tokens(struct app *a)
+{
+	return &a->http.tokens;
+}
+
+const char *app_url(const struct app *a)
+{
+	return a->http.listeners.url;
+}
+
+uint64_t app_images_stored(const struct app *a)
+{
+	return atomic_load(&a->counters.images_stored);
+}
+
+void app_describe(const struct app *a, struct text *to)
+{
+	text_printf(to, "%" PRIu64 " images in flight, %" PRIu64 " connections",
+	            atomic_load(&a->images.in_flight), atomic_load(&a->http.connections));
 }

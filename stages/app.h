@@ -1,103 +1,88 @@
 /*
- * app.h - what all stages of one daemon share: visit_app() gives it.
- *
- * Fixed after start unless marked; made by server_init().
+ * app.h - the program's own context: what it consists of, for its stages; its life, for main.
  */
 #ifndef DARKROOM_APP_H
 #define DARKROOM_APP_H
 
-#include <stdalign.h>
-#include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
-#include "conf/conf.h"
-#include "daemon/tokens.h"
-#include "http/admin.h"
-#include "http/io_counters.h"
-#include "image/conf_epoch.h"
-#include "image/inflight.h"
-#include "image/recovery.h"
-#include "sched/budget.h"
-#include "store/store.h"
-#include "telemetry/process.h"
-
+struct app;
+struct budget;
+struct conf;
 struct graph;
+struct http_server;
+struct image_service;
+struct server_counters;
+struct store;
 struct text;
+struct tokens;
+struct visit;
 
-struct server {
-	const struct conf
-		*_Atomic conf; /* in force: good until the end of a visit (conf_epoch.h); each use
-	                        * is an acquire, with the release of server_change_commit() */
-	struct conf_epochs conf_epochs; /* locked inside; an image has one of its own */
-	struct graph *graph;
-	size_t event_count_max, inbox_count_max; /* what the queues were made for */
-	struct store store;
-	struct budget budget;     /* locked inside */
-	struct recovery recovery; /* locked inside */
-	struct inflight
-		inflight; /* locked inside: images in the making, by id; images per client */
-	int listen_fd[CONF_THREADS_MAX]; /* owned by server: one SO_REUSEPORT listener per port; or,
-	                                  * if is_activated, the service manager's, which all ports
-	                                  * accept from, and which others go on with after us */
-	unsigned listen_count;
-	struct admin admin;
-	struct tokens tokens; /* locked inside */
-	bool is_activated;
-	char url[CONF_TEXT_MAX]; /* of the first listener, with the port that it got */
-	uint64_t start_ns;
-	struct process process;     /* locked inside */
-	unsigned leftovers_cleared; /* unfinished and removed images that were found at the start */
-	/* atomic, any thread */
-	alignas(CACHE_LINE) _Atomic bool is_draining; /* stop accepting, answer with Connection:
-	                                               * close; set once, then
-	                                               * stage_wake_all(accept_read) */
-	_Atomic bool is_ready;
-	_Atomic bool is_ending;  /* the end has been asked for: /readyz says so, all else goes on
-	                            until is_draining */
-	_Atomic bool is_closing; /* all that clients wanted is done: administrative connections end,
-	                            too */
-	_Atomic unsigned ports_done;          /* ports that have none any more, and accept none */
-	_Atomic unsigned ports, ports_closed; /* that there are; that have taken notice of
-	                                         is_draining, and accept no more */
-	alignas(CACHE_LINE) _Atomic uint64_t images_in_flight;
-	_Atomic uint64_t connections; /* open now */
-	/* totals since start, for /stats and /metrics */
-	_Atomic uint64_t connections_accepted, connections_rejected;
-	_Atomic uint64_t requests;
-	_Atomic uint64_t store_full,
-		store_failed; /* images that could not be stored: no space; anything else */
-	_Atomic uint64_t images_stored, images_failed, images_damaged, input_bytes_stored,
-		output_bytes_stored;
-	struct port_counters
-		port_counters[CONF_THREADS_MAX]; /* by instance: each its own thread writes */
-};
+/* ---- for stages: in a visit, any thread ---- */
 
-/* Opens the store, makes the graph and opens the listeners; nothing runs yet. 0 or -errno, the
- * reason logged. Main thread. */
-int server_init(struct server *s, const struct conf *conf, const struct plan *plan);
+/* Returns the current configuration, which is valid until the end of the visit. */
+const struct conf *app_conf(struct visit *v);
 
-/* After graph_stop(), with no image in flight. Main thread. */
-void server_fini(struct server *s);
+struct http_server *app_http(struct visit *v);
+struct image_service *app_images(struct visit *v);
+struct budget *app_budget(struct visit *v);
+struct store *app_store(struct visit *v);
+struct server_counters *app_counters(struct visit *v);
+
+/* ---- for the main thread ---- */
+
+extern struct app app; /* the one instance */
+
+/* Checks the operations of all variants. Returns 0, or -EINVAL with the problem in error and the
+ * index of the variant. */
+int app_check_variants(const struct conf *conf, unsigned *variant, char *error, size_t error_size);
+
+/* Opens the store, makes the graph and opens the listeners; starts no thread. Returns 0, or -errno
+ * with the reason logged. */
+int app_init(struct app *a, const struct conf *conf);
+
+/* After app_stop(), with no image in flight. */
+void app_fini(struct app *a);
+
+/* Starts all threads; /readyz then returns 200. Returns 0, or -errno with the reason logged and no
+ * thread running. */
+int app_start(struct app *a);
+
+/* Makes /readyz return 503. Everything else is still served. */
+void app_announce_end(struct app *a);
+
+/* Stops accepting connections; app_is_busy() tells when the requests in progress have ended. */
+void app_drain(struct app *a);
+bool app_is_busy(const struct app *a);
+
+/* Ends administrative connections, for which a drain does not wait. */
+void app_close_admin(struct app *a);
+bool app_has_closed_admin(const struct app *a);
+
+/* Stops and joins all threads. */
+void app_stop(struct app *a);
+
+/* Checks whether what was allocated at startup has room for the configuration. Returns 0, or
+ * -EINVAL with the problem as a line of errors. */
+int app_check_room(struct app *a, const struct conf *conf, struct text *errors);
 
 /*
- * A change of the configuration while the daemon runs: prepare; the graph goes by it, or not;
- * commit or cancel. -errno: it cannot be made, and why is a line of errors; there is nothing to
- * cancel then. Main thread.
+ * Applies another configuration in three steps: prepare; graph_switch() by the caller; commit, or
+ * cancel if that failed. app_change_prepare() returns 0, or -errno with the problem as a line of
+ * errors and nothing to cancel.
  */
-int server_change_prepare(struct server *s, const struct conf *conf, struct text *errors);
-void server_change_commit(struct server *s);
-void server_change_cancel(struct server *s);
+int app_change_prepare(struct app *a, const struct conf *conf, struct text *errors);
+void app_change_commit(struct app *a);
+void app_change_cancel(struct app *a);
 
-/* During a drain: whether there is anything left to wait for. Any thread. */
-bool server_is_busy(const struct server *s);
+struct graph *app_graph(const struct app *a);
+struct tokens *app_tokens(struct app *a);
+const char *app_url(const struct app *a); /* of the first listener */
+uint64_t app_images_stored(const struct app *a);
 
-/* After that: ends administrative connections, which nobody has to wait for; whether that is done.
- * Any thread. */
-void server_close_administration(struct server *s);
-bool server_has_closed_administration(const struct server *s);
-
-/* Appends the whole document of GET /stats. Any thread. */
-void server_stats_json(struct server *s, struct text *to);
+/* Appends "3 images in flight, 5 connections". */
+void app_describe(const struct app *a, struct text *to);
 
 #endif

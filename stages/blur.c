@@ -1,5 +1,5 @@
 /*
- * blur.c - makes a blurred or a sharpened picture out of one that is ready for the encoder.
+ * blur.c - makes a blurred or a sharpened picture of another one.
  *
  * Knows nothing of HTTP or files. Any worker, STAGE_SHARED.
  */
@@ -7,7 +7,6 @@
 #include "image/picture_step.h"
 #include "pixel/picture_blur.h"
 #include "pixel/picture_job.h"
-#include "sched/stage.h"
 #include "stages.h"
 
 static struct picture_job *begin(const struct picture *src, const struct plan_step *step)

@@ -1,44 +1,49 @@
 /*
- * disk_write.c - puts finished images into the store, and takes removed ones out.
+ * disk_write.c - writes finished images into the store, and removes images.
  *
- * The only stage whose handler may block; its group's threads are there for that. All that waits
- * when a thread comes, up to DISK_BATCH_MAX, is one commit (group commit): so an image waits for a
- * flush that others have begun, and for its own, and the slower the disk, the more share one. Knows
- * nothing of pixels or HTTP. STAGE_SHARED.
+ * The only stage whose handler may block; its group has threads for it. All waiting jobs, up to
+ * DISK_BATCH_MAX, are one commit (group commit). So an image waits for a flush in progress and for
+ * its own, and on a slower disk more images share one flush. Knows nothing of pixels or HTTP.
+ * STAGE_SHARED.
  */
-#include "image/disk_job.h"
-
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "app.h"
 #include "base/text.h"
+#include "conf/conf.h"
+#include "image/conf_epoch.h"
+#include "image/disk_job.h"
 #include "image/image.h"
+#include "image/image_json.h"
 #include "log/log.h"
+#include "server_counters.h"
 #include "stages.h"
 #include "store/spool.h"
 
-#define METADATA_BYTES_MAX (16u << 10) /* image.json of 16 variants takes a quarter of it */
+#define METADATA_BYTES_MAX (16u << 10) /* an image.json of 16 variants takes a quarter of it */
 #define DISK_BATCH_MAX 16
 #define FILE_COUNT_MAX (CONF_VARIANT_MAX + 2) /* the variants, image.json, the original */
 
-/* What a commit is made of; one per worker. Handlers that send may be called again for what they
- * have sent, so it is used only until the first event is sent. */
+static_assert(UPLOAD_FIELD_MAX <= SPOOL_FILE_NAME_MAX, "a note has room for an upload's file name");
+
+/* The files of one commit; one per worker. Sending an event may call this handler again, so they
+ * are used only until the first event is sent. */
 struct disk_scratch {
 	struct store_item item[DISK_BATCH_MAX];
 	struct store_file file[DISK_BATCH_MAX][FILE_COUNT_MAX];
 	char metadata[DISK_BATCH_MAX][METADATA_BYTES_MAX];
 };
 
-/* Status and slug for a failure of the store, and a message for the operator. */
-static void store_problem(struct server *s, struct problem *p, const struct image *image, int err)
+/* Counts and logs a failure of the store, and sets the image's problem. */
+static void problem_from_store(struct visit *v, struct problem *p, const struct image *image,
+                               int err)
 {
+	struct server_counters *counters = app_counters(v);
 	bool is_full = err == -ENOSPC || err == -EDQUOT;
 
-	atomic_fetch_add_explicit(is_full ? &s->store_full : &s->store_failed, 1,
-	                          memory_order_relaxed);
-	log_error("image %s of request %s cannot be stored: %s", image->id, image_request(image),
+	server_count(is_full ? &counters->store_full : &counters->store_failed, 1);
+	log_error("image %s: cannot store it for request %s: %s", image->id, image_request(image),
 	          strerror(-err));
 	if (is_full)
 		problem_set(p, 507, "storage-full", "%s", strerror(-err));
@@ -46,12 +51,7 @@ static void store_problem(struct server *s, struct problem *p, const struct imag
 		problem_set(p, 500, "storage-failed", "%s", strerror(-err));
 }
 
-static struct disk_job *disk_job_of(struct event *ev)
-{
-	return CONTAINER_OF(ev, struct disk_job, event);
-}
-
-/* The files of a finished image. 0 or -ENOMEM. */
+/* Lists the files of a finished image. Returns 0 or -ENOMEM. */
 static int list_files(struct disk_scratch *d, unsigned index, const struct image *image)
 {
 	struct store_file *file = d->file[index];
@@ -81,6 +81,7 @@ static int list_files(struct disk_scratch *d, unsigned index, const struct image
 	return 0;
 }
 
+/* Lists the files of an image to spool. */
 static void list_spooled(struct disk_scratch *d, unsigned index, const struct image *image)
 {
 	struct store_file *file = d->file[index];
@@ -93,54 +94,53 @@ static void list_spooled(struct disk_scratch *d, unsigned index, const struct im
 	};
 }
 
-/* What is spooled of a stored image is not needed any more; unless it has gone: then the image was
- * removed before it was made again. If the daemon ends before this, recovery finds both. */
-static void unspool(struct server *s, struct image *image)
+/* Removes the spooled files of a stored image. If they are gone, a client has removed the image
+ * meanwhile, and it is removed from the store. If the daemon ends before, recovery finds both. */
+static void unspool(struct store *s, struct image *image)
 {
-	int err = store_unspool(&s->store, image->id);
+	int err = store_unspool(s, image->id);
 
 	if (err == -ENOENT)
-		err = store_remove(&s->store, STORE_IMAGES, image->id);
+		err = store_remove(s, STORE_IMAGES, image->id);
 	if (!err || err == -ENOENT) /* removed in the same batch */
 		return;
-	log_warning("image %s is stored or removed, but not out of the spool yet: %s", image->id,
+	log_warning("image %s: cannot remove it from the spool: %s; retrying later", image->id,
 	            strerror(-err));
 	image->stays_spooled = true;
 }
 
-static void spooled(struct visit *v, struct disk_job *job, int err)
+static void end_spool(struct visit *v, struct disk_job *job, int err)
 {
 	struct image *image = job->image;
 	struct problem problem;
 
 	if (err)
-		store_problem(visit_app(v), &problem, image, err);
+		problem_from_store(v, &problem, image, err);
 	visit_park(v, &job->event);
 	image_spooled(v, image, err ? &problem : NULL);
 }
 
-/* The image's event goes on to stats, with its problem if it has one. */
-static void stored(struct visit *v, struct disk_job *job, int err)
+/* Sends the image's event to stats. */
+static void end_store(struct visit *v, struct disk_job *job, int err)
 {
 	struct image *image = job->image;
 
 	if (err) {
 		struct problem problem;
 
-		store_problem(visit_app(v), &problem, image, err);
+		problem_from_store(v, &problem, image, err);
 		image_set_problem(image, &problem);
 	} else if (image->is_spooled) {
-		unspool(visit_app(v), image);
+		unspool(app_store(v), image);
 	}
 	visit_park(v, &job->event);
 	visit_unpark(v, &image->event);
 	visit_send(v, STAGE_STATS, &image->event);
 }
 
-/* One commit of all jobs that store; their results, in their order, go to err[]. */
+/* Makes one commit of all jobs that write. err[i] becomes the result of batch[i]. */
 static void commit(struct visit *v, struct event *const *batch, unsigned n, int err[DISK_BATCH_MAX])
 {
-	struct server *s = visit_app(v);
 	struct disk_scratch *d = visit_scratch(v);
 	unsigned index[DISK_BATCH_MAX], count = 0;
 
@@ -157,12 +157,12 @@ static void commit(struct visit *v, struct event *const *batch, unsigned n, int 
 		if (!err[i])
 			index[count++] = i;
 	}
-	store_put(&s->store, d->item, count);
+	store_put(app_store(v), d->item, count);
 	for (unsigned k = 0; k < count; k++)
 		err[index[k]] = d->item[k].err;
 }
 
-/* An image that is in the spool is there to be made again, or was stored and not taken out yet. */
+/* Removes an image from the spool and from the store: it may be in both. */
 static int remove_both(struct store *s, const char *id)
 {
 	int spool_err = store_remove(s, STORE_SPOOL, id),
@@ -175,15 +175,14 @@ static int remove_both(struct store *s, const char *id)
 
 static void remove_image(struct visit *v, struct disk_job *job)
 {
-	struct server *s = visit_app(v);
 	struct event *reply = job->reply;
 	unsigned instance = job->reply_instance;
 
-	job->result = remove_both(&s->store, job->id);
+	job->result = remove_both(app_store(v), job->id);
 	if (job->result && job->result != -ENOENT)
-		log_error("image %s cannot be removed: %s", job->id, strerror(-job->result));
-	visit_park(v,
-	           &job->event); /* before the reply: its owner may use the job again, or free it */
+		log_error("image %s: cannot remove it: %s; responding 500", job->id,
+		          strerror(-job->result));
+	visit_park(v, &job->event); /* before the reply, whose owner may reuse or free the job */
 	visit_unpark(v, reply);
 	visit_send_to(v, STAGE_ACCEPT_READ, instance, reply);
 }
@@ -200,9 +199,9 @@ static void disk_write_handle(struct visit *v, struct event *const *batch, unsig
 		if (job->work == DISK_REMOVE)
 			remove_image(v, job);
 		else if (job->work == DISK_SPOOL)
-			spooled(v, job, err[i]);
+			end_spool(v, job, err[i]);
 		else
-			stored(v, job, err[i]);
+			end_store(v, job, err[i]);
 	}
 }
 

@@ -1,39 +1,39 @@
 /*
- * form_decode.c - makes an upload of a request's body: one image per part of a form that is a file,
- * or the whole body.
+ * form_decode.c - makes an upload of a request's body: one image for each file of a form, or one
+ * for the whole body.
  *
- * Images are slices of the body, never copies. Parts that are no JPEG are noted here already.
- * Touches neither socket nor loop, so it may have a queue and threads of its own. STAGE_SHARED,
+ * Images are slices of the body, never copies. Parts that are not JPEGs already fail here. Touches
+ * neither socket nor loop, so it may have a queue and threads of its own. STAGE_SHARED,
  * pass-through.
  */
 #include <string.h>
 
 #include "app.h"
 #include "base/pool.h"
+#include "conf/conf.h"
 #include "http/conn.h"
-#include "http/io_loop.h"
 #include "http/multipart.h"
-#include "image/image.h"
-#include "log/log.h"
+#include "image/conf_epoch.h"
+#include "image/upload.h"
 #include "stages.h"
 
 /* The parts of a form that are files. */
 struct file_list {
 	struct multipart_part *part; /* pool memory */
 	unsigned count, room;
-	unsigned bad_count;  /* of those that are no JPEG */
-	uint64_t part_count; /* with those that are plain fields */
+	unsigned bad_count;  /* of them, not JPEGs */
+	uint64_t part_count; /* of all parts, plain fields included */
 };
 
-/* ---- what a body is, if it is no JPEG ---- */
+/* ---- recognising formats ---- */
 
 static bool is_jpeg(const uint8_t *data, size_t size)
 {
 	return size >= 3 && data[0] == 0xff && data[1] == 0xd8 && data[2] == 0xff;
 }
 
-/* A name for what the first bytes look like, or NULL: "it is a PNG" helps more than four
- * hexadecimal numbers. */
+/* Returns the name of the format that the first bytes look like, or NULL. A name helps more than
+ * four hexadecimal numbers. */
 static const char *format_name(const uint8_t *data, size_t size)
 {
 	static const struct {
@@ -59,22 +59,24 @@ static const char *format_name(const uint8_t *data, size_t size)
 	return NULL;
 }
 
-static void no_jpeg(struct problem *p, const char *what, const uint8_t *data, size_t size)
+static void problem_not_jpeg(struct problem *p, const char *what, const uint8_t *data, size_t size)
 {
 	static const char slug[] = "unsupported-media-type";
 	const char *name = format_name(data, size);
 
 	if (size == 0)
-		problem_set(p, 415, slug, "the %s is empty; a JPEG is expected", what);
+		problem_set(p, 415, slug, "the %s is empty; expected a JPEG", what);
 	else if (name)
-		problem_set(p, 415, slug, "the %s looks like %s; a JPEG is expected", what, name);
+		problem_set(p, 415, slug, "the %s looks like %s; expected a JPEG", what, name);
 	else if (size >= 3)
 		problem_set(p, 415, slug,
-		            "the %s begins with %02x %02x %02x; a JPEG begins with ff d8 ff", what,
-		            data[0], data[1], data[2]);
+		            "the %s begins with %02x %02x %02x; expected a JPEG, which begins with "
+		            "ff d8 ff",
+		            what, data[0], data[1], data[2]);
 	else
-		problem_set(p, 415, slug, "the %s has %zu bytes; a JPEG begins with ff d8 ff", what,
-		            size);
+		problem_set(p, 415, slug,
+		            "the %s has %zu bytes; expected a JPEG, which begins with ff d8 ff",
+		            what, size);
 }
 
 /* ---- making the upload ---- */
@@ -85,11 +87,13 @@ static int refuse_no_memory(struct conn *c)
 	return -1;
 }
 
-/* The upload owns the body from now on. */
-static struct upload *make_upload(struct server *s, struct conn *c, unsigned images_max,
+/* Makes the connection's upload, which owns the body from now on. Returns NULL if there is no
+ * memory. */
+static struct upload *make_upload(struct visit *v, struct conn *c, unsigned images_max,
                                   unsigned bad_parts_max)
 {
-	struct upload *u = upload_new(s, c->body, c->body_reserved, images_max, bad_parts_max);
+	struct upload *u =
+		upload_new(app_images(v), c->body, c->body_reserved, images_max, bad_parts_max);
 
 	if (!u)
 		return NULL;
@@ -104,16 +108,16 @@ static struct upload *make_upload(struct server *s, struct conn *c, unsigned ima
 	return u;
 }
 
-static int decode_raw(struct server *s, struct conn *c)
+static int decode_raw(struct visit *v, struct conn *c)
 {
 	const uint8_t *body = c->body;
 	size_t size = c->body_size;
 
 	if (!is_jpeg(body, size)) {
-		no_jpeg(&c->problem, "body", body, size);
+		problem_not_jpeg(&c->problem, "body", body, size);
 		return -1;
 	}
-	struct upload *u = make_upload(s, c, 1, 0);
+	struct upload *u = make_upload(v, c, 1, 0);
 
 	if (!u)
 		return refuse_no_memory(c);
@@ -126,7 +130,7 @@ static bool is_jpeg_part(const struct multipart_part *part, const char *body)
 	return is_jpeg((const uint8_t *)body + part->body.at, part->body.length);
 }
 
-/* One more file. False: no memory. */
+/* Appends a file. Returns false if there is no memory. */
 static bool list_add(struct file_list *list, const struct multipart_part *part, const char *body)
 {
 	if (list->count == list->room) {
@@ -149,18 +153,20 @@ static bool list_add(struct file_list *list, const struct multipart_part *part, 
 
 static bool is_file(const struct multipart_part *part, const char *body)
 {
-	/* A browser's file input where nothing was chosen (HTML standard, "constructing the entry
-	 * list"). */
+	/* A browser sends this for a file input without a file (HTML standard, "constructing the
+	 * entry list"). */
 	if (part->has_file_name && part->file_name.length == 0 && part->body.length == 0)
 		return false;
 	return part->has_file_name || slice_begins(span_slice(part->type, body), "image/");
 }
 
-/* 0, or -1 with the problem set. The list is the caller's to free in any case. */
-static int list_files(struct server *s, struct conn *c, struct file_list *list)
+/* Fills the list. Returns 0, or -1 with the problem set. The caller frees list->part in any case.
+ */
+static int list_files(struct visit *v, struct conn *c, struct file_list *list)
 {
 	const char *body = (const char *)c->body;
-	uint64_t max = s->conf->limits.parts;
+	const struct conf *conf = app_conf(v);
+	uint64_t max = conf->limits.parts;
 	char boundary[BOUNDARY_MAX];
 	const char *error = NULL;
 	size_t length = field_boundary(
@@ -170,10 +176,10 @@ static int list_files(struct server *s, struct conn *c, struct file_list *list)
 	struct multipart_part part;
 	enum multipart_result result;
 
-	assert(length > 0); /* http_parse has looked */
-	multipart_init(&m, boundary, length, (size_t)s->conf->limits.header_bytes);
+	assert(length > 0); /* http_parse has checked it */
+	multipart_init(&m, boundary, length, (size_t)conf->limits.header_bytes);
 	while ((result = multipart_next(&m, body, c->body_size, true, &part)) == MULTIPART_PART) {
-		/* Those over the limit are counted, for the message. */
+		/* Parts over the limit are counted for the message. */
 		if (++list->part_count <= max && is_file(&part, body) &&
 		    !list_add(list, &part, body))
 			return refuse_no_memory(c);
@@ -211,19 +217,18 @@ static void add_part(struct upload *u, const char *body, const struct multipart_
 		                 file_name_length);
 		return;
 	}
-	no_jpeg(upload_add_bad_part(u, name, name_length, file_name, file_name_length), "part",
-	        data, part->body.length);
-	u->bad_part[u->bad_part_count - 1].images_before = u->image_count;
+	problem_not_jpeg(upload_add_bad_part(u, name, name_length, file_name, file_name_length),
+	                 "part", data, part->body.length);
 }
 
-static int decode_form(struct server *s, struct conn *c)
+static int decode_form(struct visit *v, struct conn *c)
 {
 	struct file_list list = { .part = NULL };
 	const char *body = (const char *)c->body;
-	int err = list_files(s, c, &list);
+	int err = list_files(v, c, &list);
 
 	if (!err) {
-		struct upload *u = make_upload(s, c, list.count - list.bad_count, list.bad_count);
+		struct upload *u = make_upload(v, c, list.count - list.bad_count, list.bad_count);
 
 		if (u)
 			u->is_form = true;
@@ -254,22 +259,21 @@ static void refuse(struct visit *v, struct conn *c)
 
 static void decode(struct visit *v, struct conn *c)
 {
-	struct server *s = visit_app(v);
 	struct slice type = request_value(&c->request, REQUEST_CONTENT_TYPE, c->input + c->begin),
 		     params;
 	struct problem problem;
 	int err;
 
 	if (slice_is(field_word(type, &params), "multipart/form-data"))
-		err = decode_form(s, c);
+		err = decode_form(v, c);
 	else
-		err = decode_raw(s, c);
+		err = decode_raw(v, c);
 	if (err) {
 		refuse(v, c);
 		return;
 	}
 	if (c->upload->image_count == 0) {
-		send_back(v, c, CONN_UPLOADED); /* every part is a bad one */
+		send_back(v, c, CONN_UPLOADED); /* no part is a JPEG */
 		return;
 	}
 	c->state = CONN_UPLOADED;

@@ -1,23 +1,22 @@
 /*
- * http_parse.c - makes requests of bytes, and decides what becomes of them: refused, answered, or a
- * body to be read.
+ * http_parse.c - parses the bytes of a connection, and decides what becomes of its request: refuse
+ * it, handle it, or read its body.
  *
- * Gets a connection's event with bytes in its input buffer, or with its body complete. Touches
- * neither socket nor loop, so it may have a queue and threads of its own. STAGE_SHARED,
- * pass-through.
+ * Replies to accept_read with the connection's next state. Touches neither socket nor loop, so it
+ * may have a queue and threads of its own. STAGE_SHARED, pass-through.
  */
-#include <string.h>
-
 #include "app.h"
-#include "base/clock.h"
+#include "conf/conf.h"
 #include "http/authorization.h"
 #include "http/conn.h"
-#include "http/io_loop.h"
-#include "sched/budget.h"
+#include "http/conn_body.h"
+#include "http/conn_read.h"
+#include "http/http_server.h"
+#include "server_counters.h"
 #include "stages.h"
 
-/* Bytes that a chunked body may take beyond limits.header_bytes, per byte of content: one-byte
- * chunks take 5 each. */
+/* Bytes of a chunked body that are not content, per byte of content and beyond limits.header_bytes;
+ * one-byte chunks take 5 each. */
 #define CHUNK_OVERHEAD_MAX 16
 
 static enum conn_state refuse_limit(struct conn *c, unsigned status, const char *slug,
@@ -27,8 +26,34 @@ static enum conn_state refuse_limit(struct conn *c, unsigned status, const char 
 	return CONN_REFUSE;
 }
 
-/* Whether we understand the content type at all; else fills the problem. */
-static bool accepts_type(struct conn *c)
+/* Refuses a request after which nothing on the connection can be parsed. */
+static enum conn_state refuse_and_close(struct conn *c)
+{
+	if (c->has_responded)
+		return CONN_LINGER;
+	c->request.head_length = 0;
+	c->closes = true;
+	return CONN_REFUSE;
+}
+
+/* ---- what becomes of a request ---- */
+
+static void set_type_problem(struct conn *c, struct slice type)
+{
+	static const char slug[] = "unsupported-media-type";
+
+	if (type.length == 0)
+		problem_set(&c->problem, 415, slug,
+		            "the request has no Content-Type; expected image/jpeg or "
+		            "multipart/form-data");
+	else
+		problem_set(&c->problem, 415, slug,
+		            "the Content-Type is %.*s; expected image/jpeg or multipart/form-data",
+		            (int)(type.length < 80 ? type.length : 80), type.data);
+}
+
+/* Returns whether the content type is supported; sets the problem if not. */
+static bool check_type(struct conn *c)
 {
 	struct slice value = request_value(&c->request, REQUEST_CONTENT_TYPE, c->input + c->begin),
 		     params;
@@ -45,59 +70,76 @@ static bool accepts_type(struct conn *c)
 	if (slice_is(type, "image/jpeg") || slice_is(type, "image/jpg") ||
 	    slice_is(type, "application/octet-stream"))
 		return true;
-	if (type.length == 0)
-		problem_set(
-			&c->problem, 415, "unsupported-media-type",
-			"the request has no Content-Type; image/jpeg or multipart/form-data is expected");
-	else
-		problem_set(
-			&c->problem, 415, "unsupported-media-type",
-			"the request's Content-Type is %.*s; image/jpeg or multipart/form-data is expected",
-			(int)(type.length < 80 ? type.length : 80), type.data);
+	set_type_problem(c, type);
 	return false;
 }
 
-/* POST /images. Also during a drain: who was accepted has a right to an answer, and gets no other
- * one after it. */
-static enum conn_state decide_upload(struct server *s, struct conn *c)
+static enum conn_state decide_chunked(struct visit *v, struct conn *c)
+{
+	c->after_continue = CONN_READ_CHUNKS;
+	c->phase_start_ns = visit_now(v);
+	c->phase_bytes = c->end - c->at;
+	return c->request.expects_continue && c->at == c->end ? CONN_CONTINUE : CONN_READ_CHUNKS;
+}
+
+/* POST /images. Also during a drain: an accepted connection gets a response. */
+static enum conn_state decide_upload(struct visit *v, struct conn *c)
 {
 	const struct request *r = &c->request;
+	const struct conf *conf = app_conf(v);
 
-	if (!accepts_type(c))
+	if (!check_type(c))
 		return CONN_REFUSE;
-	if (r->is_chunked) {
-		c->after_continue = CONN_READ_CHUNKS;
-		c->phase_start_ns = clock_ns();
-		c->phase_bytes = c->end - c->at;
-		return r->expects_continue && c->at == c->end ? CONN_CONTINUE : CONN_READ_CHUNKS;
-	}
+	if (r->is_chunked)
+		return decide_chunked(v, c);
 	if (!r->has_content_length) {
 		problem_set(&c->problem, 411, "length-required",
-		            "the request has neither Content-Length nor a chunked body");
+		            "the request has neither a Content-Length nor a chunked body");
 		return CONN_REFUSE;
 	}
 	if (r->content_length == 0) {
-		problem_set(&c->problem, 400, "no-image", "the request's body is empty");
+		problem_set(&c->problem, 400, "no-image", "the request body is empty");
 		return CONN_REFUSE;
 	}
-	if (r->content_length > s->conf->limits.body_bytes)
+	if (r->content_length > conf->limits.body_bytes)
 		return refuse_limit(c, 413, "body-too-large", "limits.body_bytes",
-		                    s->conf->limits.body_bytes, r->content_length);
-	if (r->content_length > budget_max(&s->budget))
+		                    conf->limits.body_bytes, r->content_length);
+	if (r->content_length > budget_max(app_budget(v)))
 		return refuse_limit(c, 413, "memory", "limits.memory_budget",
-		                    s->conf->limits.memory_budget, r->content_length);
-	return CONN_TAKE_BODY;
+		                    conf->limits.memory_budget, r->content_length);
+	return CONN_RESERVE_BODY;
 }
 
-static unsigned audience_of(const struct server *s, const struct conn *c)
+static unsigned audience_of(const struct http_server *http, const struct conn *c)
 {
 	if (c->kind == CONN_ADMIN)
 		return ROUTE_ADMIN;
-	return s->admin.is_on_public ? ROUTE_PUBLIC | ROUTE_ADMIN : ROUTE_PUBLIC;
+	return http->listeners.admin.is_on_public ? ROUTE_PUBLIC | ROUTE_ADMIN : ROUTE_PUBLIC;
+}
+
+/* Finds the resource. Returns whether it has the method; sets the problem if not. */
+static bool check_route(struct visit *v, struct conn *c)
+{
+	struct request *r = &c->request;
+
+	route_find(&c->route, app_conf(v), span_slice(r->target, c->input + c->begin));
+	if (!route_is_for(c->route.kind, audience_of(app_http(v), c)))
+		c->route.kind = ROUTE_NONE;
+	if (r->expects_other)
+		problem_set(&c->problem, 417, "expectation-failed",
+		            "the only supported expectation is 100-continue");
+	else if (c->route.kind == ROUTE_NONE)
+		problem_set(&c->problem, 404, "not-found", "no resource has this path");
+	else if (!route_allows(c->route.kind, r->method))
+		problem_set(&c->problem, 405, "method-not-allowed", "expected one of %s",
+		            route_allow(c->route.kind));
+	else
+		return true;
+	return false;
 }
 
 /* The header is complete. */
-static enum conn_state decide(struct server *s, struct conn *c)
+static enum conn_state decide(struct visit *v, struct conn *c)
 {
 	struct request *r = &c->request;
 	uint32_t width, height;
@@ -105,45 +147,21 @@ static enum conn_state decide(struct server *s, struct conn *c)
 	c->at = c->begin + r->fed;
 	c->body_left = r->content_length;
 	c->has_chunks_left = r->is_chunked;
-	route_find(&c->route, s->conf, span_slice(r->target, c->input + c->begin));
-	if (!route_is_for(c->route.kind, audience_of(s, c)))
-		c->route.kind = ROUTE_NONE;
-	if (r->expects_other) {
-		problem_set(&c->problem, 417, "expectation-failed",
-		            "the only expectation that can be met is 100-continue");
-		return CONN_REFUSE;
-	}
-	if (c->route.kind == ROUTE_NONE) {
-		problem_set(&c->problem, 404, "not-found", "there is nothing at this path");
-		return CONN_REFUSE;
-	}
-	if (!route_allows(c->route.kind, r->method)) {
-		problem_set(&c->problem, 405, "method-not-allowed", "allowed are %s",
-		            route_allow(c->route.kind));
-		return CONN_REFUSE;
-	}
-	if (!authorization_allows(s, c))
+	if (!check_route(v, c) || !authorization_allows(&app_http(v)->tokens, c))
 		return CONN_REFUSE;
 	if (r->method == ROUTE_POST)
-		return decide_upload(s, c);
-	/* One in the making is waited for first, by the port: it has the clock. */
-	if (r->method == ROUTE_DELETE && !inflight_find(&s->inflight, c->route.id, &width, &height))
+		return decide_upload(v, c);
+	/* The removal of an image in flight has to wait, which only accept_read can. */
+	if (r->method == ROUTE_DELETE &&
+	    !inflight_find(&app_images(v)->inflight, c->route.id, &width, &height))
 		return CONN_REMOVE;
-	return CONN_ANSWER;
+	return CONN_HANDLE;
 }
 
-/* Nothing that follows can be understood. */
-static enum conn_state refuse_for_good(struct conn *c)
-{
-	if (c->has_answered)
-		return CONN_LINGER;
-	c->request.head_length = 0;
-	c->closes = true;
-	return CONN_REFUSE;
-}
+/* ---- headers ---- */
 
-/* More than limits.header_bytes: it is the target's fault if it fills them alone, or has not even
- * ended there. */
+/* A header over limits.header_bytes is 414 if the target alone exceeds them or has not even ended,
+ * otherwise 431. */
 static enum conn_state refuse_large_head(struct conn *c, uint64_t max, uint64_t actual)
 {
 	const struct request *r = &c->request;
@@ -154,98 +172,75 @@ static enum conn_state refuse_large_head(struct conn *c, uint64_t max, uint64_t 
 		refuse_limit(c, 414, "uri-too-long", "limits.header_bytes", max, actual);
 	else
 		refuse_limit(c, 431, "header-too-large", "limits.header_bytes", max, actual);
-	return refuse_for_good(c);
+	return refuse_and_close(c);
 }
 
-/* A buffer that was made when the limit was lower holds no more than that. */
-static uint64_t header_max(const struct server *s, const struct conn *c)
+/* Returns limits.header_bytes, or less if the buffer was made when that was lower. */
+static uint64_t header_max(struct visit *v, const struct conn *c)
 {
-	uint64_t max = s->conf->limits.header_bytes, room = c->input_size - CONN_READ_MIN;
+	uint64_t max = app_conf(v)->limits.header_bytes, room = c->input_size - CONN_READ_MIN;
 
 	return max < room ? max : room;
 }
 
-static enum conn_state parse_head(struct server *s, struct conn *c)
+static enum conn_state parse_head(struct visit *v, struct conn *c)
 {
-	uint64_t max = header_max(s, c);
+	uint64_t max = header_max(v, c);
 	enum request_progress progress;
 
 	if (c->request.fed == 0) {
-		c->request.take_body = conn_take_chunk;
-		c->request.take_body_arg = c;
+		c->request.append_body = conn_append_chunk;
+		c->request.append_body_arg = c;
 	}
 	progress = request_feed(&c->request, c->input + c->begin, c->end - c->begin, &c->problem);
 	if (progress == REQUEST_MORE && c->end - c->begin <= max)
 		return CONN_READ_HEAD;
-	atomic_fetch_add_explicit(&s->requests, 1, memory_order_relaxed);
+	server_count(&app_counters(v)->requests, 1);
 	if (progress == REQUEST_MORE || (progress == REQUEST_HEAD && c->request.head_length > max))
 		return refuse_large_head(c, max,
 		                         progress == REQUEST_MORE ? c->end - c->begin
 		                                                  : c->request.head_length);
-	return progress == REQUEST_HEAD ? decide(s, c) : refuse_for_good(c);
+	return progress == REQUEST_HEAD ? decide(v, c) : refuse_and_close(c);
 }
 
-static enum conn_state parse_chunks(struct server *s, struct conn *c)
+/* ---- chunked bodies ---- */
+
+static enum conn_state check_overhead(struct visit *v, struct conn *c)
+{
+	if (c->phase_bytes <=
+	    app_conf(v)->limits.header_bytes + c->content_bytes * (1 + CHUNK_OVERHEAD_MAX))
+		return CONN_READ_CHUNKS;
+	problem_set(&c->problem, 400, "malformed-request",
+	            "the chunked body has too many bytes that are not content");
+	return refuse_and_close(c);
+}
+
+static enum conn_state parse_chunks(struct visit *v, struct conn *c)
 {
 	enum request_progress progress =
 		request_feed(&c->request, c->input + c->begin, c->end - c->begin, &c->problem);
 
 	c->at = c->begin + c->request.fed;
 	if (progress == REQUEST_BAD)
-		return refuse_for_good(c);
+		return refuse_and_close(c);
 	c->has_chunks_left = progress == REQUEST_MORE;
-	if (progress == REQUEST_MORE) {
-		if (c->phase_bytes <=
-		    s->conf->limits.header_bytes + c->content_bytes * (1 + CHUNK_OVERHEAD_MAX))
-			return CONN_READ_CHUNKS;
-		problem_set(&c->problem, 400, "malformed-request",
-		            "the chunked body has too much in it that is no content");
-		return refuse_for_good(c);
-	}
+	if (progress == REQUEST_MORE)
+		return check_overhead(v, c);
 	if (c->is_discarding)
-		return c->has_answered ? CONN_NEXT : CONN_REFUSE; /* too large, or no memory */
-	c->read_ns = clock_ns();
+		return c->has_responded ? CONN_NEXT : CONN_REFUSE; /* too large, or no memory */
+	c->read_ns = visit_now(v);
 	if (c->body_size > 0)
 		return CONN_BODY_DONE;
-	problem_set(&c->problem, 400, "no-image", "the request's body is empty");
+	problem_set(&c->problem, 400, "no-image", "the request body is empty");
 	return CONN_REFUSE;
 }
 
-/* The reply comes to accept_read. */
-static void remove_image(struct visit *v, struct conn *c)
-{
-	struct disk_job *job = &c->removal;
-
-	memcpy(job->id, c->route.id, sizeof job->id);
-	job->work = DISK_REMOVE;
-	job->reply = &c->event;
-	job->reply_instance = c->instance;
-	c->state = CONN_REMOVED;
-	visit_park(v, &c->event);
-	visit_unpark(v, &job->event);
-	visit_send(v, STAGE_DISK_WRITE, &job->event);
-}
-
-static void send_body(struct visit *v, struct conn *c)
-{
-	c->event.size = c->body_size;
-	visit_send(v, STAGE_FORM_DECODE, &c->event);
-}
+/* ---- the stage ---- */
 
 static void parse(struct visit *v, struct conn *c)
 {
-	struct server *s = visit_app(v);
-
-	if (c->state == CONN_READ_HEAD)
-		c->state = parse_head(s, c);
-	else if (c->state == CONN_READ_CHUNKS)
-		c->state = parse_chunks(s, c);
-	if (c->state == CONN_BODY_DONE)
-		send_body(v, c);
-	else if (c->state == CONN_REMOVE)
-		remove_image(v, c);
-	else
-		visit_send_to(v, STAGE_ACCEPT_READ, c->instance, &c->event);
+	c->state = c->state == CONN_READ_HEAD ? parse_head(v, c) : parse_chunks(v, c);
+	visit_reply(v, STAGE_ACCEPT_READ, c->instance, &c->event);
 }
 
 static void http_parse_handle(struct visit *v, struct event *const *batch, unsigned n)

@@ -1,11 +1,10 @@
 /*
- * jpeg_decode.c - takes an image from its JPEG to planes no larger than its variants need.
+ * jpeg_decode.c - decodes an image's JPEG to planes no larger than its variants need.
  *
- * Before the first row is decoded, the image reserves all the memory that it can need until it is
- * stored; if that is not there, it waits, and comes back with the reservation made. A decode that
- * takes longer than the stage's cutoff is set aside between rows: its decoder goes with the image,
- * and any worker goes on with both. Knows libjpeg through its decoder only, and nothing of HTTP but
- * statuses. Any worker, STAGE_SHARED.
+ * Before the first row, the image reserves all memory that it can need until it is stored. If that
+ * is not free, it waits, and returns with the reservation. A decode that exceeds the stage's cutoff
+ * yields between rows: its decoder stays with the image, and any worker continues. Knows libjpeg
+ * only through the decoder, and nothing of HTTP but statuses. Any worker, STAGE_SHARED.
  */
 #include <limits.h>
 #include <stdio.h>
@@ -13,28 +12,33 @@
 
 #include "app.h"
 #include "image/image.h"
+#include "image/image_service.h"
 #include "image/memory_need.h"
 #include "pixel/decoder.h"
 #include "pixel/metadata.h"
 #include "pixel/orient.h"
 #include "sched/graph.h"
-#include "sched/stage.h"
 #include "stages.h"
 
-/* This worker's. */
+/* One per worker. */
 struct decode {
-	struct metadata metadata; /* of the file at hand, while it begins */
+	struct metadata metadata; /* of the current file, until its first row */
 };
 
-enum verdict { GO_ON = 0, HAS_PROBLEM, GONE };
+enum verdict {
+	GO_ON = 0,
+	HAS_PROBLEM,
+	GONE /* the image and its event are no longer ours */
+};
 
 static unsigned scans_max(const struct conf *conf)
 {
 	return conf->limits.scans < UINT_MAX ? (unsigned)conf->limits.scans : UINT_MAX;
 }
 
-/* The decoder's fault as an answer to the client. */
-static void problem_of_fault(struct problem *p, const struct decoder *d, const struct conf *conf)
+/* Sets the problem for the decoder's fault. */
+static void problem_from_decoder(struct problem *p, const struct decoder *d,
+                                 const struct conf *conf)
 {
 	bool is_wide = d->in.image_width >= d->in.image_height;
 
@@ -83,7 +87,7 @@ static enum verdict check_limits(const struct decoder *d, const struct conf *con
 	return HAS_PROBLEM;
 }
 
-/* Reads the header and what else is to be known before any memory is taken. */
+/* Reads the header and the metadata, before any memory is reserved. */
 static enum verdict read_header(struct decode *d, struct image *image, struct problem *p)
 {
 	const struct conf *conf = image_conf(image);
@@ -93,11 +97,11 @@ static enum verdict read_header(struct decode *d, struct image *image, struct pr
 
 	if (image->source_size < 3 || memcmp(image->source, "\xff\xd8\xff", 3) != 0) {
 		problem_set(p, 415, "unsupported-media-type",
-		            "not a JPEG: it does not begin with FF D8 FF");
+		            "the file is not a JPEG; expected it to begin with ff d8 ff");
 		return HAS_PROBLEM;
 	}
 	if (decoder_open(decoder, image->source, image->source_size) == DECODER_FAILED) {
-		problem_of_fault(p, decoder, conf);
+		problem_from_decoder(p, decoder, conf);
 		return HAS_PROBLEM;
 	}
 	if (check_limits(decoder, conf, p))
@@ -129,40 +133,39 @@ static uint64_t bytes_needed(const struct decode *d, const struct image *image)
 	return memory_need_bytes(&f, image_plan(image));
 }
 
-static void problem_of_memory(struct problem *p, const struct server *server, uint64_t need)
+static void problem_from_budget(struct problem *p, struct visit *v, uint64_t need)
 {
-	uint64_t max = budget_max(&server->budget), all = server->conf->limits.memory_budget;
+	uint64_t max = budget_max(app_budget(v)), all = app_conf(v)->limits.memory_budget;
 
-	/* What the budget would have to be: all of it over the part of it that one image can have.
-	 */
+	/* The budget that it would need: one image may have half of it. */
 	problem_set_limit(p, 413, "memory", "limits.memory_budget", all,
 	                  need > UINT64_MAX / 2 ? need : need * 2);
-	snprintf(
-		p->detail, sizeof(p->detail),
-		"the image may need %llu bytes of memory; of limits.memory_budget = %llu one image can have %llu",
-		(unsigned long long)need, (unsigned long long)all, (unsigned long long)max);
+	snprintf(p->detail, sizeof(p->detail),
+	         "the image may need %llu bytes of memory; one image may have %llu of "
+	         "limits.memory_budget = %llu",
+	         (unsigned long long)need, (unsigned long long)max, (unsigned long long)all);
 }
 
-/* On GONE neither the image nor its event are ours any more, and it has no decoder: it has no
- * memory for one yet. */
+/* Reserves the image's memory. While it waits for that, it has no decoder: it has no memory for one
+ * yet. */
 static enum verdict reserve(struct visit *v, const struct decode *d, struct image *image,
                             struct problem *p)
 {
-	struct server *server = image->server;
+	struct budget *budget = app_budget(v);
 	struct decoder *decoder = image->decoder;
 	uint64_t need = bytes_needed(d, image);
 
-	if (need > budget_max(&server->budget)) {
-		problem_of_memory(p, server, need);
+	if (need > budget_max(budget)) {
+		problem_from_budget(p, v, need);
 		return HAS_PROBLEM;
 	}
 	image->reserved_bytes = need;
 	image->budget_waiter.event = &image->event;
-	image->budget_waiter.stage = graph_stage(server->graph, STAGE_JPEG_DECODE);
+	image->budget_waiter.stage = graph_stage(app_images(v)->graph, STAGE_JPEG_DECODE);
 	image->budget_waiter.instance = 0;
 	image->decoder = NULL;
 	visit_park(v, &image->event);
-	if (!budget_reserve(&server->budget, BUDGET_IMAGE, need, &image->budget_waiter)) {
+	if (!budget_reserve(budget, BUDGET_IMAGE, need, &image->budget_waiter)) {
 		decoder_free(decoder);
 		return GONE;
 	}
@@ -171,9 +174,9 @@ static enum verdict reserve(struct visit *v, const struct decode *d, struct imag
 	return GO_ON;
 }
 
-/* The profile goes with the pixels only if they are still in its colour space when they are
- * encoded. */
-static int keep_profile(const struct decode *d, struct image *image)
+/* Copies the ICC profile, if the pixels are still in its colour space when they are encoded.
+ * Returns 0 or -ENOMEM. */
+static int copy_icc_profile(const struct decode *d, struct image *image)
 {
 	switch (image->decoder->in.jpeg_color_space) {
 	case JCS_GRAYSCALE:
@@ -187,7 +190,7 @@ static int keep_profile(const struct decode *d, struct image *image)
 	}
 }
 
-/* All that is to be done before the first row. */
+/* Does everything that precedes the first row. */
 static enum verdict begin(struct visit *v, struct decode *d, struct image *image, struct problem *p)
 {
 	const struct conf *conf = image_conf(image);
@@ -204,23 +207,22 @@ static enum verdict begin(struct visit *v, struct decode *d, struct image *image
 		verdict = reserve(v, d, image, p);
 	if (verdict)
 		return verdict;
-	if (keep_profile(d, image)) {
+	if (copy_icc_profile(d, image)) {
 		problem_set(p, 503, "overloaded", "no memory for the image's ICC profile");
 		return HAS_PROBLEM;
 	}
 	if (decoder_start(image->decoder, scans_max(conf), stop_on_loss) == DECODER_FAILED) {
-		problem_of_fault(p, image->decoder, conf);
+		problem_from_decoder(p, image->decoder, conf);
 		return HAS_PROBLEM;
 	}
 	return GO_ON;
 }
 
-/* Decodes until it is through, or its time is over: then image and event are the queue's, with what
- * is left to do. */
-static enum verdict go_on(struct visit *v, struct image *image, struct problem *p)
+/* Decodes the image, or yields it with the size of the rest. */
+static enum verdict advance(struct visit *v, struct image *image, struct problem *p)
 {
 	struct decoder *decoder = image->decoder;
-	unsigned rows = look_rows(decoder->in.image_width);
+	unsigned rows = rows_per_check(decoder->in.image_width);
 	enum decoder_result result;
 
 	while ((result = decoder_advance(decoder, rows)) == DECODER_MORE)
@@ -230,7 +232,7 @@ static enum verdict go_on(struct visit *v, struct image *image, struct problem *
 			return GONE;
 		}
 	if (result == DECODER_FAILED) {
-		problem_of_fault(p, decoder, image_conf(image));
+		problem_from_decoder(p, decoder, image_conf(image));
 		return HAS_PROBLEM;
 	}
 	image->is_damaged = decoder->has_lost;
@@ -244,7 +246,7 @@ static void decode_image(struct visit *v, struct decode *d, struct image *image)
 	enum verdict verdict = image->decoder ? GO_ON : begin(v, d, image, &problem);
 
 	if (!verdict)
-		verdict = go_on(v, image, &problem);
+		verdict = advance(v, image, &problem);
 	if (verdict == GONE)
 		return;
 	if (verdict == GO_ON)
@@ -263,7 +265,7 @@ static void jpeg_decode_handle(struct visit *v, struct event *const *batch, unsi
 	decode_image(v, visit_scratch(v), image_of(batch[0]));
 }
 
-static void decode_worker_fini(struct visit *v, void *scratch)
+static void jpeg_decode_worker_fini(struct visit *v, void *scratch)
 {
 	(void)v;
 	(void)scratch;
@@ -275,6 +277,6 @@ const struct stage_class stage_jpeg_decode = {
 	.kind = STAGE_SHARED,
 	.batch_max = 1,
 	.scratch_size = sizeof(struct decode),
-	.worker_fini = decode_worker_fini,
+	.worker_fini = jpeg_decode_worker_fini,
 	.handle = jpeg_decode_handle,
 };

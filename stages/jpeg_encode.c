@@ -1,25 +1,22 @@
 /*
- * jpeg_encode.c - makes one variant's file out of its picture.
+ * jpeg_encode.c - encodes one variant's file from its picture.
  *
- * The file carries the image's ICC profile and no other metadata. What takes longer than the
- * stage's cutoff is set aside between rows, and its encoder with it. Knows nothing of HTTP or
- * disks. Any worker, STAGE_SHARED.
+ * The file has the image's ICC profile and no other metadata. A step that exceeds the stage's
+ * cutoff yields between rows, with its encoder. Knows nothing of HTTP or disks. Any worker,
+ * STAGE_SHARED.
  */
 #include <errno.h>
 
-#include "app.h"
 #include "image/image.h"
 #include "pixel/encoder.h"
 #include "pixel/picture.h"
-#include "sched/stage.h"
 #include "stages.h"
 
-/* Encodes until the file is ready, or its time is over: then the step is the queue's, and 1 is
- * returned. Else 0 or -errno. */
+/* Encodes the file. Returns 1 if the step has yielded, otherwise 0 or -errno. */
 static int advance(struct visit *v, struct step *s)
 {
 	uint32_t width = (uint32_t)s->input->width;
-	unsigned rows = look_rows(width);
+	unsigned rows = rows_per_check(width);
 	int more;
 
 	while ((more = encoder_advance(s->encoder, rows)) > 0)
@@ -31,7 +28,7 @@ static int advance(struct visit *v, struct step *s)
 	return more;
 }
 
-/* A profile of colours is none of grey. */
+/* A profile of colours does not apply to a greyscale file. */
 static struct encoder *begin(const struct step *s)
 {
 	const struct image *image = s->image;
@@ -78,7 +75,7 @@ static void jpeg_encode_handle(struct visit *v, struct event *const *batch, unsi
 		encode_step(v, step_of(batch[i]));
 }
 
-static void encode_worker_fini(struct visit *v, void *scratch)
+static void jpeg_encode_worker_fini(struct visit *v, void *scratch)
 {
 	(void)v;
 	(void)scratch;
@@ -89,6 +86,6 @@ const struct stage_class stage_jpeg_encode = {
 	.name = "jpeg_encode",
 	.kind = STAGE_SHARED,
 	.batch_max = 16,
-	.worker_fini = encode_worker_fini,
+	.worker_fini = jpeg_encode_worker_fini,
 	.handle = jpeg_encode_handle,
 };

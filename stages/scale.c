@@ -1,18 +1,15 @@
 /*
- * scale.c - makes a picture at the size that its operation asks for.
+ * scale.c - makes a picture of the size that its operation asks for.
  *
- * Sizes are computed from the whole image as it is seen, not from the picture at hand, so that a
- * variant made by way of another has the size that it would have had without. A step below the root
- * also turns the picture upright and converts its colours. Knows nothing of HTTP or files. Any
- * worker, STAGE_SHARED.
+ * Sizes are computed from the whole image, not from the step's input, so a derived variant has the
+ * same size as one made directly. A step below the root also applies orientation and converts
+ * colours. Knows nothing of HTTP or files. Any worker, STAGE_SHARED.
  */
-#include "app.h"
 #include "image/geometry.h"
 #include "image/image.h"
 #include "image/picture_step.h"
 #include "pixel/picture_job.h"
 #include "pixel/picture_scale.h"
-#include "sched/stage.h"
 #include "stages.h"
 
 static struct picture_job *begin(const struct step *s)

@@ -1,5 +1,4 @@
-/* versions.c - versions of compiler and libraries, each in the words of its own headers. Main
- * thread. */
+/* versions.c - prints versions, each as its header reports it. Main thread. */
 #include "versions.h"
 
 #include <event2/event.h>
@@ -18,7 +17,7 @@
 #define VALUE_OF(x) TEXT_OF(x)
 
 #ifdef __clang__
-#define COMPILER "" /* it names itself in its version */
+#define COMPILER "" /* its version includes the name */
 #else
 #define COMPILER "gcc "
 #endif

@@ -1,15 +1,13 @@
 /*
- * versions.h - what this program is made of: the first question about every report of a fault.
- *
- * Main thread.
+ * versions.h - the versions of the program's compiler and libraries, for bug reports. Main thread.
  */
 #ifndef DARKROOM_VERSIONS_H
 #define DARKROOM_VERSIONS_H
 
 #include <stdio.h>
 
-/* Prints compiler, options of the build, and the libraries: as compiled with, and as running where
- * they tell. */
+/* Prints the compiler, the options of the build, and the libraries: the version compiled with, and
+ * the running one where the library reports it. */
 void versions_print(FILE *to);
 
 #endif

@@ -150,7 +150,9 @@ struct visit {
 	uint64_t service_ns; /* of this call, without nested calls */
 	unsigned queue; /* index of the stage's queue that its events come from; for a direct call,
 	                 * the caller's */
-	bool is_direct; /* called by visit_send(), not from a queue */
+	bool is_direct; /* called by visit_send() or visit_call(), not from a queue */
+	const struct visit *caller; /* the visit_call() that waits for a reply, or NULL */
+	bool has_replied;           /* to the caller */
 	unsigned handled, unparked, sent, parked;
 };
 

@@ -55,19 +55,23 @@ void visit_send_to(struct visit *v, unsigned index, unsigned instance, struct ev
 		push_to_queue(s, instance, ev, EVENT_HANDLED, v->worker);
 }
 
-/* Calls the stage's handler, which charges its time to inner. */
-static void call(const struct visit *v, struct stage *s, struct event *ev, struct visit *inner)
+/* Calls the stage's handler, which charges its time to inner. caller is v if that waits for a
+ * reply, or NULL. */
+static void call(const struct visit *v, struct stage *s, struct event *ev, struct visit *inner,
+                 const struct visit *caller)
 {
 	account_begin(inner, v->worker, s, v->queue, v->mark_ns);
 	inner->handled = 1;
 	inner->is_direct = true;
+	inner->caller = caller;
 	debug_assert(affinity_is_right(inner, ev));
 	counter_add(&v->worker->stage[s->index].calls, 1);
 	s->class->handle(inner, &ev, 1);
 	account_end(inner, 1);
 }
 
-void visit_send(struct visit *v, unsigned index, struct event *ev)
+/* Returns whether the handler was called, and has replied to the caller. */
+static bool send(struct visit *v, unsigned index, struct event *ev, const struct visit *caller)
 {
 	struct stage *s = target(v, index);
 	struct visit inner;
@@ -75,13 +79,39 @@ void visit_send(struct visit *v, unsigned index, struct event *ev)
 	if (!(worker_schedule(v->worker)->pass_through >> index & 1)) {
 		assert(s->kind != STAGE_PARTITIONED || s->group == v->worker->group);
 		visit_send_to(v, index, v->worker->index, ev);
-		return;
+		return false;
 	}
 	account_charge(v, ev->timing);
 	account_perf(v); /* what is counted from here to the end of the call is the inner stage's */
 	account_sent(v, index);
-	call(v, s, ev, &inner);
+	call(v, s, ev, &inner, caller);
 	v->mark_ns = inner.mark_ns;
+	return inner.has_replied;
+}
+
+void visit_send(struct visit *v, unsigned index, struct event *ev)
+{
+	send(v, index, ev, NULL);
+}
+
+bool visit_call(struct visit *v, unsigned index, struct event *ev)
+{
+	bool has_replied = send(v, index, ev, v);
+
+	v->unparked += has_replied;
+	return has_replied;
+}
+
+void visit_reply(struct visit *v, unsigned index, unsigned instance, struct event *ev)
+{
+	if (!v->caller) {
+		visit_send_to(v, index, instance, ev);
+		return;
+	}
+	assert(v->caller->stage == target(v, index) && !v->has_replied);
+	account_charge(v, ev->timing);
+	account_sent(v, index);
+	v->has_replied = true;
 }
 
 void visit_park(struct visit *v, struct event *ev)

@@ -36,6 +36,15 @@ uint64_t visit_now(const struct visit *v);
  * the event. */
 void visit_send(struct visit *v, unsigned stage, struct event *ev);
 
+/* As visit_send(), to a stage that answers with visit_reply(). Returns true if the target is
+ * pass-through: the event has its reply and is the caller's again. Returns false if the event is
+ * queued: the reply will come through the caller's queue. */
+bool visit_call(struct visit *v, unsigned stage, struct event *ev);
+
+/* Returns an event to the stage that sent it; owns it. A visit_call() in progress on this thread
+ * gets it in place. Otherwise it is queued to the instance, as by visit_send_to(). */
+void visit_reply(struct visit *v, unsigned stage, unsigned instance, struct event *ev);
+
 /* Queues the event for the given instance of a partitioned stage, and owns it. Never calls a
  * handler directly. */
 void visit_send_to(struct visit *v, unsigned stage, unsigned instance, struct event *ev);

@@ -1,8 +1,8 @@
 /*
- * access_log.c - gathers what the log says of a request. Knows nothing of what a line looks like,
- * nor where it goes.
+ * access_log.c - collects the facts of a request for its line in the access log.
  *
- * Allocates nothing and waits for nothing: it runs between a client and its next request.
+ * Allocates nothing and never blocks, because it runs between two requests of a client. Knows
+ * neither the format of a line nor its destination.
  */
 #include "access_log.h"
 
@@ -12,13 +12,14 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "conn.h"
+#include "image/image.h"
 #include "io_loop.h"
 #include "log/log.h"
 #include "sched/graph.h"
 
-/* ---- the request's id ---- */
+/* ---- the id ---- */
 
-/* It goes into answers, logs and other people's programs as it is. */
+/* It is copied unchanged into responses and logs. */
 static bool is_id(struct slice value)
 {
 	if (value.length == 0 || value.length >= REQUEST_ID_MAX)
@@ -59,7 +60,7 @@ static uint64_t spent(const _Atomic uint64_t *ns)
 	return atomic_load_explicit(ns, memory_order_relaxed);
 }
 
-/* Nobody else charges to the connection while its event is in our hands. */
+/* Plain loads and stores suffice: only the owner of the event charges time to it. */
 static void add_times(struct timing *to, const struct timing *from)
 {
 	for (unsigned i = 0; i < graph_row_count; i++) {
@@ -84,7 +85,7 @@ void access_note_upload(struct conn *c, const struct upload *u, unsigned good)
 		struct access_image *to = &a->image[a->image_count];
 
 		if (!width)
-			continue; /* it was not even begun */
+			continue; /* its decoding was never started */
 		memcpy(to->id, image->id, sizeof to->id);
 		to->width = width;
 		to->height = atomic_load_explicit(&image->height, memory_order_relaxed);
@@ -93,7 +94,7 @@ void access_note_upload(struct conn *c, const struct upload *u, unsigned good)
 	add_times(&c->timing, &u->timing);
 }
 
-/* What was read of it so far; of a chunked body its content. */
+/* Returns the bytes read of the request; of a chunked body, only its content. */
 static uint64_t bytes_in(const struct conn *c)
 {
 	const struct request *r = &c->request;
@@ -130,19 +131,19 @@ static const char *client_of(struct conn *c)
 	return client;
 }
 
-/* Of the port's clock: made anew once a second. */
-static void set_time(struct port *p, struct access_line *line)
+/* Sets the time; its text is formatted once a second. */
+static void set_time(struct io_loop *io, struct access_line *line)
 {
 	struct timespec now;
 	struct tm tm;
 
 	clock_gettime(CLOCK_REALTIME, &now);
-	if (now.tv_sec != p->log_s || !p->log_time[0]) {
-		p->log_s = now.tv_sec;
+	if (now.tv_sec != io->log_s || !io->log_time[0]) {
+		io->log_s = now.tv_sec;
 		gmtime_r(&now.tv_sec, &tm);
-		strftime(p->log_time, sizeof p->log_time, "%Y-%m-%dT%H:%M:%S", &tm);
+		strftime(io->log_time, sizeof io->log_time, "%Y-%m-%dT%H:%M:%S", &tm);
 	}
-	line->time = p->log_time;
+	line->time = io->log_time;
 	line->time_ms = (unsigned)(now.tv_nsec / (long)NS_PER_MS);
 }
 
@@ -172,24 +173,24 @@ static void write_line(struct conn *c, bool is_complete, enum log_access style)
 	};
 	struct text t;
 
-	if (line.path.length) /* it comes behind the method */
+	if (line.path.length) /* then the method was parsed as well */
 		line.method = llhttp_method_name((llhttp_method_t)c->request.parser.method);
 	for (unsigned i = 0; i < graph_row_count; i++) {
 		name[i] = graph_rows[i].class->name;
 		ns[i] = spent(&c->timing.service_ns[i]);
 		line.queue_ns += spent(&c->timing.wait_ns[i]);
 	}
-	set_time(c->port, &line);
+	set_time(c->io, &line);
 	text_init(&t, data, sizeof data);
 	if (style == LOG_ACCESS_JSON)
 		access_line_json(&line, &t);
 	else
 		access_line_text(&line, &t);
-	assert(!t.overflowed); /* even if all of a path is escaped */
+	assert(!t.overflowed); /* LOG_ACCESS_MAX has room for a path that is all escapes */
 	log_access_write(style, t.data, t.length);
 }
 
-void access_end(struct conn *c, bool is_complete)
+void access_log_request(struct conn *c, bool is_complete)
 {
 	enum log_access style = log_access_style();
 

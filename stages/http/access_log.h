@@ -1,6 +1,5 @@
 /*
- * access_log.h - what the log says of a connection's request: its id and, when it is over, its
- * line.
+ * access_log.h - a request in the access log: its id, and its line when it has ended.
  */
 #ifndef DARKROOM_HTTP_ACCESS_LOG_H
 #define DARKROOM_HTTP_ACCESS_LOG_H
@@ -9,31 +8,30 @@
 #include <stdbool.h>
 
 #include "access_log_format.h"
-#include "image/image.h"
+#include "image/upload.h"
 
 struct conn;
 struct upload;
 
 /* Part of a connection. */
 struct access {
-	char id[REQUEST_ID_MAX];       /* of the request; "": nobody has asked for it yet */
-	char client[INET6_ADDRSTRLEN]; /* of the connection; "" likewise */
+	char id[REQUEST_ID_MAX];       /* of the request; "" until it is asked for */
+	char client[INET6_ADDRSTRLEN]; /* of the connection; "" until it is asked for */
 	unsigned files, failed, image_count;
 	struct access_image image[ACCESS_IMAGES_MAX];
 };
 
-/* The request's id: that of its X-Request-Id header field if it is 1 to 64 letters, digits and
- * "-._~:+/=@", else a new one. Whoever owns the connection's event. */
+/* Returns the request's id: the X-Request-Id header field if it is 1 to 64 letters, digits and
+ * "-._~:+/=@", otherwise a new one. The owner of the connection's event. */
 const char *request_id(struct conn *c);
 
-/* The upload's response has been made, of which good images are stored, and the upload is about to
- * go: what the line is to say of it is kept. Port's thread. */
+/* Keeps what the line says about an upload, of which `good` images succeeded. The I/O thread. */
 void access_note_upload(struct conn *c, const struct upload *u, unsigned good);
 
-/* The request is over: its answer is written, or will not be. Port's thread. */
-void access_end(struct conn *c, bool is_complete);
+/* Writes the line. is_complete: the response was written to its end. The I/O thread. */
+void access_log_request(struct conn *c, bool is_complete);
 
-/* The next request begins. */
+/* Prepares for the next request. */
 void access_forget(struct conn *c);
 
 #endif

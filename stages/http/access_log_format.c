@@ -1,4 +1,4 @@
-/* access_log_format.c - a request as one line of the log. Knows no connection. Any thread. */
+/* access_log_format.c - formats a line of the access log. Knows no connection. Any thread. */
 #include "access_log_format.h"
 
 #include <string.h>
@@ -34,10 +34,10 @@ static void escape(struct text *to, unsigned char c)
 		text_put(to, hex, sizeof hex);
 }
 
-/* In quotation marks if there is anything in it that could be taken for something else. */
+/* Appends a value, in quotation marks if it has bytes that a reader could misinterpret. */
 static void put_value(struct text *to, const char *data, size_t length)
 {
-	size_t i = 0, plain = 0; /* data[plain..i) needs no change and is not written yet */
+	size_t i = 0, plain = 0; /* data[plain..i) needs no escapes, and is written later */
 
 	while (i < length && is_bare((unsigned char)data[i]))
 		i++;

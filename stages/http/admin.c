@@ -1,4 +1,4 @@
-/* admin.c - decides where administrative resources are served, and listens there. */
+/* admin.c - decides where administrative resources are served, and listens there. Main thread. */
 #include "admin.h"
 
 #include <errno.h>
@@ -9,7 +9,7 @@
 #include "log/log.h"
 
 #define AUTO_ADDRESS "127.0.0.1:8081"
-#define SOCKET_MODE 0660 /* less the umask: with the usual one, its owner's alone */
+#define SOCKET_MODE 0660 /* less the umask; the usual one leaves it to the owner */
 #define SOCKET_BACKLOG 16
 
 static bool are_local(const int *fd, unsigned count)
@@ -30,7 +30,7 @@ static int listen_at_path(struct admin *a, const char *path)
 	return err;
 }
 
-/* With auto it is nothing to fail for. */
+/* With `auto`, a failure is only logged. */
 static int listen_at_address(struct admin *a, const char *listen, bool is_auto)
 {
 	struct sockaddr_storage address;
@@ -49,7 +49,7 @@ static int listen_at_address(struct admin *a, const char *listen, bool is_auto)
 	return fd < 0 && !is_auto ? fd : 0;
 }
 
-static int listen_as_told(struct admin *a, const struct conf *conf)
+static int open_configured(struct admin *a, const struct conf *conf)
 {
 	const char *listen = conf->server.admin_listen;
 
@@ -70,16 +70,17 @@ int admin_open(struct admin *a, const struct conf *conf, const int *public_fd,
 	                          ? are_local(public_fd, public_count)
 	                          : conf->server.admin_on_public == CONF_YES;
 	if (passed_fd < 0)
-		err = listen_as_told(a, conf);
+		err = open_configured(a, conf);
 	if (err || a->fd < 0) {
 		if (!err && !a->is_on_public)
-			log_notice("/stats and /metrics are served nowhere");
+			log_notice("administration: /stats and /metrics are served nowhere");
 		return err;
 	}
 	listener_url(a->fd, a->url, sizeof a->url);
 	log_notice("administration on %s", a->url);
 	if (!listener_is_local(a->fd))
-		log_warning("other machines can connect to %s, which has no access control",
+		log_warning("administration: other machines can connect to %s, which has no access "
+		            "control; serving them",
 		            a->url);
 	return 0;
 }

@@ -1,11 +1,10 @@
-/* authorization.c - the Authorization header field, and what is said to those whose token is not
- * good enough. */
+/* authorization.c - parses the Authorization header field, and sets the challenge of a refusal. */
 #include "authorization.h"
 
 #include <string.h>
 
-#include "app.h"
 #include "conn.h"
+#include "daemon/tokens.h"
 
 #define BEARER "Bearer realm=\"darkroom\""
 
@@ -17,7 +16,7 @@ static bool refuse(struct conn *c, unsigned status, const char *slug, const char
 	return false;
 }
 
-/* RFC 6750 2.1: what a token may be made of. */
+/* Returns whether s is a b64token (RFC 6750 2.1). */
 static bool is_token(struct slice s)
 {
 	size_t i = 0;
@@ -33,8 +32,8 @@ static bool is_token(struct slice s)
 	return i == s.length;
 }
 
-/* Takes the scheme off; false if it is another one. */
-static bool take_scheme(struct slice *value)
+/* Removes the scheme "Bearer". Returns false if it is another one. */
+static bool skip_scheme(struct slice *value)
 {
 	static const char scheme[] = "bearer";
 	size_t length = sizeof scheme - 1;
@@ -48,39 +47,39 @@ static bool take_scheme(struct slice *value)
 	return true;
 }
 
-static bool allows(struct server *s, struct conn *c, enum token_scope scope)
+static bool allows(struct tokens *tokens, struct conn *c, enum token_scope scope)
 {
 	struct slice value = request_value(&c->request, REQUEST_AUTHORIZATION, c->input + c->begin);
 
 	if (c->request.field_count[REQUEST_AUTHORIZATION] > 1)
 		return refuse(c, 400, "malformed-request", BEARER ", error=\"invalid_request\"",
 		              "the request has several Authorization header fields");
-	if (!take_scheme(&value))
+	if (!skip_scheme(&value))
 		return refuse(c, 401, "unauthorized", BEARER,
-		              "this needs a token: Authorization: Bearer TOKEN");
+		              "the request needs a header field Authorization: Bearer TOKEN");
 	enum token_verdict verdict =
-		is_token(value) ? tokens_verdict(&s->tokens, value.data, value.length, scope)
+		is_token(value) ? tokens_verdict(tokens, value.data, value.length, scope)
 				: TOKEN_UNKNOWN;
 
 	if (verdict == TOKEN_UNKNOWN)
 		return refuse(c, 401, "unauthorized", BEARER ", error=\"invalid_token\"",
-		              "the token is not a valid one");
+		              "the token is not valid");
 	if (verdict == TOKEN_INSUFFICIENT && scope == TOKEN_UPLOAD)
 		return refuse(c, 403, "forbidden",
 		              BEARER ", error=\"insufficient_scope\", scope=\"upload\"",
-		              "the token is not good for uploads");
+		              "the token does not allow uploads");
 	if (verdict == TOKEN_INSUFFICIENT)
 		return refuse(c, 403, "forbidden",
 		              BEARER ", error=\"insufficient_scope\", scope=\"delete\"",
-		              "the token is not good for removing images");
+		              "the token does not allow removing images");
 	return true;
 }
 
-bool authorization_allows(struct server *s, struct conn *c)
+bool authorization_allows(struct tokens *tokens, struct conn *c)
 {
-	if (!tokens_are_needed(&s->tokens))
+	if (!tokens_are_needed(tokens))
 		return true;
 	if (c->request.method == ROUTE_POST)
-		return allows(s, c, TOKEN_UPLOAD);
-	return c->request.method != ROUTE_DELETE || allows(s, c, TOKEN_DELETE);
+		return allows(tokens, c, TOKEN_UPLOAD);
+	return c->request.method != ROUTE_DELETE || allows(tokens, c, TOKEN_DELETE);
 }

@@ -1,15 +1,16 @@
-/* authorization.h - whether a request may do what it asks for: bearer tokens (RFC 6750). Whoever
- * owns the connection. */
+/*
+ * authorization.h - checks bearer tokens (RFC 6750). The owner of the connection.
+ */
 #ifndef DARKROOM_HTTP_AUTHORIZATION_H
 #define DARKROOM_HTTP_AUTHORIZATION_H
 
 #include <stdbool.h>
 
 struct conn;
-struct server;
+struct tokens;
 
-/* False: c->problem and c->challenge say why not. The header is complete, and its method is one
- * that the route allows. */
-bool authorization_allows(struct server *s, struct conn *c);
+/* Returns whether the request may use its method, or false with c->problem and c->challenge set.
+ * The header must be complete, and the route must allow the method. */
+bool authorization_allows(struct tokens *tokens, struct conn *c);
 
 #endif

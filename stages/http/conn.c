@@ -1,107 +1,31 @@
 /*
- * conn.c - a connection's life on its port's thread: the table of steps, resting in the loop,
- * waiting, the timer.
+ * conn.c - a connection's life on its I/O thread: the table of states, waiting in the loop, and
+ * what continues it.
  *
- * Knows neither syntax nor resources. Who may touch what is said in conn.h.
+ * Knows neither syntax nor resources. conn.h says which fields belong to which thread.
  */
 #include "conn.h"
 
-#include <errno.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
-#include "app.h"
 #include "base/clock.h"
 #include "base/pool.h"
-#include "image/image.h"
+#include "conn_body.h"
+#include "conn_read.h"
+#include "conn_timeout.h"
+#include "handle_upload.h"
+#include "handlers.h"
+#include "image/upload.h"
 #include "io_loop.h"
 #include "log/log.h"
+#include "respond.h"
 #include "sched/graph.h"
 #include "sched/replicas.h"
-#include "stages.h"
+#include "stage_ids.h"
 
-#define CONTENDED_TIMEOUTS 4
-
-/* ---- what the timer does ---- */
-
-static void refuse_late(struct conn *c, const char *what)
-{
-	if (c->has_answered) {
-		c->state = CONN_CLOSE;
-		return;
-	}
-	if (!c->is_discarding) /* else there is a problem already that waits to be told */
-		problem_set(&c->problem, 408, "timeout", "%s", what);
-	c->closes = true;
-	c->state = CONN_REFUSE;
-}
-
-/* An idle connection is just closed; a header that has begun is answered. */
-static void late_head(struct conn *c)
-{
-	if (c->end == c->begin)
-		c->state = CONN_CLOSE;
-	else
-		refuse_late(c,
-		            "the request's header was not complete within limits.header_timeout");
-}
-
-/* Bytes per second that the phase must keep up. Memory that others wait for is not held by a
- * trickle: then the whole body must come within CONTENDED_TIMEOUTS times limits.body_timeout. */
-static uint64_t rate_needed(struct conn *c)
-{
-	struct server *s = c->port->server;
-	uint64_t rate = s->conf->limits.body_rate;
-
-	if (c->body_reserved == 0 || !budget_has_waiters(&s->budget, BUDGET_BODY))
-		return rate;
-	uint64_t fair =
-		c->body_reserved / (CONTENDED_TIMEOUTS * s->conf->limits.body_timeout_ms) * 1000;
-
-	return fair > rate ? fair : rate;
-}
-
-/* The phase may go on as long as it is quick enough on average; looked at again after
- * limits.body_timeout at the latest. */
-static bool keeps_up(struct conn *c)
-{
-	uint64_t rate = rate_needed(c), now = clock_ns();
-
-	if (rate == 0 || c->phase_bytes == 0)
-		return false;
-	uint64_t seconds = c->phase_bytes / rate, rest = c->phase_bytes % rate;
-	uint64_t paid_ns =
-		(seconds < UINT32_MAX ? seconds : UINT32_MAX) * NS_PER_S + rest * NS_PER_S / rate;
-
-	uint64_t end = c->phase_start_ns + paid_ns,
-		 next = now + c->port->server->conf->limits.body_timeout_ms * NS_PER_MS;
-
-	if (end <= now)
-		return false;
-	conn_deadline(c, end < next ? end : next);
-	return true;
-}
-
-static void late_body(struct conn *c)
-{
-	if (!keeps_up(c))
-		refuse_late(
-			c,
-			"the request's body came more slowly than limits.body_timeout and limits.body_rate allow");
-}
-
-static void late_write(struct conn *c)
-{
-	if (!keeps_up(c))
-		c->state = CONN_CLOSE;
-}
-
-static void late_close(struct conn *c)
-{
-	c->state = CONN_CLOSE;
-}
+#define CONN_MAGIC UINT32_C(0x434f4e4e) /* "CONN" */
+#define PARSE_TURN_MAX 16 /* parses in place before other connections get their turn */
 
 /* ---- the table ---- */
 
@@ -117,55 +41,56 @@ static enum conn_step close_step(struct visit *v, struct conn *c)
 static const struct {
 	const char *name;
 	enum conn_step (*step)(struct visit *v, struct conn *c);
-	void (*late)(struct conn *c); /* the deadline has passed while resting: changes the state,
-	                                 or the deadline */
+	void (*late)(struct conn *c); /* the deadline has passed in the loop */
 } states[CONN_STATE_COUNT] = {
-	[CONN_READ_HEAD] = { "read-head", conn_read_head, late_head },
-	[CONN_TAKE_BODY] = { "take-body", conn_take_body, NULL },
-	[CONN_RESERVED] = { "reserved", conn_reserved, NULL },
-	[CONN_CONTINUE] = { "continue", conn_continue, late_close },
-	[CONN_READ_BODY] = { "read-body", conn_read_body, late_body },
-	[CONN_READ_CHUNKS] = { "read-chunks", conn_read_chunks, late_body },
-	[CONN_BODY_DONE] = { "body-done", conn_parse, NULL },
-	[CONN_ANSWER] = { "answer", answer_request, NULL },
-	[CONN_LOOK_AGAIN] = { "look-again", answer_look_again, NULL },
-	[CONN_REMOVE] = { "remove", conn_parse, NULL },
-	[CONN_REMOVED] = { "removed", answer_removed, NULL },
-	[CONN_UPLOADED] = { "uploaded", answer_uploaded, NULL },
-	[CONN_REFUSE] = { "refuse", answer_problem, NULL },
-	[CONN_WRITE] = { "write", answer_write, late_write },
+	[CONN_READ_HEAD] = { "read-head", conn_read_head, conn_late_head },
+	[CONN_RESERVE_BODY] = { "reserve-body", conn_reserve_body, NULL },
+	[CONN_RESERVED] = { "reserved", conn_start_body, NULL },
+	[CONN_CONTINUE] = { "continue", conn_send_continue, conn_late_close },
+	[CONN_READ_BODY] = { "read-body", conn_read_body, conn_late_body },
+	[CONN_READ_CHUNKS] = { "read-chunks", conn_read_chunks, conn_late_body },
+	[CONN_BODY_DONE] = { "body-done", conn_send_body, NULL },
+	[CONN_HANDLE] = { "handle", handle_request, NULL },
+	[CONN_IMAGE_ENDED] = { "image-ended", handle_image_ended, NULL },
+	[CONN_REMOVE] = { "remove", handle_remove, NULL },
+	[CONN_REMOVED] = { "removed", handle_removed, NULL },
+	[CONN_UPLOADED] = { "uploaded", handle_uploaded, NULL },
+	[CONN_REFUSE] = { "refuse", respond_refuse, NULL },
+	[CONN_WRITE] = { "write", respond_write, conn_late_write },
 	[CONN_NEXT] = { "next", conn_next, NULL },
-	[CONN_DISCARD] = { "discard", conn_discard, late_body },
-	[CONN_LINGER] = { "linger", conn_linger, late_close },
+	[CONN_DISCARD] = { "discard", conn_discard, conn_late_body },
+	[CONN_LINGER] = { "linger", conn_linger, conn_late_close },
 	[CONN_CLOSE] = { "close", close_step, NULL },
 };
 
-/* The loop cannot watch it (no memory): nothing would ever go on with it. */
-static void rest_failed(struct visit *v, struct conn *c)
+/* ---- in the loop ---- */
+
+/* Without a watch, nothing would ever continue the connection. */
+static void close_unwatched(struct visit *v, struct conn *c)
 {
-	log_warning("a connection in state %s is closed: no memory for its event loop",
+	log_warning("connection: no memory to watch its socket in state %s; closing it",
 	            states[c->state].name);
 	close_step(v, c);
 }
 
-/* Sets it aside in the loop. */
-static void rest(struct visit *v, struct conn *c, bool for_writing)
+/* Parks the event until the socket is ready. */
+static void wait_in_loop(struct visit *v, struct conn *c, bool for_writing)
 {
 	int err;
 
 	if (for_writing) {
-		loop_watch_off(&c->readable);
-		err = loop_watch_on(&c->writable);
+		reactor_watch_off(&c->readable);
+		err = reactor_watch_on(&c->writable);
 	} else {
 		if (c->writable.handle)
-			loop_watch_off(&c->writable);
-		err = loop_watch_on(&c->readable);
+			reactor_watch_off(&c->writable);
+		err = reactor_watch_on(&c->readable);
 	}
 	if (err) {
-		rest_failed(v, c);
+		close_unwatched(v, c);
 		return;
 	}
-	c->place = CONN_RESTING;
+	c->place = CONN_IN_LOOP;
 	visit_park(v, &c->event);
 }
 
@@ -176,41 +101,40 @@ void conn_run(struct visit *v, struct conn *c)
 	enum conn_step step;
 
 	debug_assert(c->place == CONN_AWAY);
+	c->parse_count = 0;
 	do
 		step = states[c->state].step(v, c);
 	while (step == CONN_STEP_AGAIN);
 	if (step == CONN_STEP_GONE)
 		return;
-	/* Few connections ever wait for that: the watch is made for those that do. */
+	/* Few connections ever wait for that, so only those have the watch. */
 	if (step == CONN_STEP_WRITE && !c->writable.handle &&
-	    loop_watch_init(&c->writable, c->port->loop, c->fd, true, on_writable, c)) {
-		rest_failed(v, c);
+	    reactor_watch_init(&c->writable, c->io->reactor, c->fd, true, on_writable, c)) {
+		close_unwatched(v, c);
 		return;
 	}
-	rest(v, c, step == CONN_STEP_WRITE);
+	wait_in_loop(v, c, step == CONN_STEP_WRITE);
 }
 
-/* ---- from the loop ---- */
-
-static void resume(struct visit *v, struct conn *c)
+static void unpark(struct visit *v, struct conn *c)
 {
 	visit_unpark(v, &c->event);
 	c->place = CONN_AWAY;
 }
 
-static void on_ready(struct conn *c, struct loop_watch *w)
+static void on_ready(struct conn *c, struct reactor_watch *w)
 {
-	struct visit *v = c->port->visit;
+	struct visit *v = c->io->visit;
 
-	if (c->place != CONN_RESTING) {
-		/* Somebody else has it. Only now does the watch cost system calls, rather than with
+	if (c->place != CONN_IN_LOOP) {
+		/* The event is elsewhere. Turning the watch off only now saves system calls with
 		 * every request. */
-		loop_watch_off(w);
+		reactor_watch_off(w);
 		return;
 	}
 	visit_enter(v);
-	resume(v, c);
-	c->port->served++;
+	unpark(v, c);
+	c->io->served++;
 	conn_run(v, c);
 	visit_leave(v);
 }
@@ -229,19 +153,19 @@ static void on_writable(void *arg)
 	on_ready(c, &c->writable);
 }
 
-/* It waits in a line for longer than it may: takes it back, unless it is on its way already. */
-static bool take_back(struct conn *c)
+/* Takes back an event that has waited too long. Returns false if it has been sent already. */
+static bool cancel_wait(struct conn *c)
 {
-	struct server *s = c->port->server;
+	struct image_service *images = conn_images(c);
 
 	if (c->state == CONN_RESERVED) {
-		if (!budget_cancel(&s->budget, BUDGET_BODY, &c->body_waiter))
+		if (!budget_cancel(&images->budget, BUDGET_BODY, &c->body_waiter))
 			return false;
-		conn_no_budget(c, c->request.content_length);
+		conn_set_no_budget(c, c->request.content_length);
 		return true;
 	}
-	assert(c->state == CONN_LOOK_AGAIN);
-	if (!inflight_cancel(&s->inflight, &c->waiter))
+	assert(c->state == CONN_IMAGE_ENDED);
+	if (!inflight_cancel(&images->inflight, &c->waiter))
 		return false;
 	problem_set(&c->problem, 503, "not-ready",
 	            "image %s was not ready within server.wait_timeout", c->route.id);
@@ -250,25 +174,24 @@ static bool take_back(struct conn *c)
 
 static void on_deadline(struct conn *c)
 {
-	struct visit *v = c->port->visit;
+	struct visit *v = c->io->visit;
 
-	if (c->place == CONN_AWAY || (c->place == CONN_WAITING && !take_back(c)))
+	if (c->place == CONN_AWAY || (c->place == CONN_WAITING && !cancel_wait(c)))
 		return;
 	visit_enter(v);
-	c->port->served++;
+	c->io->served++;
 	if (c->place == CONN_WAITING) {
 		c->state = CONN_REFUSE;
-		resume(v, c);
+		unpark(v, c);
 		conn_run(v, c);
 	} else {
 		uint64_t deadline_ns = c->deadline_ns;
 
-		resume(v, c);
+		unpark(v, c);
 		states[c->state].late(c);
-		/* Either the state has changed, or the deadline: then it rests on, as its watch
-		 * stands. */
+		/* A new deadline means that it waits on, with its watch unchanged. */
 		if (c->deadline_ns != deadline_ns) {
-			c->place = CONN_RESTING;
+			c->place = CONN_IN_LOOP;
 			visit_park(v, &c->event);
 		} else {
 			conn_run(v, c);
@@ -277,78 +200,52 @@ static void on_deadline(struct conn *c)
 	visit_leave(v);
 }
 
-/* The timer is not moved with every deadline: it fires early, looks, and is set again. */
-static void arm(struct conn *c)
-{
-	uint64_t now = clock_ns();
-
-	c->armed_ns = c->deadline_ns;
-	if (loop_timer_set(&c->timer, c->deadline_ns > now ? c->deadline_ns - now : 0)) {
-		c->armed_ns = UINT64_MAX;
-		log_warning("no memory for a connection's timer");
-	}
-}
-
 static void on_timer(void *arg)
 {
 	struct conn *c = arg;
 
-	c->armed_ns = UINT64_MAX;
-	if (c->deadline_ns == UINT64_MAX)
-		return;
-	if (clock_ns() < c->deadline_ns)
-		arm(c);
-	else
+	if (conn_timer_fired(c))
 		on_deadline(c);
-}
-
-void conn_deadline(struct conn *c, uint64_t deadline_ns)
-{
-	c->deadline_ns = deadline_ns;
-	if (deadline_ns < c->armed_ns)
-		arm(c);
-}
-
-void conn_phase(struct conn *c)
-{
-	c->phase_start_ns = clock_ns();
-	c->phase_bytes = 0;
-	conn_deadline(c, c->phase_start_ns +
-	                         c->port->server->conf->limits.body_timeout_ms * NS_PER_MS);
 }
 
 /* ---- between stages ---- */
 
 enum conn_step conn_parse(struct visit *v, struct conn *c)
 {
-	/* Descriptors are dense, so that replicas get as many. The images that it brings are
-	 * distributed by themselves. */
-	c->event.replica = (unsigned)c->fd % graph_replica_count(c->port->server->graph);
-	c->event.size = 0; /* headers take no time to speak of, whatever their size */
-	visit_send(v, STAGE_HTTP_PARSE, &c->event);
-	return CONN_STEP_GONE;
+	/* Descriptors are dense, so replicas get equally many connections. Images are distributed
+	 * separately. */
+	c->event.replica = (unsigned)c->fd % graph_replica_count(c->io->http->graph);
+	c->event.size = 0; /* all headers take about the same time */
+	if (c->parse_count++ == PARSE_TURN_MAX) {
+		visit_send(v, STAGE_HTTP_PARSE, &c->event);
+		return CONN_STEP_GONE;
+	}
+	if (!visit_call(v, STAGE_HTTP_PARSE, &c->event))
+		return CONN_STEP_GONE;
+	conn_return(c);
+	return CONN_STEP_AGAIN;
 }
 
 void conn_wait(struct visit *v, struct conn *c, uint64_t timeout_ms)
 {
-	conn_deadline(c, clock_ns() + timeout_ms * NS_PER_MS);
+	conn_set_timeout(c, timeout_ms);
 	c->place = CONN_WAITING;
 	visit_park(v, &c->event);
 }
 
 void conn_unwait(struct visit *v, struct conn *c)
 {
-	conn_deadline(c, UINT64_MAX);
-	resume(v, c);
+	conn_set_deadline(c, UINT64_MAX);
+	unpark(v, c);
 }
 
-void conn_back(struct conn *c)
+void conn_return(struct conn *c)
 {
 	c->place = CONN_AWAY;
-	conn_deadline(c, UINT64_MAX);
+	conn_set_deadline(c, UINT64_MAX);
 }
 
-/* ---- life ---- */
+/* ---- begin and end ---- */
 
 struct conn *conn_of(struct event *ev)
 {
@@ -358,21 +255,32 @@ struct conn *conn_of(struct event *ev)
 	return c;
 }
 
-struct port_counters *conn_counters(const struct conn *c)
+struct io_counters *conn_counters(const struct conn *c)
 {
-	return &c->port->server->port_counters[c->instance];
+	return &c->io->http->io_counters[c->instance];
 }
 
-static void link_to(struct port *p, struct conn *c)
+const struct conf *conn_conf(const struct conn *c)
 {
-	c->next = p->conns;
-	c->link = &p->conns;
+	return http_server_conf(c->io->http);
+}
+
+struct image_service *conn_images(const struct conn *c)
+{
+	return c->io->http->images;
+}
+
+static void link_to(struct io_loop *io, struct conn *c)
+{
+	c->next = io->conns;
+	c->link = &io->conns;
 	if (c->next)
 		c->next->link = &c->next;
-	p->conns = c;
+	io->conns = c;
 }
 
-struct conn *conn_new(struct port *p, int fd, const struct client_key *client, enum conn_kind kind)
+struct conn *conn_new(struct io_loop *io, int fd, const struct client_key *client,
+                      enum conn_kind kind)
 {
 	struct conn *c = calloc(1, sizeof *c);
 
@@ -383,53 +291,44 @@ struct conn *conn_new(struct port *p, int fd, const struct client_key *client, e
 	response_init(&c->response);
 	request_init(&c->request);
 	c->magic = CONN_MAGIC;
-	c->port = p;
-	c->instance = p->instance;
+	c->io = io;
+	c->instance = io->instance;
 	c->fd = fd;
 	c->kind = kind;
 	c->client = *client;
-	c->place = CONN_RESTING;
+	c->place = CONN_IN_LOOP;
 	c->state = CONN_READ_HEAD;
 	c->deadline_ns = c->armed_ns = UINT64_MAX;
-	if (loop_watch_init(&c->readable, p->loop, fd, false, on_readable, c) ||
-	    loop_timer_init(&c->timer, p->loop, on_timer, c) || loop_watch_on(&c->readable)) {
-		loop_watch_fini(&c->readable);
-		loop_timer_fini(&c->timer);
+	if (reactor_watch_init(&c->readable, io->reactor, fd, false, on_readable, c) ||
+	    reactor_timer_init(&c->timer, io->reactor, on_timer, c) ||
+	    reactor_watch_on(&c->readable)) {
+		reactor_watch_fini(&c->readable);
+		reactor_timer_fini(&c->timer);
 		free(c);
 		return NULL;
 	}
-	conn_deadline(c, clock_ns() + p->server->conf->limits.idle_timeout_ms * NS_PER_MS);
-	link_to(p, c);
+	conn_set_timeout(c, conn_conf(c)->limits.idle_timeout_ms);
+	link_to(io, c);
 	return c;
 }
 
-void conn_drop_body(struct conn *c)
+/* Ends the watches and closes the socket. */
+static void close_socket(struct conn *c)
 {
-	pool_put(c->body);
-	c->body = NULL;
-	c->body_size = c->body_room = 0;
-	if (c->body_reserved)
-		budget_release(&c->port->server->budget, BUDGET_BODY, c->body_reserved);
-	c->body_reserved = 0;
-}
-
-/* The loop's and the system's part of it. */
-static void let_socket_go(struct conn *c)
-{
-	loop_watch_fini(&c->readable);
-	loop_watch_fini(&c->writable);
-	loop_timer_fini(&c->timer);
+	reactor_watch_fini(&c->readable);
+	reactor_watch_fini(&c->writable);
+	reactor_timer_fini(&c->timer);
 	close(c->fd);
 	*c->link = c->next;
 	if (c->next)
 		c->next->link = c->link;
-	port_conn_ended(c->port, c->kind);
+	io_conn_ended(c->io, c->kind);
 }
 
 static void conn_free(struct conn *c)
 {
-	if (!c->has_answered && (c->request.head_length > 0 || c->response.status))
-		access_end(c, false);
+	if (!c->has_responded && (c->request.head_length > 0 || c->response.status))
+		access_log_request(c, false);
 	conn_drop_body(c);
 	if (c->upload)
 		upload_unref(c->upload);
@@ -438,32 +337,30 @@ static void conn_free(struct conn *c)
 	event_fini(&c->event);
 	event_fini(&c->removal.event);
 	c->magic = 0;
-	let_socket_go(c);
+	close_socket(c);
 	free(c);
 }
 
 void conn_drain(struct visit *v, struct conn *c)
 {
-	/* One that has not asked for anything yet has probably just been accepted, its request
-	 * being on its way. */
-	if (c->place != CONN_RESTING || c->state != CONN_READ_HEAD || c->end != c->begin)
+	if (c->place != CONN_IN_LOOP || c->state != CONN_READ_HEAD || c->end != c->begin)
 		return;
+	/* A new connection has probably just been accepted, with its request on the way. */
 	if (!c->is_used) {
-		conn_deadline(c, clock_ns() + NS_PER_S);
+		conn_set_timeout(c, 1000);
 		return;
 	}
-	resume(v, c);
+	unpark(v, c);
 	c->state = CONN_CLOSE;
 	conn_run(v, c);
 }
 
 void conn_abandon(struct conn *c)
 {
-	if (c->place == CONN_WAITING && take_back(c))
-		c->place = CONN_RESTING;
-	if (c->place == CONN_RESTING)
+	if (c->place == CONN_WAITING && cancel_wait(c))
+		c->place = CONN_IN_LOOP;
+	if (c->place == CONN_IN_LOOP)
 		conn_free(c);
 	else
-		let_socket_go(
-			c); /* whoever has the event will not send it any more: all workers stop */
+		close_socket(c); /* the event is never sent again: all workers stop */
 }

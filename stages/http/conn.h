@@ -1,11 +1,11 @@
 /*
- * conn.h - a client's connection, and the request that it is about.
+ * conn.h - a client's connection and its current request.
  *
- * Its event is what travels: it rests in the port's loop while the network is awaited, waits in a
- * line (inflight, budget) from which the port can take it back, or is away: in a queue, a handler
- * of another stage, or with an upload. Who owns the event owns the connection, but for the fields
- * of the port's thread. The socket and the loop are touched by that thread only, and only while the
- * connection is not away.
+ * The connection's event is in the I/O thread's loop while it waits for the network. It waits in
+ * struct inflight or struct budget, from where its thread can take it back. Otherwise it is away:
+ * in a queue, in a handler of another stage, or with an upload. The owner of the event owns the
+ * connection, except for the fields of the I/O thread. Only that thread touches the socket and the
+ * loop, and only while the connection is not away.
  */
 #ifndef DARKROOM_HTTP_CONN_H
 #define DARKROOM_HTTP_CONN_H
@@ -17,190 +17,160 @@
 #include "access_log.h"
 #include "image/disk_job.h"
 #include "image/inflight.h"
-#include "loop.h"
-#include "problem.h"
+#include "image/problem.h"
+#include "reactor.h"
 #include "request.h"
 #include "response.h"
+#include "route.h"
 #include "sched/budget.h"
 #include "sched/event.h"
 
-struct port;
-struct port_counters;
+struct conf;
+struct image_service;
+struct io_counters;
+struct io_loop;
 struct upload;
 struct visit;
 
-#define CONN_MAGIC UINT32_C(0x434f4e4e) /* "CONN" */
-#define CONN_READ_MIN 4096 /* room for reading that is always left behind the largest header */
-#define CONN_DISCARD_MAX \
-	(UINT64_C(1) << 20) /* bytes of an unwanted body that are read to keep the connection */
-
-/* What the connection does next. conn.c has the table of steps; those marked go to http_parse. */
+/* What the connection does next; the table in conn.c has a step for each. */
 enum conn_state {
-	CONN_READ_HEAD = 1, /* also: parse what was read, when at http_parse */
-	CONN_TAKE_BODY, /* the header announces a body of a known length: reserve memory for it */
-	CONN_RESERVED,  /* the memory may be taken */
-	CONN_CONTINUE,  /* send 100 Continue, then go on in state after_continue */
+	CONN_READ_HEAD = 1, /* at http_parse: parse what was read */
+	CONN_RESERVE_BODY,  /* reserve memory for a body of known length */
+	CONN_RESERVED,      /* the memory may be used */
+	CONN_CONTINUE,      /* send 100 Continue, then go on in state after_continue */
 	CONN_READ_BODY,
-	CONN_READ_CHUNKS, /* also: parse them, when at http_parse */
-	CONN_BODY_DONE,   /* http_parse sends it on to form_decode */
-	CONN_ANSWER,      /* the request is complete as far as it matters: do what it asks for */
-	CONN_LOOK_AGAIN,  /* the image that it waited for has ended */
-	CONN_REMOVE,      /* http_parse sends the removal to disk_write */
+	CONN_READ_CHUNKS, /* at http_parse: parse them */
+	CONN_BODY_DONE,   /* send the body to form_decode */
+	CONN_HANDLE,      /* the request needs no more of its body: do what it asks for */
+	CONN_IMAGE_ENDED, /* the image for which it waited has ended */
+	CONN_REMOVE,      /* send the removal to disk_write */
 	CONN_REMOVED,
-	CONN_UPLOADED, /* the upload's response can be written */
-	CONN_REFUSE,   /* answer with the problem */
+	CONN_UPLOADED, /* write the upload's response */
+	CONN_REFUSE,   /* respond with the problem */
 	CONN_WRITE,
-	CONN_NEXT,    /* the request is over and its body is read: the next one, or the end */
-	CONN_DISCARD, /* read the rest of a body that nobody wants */
-	CONN_LINGER,  /* we have said all; let the client read it before the socket goes */
+	CONN_NEXT,    /* the request is complete: begin the next one, or close */
+	CONN_DISCARD, /* read the rest of an unwanted body */
+	CONN_LINGER,  /* let the client read the last response before the socket is closed */
 	CONN_CLOSE,
 	CONN_STATE_COUNT
 };
 
-/* Where its event is, as the port's thread knows it. */
+/* Where the event is, as the I/O thread knows it. */
 enum conn_place {
-	CONN_AWAY = 1, /* handled or queued somewhere, or with an upload */
-	CONN_RESTING,  /* set aside in the loop: readiness or the timer go on with it */
-	CONN_WAITING   /* set aside in a line: the timer may take it back */
+	CONN_AWAY = 1, /* in a handler or a queue, or with an upload */
+	CONN_IN_LOOP,  /* parked; readiness or the timer continue it */
+	CONN_WAITING   /* parked, for memory or an image; the timer may take it back */
 };
 
 enum conn_kind {
-	CONN_COUNTED = 1, /* a client, in server->connections */
-	CONN_REJECTED,    /* one too many: it gets its 503 */
-	CONN_ADMIN        /* at the administrative listener */
+	CONN_COUNTED = 1, /* a client, counted in http_server.connections */
+	CONN_REJECTED,    /* over limits.connections: it gets a 503 */
+	CONN_ADMIN        /* from the administrative listener */
 };
 
 struct conn {
 	struct event event; /* first: conn_of() */
 	uint32_t magic;
 	/* fixed after conn_new() */
-	struct port *port;
+	struct io_loop *io;
 	unsigned instance;
 	int fd;
 	enum conn_kind kind;
 	struct client_key client;
-	/* the port's thread only */
+	/* the I/O thread only */
 	struct conn *next, **link;
 	enum conn_place place;
-	struct loop_watch readable, writable;
-	struct loop_timer timer;
+	struct reactor_watch readable, writable;
+	struct reactor_timer timer;
 	uint64_t deadline_ns; /* UINT64_MAX: none */
-	uint64_t armed_ns; /* the timer will fire then: at the deadline or before, UINT64_MAX if it
-	                      is not set */
+	uint64_t armed_ns; /* when the timer fires, at the deadline or before it; UINT64_MAX: it is
+	                      not set */
+	unsigned parse_count; /* in this call of conn_run() */
 	/* the owner of the event */
 	enum conn_state state, after_continue;
 	struct timing timing;
-	char *input; /* pool memory, or NULL while nothing is there */
+	char *input; /* pool memory; NULL while nothing is in it */
 	size_t input_size;
-	size_t begin; /* the request begins here */
-	size_t at;    /* what is before it belongs to the request and is dealt with */
-	size_t end;   /* what was read */
+	size_t begin; /* of the request */
+	size_t at;    /* bytes before it belong to the request and have been processed */
+	size_t end;   /* of what was read */
 	struct request request;
 	struct route route;
 	struct access access;
 	uint64_t request_start_ns, read_ns; /* first byte; body complete */
-	uint64_t phase_start_ns,
-		phase_bytes; /* of the body that is read, or the response that is written */
+	/* of the body that is being read, or the response that is being written */
+	uint64_t phase_start_ns, phase_bytes;
 	/* the body */
 	uint8_t *body;    /* pool memory or NULL */
-	size_t body_size; /* there so far */
+	size_t body_size; /* received so far */
 	size_t body_room;
 	uint64_t body_reserved; /* of BUDGET_BODY */
-	uint64_t body_left;     /* bytes of it that were not read, with Content-Length */
-	bool has_chunks_left;   /* likewise, chunked */
+	uint64_t body_left;     /* unread bytes, with Content-Length */
+	bool has_chunks_left;   /* unread bytes, if chunked */
 	bool is_discarding;     /* chunks are dropped */
 	bool is_lingering;
 	uint64_t discarded, content_bytes; /* of a chunked body: dropped, and in all */
 	struct budget_waiter body_waiter;
-	/* the answer */
+	/* the response */
 	struct problem problem;
-	const char *challenge; /* static: goes with the problem if that is of a token; else NULL */
-	struct waiter waiter;  /* in the inflight's line */
+	const char *challenge; /* static: of a problem with the token; otherwise NULL */
+	struct waiter waiter;  /* for an image */
 	struct disk_job removal;
 	struct upload *upload; /* a reference */
-	bool has_answered;     /* the response is written: errors from now on can only close */
-	bool is_used;          /* so was one for an earlier request */
+	bool has_responded;    /* the response is written: a later error can only close */
+	bool is_used;          /* an earlier request has been answered */
 	bool closes;           /* after the response */
 	size_t continue_sent;
 	struct response response;
 };
 
-struct conn *conn_of(struct event *ev); /* checks the magic */
-
-/* What its port counts. Port's thread. */
-struct port_counters *conn_counters(const struct conn *c);
-
-/* ---- port's thread ---- */
-
-/* Makes a connection that rests until there is something to read. Owns fd on success. NULL: no
- * memory. */
-struct conn *conn_new(struct port *p, int fd, const struct client_key *client, enum conn_kind kind);
-
-/* Goes on with the connection in the caller's hands until it rests, is sent somewhere or has ended.
- */
-void conn_run(struct visit *v, struct conn *c);
-
-/* From the group's queue: it is back in the port's hands. */
-void conn_back(struct conn *c);
-
-/* When the server drains: closes it if it is idle. */
-void conn_drain(struct visit *v, struct conn *c);
-
-/* At the thread's end: closes the socket, and frees all if nobody else has the event. */
-void conn_abandon(struct conn *c);
-
-/* ---- steps: what each says about the connection afterwards ---- */
-
+/* What a step of the table returns. */
 enum conn_step {
-	CONN_STEP_AGAIN = 1, /* its state has changed: go on */
-	CONN_STEP_READ,      /* wait until the socket is readable, the deadline at most */
-	CONN_STEP_WRITE,     /* until it is writable */
-	CONN_STEP_GONE       /* not in our hands any more */
+	CONN_STEP_AGAIN = 1, /* the state has changed: continue */
+	CONN_STEP_READ,      /* wait until the socket is readable, at most until the deadline */
+	CONN_STEP_WRITE,     /* wait until it is writable */
+	CONN_STEP_GONE       /* the event is no longer ours */
 };
 
-/* The timer fires then, unless the deadline is changed before. UINT64_MAX: never. */
-void conn_deadline(struct conn *c, uint64_t deadline_ns);
+/* ---- the owner of the event ---- */
 
-/* A body or a response begins: limits.body_timeout, then limits.body_rate hold for it. */
-void conn_phase(struct conn *c);
+struct conn *conn_of(struct event *ev); /* asserts the magic */
 
-/* Sends it to http_parse. */
+/* Returns the counters of its thread, which alone may add to them. */
+struct io_counters *conn_counters(const struct conn *c);
+
+/* Returns the current configuration, which is valid until the end of the visit. */
+const struct conf *conn_conf(const struct conn *c);
+
+/* Returns what all uploads and images share. */
+struct image_service *conn_images(const struct conn *c);
+
+/* ---- the I/O thread ---- */
+
+/* Makes a connection that waits for its first bytes. Owns fd on success. Returns NULL if there is
+ * no memory. */
+struct conn *conn_new(struct io_loop *io, int fd, const struct client_key *client,
+                      enum conn_kind kind);
+
+/* Runs steps until the connection waits, is sent to another stage or has ended. */
+void conn_run(struct visit *v, struct conn *c);
+
+/* The event came through accept_read's queue: the connection is no longer waiting, and has no
+ * deadline. */
+void conn_return(struct conn *c);
+
+/* The server drains: closes the connection if it is idle. */
+void conn_drain(struct visit *v, struct conn *c);
+
+/* The thread ends: closes the socket, and frees the rest unless the event is away. */
+void conn_abandon(struct conn *c);
+
+/* Has http_parse parse what was read, and continues in the state that it sets. */
 enum conn_step conn_parse(struct visit *v, struct conn *c);
 
-/* Sets the event aside in a line. The caller enters the line next; if that does not take the event,
- * conn_unwait(). */
+/* Parks the event to wait for memory or an image, for at most timeout_ms. The caller then gives the
+ * event away, or calls conn_unwait() if it need not wait. */
 void conn_wait(struct visit *v, struct conn *c, uint64_t timeout_ms);
 void conn_unwait(struct visit *v, struct conn *c);
-
-/* conn_read.c */
-enum conn_step conn_read_head(struct visit *v, struct conn *c);
-enum conn_step conn_take_body(struct visit *v, struct conn *c);
-enum conn_step conn_reserved(struct visit *v, struct conn *c);
-enum conn_step conn_continue(struct visit *v, struct conn *c);
-enum conn_step conn_read_body(struct visit *v, struct conn *c);
-enum conn_step conn_read_chunks(struct visit *v, struct conn *c);
-enum conn_step conn_discard(struct visit *v, struct conn *c);
-enum conn_step conn_linger(struct visit *v, struct conn *c);
-enum conn_step conn_next(struct visit *v, struct conn *c);
-
-/* handlers.c, handle_upload.c */
-enum conn_step answer_request(struct visit *v, struct conn *c);
-enum conn_step answer_look_again(struct visit *v, struct conn *c);
-enum conn_step answer_removed(struct visit *v, struct conn *c);
-enum conn_step answer_uploaded(struct visit *v, struct conn *c);
-enum conn_step answer_problem(struct visit *v, struct conn *c);
-enum conn_step answer_write(struct visit *v, struct conn *c);
-
-/* ---- whoever owns the event ---- */
-
-/* Gives back the body and its memory. */
-void conn_drop_body(struct conn *c);
-
-/* Sets the problem: no memory for a body for so long. */
-void conn_no_budget(struct conn *c, uint64_t bytes);
-
-/* Takes a piece of a chunked body; request.take_body. If it cannot be taken, c->problem is set and
- * the rest is discarded; -1 when that is too much. */
-int conn_take_chunk(void *conn, const char *data, size_t length);
 
 #endif

@@ -1,5 +1,4 @@
-/* field.c - header field syntax (RFC 9110 5.6, RFC 2045 5.1). Knows no request and no connection.
- * Any thread. */
+/* field.c - header field syntax (RFC 9110 5.6, RFC 2045 5.1). Any thread. */
 #include "field.h"
 
 #include <string.h>
@@ -9,7 +8,7 @@ static char to_lower(char c)
 	return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
 }
 
-/* Line ends are spaces here: they can only be those of a folded MIME header. */
+/* A line end counts as space: it can only be part of a folded MIME header. */
 static bool is_space(char c)
 {
 	return c == ' ' || c == '\t' || c == '\r' || c == '\n';
@@ -48,7 +47,7 @@ static void slice_drop(struct slice *s, size_t n)
 	s->length -= n;
 }
 
-/* Bytes before the first separator that is outside of quoted strings, or all. */
+/* Returns the number of bytes before the first separator outside quoted strings, or all. */
 static size_t find_outside_quotes(struct slice s, char separator)
 {
 	bool in_quotes = false;
@@ -86,8 +85,8 @@ struct slice field_word(struct slice value, struct slice *params)
 	return slice_trim((struct slice){ value.data, n });
 }
 
-/* The quoted string at the head of *rest; false if it does not end. */
-static bool take_quoted(struct slice *rest, struct slice *value)
+/* Removes the quoted string at the head of *rest. Returns false if it has no end. */
+static bool parse_quoted(struct slice *rest, struct slice *value)
 {
 	for (size_t i = 1; i < rest->length; i++) {
 		if (rest->data[i] == '\\') {
@@ -103,7 +102,7 @@ static bool take_quoted(struct slice *rest, struct slice *value)
 
 int field_param_next(struct slice *rest, struct field_param *param)
 {
-	/* A semicolon with nothing behind it is common, and harmless. */
+	/* A trailing semicolon is common and harmless. */
 	for (;;) {
 		*rest = slice_trim(*rest);
 		if (rest->length == 0)
@@ -126,7 +125,7 @@ int field_param_next(struct slice *rest, struct field_param *param)
 	*rest = slice_trim(*rest);
 	param->is_quoted = rest->length > 0 && rest->data[0] == '"';
 	if (param->is_quoted)
-		return take_quoted(rest, &param->value) ? 1 : -1;
+		return parse_quoted(rest, &param->value) ? 1 : -1;
 	n = 0;
 	while (n < rest->length && rest->data[n] != ';')
 		n++;
@@ -155,8 +154,8 @@ size_t field_boundary(struct slice content_type, char out[BOUNDARY_MAX], const c
 	                   : "Content-Type has no boundary parameter";
 	if (found <= 0)
 		return 0;
-	*error =
-		"the boundary has more than 70 characters, is empty, or has a character that RFC 2046 does not allow";
+	*error = "the boundary is empty, has more than 70 characters, or has one that RFC 2046 "
+		 "does not allow";
 	for (size_t i = 0; i < param.value.length; i++) {
 		if (param.is_quoted && param.value.data[i] == '\\' && i + 1 < param.value.length)
 			i++;

@@ -1,29 +1,25 @@
-/*
- * handle_upload.c - the response to POST /images, when its images are stored (201), decoded (202),
- * or none of them is any good. Port's thread.
- */
-#include <stdio.h>
-#include <string.h>
+/* handle_upload.c - writes the response to an upload: its images, its errors and its times. The I/O
+ * thread. */
+#include "handle_upload.h"
 
-#include "app.h"
 #include "base/clock.h"
-#include "handlers.h"
+#include "base/text.h"
 #include "image/image.h"
-#include "io_loop.h"
+#include "image/image_json.h"
+#include "respond.h"
 #include "sched/graph.h"
 
-/* Of the JSON: an image with 16 variants takes 3 KiB, names of 127 bytes may be escaped to six
- * times that. */
+/* Bounds of the JSON. An image with 16 variants takes 3 KiB; names of 127 bytes may be escaped to
+ * six times that. */
 #define BODY_FIXED 4096
 #define BODY_PER_PART 8192
 
 static bool is_failed(const struct upload *u, unsigned i)
 {
-	/* With 202 the images go on; only what decoding found is settled, and says is_failed again
-	 * a moment later. */
+	/* With a 202 the images go on; only the result of decoding is settled. */
 	if (u->respond_after_decode)
 		return u->decode_failed[i];
-	/* Acquire: with image_set_problem(). */
+	/* Acquire: pairs with image_set_problem(). */
 	return atomic_load_explicit(&u->image[i]->has_failed, memory_order_acquire);
 }
 
@@ -32,7 +28,7 @@ static uint64_t spent_ns(const _Atomic uint64_t *ns)
 	return atomic_load_explicit(ns, memory_order_relaxed);
 }
 
-/* To a tenth of a millisecond, as Server-Timing has it. */
+/* Appends a metric of Server-Timing, in milliseconds with one digit behind the point. */
 static void add_ms(struct text *t, const char *name, uint64_t ns)
 {
 	uint64_t tenths = (ns + NS_PER_MS / 20) / (NS_PER_MS / 10);
@@ -51,7 +47,7 @@ static void server_timing(struct conn *c, const struct upload *u)
 	uint64_t wait_ns = 0;
 
 	text_init(&t, line, sizeof line);
-	add_ms(&t, "Server-Timing: read", c->read_ns - c->request_start_ns);
+	add_ms(&t, "read", c->read_ns - c->request_start_ns);
 	for (unsigned i = 0; i < graph_row_count; i++) {
 		uint64_t ns =
 			spent_ns(&c->timing.service_ns[i]) + spent_ns(&u->timing.service_ns[i]);
@@ -64,12 +60,13 @@ static void server_timing(struct conn *c, const struct upload *u)
 	}
 	add_ms(&t, ", queue", wait_ns);
 	if (!t.overflowed)
-		response_field(&c->response, "%s", line);
+		response_text_field(&c->response, "Server-Timing", line);
 }
 
 static void error_json(struct json *j, const char *part_name, const char *file_name,
                        const struct problem *problem)
 {
+	assert(part_name && file_name);
 	json_object(j, NULL);
 	if (part_name[0])
 		json_string(j, "part", part_name);
@@ -95,17 +92,17 @@ static void errors_json(struct json *j, const struct upload *u)
 	json_array_end(j);
 }
 
-/* Whatever the answer as a whole says: every image and part that was no good counts. */
+/* Counts every image and part that failed, regardless of the response's status. */
 static void count_rejections(struct conn *c, const struct upload *u)
 {
 	for (unsigned i = 0; i < u->image_count; i++)
 		if (is_failed(u, i))
-			answer_count_rejection(c, &u->image[i]->problem);
+			respond_count_rejection(c, &u->image[i]->problem);
 	for (unsigned i = 0; i < u->bad_part_count; i++)
-		answer_count_rejection(c, &u->bad_part[i].problem);
+		respond_count_rejection(c, &u->bad_part[i].problem);
 }
 
-/* The one with the highest status speaks for all. */
+/* Returns the problem with the highest status, which becomes that of the response. */
 static const struct problem *worst_problem(const struct upload *u)
 {
 	const struct problem *worst = NULL;
@@ -125,14 +122,14 @@ static size_t body_max(const struct upload *u)
 	return BODY_FIXED + (size_t)BODY_PER_PART * (u->image_count + u->bad_part_count);
 }
 
-static void answer_failure(struct conn *c, const struct upload *u)
+static void respond_failure(struct conn *c, const struct upload *u)
 {
 	struct text *body = &c->response.body;
 	struct json j;
 
 	c->problem = *worst_problem(u);
-	answer_start(c, c->problem.status, body_max(u));
-	answer_problem_fields(c, &c->problem);
+	respond_start(c, c->problem.status, body_max(u));
+	respond_problem_fields(c, &c->problem);
 	json_init(&j, body);
 	json_object(&j, NULL);
 	problem_json_members(&j, &c->problem);
@@ -143,16 +140,15 @@ static void answer_failure(struct conn *c, const struct upload *u)
 	text_puts(body, "\n");
 }
 
-static void answer_success(struct conn *c, const struct upload *u, unsigned good)
+static void respond_success(struct conn *c, const struct upload *u, unsigned good)
 {
 	struct text *body = &c->response.body;
 	struct json j;
 
-	answer_start(c, u->respond_after_decode ? 202 : 201, body_max(u));
-	response_field(&c->response, "Content-Type: application/json");
-	response_field(&c->response, "Cache-Control: no-store");
+	respond_start(c, u->respond_after_decode ? 202 : 201, body_max(u));
+	respond_content(c, "application/json");
 	if (c->request.prefers_async)
-		response_field(&c->response, "Preference-Applied: respond-async");
+		response_text_field(&c->response, "Preference-Applied", "respond-async");
 	json_init(&j, body);
 	json_object(&j, NULL);
 	json_array(&j, "images");
@@ -172,7 +168,7 @@ static void answer_success(struct conn *c, const struct upload *u, unsigned good
 	text_puts(body, "\n");
 }
 
-enum conn_step answer_uploaded(struct visit *v, struct conn *c)
+enum conn_step handle_uploaded(struct visit *v, struct conn *c)
 {
 	struct upload *u = c->upload;
 	unsigned good = 0;
@@ -181,13 +177,13 @@ enum conn_step answer_uploaded(struct visit *v, struct conn *c)
 	for (unsigned i = 0; i < u->image_count; i++)
 		good += !is_failed(u, i);
 	if (good > 0)
-		answer_success(c, u, good);
+		respond_success(c, u, good);
 	else
-		answer_failure(c, u);
+		respond_failure(c, u);
 	count_rejections(c, u);
 	server_timing(c, u);
 	access_note_upload(c, u, good);
 	c->upload = NULL;
 	upload_unref(u);
-	return answer_finish(c);
+	return respond_finish(c);
 }

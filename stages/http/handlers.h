@@ -1,24 +1,20 @@
-/* handlers.h - between the files that make answers. Port's thread. */
+/*
+ * handlers.h - what each resource does, except for uploads (handle_upload.h). Steps of the table in
+ * conn.c; the I/O thread.
+ */
 #ifndef DARKROOM_HTTP_HANDLERS_H
 #define DARKROOM_HTTP_HANDLERS_H
 
-#include <stddef.h>
-
 #include "conn.h"
 
-/* Begins the response with what all have in common. */
-void answer_start(struct conn *c, unsigned status, size_t body_max);
+/* The request is complete: does what it asks for. */
+enum conn_step handle_request(struct visit *v, struct conn *c);
 
-/* Ends it, decides whether the connection stays, and begins to write. */
-enum conn_step answer_finish(struct conn *c);
+/* The image for which the request waited has ended. */
+enum conn_step handle_image_ended(struct visit *v, struct conn *c);
 
-/* A request, image or part is refused for it. */
-void answer_count_rejection(struct conn *c, const struct problem *problem);
-
-/* Appends the fields that the status of a problem wants. */
-void answer_problem_fields(struct conn *c, const struct problem *problem);
-
-/* Answers with a problem document that has no other members. */
-enum conn_step answer_with_problem(struct conn *c);
+/* DELETE: sends the removal to disk_write; handle_removed() responds. */
+enum conn_step handle_remove(struct visit *v, struct conn *c);
+enum conn_step handle_removed(struct visit *v, struct conn *c);
 
 #endif

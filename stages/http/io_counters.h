@@ -1,6 +1,6 @@
 /*
- * io_counters.h - what one port counts: its thread alone writes, so that counting costs next to
- * nothing; anyone reads.
+ * io_counters.h - the counters of one I/O thread. Only that thread writes them, so counting needs
+ * no atomic addition. Any thread may read.
  */
 #ifndef DARKROOM_HTTP_IO_COUNTERS_H
 #define DARKROOM_HTTP_IO_COUNTERS_H
@@ -10,28 +10,24 @@
 #include <stdint.h>
 
 #include "base/check.h"
-#include "problem.h"
+#include "image/problem.h"
 #include "response.h"
 
-struct problem;
-struct server;
-
-struct port_counters {
+struct io_counters {
 	alignas(CACHE_LINE) _Atomic uint64_t received_bytes; /* from clients, headers included */
 	_Atomic uint64_t sent_bytes;
 	_Atomic uint64_t responses[RESPONSE_STATUS_MAX]; /* by response_status_index() */
-	_Atomic uint64_t rejections[PROBLEM_TYPE_MAX];   /* problems that clients were told, each
-	                                                    once: by problem_type_at() */
+	_Atomic uint64_t rejections[PROBLEM_TYPE_MAX]; /* problems reported, by problem_type_at() */
 };
 
-/* The sum over all ports. */
-struct port_sum {
+struct io_totals {
 	uint64_t received_bytes, sent_bytes;
 	uint64_t responses[RESPONSE_STATUS_MAX];
 	uint64_t rejections[PROBLEM_TYPE_MAX];
 };
 
-/* Any thread. */
-void port_sum_collect(struct port_sum *sum, const struct server *s);
+/* Adds up the counters of `count` threads. Any thread. */
+void io_totals_collect(struct io_totals *totals, const struct io_counters *counters,
+                       unsigned count);
 
 #endif

@@ -1,8 +1,8 @@
 /*
- * io_loop.h - one instance of accept_read: a thread's event loop, its listeners and its
- * connections.
+ * io_loop.h - one I/O thread, which is one instance of accept_read: its event loop, its listeners
+ * and its connections.
  *
- * Touched by its own thread only. Private to stages/accept_read.c and stages/http/.
+ * Touched by its own thread only. Private to accept_read.c and stages/http/.
  */
 #ifndef DARKROOM_HTTP_IO_LOOP_H
 #define DARKROOM_HTTP_IO_LOOP_H
@@ -13,56 +13,74 @@
 
 #include "conf/conf.h"
 #include "conn.h"
-#include "loop.h"
+#include "http_server.h"
+#include "reactor.h"
 
-struct server;
 struct visit;
 
-/* Which listeners a port takes connections from; policies and thread counts may change it at any
- * time. */
-enum port_mode {
-	PORT_OWN, /* its own: the kernel spreads connections over the ports; or all, if they are the
-	             service manager's */
-	PORT_ONE_EACH, /* thread-per-connection: from all, but only while it has no connection */
-	PORT_RETIRED   /* none */
+/* From which listeners a thread accepts. A reload may change it at any time. */
+enum io_mode {
+	IO_OWN_LISTENER, /* its own, so that the kernel spreads connections over the threads; or all
+	                    of the service manager's */
+	IO_THREAD_PER_CONNECTION, /* all, but only while the thread has no connection */
+	IO_RETIRED                /* none */
 };
 
-struct port_listener {
-	struct port *port;
-	int fd; /* the server's */
-	struct loop_watch watch;
+struct io_listener {
+	struct io_loop *io;
+	int fd; /* borrowed */
+	struct reactor_watch watch;
 };
 
-struct port {
-	struct server *server;
-	struct loop *loop;
+struct io_loop {
+	struct http_server *http;
+	struct reactor *reactor;
 	unsigned instance;
-	struct visit *visit; /* while the loop runs */
+	struct visit *visit; /* while poll() runs; otherwise NULL */
 	unsigned served;     /* pieces of work since poll() began */
-	struct loop_watch wake;
-	struct port_listener listener[CONF_THREADS_MAX]; /* of server->listen_count */
-	struct port_listener admin;                      /* if the server has one */
-	enum port_mode mode;
-	struct loop_timer pause; /* nothing is accepted until it fires */
+	struct reactor_watch wake;
+	struct io_listener listener[CONF_THREADS_MAX]; /* http->listeners.count */
+	struct io_listener admin;                      /* if there is an administrative one */
+	enum io_mode mode;
+	struct reactor_timer pause; /* accepting resumes when it fires */
 	bool is_paused;
-	bool is_out_of_files; /* said so in the log */
-	bool is_draining;
-	bool is_done;            /* counted in server->ports_done */
+	bool has_logged_pause;   /* since the last accepted connection */
+	bool is_draining;        /* counted in http->ios_closed */
+	bool is_done;            /* counted in http->ios_done */
 	struct conn *conns;      /* all, doubly linked */
-	unsigned conn_count;     /* counted in server->connections */
-	unsigned admin_count;    /* at the administrative listener */
-	unsigned rejected_count; /* over limits.connections: they get their 503 and linger a moment
-	                          */
-	time_t date_s;           /* date is its text */
+	unsigned conn_count;     /* counted in http->connections */
+	unsigned admin_count;    /* administrative */
+	unsigned rejected_count; /* over limits.connections, until they have read their 503 */
+	time_t date_s;           /* the second of `date` */
 	char date[32];
-	time_t log_s; /* log_time likewise, as the log has it */
+	time_t log_s; /* the second of `log_time`, which has the log's format */
 	char log_time[24];
 };
 
-/* accept_read.c: one connection less; the port may accept again. */
-void port_conn_ended(struct port *p, enum conn_kind kind);
+/* Makes the reactor, its watches and the listeners, for a thread that accepts nothing yet.
+ * accept(listener) is called when a connection may be waiting. Returns 0, or -errno with the reason
+ * logged. */
+int io_loop_init(struct io_loop *io, struct http_server *http, unsigned instance, int wake_fd,
+                 void (*accept)(void *listener));
 
-/* accept_read.c: the value of a Date header field. */
-const char *port_date(struct port *p);
+/* Ends all connections and frees the rest. */
+void io_loop_fini(struct io_loop *io);
+
+/* Returns whether the thread accepts from listener i now. */
+bool io_should_listen(const struct io_loop *io, unsigned i);
+
+/* Watches the listeners from which the thread accepts now, and no others. */
+void io_update_listening(struct io_loop *io);
+void io_stop_listening(struct io_loop *io);
+void io_stop_listening_for_admin(struct io_loop *io);
+
+/* Stops accepting for 100 ms after an error, so that the loop never spins. */
+void io_pause_listening(struct io_loop *io, const char *why);
+
+/* A connection has ended: counts it, and may accept again. */
+void io_conn_ended(struct io_loop *io, enum conn_kind kind);
+
+/* Returns the value of a Date header field. */
+const char *io_date(struct io_loop *io);
 
 #endif

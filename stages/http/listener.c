@@ -1,4 +1,4 @@
-/* listener.c - resolves, binds and listens. */
+/* listener.c - resolves, binds and listens. Main thread. */
 #include "listener.h"
 
 #include <errno.h>

@@ -1,5 +1,4 @@
-/* multipart.c - the form parser: one step function per state, each resumable at any byte. Any
- * thread. */
+/* multipart.c - the form parser: one function per state, each resumable at any byte. Any thread. */
 #include "multipart.h"
 
 #include <string.h>
@@ -9,7 +8,7 @@
 #define BYTES_IN_A_ROW 8
 #define DELIMITER_BEGIN "\r\n--"
 #define DELIMITER_BEGIN_LENGTH (sizeof DELIMITER_BEGIN - 1)
-#define PADDING_MAX 256 /* spaces behind a boundary; RFC 2046 allows them and nobody sends them */
+#define PADDING_MAX 256 /* spaces behind a boundary, which RFC 2046 allows */
 
 enum step { STEP_AGAIN = 1, STEP_MORE, STEP_PART, STEP_END, STEP_BAD };
 
@@ -53,9 +52,9 @@ static enum step start_step(struct multipart *m, const struct input *in)
 	return STEP_AGAIN;
 }
 
-/* Where a delimiter may begin, or the end. Pictures have few CRs, and memchr() is quick; but a body
- * of little else must not cost a call for each, while a port has connections to serve: so some
- * bytes behind one are looked at here. */
+/* Returns where a delimiter may begin, or the length. Pictures have few CRs, so memchr() is fast. A
+ * hostile body of CRs must not cost one call for each of them, so the bytes behind a CR are checked
+ * here. */
 static size_t next_candidate(const struct input *in, size_t at)
 {
 	for (;;) {
@@ -72,8 +71,7 @@ static size_t next_candidate(const struct input *in, size_t at)
 	}
 }
 
-/* Looks for the delimiter from m->at on. A boundary has no CR in it, so candidates never overlap.
- */
+/* Finds the delimiter from m->at on. A boundary has no CR, so candidates never overlap. */
 static enum step search_step(struct multipart *m, const struct input *in)
 {
 	while (m->at < in->length) {
@@ -98,7 +96,7 @@ static enum step search_step(struct multipart *m, const struct input *in)
 		}
 	}
 	if (!in->is_last) {
-		/* Up to here there is no candidate; if one has begun, the loop has returned. */
+		/* There is no candidate: if one had begun, the loop would have returned. */
 		m->at = in->length;
 		return STEP_MORE;
 	}
@@ -107,7 +105,7 @@ static enum step search_step(struct multipart *m, const struct input *in)
 	                      : "the boundary of Content-Type does not occur in the form");
 }
 
-/* The boundary is there but the rest of its line is not that of a delimiter: it is data. */
+/* The rest of the boundary's line is not that of a delimiter, so all of it is data. */
 static enum step not_a_delimiter(struct multipart *m)
 {
 	m->state = m->is_in_part ? MULTIPART_BODY : MULTIPART_PREAMBLE;
@@ -186,7 +184,8 @@ static const char *read_disposition(struct multipart_part *part, const char *bas
 			part->file_name = span_of(param.value, base);
 			part->has_file_name = true;
 		} else if (slice_is(param.name, "filename*")) {
-			/* RFC 7578 forbids it, RFC 6266 prefers it, some clients send it alone. */
+			/* RFC 7578 forbids it, RFC 6266 prefers it, and some clients send only it.
+			 */
 			part->file_name = span_of(param.value, base);
 			part->has_file_name = part->is_file_name_extended = true;
 		}
@@ -196,7 +195,7 @@ static const char *read_disposition(struct multipart_part *part, const char *bas
 	return part->name.at ? NULL : "the Content-Disposition of a part has no name";
 }
 
-/* One header, unfolded or not, without its line end. NULL or what is wrong. */
+/* Parses one header, folded or not, without its line end. Returns NULL or the error. */
 static const char *read_header(struct multipart_part *part, const char *base, struct slice line)
 {
 	const char *colon = memchr(line.data, ':', line.length);
@@ -209,7 +208,7 @@ static const char *read_header(struct multipart_part *part, const char *base, st
 
 	for (size_t i = 0; i < name.length; i++) {
 		if ((unsigned char)name.data[i] <= ' ' || (unsigned char)name.data[i] >= 0x7f)
-			return "a part has a header with a space or a control character in its name";
+			return "a part has a header whose name has a space or a control character";
 	}
 	if (slice_is(name, "content-disposition"))
 		return read_disposition(part, base, value);
@@ -218,8 +217,8 @@ static const char *read_header(struct multipart_part *part, const char *base, st
 	return NULL;
 }
 
-/* All headers of a part, each with its line end. A line that begins with a space goes on with the
- * one before. */
+/* Parses all headers of a part, each with its line end. A line that begins with a space continues
+ * the one before. Returns NULL or the error. */
 static const char *read_headers(struct multipart_part *part, const char *base, struct slice block)
 {
 	if (block.length && memchr(block.data, '\0', block.length))
@@ -248,7 +247,7 @@ static enum step header_step(struct multipart *m, const struct input *in)
 {
 	const char *begin = in->data + m->at;
 	size_t length = in->length - m->at;
-	size_t block = 0; /* of the headers, each with its line end */
+	size_t block = 0; /* length of the headers with their line ends */
 
 	if (length < 2 && !in->is_last)
 		return STEP_MORE;
@@ -336,7 +335,7 @@ static int hex_value(char c)
 	return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
 
-/* The byte that %XX at the head of raw stands for, or -1 if it is none that is decoded. */
+/* Returns the byte for %XX at the head of raw, or -1 if it must not be decoded. */
 static int percent_value(struct slice raw, bool is_extended)
 {
 	if (raw.length < 3 || raw.data[0] != '%')
@@ -346,12 +345,11 @@ static int percent_value(struct slice raw, bool is_extended)
 	if (high < 0 || low < 0)
 		return -1;
 	int value = high * 16 + low;
-	/* The encoding of names in forms, HTML standard: only these three are escaped, and '%' is
-	 * not. */
+	/* The HTML standard escapes only these three in the names of forms, and not '%'. */
 	return is_extended || value == '"' || value == '\r' || value == '\n' ? value : -1;
 }
 
-/* Length without a UTF-8 character that is cut off at the end. */
+/* Returns the length without an incomplete UTF-8 character at the end. */
 static size_t whole_characters(const char *text, size_t length)
 {
 	size_t back = 1;

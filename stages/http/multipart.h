@@ -1,10 +1,9 @@
 /*
- * multipart.h - cuts a multipart/form-data body (RFC 7578, RFC 2046 5.1) into its parts.
+ * multipart.h - splits a multipart/form-data body (RFC 7578, RFC 2046 5.1) into its parts.
  *
- * Incremental over one buffer that only grows: everything is kept as offsets, nothing is copied or
- * allocated, and the input may end at any byte of any call. Strict about delimiters and part
- * headers; bears a preamble, an epilogue, padding behind a boundary and a missing line end behind
- * the last one. Knows nothing of images. Any thread.
+ * Works on one buffer that only grows, and may end at any byte of any call. Keeps offsets, and
+ * neither copies nor allocates. Strict about delimiters and part headers. Accepts a preamble, an
+ * epilogue, padding behind a boundary, and a missing line end behind the last one. Any thread.
  */
 #ifndef DARKROOM_HTTP_MULTIPART_H
 #define DARKROOM_HTTP_MULTIPART_H
@@ -15,7 +14,7 @@
 #include "field.h"
 
 struct multipart_part {
-	struct span name, file_name; /* as sent, escapes still in them: see multipart_text() */
+	struct span name, file_name; /* as sent, with escapes: multipart_text() decodes them */
 	struct span type;            /* Content-Type without parameters */
 	struct span body;
 	bool has_file_name;
@@ -24,16 +23,15 @@ struct multipart_part {
 
 enum multipart_result {
 	MULTIPART_PART = 1, /* *part is complete */
-	MULTIPART_MORE,     /* call again with more bytes */
-	MULTIPART_END,      /* the closing delimiter was seen; what follows does not matter */
-	MULTIPART_BAD       /* multipart.error says what; at multipart.at */
+	MULTIPART_MORE,     /* more bytes are needed */
+	MULTIPART_END,      /* the closing delimiter was found; the epilogue is ignored */
+	MULTIPART_BAD       /* multipart.error, at offset multipart.at */
 };
 
 enum multipart_state {
-	MULTIPART_START = 1, /* at the first byte: the boundary may stand there without a line end
-	                        before it */
+	MULTIPART_START = 1, /* at the first byte, where a boundary needs no line end before it */
 	MULTIPART_PREAMBLE,
-	MULTIPART_DELIMITER, /* behind a boundary: is this line one? */
+	MULTIPART_DELIMITER, /* behind a boundary: is the line a delimiter? */
 	MULTIPART_HEADER,
 	MULTIPART_BODY,
 	MULTIPART_DONE,
@@ -46,28 +44,28 @@ struct multipart {
 	char delimiter[4 + BOUNDARY_MAX]; /* CR LF - - boundary */
 	size_t delimiter_length;
 	size_t header_max;   /* bytes of one part's headers */
-	size_t at;           /* what is before it has been understood */
-	size_t delimiter_at; /* where the boundary was found, its line end included */
+	size_t at;           /* bytes before it have been parsed */
+	size_t delimiter_at; /* of the boundary, its line end included */
 	size_t body_at;
 	bool is_in_part;
 	struct multipart_part part;
 	const char *error; /* static */
 };
 
-/* boundary_length is 1..BOUNDARY_MAX. */
+/* boundary_length must be 1..BOUNDARY_MAX. */
 void multipart_init(struct multipart *m, const char *boundary, size_t boundary_length,
                     size_t header_max);
 
-/* Goes on in data[0..length), of which earlier calls have seen a prefix; is_last: no more will
- * come, so never MORE. */
+/* Continues in data[0..length), of which earlier calls have seen a prefix. is_last: there are no
+ * more bytes, so MULTIPART_MORE is never returned. */
 enum multipart_result multipart_next(struct multipart *m, const char *data, size_t length,
                                      bool is_last, struct multipart_part *part);
 
 /*
- * Makes text of a name or file name into out, at most size - 1 bytes and a zero: takes backslashes
- * before quotes and backslashes away, and the %22, %0D and %0A of browsers (or with is_extended the
- * charset and every %XX). Zero bytes become '?'. Never cuts a UTF-8 character in two. Returns the
- * length.
+ * Decodes a name or file name to out, at most size - 1 bytes and a zero. Removes backslashes before
+ * quotes and backslashes, and decodes the %22, %0D and %0A of browsers. With is_extended, removes
+ * the charset and decodes every %XX. Zero bytes become '?'. Never splits a UTF-8 character. Returns
+ * the length.
  */
 size_t multipart_text(struct slice raw, bool is_extended, char *out, size_t size);
 

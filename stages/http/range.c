@@ -1,11 +1,11 @@
-/* range.c - one byte range; several are answered with the whole file, as RFC 9110 14.2 allows. Any
+/* range.c - parses one byte range; several get the whole file, as RFC 9110 14.2 allows. Any
  * thread. */
 #include "range.h"
 
 #include <stdbool.h>
 #include <string.h>
 
-/* Digits only; what does not fit becomes UINT64_MAX, which is beyond every file. */
+/* Parses digits. A number that does not fit becomes UINT64_MAX, which is beyond every file. */
 static bool parse_position(struct slice s, uint64_t *value)
 {
 	*value = 0;

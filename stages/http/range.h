@@ -7,12 +7,13 @@
 #include "field.h"
 
 enum range_result {
-	RANGE_WHOLE = 1, /* malformed, several ranges or another unit: answer with all of it; so
-	                  *first and *last say */
+	RANGE_WHOLE = 1, /* malformed, several ranges or another unit: *first and *last cover the
+	                    whole file */
 	RANGE_PART,      /* first <= last < size */
 	RANGE_UNSATISFIABLE
 };
 
+/* Parses a Range field for a file of that size. */
 enum range_result range_parse(struct slice value, uint64_t size, uint64_t *first, uint64_t *last);
 
 #endif

@@ -1,9 +1,9 @@
 /*
- * request.c - llhttp's callbacks, which note offsets, and the rules of RFC 9110 and 9112 that
- * llhttp leaves to us.
+ * request.c - llhttp's callbacks, which keep offsets, and the rules of RFC 9110 and 9112 that
+ * llhttp does not check.
  *
- * llhttp is compiled with LLHTTP_STRICT_MODE (Makefile): without it, it skips two bytes behind a
- * chunk unseen.
+ * The Makefile compiles llhttp with LLHTTP_STRICT_MODE; otherwise it skips two bytes behind a chunk
+ * without checking them. Any thread.
  */
 #include "request.h"
 
@@ -11,7 +11,7 @@
 
 #include "base/check.h"
 
-/* A span callback gets the next piece of the same text, or the first piece of the next. */
+/* Appends the next piece of a text to its span, which is empty before the first piece. */
 static void span_add(struct span *s, const struct request *r, const char *at, size_t length)
 {
 	if (s->length == 0)
@@ -36,7 +36,7 @@ static int on_header_field(llhttp_t *parser, const char *at, size_t length)
 {
 	struct request *r = request_of(parser);
 
-	if (r->head_length == 0) /* else a trailer, which means nothing to us */
+	if (r->head_length == 0) /* otherwise it is a trailer, which is ignored */
 		span_add(&r->name, r, at, length);
 	return 0;
 }
@@ -47,8 +47,7 @@ static int on_header_value(llhttp_t *parser, const char *at, size_t length)
 
 	if (r->head_length > 0 || length == 0)
 		return 0;
-	/* A line end between pieces of a value, or before the first, is a folded field: RFC
-	 * 9112 5.2 says 400. */
+	/* A line end before a piece of a value means a folded field: 400 (RFC 9112 5.2). */
 	const char *before = r->base + (r->value.length ? r->value.at + r->value.length
 	                                                : r->name.at + r->name.length);
 
@@ -64,7 +63,7 @@ static void note_field(struct request *r, enum request_field field)
 	r->field_count[field]++;
 }
 
-/* RFC 9110 10.1.1; every element of the list must be understood. */
+/* Every element of the list must be known (RFC 9110 10.1.1). */
 static void note_expect(struct request *r, struct slice value)
 {
 	struct slice element;
@@ -113,8 +112,7 @@ static int on_header_value_complete(llhttp_t *parser)
 
 static int on_headers_complete(llhttp_t *parser)
 {
-	parser->upgrade =
-		0; /* we never do: the request means what it means without (RFC 9110 7.8) */
+	parser->upgrade = 0; /* ignoring it is allowed (RFC 9110 7.8) */
 	return HPE_PAUSED;
 }
 
@@ -122,7 +120,7 @@ static int on_body(llhttp_t *parser, const char *at, size_t length)
 {
 	struct request *r = request_of(parser);
 
-	return r->take_body(r->take_body_arg, at, length) ? HPE_USER : 0;
+	return r->append_body(r->append_body_arg, at, length) ? HPE_USER : 0;
 }
 
 static int on_message_complete(llhttp_t *parser)
@@ -168,7 +166,14 @@ static enum route_method method_of(const llhttp_t *parser)
 
 static enum request_progress bad_version(struct problem *problem)
 {
-	problem_set(problem, 505, "http-version", "the request is not in HTTP/1.0 or HTTP/1.1");
+	problem_set(problem, 505, "http-version", "the request is not HTTP/1.0 or HTTP/1.1");
+	return REQUEST_BAD;
+}
+
+static enum request_progress bad_coding(struct problem *problem)
+{
+	problem_set(problem, 501, "not-implemented",
+	            "the only supported transfer coding is \"chunked\"");
 	return REQUEST_BAD;
 }
 
@@ -178,20 +183,19 @@ static enum request_progress malformed(struct problem *problem, const char *why)
 	return REQUEST_BAD;
 }
 
-/* llhttp knows other protocols whose requests look alike, and their versions (RTSP/1.0, ICE/1.0).
- */
+/* llhttp also accepts RTSP/1.0 and ICE/1.0, whose requests look the same. */
 static bool is_http(const struct request *r)
 {
 	const char *at = r->base + r->target.at + r->target.length;
 
 	while (*at == ' ')
 		at++;
-	return memcmp(at, "HTTP/", 5) ==
-	       0; /* it is there: the whole header is, with at least this name and a line end */
+	/* The header is complete, so at least a protocol's name and a line end follow. */
+	return memcmp(at, "HTTP/", 5) == 0;
 }
 
-/* RFC 3986 3.2.2 and 3.2.3, each character for itself: the value is not used, but others may have
- * understood it otherwise. */
+/* Checks each character by RFC 3986 3.2.2 and 3.2.3. The value is not used here, but a proxy may
+ * have understood an invalid one differently. */
 static bool is_host(struct slice value)
 {
 	for (size_t i = 0; i < value.length; i++) {
@@ -205,7 +209,7 @@ static bool is_host(struct slice value)
 	return true;
 }
 
-/* The header is complete: what the syntax alone does not say. */
+/* Checks the rules for a complete header that are beyond its syntax. */
 static enum request_progress check_head(struct request *r, struct problem *problem)
 {
 	const llhttp_t *p = &r->parser;
@@ -219,15 +223,16 @@ static enum request_progress check_head(struct request *r, struct problem *probl
 	if (p->http_major != 1 || p->http_minor > 1 || !is_http(r))
 		return bad_version(problem);
 	if (r->has_folded_field)
-		return malformed(problem, "a header field is folded over several lines");
+		return malformed(problem, "a header field continues on the next line");
 	if (r->has_bad_name)
-		return malformed(problem, "a header field has no name, or a space in it");
+		return malformed(problem, "a header field has no name, or a name with a space");
 	if (r->field_count[REQUEST_HOST] > 1 || (!is_1_0 && r->field_count[REQUEST_HOST] == 0))
 		return malformed(problem,
 		                 "an HTTP/1.1 request must have exactly one Host header field");
 	if (!is_host(request_value(r, REQUEST_HOST, r->base)))
-		return malformed(problem,
-		                 "the Host header field has a character that no host and port has");
+		return malformed(
+			problem,
+			"the Host header field has a character that a host and port cannot have");
 	if (r->field_count[REQUEST_CONTENT_TYPE] > 1)
 		return malformed(problem, "the request has several Content-Type header fields");
 	if (is_1_0) {
@@ -236,33 +241,27 @@ static enum request_progress check_head(struct request *r, struct problem *probl
 			return malformed(problem,
 			                 "an HTTP/1.0 request cannot have a Transfer-Encoding");
 	}
-	if (r->has_other_coding) {
-		problem_set(problem, 501, "not-implemented",
-		            "the only transfer coding that is understood is \"chunked\"");
-		return REQUEST_BAD;
-	}
-	return REQUEST_HEAD;
+	return r->has_other_coding ? bad_coding(problem) : REQUEST_HEAD;
 }
 
-/* What llhttp stopped at. */
+/* Sets the problem for an error of llhttp. */
 static enum request_progress parse_error(struct request *r, llhttp_errno_t error,
                                          struct problem *problem)
 {
 	const char *at = llhttp_get_error_pos(&r->parser);
 
-	/* Two errors in one: no version at all, or one that it does not know. */
+	/* llhttp has one error for malformed and for unknown versions; its text tells them apart.
+	 */
 	if (error == HPE_INVALID_VERSION &&
 	    strcmp(llhttp_get_error_reason(&r->parser), "Invalid HTTP version") == 0)
 		return bad_version(problem);
 	switch (error) {
 	case HPE_USER:
-		return REQUEST_BAD; /* take_body() has set the problem */
+		return REQUEST_BAD; /* append_body() has set the problem */
 	case HPE_PAUSED_H2_UPGRADE:
 		return bad_version(problem);
 	case HPE_INVALID_TRANSFER_ENCODING:
-		problem_set(problem, 501, "not-implemented",
-		            "the only transfer coding that is understood is \"chunked\"");
-		return REQUEST_BAD;
+		return bad_coding(problem);
 	default:
 		problem_set(problem, 400, "malformed-request", "%s, at byte %zu of the request",
 		            llhttp_get_error_reason(&r->parser),

@@ -1,10 +1,10 @@
 /*
- * request.h - one HTTP/1.x request's header, parsed in place by llhttp, and its body if that is
- * chunked.
+ * request.h - the header of one HTTP/1.x request, parsed in place by llhttp, and its body if that
+ * is chunked.
  *
- * Bytes are given as a buffer that begins with the request and only grows; what is kept of it are
- * offsets, so the buffer may move between calls. A body with Content-Length is not seen here:
- * parsing stops behind the header. Knows no connection and answers nothing. Any thread.
+ * The caller's buffer begins with the request and only grows. It may move between calls, because
+ * only offsets are kept. Parsing stops behind the header of a body with Content-Length. Knows no
+ * connection. Any thread.
  */
 #ifndef DARKROOM_HTTP_REQUEST_H
 #define DARKROOM_HTTP_REQUEST_H
@@ -16,11 +16,10 @@
 #include <llhttp.h>
 
 #include "field.h"
-#include "problem.h"
+#include "image/problem.h"
 #include "route.h"
 
-/* Header fields whose values are looked at later; the others are understood while parsing, or
- * ignored. */
+/* Header fields whose values are kept. Others are evaluated while parsing, or ignored. */
 enum request_field {
 	REQUEST_HOST = 0,
 	REQUEST_CONTENT_TYPE,
@@ -33,11 +32,10 @@ enum request_field {
 };
 
 enum request_progress {
-	REQUEST_MORE = 1, /* give more bytes */
+	REQUEST_MORE = 1, /* more bytes are needed */
 	REQUEST_HEAD,     /* the header is complete and valid; head_length bytes */
-	REQUEST_DONE, /* of a chunked body: it is complete; fed says where the next request begins
-	               */
-	REQUEST_BAD   /* *problem says what; the connection cannot go on */
+	REQUEST_DONE,     /* the chunked body is complete; the next request begins at `fed` */
+	REQUEST_BAD       /* *problem is set; the connection cannot be used any more */
 };
 
 struct request {
@@ -60,24 +58,25 @@ struct request {
 	bool expects_other;
 	bool has_folded_field;
 	bool has_bad_name;
-	/* Takes the bytes of a chunked body; non-zero stops the parser: REQUEST_BAD, and the
-	 * problem is as it was. */
-	int (*take_body)(void *arg, const char *data, size_t length);
-	void *take_body_arg;
+	/* Gets the bytes of a chunked body. A result other than 0 stops the parser with
+	 * REQUEST_BAD and an unchanged problem. */
+	int (*append_body)(void *arg, const char *data, size_t length);
+	void *append_body_arg;
 };
 
-/* Before the first byte of every request. */
+/* Prepares for the first byte of a request. */
 void request_init(struct request *r);
 
-/* Goes on with data[r->fed..length), where data[0] is the first byte of the request. */
+/* Parses data[r->fed..length); data[0] is the first byte of the request. */
 enum request_progress request_feed(struct request *r, const char *data, size_t length,
                                    struct problem *problem);
 
-/* The body goes on with other bytes than those behind what was fed: data is now where offset at
- * begins. Used for chunked bodies, whose consumed bytes are overwritten. */
+/* Continues at offset `at` of the next call's data. For chunked bodies, whose parsed bytes are
+ * overwritten. */
 void request_rewind(struct request *r, size_t at);
 
-/* The value of a field; length 0 if there is none, or more than one. data as in request_feed(). */
+/* Returns the value of a field; length 0 if the request has none or several. data as in
+ * request_feed(). */
 struct slice request_value(const struct request *r, enum request_field field, const char *data);
 
 #endif

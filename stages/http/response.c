@@ -1,4 +1,5 @@
-/* response.c - builds and writes responses. One writev for header and text, sendfile for files. */
+/* response.c - builds responses, and writes them: header and text by one sendmsg(2), files by
+ * sendfile(2). The I/O thread. */
 #include "response.h"
 
 #include <errno.h>
@@ -57,7 +58,7 @@ unsigned response_status_index(unsigned status)
 
 	while (i < COUNT_OF(reasons) && reasons[i].status != status)
 		i++;
-	assert(i < COUNT_OF(reasons)); /* all that we ever say are in the table */
+	assert(i < COUNT_OF(reasons));
 	return i;
 }
 
@@ -81,8 +82,11 @@ void response_start(struct response *r, unsigned status, size_t body_max)
 	r->status = status;
 	text_init(&r->head, r->buffer, sizeof r->buffer);
 	text_init_growable(&r->body, body_max);
-	text_printf(&r->head, "HTTP/1.1 %u %s\r\nServer: darkroom\r\n", status,
-	            reasons[response_status_index(status)].reason);
+	text_puts(&r->head, "HTTP/1.1 ");
+	text_uint(&r->head, status);
+	text_puts(&r->head, " ");
+	text_puts(&r->head, reasons[response_status_index(status)].reason);
+	text_puts(&r->head, "\r\nServer: darkroom\r\n");
 }
 
 void response_file(struct response *r, int fd, uint64_t at, uint64_t length)
@@ -92,6 +96,14 @@ void response_file(struct response *r, int fd, uint64_t at, uint64_t length)
 	r->file = fd;
 	r->file_at = (off_t)at;
 	r->file_left = length;
+}
+
+void response_text_field(struct response *r, const char *name, const char *value)
+{
+	text_puts(&r->head, name);
+	text_puts(&r->head, ": ");
+	text_puts(&r->head, value);
+	text_puts(&r->head, "\r\n");
 }
 
 void response_field(struct response *r, const char *format, ...)
@@ -114,11 +126,14 @@ bool response_finish(struct response *r, const char *connection, bool is_head)
 {
 	uint64_t length = r->file >= 0 ? r->file_left : r->body.length;
 
-	/* RFC 9110 8.6: not with 204, and 304 would have to say the length of the 200. */
-	if (r->status != 204 && r->status != 304)
-		text_printf(&r->head, "Content-Length: %llu\r\n", (unsigned long long)length);
+	/* RFC 9110 8.6: none with 204; with 304 it would have to be the length of the 200. */
+	if (r->status != 204 && r->status != 304) {
+		text_puts(&r->head, "Content-Length: ");
+		text_uint(&r->head, length);
+		text_puts(&r->head, "\r\n");
+	}
 	if (connection)
-		text_printf(&r->head, "Connection: %s\r\n", connection);
+		response_text_field(r, "Connection", connection);
 	text_puts(&r->head, "\r\n");
 	if (is_head)
 		r->file_left = 0;
@@ -134,7 +149,7 @@ void response_finish_fixed(struct response *r, const char *connection, bool is_h
 	assert(!r->head.overflowed);
 }
 
-/* Header and text: what is left of them in one call. 1, 0 or -errno. */
+/* Writes the rest of header and text. Returns as response_send(). */
 static int send_text(struct response *r, int fd, uint64_t *sent)
 {
 	size_t total = r->head.length + r->body_length;
@@ -177,8 +192,7 @@ int response_send(struct response *r, int fd, size_t max_bytes, uint64_t *sent)
 		if (n < 0)
 			return errno == EAGAIN || errno == EWOULDBLOCK ? 0 : -errno;
 		if (n == 0)
-			return -EIO; /* the file is shorter than it was: the promised length cannot
-			                be kept */
+			return -EIO; /* the file has become shorter than Content-Length */
 		r->file_left -= (uint64_t)n;
 		*sent += (uint64_t)n;
 		max_bytes -= (size_t)n;

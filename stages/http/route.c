@@ -13,7 +13,7 @@ static const struct {
 	unsigned methods; /* enum route_method */
 	const char *allow;
 	unsigned audience; /* enum route_audience */
-	const char *path;  /* of those that have just one */
+	const char *path;  /* NULL: the resource has more than one path */
 } routes[ROUTE_COUNT] = {
 	[ROUTE_NONE] = { 0, "", 0, NULL },
 	[ROUTE_SERVER] = { ROUTE_OPTIONS, "GET, HEAD, POST, DELETE, OPTIONS",
@@ -28,7 +28,8 @@ static const struct {
 	[ROUTE_METRICS] = { READING, READING_TEXT, ROUTE_ADMIN, "/metrics" },
 };
 
-/* "http://host:port/path" names the same as "/path" (RFC 9112 3.2.2). */
+/* Returns the path of a target: "http://host:port/path" means the same as "/path" (RFC 9112
+ * 3.2.2). */
 static struct slice path_of(struct slice target)
 {
 	if (target.length > 0 && target.data[0] != '/') {
@@ -55,7 +56,7 @@ static bool slice_equals(struct slice s, const char *text)
 	return s.length == strlen(text) && memcmp(s.data, text, s.length) == 0;
 }
 
-/* name is "medium.jpg". */
+/* Looks up a file name like "medium.jpg" among the variants. */
 static bool find_variant(const struct conf *conf, struct slice name, char found[CONF_NAME_MAX])
 {
 	if (name.length <= 4 || memcmp(name.data + name.length - 4, ".jpg", 4) != 0)

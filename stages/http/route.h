@@ -1,5 +1,7 @@
-/* route.h - which resource a request is for, and what may be done with it. Knows no connection. Any
- * thread. */
+/*
+ * route.h - the resources: which one a target names, which methods it has, and which listeners
+ * serve it. Any thread.
+ */
 #ifndef DARKROOM_HTTP_ROUTE_H
 #define DARKROOM_HTTP_ROUTE_H
 
@@ -32,26 +34,26 @@ enum route_method {
 	ROUTE_OTHER = 32
 };
 
-/* Whom a listener serves. */
+/* Which resources a listener serves. */
 enum route_audience { ROUTE_PUBLIC = 1, ROUTE_ADMIN = 2 };
 
 struct route {
 	enum route_kind kind;
 	char id[ULID_LENGTH + 1];    /* image, variant */
-	char variant[CONF_NAME_MAX]; /* variant: its name, which the configuration had a moment ago
-	                              */
+	char variant[CONF_NAME_MAX]; /* variant: its name, in the configuration of the request */
 };
 
-/* target is the request target as sent, in origin, absolute or asterisk form; a query is ignored.
+/* Finds the resource of a request target, in origin, absolute or asterisk form. A query is ignored.
  */
 void route_find(struct route *route, const struct conf *conf, struct slice target);
 
-/* Whether one of the audience (a set) gets to see it. */
+/* Returns whether the resource is served to the audience, a set of enum route_audience. */
 bool route_is_for(enum route_kind kind, unsigned audience);
 
+/* Returns whether the resource has the method. */
 bool route_allows(enum route_kind kind, enum route_method method);
 
-/* The value of the Allow header field; static. */
+/* Returns the value of the Allow header field; static. */
 const char *route_allow(enum route_kind kind);
 
 #endif

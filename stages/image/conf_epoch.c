@@ -1,4 +1,4 @@
-/* conf_epoch.c - configurations in use, counted. A mutex: it is taken twice for each upload. */
+/* conf_epoch.c - the list of configurations in use. An upload takes the mutex twice. Any thread. */
 #include "conf_epoch.h"
 
 #include <errno.h>
@@ -7,7 +7,7 @@
 
 #include "base/check.h"
 
-/* With one reference, in the list. */
+/* Returns a new epoch with one reference, in the list, or NULL. */
 static struct conf_epoch *conf_epoch_new(struct conf_epochs *s, const struct conf *conf,
                                          const struct plan *plan)
 {
@@ -33,7 +33,10 @@ int conf_epochs_init(struct conf_epochs *s, const struct conf *conf, const struc
 	*s = (struct conf_epochs){ .all = NULL };
 	pthread_mutex_init(&s->lock, NULL);
 	s->current = conf_epoch_new(s, conf, plan);
-	return s->current ? 0 : -ENOMEM;
+	if (!s->current)
+		return -ENOMEM;
+	atomic_init(&s->conf, &s->current->conf);
+	return 0;
 }
 
 void conf_epochs_fini(struct conf_epochs *s)
@@ -52,7 +55,7 @@ int conf_epochs_prepare(struct conf_epochs *s, const struct conf *conf, const st
 	return s->prepared ? 0 : -ENOMEM;
 }
 
-struct conf_epoch *conf_epochs_commit(struct conf_epochs *s)
+void conf_epochs_commit(struct conf_epochs *s)
 {
 	struct conf_epoch *replaced = s->replaced;
 
@@ -61,9 +64,10 @@ struct conf_epoch *conf_epochs_commit(struct conf_epochs *s)
 	s->replaced = s->current;
 	s->current = s->prepared;
 	s->prepared = NULL;
+	/* Release: pairs with conf_epochs_conf(). */
+	atomic_store_explicit(&s->conf, &s->current->conf, memory_order_release);
 	pthread_mutex_unlock(&s->lock);
 	conf_epoch_unref(s, replaced);
-	return s->current;
 }
 
 void conf_epochs_cancel(struct conf_epochs *s)

@@ -1,20 +1,19 @@
 /*
- * conf_epoch.h - a configuration with what follows from it: an image keeps that which it began
- * with, whatever is in force by then.
+ * conf_epoch.h - a refcounted configuration and its plan. An image keeps the one it started with
+ * across reloads.
  *
- * Who needs one for longer than a visit takes a reference. During a visit server->conf is enough:
- * what is replaced is let go of only when every worker has come to the end of its visit since
- * (graph_switch() waits for that).
+ * A reference keeps an epoch for as long as needed. During a visit, conf_epochs_conf() is enough:
+ * the replaced epoch is released only at the next commit, and graph_switch() waits until every
+ * worker has ended the visit in which it could have loaded it.
  */
 #ifndef DARKROOM_IMAGE_CONF_EPOCH_H
 #define DARKROOM_IMAGE_CONF_EPOCH_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 #include "conf/conf.h"
 #include "plan.h"
-
-struct text;
 
 struct conf_epoch {
 	unsigned refs; /* under the lock */
@@ -27,32 +26,44 @@ struct conf_epoch {
 
 struct conf_epochs {
 	pthread_mutex_t lock;
-	struct conf_epoch *all;     /* that anybody refers to */
-	struct conf_epoch *current; /* in force; one reference */
-	struct conf_epoch
-		*replaced; /* by the last change; visits may use it; one reference or NULL */
-	struct conf_epoch *prepared; /* not in force yet; one reference or NULL; main thread */
+	const struct conf *_Atomic conf; /* of the current epoch */
+	struct conf_epoch *all;          /* list of all that have references */
+	struct conf_epoch *current;      /* one reference */
+	struct conf_epoch *replaced;     /* by the last commit; one reference, or NULL */
+	struct conf_epoch *prepared;     /* for the next commit; one reference, or NULL */
 };
 
-/* 0 or -ENOMEM. Main thread, as all but taking and dropping. */
+/* ---- main thread ---- */
+
+/* Returns 0 or -ENOMEM. */
 int conf_epochs_init(struct conf_epochs *s, const struct conf *conf, const struct plan *plan);
 
-/* When nobody else has a reference. */
+/* All references must have been dropped. */
 void conf_epochs_fini(struct conf_epochs *s);
 
-/* Makes the next one: then conf_epochs_commit() or conf_epochs_cancel(). 0 or -ENOMEM. */
+/* Makes the next epoch; conf_epochs_commit() or conf_epochs_cancel() must follow. Returns 0 or
+ * -ENOMEM. */
 int conf_epochs_prepare(struct conf_epochs *s, const struct conf *conf, const struct plan *plan);
 
-/* Every worker has ended its visit since the last commit. Puts in force what was prepared; returns
- * it. */
-struct conf_epoch *conf_epochs_commit(struct conf_epochs *s);
+/* Makes the prepared epoch the current one. Every worker must have ended its visit since the last
+ * commit. */
+void conf_epochs_commit(struct conf_epochs *s);
 void conf_epochs_cancel(struct conf_epochs *s);
 
-/* The most steps that an image may have now, or with plan. */
+/* Returns the largest number of steps that an image can have, now or under the plan. */
 unsigned conf_epochs_step_count_max(struct conf_epochs *s, const struct plan *plan);
 
-/* A reference to what is in force. Any thread. */
+/* ---- any thread ---- */
+
+/* Returns the current configuration. It is valid until the end of the caller's visit. */
+static inline const struct conf *conf_epochs_conf(const struct conf_epochs *s)
+{
+	/* Acquire: pairs with conf_epochs_commit(). */
+	return atomic_load_explicit(&s->conf, memory_order_acquire);
+}
+
+/* Returns a reference to the current epoch. */
 struct conf_epoch *conf_epoch_ref(struct conf_epochs *s);
-void conf_epoch_unref(struct conf_epochs *s, struct conf_epoch *epoch);
+void conf_epoch_unref(struct conf_epochs *s, struct conf_epoch *epoch); /* NULL is ignored */
 
 #endif

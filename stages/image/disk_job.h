@@ -5,14 +5,15 @@
 #define DARKROOM_IMAGE_DISK_JOB_H
 
 #include "sched/event.h"
-#include "store/store.h"
+#include "store/ulid.h"
 
 struct image;
+struct visit;
 
 enum disk_work {
-	DISK_STORE = 1, /* all files of an image; then its event goes to stats */
-	DISK_SPOOL,     /* the file that was uploaded; then image_spooled() */
-	DISK_REMOVE     /* a finished image; then the reply's event goes to accept_read */
+	DISK_STORE = 1, /* all files of an image; its event then goes to stats */
+	DISK_SPOOL,     /* the uploaded file; image_spooled() follows */
+	DISK_REMOVE     /* a finished image; the reply then goes to accept_read */
 };
 
 struct disk_job {
@@ -20,9 +21,18 @@ struct disk_job {
 	enum disk_work work;
 	struct image *image;      /* store, spool: borrowed */
 	char id[ULID_LENGTH + 1]; /* remove */
-	struct event *reply;      /* remove: set aside by its owner before the job is sent */
+	struct event *reply;      /* remove: parked by its owner before the job is sent */
 	unsigned reply_instance;
 	int result; /* remove: 0, -ENOENT or -errno, set before the reply is sent */
 };
+
+struct disk_job *disk_job_of(struct event *ev);
+
+/* Sends the image to be stored or spooled. size: bytes to write. */
+void disk_job_send_image(struct visit *v, struct disk_job *job, enum disk_work work, uint64_t size);
+
+/* Sends the removal of an image. The reply goes to the given instance of accept_read. */
+void disk_job_send_removal(struct visit *v, struct disk_job *job, const char *id,
+                           struct event *reply, unsigned reply_instance);
 
 #endif

@@ -1,12 +1,10 @@
-/*
- * geometry.c - sizes, from the image's own down the chain of a plan's steps.
- */
+/* geometry.c - computes sizes from the image down a plan's chain of steps. Any thread. */
 #include "geometry.h"
 
 #include "pixel/orient.h"
 #include "pixel/picture_scale.h"
 #include "plan.h"
-#include "stages.h"
+#include "stage_ids.h"
 
 static int scale_rounded(int n, uint32_t to, int from)
 {
@@ -61,7 +59,7 @@ static void fit_inside(struct geometry *g, const struct plan_step *step,
 		            &g->width, &g->height);
 		return;
 	}
-	/* Does it make the parent's picture smaller? */
+	/* A box that does not make the parent's picture smaller keeps its size. */
 	size_fit(parent->width, parent->height, step->width, step->height, &w, &h);
 	if (w == parent->width && h == parent->height)
 		return;
@@ -70,15 +68,15 @@ static void fit_inside(struct geometry *g, const struct plan_step *step,
 	g->height = min_int(h, parent->height);
 }
 
-/* Has the parent been cut to the step's proportions already? */
+/* Returns whether the parent is a cover of the same proportions. */
 static bool is_cut_alike(const struct plan_step *step, const struct geometry *parent)
 {
 	return parent->cut_width && (uint64_t)parent->cut_width * step->height ==
 	                                    (uint64_t)parent->cut_height * step->width;
 }
 
-/* The box if there are pixels for it, else one of its proportions; then of the whole as much as has
- * these proportions. */
+/* The size is the box, or the largest size of its proportions that the pixels allow. The picture
+ * shows the largest part of the whole with these proportions. */
 static void cover(struct geometry *g, const struct plan_step *step, const struct geometry *parent)
 {
 	bool is_alike = is_cut_alike(step, parent);
@@ -100,8 +98,8 @@ static void cover(struct geometry *g, const struct plan_step *step, const struct
 	}
 	across = (double)g->width * parent->whole_height;
 	down = (double)g->height * parent->whole_width;
-	if (is_alike) /* else what has been rounded of a thin picture's width would be cut off its
-	                 height */
+	if (is_alike) /* cutting again would take from the height what rounding took from a thin
+	                 picture's width */
 		return;
 	if (across < down)
 		g->shown_width = across / down;

@@ -1,5 +1,4 @@
-/* inflight.c - images in the making by id, and images in flight by client. Any thread; locked
- * inside. */
+/* inflight.c - two hash tables under one lock: images by id, clients by address. Any thread. */
 #include "inflight.h"
 
 #include <errno.h>
@@ -9,6 +8,7 @@
 #include "base/check.h"
 #include "base/pool.h"
 #include "image.h"
+#include "store/ulid.h"
 
 struct inflight_client {
 	struct client_key key;
@@ -16,8 +16,8 @@ struct inflight_client {
 	struct inflight_client *next;
 };
 
-/* FNV-1a: ids are random at their end, addresses are few; nobody gains by collisions within the
- * limits. */
+/* FNV-1a. It need not resist attacks by collisions: ids end in random bits, and only clients with
+ * images in flight have an entry. */
 static size_t hash(const void *data, size_t size)
 {
 	const unsigned char *p = data;
@@ -98,7 +98,7 @@ struct waiter *inflight_remove(struct inflight *r, struct image *image)
 	return list;
 }
 
-enum inflight_wait_result inflight_wait(struct inflight *r, const char *id, struct waiter *w)
+bool inflight_wait(struct inflight *r, const char *id, struct waiter *w)
 {
 	pthread_mutex_lock(&r->lock);
 	struct image *image = find(r, id);
@@ -109,7 +109,7 @@ enum inflight_wait_result inflight_wait(struct inflight *r, const char *id, stru
 		image->waiters = w;
 	}
 	pthread_mutex_unlock(&r->lock);
-	return image ? INFLIGHT_WAITS : INFLIGHT_UNKNOWN;
+	return image != NULL;
 }
 
 bool inflight_cancel(struct inflight *r, struct waiter *w)
@@ -135,7 +135,7 @@ bool inflight_find(struct inflight *r, const char *id, uint32_t *width, uint32_t
 	struct image *image = find(r, id);
 
 	if (image) {
-		/* Relaxed: two numbers to show, each whole. */
+		/* Relaxed: two independent numbers for display. */
 		*width = atomic_load_explicit(&image->width, memory_order_relaxed);
 		*height = atomic_load_explicit(&image->height, memory_order_relaxed);
 	}
@@ -155,8 +155,8 @@ static struct inflight_client **client_at(struct inflight *r, const struct clien
 	return at;
 }
 
-int inflight_client_take(struct inflight *r, const struct client_key *key, unsigned n, uint64_t max,
-                         uint64_t *in_flight)
+int inflight_client_reserve(struct inflight *r, const struct client_key *key, unsigned n,
+                            uint64_t max, uint64_t *in_flight)
 {
 	int err = 0;
 
@@ -183,7 +183,7 @@ int inflight_client_take(struct inflight *r, const struct client_key *key, unsig
 	return err;
 }
 
-void inflight_client_give(struct inflight *r, const struct client_key *key, unsigned n)
+void inflight_client_release(struct inflight *r, const struct client_key *key, unsigned n)
 {
 	pthread_mutex_lock(&r->lock);
 	struct inflight_client **at = client_at(r, key), *client = *at;

@@ -1,6 +1,4 @@
-/*
- * memory_need.c - follows an image through its plan on paper, adding up what each step will hold.
- */
+/* memory_need.c - adds up what each step of an image's plan will hold. Any thread. */
 #include "memory_need.h"
 
 #include <math.h>
@@ -15,9 +13,9 @@
 #include "pixel/picture_blur.h"
 #include "pixel/picture_scale.h"
 #include "plan.h"
-#include "stages.h"
+#include "stage_ids.h"
 
-/* The pool rounds up to classes of a quarter octave, and its smallest buffer has a page. */
+/* The pool rounds up to classes of a quarter octave, and its smallest buffer is one page. */
 #define POOL_BYTES_MIN 4096
 #define POOL_BUFFERS_PER_STEP 6
 
@@ -31,7 +29,8 @@ static int max_int(int a, int b)
 	return a > b ? a : b;
 }
 
-/* So many samples of a side of which a part becomes made; no more than there are. */
+/* Returns how many samples of a side are needed if its shown part becomes `made` samples; at most
+ * the side. */
 static int samples_for(int made, double shown, int side)
 {
 	double samples = ceil(made / shown - 1e-6);
@@ -67,7 +66,7 @@ void memory_need_root(const struct plan *plan, int width, int height, unsigned o
 	orient_size(orientation, &need->chroma_width, &need->chroma_height);
 }
 
-/* Of a picture on the way. */
+/* Returns the chroma of the step's result. */
 static enum chroma chroma_of(const struct memory_need *f, const struct plan_step *step)
 {
 	return f->plane_count == 1 ? CHROMA_NONE : step->chroma;
@@ -92,7 +91,7 @@ static uint64_t scale_bytes(const struct memory_need *f, const struct plan *plan
 
 uint64_t memory_need_bytes(const struct memory_need *f, const struct plan *plan)
 {
-	struct geometry root, made[PLAN_STEP_MAX];
+	struct geometry root, made[PLAN_STEP_MAX] = { { 0 } };
 	uint64_t steps = 0, picture;
 
 	geometry_root(&root, f->width, f->height);

@@ -1,5 +1,5 @@
 /*
- * memory_need.h - how much memory an image can need, known before it is decoded.
+ * memory_need.h - how much memory an image can need, computed before it is decoded.
  *
  * Pure functions, any thread.
  */
@@ -13,19 +13,19 @@
 
 struct plan;
 
-/* What is known of an image when its header has been read. */
+/* The facts about an image that its header gives. */
 struct memory_need {
 	struct plane_shape shape[PLANE_MAX]; /* of the decoded picture */
 	unsigned plane_count;
 	int color_space;
-	uint64_t working_bytes; /* the decoder's own */
-	int width, height;      /* of the whole image as it is seen */
+	uint64_t working_bytes; /* of the decoder */
+	int width, height;      /* of the whole image, after orientation */
 	unsigned orientation;
 	size_t icc_bytes;
 };
 
-/* Samples that the root's steps need at least of each plane of the decoded picture, in the
- * orientation in which it is stored. Chroma: of YCbCr. */
+/* The fewest samples of each plane of the decoded picture that the root's steps need, in the stored
+ * orientation. Chroma: of YCbCr. */
 struct memory_need_step {
 	int width, height;
 	int chroma_width, chroma_height;
@@ -35,8 +35,8 @@ void memory_need_root(const struct plan *plan, int width, int height, unsigned o
                       struct memory_need_step *need);
 
 /*
- * Upper bound of the bytes that the image takes from now on until its files are stored: decoder and
- * decoded picture, then all steps of the plan at once, each with its result and scratch.
+ * Returns an upper bound of the bytes that the image takes until its files are stored: the decoder
+ * and the decoded picture, then all steps of the plan at once, each with its result and scratch.
  */
 uint64_t memory_need_bytes(const struct memory_need *f, const struct plan *plan);
 

@@ -1,20 +1,17 @@
-/*
- * picture_step.c - takes a picture's job as far as the stage's cutoff allows. Knows not what the
- * picture is for. Any worker.
- */
+/* picture_step.c - advances a picture's job as far as the stage's cutoff allows. Any worker. */
 #include "picture_step.h"
 
 #include <errno.h>
 
-#include "http/problem.h"
 #include "image.h"
 #include "pixel/picture_job.h"
+#include "problem.h"
 #include "sched/stage.h"
 
-/* 1: its time is over, and the step is the queue's. Else 0 or -ENOMEM. */
+/* Returns 1 if the step has used up its time and is in the queue; otherwise 0 or -ENOMEM. */
 static int advance(struct visit *v, const struct resampler *r, struct step *s)
 {
-	unsigned tiles = look_rows((uint32_t)s->input->width);
+	unsigned tiles = rows_per_check((uint32_t)s->input->width);
 	int more;
 
 	while ((more = picture_job_advance(s->job, r, tiles)) > 0)
@@ -42,7 +39,7 @@ void picture_step(struct visit *v, const struct resampler *r, struct step *s)
 		step_done(v, s, result);
 		return;
 	}
-	problem_set(&problem, 503, "overloaded", "no memory to work on a picture of %d x %d",
+	problem_set(&problem, 503, "overloaded", "no memory for a picture of %d x %d",
 	            s->input->width, s->input->height);
 	step_failed(v, s, &problem);
 }

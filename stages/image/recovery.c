@@ -1,10 +1,9 @@
 /*
- * recovery.c - from the spool back into the graph. Knows uploads and the spool; nothing of pixels,
- * sockets or HTTP.
+ * recovery.c - feeds spooled images back into the graph.
  *
- * The thread goes through the spool at the start, and again when an image has failed after it was
- * acknowledged. If that was for want of space or memory it waits for a moment first, twice as long
- * each time.
+ * The thread walks the spool at startup, and whenever an image failed after it was acknowledged. If
+ * disk space or memory ran out, it waits before the next pass, twice as long each time. Knows
+ * uploads and the spool; nothing of pixels, sockets or HTTP.
  */
 #include "recovery.h"
 
@@ -14,23 +13,23 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "app.h"
 #include "base/clock.h"
 #include "base/pool.h"
 #include "image.h"
+#include "image_service.h"
 #include "log/log.h"
 #include "sched/graph.h"
-#include "stages.h"
+#include "stage_ids.h"
 #include "store/spool.h"
 
-#define LIST_MAX 4096   /* images of one pass; for more there is another */
-#define ROOM_POLL_MS 20 /* between looks whether there is room for one more image */
+#define LIST_MAX 4096   /* images of one pass; more images take another pass */
+#define ROOM_POLL_MS 20 /* interval between checks for room */
 #define RETRY_MS_MIN 500
 #define RETRY_MS_MAX 16000
 
 /* ---- waiting ---- */
 
-/* Under the lock. Until something changes, or for ms; ms < 0: no matter how long. */
+/* Waits until something changes, or for ms; ms < 0: indefinitely. Under the lock. */
 static void wait_for_change(struct recovery *r, int ms)
 {
 	struct timespec until;
@@ -47,7 +46,7 @@ static void wait_for_change(struct recovery *r, int ms)
 	pthread_cond_timedwait(&r->changed, &r->lock, &until);
 }
 
-/* For ms, whatever happens meanwhile. True: we are to stop. */
+/* Waits for ms. Returns true at once if recovery is stopping. */
 static bool pause_for(struct recovery *r, int ms)
 {
 	uint64_t until = clock_ns() + (uint64_t)ms * NS_PER_MS, now;
@@ -61,44 +60,43 @@ static bool pause_for(struct recovery *r, int ms)
 	return is_stopping;
 }
 
-/* ---- what became of them ---- */
+/* ---- results ---- */
 
 static void quarantine(struct recovery *r, const char *id, const char *why)
 {
-	int err = spool_quarantine(&r->server->store, id);
+	int err = spool_quarantine(&r->service->store, id);
 
 	if (err == -ENOENT)
-		return; /* it was removed */
+		return; /* the client removed it */
 	if (!err)
 		atomic_fetch_add_explicit(&r->quarantined, 1, memory_order_relaxed);
-	/* However many there are, somebody will want to know each. */
-	log_write(
-		LOG_LEVEL_ERROR,
-		"image %s was acknowledged, but cannot be made: %s. Its original is in .quarantine%s%s",
-		id, why, err ? ", no: " : "", err ? strerror(-err) : "");
+	/* Not rate-limited: an operator needs every id. */
+	log_write(LOG_LEVEL_ERROR, "recovery: cannot process acknowledged image %s: %s; %s%s", id,
+	          why, err ? "it stays in the spool: " : "its original is in .quarantine",
+	          err ? strerror(-err) : "");
 }
 
-/* True if it may be done at a later time. */
+/* Settles an attempt that has ended. Returns true if the image may be retried. */
 static bool settle(struct recovery *r, const struct recovery_slot *slot)
 {
 	switch (slot->result) {
 	case RECOVERY_STORED:
 		atomic_fetch_add_explicit(&r->recovered, 1, memory_order_relaxed);
-		log_info("image %s is recovered", slot->id);
+		log_info("recovery: image %s is stored", slot->id);
 		return false;
 	case RECOVERY_REFUSED:
-		quarantine(r, slot->id, "it is refused now");
+		quarantine(r, slot->id, "the present configuration refuses it");
 		return false;
 	case RECOVERY_LATER:
-		spool_set_attempts(&r->server->store, slot->id, slot->attempts);
+		spool_set_attempts(&r->service->store, slot->id, slot->attempts);
 		return true;
 	default: /* the attempt counts */
 		return true;
 	}
 }
 
-/* Settles what has come to an end, and waits until no more than max are on their way. *is_delayed
- * is set if one of them has to be done later. False: we are to stop. */
+/* Settles ended attempts, and waits until at most max images are in flight. Sets *is_delayed if one
+ * of them must be retried. Returns false if recovery is stopping. */
 static bool await(struct recovery *r, unsigned max, bool *is_delayed)
 {
 	unsigned busy;
@@ -124,15 +122,15 @@ static bool await(struct recovery *r, unsigned max, bool *is_delayed)
 			break;
 		wait_for_change(r, -1);
 	}
-	bool goes_on = !r->is_stopping;
+	bool is_stopping = r->is_stopping;
 
 	pthread_mutex_unlock(&r->lock);
-	return goes_on;
+	return !is_stopping;
 }
 
 static enum recovery_result result_of(const struct image *image)
 {
-	/* Acquire: with image_set_problem(). */
+	/* Acquire: pairs with image_set_problem(). */
 	if (!atomic_load_explicit(&image->has_failed, memory_order_acquire))
 		return RECOVERY_STORED;
 	if (image->problem.status < 500)
@@ -156,27 +154,27 @@ void recovery_image_ended(struct recovery *r, struct image *image)
 
 /* ---- feeding ---- */
 
-/* This thread makes no visits, in which server->conf could be used. */
-static uint64_t images_max(struct server *s)
+/* Returns limits.images_in_flight. This thread makes no visits, so it needs a reference. */
+static uint64_t images_max(struct image_service *s)
 {
-	struct conf_epoch *epoch = conf_epoch_ref(&s->conf_epochs);
+	struct conf_epoch *epoch = conf_epoch_ref(&s->epochs);
 	uint64_t max = epoch->conf.limits.images_in_flight;
 
-	conf_epoch_unref(&s->conf_epochs, epoch);
+	conf_epoch_unref(&s->epochs, epoch);
 	return max;
 }
 
-/* Room for one more image and its body, however long that takes. False: we are to stop. */
-static bool take_room(struct recovery *r, uint64_t bytes)
+/* Waits for room for one more image and its body, and takes it. Returns false if recovery is
+ * stopping. */
+static bool reserve_room(struct recovery *r, uint64_t bytes)
 {
-	struct server *s = r->server;
+	struct image_service *s = r->service;
 
 	while (!budget_try_reserve(&s->budget, BUDGET_BODY, bytes))
 		if (pause_for(r, ROOM_POLL_MS))
 			return false;
-	while (atomic_fetch_add_explicit(&s->images_in_flight, 1, memory_order_relaxed) >=
-	       images_max(s)) {
-		atomic_fetch_sub_explicit(&s->images_in_flight, 1, memory_order_relaxed);
+	while (atomic_fetch_add_explicit(&s->in_flight, 1, memory_order_relaxed) >= images_max(s)) {
+		atomic_fetch_sub_explicit(&s->in_flight, 1, memory_order_relaxed);
 		if (pause_for(r, ROOM_POLL_MS)) {
 			budget_release(&s->budget, BUDGET_BODY, bytes);
 			return false;
@@ -185,11 +183,11 @@ static bool take_room(struct recovery *r, uint64_t bytes)
 	return true;
 }
 
-static void give_room(struct recovery *r, uint64_t bytes)
+static void release_room(struct recovery *r, uint64_t bytes)
 {
-	atomic_fetch_sub_explicit(&r->server->images_in_flight, 1, memory_order_relaxed);
+	atomic_fetch_sub_explicit(&r->service->in_flight, 1, memory_order_relaxed);
 	if (bytes)
-		budget_release(&r->server->budget, BUDGET_BODY, bytes);
+		budget_release(&r->service->budget, BUDGET_BODY, bytes);
 }
 
 static int read_all(int fd, uint8_t *data, size_t size)
@@ -207,12 +205,12 @@ static int read_all(int fd, uint8_t *data, size_t size)
 	return 0;
 }
 
-/* An upload of one image that nobody waits for, with its room taken. NULL: no memory, and body is
- * still the caller's. */
+/* Makes an upload of one image, for which no response waits. Returns NULL if there is no memory;
+ * the body is then still the caller's. */
 static struct upload *make_upload(struct recovery *r, const char *id, uint8_t *body, uint64_t size,
                                   const char *file_name)
 {
-	struct upload *u = upload_new(r->server, body, size, 1, 0);
+	struct upload *u = upload_new(r->service, body, size, 1, 0);
 
 	if (!u)
 		return NULL;
@@ -231,18 +229,18 @@ static struct recovery_slot *take_slot(struct recovery *r, const struct spooled 
 	pthread_mutex_lock(&r->lock);
 	while (slot->is_taken)
 		slot++;
-	assert(slot < r->slot + RECOVERY_AT_ONCE); /* await() has seen to it */
+	assert(slot < r->slot + RECOVERY_AT_ONCE); /* await() made room */
 	*slot = (struct recovery_slot){ .attempts = spooled->attempts, .is_taken = true };
 	memcpy(slot->id, spooled->id, sizeof slot->id);
 	pthread_mutex_unlock(&r->lock);
 	return slot;
 }
 
-/* Owns fd, and the room that was taken. 0 or -errno. */
+/* Reads the original and starts it. Owns fd and the room taken. Returns 0 or -errno. */
 static int feed(struct recovery *r, const struct spooled *spooled, int fd, uint64_t size,
                 const char *file_name)
 {
-	struct server *s = r->server;
+	struct image_service *s = r->service;
 	uint8_t *body = pool_get((size_t)size);
 	int err = body ? read_all(fd, body, (size_t)size) : -ENOMEM;
 	struct upload *u = err ? NULL : make_upload(r, spooled->id, body, size, file_name);
@@ -252,21 +250,21 @@ static int feed(struct recovery *r, const struct spooled *spooled, int fd, uint6
 		err = -ENOMEM;
 	if (err) {
 		pool_put(body);
-		give_room(r, size);
+		release_room(r, size);
 		return err;
 	}
 	int uncounted = spool_set_attempts(&s->store, spooled->id, spooled->attempts + 1);
 
-	if (uncounted == -ENOENT) { /* it was removed just now */
+	if (uncounted == -ENOENT) { /* the client removed it meanwhile */
 		upload_unref(u);
-		give_room(r, 0);
+		release_room(r, 0);
 		return uncounted;
 	}
 	if (uncounted)
-		log_warning("image %s: the attempt to recover it cannot be counted: %s",
+		log_warning("recovery: cannot count the attempt for image %s: %s; trying anyway",
 		            spooled->id, strerror(-uncounted));
 	u->recovery_slot = take_slot(r, spooled);
-	upload_start_again(u);
+	upload_restart(u);
 	return 0;
 }
 
@@ -280,74 +278,77 @@ static bool is_stored(struct store *s, const char *id)
 	return fd >= 0;
 }
 
-/* Sends the image on its way, unless there is no need to or no point in it. True if it is. */
+/* Starts an image, unless it is stored or cannot be processed. Returns whether it is started; sets
+ * *is_delayed if it must be retried. */
 static bool begin(struct recovery *r, const struct spooled *spooled, bool *is_delayed)
 {
-	struct server *s = r->server;
-	char file_name[UPLOAD_FIELD_MAX];
+	struct image_service *s = r->service;
+	char file_name[SPOOL_FILE_NAME_MAX];
 	uint64_t size = 0;
 
 	if (is_stored(&s->store, spooled->id)) {
-		/* The daemon ended between the two, or it could not be done. */
+		/* The daemon ended between storing and unspooling, or unspooling failed. */
 		int err = store_unspool(&s->store, spooled->id);
 
 		*is_delayed |= err && err != -ENOENT;
 		return false;
 	}
 	if (spooled->attempts >= SPOOL_ATTEMPTS_MAX) {
-		quarantine(r, spooled->id, "3 attempts have not come to a good end");
+		quarantine(r, spooled->id, "3 attempts failed");
 		return false;
 	}
 	int fd = spool_open(&s->store, spooled->id, &size, file_name);
 
 	if (fd >= 0 && size > budget_max(&s->budget)) {
 		close(fd);
-		quarantine(r, spooled->id, "it is larger than limits.memory_budget allows");
+		quarantine(r, spooled->id, "limits.memory_budget is too small for it");
 		return false;
 	}
-	if (fd >= 0 && !take_room(r, size)) {
+	if (fd >= 0 && !reserve_room(r, size)) {
 		close(fd);
 		return false;
 	}
 	int err = fd < 0 ? fd : feed(r, spooled, fd, size, file_name);
 
 	if (err == -EINVAL)
-		quarantine(r, spooled->id, "what is spooled of it is not as it was written");
+		quarantine(r, spooled->id, "its spooled files are damaged");
 	else if (err && err != -ENOENT) {
-		log_warning("image %s cannot be recovered now: %s", spooled->id, strerror(-err));
+		log_warning("recovery: cannot start image %s: %s; retrying later", spooled->id,
+		            strerror(-err));
 		*is_delayed = true;
 	}
 	return !err;
 }
 
-/* Takes those out of the list that are in the making; the number of the others. */
+/* Removes images in flight from the list. Returns the number of the others. */
 static int drop_known(struct recovery *r, struct spooled *list, int n)
 {
 	uint32_t width, height;
 	int left = 0;
 
 	for (int i = 0; i < n; i++)
-		if (!inflight_find(&r->server->inflight, list[i].id, &width, &height))
+		if (!inflight_find(&r->service->inflight, list[i].id, &width, &height))
 			list[left++] = list[i];
 	return left;
 }
 
-/* One pass over the spool. *is_delayed: some are to be done later. True if there may be more that
- * it has not seen. */
+/* Makes one pass over the spool. Sets *is_delayed if an image must be retried. Returns true if the
+ * list was full, so that there may be more images. */
 static bool pass(struct recovery *r, struct spooled *list, bool *is_delayed)
 {
-	int listed = spool_list(&r->server->store, list, LIST_MAX), n = drop_known(r, list, listed);
+	int listed = spool_list(&r->service->store, list, LIST_MAX),
+	    n = drop_known(r, list, listed);
 
 	if (listed < 0) {
-		log_error("what is spooled cannot be listed: %s", strerror(-listed));
+		log_error("recovery: cannot list the spool: %s; retrying later", strerror(-listed));
 		*is_delayed = true;
 		return false;
 	}
 	if (n)
-		log_notice("%d acknowledged images are to be recovered", n);
+		log_notice("recovery: %d acknowledged images are to be recovered", n);
 	atomic_store_explicit(&r->waiting, (uint64_t)n, memory_order_relaxed);
 	for (int i = 0; i < n && !*is_delayed; i++) {
-		/* Who has failed before goes alone. */
+		/* An image with failed attempts goes alone. */
 		if (!await(r, list[i].attempts ? 0 : RECOVERY_AT_ONCE - 1, is_delayed))
 			break;
 		if (!*is_delayed && !begin(r, &list[i], is_delayed))
@@ -357,16 +358,17 @@ static bool pass(struct recovery *r, struct spooled *list, bool *is_delayed)
 	return listed == LIST_MAX;
 }
 
+/* Waits for a call if `waits`. Returns false if recovery is stopping. */
 static bool is_called(struct recovery *r, bool waits)
 {
 	pthread_mutex_lock(&r->lock);
 	while (waits && !r->is_called && !r->is_stopping)
 		wait_for_change(r, -1);
-	bool goes_on = !r->is_stopping;
+	bool is_stopping = r->is_stopping;
 
 	r->is_called = false;
 	pthread_mutex_unlock(&r->lock);
-	return goes_on;
+	return !is_stopping;
 }
 
 static void *recovery_run(void *arg)
@@ -377,7 +379,8 @@ static void *recovery_run(void *arg)
 	bool has_more = true;
 
 	if (!list)
-		log_error("what is spooled cannot be recovered before the next start: no memory");
+		log_error(
+			"recovery: no memory for the list; spooled images wait for the next start");
 	while (list && is_called(r, !has_more)) {
 		bool is_delayed = false;
 
@@ -394,13 +397,13 @@ static void *recovery_run(void *arg)
 	return NULL;
 }
 
-/* ---- life ---- */
+/* ---- start and stop ---- */
 
-int recovery_init(struct recovery *r, struct server *s)
+int recovery_init(struct recovery *r, struct image_service *s)
 {
 	pthread_condattr_t monotonic;
 
-	r->server = s;
+	r->service = s;
 	pthread_condattr_init(&monotonic);
 	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
 	int err = -pthread_cond_init(&r->changed, &monotonic);
@@ -416,7 +419,7 @@ void recovery_fini(struct recovery *r)
 	bool ignored = false;
 
 	recovery_stop(r);
-	await(r, RECOVERY_AT_ONCE, &ignored); /* what has ended since */
+	await(r, RECOVERY_AT_ONCE, &ignored); /* settle the last results */
 	pthread_cond_destroy(&r->changed);
 	pthread_mutex_destroy(&r->lock);
 }
@@ -426,7 +429,7 @@ int recovery_start(struct recovery *r)
 	int err = -pthread_create(&r->thread, NULL, recovery_run, r);
 
 	if (err)
-		log_error("the thread of the recovery cannot be started: %s", strerror(-err));
+		log_error("recovery: cannot start its thread: %s", strerror(-err));
 	r->is_started = !err;
 	return err;
 }

@@ -1,10 +1,10 @@
 /*
- * recovery.h - makes again what was spooled when the daemon ended, and what could not be stored
- * after it was acknowledged.
+ * recovery.h - processes spooled images again: those left by a crash, and those that could not be
+ * stored after they were acknowledged.
  *
- * One thread of its own, which feeds a few images at a time into the graph while it serves. Images
- * that did not survive an attempt come last and alone: if one of them is what ends the daemon, the
- * others do not go with it into quarantine.
+ * A thread of its own feeds a few images at a time into the graph while it serves. Images with
+ * failed attempts come last and alone: if one of them crashes the daemon, the others are not
+ * quarantined with it.
  */
 #ifndef DARKROOM_IMAGE_RECOVERY_H
 #define DARKROOM_IMAGE_RECOVERY_H
@@ -14,52 +14,56 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "store/store.h"
+#include "store/ulid.h"
 
 #define RECOVERY_AT_ONCE 4
 
 struct image;
-struct server;
+struct image_service;
 
 enum recovery_result {
 	RECOVERY_STORED = 1,
-	RECOVERY_LATER,  /* the fault is not the image's: no space, no memory */
-	RECOVERY_FAULT,  /* ours: it may be tried again, but not for ever */
-	RECOVERY_REFUSED /* by what is configured now, or it is damaged */
+	RECOVERY_LATER,  /* for want of disk space or memory */
+	RECOVERY_FAULT,  /* an internal error: retried a limited number of times */
+	RECOVERY_REFUSED /* by the present configuration, or the file is damaged */
 };
 
 struct recovery_slot {
 	char id[ULID_LENGTH + 1];
 	unsigned attempts; /* before this one */
 	bool is_taken;
-	enum recovery_result result; /* 0: on its way */
+	enum recovery_result result; /* 0: in flight */
 };
 
 struct recovery {
-	struct server *server;
+	struct image_service *service;
 	pthread_t thread;
 	bool is_started; /* main thread */
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
 	/* under the lock */
 	bool is_stopping;
-	bool is_called; /* an image has failed after it was spooled */
+	bool is_called; /* an image failed after it was spooled */
 	struct recovery_slot slot[RECOVERY_AT_ONCE];
 	/* atomic, any thread */
 	_Atomic uint64_t waiting, recovered, quarantined;
 };
 
-/* 0 or -errno. Main thread, as all but the last; recovery_fini() after every successful init. */
-int recovery_init(struct recovery *r, struct server *s);
+/* ---- main thread ---- */
+
+/* Returns 0 or -errno; recovery_fini() must follow a success. */
+int recovery_init(struct recovery *r, struct image_service *s);
 void recovery_fini(struct recovery *r);
 
-/* Once the graph serves. 0 or -errno, logged. */
+/* Starts the thread, once the graph serves. Returns 0, or -errno with the reason logged. */
 int recovery_start(struct recovery *r);
 
-/* Begins nothing more; what has begun is the graph's to finish, what has not stays spooled. */
+/* Stops the thread. Images that are in flight end normally; the others stay in the spool. */
 void recovery_stop(struct recovery *r);
 
-/* From image_end(): a spooled image is through, and no longer in the inflight. Any thread. */
+/* ---- any thread ---- */
+
+/* From image_end(): a spooled image has ended and is no longer in flight. */
 void recovery_image_ended(struct recovery *r, struct image *image);
 
 #endif

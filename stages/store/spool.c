@@ -1,5 +1,4 @@
-/* spool.c - lists, opens and moves what is spooled, and keeps count of attempts. Any thread; calls
- * block. */
+/* spool.c - lists, opens and moves spooled images, and counts attempts. Any thread; calls block. */
 #include "spool.h"
 
 #include <dirent.h>
@@ -22,8 +21,8 @@ size_t spool_note(char note[SPOOL_NOTE_MAX], const char *file_name)
 	return (size_t)n;
 }
 
-/* A descriptor, -ENOENT: the image is not spooled, -EINVAL: this is not as we write it, or -errno.
- */
+/* Opens a file of a spooled image. Returns a descriptor, -ENOENT if the image is not spooled,
+ * -EINVAL if the file is not as store_put() writes it, or -errno. */
 static int open_in(struct store *s, const char *id, const char *name, int flags)
 {
 	char path[PATH_SIZE];
@@ -40,8 +39,8 @@ static int open_in(struct store *s, const char *id, const char *name, int flags)
 	return err;
 }
 
-/* The note with a zero behind it; its length or -errno. Anything else than what we write is none.
- */
+/* Reads the note and appends a zero. Returns its length or -errno; -EINVAL if it is not as
+ * spool_note() writes it. */
 static int read_note(struct store *s, const char *id, char note[SPOOL_NOTE_MAX])
 {
 	int fd = open_in(s, id, SPOOL_NOTE, O_RDONLY);
@@ -71,7 +70,7 @@ int spool_set_attempts(struct store *s, const char *id, unsigned attempts)
 
 	if (fd < 0)
 		return fd;
-	/* One byte over another takes no room, so that this works on a full disk, too. */
+	/* Overwriting one byte needs no free space, so it also works on a full disk. */
 	int err = pwrite(fd, &digit, 1, 0) == 1 ? 0 : -errno;
 
 	if (!err && s->survives_power && fdatasync(fd))
@@ -101,7 +100,7 @@ int spool_list(struct store *s, struct spooled *list, unsigned max)
 		int length = read_note(s, entry->d_name, note);
 
 		if (length == -ENOENT)
-			continue; /* it has gone meanwhile */
+			continue; /* removed since readdir() */
 		list[n].attempts = length < 0 ? 0 : (unsigned)(note[0] - '0');
 		memcpy(list[n].id, entry->d_name, sizeof list[n].id);
 		if (list[n].attempts == 0) {
@@ -116,7 +115,7 @@ int spool_list(struct store *s, struct spooled *list, unsigned max)
 	return (int)n;
 }
 
-int spool_open(struct store *s, const char *id, uint64_t *size, char file_name[UPLOAD_FIELD_MAX])
+int spool_open(struct store *s, const char *id, uint64_t *size, char file_name[SPOOL_FILE_NAME_MAX])
 {
 	char note[SPOOL_NOTE_MAX];
 	struct stat st;
@@ -124,12 +123,12 @@ int spool_open(struct store *s, const char *id, uint64_t *size, char file_name[U
 
 	if (length < 0)
 		return length;
-	snprintf(file_name, UPLOAD_FIELD_MAX, "%s", note + 2);
+	snprintf(file_name, SPOOL_FILE_NAME_MAX, "%s", note + 2);
 	int fd = open_in(s, id, STORE_ORIGINAL, O_RDONLY);
 
 	if (fd < 0)
 		return fd;
-	/* What cannot be looked at now may be as it was written. */
+	/* An error of fstat() says nothing about the file: it is not -EINVAL. */
 	int err = fstat(fd, &st) ? -errno : S_ISREG(st.st_mode) && st.st_size > 0 ? 0 : -EINVAL;
 
 	if (err) {

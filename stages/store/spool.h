@@ -1,10 +1,10 @@
 /*
- * spool.h - uploads that were answered before they were stored:
+ * spool.h - uploads that were acknowledged before they were stored, in
  * <root>/.spool/<id>/{original.jpg,note}.
  *
- * An image is put there like into the store (store_put, STORE_SPOOL), and goes when it is stored.
- * What is there after a crash is made again. The note says how often that was tried, and the file's
- * name. All calls may block. Any thread, one per id.
+ * store_put() with STORE_SPOOL adds an image; store_unspool() removes it when it is stored. After a
+ * crash, recovery processes the spooled images again. The note holds the number of attempts and the
+ * name of the uploaded file. All calls may block. Any thread, one per id.
  */
 #ifndef DARKROOM_STORE_SPOOL_H
 #define DARKROOM_STORE_SPOOL_H
@@ -12,32 +12,35 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "image/image.h"
 #include "store.h"
 
+#define SPOOL_FILE_NAME_MAX 128 /* bytes of the file's name, with the zero */
 #define SPOOL_NOTE "note"
-#define SPOOL_NOTE_MAX (UPLOAD_FIELD_MAX + 2)
-#define SPOOL_ATTEMPTS_MAX 3 /* to make an image again; then it is put aside */
+#define SPOOL_NOTE_MAX (SPOOL_FILE_NAME_MAX + 2)
+#define SPOOL_ATTEMPTS_MAX 3 /* to process an image again, before it is quarantined */
 
 struct spooled {
 	char id[ULID_LENGTH + 1];
-	unsigned attempts; /* that did not come to an end */
+	unsigned attempts; /* without a result so far */
 };
 
-/* Writes the note of an image that is spooled for the first time; its length. */
+/* Writes the note of an image that is spooled for the first time. Returns its length. */
 size_t spool_note(char note[SPOOL_NOTE_MAX], const char *file_name);
 
-/* Up to max images of the spool, those that were not tried before first; their number or -errno. */
+/* Lists up to max images of the spool, those without attempts first. Returns their number or
+ * -errno. */
 int spool_list(struct store *s, struct spooled *list, unsigned max);
 
-/* 0 or -errno. */
+/* Writes the number of attempts into the note. Returns 0 or -errno. */
 int spool_set_attempts(struct store *s, const char *id, unsigned attempts);
 
-/* Opens the original for reading. A descriptor, *size and file_name set, or -errno: -ENOENT if the
- * image is not spooled, -EINVAL if what is there is not as it is written. */
-int spool_open(struct store *s, const char *id, uint64_t *size, char file_name[UPLOAD_FIELD_MAX]);
+/* Opens the original for reading. Returns a descriptor and sets *size and file_name, or returns
+ * -errno: -ENOENT if the image is not spooled, -EINVAL if the files are not as store_put() writes
+ * them. */
+int spool_open(struct store *s, const char *id, uint64_t *size,
+               char file_name[SPOOL_FILE_NAME_MAX]);
 
-/* Moves the image into <root>/.quarantine/, where nothing touches it. 0 or -errno. */
+/* Moves the image into <root>/.quarantine/, which the daemon never reads. Returns 0 or -errno. */
 int spool_quarantine(struct store *s, const char *id);
 
 #endif

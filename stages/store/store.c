@@ -1,95 +1,45 @@
 /*
- * store.c - directories, files and one rename. Knows nothing of requests. Any thread; calls may
- * block.
+ * store.c - directories, files and one rename. Any thread; calls may block.
  *
- * Names are unique (ULIDs), so that no two images ever share a path, not even a temporary one.
+ * Knows nothing of requests. Names are unique (ULIDs), so no two images ever share a path, not even
+ * a temporary one.
  *
- * flush_note: what is to survive a loss of power is written, flushed, renamed, and flushed again:
- * so a name never stands for files that are not there, and an answer never for a name that is not.
- * syncfs(2) flushes a whole batch at once, files and directories. fdatasync(2) of each file and
- * fsync(2) of each directory, with writing begun early, takes five flushes of the disk's cache for
- * each image (ext4, four files) where syncfs takes two for each batch; on a virtual disk whose
- * flushes cost next to nothing, 8 images a batch, an image took 0.34 ms and 0.27 ms. It needs no
- * descriptor to be kept, either. Its price is that other programs' data of the same file system is
- * flushed as well.
+ * flush_note: an image that must survive a loss of power is written, flushed, renamed and flushed
+ * again. So a name never refers to missing files, and a response never to a missing name.
+ * syncfs(2) flushes a whole batch at once, files and directories. The alternative is fdatasync(2)
+ * of each file and fsync(2) of each directory, with writing started early. That takes five flushes
+ * of the disk's cache for each image (ext4, four files); syncfs takes two for each batch. On a
+ * virtual disk whose flushes cost next to nothing, at 8 images a batch, an image took 0.34 ms with
+ * fdatasync and 0.27 ms with syncfs. syncfs also needs no open descriptors. Its price: it also
+ * flushes other programs' data on the same file system.
  *
- * Files are made by plain calls. The same through io_uring, open, write and close linked for all
- * four files of an image, took 50 us of CPU time where these take 32 (tmpfs, Linux 6.18): whatever
- * creates a file is handed to a thread of the kernel.
+ * Files are written by plain system calls. io_uring, with open, write and close linked for all four
+ * files of an image, took 50 us of CPU time where plain calls take 32 us (tmpfs, Linux 6.18): the
+ * kernel hands every creation of a file to one of its threads.
  */
 #include "store.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/random.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/check.h"
 #include "base/clock.h"
+#include "directory.h"
 #include "log/log.h"
 
 #define INCOMING ".incoming"
 #define TRASH ".trash"
 #define SPOOL ".spool"
 #define QUARANTINE ".quarantine"
-#define SHARD_LENGTH \
-	2 /* last characters of the id: random, so that images spread over 1024 directories */
+/* Trailing characters of the id. They are random, so images spread over 1024 directories. */
+#define SHARD_LENGTH 2
 #define PATH_SIZE 96
-#define TIDY_NS NS_PER_S /* between attempts to remove what could not be removed */
-
-/* ---- ids ---- */
-
-static const char crockford[] = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
-
-/* Some of the kernel's random numbers, a call for many. */
-static void random_take(uint64_t random[2])
-{
-	static _Thread_local struct {
-		uint64_t data[32]; /* 256 bytes never come short once the kernel's pool is
-		                      initialised (getrandom(2)) */
-		unsigned left;
-	} stock;
-
-	if (stock.left < 2) {
-		while (getrandom(stock.data, sizeof stock.data, 0) != sizeof stock.data)
-			continue;
-		stock.left = COUNT_OF(stock.data);
-	}
-	random[0] = stock.data[--stock.left];
-	random[1] = stock.data[--stock.left];
-}
-
-void ulid_new(char id[ULID_LENGTH + 1])
-{
-	struct timespec now;
-	uint64_t random[2];
-
-	clock_gettime(CLOCK_REALTIME, &now);
-	uint64_t ms = (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-
-	random_take(random);
-	for (int i = 9; i >= 0; i--, ms >>= 5)
-		id[i] = crockford[ms & 31];
-	for (int i = 0; i < 16; i++)
-		id[10 + i] = crockford[random[i / 8] >> (i % 8 * 5) & 31];
-	id[ULID_LENGTH] = '\0';
-}
-
-bool ulid_is_valid(const char *text, size_t length)
-{
-	if (length != ULID_LENGTH)
-		return false;
-	for (size_t i = 0; i < length; i++)
-		if (!text[i] || !strchr(crockford, text[i]))
-			return false;
-	return true;
-}
+#define TIDY_NS NS_PER_S /* between attempts to clear the trash */
 
 /* ---- paths ---- */
 
@@ -108,71 +58,6 @@ static void image_path(char path[PATH_SIZE], const char *id, const char *name)
 
 /* ---- opening ---- */
 
-/* Removes a directory with all that is in it; only files are expected there. */
-static int remove_directory(int at, const char *name)
-{
-	int fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	struct dirent *entry;
-
-	if (fd < 0)
-		return unlinkat(at, name, 0) ? -errno : 0;
-	DIR *dir = fdopendir(fd);
-
-	if (!dir) {
-		close(fd);
-		return -ENOMEM;
-	}
-	while ((entry = readdir(dir)))
-		if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
-			unlinkat(fd, entry->d_name, 0);
-	closedir(dir);
-	return unlinkat(at, name, AT_REMOVEDIR) ? -errno : 0;
-}
-
-/* What another thread removes meanwhile is no matter. -EAGAIN: something is left, and the log says
- * why. */
-static int clear_leftovers(int at, unsigned *cleared)
-{
-	int fd = openat(at, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-	struct dirent *entry;
-	int result = 0;
-
-	if (!dir) {
-		int err = -errno;
-
-		if (fd >= 0)
-			close(fd);
-		return err;
-	}
-	while ((entry = readdir(dir))) {
-		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
-			continue;
-		int err = remove_directory(at, entry->d_name);
-
-		if (err && err != -ENOENT) {
-			log_warning("cannot clear the leftover %s: %s", entry->d_name,
-			            strerror(-err));
-			result = -EAGAIN;
-		} else {
-			(*cleared)++;
-		}
-	}
-	closedir(dir);
-	return result;
-}
-
-/* Opens a directory below at, made if it is not there. A descriptor or -errno. */
-static int open_directory(int at, const char *name)
-{
-	if (mkdirat(at, name, 0777) && errno != EEXIST)
-		return -errno;
-	int fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-
-	return fd < 0 ? -errno : fd;
-}
-
-/* 0 or -errno. */
 static int open_directories(struct store *s)
 {
 	const struct {
@@ -186,7 +71,7 @@ static int open_directories(struct store *s)
 	};
 
 	for (size_t i = 0; i < COUNT_OF(directory); i++) {
-		*directory[i].fd = open_directory(s->root_fd, directory[i].name);
+		*directory[i].fd = directory_open(s->root_fd, directory[i].name);
 		if (*directory[i].fd < 0)
 			return *directory[i].fd;
 	}
@@ -204,7 +89,7 @@ int store_open(struct store *s, const char *root, bool survives_power, unsigned 
 		             .quarantine_fd = -1,
 		             .survives_power = survives_power };
 	*cleared = 0;
-	s->root_fd = open_directory(AT_FDCWD, root);
+	s->root_fd = directory_open(AT_FDCWD, root);
 	if (s->root_fd < 0) {
 		log_error("server.root = %s: %s", root, strerror(-s->root_fd));
 		return s->root_fd;
@@ -212,14 +97,15 @@ int store_open(struct store *s, const char *root, bool survives_power, unsigned 
 	if (flock(s->root_fd, LOCK_EX | LOCK_NB)) {
 		err = -errno;
 		log_error("server.root = %s: %s", root,
-		          errno == EWOULDBLOCK ? "another darkroomd uses it" : strerror(errno));
+		          errno == EWOULDBLOCK ? "another darkroomd uses this store"
+		                               : strerror(errno));
 		goto fail;
 	}
 	err = open_directories(s);
 	if (!err)
-		err = clear_leftovers(s->incoming_fd, cleared);
+		err = directory_clear(s->incoming_fd, cleared);
 	if (!err || err == -EAGAIN)
-		err = clear_leftovers(s->trash_fd, cleared);
+		err = directory_clear(s->trash_fd, cleared);
 	if (err == -EAGAIN) {
 		atomic_store(&s->tidy_ns, clock_ns() + TIDY_NS);
 		err = 0;
@@ -228,7 +114,7 @@ int store_open(struct store *s, const char *root, bool survives_power, unsigned 
 		err = -errno;
 	if (!err)
 		return 0;
-	log_error("server.root = %s: cannot be prepared: %s", root, strerror(-err));
+	log_error("server.root = %s: cannot prepare the store: %s", root, strerror(-err));
 fail:
 	store_close(s);
 	return err;
@@ -250,8 +136,8 @@ void store_survive_power(struct store *s, bool survives_power)
 
 /* ---- writing ---- */
 
-/* Takes the file's room at once, in one piece. Only for files that are flushed, which it makes
- * cheaper; else it costs half as much as all the rest. */
+/* Allocates the file's blocks in one piece. It makes a flush cheaper; without a flush, it would
+ * cost half as much as the whole rest. */
 static int allocate(int fd, size_t size)
 {
 	while (size && fallocate(fd, 0, 0, (off_t)size))
@@ -284,11 +170,11 @@ static int write_file(int at, const struct store_file *file, bool is_flushed)
 		}
 	}
 	if (close(fd) && errno != EINTR && !err)
-		err = -errno; /* some file systems report a full disk only now */
+		err = -errno; /* some file systems report a full disk here */
 	return err;
 }
 
-/* The rename; the shard's directory is made when it is first needed. */
+/* Renames the item to its place; creates the shard's directory if it is missing. */
 static int publish(struct store *s, const struct store_item *item)
 {
 	const char *id = item->id;
@@ -307,7 +193,7 @@ static int publish(struct store *s, const struct store_item *item)
 	return renameat(s->incoming_fd, id, s->root_fd, to) ? -errno : 0;
 }
 
-/* All files, into the incoming directory. */
+/* Writes all files of the item into the incoming directory. */
 static int write_item(struct store *s, const struct store_item *item)
 {
 	int err = 0;
@@ -324,7 +210,7 @@ static int write_item(struct store *s, const struct store_item *item)
 	return err;
 }
 
-/* flush_note. 0 or -errno. */
+/* Flushes the file system; see flush_note. */
 static int flush(struct store *s)
 {
 	if (!s->survives_power)
@@ -333,7 +219,7 @@ static int flush(struct store *s)
 	return syncfs(s->root_fd) ? -errno : 0;
 }
 
-/* One flush for all items that are well, which are not if it fails. */
+/* Makes one flush for all items without an error; if it fails, they all get its error. */
 static void flush_items(struct store *s, struct store_item *items, unsigned count)
 {
 	unsigned good = 0;
@@ -354,7 +240,7 @@ static void trash_name(struct store *s, const char *id, char name[PATH_SIZE])
 	snprintf(name, PATH_SIZE, "%s.%llu", id, (unsigned long long)serial);
 }
 
-/* Out of sight by one rename. The name that it has in the trash goes to to. */
+/* Makes the image invisible by one rename. Its name in the trash is written to `to`. */
 static int move_to_trash(struct store *s, enum store_place place, const char *id,
                          char to[PATH_SIZE])
 {
@@ -372,32 +258,33 @@ static int move_to_trash(struct store *s, enum store_place place, const char *id
 
 static void clear_trash(struct store *s, const char *name)
 {
-	int err = remove_directory(s->trash_fd, name);
+	int err = directory_remove(s->trash_fd, name);
 
-	/* It is gone for everybody; what is left is cleared later. */
+	/* The image is invisible already; tidy() removes the rest. */
 	if (!err || err == -ENOENT)
 		return;
-	log_warning("removed files stay in " TRASH "/%s for now: %s", name, strerror(-err));
+	log_warning("store: cannot remove " TRASH "/%s: %s; retrying later", name, strerror(-err));
 	atomic_store(&s->tidy_ns, clock_ns() + TIDY_NS);
 }
 
-/* What was not published. If it cannot be removed, it goes to the trash to be removed later. */
+/* Removes the files of an unpublished item; if that fails, moves them to the trash. */
 static void discard(struct store *s, const char *id)
 {
-	int err = remove_directory(s->incoming_fd, id);
+	int err = directory_remove(s->incoming_fd, id);
 	char name[PATH_SIZE];
 
 	if (!err || err == -ENOENT)
 		return;
 	trash_name(s, id, name);
 	if (renameat(s->incoming_fd, id, s->trash_fd, name))
-		log_warning("part of an image stays in " INCOMING "/%s until the next start: %s",
+		log_warning("store: cannot remove " INCOMING
+		            "/%s: %s; it stays until the next start",
 		            id, strerror(-err));
 	else
 		clear_trash(s, name);
 }
 
-/* Clears the trash of what could not be removed, some time later. One thread at a time. */
+/* Clears the trash when tidy_ns is due. One thread at a time. */
 static void tidy(struct store *s)
 {
 	uint64_t due = atomic_load(&s->tidy_ns), now;
@@ -406,12 +293,12 @@ static void tidy(struct store *s)
 	if (!due || (now = clock_ns()) < due ||
 	    !atomic_compare_exchange_strong(&s->tidy_ns, &due, 0))
 		return;
-	/* Flushed first, for the reason that store_remove() has. */
-	if (flush(s) || clear_leftovers(s->trash_fd, &ignored))
+	/* Flush first, for the same reason as in store_remove(). */
+	if (flush(s) || directory_clear(s->trash_fd, &ignored))
 		atomic_store(&s->tidy_ns, now + TIDY_NS);
 }
 
-/* It is visible, but may not survive: it is as if it had never been. */
+/* Removes a published item that may not survive a loss of power. */
 static void withdraw(struct store *s, const struct store_item *item)
 {
 	char name[PATH_SIZE];
@@ -449,7 +336,7 @@ int store_remove(struct store *s, enum store_place place, const char *id)
 
 	if (err)
 		return err;
-	/* Before its files go: else the name might come back without them. */
+	/* Flush before the files go; otherwise the name might return without them. */
 	err = flush(s);
 	if (err)
 		atomic_store(&s->tidy_ns, clock_ns() + TIDY_NS);
@@ -493,6 +380,7 @@ int store_open_file(struct store *s, const char *id, const char *name, uint64_t 
 
 bool store_is_spooled(struct store *s, const char *id)
 {
-	/* If that cannot be told, nobody should hear that an acknowledged image is not there. */
+	/* An error other than ENOENT counts as spooled: an acknowledged image must not get a
+	 * 404. */
 	return faccessat(s->spool_fd, id, F_OK, AT_SYMLINK_NOFOLLOW) == 0 || errno != ENOENT;
 }

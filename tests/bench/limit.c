@@ -31,7 +31,7 @@
 #include "pixel/picture_blur.h"
 #include "pixel/picture_job.h"
 #include "pixel/picture_scale.h"
-#include "stages.h"
+#include "stage_ids.h"
 
 #define ROWS_AT_ONCE 1024
 

@@ -1,5 +1,5 @@
-/* test_access_log_format.c - lines about requests: what they say, and that no request can make them
- * say something else. */
+/* test_access_log_format.c - lines about requests: their members, and the escapes of hostile bytes.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,7 +11,7 @@
 #include "base/check.h"
 #include "base/text.h"
 #include "http/access_log_format.h"
-#include "image/image.h"
+#include "image/upload.h"
 #include "log/log.h"
 
 #define HEAD "time=2026-01-31T23:59:59.007Z client=192.0.2.1 id=abc method=GET path="
@@ -65,7 +65,7 @@ static const char *json_of(const struct access_line *line)
 		assert_string_equal(text_of(&line_), HEAD expected TAIL);   \
 	} while (0)
 
-static void text_has_no_line_but_its_own(void **state)
+static void text_escapes_bytes_that_could_fake_a_line(void **state)
 {
 	(void)state;
 	TEXT_OF("/images/01?x", "/images/01?x");
@@ -77,7 +77,7 @@ static void text_has_no_line_but_its_own(void **state)
 	TEXT_OF("/\xc3\xa4\xc2\x9b\xff", "\"/\\xc3\\xa4\\xc2\\x9b\\xff\"");
 }
 
-static void text_says_what_there_was(void **state)
+static void lines_have_the_members_of_an_upload(void **state)
 {
 	struct access_image image[] = { { "01M7ZBD1E2WRMWW5YCA7WHDA32", 640, 480 },
 		                        { "01M7ZBD1E2WRMWW5YCA7WHDA33", 1, 2 } };
@@ -94,20 +94,27 @@ static void text_says_what_there_was(void **state)
 	line.stage_count = 2;
 	assert_string_equal(
 		text_of(&line),
-		"time=2026-01-31T23:59:59.007Z client=192.0.2.1 id=abc method=POST path=/images "
-		"status=200 bytes_in=1 bytes_out=2 files=3 failed=1 images=01M7ZBD1E2WRMWW5YCA7WHDA32:640x480,"
-		"01M7ZBD1E2WRMWW5YCA7WHDA33:1x2 total_ms=1.234 read_ms=0.000 queue_ms=5.000 blur_ms=1.234");
+		"time=2026-01-31T23:59:59.007Z client=192.0.2.1 id=abc method=POST "
+		"path=/images "
+		"status=200 bytes_in=1 bytes_out=2 files=3 failed=1 "
+		"images=01M7ZBD1E2WRMWW5YCA7WHDA32:640x480,01M7ZBD1E2WRMWW5YCA7WHDA33:1x2 "
+		"total_ms=1.234 read_ms=0.000 queue_ms=5.000 blur_ms=1.234");
 	assert_string_equal(
 		json_of(&line),
-		"{\"time\":\"2026-01-31T23:59:59.007Z\",\"client\":\"192.0.2.1\",\"id\":\"abc\","
-		"\"method\":\"POST\",\"path\":\"/images\",\"status\":200,\"complete\":true,\"bytes_in\":1,"
-		"\"bytes_out\":2,\"files\":3,\"failed\":1,\"images\":[{\"id\":\"01M7ZBD1E2WRMWW5YCA7WHDA32\","
-		"\"width\":640,\"height\":480},{\"id\":\"01M7ZBD1E2WRMWW5YCA7WHDA33\",\"width\":1,\"height\":2}],"
-		"\"total_ms\":1.234,\"read_ms\":0.000,\"queue_ms\":5.000,\"stages_ms\":{\"blur\":1.234}}");
+		"{\"time\":\"2026-01-31T23:59:59.007Z\",\"client\":\"192.0.2.1\","
+		"\"id\":\"abc\","
+		"\"method\":\"POST\",\"path\":\"/images\",\"status\":200,\"complete\":true,"
+		"\"bytes_in\":1,"
+		"\"bytes_out\":2,\"files\":3,\"failed\":1,"
+		"\"images\":[{\"id\":\"01M7ZBD1E2WRMWW5YCA7WHDA32\","
+		"\"width\":640,\"height\":480},{\"id\":\"01M7ZBD1E2WRMWW5YCA7WHDA33\","
+		"\"width\":1,\"height\":2}],"
+		"\"total_ms\":1.234,\"read_ms\":0.000,\"queue_ms\":5.000,"
+		"\"stages_ms\":{\"blur\":1.234}}");
 }
 
-/* A client that was not understood, and has gone. */
-static void what_there_was_not_is_left_out(void **state)
+/* An invalid request, whose client closed before the response. */
+static void absent_members_are_left_out(void **state)
 {
 	struct access_line line = line_of("", 0);
 
@@ -115,18 +122,19 @@ static void what_there_was_not_is_left_out(void **state)
 	line.method = NULL;
 	line.status = 0;
 	line.is_complete = false;
-	assert_string_equal(
-		text_of(&line),
-		"time=2026-01-31T23:59:59.007Z client=192.0.2.1 id=abc method=- path=- status=- "
-		"complete=no bytes_in=1 bytes_out=2 total_ms=1.234 queue_ms=0.000");
-	assert_string_equal(
-		json_of(&line),
-		"{\"time\":\"2026-01-31T23:59:59.007Z\",\"client\":\"192.0.2.1\",\"id\":\"abc\","
-		"\"complete\":false,\"bytes_in\":1,\"bytes_out\":2,\"total_ms\":1.234,\"queue_ms\":0.000,"
-		"\"stages_ms\":{}}");
+	assert_string_equal(text_of(&line),
+	                    "time=2026-01-31T23:59:59.007Z client=192.0.2.1 id=abc method=- path=- "
+	                    "status=- "
+	                    "complete=no bytes_in=1 bytes_out=2 total_ms=1.234 queue_ms=0.000");
+	assert_string_equal(json_of(&line),
+	                    "{\"time\":\"2026-01-31T23:59:59.007Z\",\"client\":\"192.0.2.1\","
+	                    "\"id\":\"abc\","
+	                    "\"complete\":false,\"bytes_in\":1,\"bytes_out\":2,\"total_ms\":1.234,"
+	                    "\"queue_ms\":0.000,"
+	                    "\"stages_ms\":{}}");
 }
 
-static void json_is_json(void **state)
+static void json_escapes_invalid_bytes(void **state)
 {
 	static const char path[] = "/\"\\\r\n\t\x1b\xff\xc3\xa4\0";
 	struct access_line line = line_of(path, sizeof path - 1);
@@ -137,8 +145,8 @@ static void json_is_json(void **state)
 	               "\"path\":\"/\\\"\\\\\\r\\n\\t\\u001b\xEF\xBF\xBD\xc3\xa4\\u0000\","));
 }
 
-/* Whatever comes, it fits: all that can be long is, and every byte of it takes the most room. */
-static void the_longest_fits(void **state)
+/* All members are as long as possible, and every byte needs the longest escape. */
+static void the_longest_line_fits(void **state)
 {
 	static char path[ACCESS_PATH_MAX + 3], id[REQUEST_ID_MAX];
 	struct access_image image[ACCESS_IMAGES_MAX];
@@ -172,11 +180,11 @@ static void the_longest_fits(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(text_has_no_line_but_its_own),
-		cmocka_unit_test(text_says_what_there_was),
-		cmocka_unit_test(what_there_was_not_is_left_out),
-		cmocka_unit_test(json_is_json),
-		cmocka_unit_test(the_longest_fits),
+		cmocka_unit_test(text_escapes_bytes_that_could_fake_a_line),
+		cmocka_unit_test(lines_have_the_members_of_an_upload),
+		cmocka_unit_test(absent_members_are_left_out),
+		cmocka_unit_test(json_escapes_invalid_bytes),
+		cmocka_unit_test(the_longest_line_fits),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

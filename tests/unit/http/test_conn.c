@@ -1,5 +1,4 @@
-/* test_conn.c - what a connection does where the network is in the way: nothing is waited for
- * without an end. */
+/* test_conn.c - a connection whose client does not read: every wait has a deadline. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -11,31 +10,47 @@
 
 #include <cmocka.h>
 
-#include "app.h"
 #include "base/clock.h"
-#include "http/conn.h"
+#include "http/conn_read.h"
+#include "http/conn_timeout.h"
 #include "http/io_loop.h"
 
 #define BODY_TIMEOUT_MS 5000
 
-static struct conf conf = { .limits = { .header_bytes = 16384,
-	                                .idle_timeout_ms = 60000,
-	                                .body_timeout_ms = BODY_TIMEOUT_MS } };
-static struct server server = { .conf = &conf, .admin = { .fd = -1 } };
-static struct port port = { .server = &server };
+static struct image_service images;
+static struct http_server http = { .images = &images, .listeners = { .admin = { .fd = -1 } } };
+static struct io_loop io = { .http = &http };
 
-/* A connection and the client's end of it. */
+static int setup(void **state)
+{
+	static const struct conf conf = { .limits = { .header_bytes = 16384,
+		                                      .idle_timeout_ms = 60000,
+		                                      .body_timeout_ms = BODY_TIMEOUT_MS } };
+	static const struct plan plan;
+
+	(void)state;
+	return conf_epochs_init(&images.epochs, &conf, &plan);
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	conf_epochs_fini(&images.epochs);
+	return 0;
+}
+
+/* Makes a connection, and the client's end of it. */
 static struct conn *connect_client(int *client)
 {
 	static const struct client_key key;
 	int fd[2];
 
 	assert_return_code(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fd), 0);
-	port.loop = loop_new();
-	assert_non_null(port.loop);
-	port.conn_count = 1;
-	server.connections = 1;
-	struct conn *c = conn_new(&port, fd[0], &key, CONN_COUNTED);
+	io.reactor = reactor_new();
+	assert_non_null(io.reactor);
+	io.conn_count = 1;
+	http.connections = 1;
+	struct conn *c = conn_new(&io, fd[0], &key, CONN_COUNTED);
 
 	assert_non_null(c);
 	*client = fd[1];
@@ -45,9 +60,9 @@ static struct conn *connect_client(int *client)
 static void disconnect(struct conn *c, int client)
 {
 	conn_abandon(c);
-	assert_null(port.conns);
-	assert_int_equal(server.connections, 0);
-	loop_free(port.loop);
+	assert_null(io.conns);
+	assert_int_equal(http.connections, 0);
+	reactor_free(io.reactor);
 	close(client);
 }
 
@@ -69,8 +84,7 @@ static void empty_socket(int fd)
 		continue;
 }
 
-/* A client that reads nothing leaves no room for the interim answer either. */
-static void test_continue_waits_with_a_deadline(void **state)
+static void the_interim_response_waits_with_a_deadline(void **state)
 {
 	int client;
 	struct conn *c = connect_client(&client);
@@ -80,17 +94,17 @@ static void test_continue_waits_with_a_deadline(void **state)
 	fill_socket(c->fd);
 	c->state = CONN_CONTINUE;
 	c->after_continue = CONN_READ_CHUNKS;
-	conn_deadline(c, UINT64_MAX); /* as when it comes back from http_parse */
-	assert_int_equal(conn_continue(NULL, c), CONN_STEP_WRITE);
+	conn_set_deadline(c, UINT64_MAX); /* as after http_parse */
+	assert_int_equal(conn_send_continue(NULL, c), CONN_STEP_WRITE);
 	uint64_t deadline = c->deadline_ns;
 
 	assert_in_range(deadline, before + BODY_TIMEOUT_MS * NS_PER_MS,
 	                clock_ns() + BODY_TIMEOUT_MS * NS_PER_MS);
-	assert_int_equal(conn_continue(NULL, c), CONN_STEP_WRITE);
-	assert_int_equal(c->deadline_ns, deadline); /* not put off */
+	assert_int_equal(conn_send_continue(NULL, c), CONN_STEP_WRITE);
+	assert_int_equal(c->deadline_ns, deadline); /* not extended */
 
 	empty_socket(client);
-	assert_int_equal(conn_continue(NULL, c), CONN_STEP_AGAIN);
+	assert_int_equal(conn_send_continue(NULL, c), CONN_STEP_AGAIN);
 	assert_int_equal(c->state, CONN_READ_CHUNKS);
 	disconnect(c, client);
 }
@@ -98,8 +112,8 @@ static void test_continue_waits_with_a_deadline(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_continue_waits_with_a_deadline),
+		cmocka_unit_test(the_interim_response_waits_with_a_deadline),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests(tests, setup, teardown);
 }

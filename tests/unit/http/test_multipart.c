@@ -1,9 +1,9 @@
 /*
- * test_multipart.c - the form parser: the same parts however the input is cut, and an answer to
- * everything hostile.
+ * test_multipart.c - the form parser: the same parts for all cuts of the input, and a result for
+ * every hostile one.
  *
- * Every document runs whole, and cut into every two and every three chunks. Each call gets an exact
- * copy of the prefix, so that the address sanitizer sees any look beyond it.
+ * Every document runs whole, and cut into any two and any three chunks. Each call gets an exact
+ * copy of the prefix, so that the address sanitizer sees every access beyond it.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -23,12 +23,15 @@ struct document {
 	const char *what;
 	const char *boundary;
 	const char *bytes;
-	const char *expected; /* name|file name|type|body; for each part, "!" at the end if it is
+	const char *expected; /* "name|file name|type|body;" for each part, "!" if the rest is
 	                         malformed */
 };
 
 #define PART(name, more, body) \
 	"Content-Disposition: form-data; name=\"" name "\"" more "\r\n\r\n" body
+
+#define A10 "aaaaaaaaaa"
+#define A100 A10 A10 A10 A10 A10 A10 A10 A10 A10 A10
 
 static const struct document documents[] = {
 	{ "one part", "b", "--b\r\n" PART("a", "", "x") "\r\n--b--\r\n", "a|-||x;" },
@@ -90,7 +93,8 @@ static const struct document documents[] = {
 	{ "not form-data", "b", "--b\r\nContent-Disposition: attachment; name=a\r\n\r\nx\r\n--b--",
 	  "!" },
 	{ "disposition twice", "b",
-	  "--b\r\nContent-Disposition: form-data; name=a\r\nContent-Disposition: form-data; name=a\r\n\r\nx\r\n--b--",
+	  "--b\r\nContent-Disposition: form-data; name=a\r\n"
+	  "Content-Disposition: form-data; name=a\r\n\r\nx\r\n--b--",
 	  "!" },
 	{ "header name beyond ASCII", "b",
 	  "--b\r\nX\xc3\xa4: y\r\nContent-Disposition: form-data; name=a\r\n\r\nx\r\n--b--", "!" },
@@ -100,10 +104,7 @@ static const struct document documents[] = {
 	  "--b\r\nContent-Disposition: form-data; name=\"a\r\n\r\nx\r\n--b--", "!" },
 	{ "bare line feed in header", "b", "--b\r\nA: b\nC: d\r\n\r\nx\r\n--b--", "!" },
 	{ "space in header name", "b", "--b\r\nA b: c\r\n\r\nx\r\n--b--", "!" },
-	{ "header without end", "b",
-	  "--b\r\nA: aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
-	  "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\r\n\r\nx\r\n--b--",
-	  "!" },
+	{ "header without end", "b", "--b\r\nA: " A100 A100 "\r\n\r\nx\r\n--b--", "!" },
 };
 
 static void append(char *out, size_t size, const char *bytes, size_t length)
@@ -135,7 +136,7 @@ static void append_part(char *out, size_t size, const struct multipart_part *par
 	append(out, size, ";", 1);
 }
 
-/* Gives the parser the prefixes that end at the cuts, ascending, the last one at the end. */
+/* Parses the prefixes that end at the cuts, which ascend; the last cut is the end. */
 static void run(const struct document *d, const size_t *cuts, unsigned cut_count, char *out,
                 size_t size)
 {
@@ -164,7 +165,7 @@ static void run(const struct document *d, const size_t *cuts, unsigned cut_count
 	}
 }
 
-static void test_every_cut(void **state)
+static void the_parts_do_not_depend_on_the_cuts(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < COUNT_OF(documents); i++) {
@@ -187,9 +188,8 @@ static void test_every_cut(void **state)
 	}
 }
 
-/* Bytes behind a CR are looked at one by one, some of them: wherever among these the delimiter
- * begins. */
-static void test_behind_other_line_ends(void **state)
+/* The parser checks some bytes behind a CR one by one; the delimiter may begin at any of them. */
+static void a_delimiter_is_found_behind_other_line_ends(void **state)
 {
 	(void)state;
 	for (int n = 0; n < 30; n++) {
@@ -211,7 +211,7 @@ static void test_behind_other_line_ends(void **state)
 	}
 }
 
-static void test_byte_by_byte(void **state)
+static void a_form_can_come_byte_by_byte(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < COUNT_OF(documents); i++) {
@@ -228,8 +228,8 @@ static void test_byte_by_byte(void **state)
 	}
 }
 
-/* Every single byte of a good form replaced by others: an answer, and no look outside. */
-static void test_mutations(void **state)
+/* Replaces every single byte of a valid form; no access may be outside it. */
+static void a_mutated_form_ends_or_is_malformed(void **state)
 {
 	static const char replacements[] = { '\0', '\r', '\n', '-', '"', ';', ':', '\\', 'b', ' ' };
 	static const char form[] = "--b\r\n" PART(
@@ -269,7 +269,7 @@ static void check_text(const char *raw, bool is_extended, size_t size, const cha
 	assert_int_equal(length, strlen(expected));
 }
 
-static void test_text(void **state)
+static void names_are_decoded_and_cut_to_whole_characters(void **state)
 {
 	(void)state;
 	check_text("plain", false, 64, "plain");
@@ -288,9 +288,11 @@ static void test_text(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_every_cut),    cmocka_unit_test(test_behind_other_line_ends),
-		cmocka_unit_test(test_byte_by_byte), cmocka_unit_test(test_mutations),
-		cmocka_unit_test(test_text),
+		cmocka_unit_test(the_parts_do_not_depend_on_the_cuts),
+		cmocka_unit_test(a_delimiter_is_found_behind_other_line_ends),
+		cmocka_unit_test(a_form_can_come_byte_by_byte),
+		cmocka_unit_test(a_mutated_form_ends_or_is_malformed),
+		cmocka_unit_test(names_are_decoded_and_cut_to_whole_characters),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

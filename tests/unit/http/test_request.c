@@ -1,6 +1,6 @@
 /*
- * test_request.c - requests: the same outcome wherever the bytes are cut, the rules that llhttp
- * leaves to us, and llhttp's strict mode, which the Makefile must have asked for.
+ * test_request.c - requests: the same result for all cuts of the bytes, the rules that llhttp does
+ * not check, and llhttp's strict mode, which the Makefile must set.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -30,8 +30,8 @@ static int take(void *arg, const char *data, size_t length)
 	return 0;
 }
 
-/* Feeds prefixes up to each cut, ascending, the last at the end; each is an exact copy. Goes on
- * behind the header if the body is chunked. */
+/* Parses the prefixes that end at the cuts, which ascend; each is an exact copy. Continues behind
+ * the header if the body is chunked. */
 static enum request_progress feed(struct request *r, struct body *body, struct problem *problem,
                                   const char *bytes, const size_t *cuts, unsigned cut_count)
 {
@@ -40,8 +40,8 @@ static enum request_progress feed(struct request *r, struct body *body, struct p
 	request_init(r);
 	memset(body, 0, sizeof *body);
 	memset(problem, 0, sizeof *problem);
-	r->take_body = take;
-	r->take_body_arg = body;
+	r->append_body = take;
+	r->append_body_arg = body;
 	for (unsigned i = 0; i < cut_count && progress == REQUEST_MORE; i++) {
 		char *copy = malloc(cuts[i] ? cuts[i] : 1);
 
@@ -61,16 +61,18 @@ static const struct {
 	unsigned status;    /* BAD */
 	const char *target; /* HEAD, DONE */
 	const char *body;   /* DONE */
-	const char *rest;   /* HEAD, DONE: what is not the request's */
+	const char *rest;   /* HEAD, DONE: bytes behind the request */
 } requests[] = {
 	{ "GET /x HTTP/1.1\r\nHost: a\r\n\r\nGET /y", REQUEST_HEAD, 0, "/x", "", "GET /y" },
 	{ "\r\nGET /x?y HTTP/1.0\r\n\r\n", REQUEST_HEAD, 0, "/x?y", "", "" },
 	{ "POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabcd", REQUEST_HEAD, 0, "/x", "",
 	  "abcd" },
 	{ "GET /x HTTP/1.1\r\nHost:\r\nA:\r\nB: \r\n\r\n", REQUEST_HEAD, 0, "/x", "", "" },
-	{ "POST /x HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2;x=y\r\nde\r\n0\r\nT: u\r\n\r\nrest",
+	{ "POST /x HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
+	  "3\r\nabc\r\n2;x=y\r\nde\r\n0\r\nT: u\r\n\r\nrest",
 	  REQUEST_DONE, 0, "/x", "abcde", "rest" },
-	{ "POST /x HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: h2c\r\nContent-Length: 1\r\n\r\nz",
+	{ "POST /x HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: h2c\r\n"
+	  "Content-Length: 1\r\n\r\nz",
 	  REQUEST_HEAD, 0, "/x", "", "z" },
 	{ "GET /x HTTP/1.1\r\nHost: a\r\n", REQUEST_MORE, 0, NULL, NULL, NULL },
 	{ "POST /x HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nab", REQUEST_MORE,
@@ -113,12 +115,12 @@ static const struct {
 	  REQUEST_BAD, 400, NULL, NULL, NULL },
 	{ "POST /x HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n", REQUEST_BAD,
 	  400, NULL, NULL, NULL },
-	/* Strict mode only: */
+	/* An error in strict mode only. */
 	{ "POST /x HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabcde0\r\n\r\n",
 	  REQUEST_BAD, 400, NULL, NULL, NULL },
 };
 
-static void test_every_cut(void **state)
+static void the_result_does_not_depend_on_the_cuts(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < COUNT_OF(requests); i++) {
@@ -159,11 +161,12 @@ static void whole(struct request *r, const char *bytes, enum request_progress ex
 	assert_int_equal(feed(r, &body, &problem, bytes, &length, 1), expected);
 }
 
-static void test_fields(void **state)
+static void fields_are_kept_or_evaluated(void **state)
 {
 	static const char bytes[] =
-		"PUT /x HTTP/1.1\r\nhOST: \t a \r\nPrefer: wait=3\r\nPrefer: x, respond-async\r\nRANGE:  bytes=0-1\t\r\n"
-		"If-None-Match: \"a\"\r\nIf-None-Match: \"b\"\r\nExpect: 100-Continue\r\nConnection: close\r\n\r\n";
+		"PUT /x HTTP/1.1\r\nhOST: \t a \r\nPrefer: wait=3\r\nPrefer: x, respond-async\r\n"
+		"RANGE:  bytes=0-1\t\r\nIf-None-Match: \"a\"\r\nIf-None-Match: \"b\"\r\n"
+		"Expect: 100-Continue\r\nConnection: close\r\n\r\n";
 	struct request r;
 
 	(void)state;
@@ -194,9 +197,8 @@ static void test_fields(void **state)
 	assert_int_equal(r.content_length, 0);
 }
 
-/* Chunked bodies may be given in a buffer that is overwritten: what is behind the header is always
- * new. */
-static void test_rewind(void **state)
+/* The bytes behind the header may be overwritten by the next chunks. */
+static void a_chunked_body_can_overwrite_its_buffer(void **state)
 {
 	static const char head[] =
 		"POST /x HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
@@ -209,8 +211,8 @@ static void test_rewind(void **state)
 
 	(void)state;
 	request_init(&r);
-	r.take_body = take;
-	r.take_body_arg = &body;
+	r.append_body = take;
+	r.append_body_arg = &body;
 	memcpy(buffer, head, sizeof head - 1);
 	assert_int_equal(request_feed(&r, buffer, sizeof head - 1, &problem), REQUEST_HEAD);
 	for (size_t i = 0; i < sizeof chunks - 1; i++) {
@@ -222,7 +224,7 @@ static void test_rewind(void **state)
 	assert_string_equal(body.bytes, "hello!");
 }
 
-static void test_body_refused(void **state)
+static void a_refused_body_is_bad_without_a_problem(void **state)
 {
 	char bytes[600] =
 		"POST /x HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n1ff\r\n";
@@ -240,10 +242,10 @@ static void test_body_refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_every_cut),
-		cmocka_unit_test(test_fields),
-		cmocka_unit_test(test_rewind),
-		cmocka_unit_test(test_body_refused),
+		cmocka_unit_test(the_result_does_not_depend_on_the_cuts),
+		cmocka_unit_test(fields_are_kept_or_evaluated),
+		cmocka_unit_test(a_chunked_body_can_overwrite_its_buffer),
+		cmocka_unit_test(a_refused_body_is_bad_without_a_problem),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

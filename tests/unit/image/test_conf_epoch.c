@@ -1,5 +1,5 @@
-/* test_conf_epoch.c - configurations in use: what is replaced lives as long as somebody refers to
- * it, or a visit may. */
+/* test_conf_epoch.c - the life of configurations: a replaced one lives as long as it has
+ * references, and until the next commit. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -39,15 +39,17 @@ static int end(void **state)
 	return 0;
 }
 
-/* With another number of steps, for it to be known by. */
+/* Commits an epoch, which its number of steps identifies. */
 static void change(unsigned step_count)
 {
 	plan.step_count = step_count;
 	assert_int_equal(conf_epochs_prepare(&conf_epochs, &conf, &plan), 0);
-	assert_int_equal(conf_epochs_commit(&conf_epochs)->plan.step_count, step_count);
+	conf_epochs_commit(&conf_epochs);
+	assert_int_equal(conf_epochs.current->plan.step_count, step_count);
+	assert_ptr_equal(conf_epochs_conf(&conf_epochs), &conf_epochs.current->conf);
 }
 
-static void the_first_is_in_force(void **state)
+static void the_first_epoch_is_the_current_one(void **state)
 {
 	(void)state;
 	struct conf_epoch *s = conf_epoch_ref(&conf_epochs);
@@ -58,7 +60,7 @@ static void the_first_is_in_force(void **state)
 	assert_int_equal(alive(), 1);
 }
 
-static void what_is_replaced_lives_until_the_change_after(void **state)
+static void a_replaced_epoch_lives_until_the_next_commit(void **state)
 {
 	(void)state;
 	change(6);
@@ -68,7 +70,7 @@ static void what_is_replaced_lives_until_the_change_after(void **state)
 	assert_int_equal(conf_epochs.replaced->plan.step_count, 6);
 }
 
-static void a_reference_keeps_it(void **state)
+static void a_reference_keeps_an_epoch_alive(void **state)
 {
 	(void)state;
 	struct conf_epoch *first = conf_epoch_ref(&conf_epochs);
@@ -81,7 +83,7 @@ static void a_reference_keeps_it(void **state)
 	assert_int_equal(alive(), 2);
 }
 
-static void what_is_cancelled_was_never_in_force(void **state)
+static void a_cancelled_epoch_is_never_current(void **state)
 {
 	(void)state;
 	plan.step_count = 9;
@@ -94,7 +96,7 @@ static void what_is_cancelled_was_never_in_force(void **state)
 	assert_int_equal(alive(), 1);
 }
 
-static void the_most_steps_of_all_that_are_used(void **state)
+static void the_largest_step_count_of_all_living_epochs_counts(void **state)
 {
 	const struct plan small = { .step_count = 2 };
 
@@ -102,19 +104,20 @@ static void the_most_steps_of_all_that_are_used(void **state)
 	change(20);
 	change(3);
 	assert_int_equal(conf_epochs_step_count_max(&conf_epochs, &small), 20);
-	change(4); /* that with 20 goes */
+	change(4); /* releases the one with 20 steps */
 	assert_int_equal(conf_epochs_step_count_max(&conf_epochs, &small), 4);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(the_first_is_in_force, begin, end),
-		cmocka_unit_test_setup_teardown(what_is_replaced_lives_until_the_change_after,
+		cmocka_unit_test_setup_teardown(the_first_epoch_is_the_current_one, begin, end),
+		cmocka_unit_test_setup_teardown(a_replaced_epoch_lives_until_the_next_commit, begin,
+		                                end),
+		cmocka_unit_test_setup_teardown(a_reference_keeps_an_epoch_alive, begin, end),
+		cmocka_unit_test_setup_teardown(a_cancelled_epoch_is_never_current, begin, end),
+		cmocka_unit_test_setup_teardown(the_largest_step_count_of_all_living_epochs_counts,
 		                                begin, end),
-		cmocka_unit_test_setup_teardown(a_reference_keeps_it, begin, end),
-		cmocka_unit_test_setup_teardown(what_is_cancelled_was_never_in_force, begin, end),
-		cmocka_unit_test_setup_teardown(the_most_steps_of_all_that_are_used, begin, end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

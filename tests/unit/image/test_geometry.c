@@ -1,13 +1,16 @@
-/* test_geometry.c - the size of a variant. */
+/* test_geometry.c - the sizes of pictures, and which part of their parents they show. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <string.h>
 
 #include <cmocka.h>
 
 #include "base/check.h"
 #include "image/geometry.h"
+#include "support/plan_fixture.h"
 
 static void pictures_fit_into_the_box_and_keep_their_proportions(void **state)
 {
@@ -31,10 +34,117 @@ static void pictures_fit_into_the_box_and_keep_their_proportions(void **state)
 	}
 }
 
+static void a_derived_step_has_the_size_of_a_direct_one(void **state)
+{
+	struct geometry g;
+
+	(void)state;
+	plan_add_variant("medium", "scale 800x800 inside");
+	plan_add_variant("thumb", "scale 160x160 inside");
+	plan_add_variant("up", "scale 100x100 inside, scale 400x400 inside");
+	assert_int_equal(plan_make(), 0);
+	for (int w = 1; w < 5000; w += 37)
+		for (int h = 1; h < 5000; h += 41) {
+			int width, height;
+
+			size_fit(w, h, 160, 160, &width, &height);
+			geometry_of_step(&g, &plan, 1, w, h);
+			assert_int_equal(g.width, width);
+			assert_int_equal(g.height, height);
+		}
+	/* A later scale never enlarges what an earlier one made small. */
+	geometry_of_step(&g, &plan, (unsigned)plan_file_of(2), 1000, 500);
+	assert_int_equal(g.width, 100);
+	assert_int_equal(g.height, 50);
+}
+
+static void assert_size(unsigned variant, int width, int height, int wanted_width,
+                        int wanted_height)
+{
+	struct geometry g;
+
+	geometry_of_step(&g, &plan, (unsigned)plan_file_of(variant), width, height);
+	if (g.width != wanted_width || g.height != wanted_height)
+		fail_msg("%s of %dx%d: %dx%d, not %dx%d", conf.variant[variant].operations, width,
+		         height, g.width, g.height, wanted_width, wanted_height);
+}
+
+static void every_fit_has_its_sizes(void **state)
+{
+	(void)state;
+	conf.limits.width = conf.limits.height = 65500;
+	conf.limits.pixels = UINT64_C(1) << 32;
+	plan_add_variant("cover", "scale 300x200 cover");
+	plan_add_variant("exact", "scale 300x200 exact");
+	plan_add_variant("cover+", "scale 300x200 cover");
+	plan_add_variant("exact+", "scale 300x200 exact");
+	plan_add_variant("inside+", "scale 300x200 inside");
+	plan_add_variant("chain", "scale 300x200 cover, scale 150x150 inside, rotate 90");
+	plan_add_variant("turned", "rotate 270, scale 300x200 cover");
+	for (unsigned i = 2; i < 5; i++)
+		conf.variant[i].enlarge = CONF_YES;
+	assert_int_equal(plan_make(), 0);
+	assert_size(0, 1000, 1000, 300, 200);
+	assert_size(0, 299, 1000, 299, 199);
+	assert_size(0, 1000, 150, 225, 150);
+	assert_size(0, 1, 1000, 1, 1);
+	assert_size(1, 1000, 1000, 300, 200);
+	assert_size(1, 100, 1000, 100, 200);
+	assert_size(1, 100, 100, 100, 100);
+	assert_size(2, 10, 10, 300, 200);
+	assert_size(3, 10, 10, 300, 200);
+	assert_size(4, 10, 10, 200, 200);
+	assert_size(4, 1, 1000, 1, 200);
+	assert_size(4, 30, 1, 300, 10);
+	assert_size(5, 1000, 1000, 100, 150);
+	assert_size(6, 1000, 1000, 300, 200);
+	assert_size(6, 1000, 250, 250, 167);
+}
+
+static void a_derived_cover_has_the_size_of_a_direct_one_and_cuts_no_more(void **state)
+{
+	static const int boxes[][2] = { { 160, 160 }, { 100, 70 }, { 7, 300 } };
+
+	(void)state;
+	for (size_t i = 0; i < COUNT_OF(boxes); i++) {
+		struct plan both;
+		char text[64];
+
+		plan_reset(state);
+		for (int by = 3; by >= 1; by -= 2) {
+			snprintf(text, sizeof(text), "scale %dx%d cover", boxes[i][0] * by,
+			         boxes[i][1] * by);
+			plan_add_variant("v", text);
+		}
+		assert_int_equal(plan_make(), 0);
+		both = plan;
+		assert_int_equal(both.root_child_count, 1);
+		conf.variant[0] = conf.variant[1];
+		conf.variant_count = 1;
+		assert_int_equal(plan_make(), 0);
+		for (int w = 1; w < 1200; w += 7)
+			for (int h = 1; h < 1200; h += 11) {
+				struct geometry a, b;
+
+				geometry_of_step(&a, &plan, 0, w, h);
+				geometry_of_step(&b, &both, 1, w, h);
+				assert_int_equal(a.width, b.width);
+				assert_int_equal(a.height, b.height);
+				if (b.shown_width < 1 || b.shown_height < 1)
+					fail_msg("%dx%d: %dx%d %g %g", w, h, a.width, a.height,
+					         b.shown_width, b.shown_height);
+			}
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(pictures_fit_into_the_box_and_keep_their_proportions),
+		cmocka_unit_test_setup(a_derived_step_has_the_size_of_a_direct_one, plan_reset),
+		cmocka_unit_test_setup(every_fit_has_its_sizes, plan_reset),
+		cmocka_unit_test_setup(
+			a_derived_cover_has_the_size_of_a_direct_one_and_cuts_no_more, plan_reset),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* test_memory_need.c - the memory that an image is said to need, against what it takes. */
+/* test_memory_need.c - the computed bound of an image's memory, against what it takes. */
 #include <malloc.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,49 +12,41 @@
 
 #include "base/check.h"
 #include "base/pool.h"
-#include "conf/conf.h"
 #include "image/geometry.h"
 #include "image/memory_need.h"
-#include "image/plan.h"
 #include "pixel/encoder.h"
 #include "pixel/picture_blur.h"
 #include "pixel/picture_job.h"
 #include "pixel/picture_scale.h"
-#include "stages.h"
+#include "stage_ids.h"
 #include "support/codec_fixture.h"
 #include "support/jpeg_structures.h"
+#include "support/plan_fixture.h"
 
-#ifdef __SANITIZE_THREAD__ /* one thread, and the heap is the sanitizer's: a part of it has all \
-                              the code run */
+/* The test has one thread, and a sanitizer has its own heap: a sixth of the cases runs all code. */
+#ifdef __SANITIZE_THREAD__
 #define PART 6
 #else
 #define PART 1
 #endif
 
-static struct conf conf;
-static struct plan plan;
-
-/* A kind other than 0: enlarging, with full chroma, optimised, or all of that and progressive. */
-static void plan_make(const char *const *operations, size_t kind)
+/* Builds the plan. A kind other than 0 enlarges (1), has full chroma (2), optimises (3), or does
+ * all of that and is progressive (4). */
+static void make(const char *const *operations, size_t kind)
 {
-	unsigned at;
-	char error[256];
-
-	memset(&conf, 0, sizeof(conf));
+	plan_reset(NULL);
 	conf.limits.width = conf.limits.height = 1000;
 	conf.limits.pixels = 1000000;
 	for (; *operations; operations++) {
-		struct conf_variant *v = &conf.variant[conf.variant_count++];
+		plan_add_variant("v", *operations);
+		struct conf_variant *v = &conf.variant[conf.variant_count - 1];
 
-		snprintf(v->name, sizeof(v->name), "v%u", conf.variant_count);
-		snprintf(v->operations, sizeof(v->operations), "%s", *operations);
-		v->quality = 80;
 		v->enlarge = kind == 1 || kind == 4 ? CONF_YES : CONF_NO;
 		v->chroma = kind == 2 || kind == 4 ? CONF_CHROMA_444 : CONF_CHROMA_420;
 		v->optimize = kind == 3 ? CONF_YES : CONF_NO;
 		v->progressive = kind == 4 ? CONF_YES : CONF_NO;
 	}
-	assert_int_equal(plan_build(&plan, &conf, &at, error, sizeof(error)), 0);
+	assert_int_equal(plan_make(), 0);
 }
 
 static int64_t heap_bytes(void)
@@ -70,8 +62,7 @@ static void note_most(int64_t before, int64_t *most)
 		*most = heap_bytes() - before;
 }
 
-/* The file. Looks at the heap between rows, too: what libjpeg keeps meanwhile is gone at the end.
- */
+/* Encodes a file. Measures the heap between rows, because libjpeg frees some memory at the end. */
 static uint8_t *encode(const struct encoding *how, const struct picture *p, int64_t before,
                        int64_t *most)
 {
@@ -90,57 +81,79 @@ static uint8_t *encode(const struct encoding *how, const struct picture *p, int6
 	return data;
 }
 
-/* Runs the whole plan and lets go of nothing. Returns the most that the heap grew by. */
-static int64_t run_plan(const uint8_t *jpeg, size_t size, int64_t *bound)
+/* Opens the decoder and computes the bound. The image has EXIF orientation 6. */
+static void open_image(const uint8_t *jpeg, size_t size, struct memory_need *f, int64_t *bound)
 {
-	struct picture *result[PLAN_STEP_MAX] = { NULL }, *root;
-	uint8_t *file[PLAN_STEP_MAX] = { NULL };
-	struct memory_need f = { .orientation = 6 };
-	enum decoder_result r;
-	int64_t before, most;
 	struct memory_need_step need;
 
-	pool_thread_fini();
-	pool_fini();
+	*f = (struct memory_need){ .orientation = 6 };
 	assert_int_equal(decoder_open(&decoder, jpeg, size), DECODER_MORE);
-	f.height = (int)decoder.in.image_width;
-	f.width = (int)decoder.in.image_height;
-	memory_need_root(&plan, f.width, f.height, f.orientation, &need);
+	f->height = (int)decoder.in.image_width;
+	f->width = (int)decoder.in.image_height;
+	memory_need_root(&plan, f->width, f->height, f->orientation, &need);
 	decoder_choose(&decoder, need.width, need.height, need.chroma_width, need.chroma_height);
-	f.color_space = (int)decoder.in.jpeg_color_space;
-	f.plane_count = decoder_shapes(&decoder, f.shape);
-	f.working_bytes = decoder_working_bytes(&decoder);
-	*bound = (int64_t)memory_need_bytes(&f, &plan);
-	before = heap_bytes();
-	r = decoder_start(&decoder, 100, true);
+	f->color_space = (int)decoder.in.jpeg_color_space;
+	f->plane_count = decoder_shapes(&decoder, f->shape);
+	f->working_bytes = decoder_working_bytes(&decoder);
+	*bound = (int64_t)memory_need_bytes(f, &plan);
+}
+
+static struct picture *decode(int64_t before, int64_t *most)
+{
+	enum decoder_result r = decoder_start(&decoder, 100, true);
+
 	while (r == DECODER_MORE)
 		r = decoder_advance(&decoder, 100);
 	assert_int_equal(r, DECODER_DONE);
-	most = heap_bytes() - before;
-	root = decoder_take(&decoder);
+	note_most(before, most);
+	struct picture *root = decoder_take(&decoder);
+
 	decoder_close(&decoder);
+	return root;
+}
+
+static struct picture *make_picture(unsigned index, const struct memory_need *f, struct picture *in)
+{
+	const struct plan_step *s = &plan.step[index];
+	struct picture_job *job;
+	struct geometry g;
+	struct scaling to;
+
+	geometry_of_step(&g, &plan, index, f->width, f->height);
+	geometry_scaling(&to, s, &g, f->orientation);
+	if (s->stage == STAGE_SCALE)
+		job = picture_scale_begin(in, &to);
+	else if (s->amount > 0)
+		job = picture_sharpen_begin(in, s->chroma, s->sigma, s->amount);
+	else
+		job = picture_blur_begin(in, s->chroma, s->sigma);
+	return picture_job_finish(job, &resampler);
+}
+
+/* Runs the whole plan and frees nothing before its end. Returns how much the heap grew at most. */
+static int64_t run_plan(const uint8_t *jpeg, size_t size, int64_t *bound)
+{
+	struct picture *result[PLAN_STEP_MAX] = { NULL };
+	uint8_t *file[PLAN_STEP_MAX] = { NULL };
+	int64_t before, most = 0;
+	struct memory_need f;
+
+	pool_thread_fini();
+	pool_fini();
+	open_image(jpeg, size, &f, bound);
+	before = heap_bytes();
+	struct picture *root = decode(before, &most);
+
 	for (unsigned i = 0; i < plan.step_count; i++) {
 		const struct plan_step *s = &plan.step[i];
 		struct picture *in = s->parent == PLAN_ROOT ? root : result[s->parent];
-		struct geometry g;
-		struct scaling to;
 
-		geometry_of_step(&g, &plan, i, f.width, f.height);
-		geometry_scaling(&to, s, &g, f.orientation);
-		if (s->stage == STAGE_SCALE)
-			result[i] = picture_job_finish(picture_scale_begin(in, &to), &resampler);
-		else if (s->stage == STAGE_BLUR && s->amount > 0)
-			result[i] = picture_job_finish(
-				picture_sharpen_begin(in, s->chroma, s->sigma, s->amount),
-				&resampler);
-		else if (s->stage == STAGE_BLUR)
-			result[i] = picture_job_finish(picture_blur_begin(in, s->chroma, s->sigma),
-			                               &resampler);
-		else
+		if (s->stage == STAGE_JPEG_ENCODE)
 			file[i] = encode(&s->encoding, in, before, &most);
+		else
+			result[i] = make_picture(i, &f, in);
 		assert_true(result[i] || file[i]);
-		/* the pool still keeps the step's scratch */
-		note_most(before, &most);
+		note_most(before, &most); /* the pool still keeps the step's scratch */
 		pool_thread_fini();
 		pool_fini();
 	}
@@ -152,7 +165,7 @@ static int64_t run_plan(const uint8_t *jpeg, size_t size, int64_t *bound)
 	return most;
 }
 
-static void memory_is_bounded_as_foretold(void **state)
+static void an_image_takes_no_more_memory_than_computed(void **state)
 {
 	static const char *const plans[][5] = {
 		{ "scale 800x800 inside", "scale 160x160 inside", "scale 800x800 inside, blur 8",
@@ -181,7 +194,7 @@ static void memory_is_bounded_as_foretold(void **state)
 		for (size_t p = n % PART; p < COUNT_OF(plans); p += PART) {
 			int64_t bound, most;
 
-			plan_make(plans[p], n % 5);
+			make(plans[p], n % 5);
 			most = run_plan(jpeg, size, &bound);
 			if (most > bound)
 				fail_msg("%s %dx%d plan %zu: %lld of %lld bytes", f.name, f.width,
@@ -194,8 +207,8 @@ static void memory_is_bounded_as_foretold(void **state)
 	print_message("the bound is at most %.1f times what was needed\n", worst);
 }
 
-/* Numbers that no test can run: they must neither overflow nor be small. */
-static void bombs_are_expensive(void **state)
+/* Numbers too large to run: they must neither overflow nor be small. */
+static void a_decompression_bomb_needs_much_memory(void **state)
 {
 	static const char *const whole[] = { "", NULL };
 	struct memory_need f = { .plane_count = 4,
@@ -205,7 +218,7 @@ static void bombs_are_expensive(void **state)
 		                 .orientation = 5 };
 
 	(void)state;
-	plan_make(whole, 0);
+	make(whole, 0);
 	for (unsigned c = 0; c < 4; c++)
 		picture_shapes(&f.shape[c], CHROMA_NONE, 65500, 65500);
 	f.working_bytes = UINT64_C(65500) * 65500 * 8;
@@ -213,11 +226,47 @@ static void bombs_are_expensive(void **state)
 	assert_true(memory_need_bytes(&f, &plan) < UINT64_C(65500) * 65500 * 40);
 }
 
+static void the_decoder_is_asked_for_the_shown_part_only(void **state)
+{
+	struct memory_need_step need;
+
+	(void)state;
+	plan_reset(NULL);
+	conf.limits.width = conf.limits.height = 65500;
+	conf.limits.pixels = UINT64_C(1) << 32;
+	plan_add_variant("v", "scale 100x100 cover");
+	assert_int_equal(plan_make(), 0);
+	memory_need_root(&plan, 4000, 1000, 1, &need);
+	assert_int_equal(need.width, 400);
+	assert_int_equal(need.height, 100);
+	assert_int_equal(need.chroma_width, 200);
+	memory_need_root(&plan, 4000, 1000, 6, &need);
+	assert_int_equal(need.width, 100);
+	assert_int_equal(need.chroma_height, 200);
+	memory_need_root(&plan, 400, 10, 1, &need);
+	assert_int_equal(need.width, 400);
+	assert_int_equal(need.height, 10);
+	conf.variant[0].enlarge = CONF_YES;
+	conf.variant[0].chroma = CONF_CHROMA_444;
+	assert_int_equal(plan_make(), 0);
+	memory_need_root(&plan, 400, 10, 1, &need);
+	assert_int_equal(need.width, 400);
+	assert_int_equal(need.height, 10);
+	assert_int_equal(need.chroma_width, 400);
+	snprintf(conf.variant[0].operations, sizeof(conf.variant[0].operations),
+	         "scale 100x100 cover, grayscale");
+	assert_int_equal(plan_make(), 0);
+	memory_need_root(&plan, 4000, 1000, 1, &need);
+	assert_int_equal(need.width, 400);
+	assert_int_equal(need.chroma_width, 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(memory_is_bounded_as_foretold),
-		cmocka_unit_test(bombs_are_expensive),
+		cmocka_unit_test(an_image_takes_no_more_memory_than_computed),
+		cmocka_unit_test(a_decompression_bomb_needs_much_memory),
+		cmocka_unit_test(the_decoder_is_asked_for_the_shown_part_only),
 	};
 
 	return cmocka_run_group_tests(tests, codec_setup, codec_teardown);

@@ -1,5 +1,4 @@
-/* test_spool.c - what is spooled: listed with the untried first, counted, opened, put aside, and
- * taken out. */
+/* test_spool.c - spooled images: listing, counting attempts, opening, quarantine and removal. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,7 +17,7 @@
 static char root[64];
 static struct store store;
 
-/* Runs a command on what is in the spool by that name. */
+/* Runs a command on a file of the spool. */
 static void run(const char *command, const char *id, const char *name)
 {
 	char line[512];
@@ -46,7 +45,7 @@ static int teardown(void **state)
 	return system(command);
 }
 
-/* Spools an image, by the name "lake.jpg". */
+/* Spools an image of the name "lake.jpg". */
 static void spool(char id[ULID_LENGTH + 1])
 {
 	char note[SPOOL_NOTE_MAX];
@@ -59,9 +58,9 @@ static void spool(char id[ULID_LENGTH + 1])
 	assert_int_equal(item.err, 0);
 }
 
-static void an_image_is_spooled_and_opened_and_goes(void **state)
+static void a_spooled_image_can_be_opened_until_it_is_unspooled(void **state)
 {
-	char id[ULID_LENGTH + 1], file_name[UPLOAD_FIELD_MAX], data[5] = "";
+	char id[ULID_LENGTH + 1], file_name[SPOOL_FILE_NAME_MAX], data[5] = "";
 	uint64_t size;
 
 	(void)state;
@@ -83,7 +82,7 @@ static void an_image_is_spooled_and_opened_and_goes(void **state)
 	assert_false(store_is_spooled(&store, id));
 }
 
-static void those_that_were_not_tried_come_first(void **state)
+static void the_list_begins_with_images_without_attempts(void **state)
 {
 	enum { COUNT = 9 };
 	char id[COUNT][ULID_LENGTH + 1];
@@ -107,9 +106,9 @@ static void those_that_were_not_tried_come_first(void **state)
 	assert_int_equal(spool_list(&store, list, COUNT + 1), COUNT - 1);
 }
 
-static void what_we_did_not_write_is_seen_to_be_so(void **state)
+static void files_not_written_by_the_store_are_invalid(void **state)
 {
-	char id[4][ULID_LENGTH + 1], file_name[UPLOAD_FIELD_MAX];
+	char id[4][ULID_LENGTH + 1], file_name[SPOOL_FILE_NAME_MAX];
 	struct spooled list[8];
 	uint64_t size;
 
@@ -133,9 +132,9 @@ int main(void)
 {
 #define WITH_STORE(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		WITH_STORE(an_image_is_spooled_and_opened_and_goes),
-		WITH_STORE(those_that_were_not_tried_come_first),
-		WITH_STORE(what_we_did_not_write_is_seen_to_be_so),
+		WITH_STORE(a_spooled_image_can_be_opened_until_it_is_unspooled),
+		WITH_STORE(the_list_begins_with_images_without_attempts),
+		WITH_STORE(files_not_written_by_the_store_are_invalid),
 	};
 
 	log_set_level(LOG_LEVEL_ERROR);

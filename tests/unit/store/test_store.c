@@ -1,5 +1,4 @@
-/* test_store.c - ids, publishing by one rename, removal, leftovers, and what happens when writing
- * fails. */
+/* test_store.c - publishing by one rename, removal, leftovers, and failures of writing. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -65,29 +64,7 @@ static bool exists(const char *directory, const char *name)
 	return stat(path, &st) == 0;
 }
 
-static void ids_are_ulids(void **state)
-{
-	char a[ULID_LENGTH + 1], b[ULID_LENGTH + 1];
-
-	(void)state;
-	ulid_new(a);
-	ulid_new(b);
-	assert_int_equal(strlen(a), ULID_LENGTH);
-	assert_true(ulid_is_valid(a, ULID_LENGTH));
-	assert_string_not_equal(a, b);
-	assert_memory_equal(a, b, 7); /* the same half minute */
-	assert_in_range(a[0], '0', '7');
-	assert_false(ulid_is_valid(a, ULID_LENGTH - 1));
-	assert_false(ulid_is_valid("../../../../../etc/passwd", 25));
-	assert_false(
-		ulid_is_valid("01JD000000000000000000000U", 26)); /* no U in Crockford's alphabet */
-	assert_false(ulid_is_valid("01jd0000000000000000000000", 26));
-	assert_false(ulid_is_valid("01JD\0"
-	                           "00000000000000000000A",
-	                           26));
-}
-
-static void an_image_appears_whole_and_goes_whole(void **state)
+static void an_image_is_published_and_removed_as_a_whole(void **state)
 {
 	struct store s;
 	char id[ULID_LENGTH + 1];
@@ -116,7 +93,7 @@ static void an_image_appears_whole_and_goes_whole(void **state)
 	store_close(&s);
 }
 
-static void leftovers_are_cleared(void **state)
+static void leftovers_are_removed_at_startup(void **state)
 {
 	struct store s;
 	char command[512];
@@ -134,7 +111,7 @@ static void leftovers_are_cleared(void **state)
 	store_close(&s);
 }
 
-static void a_second_daemon_is_refused(void **state)
+static void a_second_daemon_cannot_open_the_store(void **state)
 {
 	struct store s, t;
 	unsigned cleared;
@@ -147,7 +124,7 @@ static void a_second_daemon_is_refused(void **state)
 	store_close(&t);
 }
 
-static void a_failed_write_leaves_nothing(void **state)
+static void a_failed_write_leaves_no_files(void **state)
 {
 	struct store s;
 	char id[ULID_LENGTH + 1];
@@ -168,12 +145,12 @@ static void a_failed_write_leaves_nothing(void **state)
 	assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
 	assert_false(exists(".incoming", id));
 	assert_false(exists(id + ULID_LENGTH - 2, id));
-	assert_int_equal(put(&s, id, files, 2), 0); /* it recovers by itself */
+	assert_int_equal(put(&s, id, files, 2), 0); /* the next one succeeds */
 	store_close(&s);
 }
 
-/* Items fail each for itself, and a batch takes two flushes. */
-static void a_batch_shares_its_flushes(void **state)
+/* An item that fails does not fail the others. */
+static void a_batch_shares_two_flushes(void **state)
 {
 	struct store s;
 	unsigned cleared;
@@ -198,13 +175,13 @@ static void a_batch_shares_its_flushes(void **state)
 		assert_false(exists(".incoming", id[i]));
 	}
 	store_put(&s, &items[1], 1);
-	assert_int_equal(s.flushes, 2); /* nothing to flush */
+	assert_int_equal(s.flushes, 2); /* no item to flush */
 	assert_int_equal(store_remove(&s, STORE_IMAGES, id[0]), 0);
 	assert_int_equal(s.flushes, 3);
 	store_close(&s);
 }
 
-static void a_root_that_cannot_be_is_refused(void **state)
+static void an_unusable_root_is_an_error(void **state)
 {
 	struct store s;
 	unsigned cleared;
@@ -218,13 +195,12 @@ int main(void)
 {
 #define WITH_ROOT(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(ids_are_ulids),
-		WITH_ROOT(an_image_appears_whole_and_goes_whole),
-		WITH_ROOT(leftovers_are_cleared),
-		WITH_ROOT(a_second_daemon_is_refused),
-		WITH_ROOT(a_failed_write_leaves_nothing),
-		WITH_ROOT(a_batch_shares_its_flushes),
-		cmocka_unit_test(a_root_that_cannot_be_is_refused),
+		WITH_ROOT(an_image_is_published_and_removed_as_a_whole),
+		WITH_ROOT(leftovers_are_removed_at_startup),
+		WITH_ROOT(a_second_daemon_cannot_open_the_store),
+		WITH_ROOT(a_failed_write_leaves_no_files),
+		WITH_ROOT(a_batch_shares_two_flushes),
+		cmocka_unit_test(an_unusable_root_is_an_error),
 	};
 
 	log_set_level(LOG_LEVEL_ERROR);

@@ -1,11 +1,12 @@
-/* test_store_flush.c - a disk that cannot be flushed: nothing is acknowledged, nothing stays to be
- * seen. */
+/* test_store_flush.c - a disk that cannot be flushed: no image is acknowledged, and none stays
+ * visible. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <dirent.h>
 #include <stdlib.h>
 
 static int fake_syncfs(int fd);
@@ -14,7 +15,7 @@ static int fake_syncfs(int fd);
 #include "store/store.c"
 #undef syncfs
 
-static unsigned flushes_left; /* until one fails */
+static unsigned flushes_left; /* before one fails */
 
 static int fake_syncfs(int fd)
 {
@@ -61,7 +62,7 @@ static unsigned entries(int at)
 	return n - 2;
 }
 
-/* Of two good items and one that cannot be written, with so many flushes that succeed. */
+/* Puts two good items and one that cannot be written, while good_flushes flushes succeed. */
 static void put_all(unsigned good_flushes, const int expected[3])
 {
 	static const struct store_file good = { "a.jpg", "aaa", 3 },
@@ -91,7 +92,7 @@ static void put_all(unsigned good_flushes, const int expected[3])
 	assert_int_equal(entries(store.trash_fd), 0);
 }
 
-static void no_item_survives_a_failed_flush(void **state)
+static void a_failed_flush_fails_all_items(void **state)
 {
 	(void)state;
 	put_all(0, (const int[3]){ -EIO, -ENOENT, -EIO }); /* of the files */
@@ -99,7 +100,7 @@ static void no_item_survives_a_failed_flush(void **state)
 	put_all(2, (const int[3]){ 0, -ENOENT, 0 });
 }
 
-static void a_removal_that_cannot_be_flushed_is_told(void **state)
+static void a_removal_that_cannot_be_flushed_is_an_error(void **state)
 {
 	static const struct store_file file = { "a.jpg", "aaa", 3 };
 	char id[ULID_LENGTH + 1];
@@ -113,15 +114,15 @@ static void a_removal_that_cannot_be_flushed_is_told(void **state)
 	store_put(&store, &item, 1);
 	assert_int_equal(item.err, 0);
 	assert_int_equal(store_remove(&store, STORE_IMAGES, id), -EIO);
-	assert_int_equal(entries(store.trash_fd),
-	                 1); /* its name may come back, and then with its files */
+	/* Its name may return after a crash, then with its files. */
+	assert_int_equal(entries(store.trash_fd), 1);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(no_item_survives_a_failed_flush, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_removal_that_cannot_be_flushed_is_told, setup,
+		cmocka_unit_test_setup_teardown(a_failed_flush_fails_all_items, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_removal_that_cannot_be_flushed_is_an_error, setup,
 		                                teardown),
 	};
 

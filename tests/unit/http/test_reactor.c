@@ -1,5 +1,4 @@
-/* test_loop.c - an event loop that cannot have its descriptors is not made, and the process goes
- * on. */
+/* test_reactor.c - a reactor without free descriptors is an error that the process survives. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,9 +8,9 @@
 
 #include <cmocka.h>
 
-#include "http/loop.c"
+#include "http/reactor.c"
 
-/* So many more can be opened. */
+/* Lowers the limit so that `count` more descriptors can be opened. */
 static void leave_descriptors(unsigned count)
 {
 	struct rlimit limit;
@@ -27,7 +26,7 @@ static void leave_descriptors(unsigned count)
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
 }
 
-static void without_descriptors_there_is_no_loop(void **state)
+static void too_few_descriptors_are_an_error(void **state)
 {
 	struct rlimit before;
 
@@ -35,19 +34,19 @@ static void without_descriptors_there_is_no_loop(void **state)
 	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
 	for (unsigned left = 0; left < DESCRIPTORS; left++) {
 		leave_descriptors(left);
-		assert_null(loop_new());
+		assert_null(reactor_new());
 	}
 	leave_descriptors(DESCRIPTORS);
-	struct loop *loop = loop_new();
+	struct reactor *r = reactor_new();
 
-	assert_non_null(loop);
-	assert_true(loop_run(loop, false));
-	loop_free(loop);
+	assert_non_null(r);
+	assert_true(reactor_run(r, false));
+	reactor_free(r);
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
 }
 
-/* In a child, since what libevent had until then is lost. */
-static void nor_if_others_take_them_meanwhile(void **state)
+/* In a child process, because libevent leaks what it has opened. */
+static void descriptors_lost_to_another_thread_are_an_error(void **state)
 {
 	(void)state;
 	for (unsigned left = 0; left <= DESCRIPTORS; left++) {
@@ -74,8 +73,8 @@ static void nor_if_others_take_them_meanwhile(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(without_descriptors_there_is_no_loop),
-		cmocka_unit_test(nor_if_others_take_them_meanwhile),
+		cmocka_unit_test(too_few_descriptors_are_an_error),
+		cmocka_unit_test(descriptors_lost_to_another_thread_are_an_error),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
-/* loop.c - libevent, and the only file that knows it. */
-#include "loop.h"
+/* reactor.c - the only file that includes libevent. Each reactor is used by one thread. */
+#include "reactor.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -11,23 +11,24 @@
 
 #include <event2/event.h>
 
-#define DESCRIPTORS 4 /* that a loop needs at most */
+#define DESCRIPTORS 4 /* upper bound of what a reactor opens */
 
-static struct event_base *base_of(struct loop *loop)
+static struct event_base *base_of(struct reactor *r)
 {
-	return (struct event_base *)(void *)loop;
+	return (struct event_base *)(void *)r;
 }
 
-/* libevent ends the process if it finds no descriptor for a loop: so it is asked for one only if
- * there are some, and if somebody else takes them just then, it is left by this way. What it has
- * until then is lost: some memory, and perhaps one descriptor. */
-static _Thread_local jmp_buf *way_out;
+/* libevent ends the process if it cannot open a descriptor for an event base. So base_new() is
+ * called only if descriptors are free. If another thread takes them in between, libevent's fatal
+ * callback jumps here, and what libevent holds by then leaks: some memory, and perhaps one
+ * descriptor. */
+static _Thread_local jmp_buf *escape;
 
 static void on_fatal(int err)
 {
 	(void)err;
-	if (way_out)
-		longjmp(*way_out, 1);
+	if (escape)
+		longjmp(*escape, 1);
 }
 
 static void set_fatal(void)
@@ -42,13 +43,13 @@ static struct event_base *base_new(const struct event_config *config)
 
 	pthread_once(&once, set_fatal);
 	if (setjmp(here)) {
-		way_out = NULL;
+		escape = NULL;
 		return NULL;
 	}
-	way_out = &here;
+	escape = &here;
 	struct event_base *base = event_base_new_with_config(config);
 
-	way_out = NULL;
+	escape = NULL;
 	return base;
 }
 
@@ -63,7 +64,7 @@ static bool are_descriptors_left(void)
 	return count == DESCRIPTORS;
 }
 
-struct loop *loop_new(void)
+struct reactor *reactor_new(void)
 {
 	struct event_config *config;
 	struct event_base *base = NULL;
@@ -77,50 +78,50 @@ struct loop *loop_new(void)
 		event_config_free(config);
 	if (!base)
 		errno = ENOMEM;
-	return (struct loop *)(void *)base;
+	return (struct reactor *)(void *)base;
 }
 
-void loop_free(struct loop *loop)
+void reactor_free(struct reactor *r)
 {
-	if (loop)
-		event_base_free(base_of(loop));
+	if (r)
+		event_base_free(base_of(r));
 }
 
-bool loop_run(struct loop *loop, bool may_block)
+bool reactor_run(struct reactor *r, bool may_block)
 {
-	/* ONCE in both cases: without it, NONBLOCK does not return as long as anything is readable,
-	 * and the wake descriptor is only read empty by our caller. */
-	return event_base_loop(base_of(loop),
+	/* ONCE in both cases: NONBLOCK alone does not return while anything is readable, and only
+	 * our caller reads the wake descriptor empty. */
+	return event_base_loop(base_of(r),
 	                       may_block ? EVLOOP_ONCE : EVLOOP_ONCE | EVLOOP_NONBLOCK) >= 0;
 }
 
 static void on_ready(evutil_socket_t fd, short what, void *arg)
 {
-	struct loop_watch *w = arg;
+	struct reactor_watch *w = arg;
 
 	(void)fd;
 	(void)what;
 	w->ready(w->arg);
 }
 
-int loop_watch_init(struct loop_watch *w, struct loop *loop, int fd, bool for_writing,
-                    void (*ready)(void *arg), void *arg)
+int reactor_watch_init(struct reactor_watch *w, struct reactor *r, int fd, bool for_writing,
+                       void (*ready)(void *arg), void *arg)
 {
-	*w = (struct loop_watch){ .ready = ready, .arg = arg };
+	*w = (struct reactor_watch){ .ready = ready, .arg = arg };
 	w->handle =
-		event_new(base_of(loop), fd,
-	                  (short)((for_writing ? EV_WRITE : EV_READ) | EV_PERSIST), on_ready, w);
+		event_new(base_of(r), fd, (short)((for_writing ? EV_WRITE : EV_READ) | EV_PERSIST),
+	                  on_ready, w);
 	return w->handle ? 0 : -ENOMEM;
 }
 
-void loop_watch_fini(struct loop_watch *w)
+void reactor_watch_fini(struct reactor_watch *w)
 {
 	if (w->handle)
 		event_free(w->handle);
 	w->handle = NULL;
 }
 
-int loop_watch_on(struct loop_watch *w)
+int reactor_watch_on(struct reactor_watch *w)
 {
 	if (w->is_on)
 		return 0;
@@ -130,7 +131,7 @@ int loop_watch_on(struct loop_watch *w)
 	return 0;
 }
 
-void loop_watch_off(struct loop_watch *w)
+void reactor_watch_off(struct reactor_watch *w)
 {
 	if (w->is_on)
 		event_del(w->handle);
@@ -139,30 +140,31 @@ void loop_watch_off(struct loop_watch *w)
 
 static void on_fired(evutil_socket_t fd, short what, void *arg)
 {
-	struct loop_timer *t = arg;
+	struct reactor_timer *t = arg;
 
 	(void)fd;
 	(void)what;
 	t->fired(t->arg);
 }
 
-int loop_timer_init(struct loop_timer *t, struct loop *loop, void (*fired)(void *arg), void *arg)
+int reactor_timer_init(struct reactor_timer *t, struct reactor *r, void (*fired)(void *arg),
+                       void *arg)
 {
-	*t = (struct loop_timer){ .fired = fired, .arg = arg };
-	t->handle = evtimer_new(base_of(loop), on_fired, t);
+	*t = (struct reactor_timer){ .fired = fired, .arg = arg };
+	t->handle = evtimer_new(base_of(r), on_fired, t);
 	return t->handle ? 0 : -ENOMEM;
 }
 
-void loop_timer_fini(struct loop_timer *t)
+void reactor_timer_fini(struct reactor_timer *t)
 {
 	if (t->handle)
 		event_free(t->handle);
 	t->handle = NULL;
 }
 
-int loop_timer_set(struct loop_timer *t, uint64_t delay_ns)
+int reactor_timer_set(struct reactor_timer *t, uint64_t delay_ns)
 {
-	/* Rounded up, so that a deadline has passed when it fires. */
+	/* Rounded up, so that the deadline has passed when the timer fires. */
 	uint64_t delay_us = delay_ns / 1000 + 1;
 	const struct timeval delay = { .tv_sec = (time_t)(delay_us / 1000000),
 		                       .tv_usec = (suseconds_t)(delay_us % 1000000) };

@@ -1,0 +1,35 @@
+/*
+ * conn_timeout.h - a connection's deadline, and what happens when it passes. The I/O thread.
+ *
+ * limits.header_timeout bounds a header, limits.body_timeout and limits.body_rate a body and a
+ * response.
+ */
+#ifndef DARKROOM_HTTP_CONN_TIMEOUT_H
+#define DARKROOM_HTTP_CONN_TIMEOUT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct conn;
+
+/* Sets the deadline, in time of clock_ns(). UINT64_MAX: none. */
+void conn_set_deadline(struct conn *c, uint64_t deadline_ns);
+
+/* Sets the deadline to ms from now. */
+void conn_set_timeout(struct conn *c, uint64_t ms);
+
+/* The timer has fired. Returns whether the deadline has passed; otherwise sets the timer again. */
+bool conn_timer_fired(struct conn *c);
+
+/* A body or a response begins: it has limits.body_timeout until its first byte. */
+void conn_start_phase(struct conn *c);
+
+/* ---- for the table of states: the deadline has passed in the loop ---- */
+
+/* Each changes the connection's state, or its deadline. */
+void conn_late_head(struct conn *c);  /* closes an idle connection, otherwise responds 408 */
+void conn_late_body(struct conn *c);  /* the same, unless the body keeps its rate */
+void conn_late_write(struct conn *c); /* closes it, unless the response keeps its rate */
+void conn_late_close(struct conn *c); /* closes it */
+
+#endif

@@ -1,0 +1,214 @@
+/*
+ * files.c - responds with files of the store, and waits for images that are not stored yet.
+ *
+ * Knows the store's short calls and HTTP's rules about files. The I/O thread.
+ */
+#include "files.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/text.h"
+#include "conf/conf.h"
+#include "image/image_service.h"
+#include "io_loop.h"
+#include "log/log.h"
+#include "range.h"
+#include "respond.h"
+
+/* ---- errors ---- */
+
+enum conn_step files_not_found(struct conn *c)
+{
+	problem_set(&c->problem, 404, "not-found", "image %s does not exist", c->route.id);
+	return respond_problem(c);
+}
+
+/* The store cannot tell whether the image exists. */
+static enum conn_step store_failed(struct conn *c, int err)
+{
+	if (err == -EMFILE || err == -ENFILE || err == -ENOMEM) {
+		problem_set(&c->problem, 503, "overloaded", "%s", strerror(-err));
+	} else {
+		log_error("image %s: cannot read it for request %s: %s; responding 500",
+		          c->route.id, request_id(c), strerror(-err));
+		problem_set(&c->problem, 500, "internal", "the image cannot be read");
+	}
+	return respond_problem(c);
+}
+
+/* ---- files ---- */
+
+/* Opens the variant or the metadata, as the route says. Returns a descriptor or -errno. */
+static int open_file(struct conn *c, uint64_t *size)
+{
+	char name[CONF_NAME_MAX + 5] = "image.json";
+
+	if (c->route.kind == ROUTE_VARIANT)
+		snprintf(name, sizeof name, "%s.jpg", c->route.variant);
+	return store_open_file(&conn_images(c)->store, c->route.id, name, size);
+}
+
+static enum conn_step respond_metadata(struct conn *c, int fd, uint64_t size)
+{
+	respond_start(c, 200, 1);
+	response_text_field(&c->response, "Content-Type", "application/json");
+	response_file(&c->response, fd, 0, size);
+	return respond_finish(c);
+}
+
+/* RFC 9110 13.1.5: with If-Range, the range applies only if the client's entity tag is the file's.
+ */
+static bool wants_range(const struct conn *c, const char *etag)
+{
+	const char *data = c->input + c->begin;
+	struct slice if_range = request_value(&c->request, REQUEST_IF_RANGE, data);
+
+	if (c->request.method != ROUTE_GET ||
+	    request_value(&c->request, REQUEST_RANGE, data).length == 0)
+		return false;
+	if (c->request.field_count[REQUEST_IF_RANGE] == 0)
+		return true;
+	return if_range.length == strlen(etag) && memcmp(if_range.data, etag, if_range.length) == 0;
+}
+
+static enum conn_step respond_unsatisfiable(struct conn *c, uint64_t size)
+{
+	problem_set(&c->problem, 416, "range-not-satisfiable", "the file has %llu bytes",
+	            (unsigned long long)size);
+	respond_count_rejection(c, &c->problem);
+	respond_start(c, 416, PROBLEM_BODY_MAX);
+	respond_problem_fields(c, &c->problem);
+	response_field(&c->response, "Content-Range: bytes */%llu", (unsigned long long)size);
+	respond_problem_body(c);
+	return respond_finish(c);
+}
+
+/* Responds 200, 206, 304 or 416. Owns fd. */
+static enum conn_step respond_variant(struct conn *c, int fd, uint64_t size)
+{
+	const char *data = c->input + c->begin;
+	struct slice if_none_match = request_value(&c->request, REQUEST_IF_NONE_MATCH, data);
+	enum range_result range = RANGE_WHOLE;
+	uint64_t first = 0, last = size ? size - 1 : 0;
+	char etag[ULID_LENGTH + CONF_NAME_MAX + 4];
+
+	snprintf(etag, sizeof etag, "\"%s/%s\"", c->route.id, c->route.variant);
+	bool is_known = if_none_match.length > 0 && field_etag_matches(if_none_match, etag);
+
+	if (!is_known && wants_range(c, etag))
+		range = range_parse(request_value(&c->request, REQUEST_RANGE, data), size, &first,
+		                    &last);
+	if (range == RANGE_UNSATISFIABLE) {
+		close(fd);
+		return respond_unsatisfiable(c, size);
+	}
+	respond_start(c, is_known ? 304 : range == RANGE_PART ? 206 : 200, 1);
+	response_text_field(&c->response, "ETag", etag);
+	response_text_field(&c->response, "Cache-Control", "public, max-age=31536000, immutable");
+	if (is_known) {
+		close(fd);
+		return respond_finish(c);
+	}
+	response_text_field(&c->response, "Content-Type", "image/jpeg");
+	response_text_field(&c->response, "Accept-Ranges", "bytes");
+	if (range == RANGE_PART)
+		response_field(&c->response, "Content-Range: bytes %llu-%llu/%llu",
+		               (unsigned long long)first, (unsigned long long)last,
+		               (unsigned long long)size);
+	response_file(&c->response, fd, first, size ? last - first + 1 : 0);
+	return respond_finish(c);
+}
+
+static enum conn_step respond_opened(struct conn *c, int fd, uint64_t size)
+{
+	if (fd == -ENOENT)
+		return files_not_found(c);
+	if (fd < 0)
+		return store_failed(c, fd);
+	return c->route.kind == ROUTE_VARIANT ? respond_variant(c, fd, size)
+	                                      : respond_metadata(c, fd, size);
+}
+
+/* ---- images that are not stored yet ---- */
+
+enum conn_step files_wait(struct visit *v, struct conn *c)
+{
+	c->state = CONN_IMAGE_ENDED;
+	c->waiter.event = &c->event;
+	c->waiter.instance = c->instance;
+	conn_wait(v, c, conn_conf(c)->server.wait_timeout_ms);
+	if (inflight_wait(&conn_images(c)->inflight, c->route.id, &c->waiter))
+		return CONN_STEP_GONE;
+	conn_unwait(v, c);
+	return CONN_STEP_AGAIN;
+}
+
+/* GET /images/{id} does not wait: it responds that the image is being processed. */
+static enum conn_step respond_processing(struct conn *c, uint32_t width, uint32_t height)
+{
+	char url[96];
+	struct json j;
+
+	snprintf(url, sizeof url, "/images/%s", c->route.id);
+	respond_start(c, 202, PROBLEM_BODY_MAX);
+	respond_content(c, "application/json");
+	response_text_field(&c->response, "Retry-After", "1");
+	json_init(&j, &c->response.body);
+	json_object(&j, NULL);
+	json_string(&j, "id", c->route.id);
+	json_string(&j, "url", url);
+	if (width && height) {
+		json_uint(&j, "width", width);
+		json_uint(&j, "height", height);
+	}
+	json_string(&j, "status", "processing");
+	json_object_end(&j);
+	text_puts(&c->response.body, "\n");
+	return respond_finish(c);
+}
+
+/* The image is neither stored nor in flight. It is spooled, or was stored just now, or does not
+ * exist. */
+static enum conn_step respond_absent(struct conn *c)
+{
+	uint64_t size = 0;
+
+	if (!store_is_spooled(&conn_images(c)->store, c->route.id)) {
+		int fd = open_file(c, &size);
+
+		return respond_opened(c, fd, size);
+	}
+	if (c->route.kind == ROUTE_IMAGE)
+		return respond_processing(c, 0, 0);
+	problem_set(&c->problem, 503, "not-ready", "image %s waits to be processed again",
+	            c->route.id);
+	return respond_problem(c);
+}
+
+enum conn_step files_get(struct visit *v, struct conn *c)
+{
+	uint64_t size = 0;
+	uint32_t width, height;
+	int fd = open_file(c, &size);
+
+	if (fd != -ENOENT)
+		return respond_opened(c, fd, size);
+	/* If it is not in flight, it may have been stored since open_file(): that is tried again.
+	 */
+	if (c->route.kind == ROUTE_VARIANT)
+		return files_wait(v, c);
+	if (inflight_find(&conn_images(c)->inflight, c->route.id, &width, &height))
+		return respond_processing(c, width, height);
+	return respond_absent(c);
+}
+
+enum conn_step files_get_ended(struct conn *c)
+{
+	uint64_t size = 0;
+	int fd = open_file(c, &size);
+
+	return fd == -ENOENT ? respond_absent(c) : respond_opened(c, fd, size);
+}

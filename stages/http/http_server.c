@@ -1,0 +1,57 @@
+/* http_server.c - starts the HTTP side of the daemon, and drains it. */
+#include "http_server.h"
+
+#include "sched/graph.h"
+#include "stage_ids.h"
+
+int http_server_init(struct http_server *h, const struct conf *conf)
+{
+	h->listeners.admin.fd = h->listeners.admin.socket.fd = -1;
+	return tokens_open(&h->tokens, conf->access.tokens_file);
+}
+
+int http_server_listen(struct http_server *h, const struct conf *conf)
+{
+	return listener_set_open(&h->listeners, conf, graph_io_count(h->graph));
+}
+
+void http_server_fini(struct http_server *h)
+{
+	listener_set_close(&h->listeners);
+	tokens_close(&h->tokens);
+}
+
+static void wake_io_threads(struct http_server *h)
+{
+	stage_wake_all(graph_stage(h->graph, STAGE_ACCEPT_READ));
+}
+
+void http_server_drain(struct http_server *h)
+{
+	/* Release: pairs with the I/O threads' acquire. */
+	atomic_store_explicit(&h->is_draining, true, memory_order_release);
+	wake_io_threads(h);
+}
+
+void http_server_close_admin(struct http_server *h)
+{
+	/* Release: pairs with the I/O threads' acquire. */
+	atomic_store_explicit(&h->is_closing, true, memory_order_release);
+	wake_io_threads(h);
+}
+
+bool http_server_is_busy(const struct http_server *h)
+{
+	/* Acquire, and in this order: connections accepted before a thread closed are counted. */
+	if (atomic_load_explicit(&h->ios_closed, memory_order_acquire) <
+	    atomic_load_explicit(&h->ios, memory_order_acquire))
+		return true;
+	return atomic_load(&h->connections) > 0;
+}
+
+bool http_server_has_closed_admin(const struct http_server *h)
+{
+	/* Acquire: pairs with the I/O threads' release, after which they send no event. */
+	return atomic_load_explicit(&h->ios_done, memory_order_acquire) ==
+	       atomic_load_explicit(&h->ios, memory_order_acquire);
+}

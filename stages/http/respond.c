@@ -1,0 +1,205 @@
+/*
+ * respond.c - begins, ends and writes responses; the end of one decides what the connection does
+ * next.
+ *
+ * Knows HTTP's rules about responses, and nothing of resources. The I/O thread.
+ */
+#include "respond.h"
+
+#include <string.h>
+#include <sys/socket.h>
+
+#include "base/text.h"
+#include "conf/conf.h"
+#include "conn_body.h"
+#include "conn_timeout.h"
+#include "io_loop.h"
+#include "log/log.h"
+#include "sched/stage.h"
+#include "telemetry/counter.h"
+
+#define WRITE_TURN_MAX                                                             \
+	((size_t)1 << 20) /* bytes written before other connections get their turn \
+	                   */
+
+/* ---- begin and end ---- */
+
+const char *respond_origin(const struct conn *c)
+{
+	return c->kind == CONN_ADMIN ? "" : conn_conf(c)->server.allow_origin;
+}
+
+void respond_start(struct conn *c, unsigned status, size_t body_max)
+{
+	const char *origin = respond_origin(c);
+
+	response_start(&c->response, status, body_max);
+	response_text_field(&c->response, "Date", io_date(c->io));
+	response_text_field(&c->response, "X-Request-Id", request_id(c));
+	if (!origin[0])
+		return;
+	response_text_field(&c->response, "Access-Control-Allow-Origin", origin);
+	if (strcmp(origin, "*") != 0)
+		response_text_field(&c->response, "Vary", "Origin");
+	response_text_field(&c->response, "Access-Control-Expose-Headers",
+	                    "Location, Server-Timing, ETag, X-Request-Id");
+}
+
+void respond_content(struct conn *c, const char *type)
+{
+	response_text_field(&c->response, "Content-Type", type);
+	response_text_field(&c->response, "Cache-Control", "no-store");
+}
+
+static bool is_draining(const struct conn *c)
+{
+	/* Relaxed: only the flag matters, nothing that was written before it. */
+	return atomic_load_explicit(&c->io->http->is_draining, memory_order_relaxed);
+}
+
+/* Returns whether a part of the request's body may still come. */
+static bool is_body_left(const struct conn *c)
+{
+	return c->body_left > 0 || c->has_chunks_left;
+}
+
+static bool must_close(const struct conn *c)
+{
+	const struct request *r = &c->request;
+
+	if (c->closes || r->head_length == 0 || !r->keeps_alive || is_draining(c))
+		return true;
+	/* A client that got no 100 Continue may or may not send its body, so the start of the next
+	 * request is unknown. */
+	if (is_body_left(c) && r->expects_continue && c->continue_sent == 0 && c->at == c->end &&
+	    c->body_size == 0)
+		return true;
+	return c->body_left > CONN_DISCARD_MAX;
+}
+
+/* Responds instead of a response for which there was no memory. */
+static void respond_without_memory(struct conn *c, bool is_head)
+{
+	respond_start(c, 500, 1);
+	respond_content(c, "application/problem+json");
+	response_finish_fixed(
+		&c->response, "close", is_head,
+		"{\"type\":\"urn:darkroom:problem:internal\",\"title\":\"Internal server error\","
+		"\"status\":500,\"detail\":\"no memory for the response\"}\n");
+}
+
+enum conn_step respond_finish(struct conn *c)
+{
+	bool is_head = c->request.head_length > 0 && c->request.method == ROUTE_HEAD;
+
+	c->closes = must_close(c);
+	const char *connection = c->closes                           ? "close"
+	                         : c->request.parser.http_minor == 0 ? "keep-alive"
+	                                                             : NULL;
+
+	if (!response_finish(&c->response, connection, is_head)) {
+		log_error("request %s: no memory for its response with status %u, or it is too "
+		          "long; responding 500",
+		          request_id(c), c->response.status);
+		c->closes = true;
+		respond_without_memory(c, is_head);
+	}
+	counter_add(&conn_counters(c)->responses[response_status_index(c->response.status)], 1);
+	/* A slow reader must not hold the memory of its body. */
+	conn_drop_body(c);
+	conn_set_deadline(c, UINT64_MAX);
+	c->phase_bytes = 0;
+	c->state = CONN_WRITE;
+	return CONN_STEP_AGAIN;
+}
+
+/* ---- problems ---- */
+
+void respond_problem_fields(struct conn *c, const struct problem *problem)
+{
+	respond_content(c, "application/problem+json");
+	if (problem->status == 503 || problem->status == 429)
+		response_text_field(&c->response, "Retry-After", "1");
+	if (c->challenge)
+		response_text_field(&c->response, "WWW-Authenticate", c->challenge);
+	if (problem->status == 405)
+		response_text_field(&c->response, "Allow", route_allow(c->route.kind));
+}
+
+void respond_problem_body(struct conn *c)
+{
+	struct json j;
+
+	json_init(&j, &c->response.body);
+	json_object(&j, NULL);
+	problem_json_members(&j, &c->problem);
+	json_string(&j, "request_id", request_id(c));
+	json_object_end(&j);
+	text_puts(&c->response.body, "\n");
+}
+
+void respond_count_rejection(struct conn *c, const struct problem *problem)
+{
+	counter_add(&conn_counters(c)->rejections[problem->type], 1);
+}
+
+enum conn_step respond_problem(struct conn *c)
+{
+	respond_count_rejection(c, &c->problem);
+	respond_start(c, c->problem.status, PROBLEM_BODY_MAX);
+	respond_problem_fields(c, &c->problem);
+	respond_problem_body(c);
+	return respond_finish(c);
+}
+
+enum conn_step respond_refuse(struct visit *v, struct conn *c)
+{
+	(void)v;
+	return respond_problem(c);
+}
+
+/* ---- writing ---- */
+
+/* The response is written: decides what comes next. */
+static void written(struct visit *v, struct conn *c)
+{
+	visit_charge(v, &c->event);
+	access_log_request(c, true);
+	response_reset(&c->response);
+	c->has_responded = true;
+	if (c->closes) {
+		bool is_complete = c->request.head_length > 0 && !is_body_left(c);
+
+		if (is_complete) /* unread bytes must not reset the connection */
+			recv(c->fd, NULL, WRITE_TURN_MAX, MSG_TRUNC | MSG_DONTWAIT);
+		c->state = is_complete ? CONN_CLOSE : CONN_LINGER;
+	} else if (is_body_left(c)) {
+		conn_start_phase(c);
+		c->is_discarding = true;
+		c->state = c->has_chunks_left ? CONN_READ_CHUNKS : CONN_DISCARD;
+	} else {
+		c->state = CONN_NEXT;
+	}
+}
+
+enum conn_step respond_write(struct visit *v, struct conn *c)
+{
+	uint64_t before = c->phase_bytes;
+	int result = response_send(&c->response, c->fd, WRITE_TURN_MAX, &c->phase_bytes);
+
+	counter_add(&conn_counters(c)->sent_bytes, c->phase_bytes - before);
+	if (result == 0) {
+		if (c->deadline_ns == UINT64_MAX) {
+			uint64_t sent = c->phase_bytes;
+
+			conn_start_phase(c);
+			c->phase_bytes = sent;
+		}
+		return CONN_STEP_WRITE;
+	}
+	if (result < 0)
+		c->state = CONN_CLOSE;
+	else
+		written(v, c);
+	return CONN_STEP_AGAIN;
+}

@@ -1,0 +1,57 @@
+/* image_json.c - writes an image as JSON; allocates nothing. Any thread. */
+#include "image_json.h"
+
+#include "base/text.h"
+#include "image.h"
+
+/* variant: its name, or NULL for the URL of the image itself. */
+static void json_url(struct json *j, const char *id, const char *variant)
+{
+	char url[96];
+	struct text t;
+
+	text_init(&t, url, sizeof url);
+	text_puts(&t, "/images/");
+	text_puts(&t, id);
+	if (variant) {
+		text_puts(&t, "/");
+		text_puts(&t, variant);
+		text_puts(&t, ".jpg");
+	}
+	json_string_n(j, "url", t.data, t.length);
+}
+
+static void variants_json(struct json *j, const struct image *image)
+{
+	const struct conf *conf = image_conf(image);
+
+	json_object(j, "variants");
+	for (unsigned i = 0; i < image_plan(image)->variant_count; i++) {
+		const struct image_variant *variant = &image->variant[i];
+
+		json_object(j, conf->variant[i].name);
+		json_url(j, image->id, conf->variant[i].name);
+		json_uint(j, "width", variant->width);
+		json_uint(j, "height", variant->height);
+		json_uint(j, "bytes", variant->size);
+		json_object_end(j);
+	}
+	json_object_end(j);
+}
+
+void image_json(struct json *j, const struct image *image, bool is_stored)
+{
+	json_string(j, "id", image->id);
+	json_url(j, image->id, NULL);
+	/* Relaxed: set before the response is sent, by a thread that the response has joined. */
+	json_uint(j, "width", atomic_load_explicit(&image->width, memory_order_relaxed));
+	json_uint(j, "height", atomic_load_explicit(&image->height, memory_order_relaxed));
+	if (image->file_name[0])
+		json_string(j, "filename", image->file_name);
+	if (image->is_damaged)
+		json_bool(j, "damaged", true);
+	if (is_stored)
+		variants_json(j, image);
+	else
+		json_string(j, "status", "processing");
+}

@@ -1,0 +1,16 @@
+/*
+ * image_json.h - an image as JSON, for responses and for the stored image.json. Any thread.
+ */
+#ifndef DARKROOM_IMAGE_IMAGE_JSON_H
+#define DARKROOM_IMAGE_IMAGE_JSON_H
+
+#include <stdbool.h>
+
+struct image;
+struct json;
+
+/* Appends the members id, url, width, height and so on to an open JSON object. is_stored: with the
+ * variants and their URLs; otherwise with "status":"processing". */
+void image_json(struct json *j, const struct image *image, bool is_stored);
+
+#endif

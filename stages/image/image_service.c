@@ -1,0 +1,59 @@
+/* image_service.c - makes and releases what uploads and images share. Main thread. */
+#include "image_service.h"
+
+#include <string.h>
+
+#include "log/log.h"
+
+static int open_store(struct image_service *s, const struct conf *conf)
+{
+	bool survives_power = conf->server.durability == CONF_DURABILITY_POWER;
+	int err = store_open(&s->store, conf->server.root, survives_power, &s->leftovers_cleared);
+
+	if (!err && s->leftovers_cleared)
+		log_notice("store: cleared %u unfinished or removed images in %s",
+		           s->leftovers_cleared, conf->server.root);
+	return err;
+}
+
+int image_service_init(struct image_service *s, const struct conf *conf, const struct plan *plan)
+{
+	int err = conf_epochs_init(&s->epochs, conf, plan);
+
+	if (err) {
+		log_error("configuration: cannot allocate it: %s", strerror(-err));
+		return err;
+	}
+	err = open_store(s, conf);
+	if (err)
+		goto fail_epochs;
+	err = inflight_init(&s->inflight, (size_t)conf->limits.images_in_flight);
+	if (err) {
+		log_error("images in flight: cannot allocate the table: %s", strerror(-err));
+		goto fail_store;
+	}
+	err = recovery_init(&s->recovery, s);
+	if (err) {
+		log_error("recovery: cannot initialise it: %s", strerror(-err));
+		goto fail_inflight;
+	}
+	budget_init(&s->budget, conf->limits.memory_budget);
+	return 0;
+
+fail_inflight:
+	inflight_fini(&s->inflight);
+fail_store:
+	store_close(&s->store);
+fail_epochs:
+	conf_epochs_fini(&s->epochs);
+	return err;
+}
+
+void image_service_fini(struct image_service *s)
+{
+	recovery_fini(&s->recovery);
+	budget_fini(&s->budget);
+	inflight_fini(&s->inflight);
+	store_close(&s->store);
+	conf_epochs_fini(&s->epochs);
+}

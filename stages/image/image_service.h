@@ -1,0 +1,47 @@
+/*
+ * image_service.h - what all uploads and images of one daemon share: configurations, memory, images
+ * in flight, the store and recovery.
+ *
+ * Members are locked inside or atomic, unless marked. Knows nothing of HTTP.
+ */
+#ifndef DARKROOM_IMAGE_IMAGE_SERVICE_H
+#define DARKROOM_IMAGE_IMAGE_SERVICE_H
+
+#include <stdalign.h>
+#include <stdatomic.h>
+#include <stdint.h>
+
+#include "base/check.h"
+#include "conf_epoch.h"
+#include "inflight.h"
+#include "recovery.h"
+#include "sched/budget.h"
+#include "store/store.h"
+
+struct graph;
+
+struct image_service {
+	struct conf_epochs epochs;
+	struct store store;
+	struct budget budget;
+	struct inflight inflight;
+	struct recovery recovery;
+	struct graph *graph;        /* borrowed; set once, before the graph is started */
+	unsigned leftovers_cleared; /* unfinished and removed images found at startup; fixed */
+	alignas(CACHE_LINE) _Atomic uint64_t in_flight; /* images, for limits.images_in_flight */
+};
+
+/* Opens the store and makes the rest from the configuration. Returns 0, or -errno with the reason
+ * logged. Main thread. */
+int image_service_init(struct image_service *s, const struct conf *conf, const struct plan *plan);
+
+/* No image may be in flight, and the graph must be stopped. Main thread. */
+void image_service_fini(struct image_service *s);
+
+/* Returns the current configuration, which is valid until the end of the caller's visit. */
+static inline const struct conf *image_service_conf(const struct image_service *s)
+{
+	return conf_epochs_conf(&s->epochs);
+}
+
+#endif

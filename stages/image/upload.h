@@ -1,0 +1,111 @@
+/*
+ * upload.h - one POST: the memory of its body, its images, and the response that waits for them.
+ *
+ * An upload is freed with its last reference: the response has one, and each image has one until
+ * its image_end().
+ */
+#ifndef DARKROOM_IMAGE_UPLOAD_H
+#define DARKROOM_IMAGE_UPLOAD_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "inflight.h"
+#include "problem.h"
+#include "sched/event.h"
+
+struct conf_epoch;
+struct image;
+struct image_service;
+struct recovery_slot;
+struct visit;
+
+#define REQUEST_ID_MAX 65    /* with the zero */
+#define UPLOAD_FIELD_MAX 128 /* bytes kept of a part's name and file name, with the zero */
+
+/* A part of the form that is not a JPEG. */
+struct upload_bad_part {
+	char part_name[UPLOAD_FIELD_MAX], file_name[UPLOAD_FIELD_MAX];
+	struct problem problem;
+	unsigned images_before; /* images that precede it in the form */
+};
+
+/* With its arrays and images one piece of pool memory. */
+struct upload {
+	uint32_t magic;
+	_Atomic unsigned refs;
+	struct image_service *service;
+	struct conf_epoch
+		*epoch; /* a reference: the upload keeps the configuration it began with */
+	struct client_key client;
+	char request_id[REQUEST_ID_MAX]; /* "": the upload is recovered after a crash */
+	struct timing timing;            /* of all images together */
+	/* the body */
+	uint8_t *body;              /* pool memory */
+	uint64_t body_reserved;     /* of BUDGET_BODY */
+	_Atomic unsigned body_refs; /* images that still need it */
+	bool is_client_counted;     /* limits.images_per_client applied at admission */
+	/* the response */
+	bool respond_after_decode;
+	struct event *waiter; /* the connection's; sent to accept_read when undone reaches 0 */
+	unsigned waiter_instance;
+	_Atomic unsigned undone; /* images that the response still waits for */
+	bool is_form;
+	unsigned image_count, images_max;
+	uint8_t *images; /* their memory */
+	struct image **image;
+	bool *decode_failed; /* per image: not decoded or not spooled; set before undone is
+	                        decremented. A 202 reports only this while the images go on. */
+	struct recovery_slot *recovery_slot; /* of a recovered upload; otherwise NULL */
+	/* set before the images start */
+	unsigned bad_part_count;
+	struct upload_bad_part *bad_part;
+};
+
+/* Makes an upload with one reference, which owns the body (pool memory, with body_reserved bytes of
+ * BUDGET_BODY). It has room for images_max images and bad_parts_max other parts. Returns NULL if
+ * there is no memory; the body is then still the caller's. */
+struct upload *upload_new(struct image_service *s, uint8_t *body, uint64_t body_reserved,
+                          unsigned images_max, unsigned bad_parts_max);
+
+/* Adds an image with a new id; its source is a slice of the body. */
+struct image *upload_add_image(struct upload *u, const uint8_t *source, size_t source_size,
+                               const char *part_name, size_t part_name_length,
+                               const char *file_name, size_t file_name_length);
+
+/* Adds a part that is not an image. The caller fills the returned problem. */
+struct problem *upload_add_bad_part(struct upload *u, const char *part_name,
+                                    size_t part_name_length, const char *file_name,
+                                    size_t file_name_length);
+
+/*
+ * Admits all images of the upload or none, then sends them to jpeg_decode. The caller has parked
+ * the waiter's event. Returns 0: the event is no longer the caller's, and is sent to accept_read,
+ * waiter_instance, when the response can be written. Otherwise fills *problem (429, 503) and starts
+ * nothing.
+ */
+int upload_start(struct visit *v, struct upload *u, struct event *waiter, unsigned waiter_instance,
+                 struct problem *problem);
+
+/* Starts an upload of one image again, which keeps its id; no response waits for it. The caller has
+ * counted the image in image_service.in_flight, and gives up its reference. Recovery's thread. */
+void upload_restart(struct upload *u);
+
+/* Drops a reference; the last one frees the upload and its images. Any thread. */
+void upload_unref(struct upload *u);
+
+/* ---- from image.c ---- */
+
+/* Counts one image less that the response waits for; the last one sends the waiter. */
+void upload_image_done(struct visit *v, struct upload *u);
+
+/* For a 202: notes whether the image failed, then the same. */
+void upload_image_decoded(struct visit *v, struct upload *u, const struct image *image,
+                          bool has_failed);
+
+/* Counts one image less that needs the body; the last one frees it. Any thread. */
+void upload_body_unref(struct upload *u);
+
+#endif

@@ -1,0 +1,158 @@
+/*
+ * metrics_report.c - what the daemon does, in Prometheus' text format. Any thread.
+ *
+ * Values have base units. Labels have few values: nothing that a client sends becomes one.
+ */
+#include "metrics_report.h"
+
+#include <sys/statvfs.h>
+
+#include "base/check.h"
+#include "base/pool.h"
+#include "base/text.h"
+#include "daemon/options.h"
+#include "http/http_server.h"
+#include "image/image_service.h"
+#include "log/log.h"
+#include "sched/graph_metrics.h"
+#include "server_counters.h"
+#include "stats_report.h"
+#include "telemetry/counter.h"
+#include "telemetry/metrics_text.h"
+#include "telemetry/process.h"
+
+#ifdef __clang__
+#define COMPILER __VERSION__ /* includes its name */
+#else
+#define COMPILER "gcc " __VERSION__
+#endif
+
+static void state(const struct report_source *source, struct text *t)
+{
+	struct http_server *http = source->http;
+
+	metrics_family(t, "darkroom_build_info", "gauge", "What this daemon was built from.");
+	metrics_uint(t, "darkroom_build_info",
+	             LABELS({ "version", darkroom_version }, { "compiler", COMPILER }), 1);
+	metrics_gauge(t, "darkroom_ready", "Whether /readyz returns 200.",
+	              atomic_load(&http->is_ready) && !atomic_load(&http->is_ending));
+	metrics_gauge(t, "darkroom_tokens_outdated",
+	              "Whether access.tokens_file is invalid, so that the earlier tokens apply.",
+	              atomic_load(&http->tokens.is_outdated));
+}
+
+static void http(const struct report_source *source, struct text *t)
+{
+	const struct http_server *http = source->http;
+	struct io_totals totals;
+
+	io_totals_collect(&totals, http->io_counters, COUNT_OF(http->io_counters));
+	metrics_gauge(t, "darkroom_http_connections", "Open connections.",
+	              counter_read(&http->connections));
+	metrics_gauge(t, "darkroom_http_connections_limit", "limits.connections.",
+	              http_server_conf(http)->limits.connections);
+	server_counters_metrics(source->counters, COUNTERS_HTTP, t);
+	metrics_counter(t, "darkroom_http_received_bytes_total", "Bytes received from clients.",
+	                totals.received_bytes);
+	metrics_counter(t, "darkroom_http_sent_bytes_total", "Bytes sent to clients.",
+	                totals.sent_bytes);
+	metrics_family(t, "darkroom_http_responses_total", "counter", "Responses, by status.");
+	for (unsigned i = 0; response_status_at(i); i++) {
+		const char code[] = { (char)('0' + response_status_at(i) / 100),
+			              (char)('0' + response_status_at(i) / 10 % 10),
+			              (char)('0' + response_status_at(i) % 10), '\0' };
+
+		metrics_uint(t, "darkroom_http_responses_total", LABELS({ "code", code }),
+		             totals.responses[i]);
+	}
+	metrics_family(t, "darkroom_rejections_total", "counter",
+	               "Requests, images and form parts refused, by type of problem.");
+	for (unsigned i = 0; problem_type_at(i); i++)
+		metrics_uint(t, "darkroom_rejections_total",
+		             LABELS({ "reason", problem_type_at(i) }), totals.rejections[i]);
+}
+
+static void images(const struct report_source *source, struct text *t)
+{
+	const struct image_service *images = source->images;
+
+	metrics_gauge(t, "darkroom_images_in_flight", "Images admitted and not yet stored.",
+	              counter_read(&images->in_flight));
+	metrics_gauge(t, "darkroom_images_in_flight_limit", "limits.images_in_flight.",
+	              image_service_conf(images)->limits.images_in_flight);
+	server_counters_metrics(source->counters, COUNTERS_IMAGES, t);
+}
+
+static void memory(const struct report_source *source, struct text *t)
+{
+	uint64_t used, kept;
+	struct budget_usage usage;
+
+	pool_usage(&used, &kept);
+	budget_usage(&source->images->budget, &usage);
+	metrics_gauge(t, "darkroom_memory_budget_bytes", "limits.memory_budget.", usage.total);
+	metrics_family(t, "darkroom_memory_reserved_bytes", "gauge",
+	               "Reserved bytes of the budget, by use.");
+	metrics_uint(t, "darkroom_memory_reserved_bytes", LABELS({ "share", "body" }),
+	             usage.used[BUDGET_BODY]);
+	metrics_uint(t, "darkroom_memory_reserved_bytes", LABELS({ "share", "image" }),
+	             usage.used[BUDGET_IMAGE]);
+	metrics_counter(t, "darkroom_memory_waits_total", "Reservations that had to wait.",
+	                usage.wait_count);
+	metrics_gauge(t, "darkroom_pool_used_bytes", "Bytes of buffers in use.", used);
+	metrics_gauge(t, "darkroom_pool_kept_bytes", "Bytes of free buffers kept for reuse.", kept);
+}
+
+static void store(const struct report_source *source, struct text *t)
+{
+	const struct store *store = &source->images->store;
+	const struct recovery *recovery = &source->images->recovery;
+	struct statvfs fs;
+
+	if (fstatvfs(store->root_fd, &fs) == 0) {
+		metrics_gauge(t, "darkroom_store_free_bytes",
+		              "Free bytes of the store's file system.",
+		              (uint64_t)fs.f_bavail * fs.f_frsize);
+		metrics_gauge(t, "darkroom_store_size_bytes", "Size of the store's file system.",
+		              (uint64_t)fs.f_blocks * fs.f_frsize);
+	}
+	metrics_counter(t, "darkroom_store_flushes_total", "Flushes of the file system.",
+	                counter_read(&store->flushes));
+	server_counters_metrics(source->counters, COUNTERS_STORE_FAILURES, t);
+	metrics_gauge(t, "darkroom_store_recovering",
+	              "Spooled images that wait to be processed again.",
+	              counter_read(&recovery->waiting));
+	metrics_counter(t, "darkroom_store_recovered_total", "Spooled images stored.",
+	                counter_read(&recovery->recovered));
+	metrics_counter(t, "darkroom_store_quarantined_total",
+	                "Spooled images that could not be processed.",
+	                counter_read(&recovery->quarantined));
+}
+
+static void logs(struct text *t)
+{
+	struct log_totals totals;
+
+	log_totals(&totals);
+	metrics_family(t, "darkroom_log_lines_total", "counter", "Lines logged, by kind.");
+	metrics_uint(t, "darkroom_log_lines_total", LABELS({ "kind", "message" }), totals.messages);
+	metrics_uint(t, "darkroom_log_lines_total", LABELS({ "kind", "access" }), totals.access);
+	metrics_family(t, "darkroom_log_dropped_total", "counter",
+	               "Lines dropped because the log's reader was too slow, by kind.");
+	metrics_uint(t, "darkroom_log_dropped_total", LABELS({ "kind", "message" }),
+	             totals.messages_dropped);
+	metrics_uint(t, "darkroom_log_dropped_total", LABELS({ "kind", "access" }),
+	             totals.access_dropped);
+}
+
+void metrics_report(const struct report_source *source, struct text *to)
+{
+	state(source, to);
+	http(source, to);
+	images(source, to);
+	memory(source, to);
+	store(source, to);
+	logs(to);
+	graph_metrics(source->graph, to);
+	process_metrics(source->process, to);
+}

@@ -1,0 +1,115 @@
+/* stats_report.c - what the daemon does, as JSON. Any thread. */
+#include "stats_report.h"
+
+#include "base/clock.h"
+#include "base/pool.h"
+#include "base/text.h"
+#include "http/http_server.h"
+#include "image/image_service.h"
+#include "log/log.h"
+#include "sched/graph_stats.h"
+#include "server_counters.h"
+#include "telemetry/counter.h"
+
+static void images_json(const struct report_source *source, struct json *j)
+{
+	json_object(j, "images");
+	json_uint(j, "in_flight", counter_read(&source->images->in_flight));
+	server_counters_json(source->counters, COUNTERS_IMAGES, j);
+	json_object_end(j);
+}
+
+static void store_json(const struct report_source *source, struct json *j)
+{
+	const struct image_service *images = source->images;
+
+	json_object(j, "store");
+	json_uint(j, "flushes", counter_read(&images->store.flushes));
+	json_object(j, "failures");
+	server_counters_json(source->counters, COUNTERS_STORE_FAILURES, j);
+	json_object_end(j);
+	json_uint(j, "leftovers_cleared", images->leftovers_cleared);
+	json_uint(j, "recovering", counter_read(&images->recovery.waiting));
+	json_uint(j, "recovered", counter_read(&images->recovery.recovered));
+	json_uint(j, "quarantined", counter_read(&images->recovery.quarantined));
+	json_object_end(j);
+}
+
+static void http_json(const struct report_source *source, struct json *j)
+{
+	const struct http_server *http = source->http;
+	uint64_t by_class[6] = { 0 };
+	struct io_totals totals;
+
+	io_totals_collect(&totals, http->io_counters, COUNT_OF(http->io_counters));
+	for (unsigned i = 0; response_status_at(i); i++)
+		by_class[response_status_at(i) / 100] += totals.responses[i];
+	json_object(j, "http");
+	json_uint(j, "connections", counter_read(&http->connections));
+	server_counters_json(source->counters, COUNTERS_HTTP, j);
+	json_uint(j, "received_bytes", totals.received_bytes);
+	json_uint(j, "sent_bytes", totals.sent_bytes);
+	json_object(j, "responses");
+	for (unsigned i = 1; i < COUNT_OF(by_class); i++) {
+		const char class[] = { (char)('0' + i), 'x', 'x', '\0' };
+
+		json_uint(j, class, by_class[i]);
+	}
+	json_object_end(j);
+	json_object_end(j);
+}
+
+static void memory_json(const struct report_source *source, struct json *j)
+{
+	struct budget_usage usage;
+	uint64_t used, kept;
+
+	pool_usage(&used, &kept);
+	budget_usage(&source->images->budget, &usage);
+	json_object(j, "memory");
+	json_uint(j, "budget_bytes", usage.total);
+	json_uint(j, "reserved_body_bytes", usage.used[BUDGET_BODY]);
+	json_uint(j, "reserved_image_bytes", usage.used[BUDGET_IMAGE]);
+	json_uint(j, "waited", usage.wait_count);
+	json_uint(j, "pool_used_bytes", used);
+	json_uint(j, "pool_kept_bytes", kept);
+	json_object_end(j);
+}
+
+static void log_json(struct json *j)
+{
+	struct log_totals t;
+
+	log_totals(&t);
+	json_object(j, "log");
+	json_uint(j, "messages", t.messages);
+	json_uint(j, "access", t.access);
+	json_object(j, "dropped");
+	json_uint(j, "messages", t.messages_dropped);
+	json_uint(j, "access", t.access_dropped);
+	json_object_end(j);
+	json_uint(j, "suppressed", t.suppressed);
+	json_uint(j, "failed", t.failed);
+	json_object_end(j);
+}
+
+void stats_report(const struct report_source *source, struct text *to)
+{
+	uint64_t uptime_ns = clock_ns() - source->start_ns;
+	struct json j;
+
+	json_init(&j, to);
+	json_object(&j, NULL);
+	json_double(&j, "uptime_s", (double)uptime_ns / (double)NS_PER_S);
+	/* Relaxed: only the flag matters. */
+	json_bool(&j, "draining",
+	          atomic_load_explicit(&source->http->is_draining, memory_order_relaxed));
+	images_json(source, &j);
+	store_json(source, &j);
+	http_json(source, &j);
+	memory_json(source, &j);
+	log_json(&j);
+	graph_stats_json(source->graph, &j);
+	json_object_end(&j);
+	text_puts(to, "\n");
+}

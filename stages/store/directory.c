@@ -1,0 +1,72 @@
+/* directory.c - opens, clears and removes directories that hold only files. Any thread; calls
+ * block. */
+#include "directory.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "log/log.h"
+
+int directory_remove(int at, const char *name)
+{
+	int fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	struct dirent *entry;
+
+	if (fd < 0)
+		return unlinkat(at, name, 0) ? -errno : 0;
+	DIR *dir = fdopendir(fd);
+
+	if (!dir) {
+		close(fd);
+		return -ENOMEM;
+	}
+	while ((entry = readdir(dir)))
+		if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
+			unlinkat(fd, entry->d_name, 0);
+	closedir(dir);
+	return unlinkat(at, name, AT_REMOVEDIR) ? -errno : 0;
+}
+
+int directory_clear(int at, unsigned *cleared)
+{
+	int fd = openat(at, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	struct dirent *entry;
+	int result = 0;
+
+	if (!dir) {
+		int err = -errno;
+
+		if (fd >= 0)
+			close(fd);
+		return err;
+	}
+	while ((entry = readdir(dir))) {
+		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
+			continue;
+		int err = directory_remove(at, entry->d_name);
+
+		if (err && err != -ENOENT) {
+			log_warning("store: cannot remove the leftover %s: %s", entry->d_name,
+			            strerror(-err));
+			result = -EAGAIN;
+		} else {
+			(*cleared)++;
+		}
+	}
+	closedir(dir);
+	return result;
+}
+
+int directory_open(int at, const char *name)
+{
+	if (mkdirat(at, name, 0777) && errno != EEXIST)
+		return -errno;
+	int fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	return fd < 0 ? -errno : fd;
+}

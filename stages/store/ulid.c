@@ -1,0 +1,56 @@
+/* ulid.c - makes and checks ids. Any thread. */
+#include "ulid.h"
+
+#include <stdint.h>
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+
+#include "base/check.h"
+
+static const char crockford[] = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
+
+/* Takes two numbers from a per-thread stock of the kernel's random bytes; one system call fills the
+ * stock for 16 ids. */
+static void random_take(uint64_t random[2])
+{
+	static _Thread_local struct {
+		uint64_t data[32]; /* getrandom(2) never returns fewer than 256 bytes once the
+		                      kernel's pool is initialised */
+		unsigned left;
+	} stock;
+
+	if (stock.left < 2) {
+		while (getrandom(stock.data, sizeof stock.data, 0) != sizeof stock.data)
+			continue;
+		stock.left = COUNT_OF(stock.data);
+	}
+	random[0] = stock.data[--stock.left];
+	random[1] = stock.data[--stock.left];
+}
+
+void ulid_new(char id[ULID_LENGTH + 1])
+{
+	struct timespec now;
+	uint64_t random[2];
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	uint64_t ms = (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+
+	random_take(random);
+	for (int i = 9; i >= 0; i--, ms >>= 5)
+		id[i] = crockford[ms & 31];
+	for (int i = 0; i < 16; i++)
+		id[10 + i] = crockford[random[i / 8] >> (i % 8 * 5) & 31];
+	id[ULID_LENGTH] = '\0';
+}
+
+bool ulid_is_valid(const char *text, size_t length)
+{
+	if (length != ULID_LENGTH)
+		return false;
+	for (size_t i = 0; i < length; i++)
+		if (!text[i] || !strchr(crockford, text[i]))
+			return false;
+	return true;
+}

@@ -1,0 +1,20 @@
+/*
+ * ulid.h - image ids: ULIDs (github.com/ulid/spec), 26 characters in Crockford's base 32.
+ *
+ * 48 bits of milliseconds, then 80 random bits. Any thread.
+ */
+#ifndef DARKROOM_STORE_ULID_H
+#define DARKROOM_STORE_ULID_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#define ULID_LENGTH 26
+
+/* Writes a new id, zero-terminated. */
+void ulid_new(char id[ULID_LENGTH + 1]);
+
+/* Returns whether text[0..length) is an id as ulid_new() writes it. */
+bool ulid_is_valid(const char *text, size_t length);
+
+#endif

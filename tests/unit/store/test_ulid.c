@@ -1,0 +1,50 @@
+/* test_ulid.c - new ids, and texts that are not ids. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "store/ulid.h"
+
+static void new_ids_are_ulids(void **state)
+{
+	char a[ULID_LENGTH + 1], b[ULID_LENGTH + 1];
+
+	(void)state;
+	ulid_new(a);
+	ulid_new(b);
+	assert_int_equal(strlen(a), ULID_LENGTH);
+	assert_true(ulid_is_valid(a, ULID_LENGTH));
+	assert_string_not_equal(a, b);
+	assert_memory_equal(a, b, 7); /* made within half a minute */
+	assert_in_range(a[0], '0', '7');
+}
+
+static void other_texts_are_not_ulids(void **state)
+{
+	char a[ULID_LENGTH + 1];
+
+	(void)state;
+	ulid_new(a);
+	assert_false(ulid_is_valid(a, ULID_LENGTH - 1));
+	assert_false(ulid_is_valid("../../../../../etc/passwd", 25));
+	/* Crockford's alphabet has no U. */
+	assert_false(ulid_is_valid("01JD000000000000000000000U", 26));
+	assert_false(ulid_is_valid("01jd0000000000000000000000", 26));
+	assert_false(ulid_is_valid("01JD\0"
+	                           "00000000000000000000A",
+	                           26));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(new_ids_are_ulids),
+		cmocka_unit_test(other_texts_are_not_ulids),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
