@@ -14,6 +14,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/pool.h"
+#include "base/json.h"
 #include "base/text.h"
 #include "daemon/activation.h"
 #include "http/listener.h"

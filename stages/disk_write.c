@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "app.h"
+#include "base/json.h"
 #include "base/text.h"
 #include "image/image.h"
 #include "log/log.h"

@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "base/check.h"
+#include "base/json.h"
 #include "base/text.h"
 
 #define JSON_MAX (64U * 1024 * 1024)

@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/round.h"
+#include "base/json.h"
 #include "base/text.h"
 #include "conf/conf.h"
 #include "graph_stats.h"

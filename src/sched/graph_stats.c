@@ -2,6 +2,7 @@
 #include "graph_stats.h"
 
 #include "base/clock.h"
+#include "base/json.h"
 #include "base/text.h"
 #include "counter_sums.h"
 #include "worker.h"

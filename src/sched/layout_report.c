@@ -2,6 +2,7 @@
  * workers' counters. */
 #include "layout_report.h"
 
+#include "base/json.h"
 #include "base/text.h"
 #include "log/log.h"
 #include "stage_costs.h"

@@ -7,6 +7,7 @@
 
 #include "app.h"
 #include "base/clock.h"
+#include "base/json.h"
 #include "handlers.h"
 #include "image/image.h"
 #include "io_loop.h"

@@ -14,6 +14,7 @@
 
 #include "app.h"
 #include "base/clock.h"
+#include "base/json.h"
 #include "io_loop.h"
 #include "log/log.h"
 #include "metrics.h"

@@ -15,6 +15,7 @@
 #include "app.h"
 #include "base/pool.h"
 #include "base/round.h"
+#include "base/json.h"
 #include "base/text.h"
 #include "log/log.h"
 #include "pixel/picture.h"

@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "base/json.h"
 #include "base/text.h"
 
 static void fixed_fills_and_stays_terminated(void **state)

@@ -2,6 +2,7 @@
  * test_graph.c - real workers under every policy, regime, discipline and kind of stage, and while
  * these are switched; what must hold, graph_harness.h says.
  */
+#include "base/json.h"
 #include "support/graph_harness.h"
 
 static void every_setting_holds(void **state)

@@ -2,6 +2,7 @@
  * test_layouts.c - real workers in replicas and parts, under every policy; what must hold,
  * graph_harness.h says. And how requests are distributed, and when parts are cut anew.
  */
+#include "base/json.h"
 #include "support/graph_harness.h"
 
 #include <errno.h>

@@ -5,6 +5,7 @@
  */
 #include "support/visit_harness.h"
 
+#include "base/json.h"
 #include "support/perf_machine.h"
 
 #include <sys/mman.h>
