@@ -75,7 +75,7 @@ $B/llhttp/%.o: /usr/share/llhttp/%.c $B/flags
 	$(call say,CC)$(CC) $(DARKROOM_CPPFLAGS) -DLLHTTP_STRICT_MODE=1 $(DARKROOM_CFLAGS) -w -c -o $@ $<
 
 # Only files that print the version are compiled again when it changes.
-printers := $B/src/daemon/options.o $B/loadgen/load/command_line.o $B/loadgen/dataset/dataset.o
+printers := $B/src/base/version.o $B/loadgen/load/command_line.o $B/loadgen/dataset/dataset.o
 $(printers): $B/version
 $(printers): EXTRA = -DDARKROOM_VERSION='"$(file < $B/version)"'
 $B/version: FORCE

@@ -24,6 +24,7 @@
 #include "base/clock.h"
 #include "base/pool.h"
 #include "base/text.h"
+#include "base/version.h"
 #include "conf/conf.h"
 #include "daemon/ctl.h"
 #include "daemon/ctl_socket.h"

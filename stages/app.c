@@ -16,7 +16,7 @@
 #include "base/pool.h"
 #include "base/json.h"
 #include "base/text.h"
-#include "daemon/activation.h"
+#include "http/activation.h"
 #include "http/listener.h"
 #include "log/log.h"
 #include "policy/policy.h"

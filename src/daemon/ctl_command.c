@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "base/suggest.h"
 #include "base/text.h"
+#include "base/version.h"
 #include "ctl.h"
 #include "layout/partition.h"
 #include "options.h"

@@ -10,7 +10,7 @@
 #include <stddef.h>
 
 #include "ctl.h"
-#include "unix_socket.h"
+#include "base/unix_socket.h"
 
 #define CTL_CLIENTS 8
 

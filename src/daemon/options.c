@@ -16,11 +16,6 @@
 
 #define EXIT_USAGE 2
 
-#ifndef DARKROOM_VERSION
-#define DARKROOM_VERSION "unknown"
-#endif
-
-const char *const darkroom_version = DARKROOM_VERSION;
 
 enum { OPTION_TOPOLOGY = 256, OPTION_PROFILE }; /* without a letter */
 

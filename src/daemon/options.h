@@ -31,8 +31,6 @@ struct options {
 /* What was printed on standard output must have got there: 0, or the exit status. */
 int options_finish_output(void);
 
-/* The version as in --version, without the program's name. */
-extern const char *const darkroom_version;
 
 /*
  * Fills *o, or does what --help and --keys ask for. Returns -1 if the program shall go on, else its

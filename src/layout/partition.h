@@ -13,7 +13,7 @@
 #include <limits.h>
 #include <stdint.h>
 
-#include "sched/event.h"
+#include "base/limits.h"
 
 struct text;
 

@@ -13,7 +13,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define POLICY_COUNT_MAX 8   /* that there are, at most */
+#include "base/limits.h"
+
 #define POLICY_STATE_MAX 512 /* bytes of state that a worker sets aside */
 
 /* How a policy's stages get their threads. */

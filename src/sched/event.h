@@ -14,9 +14,9 @@
 #include <stdint.h>
 
 #include "base/check.h"
+#include "base/limits.h"
 
 #define EVENT_MAGIC UINT32_C(0x45564e54) /* "EVNT" */
-#define STAGE_COUNT_MAX 16
 
 /* Where visits charge the time that a request costs. Outlives every event that points to it. */
 struct timing {

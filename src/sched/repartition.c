@@ -2,6 +2,8 @@
  * thread. */
 #include "repartition.h"
 
+#include <stddef.h>
+
 #define STRIKES 2      /* looks in a row */
 #define GAIN 0.9       /* new imbalance to old, at most */
 #define EVENTS_MIN 100 /* fewer say nothing */

@@ -19,13 +19,6 @@ struct conf;
 struct stage;
 struct visit;
 
-enum stage_kind {
-	STAGE_SHARED = 1,  /* any number of workers at once: the handler is thread safe */
-	STAGE_EXCLUSIVE,   /* one worker at a time; others skip it, nobody waits */
-	STAGE_PARTITIONED, /* one instance, with its own queue, per worker: nothing is shared */
-	STAGE_KIND_COUNT
-};
-
 #define VISIT_BATCH_MAX 64 /* events given to a handler at once, at most */
 
 struct stage_class {

@@ -9,8 +9,8 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
+#include "base/limits.h"
 #include "histogram.h"
-#include "policy/policy.h"
 
 /* The owner's thread only. Relaxed: a reader wants a number, not an order. */
 static inline void counter_add(_Atomic uint64_t *c, uint64_t n)

@@ -10,7 +10,7 @@
 #include <stdbool.h>
 
 #include "conf/conf.h"
-#include "daemon/unix_socket.h"
+#include "base/unix_socket.h"
 
 #define ADMIN_CONNS_MAX \
 	32 /* open at a time, for each thread that accepts them; not of limits.connections */

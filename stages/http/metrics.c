@@ -11,7 +11,7 @@
 #include "base/check.h"
 #include "base/pool.h"
 #include "base/text.h"
-#include "daemon/options.h"
+#include "base/version.h"
 #include "io_counters.h"
 #include "log/log.h"
 #include "sched/graph.h"

@@ -15,7 +15,7 @@
 #include <netinet/in.h>
 #include <sys/stat.h>
 
-#include "daemon/unix_socket.h"
+#include "base/unix_socket.h"
 #include "http/admin.h"
 #include "http/listener.h"
 #include "http/route.h"
