@@ -87,11 +87,16 @@ $B/flags: FORCE
 $B/objects: FORCE
 	@mkdir -p $B; echo '$(OBJ) $(LIBS)' | cmp -s - $@ || echo '$(OBJ) $(LIBS)' > $@
 
+# Fixtures and harnesses that unit tests share.
+SUPPORT := $(patsubst %.c,$B/%.o,$(sort $(wildcard tests/unit/support/*.c)))
+$B/libsupport.a: $(SUPPORT)
+	$(call say,AR)rm -f $@; $(AR) qcs $@ $^
+
 # A test that includes a .c file to reach its statics takes that member's place in the archive.
 $B/libdarkroom.a: $(filter-out $B/src/main.o,$(OBJ)) $(LLHTTP) $B/objects
 	$(call say,AR)rm -f $@; $(AR) qcs $@ $(filter %.o,$^)
 $B/tests/unit/%.o: private DARKROOM_CPPFLAGS += -iquote tests/unit
-$B/tests/unit/%: $B/tests/unit/%.o $B/libdarkroom.a
+$B/tests/unit/%: $B/tests/unit/%.o $B/libsupport.a $B/libdarkroom.a
 	$(call say,LINK)$(CC) $(DARKROOM_LDFLAGS) -o $@ $^ -lcmocka $(LIBS)
 
 # What tests/load checks darkroom-load with.
@@ -192,4 +197,4 @@ help:
 	 'Variables: CC=gcc|clang (build/clang-* beside gcc'\''s), DEBUG=1 costly assertions, WERROR=1, V=1 show commands,' \
 	 '           OPT="-O2 -g", CPPFLAGS, CFLAGS, LDFLAGS, LDLIBS'
 
--include $(OBJ:.o=.d) $(TESTS:=.d) $(SERVER:=.d) $(LIMIT:=.d) $(PRELOADS:.so=.d) $(foreach t,$(TOOLS),$(patsubst %.o,%.d,$(call tool_objects,$t)))
+-include $(OBJ:.o=.d) $(SUPPORT:.o=.d) $(TESTS:=.d) $(SERVER:=.d) $(LIMIT:=.d) $(PRELOADS:.so=.d) $(foreach t,$(TOOLS),$(patsubst %.o,%.d,$(call tool_objects,$t)))

@@ -346,7 +346,7 @@ static void raise_descriptor_limit(const struct conf *conf)
 {
 	struct rlimit limit;
 	rlim_t needed = (rlim_t)conf->limits.connections * 2 + 256,
-	       wanted = needed + COUNTERS_COUNT * CONF_THREADS_MAX;
+	       wanted = needed + PERF_COUNT * CONF_THREADS_MAX;
 
 	if (getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur >= wanted)
 		return;

@@ -76,11 +76,10 @@ static void stage_counts(struct text *t, const struct stage_sum *sum)
 static void stage_counters(struct text *t, const struct stage_sum *sum,
                            const struct perf_caps *offer)
 {
-	for (unsigned k = 0; offer->is_on && k < COUNTERS_COUNT; k++) {
+	for (unsigned k = 0; offer->is_on && k < PERF_COUNT; k++) {
 		enum perf_id id = (enum perf_id)k;
-		bool is_time = id == COUNTERS_task_clock_ns;
+		bool is_time = id == PERF_task_clock_ns;
 		char name[64];
-		uint64_t value;
 
 		if (offer->missing[k])
 			continue;
@@ -89,12 +88,10 @@ static void stage_counters(struct text *t, const struct stage_sum *sum,
 		metrics_family(
 			t, name, "counter",
 			"By stage, while it was served: what the performance counter has counted.");
-		for (unsigned i = 0; i < graph_row_count; i++) {
-			if (!perf_value(&sum[i].counted, id, &value))
-				continue;
-			(is_time ? metrics_seconds : metrics_uint)(
-				t, name, LABELS({ "stage", stage_name(i) }), value);
-		}
+		for (unsigned i = 0; i < graph_row_count; i++)
+			(is_time ? metrics_seconds
+			         : metrics_uint)(t, name, LABELS({ "stage", stage_name(i) }),
+			                         sum[i].counted.value[id]);
 	}
 }
 

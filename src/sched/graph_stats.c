@@ -52,12 +52,12 @@ void stats_counters_json(struct json *j, const struct graph *g, const struct per
 	}
 	json_object(j, "counters");
 	json_array(j, "available");
-	for (unsigned i = 0; i < COUNTERS_COUNT; i++)
+	for (unsigned i = 0; i < PERF_COUNT; i++)
 		if (!offer->missing[i])
 			json_string(j, NULL, perf_name((enum perf_id)i));
 	json_array_end(j);
 	json_object(j, "missing");
-	for (unsigned i = 0; i < COUNTERS_COUNT; i++) {
+	for (unsigned i = 0; i < PERF_COUNT; i++) {
 		char data[128];
 		struct text reason;
 
@@ -73,17 +73,15 @@ void stats_counters_json(struct json *j, const struct graph *g, const struct per
 	json_object_end(j);
 }
 
-/* What was counted of a stage; nothing of counters that the machine does not offer, or never got
- * to. */
+/* What was counted of a stage, without the counters that the machine does not offer. */
 static void counted_json(struct json *j, const struct perf_caps *offer, const struct perf_sum *sum)
 {
 	json_object(j, "counters");
-	for (unsigned i = 0; i < COUNTERS_COUNT; i++) {
+	for (unsigned i = 0; i < PERF_COUNT; i++) {
 		enum perf_id id = (enum perf_id)i;
-		uint64_t value;
 
-		if (!offer->missing[i] && perf_value(sum, id, &value))
-			json_uint(j, perf_name(id), value);
+		if (!offer->missing[i])
+			json_uint(j, perf_name(id), sum->value[id]);
 	}
 	json_object_end(j);
 }
