@@ -5,6 +5,7 @@
 #include "app.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -148,14 +149,28 @@ static int make_graph(struct server *s, const struct conf *conf, const struct pl
 	return err;
 }
 
-int server_init(struct server *s, const struct conf *conf, const struct plan *plan)
-{
-	int err;
+static struct plan plan; /* scratch of the functions below; main thread */
 
+int server_check_variants(const struct conf *conf, unsigned *variant, char *error,
+                          size_t error_size)
+{
+	return plan_build(&plan, conf, variant, error, error_size);
+}
+
+int server_init(struct server *s, const struct conf *conf)
+{
+	char error[CONF_TEXT_MAX * 2];
+	unsigned variant;
+	int err = plan_build(&plan, conf, &variant, error, sizeof error);
+
+	if (err) {
+		log_error("%s", error);
+		return err;
+	}
 	memset(s, 0, sizeof *s);
 	s->admin.socket.fd = s->admin.fd = -1;
 	s->start_ns = clock_ns();
-	err = conf_epochs_init(&s->conf_epochs, conf, plan);
+	err = conf_epochs_init(&s->conf_epochs, conf, &plan);
 	if (err) {
 		log_error("no memory for the configuration");
 		return err;
@@ -175,7 +190,7 @@ int server_init(struct server *s, const struct conf *conf, const struct plan *pl
 		goto fail_store;
 	}
 	budget_init(&s->budget, conf->limits.memory_budget);
-	err = make_graph(s, conf, plan);
+	err = make_graph(s, conf, &plan);
 	if (err)
 		goto fail_registry;
 	err = listen_all(s);
@@ -220,34 +235,9 @@ void server_fini(struct server *s)
 
 /* ---- changes while it runs ---- */
 
-/* What was made at the start for as much as there could be then. */
-static int check_room(struct server *s, const struct conf *conf, const struct plan *plan,
-                      struct text *errors)
+/* The queues were made at startup for the number of events that could exist then. */
+int server_check_room(struct server *s, const struct conf *conf, struct text *errors)
 {
-	size_t events = event_count_max(conf, conf_epochs_step_count_max(&s->conf_epochs, plan));
-
-	if (conf->limits.body_bytes > conf->limits.memory_budget / 2)
-		text_printf(
-			errors,
-			"limits.body_bytes would be more than half of limits.memory_budget, which needs a restart\n");
-	else if (inbox_count_max(conf) > s->inbox_count_max)
-		text_printf(
-			errors,
-			"limits.connections can grow beyond what it was at the start only by a restart\n");
-	else if (events > s->event_count_max)
-		text_printf(
-			errors,
-			"limits.images_in_flight and the variants would need room for %zu events at once; there is room for %zu "
-			"since the start: this needs a restart, or fewer images in flight\n",
-			events, s->event_count_max);
-	else
-		return 0;
-	return -EINVAL;
-}
-
-int server_change_prepare(struct server *s, const struct conf *conf, struct text *errors)
-{
-	static struct plan plan; /* main thread */
 	char error[CONF_TEXT_MAX * 2];
 	unsigned variant;
 	int err = plan_build(&plan, conf, &variant, error, sizeof error);
@@ -256,8 +246,34 @@ int server_change_prepare(struct server *s, const struct conf *conf, struct text
 		text_printf(errors, "%s\n", error);
 		return err;
 	}
-	err = check_room(s, conf, &plan, errors);
-	return err ? err : conf_epochs_prepare(&s->conf_epochs, conf, &plan);
+	size_t events = event_count_max(conf, conf_epochs_step_count_max(&s->conf_epochs, &plan));
+
+	if (inbox_count_max(conf) > s->inbox_count_max)
+		text_puts(errors,
+		          "limits.connections can grow beyond its value at startup only by a "
+		          "restart\n");
+	else if (events > s->event_count_max)
+		text_printf(errors,
+		            "limits.images_in_flight and the variants need room for %zu events at "
+		            "once, but there is room for %zu: this needs a restart, or fewer "
+		            "images in flight\n",
+		            events, s->event_count_max);
+	else
+		return 0;
+	return -EINVAL;
+}
+
+int server_change_prepare(struct server *s, const struct conf *conf, struct text *errors)
+{
+	char error[CONF_TEXT_MAX * 2];
+	unsigned variant;
+	int err = plan_build(&plan, conf, &variant, error, sizeof error);
+
+	if (err) {
+		text_printf(errors, "%s\n", error);
+		return err;
+	}
+	return conf_epochs_prepare(&s->conf_epochs, conf, &plan);
 }
 
 void server_change_commit(struct server *s)
@@ -298,6 +314,66 @@ bool server_has_closed_administration(const struct server *s)
 	/* Acquire: with the ports' release, after which no event of theirs is on its way. */
 	return atomic_load_explicit(&s->ports_done, memory_order_acquire) ==
 	       atomic_load_explicit(&s->ports, memory_order_acquire);
+}
+
+/* ---- for the daemon ---- */
+
+int server_start(struct server *s)
+{
+	int err = graph_start(s->graph);
+
+	if (err)
+		return err;
+	err = recovery_start(&s->recovery);
+	if (err) {
+		graph_stop(s->graph);
+		return err;
+	}
+	atomic_store(&s->is_ready, true);
+	return 0;
+}
+
+void server_announce_end(struct server *s)
+{
+	atomic_store(&s->is_ending, true);
+}
+
+void server_drain(struct server *s)
+{
+	atomic_store(&s->is_draining, true);
+	recovery_stop(&s->recovery);
+	stage_wake_all(graph_stage(s->graph, STAGE_ACCEPT_READ));
+}
+
+void server_stop(struct server *s)
+{
+	graph_stop(s->graph);
+}
+
+struct graph *server_graph(const struct server *s)
+{
+	return s->graph;
+}
+
+struct tokens *server_tokens(struct server *s)
+{
+	return &s->tokens;
+}
+
+const char *server_url(const struct server *s)
+{
+	return s->url;
+}
+
+void server_describe(const struct server *s, struct text *to)
+{
+	text_printf(to, "%" PRIu64 " images in flight, %" PRIu64 " connections",
+	            atomic_load(&s->images_in_flight), atomic_load(&s->connections));
+}
+
+uint64_t server_images_stored(const struct server *s)
+{
+	return atomic_load(&s->images_stored);
 }
 
 /* ---- the report ---- */

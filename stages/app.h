@@ -73,9 +73,35 @@ struct server {
 		port_counters[CONF_THREADS_MAX]; /* by instance: each its own thread writes */
 };
 
+/* ---- for main.c, which passes them to the daemon (daemon/program.h); main thread ---- */
+
+/* Checks the operations of all variants. Returns as plan_build(). */
+int server_check_variants(const struct conf *conf, unsigned *variant, char *error,
+                          size_t error_size);
+
 /* Opens the store, makes the graph and opens the listeners; nothing runs yet. 0 or -errno, the
- * reason logged. Main thread. */
-int server_init(struct server *s, const struct conf *conf, const struct plan *plan);
+ * reason logged. */
+int server_init(struct server *s, const struct conf *conf);
+
+/* Starts the graph's threads and the recovery. 0 or -errno, logged. */
+int server_start(struct server *s);
+
+/* Makes /readyz return 503; everything else is served as before. */
+void server_announce_end(struct server *s);
+
+/* Stops accepting connections and recovering images. */
+void server_drain(struct server *s);
+
+/* Stops the graph's threads. */
+void server_stop(struct server *s);
+
+struct graph *server_graph(const struct server *s);
+struct tokens *server_tokens(struct server *s);
+const char *server_url(const struct server *s);
+
+/* Appends "N images in flight, M connections". */
+void server_describe(const struct server *s, struct text *to);
+uint64_t server_images_stored(const struct server *s);
 
 /* After graph_stop(), with no image in flight. Main thread. */
 void server_fini(struct server *s);
@@ -83,8 +109,10 @@ void server_fini(struct server *s);
 /*
  * A change of the configuration while the daemon runs: prepare; the graph goes by it, or not;
  * commit or cancel. -errno: it cannot be made, and why is a line of errors; there is nothing to
- * cancel then. Main thread.
+ * cancel then. server_check_room() tells before that whether the queues are large enough. Main
+ * thread.
  */
+int server_check_room(struct server *s, const struct conf *conf, struct text *errors);
 int server_change_prepare(struct server *s, const struct conf *conf, struct text *errors);
 void server_change_commit(struct server *s);
 void server_change_cancel(struct server *s);

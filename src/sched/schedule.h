@@ -21,16 +21,6 @@
 
 struct text;
 
-/* How long a visit lasts (Gordon 2010, table 3.1 and 2.4.2). */
-enum schedule_service {
-	SERVICE_EXHAUSTIVE = 1, /* until there is nothing left */
-	SERVICE_GATED,          /* what was there when it began (D-gated) */
-	SERVICE_N_GATED,        /* of that, at most n (T-gated(n)) */
-	SERVICE_TIME_GATED,     /* until its time is over */
-	SERVICE_CUTOFF /* exhaustive, but an event that takes longer than its cutoff is set aside
-	                * for a later visit (C-gated) */
-};
-
 struct stage_schedule {
 	enum schedule_service service;
 	unsigned events_max;       /* n-gated */

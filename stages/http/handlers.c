@@ -19,6 +19,7 @@
 #include "log/log.h"
 #include "metrics.h"
 #include "range.h"
+#include "sched/stage.h"
 #include "telemetry/counter.h"
 #include "telemetry/metrics_text.h"
 

@@ -75,7 +75,7 @@ def test_variants_that_have_no_room(site):
     """The queues are made for what there can be at once; more is refused as a whole."""
     many = "".join(f"[variant.v{i}]\noperations = scale {i + 50}x50 exact, blur {i + 1}, sharpen 1, rotate 90\n" for i in range(12))
     status, said = site.reload(variants=many)
-    assert status == 1 and "needs a restart, or fewer images in flight" in said and "stays as it was" in said, said
+    assert status == 1 and "needs a restart, or fewer images in flight" in said and "it stays unchanged" in said, said
     assert set(site.daemon.image(SMALL)["variants"]) == OLD
     assert site.reload(("images_in_flight", "50"), variants=many)[0] == 0
     assert len(site.daemon.image(SMALL)["variants"]) == 12
