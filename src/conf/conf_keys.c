@@ -14,15 +14,16 @@ const struct conf_choice conf_yes_no_auto[] = {
 	{ "auto", CONF_DEFAULT }, { "yes", CONF_YES }, { "no", CONF_NO }, { 0 }
 };
 
+/* In the order of the shipped file: what most sites change comes first. */
 static const struct conf_section sections[] = {
 	{ .name = "server" },
 	{ .name = "log" },
-	{ .name = "scheduler" },
-	{ .name = "layout" },
+	{ .name = "access" },
 	{ .name = "limits",
 	  .help = "The most that a request may cost. A request above a limit gets the status that is\n"
 	          "named here. The answer names the limit, its value and what was found." },
-	{ .name = "access" },
+	{ .name = "scheduler" },
+	{ .name = "layout" },
 };
 
 const struct conf_section *conf_section_at(size_t index)

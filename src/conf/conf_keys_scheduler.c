@@ -50,7 +50,9 @@ static const struct conf_key rows[] = {
 		.min = 1,
 		.default_value = "drain",
 		.is_live = true,
-		.help = "How threads and stages come together:",
+		.help = "How threads and stages come together. With drain, a core begins one image at a\n"
+			"time and finishes it, because its caches hold the pixels. Idle cores take work\n"
+			"from others.",
 	},
 	{
 		CONF_KEY(scheduler, threads, threads),

@@ -282,8 +282,8 @@ static const struct conf_key rows[] = {
 		.max = 100000,
 		.default_value = "1024",
 		.is_live = true,
-		.help = "Open connections. One more is answered 503 and closed. More than at startup\n"
-			"need a restart.",
+		.help = "Open connections. One more is answered 503 and closed. A higher number than at\n"
+			"startup needs a restart.",
 	},
 	{
 		CONF_KEY(limits, images_in_flight, images_in_flight),
@@ -292,7 +292,7 @@ static const struct conf_key rows[] = {
 		.max = 65536,
 		.default_value = "1024",
 		.is_live = true,
-		.help = "Images between upload and store. An upload that would exceed it gets 503.",
+		.help = "Images between upload and store. An upload that would exceed the limit gets 503.",
 	},
 	{
 		CONF_KEY(limits, images_per_client, images_per_client),
@@ -319,8 +319,8 @@ static const struct conf_key rows[] = {
 		.max = CONF_MS_PER_HOUR,
 		.default_value = "30s",
 		.is_live = true,
-		.help = "Time for a body at any rate. A body that takes longer must keep up body_rate:\n"
-			"408.",
+		.help = "Time in which a body may arrive at any rate. After that it must keep up\n"
+			"body_rate: 408.",
 	},
 	{
 		CONF_KEY(limits, body_rate, body_rate),

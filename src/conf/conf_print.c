@@ -15,6 +15,8 @@
 #include "policy/policy.h"
 #include "stage_table.h"
 
+#define HELP_COLUMNS 70 /* of a policy */
+
 static const char head[] =
 	"; darkroomd.ini - the configuration of darkroomd: every key with its default.\n"
 	"; Generated from the table of keys (make conf/darkroomd.ini); darkroomd --keys prints it.\n"
@@ -38,12 +40,31 @@ static void print_comment(struct text *to, const char *lines)
 	}
 }
 
+/* Appends a policy as a row of a table, wrapped. */
+static void print_policy(struct text *to, const struct policy_class *policy)
+{
+	const char *name = policy->name, *help = policy->help;
+
+	while (*help) {
+		size_t length = strlen(help);
+
+		if (length > HELP_COLUMNS) {
+			length = HELP_COLUMNS;
+			while (length > 0 && help[length] != ' ')
+				length--;
+		}
+		text_printf(to, ";   %-21s  %.*s\n", name, (int)length, help);
+		help += length + (help[length] == ' ');
+		name = "";
+	}
+}
+
 static void print_key(struct text *to, const struct conf_key *key, const char *lead)
 {
 	text_puts(to, "\n");
 	print_comment(to, key->help);
 	for (size_t i = 0; key->type == CONF_TYPE_POLICY && policy_at(i); i++)
-		text_printf(to, ";   %-21s  %s\n", policy_at(i)->name, policy_at(i)->help);
+		print_policy(to, policy_at(i));
 	text_puts(to, "; (");
 	conf_value_describe(key, to);
 	text_printf(to, ")%s\n", key->is_live ? " live" : "");

@@ -158,8 +158,8 @@ static void active_keys_are_reported_in_one_line(void **state)
 	conf_print_live(&conf, &report);
 	assert_string_equal(
 		report.data,
-		"policy seda, scheduler.threads = 3, scheduler.service = n-gated, scheduler.cutoff = "
-		"1500us, limits.pixels = 5M, stage.blur.threads = 5");
+		"policy seda, limits.pixels = 5M, scheduler.threads = 3, scheduler.service = n-gated, "
+		"scheduler.cutoff = 1500us, stage.blur.threads = 5");
 }
 
 int main(void)
