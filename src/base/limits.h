@@ -1,7 +1,7 @@
 /*
- * limits.h - sizes and kinds that the configuration, the layouts and the scheduler agree on.
+ * limits.h - sizes and kinds that the configuration, the layouts and the scheduler share.
  *
- * They stand on the ground floor, so that conf/ and layout/ need not include sched/.
+ * They are here so that conf/ and layout/ need not include sched/.
  */
 #ifndef DARKROOM_BASE_LIMITS_H
 #define DARKROOM_BASE_LIMITS_H

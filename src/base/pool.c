@@ -30,7 +30,7 @@
 #define SHELF_CLASS_MAX 4                     /* buffers of one class on a shelf */
 #define DEPOT_BYTES_MAX (UINT64_C(64) << 20)  /* of each depot */
 #define DEPOT_BUFFER_MAX (UINT64_C(24) << 20) /* larger buffers are not kept */
-/* Pictures have so many sizes that a buffer of the right class is rarely free. A larger one saves
+/* Pictures differ in size, so a buffer of the right class is rarely free. A larger one saves
  * the kernel from clearing new pages. That is not worth it for small buffers, nor while more than
  * this is in use. */
 #define LEND_SIZE_MIN (64 << 10)

@@ -2,9 +2,9 @@
  * conf_ini.c - reads an INI file: a scan that judges every line, then iniparser for the values.
  *
  * iniparser 4.1 reports neither line numbers nor duplicates, stops at the first long line and cuts
- * values at ';' and '#'. So the scan finds the place of every line and reports what is wrong with
- * it. It copies the good lines to a file in memory, which iniparser loads: both see the same bytes
- * even if the path is a pipe or the file changes. Main thread.
+ * values at ';' and '#'. So the scan finds the place of every line and reports its problems. It
+ * copies the good lines to a file in memory, which iniparser loads: both see the same bytes even if
+ * the path is a pipe or the file changes. Main thread.
  */
 #include "conf_ini.h"
 
@@ -73,7 +73,7 @@ static bool is_end_or_comment(const char *s)
 	return *s == '\0' || *s == ';' || *s == '#';
 }
 
-/* Returns what is wrong with a section line, or NULL with the name in *name and *length. */
+/* Returns the fault of a section line, or NULL with the name in *name and *length. */
 static const char *section_fault(const char *line, const char **name, size_t *length)
 {
 	const char *close = strchr(line, ']'), *end = close;
@@ -119,7 +119,7 @@ static void scan_section(struct scan *scan, const char *line)
 	fprintf(scan->good, "[%s]\n", head->section);
 }
 
-/* Returns what iniparser would silently drop or misread in a value, or NULL. */
+/* Returns the fault of a value that iniparser would misread without a message, or NULL. */
 static const char *value_fault(const char *value)
 {
 	if (*value == '"' || *value == '\'') {
@@ -142,7 +142,7 @@ static const char *value_fault(const char *value)
 	return NULL;
 }
 
-/* Returns what is wrong with a key's line, or NULL with the length of the key in *length. */
+/* Returns the fault of a key's line, or NULL with the length of the key in *length. */
 static const char *key_fault(const char *line, size_t *length)
 {
 	const char *equals = strchr(line, '='), *end = equals;

@@ -137,7 +137,7 @@ static const struct conf_key rows[] = {
 		.default_value = "1s",
 		.is_live = true,
 		.help = "With discipline = srpt: events that have waited longer are served first,\n"
-			"whatever their size, so that no event starves.",
+			"also if they are large, so that no event starves.",
 	},
 	{
 		CONF_KEY(scheduler, idle, idle),
@@ -183,7 +183,7 @@ static const struct conf_key rows[] = {
 		.type = CONF_TYPE_CHOICE,
 		.choices = layout_choices,
 		.default_value = "shared",
-		.help = "Which cores visit which stages, whatever the policy:\n"
+		.help = "Which cores visit which stages, under any policy:\n"
 			"  shared     every core visits every stage\n"
 			"  replicate  there are several copies of the stage graph. Each has its own\n"
 			"             cores, which share caches, and works on whole requests. Threads\n"

@@ -23,8 +23,8 @@ static const char head[] =
 	";\n"
 	"; Check a file with: darkroomd -t -c FILE. Set a key on the command line with:\n"
 	"; -o SECTION.KEY=VALUE. A key that is left out has the default that is shown here.\n"
-	"; Below each description stands what the key accepts. A key that is \"live\" can change while\n"
-	"; the daemon runs: edit the file and send SIGHUP, or darkroomd ctl set SECTION.KEY VALUE.\n"
+	"; The line below a description tells what the key accepts. A key that is \"live\" can change\n"
+	"; while the daemon runs: edit the file and send SIGHUP, or darkroomd ctl set SECTION.KEY VALUE.\n"
 	"; Sizes take K, M and G (powers of 1024; for pixels powers of 1000), durations us, ms, s, m\n"
 	"; and h. A comment begins with ; or # at the beginning of a line or after a space. A value\n"
 	"; that contains one of those needs double quotation marks.\n";

@@ -291,8 +291,8 @@ static bool is_listen(const char *value)
 	return inet_pton(AF_INET6, host + 1, &ignored) == 1;
 }
 
-/* Accepts what browsers send as Origin. Anything else would never match; a path at the end is a
- * common mistake. */
+/* Accepts what browsers send as Origin. Anything else would never match; a path at the end is
+ * a common mistake. */
 static bool is_origin(const char *value)
 {
 	const char *host = strstr(value, "://");

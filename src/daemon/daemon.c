@@ -22,7 +22,7 @@
 #include "sandbox.h"
 #include "supervise.h"
 
-/* Opens what is left, closes the sandbox and serves. Returns the exit status. */
+/* Opens the control socket, enters the sandbox and serves. Returns the exit status. */
 static int serve(struct supervisor *s, const struct options *o, const struct conf *conf)
 {
 	int status = EXIT_FAILURE;
@@ -43,7 +43,7 @@ int daemon_run(const struct options *o, const struct conf *conf, const struct pr
 
 	supervisor.program = program;
 	reload_log(o, conf);
-	/* With the rights of the user who starts the daemon. */
+	/* With the rights of the user that starts the daemon. */
 	supervisor.profile_fd = o->profile ? profile_file_open(o->profile) : -1;
 	if (o->profile && supervisor.profile_fd < 0)
 		return EXIT_FAILURE;

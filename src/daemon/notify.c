@@ -2,7 +2,7 @@
  * notify.c - sends datagrams to the service manager. Knows nothing of their contents.
  *
  * It does not use libsystemd. The protocol is documented to be reimplemented (sd_notify(3)), and
- * this is all that the daemon needs of it. A daemon that decodes untrusted files should load as few
+ * the daemon needs only this part. A daemon that decodes untrusted files should load as few
  * libraries as possible. Main thread.
  */
 #include "notify.h"

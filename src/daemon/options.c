@@ -43,7 +43,7 @@ static const char help_text[] =
 	"  -c, --config FILE    read the configuration from FILE (default: built-in values with three\n"
 	"                       variants)\n"
 	"  -o, --override SECTION.KEY=VALUE\n"
-	"                       set a key, whatever the file says; may be repeated\n"
+	"                       set a key; overrides the file; may be repeated\n"
 	"  -t, --check          check the configuration, report all problems, and exit\n"
 	"  -T, --dump           check it and print every key with its value as an INI file\n"
 	"      --topology       print the machine's cores and caches, and the place of each thread\n"

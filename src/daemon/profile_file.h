@@ -8,7 +8,7 @@
 
 struct graph;
 
-/* Opens the file with the rights of the user who starts the daemon. Returns a descriptor, or
+/* Opens the file with the rights of the user that starts the daemon. Returns a descriptor, or
  * -errno, logged. */
 int profile_file_open(const char *path);
 

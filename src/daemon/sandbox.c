@@ -388,7 +388,7 @@ static bool has_seccomp(void)
 	return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, NULL, 0, 0) == -1 && errno == EFAULT;
 }
 
-/* ---- all of it ---- */
+/* ---- public ---- */
 
 static bool is_wanted(const struct conf *conf)
 {

@@ -59,7 +59,7 @@ static void on_hangup(struct reload *reload)
 	struct text ignored;
 
 	log_notice("SIGHUP: reloading the configuration");
-	text_init_growable(&ignored, 1); /* the log has all of it */
+	text_init_growable(&ignored, 1); /* everything is logged as well */
 	reload_file(reload, &ignored);
 	text_fini(&ignored);
 }

@@ -124,7 +124,7 @@ static bool is_duplicate(const struct reading *r, const struct token *token)
 	return false;
 }
 
-/* Adds the token of a line. Returns NULL, or what is wrong. */
+/* Adds the token of a line. Returns NULL, or the fault. */
 static const char *parse_line(struct reading *r, const char *at, const char *end)
 {
 	struct token token = { .scopes = 0 };
@@ -175,7 +175,7 @@ static void parse(struct reading *r, const char *data, size_t size)
 
 /* ---- the file ---- */
 
-/* NULL if the file can be trusted, otherwise what is wrong with it. */
+/* NULL if the file can be trusted, otherwise its fault. */
 static const char *fault_of(const struct stat *st)
 {
 	if (!S_ISREG(st->st_mode))

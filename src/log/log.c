@@ -246,8 +246,8 @@ static int on_idle(bool is_last)
 	if (now < report_ns && !is_last)
 		return (int)((report_ns - now) / NS_PER_MS) + 1;
 	report_ns = 0;
-	/* Before the report: a thread that suppresses a message from now on wakes us again. Acquire:
-	 * the messages of the others are counted. */
+	/* Before the report: a thread that suppresses a message from now on wakes us again.
+	 * Acquire: the messages of the others are counted. */
 	atomic_exchange_explicit(&has_suppressed, false, memory_order_acq_rel);
 	report_suppressed();
 	return -1;
@@ -314,7 +314,7 @@ void log_access_write(enum log_access style, const char *line, size_t length)
 
 	assert(length > 0 && length < LOG_ACCESS_MAX);
 	if (!writer_is_running())
-		return; /* before and after there are no requests */
+		return; /* requests come only while it is running */
 	pthread_once(&style_once, style_init);
 	if (!writer_has_file() && (is_journal || (has_priorities && style == LOG_ACCESS_TEXT)))
 		head = (size_t)snprintf(whole, sizeof whole, "<%d>", LOG_LEVEL_INFO);
