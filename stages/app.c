@@ -14,8 +14,8 @@
 
 #include "base/check.h"
 #include "base/clock.h"
-#include "base/pool.h"
 #include "base/json.h"
+#include "base/pool.h"
 #include "base/text.h"
 #include "http/activation.h"
 #include "http/listener.h"

@@ -134,7 +134,8 @@ static const char *parse_line(struct reading *r, const char *at, const char *end
 	if (length == 0 || *word == '#')
 		return NULL;
 	if (!token_name_is_valid(word, length))
-		return "expected NAME HASH [upload] [delete], NAME of at most 63 of a-z, A-Z, 0-9, '.', '_', '@' and '-'";
+		return "expected NAME HASH [upload] [delete], NAME of at most 63 of a-z, A-Z, 0-9, "
+		       "'.', '_', '@' and '-'";
 	memcpy(token.name, word, length);
 	word = next_word(&at, end, &length);
 	if (!parse_hash(word, length, token.hash))

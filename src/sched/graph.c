@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/round.h"
 #include "base/json.h"
+#include "base/round.h"
 #include "base/text.h"
 #include "conf/conf.h"
 #include "graph_stats.h"

@@ -9,8 +9,8 @@
 
 #include <stdbool.h>
 
-#include "conf/conf.h"
 #include "base/unix_socket.h"
+#include "conf/conf.h"
 
 #define ADMIN_CONNS_MAX \
 	32 /* open at a time, for each thread that accepts them; not of limits.connections */

@@ -13,9 +13,9 @@
 #include <string.h>
 
 #include "app.h"
+#include "base/json.h"
 #include "base/pool.h"
 #include "base/round.h"
-#include "base/json.h"
 #include "base/text.h"
 #include "log/log.h"
 #include "pixel/picture.h"

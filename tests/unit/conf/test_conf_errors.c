@@ -21,9 +21,11 @@ static void messages_name_place_text_and_expectation(void **state)
 	refuse(VARIANT "[server]\nlisten = foo\n",
 	       "@:4: server.listen = \"foo\": expected HOST:PORT or [HOST]:PORT\n");
 	refuse(VARIANT "[log]\naccess_file = access.log\n",
-	       "@:4: log.access_file = \"access.log\": expected stderr, or an absolute path of at most 255 bytes\n");
+	       "@:4: log.access_file = \"access.log\": expected stderr, or an absolute path of at "
+	       "most 255 bytes\n");
 	refuse(VARIANT "[log]\naccess_file = /var/log/\n",
-	       "@:4: log.access_file = \"/var/log/\": expected stderr, or an absolute path of at most 255 bytes\n");
+	       "@:4: log.access_file = \"/var/log/\": expected stderr, or an absolute path of at "
+	       "most 255 bytes\n");
 	refuse(VARIANT "[log]\naccess = xml\n",
 	       "@:4: log.access = \"xml\": expected no, text or json\n");
 	refuse(VARIANT "[server]\nlisen = foo\n",
@@ -42,8 +44,8 @@ static void messages_name_place_text_and_expectation(void **state)
 	refuse(VARIANT "[stage]\nthreads = 1\n",
 	       "@:3: [stage]: unknown section; did you mean [stage.NAME]?\n");
 	refuse(VARIANT "[quite.another]\n",
-	       "@:3: [quite.another]: unknown section; expected server, log, access, limits, scheduler, layout, "
-	       "stage.NAME or variant.NAME\n");
+	       "@:3: [quite.another]: unknown section; expected server, log, access, limits, "
+	       "scheduler, layout, stage.NAME or variant.NAME\n");
 	refuse_override("sevrer.listen=a:1",
 	                "-o sevrer.listen=a:1: unknown section; did you mean server?\n");
 	refuse_override("server.lisen=a:1",
@@ -74,7 +76,8 @@ static void syntax_is_checked_line_by_line(void **state)
 	refuse(VARIANT "[server]\nroot = \"/a\n",
 	       "@:4: \"root = \"/a\": the quotation mark is not closed\n");
 	refuse(VARIANT "[server]\nroot = \"/a\" b\n",
-	       "@:4: \"root = \"/a\" b\": expected nothing but a comment after the closing quotation mark\n");
+	       "@:4: \"root = \"/a\" b\": expected nothing but a comment after the closing "
+	       "quotation mark\n");
 	refuse(VARIANT "[server]\nroot = /a#b\n",
 	       "@:4: \"root = /a#b\": expected double quotation marks around a value with ';' or "
 	       "'#', or a space before a comment\n");

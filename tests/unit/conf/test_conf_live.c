@@ -90,7 +90,8 @@ static void a_wrong_change_changes_nothing(void **state)
 	refuse("scheduler.policy", "\"scheduler.policy\": expected SECTION.KEY=VALUE\n");
 	refuse("", "\"\": expected SECTION.KEY=VALUE\n");
 	refuse("variant.Big.quality=3",
-	       "variant.Big.quality=3: expected a variant's name in lower case: it becomes part of URLs\n");
+	       "variant.Big.quality=3: expected a variant's name in lower case: it becomes part of "
+	       "URLs\n");
 	refuse("server.control=here",
 	       "server.control=here: expected auto, an absolute path of at most 107 bytes, or nothing\n");
 }

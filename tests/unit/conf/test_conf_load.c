@@ -15,109 +15,130 @@
 
 CONF_FIXTURE_STAGES
 
-static void defaults_are_those_documented(void **state)
-{
-	static struct conf conf;
+static struct conf defaults;
 
+static int load_defaults(void **state)
+{
 	(void)state;
 	conf_clear_errors();
-	assert_int_equal(conf_load(&conf, NULL, NULL, NULL, 0, &conf_errors), 0);
-	assert_string_equal(conf_errors.data, "");
-	assert_string_equal(conf.server.listen, "127.0.0.1:8080");
-	assert_string_equal(conf.server.root, "/var/lib/darkroom");
-	assert_int_equal(conf.server.respond_after, CONF_RESPOND_STORE);
-	assert_int_equal(conf.server.durability, CONF_DURABILITY_PROCESS);
-	assert_int_equal(conf.server.keep_originals, CONF_NO);
-	assert_int_equal(conf.server.damaged, CONF_DAMAGED_REJECT);
-	assert_string_equal(conf.server.allow_origin, "");
-	assert_int_equal(conf.server.wait_timeout_ms, 10000);
-	assert_int_equal(conf.server.drain_timeout_ms, 30000);
-	assert_int_equal(conf.log.level, LOG_LEVEL_INFO);
-	assert_int_equal(conf.log.access, LOG_ACCESS_TEXT);
-	assert_string_equal(conf.log.access_file, "stderr");
-	assert_string_equal(conf.scheduler.policy, "drain");
-	assert_true(conf.scheduler.threads == CONF_AUTO);
-	assert_int_equal(conf.scheduler.spin_us, 10);
-	assert_int_equal(conf.scheduler.service, 0);
-	assert_int_equal(conf.scheduler.service_events, 16);
-	assert_int_equal(conf.scheduler.service_time_us, 5000);
-	assert_int_equal(conf.scheduler.cutoff_us, 5000);
-	assert_int_equal(conf.scheduler.discipline, CONF_DISCIPLINE_AUTO);
-	assert_int_equal(conf.scheduler.age_ms, 1000);
-	assert_int_equal(conf.scheduler.idle, CONF_IDLE_WAKE);
-	assert_int_equal(conf.scheduler.dynamic, CONF_NO);
-	assert_int_equal(conf.limits.header_bytes, 16384);
-	assert_int_equal(conf.limits.body_bytes, 256 << 20);
-	assert_int_equal(conf.limits.parts, 64);
-	assert_int_equal(conf.limits.pixels, 200000000);
-	assert_int_equal(conf.limits.pixels_progressive, 64000000);
-	assert_int_equal(conf.limits.scans, 100);
-	assert_int_equal(conf.limits.width, 65500);
-	assert_int_equal(conf.limits.height, 65500);
-	assert_int_equal(conf.limits.connections, 1024);
-	assert_int_equal(conf.limits.images_in_flight, 1024);
-	assert_int_equal(conf.limits.images_per_client, 0);
-	assert_int_equal(conf.limits.header_timeout_ms, 10000);
-	assert_int_equal(conf.limits.body_timeout_ms, 30000);
-	assert_int_equal(conf.limits.body_rate, 1024);
-	assert_int_equal(conf.limits.idle_timeout_ms, 60000);
-	assert_int_equal(conf.limits.memory_budget, 1 << 30);
-	assert_true(conf.stage[STAGE_BLUR].threads == CONF_AUTO);
-	assert_int_equal(conf.stage[STAGE_BLUR].kind, 0);
-	assert_int_equal(conf.stage[STAGE_BLUR].pass_through, CONF_DEFAULT);
-	assert_int_equal(conf.stage[STAGE_BLUR].threads_max, 20);
-	assert_int_equal(conf.stage[STAGE_BLUR].service, 0);
-	assert_int_equal(conf.stage[STAGE_BLUR].discipline, CONF_DISCIPLINE_AUTO);
-	assert_int_equal(conf.stage[STAGE_BLUR].threshold_events, 0);
-	assert_int_equal(conf.stage[STAGE_BLUR].threshold_interval_us, 0);
-	assert_int_equal(conf.variant_count, 3);
-	assert_string_equal(conf.variant[0].name, "medium");
-	assert_string_equal(conf.variant[2].operations, "scale 800x800 inside, blur 8");
-	assert_int_equal(conf.variant[2].quality, 75);
+	return conf_load(&defaults, NULL, NULL, NULL, 0, &conf_errors) || conf_errors.length;
 }
 
-static void a_file_sets_values(void **state)
+static void defaults_of_the_server(void **state)
+{
+	(void)state;
+	assert_string_equal(defaults.server.listen, "127.0.0.1:8080");
+	assert_string_equal(defaults.server.root, "/var/lib/darkroom");
+	assert_int_equal(defaults.server.respond_after, CONF_RESPOND_STORE);
+	assert_int_equal(defaults.server.durability, CONF_DURABILITY_PROCESS);
+	assert_int_equal(defaults.server.keep_originals, CONF_NO);
+	assert_int_equal(defaults.server.damaged, CONF_DAMAGED_REJECT);
+	assert_string_equal(defaults.server.allow_origin, "");
+	assert_int_equal(defaults.server.wait_timeout_ms, 10000);
+	assert_int_equal(defaults.server.drain_timeout_ms, 30000);
+	assert_int_equal(defaults.log.level, LOG_LEVEL_INFO);
+	assert_int_equal(defaults.log.access, LOG_ACCESS_TEXT);
+	assert_string_equal(defaults.log.access_file, "stderr");
+}
+
+static void defaults_of_the_scheduler(void **state)
+{
+	(void)state;
+	assert_string_equal(defaults.scheduler.policy, "drain");
+	assert_true(defaults.scheduler.threads == CONF_AUTO);
+	assert_int_equal(defaults.scheduler.spin_us, 10);
+	assert_int_equal(defaults.scheduler.service, 0);
+	assert_int_equal(defaults.scheduler.service_events, 16);
+	assert_int_equal(defaults.scheduler.service_time_us, 5000);
+	assert_int_equal(defaults.scheduler.cutoff_us, 5000);
+	assert_int_equal(defaults.scheduler.discipline, CONF_DISCIPLINE_AUTO);
+	assert_int_equal(defaults.scheduler.age_ms, 1000);
+	assert_int_equal(defaults.scheduler.idle, CONF_IDLE_WAKE);
+	assert_int_equal(defaults.scheduler.dynamic, CONF_NO);
+}
+
+static void defaults_of_limits(void **state)
+{
+	(void)state;
+	assert_int_equal(defaults.limits.header_bytes, 16384);
+	assert_int_equal(defaults.limits.body_bytes, 256 << 20);
+	assert_int_equal(defaults.limits.parts, 64);
+	assert_int_equal(defaults.limits.pixels, 200000000);
+	assert_int_equal(defaults.limits.pixels_progressive, 64000000);
+	assert_int_equal(defaults.limits.scans, 100);
+	assert_int_equal(defaults.limits.width, 65500);
+	assert_int_equal(defaults.limits.height, 65500);
+	assert_int_equal(defaults.limits.connections, 1024);
+	assert_int_equal(defaults.limits.images_in_flight, 1024);
+	assert_int_equal(defaults.limits.images_per_client, 0);
+	assert_int_equal(defaults.limits.header_timeout_ms, 10000);
+	assert_int_equal(defaults.limits.body_timeout_ms, 30000);
+	assert_int_equal(defaults.limits.body_rate, 1024);
+	assert_int_equal(defaults.limits.idle_timeout_ms, 60000);
+	assert_int_equal(defaults.limits.memory_budget, 1 << 30);
+}
+
+static void defaults_of_stages_and_variants(void **state)
+{
+	(void)state;
+	assert_true(defaults.stage[STAGE_BLUR].threads == CONF_AUTO);
+	assert_int_equal(defaults.stage[STAGE_BLUR].kind, 0);
+	assert_int_equal(defaults.stage[STAGE_BLUR].pass_through, CONF_DEFAULT);
+	assert_int_equal(defaults.stage[STAGE_BLUR].threads_max, 20);
+	assert_int_equal(defaults.stage[STAGE_BLUR].service, 0);
+	assert_int_equal(defaults.stage[STAGE_BLUR].discipline, CONF_DISCIPLINE_AUTO);
+	assert_int_equal(defaults.stage[STAGE_BLUR].threshold_events, 0);
+	assert_int_equal(defaults.stage[STAGE_BLUR].threshold_interval_us, 0);
+	assert_int_equal(defaults.variant_count, 3);
+	assert_string_equal(defaults.variant[0].name, "medium");
+	assert_string_equal(defaults.variant[2].operations, "scale 800x800 inside, blur 8");
+	assert_int_equal(defaults.variant[2].quality, 75);
+}
+
+static const char every_kind[] = /* of notation */
+	"\xEF\xBB\xBF; a comment\r\n"
+	"[ Server ] ; with one behind it\r\n"
+	"  Listen=[::1]:0\r\n"
+	"root = \"/a b;c#d\" ; quoted\n"
+	"allow_origin = https://example.org:8443\n"
+	"wait_timeout = 1500ms\n"
+	"damaged = accept # yes\n"
+	"[log]\n"
+	"level = DEBUG\n"
+	"access = json\n"
+	"access_file = /var/log/darkroom/access.log\n"
+	"\n"
+	"[limits]\n"
+	"body_bytes = 1m\n"
+	"pixels = 3M\n"
+	"body_rate = 0\n"
+	"[scheduler]\n"
+	"service = time-gated\n"
+	"service_time = 2ms\n"
+	"discipline = SRPT\n"
+	"age = 30s\n"
+	"idle = backoff\n"
+	"[stage.disk_write]\n"
+	"threads = 4\n"
+	"[stage.blur]\n"
+	"kind = exclusive\n"
+	"pass_through = no\n"
+	"service = n-gated\n"
+	"discipline = auto\n"
+	"threshold_events = 7\n"
+	"threshold_interval = 3ms\n"
+	"[variant.z_1-x]\n"
+	"operations = scale 1x1 inside\n"
+	"quality = 100\n"
+	"[variant.b]\n"
+	"operations = 'scale 2x2 inside, blur 8'";
+
+static void a_file_sets_plain_sections(void **state)
 {
 	static struct conf conf;
 
 	(void)state;
-	assert_int_equal(load(&conf, "\xEF\xBB\xBF; a comment\r\n"
-	                             "[ Server ] ; with one behind it\r\n"
-	                             "  Listen=[::1]:0\r\n"
-	                             "root = \"/a b;c#d\" ; quoted\n"
-	                             "allow_origin = https://example.org:8443\n"
-	                             "wait_timeout = 1500ms\n"
-	                             "damaged = accept # yes\n"
-	                             "[log]\n"
-	                             "level = DEBUG\n"
-	                             "access = json\n"
-	                             "access_file = /var/log/darkroom/access.log\n"
-	                             "\n"
-	                             "[limits]\n"
-	                             "body_bytes = 1m\n"
-	                             "pixels = 3M\n"
-	                             "body_rate = 0\n"
-	                             "[scheduler]\n"
-	                             "service = time-gated\n"
-	                             "service_time = 2ms\n"
-	                             "discipline = SRPT\n"
-	                             "age = 30s\n"
-	                             "idle = backoff\n"
-	                             "[stage.disk_write]\n"
-	                             "threads = 4\n"
-	                             "[stage.blur]\n"
-	                             "kind = exclusive\n"
-	                             "pass_through = no\n"
-	                             "service = n-gated\n"
-	                             "discipline = auto\n"
-	                             "threshold_events = 7\n"
-	                             "threshold_interval = 3ms\n"
-	                             "[variant.z_1-x]\n"
-	                             "operations = scale 1x1 inside\n"
-	                             "quality = 100\n"
-	                             "[variant.b]\n"
-	                             "operations = 'scale 2x2 inside, blur 8'"),
-	                 0);
+	assert_int_equal(load(&conf, every_kind), 0);
 	assert_errors("");
 	assert_string_equal(conf.server.listen, "[::1]:0");
 	assert_string_equal(conf.server.root, "/a b;c#d");
@@ -135,6 +156,14 @@ static void a_file_sets_values(void **state)
 	assert_int_equal(conf.scheduler.discipline, CONF_DISCIPLINE_SRPT);
 	assert_int_equal(conf.scheduler.age_ms, 30000);
 	assert_int_equal(conf.scheduler.idle, CONF_IDLE_BACKOFF);
+}
+
+static void a_file_sets_stages_and_variants(void **state)
+{
+	static struct conf conf;
+
+	(void)state;
+	assert_int_equal(load(&conf, every_kind), 0);
 	assert_int_equal(conf.stage[STAGE_DISK].threads, 4);
 	assert_int_equal(conf.stage[STAGE_BLUR].service, SERVICE_N_GATED);
 	assert_int_equal(conf.stage[STAGE_BLUR].discipline, CONF_DISCIPLINE_AUTO);
@@ -202,15 +231,19 @@ static void variants_are_bounded(void **state)
 	refuse(VARIANT "[variant.a.b]\noperations = blur 1\n",
 	       "@:3: [variant.a.b]: expected variant.NAME with at most 31 of a-z, 0-9, '_' and '-'\n");
 	refuse(VARIANT "[variant.aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa]\noperations = blur 1\n",
-	       "@:3: [variant.aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa]: expected variant.NAME with at most 31 of a-z, 0-9, '_' "
-	       "and '-'\n");
+	       "@:3: [variant.aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa]: expected variant.NAME with at "
+	       "most 31 of a-z, 0-9, '_' and '-'\n");
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(defaults_are_those_documented),
-		cmocka_unit_test(a_file_sets_values),
+		cmocka_unit_test_setup(defaults_of_the_server, load_defaults),
+		cmocka_unit_test_setup(defaults_of_the_scheduler, load_defaults),
+		cmocka_unit_test_setup(defaults_of_limits, load_defaults),
+		cmocka_unit_test_setup(defaults_of_stages_and_variants, load_defaults),
+		cmocka_unit_test(a_file_sets_plain_sections),
+		cmocka_unit_test(a_file_sets_stages_and_variants),
 		cmocka_unit_test(overrides_replace_and_add_settings),
 		cmocka_unit_test(variants_are_bounded),
 	};
