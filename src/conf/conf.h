@@ -23,7 +23,6 @@ struct text;
 #define CONF_NAME_MAX 32     /* bytes of a variant's name, with the zero */
 #define CONF_TEXT_MAX 256    /* bytes of any other text value, with the zero */
 #define CONF_SOCKET_MAX 108  /* bytes of a socket's path, with the zero: unix(7) */
-#define CONF_THREADS_MAX 64  /* workers of one group: one bit each in a word */
 #define CONF_AUTO UINT64_MAX /* "auto", for keys that offer it */
 
 enum conf_respond_after { CONF_RESPOND_STORE = 1, CONF_RESPOND_DECODE };

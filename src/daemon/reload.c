@@ -22,11 +22,11 @@
 
 #define REPORT_MAX ((size_t)64 << 10)
 
-static void tell(struct text *report, enum log_level level, const char *format, ...)
+static void report_line(struct text *report, enum log_level level, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
 /* Writes one line to the log and to the report. */
-static void tell(struct text *report, enum log_level level, const char *format, ...)
+static void report_line(struct text *report, enum log_level level, const char *format, ...)
 {
 	char line[2048];
 	va_list args;
@@ -38,14 +38,14 @@ static void tell(struct text *report, enum log_level level, const char *format, 
 	text_printf(report, "%s\n", line);
 }
 
-/* Tells every line of the text, with the same end. */
-static void tell_lines(struct text *report, enum log_level level, const char *lines,
-                       const char *end)
+/* Reports every line of the text, with the same end. */
+static void report_lines(struct text *report, enum log_level level, const char *lines,
+                         const char *end)
 {
 	while (*lines) {
 		size_t length = strcspn(lines, "\n");
 
-		tell(report, level, "%.*s%s", (int)length, lines, end);
+		report_line(report, level, "%.*s%s", (int)length, lines, end);
 		lines += length + (lines[length] == '\n');
 	}
 }
@@ -62,13 +62,13 @@ void reload_print(const struct reload *r, struct text *to)
 	conf_print_live(&r->conf, to);
 }
 
-static void tell_active(const struct reload *r, struct text *report)
+static void report_active(const struct reload *r, struct text *report)
 {
 	struct text line;
 
 	text_init_growable(&line, REPORT_MAX);
 	reload_print(r, &line);
-	tell(report, LOG_LEVEL_NOTICE, "%s", line.data);
+	report_line(report, LOG_LEVEL_NOTICE, "%s", line.data);
 	text_fini(&line);
 }
 
@@ -106,10 +106,10 @@ static int apply(struct reload *r, const struct conf *next, struct text *others,
 	int err = switch_to(r, &changed, &errors);
 
 	if (err) {
-		tell_lines(report, LOG_LEVEL_ERROR, errors.data, "");
-		tell(report, LOG_LEVEL_ERROR,
-		     "configuration: cannot apply the change: %s; it stays unchanged",
-		     strerror(-err));
+		report_lines(report, LOG_LEVEL_ERROR, errors.data, "");
+		report_line(report, LOG_LEVEL_ERROR,
+		            "configuration: cannot apply the change: %s; it stays unchanged",
+		            strerror(-err));
 	} else {
 		r->conf = changed;
 		reload_log(r->options, &r->conf);
@@ -129,7 +129,7 @@ static void notify_result(const struct reload *r, const char *errors)
 		notify_send("READY=1\nSTATUS=reloaded");
 }
 
-/* Loads and checks the file and the tokens. 0 or -errno, told. */
+/* Loads and checks the file and the tokens. 0 or -errno, reported. */
 static int load(struct reload *r, struct conf *next, struct text *errors, struct text *report)
 {
 	const struct program *p = r->program;
@@ -138,9 +138,9 @@ static int load(struct reload *r, struct conf *next, struct text *errors, struct
 	if (!err)
 		err = tokens_reload(p->tokens(p->server), errors);
 	if (err) {
-		tell_lines(report, LOG_LEVEL_ERROR, errors->data, "");
-		tell(report, LOG_LEVEL_ERROR,
-		     "configuration: the file is wrong; it stays unchanged");
+		report_lines(report, LOG_LEVEL_ERROR, errors->data, "");
+		report_line(report, LOG_LEVEL_ERROR,
+		            "configuration: the file is wrong; it stays unchanged");
 	}
 	return err;
 }
@@ -164,9 +164,9 @@ int reload_file(struct reload *r, struct text *report)
 	if (!err)
 		err = apply(r, &next, &others, report);
 	if (!err) {
-		tell_lines(report, LOG_LEVEL_WARNING, others.data,
-		           " needs a restart: it stays unchanged");
-		tell_active(r, report);
+		report_lines(report, LOG_LEVEL_WARNING, others.data,
+		             " needs a restart: it stays unchanged");
+		report_active(r, report);
 	}
 	r->has_failed = err != 0;
 	notify_result(r, errors.data);
@@ -185,16 +185,16 @@ int reload_set(struct reload *r, const char *setting, struct text *report)
 	int err = check_change(r->program, setting, &next, &errors);
 
 	if (err)
-		tell_lines(report, LOG_LEVEL_WARNING, errors.data, "");
+		report_lines(report, LOG_LEVEL_WARNING, errors.data, "");
 	else
 		err = apply(r, &next, &others, report);
 	if (!err && others.length) {
-		tell_lines(report, LOG_LEVEL_WARNING, others.data,
-		           " needs a restart: set it in the configuration file");
+		report_lines(report, LOG_LEVEL_WARNING, others.data,
+		             " needs a restart: set it in the configuration file");
 		err = -ENOTSUP;
 	}
 	if (!err)
-		tell_active(r, report);
+		report_active(r, report);
 	text_fini(&others);
 	text_fini(&errors);
 	return err;

@@ -10,7 +10,7 @@
 #ifndef DARKROOM_LAYOUT_PLACEMENT_H
 #define DARKROOM_LAYOUT_PLACEMENT_H
 
-#include "conf/conf.h"
+#include "base/limits.h"
 #include "topology.h"
 
 struct placement_worker {
