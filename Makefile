@@ -33,7 +33,9 @@ OBJ    := $(SRC:%.c=$B/%.o)
 LLHTTP := $(patsubst %,$B/llhttp/%.o,api http llhttp)
 TOOLS  := load dataset
 PROGRAMS := darkroomd $(TOOLS:%=darkroom-%)
-FIXTURES := $(patsubst %.c,$B/%.o,$(sort $(filter-out %/fake_clock.c,$(wildcard tests/unit/support/*.c))))
+# These replace a part of the program, but only in the tests that include them. Others may use the fixtures.
+REPLACEMENTS := $(patsubst %,$B/tests/unit/support/%.o,fake_clock graph_harness perf_machine visit_harness)
+FIXTURES := $(filter-out $(REPLACEMENTS),$(patsubst %.c,$B/%.o,$(sort $(wildcard tests/unit/support/*.c))))
 TESTS  := $(patsubst %.c,$B/%,$(sort $(wildcard tests/unit/*/test_*.c)))
 SERVER := $B/tests/tools/answer_server
 LIMIT  := $B/tests/bench/limit
@@ -75,8 +77,8 @@ $B/llhttp/%.o: /usr/share/llhttp/%.c $B/flags
 	@mkdir -p $(@D)
 	$(call say,CC)$(CC) $(DARKROOM_CPPFLAGS) -DLLHTTP_STRICT_MODE=1 $(DARKROOM_CFLAGS) -w -c -o $@ $<
 
-# Only files that print the version are rebuilt when it changes.
-printers := $B/src/daemon/options.o $B/loadgen/load/command_line.o $B/loadgen/dataset/dataset.o
+# Only files that print the version are compiled again when it changes.
+printers := $B/src/base/version.o $B/loadgen/load/command_line.o $B/loadgen/dataset/dataset.o
 $(printers): $B/version
 $(printers): EXTRA = -DDARKROOM_VERSION='"$(file < $B/version)"'
 $B/version: FORCE
@@ -93,14 +95,13 @@ $B/libdarkroom.a: $(filter-out $B/src/main.o,$(OBJ)) $(LLHTTP) $B/objects
 	$(call say,AR)rm -f $@; $(AR) qcs $@ $(filter %.o,$^)
 $B/tests/unit/%.o: private DARKROOM_CPPFLAGS += -iquote tests/unit
 # The linker takes the fixtures that a test uses from a library.
-$B/libfixtures.a: $(FIXTURES)
-	$(call say,AR)rm -f $@; $(AR) qcs $@ $^
+$B/libfixtures.a: $(FIXTURES) Makefile
+	$(call say,AR)rm -f $@; $(AR) qcs $@ $(filter %.o,$^)
 $B/tests/unit/%: $B/tests/unit/%.o $B/libfixtures.a $B/libdarkroom.a
 	$(call say,LINK)$(CC) $(DARKROOM_LDFLAGS) -o $@ $(filter %.o,$^) $(filter %.a,$^) -lcmocka $(LIBS)
 
-# The fake clock replaces base/clock.c only in the tests that include it.
-FAKE_CLOCK := $B/tests/unit/support/fake_clock.o
-$(patsubst %.c,$B/%,$(shell grep -l '"support/fake_clock.h"' tests/unit/*/test_*.c)): $(FAKE_CLOCK)
+tests_with = $(patsubst %.c,$B/%,$(shell grep -l '"support/$1.h"' tests/unit/*/test_*.c))
+$(foreach r,$(REPLACEMENTS),$(eval $(call tests_with,$(basename $(notdir $r))): $r))
 
 # The server that tests/load uses to check darkroom-load.
 $(SERVER): $(SERVER).o $B/src/base/clock.o
@@ -159,6 +160,10 @@ put = sed -e 's|@SYSCONFDIR@|$(SYSCONFDIR)|g' -e 's|/usr/bin/|$(bindir)/|g' -e '
 $B/man/darkroomd.ini.5: conf/darkroomd.ini.5.in scripts/keys-to-mdoc $B/darkroomd
 	@mkdir -p $(@D)
 	$(call say,MAN)scripts/keys-to-mdoc $B/darkroomd $< > $@
+
+# The shipped configuration is what the table of keys generates; a unit test compares them.
+conf/darkroomd.ini: FORCE $B/darkroomd
+	$(call say,KEYS)$B/darkroomd --keys > $B/darkroomd.ini && cmp -s $B/darkroomd.ini $@ || cp $B/darkroomd.ini $@
 
 install: install-bin install-conf install-man install-systemd install-completion
 
@@ -237,4 +242,4 @@ help:
 	 'Variables: CC=gcc|clang (builds into build/clang-*), DEBUG=1 costly assertions, WERROR=1, V=1 show commands,' \
 	 '           OPT="-O2 -g", CPPFLAGS, CFLAGS, LDFLAGS, LDLIBS'
 
--include $(OBJ:.o=.d) $(TESTS:=.d) $(FIXTURES:.o=.d) $(FAKE_CLOCK:.o=.d) $(SERVER:=.d) $(LIMIT:=.d) $(PRELOADS:.so=.d) $(foreach t,$(TOOLS),$(patsubst %.o,%.d,$(call tool_objects,$t)))
+-include $(OBJ:.o=.d) $(TESTS:=.d) $(FIXTURES:.o=.d) $(REPLACEMENTS:.o=.d) $(SERVER:=.d) $(LIMIT:=.d) $(PRELOADS:.so=.d) $(foreach t,$(TOOLS),$(patsubst %.o,%.d,$(call tool_objects,$t)))

@@ -1,17 +1,19 @@
-# bash completion for darkroomd, darkroom-load and darkroom-dataset. Options, keys, values and commands come from the programs
-# themselves, so that it is never behind them.
+# bash completion for darkroomd, darkroom-load and darkroom-dataset. Options, keys, values and
+# commands come from the programs themselves, so it always matches them.
 
-# The options that --help names.
+# Prints the options in the output of --help.
 _darkroom_options() {
-	"$1" --help 2>/dev/null | grep -oE -- '(^|[ ,])(-[a-zA-Z]|--[a-z-]+)([ ,]|$)' | tr -d ' ,' | sort -u
+	"$1" --help 2>/dev/null | grep -oE -- '(^|[ ,])(-[a-zA-Z]|--[a-z-]+)([ ,]|$)' | tr -d ' ,' |
+		sort -u
 }
 
-# SECTION.KEY= of every key, stages by their names.
+# Prints SECTION.KEY= for every key; stages have their names.
 _darkroom_keys() {
-	"$1" -T 2>/dev/null | awk '/^\[/ { s = substr($0, 2, length($0) - 2) } / =/ { print s "." $1 "=" }'
+	"$1" -T 2>/dev/null |
+		awk '/^\[/ { s = substr($0, 2, length($0) - 2) } / =/ { print s "." $1 "=" }'
 }
 
-# What may stand there, of keys with a choice of words: --keys says "(auto, yes or no)".
+# Prints the values of a key that offers a choice of words: --keys has "(auto, yes or no)".
 _darkroom_values() {
 	local section=${2%.*} key=${2##*.}
 	case $section in stage.*) section=stage.NAME ;; variant.*) section=variant.NAME ;; esac
@@ -20,7 +22,13 @@ _darkroom_values() {
 		/^\[/ { at = substr($0, 2, length($0) - 2) }
 		/^ \(/ { may = $0 }
 		at == section && $1 == key && $2 == "=" { print may; exit }' |
-		sed -n 's/^ (\(one of \)\{0,1\}\([a-z0-9, -]*\)).*/\2/p' | sed 's/ or /\n/g; s/, /\n/g' | grep -E '^[a-z][a-z0-9-]*$'
+		sed -n 's/^ (\(one of \)\{0,1\}\([a-z0-9, -]*\)).*/\2/p' |
+		sed 's/ or /\n/g; s/, /\n/g' | grep -E '^[a-z][a-z0-9-]*$'
+}
+
+# Prints the commands of ctl.
+_darkroom_commands() {
+	"$1" --help | sed -n '/^Commands of ctl/,$s/^  \([a-z]*\) .*/\1/p'
 }
 
 _darkroom_words() {
@@ -28,16 +36,17 @@ _darkroom_words() {
 }
 
 _darkroomd() {
-	local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} program=${COMP_WORDS[0]} line key i
+	local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]}
+	local program=${COMP_WORDS[0]} line key i
 	compopt +o nospace 2>/dev/null
 	COMPREPLY=()
-	# = is a word of its own to bash
+	# bash makes = a word of its own
 	line=${COMP_LINE:0:COMP_POINT}
 	line=${line##* }
 	for ((i = 1; i < COMP_CWORD; i++)); do
 		if [ "${COMP_WORDS[i]}" = ctl ]; then
 			case $((COMP_CWORD - i)):${COMP_WORDS[i + 1]} in
-			1:*) _darkroom_words "$("$program" --help | sed -n '/^Commands of ctl/,$s/^  \([a-z]*\) .*/\1/p')" "$word" ;;
+			1:*) _darkroom_words "$(_darkroom_commands "$program")" "$word" ;;
 			2:policy) _darkroom_words "$(_darkroom_values "$program" scheduler.policy)" "$word" ;;
 			2:set) _darkroom_words "$(_darkroom_keys "$program" | tr -d =)" "$word" ;;
 			3:set) _darkroom_words "$(_darkroom_values "$program" "$before")" "$word" ;;
@@ -59,7 +68,7 @@ _darkroomd() {
 	case $before in
 	-c | --config | --profile)
 		mapfile -t COMPREPLY < <(compgen -f -- "$word")
-		compopt -o filenames 2>/dev/null # a directory goes on
+		compopt -o filenames 2>/dev/null # completes into directories
 		;;
 	-o | --override)
 		_darkroom_words "$(_darkroom_keys "$program")" "$word"

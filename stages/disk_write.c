@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "app.h"
+#include "base/json.h"
 #include "base/text.h"
 #include "conf/conf.h"
 #include "image/conf_epoch.h"

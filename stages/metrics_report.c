@@ -10,7 +10,7 @@
 #include "base/check.h"
 #include "base/pool.h"
 #include "base/text.h"
-#include "daemon/options.h"
+#include "base/version.h"
 #include "http/http_server.h"
 #include "image/image_service.h"
 #include "log/log.h"

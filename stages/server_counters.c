@@ -4,6 +4,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "base/text.h"
 #include "telemetry/counter.h"
 #include "telemetry/metrics_text.h"

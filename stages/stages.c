@@ -7,6 +7,7 @@
  */
 #include "stages.h"
 
+#include "conf/stage_table.h"
 #include "sched/graph.h"
 
 const struct graph_row graph_rows[] = {
@@ -33,6 +34,22 @@ const struct graph_row graph_rows[] = {
 
 const unsigned graph_row_count = STAGE_ID_COUNT;
 
-static_assert(COUNT_OF(graph_rows) == STAGE_ID_COUNT, "every stage has a row");
+/* For the configuration: the same names in the same order. */
+const struct stage_entry stage_table[] = {
+	[STAGE_ACCEPT_READ] = { .name = "accept_read", .is_source = true },
+	[STAGE_HTTP_PARSE] = { .name = "http_parse" },
+	[STAGE_FORM_DECODE] = { .name = "form_decode" },
+	[STAGE_JPEG_DECODE] = { .name = "jpeg_decode" },
+	[STAGE_SCALE] = { .name = "scale" },
+	[STAGE_BLUR] = { .name = "blur" },
+	[STAGE_JPEG_ENCODE] = { .name = "jpeg_encode" },
+	[STAGE_DISK_WRITE] = { .name = "disk_write" },
+	[STAGE_STATS] = { .name = "stats" },
+};
+
+const unsigned stage_table_count = STAGE_ID_COUNT;
+
+static_assert(COUNT_OF(stage_table) == STAGE_ID_COUNT, "every stage has its name");
+static_assert(COUNT_OF(graph_rows) == STAGE_ID_COUNT, "every stage has its row");
 static_assert(STAGE_ID_COUNT <= STAGE_COUNT_MAX,
               "a stage has a bit in masks and a place in struct timing");

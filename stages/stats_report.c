@@ -2,6 +2,7 @@
 #include "stats_report.h"
 
 #include "base/clock.h"
+#include "base/json.h"
 #include "base/pool.h"
 #include "base/text.h"
 #include "http/http_server.h"

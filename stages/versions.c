@@ -11,7 +11,7 @@
 #include <seccomp.h>
 #include <sys/utsname.h>
 
-#include "daemon/options.h"
+#include "base/version.h"
 
 #define TEXT_OF(x) #x
 #define VALUE_OF(x) TEXT_OF(x)

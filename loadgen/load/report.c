@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "base/check.h"
+#include "base/json.h"
 #include "base/text.h"
 #include "figure.h"
 

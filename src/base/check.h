@@ -1,9 +1,9 @@
 /*
- * check.h - assertions, graded.
+ * check.h - two grades of assertions, and a few macros.
  *
- * assert() is for our own mistakes and stays on in production (NDEBUG is never defined).
- * debug_assert() is for hot paths and whole-structure checks: on with -DDARKROOM_DEBUG, as in the
- * test and sanitizer builds. Hostile input is never asserted on.
+ * assert() is for mistakes of the program and stays on in production: NDEBUG is never defined.
+ * debug_assert() is for hot paths and checks of whole structures. It is on with -DDARKROOM_DEBUG,
+ * as in the sanitizer builds. Input from outside is never asserted on.
  */
 #ifndef DARKROOM_BASE_CHECK_H
 #define DARKROOM_BASE_CHECK_H
@@ -15,7 +15,7 @@
 #define debug_assert(condition) assert(condition)
 #else
 #define debug_assert(condition) \
-	((void)(0 && (condition))) /* not evaluated, but its functions count as used */
+	((void)(0 && (condition))) /* not evaluated; its functions count as used */
 #endif
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))

@@ -1,13 +1,14 @@
 /*
- * limits.h - sizes and kinds that the configuration, the layouts and the scheduler agree on.
+ * limits.h - sizes and kinds that the configuration, the layouts and the scheduler share.
  *
- * They stand on the ground floor, so that conf/ and layout/ need not include sched/.
+ * They are here so that conf/ and layout/ need not include sched/.
  */
 #ifndef DARKROOM_BASE_LIMITS_H
 #define DARKROOM_BASE_LIMITS_H
 
-#define STAGE_COUNT_MAX 16 /* stages of a graph: one bit each in a set of stages */
-#define POLICY_COUNT_MAX 8 /* policies in the registry */
+#define STAGE_COUNT_MAX 16  /* stages of a graph: one bit each in a set of stages */
+#define POLICY_COUNT_MAX 8  /* policies in the registry */
+#define CONF_THREADS_MAX 64 /* workers of one group: one bit each in a word */
 
 /* The number of threads that may run a stage's handler at the same time. */
 enum stage_kind {

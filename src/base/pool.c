@@ -1,12 +1,12 @@
 /*
- * pool.c - free buffers on shelves over malloc: one shelf per thread, without a lock, and a depot
- * for all of a home behind them.
+ * pool.c - free buffers over malloc: a shelf per thread, without a lock, and a depot per home.
  *
- * Many buffers are taken by one thread and put back by another: bodies go from ports to workers,
- * files from workers to the disk. A shelf that has enough of a size, or whose thread takes none,
- * passes buffers on to the depot, where the next thread in need finds them (Bonwick and Adams 2001,
- * section 3, without magazines: a buffer serves for milliseconds, the lock for nanoseconds). Each
- * buffer is preceded by one cache line that holds its class, so that pool_put() needs no size.
+ * Many buffers are taken by one thread and put back by another: bodies go from I/O threads to
+ * workers, files from workers to the disk. A shelf that has enough buffers of a size, or whose
+ * thread takes none, passes buffers to the depot, and threads without one look there (Bonwick and
+ * Adams 2001, section 3; without magazines, because a buffer is used for milliseconds and the lock
+ * held for nanoseconds). One cache line before each buffer has its class, so that pool_put() needs
+ * no size.
  */
 #include "pool.h"
 
@@ -23,25 +23,24 @@
 #define POOL_MAGIC UINT32_C(0x504f4f4c)
 #define CLASS_FIRST_SHIFT 12 /* the smallest buffer is 4 KiB */
 #define CLASS_COUNT 104      /* quarter octaves: up to 4 KiB << 26 = 256 GiB */
-/* What a thread keeps: the planes and outputs of a few 12-megapixel images. Less where much is kept
- * or used, and while it sleeps. */
+/* Bytes of a shelf: the planes and outputs of a few 12-megapixel images. Fewer if much memory is
+ * kept or used, and while the thread sleeps. */
 #define SHELF_BYTES_MAX (UINT64_C(12) << 20)
 #define SHELF_BYTES_CROWDED (UINT64_C(2) << 20)
-#define SHELF_CLASS_MAX 4                    /* buffers of one class */
-#define DEPOT_BYTES_MAX (UINT64_C(64) << 20) /* each */
-#define DEPOT_BUFFER_MAX (UINT64_C(24) << 20)
-/* Pictures are of so many sizes that a buffer of the right class is seldom there. One that is
- * larger than asked for saves the kernel clearing new pages. Small ones are not worth it, and as
- * long as much is in use none is: buffers so lent take no more than this together. */
+#define SHELF_CLASS_MAX 4                     /* buffers of one class on a shelf */
+#define DEPOT_BYTES_MAX (UINT64_C(64) << 20)  /* of each depot */
+#define DEPOT_BUFFER_MAX (UINT64_C(24) << 20) /* larger buffers are not kept */
+/* Pictures differ in size, so a buffer of the right class is rarely free. A larger one saves
+ * the kernel from clearing new pages. That is not worth it for small buffers, nor while more than
+ * this is in use. */
 #define LEND_SIZE_MIN (64 << 10)
 #define LEND_USED_MAX (UINT64_C(64) << 20)
 
 struct buffer {
 	alignas(CACHE_LINE) uint32_t magic;
 	uint32_t class;
-	unsigned home; /* of the thread that made it: it wrote to it first, so that the pages are
-	                  there */
-	struct buffer *below; /* in the stack of its class */
+	unsigned home; /* of the thread that allocated it: its first write placed the pages */
+	struct buffer *below; /* the next one in the stack of its class */
 };
 
 static_assert(sizeof(struct buffer) == CACHE_LINE, "data stays aligned");
@@ -50,8 +49,8 @@ struct shelf {
 	struct buffer *top[CLASS_COUNT];
 	unsigned count[CLASS_COUNT];
 	uint64_t bytes;
-	unsigned evict_class; /* where room is made next */
-	bool is_used;         /* the thread takes buffers, too */
+	unsigned evict_class; /* the next class to remove a buffer from */
+	bool is_used;         /* its thread has taken buffers */
 };
 
 struct depot {
@@ -70,15 +69,14 @@ static struct depot depots[POOL_HOMES] = { DEPOT, DEPOT, DEPOT, DEPOT, DEPOT,
 	                                   DEPOT, DEPOT, DEPOT, DEPOT };
 static alignas(CACHE_LINE) _Atomic uint64_t all_used_bytes;
 static alignas(CACHE_LINE) _Atomic uint64_t all_kept_bytes;
-static _Atomic uint64_t bytes_max =
-	UINT64_MAX; /* of both together, as far as what is kept can give way */
+static _Atomic uint64_t bytes_max = UINT64_MAX; /* of both together; see pool_set_max() */
 
 static size_t class_size(unsigned class)
 {
 	return (size_t)(4 + class % 4) << (class / 4 + CLASS_FIRST_SHIFT - 2);
 }
 
-/* The smallest class that holds size; CLASS_COUNT if there is none. */
+/* The smallest class that holds size; CLASS_COUNT if it is too large. */
 static unsigned class_of(size_t size)
 {
 	if (size <= (size_t)1 << CLASS_FIRST_SHIFT)
@@ -113,7 +111,7 @@ static void shelf_push(struct shelf *s, struct buffer *b)
 	account(&all_kept_bytes, (int64_t)bytes);
 }
 
-/* The first of the classes from..to that there is one of; NULL: there is none. */
+/* Takes a buffer of the first class in from..to that has a free one; NULL: none has. */
 static struct buffer *shelf_pop(struct shelf *s, unsigned from, unsigned to)
 {
 	unsigned class = from;
@@ -132,8 +130,8 @@ static struct buffer *shelf_pop(struct shelf *s, unsigned from, unsigned to)
 	return b;
 }
 
-/* Takes a buffer off, of each class in turn, so that a shelf that is full follows the sizes in use.
- * There must be one. */
+/* Removes a buffer, of each class in turn, so that a full shelf adapts to the sizes in use. The
+ * shelf must not be empty. */
 static struct buffer *shelf_evict(struct shelf *s)
 {
 	struct buffer *b;
@@ -199,7 +197,7 @@ static struct buffer *depot_get(unsigned from, unsigned to)
 	return b;
 }
 
-/* What is kept gives way to what is needed, as far as it is in depots; that of other homes first.
+/* Shrinks depots so that bytes more can be allocated within the bound; those of other homes first.
  */
 static void make_room(uint64_t bytes)
 {
@@ -232,15 +230,15 @@ static struct buffer *buffer_new(unsigned class)
 	return b;
 }
 
-/* The largest class of which a buffer may serve for one of this class. */
+/* The largest class whose buffers may be used for this class. */
 static unsigned lend_class(unsigned class)
 {
 	uint64_t used = atomic_load_explicit(&all_used_bytes, memory_order_relaxed);
 
 	if (class_size(class) < LEND_SIZE_MIN || used + class_size(class) > LEND_USED_MAX)
 		return class;
-	unsigned largest = class_of((size_t)(LEND_USED_MAX - used) + 1) -
-	                   1; /* the last that is no larger than that */
+	/* The last class that is not larger than the rest. */
+	unsigned largest = class_of((size_t)(LEND_USED_MAX - used) + 1) - 1;
 
 	return largest > class ? largest : class;
 }
@@ -273,7 +271,7 @@ void *pool_get(size_t size)
 	return pool_get_sized(size, &got);
 }
 
-/* Of the calling thread. */
+/* Passes buffers of the calling thread to the depots until at most bytes are left. */
 static void shelf_shrink(uint64_t bytes)
 {
 	while (shelf.bytes > bytes)
@@ -334,9 +332,9 @@ void pool_set_max(uint64_t bytes)
 void pool_setup_malloc(void)
 {
 #ifdef __GLIBC__
-	/* glibc's defaults give memory back to the kernel and fault it in again for every
-	 * image: 18..20 % of all CPU time on small images. Large pieces are mapped each for itself,
-	 * else they leave heaps full of holes: they are kept by shelves and the depot. */
+	/* With glibc's defaults memory returns to the kernel and is faulted in again for every
+	 * image: 18..20 % of all CPU time on small images. Large pieces are still mapped on their
+	 * own, because they would fragment the heaps; shelves and depots keep them. */
 	mallopt(M_MMAP_THRESHOLD, 256 << 10);
 	mallopt(M_TRIM_THRESHOLD, 128 << 20);
 	mallopt(M_TOP_PAD, 1 << 20);

@@ -1,10 +1,10 @@
 /*
  * pool.h - buffers for pixels and bytes, last in first out per thread.
  *
- * The buffer freed last is handed out first, because it is still in the core's cache (a rotating
- * pool costs 7.5 % on small images). Buffers come in size classes of a quarter octave. A buffer may
- * be put back on another thread than it came from. Where there is none of the class, a larger one
- * serves. What is kept free is bounded; the rest goes back to malloc.
+ * The buffer that was freed last is handed out first, because it is still in the core's cache (a
+ * rotating pool costs 7.5 % on small images). Sizes are in classes of a quarter octave. A buffer
+ * may be put back by another thread. If no buffer of a class is free, a larger one is used. The
+ * bytes of free buffers are bounded; the rest goes back to malloc.
  */
 #ifndef DARKROOM_BASE_POOL_H
 #define DARKROOM_BASE_POOL_H
@@ -12,49 +12,48 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Readable and writable bytes beyond the size asked for: vector kernels may touch them. */
+/* Readable and writable bytes after the requested size: vector kernels may touch them. */
 #define POOL_SLACK 128
 
-/* Buffers have a home, that of the thread they were made on, and serve threads of that home only:
- * memory stays on its NUMA node. */
-#define POOL_HOMES                                                                            \
-	9 /* 0: anywhere, for threads that are not bound, and on machines with one node; then \
-	     nodes */
+/* A buffer has the home of the thread that allocated it and serves only threads of that home:
+ * memory stays on its NUMA node. Home 0 is for threads that are not bound and for machines with one
+ * node; the others are nodes. */
+#define POOL_HOMES 9
 
-/* Any thread. 64-byte aligned, at least size bytes + POOL_SLACK, contents undefined; NULL if there
- * is no memory. */
+/* Returns a buffer of at least size + POOL_SLACK bytes, aligned to 64, with undefined contents;
+ * NULL without memory. Any thread. */
 void *pool_get(size_t size);
 
-/* As pool_get; *size_got says how many bytes are there without the slack, >= size. */
+/* As pool_get(); *size_got is the size of the buffer without the slack. */
 void *pool_get_sized(size_t size, size_t *size_got);
 
-/* Any thread; takes what pool_get returned, or NULL. */
+/* Frees a buffer; NULL is ignored. Any thread. */
 void pool_put(void *buffer);
 
-/* Where the calling thread is from now on, < POOL_HOMES; 0 at first. What it keeps goes back to
- * where it came from. */
+/* Sets the home of the calling thread, < POOL_HOMES; initially 0. Its free buffers go back to their
+ * homes. */
 void pool_thread_set_home(unsigned new_home);
 
-/* The calling thread is about to sleep, nobody knows how long: of what it keeps all but 2 MiB is
- * there for the others. */
+/* Call before sleeping for an unknown time: leaves the thread 2 MiB of free buffers and gives the
+ * rest to other threads. */
 void pool_thread_rest(void);
 
-/* What the calling thread keeps is there for all others; at the end of a thread, or of its work. */
+/* Gives the calling thread's free buffers to other threads. Call at the end of a thread. */
 void pool_thread_fini(void);
 
-/* What is kept free gives way where it and what is in use come to more than this together (at the
- * start: no limit); threads keep up to 2 MiB each even then. Any thread. */
+/* Sets a bound: free buffers are returned to malloc when used + free would exceed it, except up to
+ * 2 MiB per thread. Initially there is none. Any thread. */
 void pool_set_max(uint64_t bytes);
 
-/* Frees all that is kept. After pool_thread_fini() of every thread. */
+/* Returns all free buffers to malloc. After pool_thread_fini() of every thread. */
 void pool_fini(void);
 
-/* Sets malloc so that memory is kept rather than given back and faulted in again, which costs a
- * fifth of all CPU on small images (M_MMAP_THRESHOLD, M_TRIM_THRESHOLD, M_TOP_PAD). Once, before
- * any thread starts. */
+/* Makes malloc keep memory: returning it to the kernel and faulting it in again costs a fifth of
+ * all CPU on small images (M_MMAP_THRESHOLD, M_TRIM_THRESHOLD, M_TOP_PAD). Once, before any thread
+ * starts. */
 void pool_setup_malloc(void);
 
-/* Bytes in the hands of users, and bytes kept free in pools, over all threads. Any thread. */
+/* Reads the bytes of used and of free buffers, over all threads. Any thread. */
 void pool_usage(uint64_t *used_bytes, uint64_t *kept_bytes);
 
 #endif

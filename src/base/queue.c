@@ -1,4 +1,4 @@
-/* queue.c - the bounded queue. Knows nothing of events, stages or sleeping. Any thread. */
+/* queue.c - the bounded queue. Knows nothing of events, stages and sleeping. Any thread. */
 #include "queue.h"
 
 #include <errno.h>
@@ -9,12 +9,12 @@
 
 #define PUSH_NS_MAX (10 * NS_PER_S)
 
-/* Not padded: neighbours share a cache line, but a padded queue of some thousand cells would not
- * stay in the first cache levels, and hand-overs are rare beside the work they bring. */
+/* Not padded to a cache line: a padded queue of some thousand cells would not stay in the first
+ * cache levels, and hand-overs are rare. */
 struct queue_cell {
-	_Atomic size_t
-		sequence; /* == position: free for that push; == position + 1: full for that pop */
-	_Atomic uint64_t stamp; /* atomic: read by those who only look */
+	/* == position: free for that push; == position + 1: full for that pop */
+	_Atomic size_t sequence;
+	_Atomic uint64_t stamp; /* atomic: queue_head_stamp() reads it without popping */
 	void *item;
 };
 
@@ -48,7 +48,7 @@ bool queue_try_push(struct queue *q, void *item, uint64_t stamp)
 
 	for (;;) {
 		struct queue_cell *cell = &q->cells[at & q->mask];
-		/* Acquire: pairs with the pop's release, so that its read of the cell is over. */
+		/* Acquire: pairs with the pop's release, after its read of the cell. */
 		size_t sequence = atomic_load_explicit(&cell->sequence, memory_order_acquire);
 		ptrdiff_t turn = (ptrdiff_t)(sequence - at);
 
@@ -59,8 +59,7 @@ bool queue_try_push(struct queue *q, void *item, uint64_t stamp)
 				continue;
 			cell->item = item;
 			atomic_store_explicit(&cell->stamp, stamp, memory_order_relaxed);
-			/* Release: publishes the item and all that its owner wrote, to the pop's
-			 * acquire. */
+			/* Release: publishes the item to the pop's acquire. */
 			atomic_store_explicit(&cell->sequence, at + 1, memory_order_release);
 			return true;
 		}
@@ -99,7 +98,7 @@ void *queue_try_pop(struct queue *q)
 			                                           memory_order_relaxed))
 				continue;
 			void *item = cell->item;
-			/* Release: our read of the cell is over before the next push into it. */
+			/* Release: the cell is read before the next push into it. */
 			atomic_store_explicit(&cell->sequence, at + q->mask + 1,
 			                      memory_order_release);
 			return item;
@@ -122,8 +121,8 @@ bool queue_is_empty(const struct queue *q)
 
 		if (turn <= 0)
 			return turn < 0;
-		at = atomic_load_explicit(&q->head,
-		                          memory_order_relaxed); /* others have popped meanwhile */
+		/* Another consumer has popped in the meantime. */
+		at = atomic_load_explicit(&q->head, memory_order_relaxed);
 	}
 }
 
@@ -134,8 +133,8 @@ uint64_t queue_head_stamp(const struct queue *q)
 
 	if (atomic_load_explicit(&cell->sequence, memory_order_acquire) != at + 1)
 		return UINT64_MAX;
-	/* It may be popped, and the cell filled anew, while we look: then the stamp is a younger
-	 * one, and all that follows is a choice that was as good a moment ago. */
+	/* The cell may be popped and refilled here. Then the stamp is a younger one, and the
+	 * caller's choice was right a moment ago. */
 	return atomic_load_explicit(&cell->stamp, memory_order_relaxed);
 }
 

@@ -1,10 +1,11 @@
 /*
- * queue.h - a bounded lock-free queue of pointers, many producers, many consumers, first come first
- * served (D. Vyukov's bounded MPMC queue: a sequence number in each cell says whose turn it is).
+ * queue.h - a bounded lock-free queue of pointers, first come first served, with many producers and
+ * consumers.
  *
- * Written with C11 atomics rather than taken from Concurrency Kit, whose rings synchronise in
- * inline assembly that the thread sanitizer cannot see. A hand-over costs well under a microsecond
- * beside milliseconds of image work, so any queue would do.
+ * The algorithm is D. Vyukov's bounded MPMC queue: a sequence number in each cell tells whose turn
+ * it is. It is written with C11 atomics and not taken from Concurrency Kit, because the rings there
+ * synchronise in inline assembly that the thread sanitizer cannot see. A hand-over costs well under
+ * a microsecond, and the image work behind it milliseconds, so any queue would do.
  */
 #ifndef DARKROOM_BASE_QUEUE_H
 #define DARKROOM_BASE_QUEUE_H
@@ -29,35 +30,33 @@ struct queue {
 	alignas(CACHE_LINE) _Atomic size_t head;
 };
 
-/* capacity is rounded up to a power of two. Returns 0 or -ENOMEM. */
+/* Rounds the capacity up to a power of two. Returns 0 or -ENOMEM. */
 int queue_init(struct queue *q, size_t capacity);
 
-/* The queue must be empty of what anybody owns. */
+/* Asserts that the queue is empty. */
 void queue_fini(struct queue *q);
 
-/* Any thread. On true the queue owns the item (release); on false the caller still does: the queue
- * is full, or a consumer that was interrupted in the middle of a pop still holds the cell. stamp is
- * kept for queue_head_stamp(). */
+/* Returns true if the queue owns the item now (release). False: the queue is full, or a consumer
+ * that was interrupted during a pop still holds the cell. stamp is kept for queue_head_stamp(). Any
+ * thread. */
 bool queue_try_push(struct queue *q, void *item, uint64_t stamp);
 
-/* Any thread, for callers who know that there is room: waits for such a consumer, and asserts after
- * ten seconds, since a stuck queue shall be a crash and not a hang. */
+/* Pushes to a queue that has room; waits for such a consumer. Asserts after ten seconds: a stuck
+ * queue must be a crash and not a hang. Any thread. */
 void queue_push(struct queue *q, void *item, uint64_t stamp);
 
-/* Any thread. The caller owns what is returned (acquire); NULL if there is nothing. */
+/* Returns the oldest item, which the caller then owns (acquire), or NULL. Any thread. */
 void *queue_try_pop(struct queue *q);
 
-/*
- * Any thread. False if the oldest item is ready to be popped (acquire). A push that has claimed its
- * cell but not yet filled it counts as not there: its pusher's fence comes after it (see
- * sched/idle.h).
- */
+/* Returns false if the oldest item is ready to be popped (acquire). A push that has claimed its
+ * cell but not yet filled it does not count: its producer's fence comes later (sched/idle.h). Any
+ * thread. */
 bool queue_is_empty(const struct queue *q);
 
-/* Any thread. The stamp of the oldest item, a moment's view; UINT64_MAX if there is none. */
+/* Returns a snapshot of the oldest item's stamp; UINT64_MAX if the queue is empty. Any thread. */
 uint64_t queue_head_stamp(const struct queue *q);
 
-/* Any thread; a moment's length. */
+/* Returns a snapshot of the length. Any thread. */
 size_t queue_length(const struct queue *q);
 
 #endif

@@ -1,4 +1,4 @@
-/* suggest.c - names by edit distance. Knows nothing of what they name. */
+/* suggest.c - compares names by edit distance. Knows nothing of what they name. */
 #include "suggest.h"
 
 #include <stdint.h>
@@ -6,7 +6,7 @@
 
 #define NAME_MAX_BYTES 32
 
-/* Edit distance (Levenshtein); long names are nothing like ours. */
+/* Edit distance (Levenshtein). UINT32_MAX for names longer than any known one. */
 static unsigned distance(const char *a, const char *b)
 {
 	unsigned row[NAME_MAX_BYTES + 1];
@@ -32,12 +32,12 @@ static unsigned distance(const char *a, const char *b)
 	return row[m];
 }
 
-void suggest_offer(struct suggest *n, const char *name)
+void suggest_offer(struct suggest *s, const char *name)
 {
-	unsigned d = distance(n->wanted, name);
+	unsigned d = distance(s->wanted, name);
 
-	if (d <= 1 + strlen(n->wanted) / 4 && (!n->best || d < n->distance)) {
-		n->best = name;
-		n->distance = d;
+	if (d <= 1 + strlen(s->wanted) / 4 && (!s->best || d < s->distance)) {
+		s->best = name;
+		s->distance = d;
 	}
 }

@@ -1,18 +1,18 @@
 /*
- * suggest.h - "did you mean": of some names the one that a mistyped one is most like.
+ * suggest.h - "did you mean": finds the known name that is closest to a mistyped one.
  *
- * Any thread.
+ * Any thread, each with a struct of its own.
  */
 #ifndef DARKROOM_BASE_SUGGEST_H
 #define DARKROOM_BASE_SUGGEST_H
 
 struct suggest {
-	const char *wanted; /* as it was typed */
-	const char *best;   /* of what was offered; NULL: nothing is alike. Borrowed */
-	unsigned distance;
+	const char *wanted; /* the mistyped name */
+	const char *best;   /* the closest name so far, borrowed; NULL: none is close enough */
+	unsigned distance;  /* of the closest name, in edits */
 };
 
-/* Considers a name; { .wanted = ... } to begin with. */
-void suggest_offer(struct suggest *n, const char *name);
+/* Considers a known name. The struct begins as { .wanted = ... }. */
+void suggest_offer(struct suggest *s, const char *name);
 
 #endif

@@ -1,11 +1,10 @@
 /*
- * text.c - bounded text building, and JSON on top of it.
+ * text.c - appends to bounded texts. Knows nothing of what they are for.
  *
- * Knows nothing of what the text is for. A text belongs to one thread at a time.
+ * A text belongs to one thread at a time.
  */
 #include "text.h"
 
-#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,13 +12,8 @@
 #include "check.h"
 #include "pool.h"
 
-#define GROWTH_MIN                                                                            \
-	4096 /* bytes that a growable text has at first: the pool's smallest buffer, and most \
-	        answers fit */
-
-static const char replacement_character[] = "\xEF\xBF\xBD"; /* U+FFFD */
-
-/* ---- text ---- */
+/* First size of a growable text: the smallest buffer of the pool. Most answers fit. */
+#define GROWTH_MIN 4096
 
 void text_init(struct text *t, char *data, size_t size)
 {
@@ -28,7 +22,7 @@ void text_init(struct text *t, char *data, size_t size)
 	data[0] = '\0';
 }
 
-/* The empty growable text has size 0 and data of its own nowhere: "" until the first byte comes. */
+/* The data of an empty growable text, which has size 0. */
 static char nothing[1];
 
 void text_init_growable(struct text *t, size_t size_max)
@@ -69,10 +63,10 @@ overflow:
 	return false;
 }
 
-/* Makes room for length more bytes and the zero; false and overflowed if there is none. */
+/* Makes room for length more bytes and the zero. False: there is none, and the text overflows. */
 static inline bool text_reserve(struct text *t, size_t length)
 {
-	/* If there is anything, there is room for the zero. */
+	/* A text that has a buffer has room for the zero. */
 	return (length < t->size - t->length && !t->overflowed) || text_grow(t, length);
 }
 
@@ -129,167 +123,4 @@ void text_ms(struct text *t, uint64_t ns)
 
 	text_uint(t, ns / 1000000);
 	text_put(t, fraction, sizeof fraction);
-}
-
-/* ---- JSON ---- */
-
-void json_init(struct json *j, struct text *t)
-{
-	*j = (struct json){ .text = t };
-}
-
-/*
- * Length of the well-formed UTF-8 sequence at s[0..n), 0 if there is none (RFC 3629: neither
- * overlong forms nor surrogates nor anything above U+10FFFF).
- */
-static size_t utf8_length(const unsigned char *s, size_t n)
-{
-	unsigned char low = 0x80, high = 0xBF; /* range of the second byte */
-	size_t length;
-
-	if (s[0] < 0x80)
-		return 1;
-	if (s[0] < 0xC2 || s[0] > 0xF4)
-		return 0;
-	length = s[0] < 0xE0 ? 2 : s[0] < 0xF0 ? 3 : 4;
-	if (length > n)
-		return 0;
-	if (s[0] == 0xE0)
-		low = 0xA0;
-	else if (s[0] == 0xED)
-		high = 0x9F;
-	else if (s[0] == 0xF0)
-		low = 0x90;
-	else if (s[0] == 0xF4)
-		high = 0x8F;
-	if (s[1] < low || s[1] > high)
-		return 0;
-	for (size_t i = 2; i < length; i++)
-		if ((s[i] & 0xC0) != 0x80)
-			return 0;
-	return length;
-}
-
-static void json_escape(struct text *t, unsigned char c)
-{
-	static const char shorts[] = "\b\f\n\r\t\"\\", letters[] = "bfnrt\"\\";
-	const char *found = c ? strchr(shorts, c) : NULL;
-	char out[8];
-
-	if (found) {
-		out[0] = '\\';
-		out[1] = letters[found - shorts];
-		text_put(t, out, 2);
-	} else {
-		snprintf(out, sizeof out, "\\u%04x", (unsigned)c);
-		text_put(t, out, 6);
-	}
-}
-
-static void json_quote(struct text *t, const char *value, size_t length)
-{
-	const unsigned char *s = (const unsigned char *)value;
-	size_t i = 0, plain = 0; /* s[plain..i) needs no change and is not written yet */
-
-	text_put(t, "\"", 1);
-	while (i < length) {
-		if (s[i] >= 0x20 && s[i] < 0x7F && s[i] != '"' && s[i] != '\\') {
-			i++; /* nearly all there ever is */
-			continue;
-		}
-		size_t step = utf8_length(s + i, length - i);
-
-		if (step > 1) {
-			i += step;
-			continue;
-		}
-		text_put(t, value + plain, i - plain);
-		if (step == 0)
-			text_puts(t, replacement_character);
-		else
-			json_escape(t, s[i]);
-		plain = ++i;
-	}
-	text_put(t, value + plain, i - plain);
-	text_put(t, "\"", 1);
-}
-
-/* What stands before any value: a comma if it is not the first here, and its name. */
-static void json_begin(struct json *j, const char *name)
-{
-	if (j->need_comma)
-		text_put(j->text, ",\"", name ? 2 : 1);
-	else if (name)
-		text_put(j->text, "\"", 1);
-	if (name) {
-		debug_assert(!strpbrk(name, "\"\\"));
-		text_puts(j->text, name);
-		text_put(j->text, "\":", 2);
-	}
-	j->need_comma = true;
-}
-
-void json_object(struct json *j, const char *name)
-{
-	json_begin(j, name);
-	text_put(j->text, "{", 1);
-	j->need_comma = false;
-}
-
-void json_object_end(struct json *j)
-{
-	text_put(j->text, "}", 1);
-	j->need_comma = true;
-}
-
-void json_array(struct json *j, const char *name)
-{
-	json_begin(j, name);
-	text_put(j->text, "[", 1);
-	j->need_comma = false;
-}
-
-void json_array_end(struct json *j)
-{
-	text_put(j->text, "]", 1);
-	j->need_comma = true;
-}
-
-void json_string(struct json *j, const char *name, const char *value)
-{
-	json_string_n(j, name, value, strlen(value));
-}
-
-void json_string_n(struct json *j, const char *name, const char *value, size_t length)
-{
-	json_begin(j, name);
-	json_quote(j->text, value, length);
-}
-
-void json_uint(struct json *j, const char *name, uint64_t value)
-{
-	json_begin(j, name);
-	text_uint(j->text, value);
-}
-
-void json_ms(struct json *j, const char *name, uint64_t ns)
-{
-	json_begin(j, name);
-	text_ms(j->text, ns);
-}
-
-void json_double(struct json *j, const char *name, double value)
-{
-	json_begin(j, name);
-	if (isfinite(value))
-		text_printf(j->text, "%.9g",
-		            value); /* no locale is ever set: the point is a point */
-	else
-		text_puts(j->text, "null");
-}
-
-void json_bool(struct json *j, const char *name, bool value)
-{
-	json_begin(j, name);
-	text_puts(j->text, value ? "true" : "false");
 }

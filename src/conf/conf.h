@@ -1,11 +1,11 @@
 /*
- * conf.h - the configuration: an INI file and -o overrides become one typed, validated struct.
+ * conf.h - the configuration: one typed struct, read from an INI file and -o overrides.
  *
- * Every key stands in one table (conf_keys.c) with its type, range, default, unit and help text;
- * parsing, validation, the documentation of keys and the dump are all made from that table. An
- * unknown section or key, a bad value, a duplicate or a contradiction is an error that names file,
- * line, the offending text and what was expected. Nothing here knows HTTP or JPEG beyond the names
- * of keys.
+ * Every key is one row of a table (conf_keys.h) with its type, range, default and help text.
+ * Parsing, messages, the dump, the shipped INI file and its man page all come from that table. An
+ * unknown section or key, a bad value or a duplicate is an error that names file, line, the
+ * offending text and what was expected. Checks that compare several keys are in
+ * daemon/check_all.h. Nothing here knows HTTP or JPEG beyond the names of keys.
  */
 #ifndef DARKROOM_CONF_CONF_H
 #define DARKROOM_CONF_CONF_H
@@ -13,16 +13,17 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdio.h>
 
 #include "base/limits.h"
+
+struct conf_source;
+struct text;
 
 #define CONF_VARIANT_MAX 16
 #define CONF_NAME_MAX 32     /* bytes of a variant's name, with the zero */
 #define CONF_TEXT_MAX 256    /* bytes of any other text value, with the zero */
 #define CONF_SOCKET_MAX 108  /* bytes of a socket's path, with the zero: unix(7) */
-#define CONF_THREADS_MAX 64  /* workers of one group: one bit each in a word */
-#define CONF_AUTO UINT64_MAX /* "auto" of keys that offer it */
+#define CONF_AUTO UINT64_MAX /* "auto", for keys that offer it */
 
 enum conf_respond_after { CONF_RESPOND_STORE = 1, CONF_RESPOND_DECODE };
 enum conf_durability { CONF_DURABILITY_NONE = 1, CONF_DURABILITY_PROCESS, CONF_DURABILITY_POWER };
@@ -60,21 +61,20 @@ struct conf_variant {
 };
 
 struct conf_stage {
-	uint64_t threads; /* CONF_AUTO; accept_read, disk_write, and with policy seda every stage
-	                     with a queue */
-	uint64_t threads_max;  /* seda: how far its controller may let the pool grow */
-	uint64_t kind;         /* enum stage_kind, 0: the class's own */
+	uint64_t threads;      /* CONF_AUTO; for accept_read and disk_write, and with policy seda
+	                        * for every stage that has a queue */
+	uint64_t threads_max;  /* seda: upper bound of the pool's size for its controller */
+	uint64_t kind;         /* enum stage_kind; 0: the kind of its class */
 	uint64_t pass_through; /* enum conf_tristate */
-	uint64_t service;      /* enum schedule_service, 0: as [scheduler] says */
-	uint64_t discipline;   /* enum conf_discipline, 0: as [scheduler] says */
+	uint64_t service;      /* enum schedule_service; 0: scheduler.service */
+	uint64_t discipline;   /* enum conf_discipline; 0: scheduler.discipline */
 	uint64_t threshold_events, threshold_interval_us; /* 0: none */
 };
 
 struct conf {
 	struct {
 		char listen[CONF_TEXT_MAX]; /* HOST:PORT or [HOST]:PORT; port 0: any free one */
-		char admin_listen[CONF_TEXT_MAX]; /* as listen, or an absolute path, "auto" or "no"
-		                                   */
+		char admin_listen[CONF_TEXT_MAX]; /* as listen, an absolute path, "auto" or "no" */
 		uint64_t admin_on_public;         /* enum conf_tristate */
 		char root[CONF_TEXT_MAX];
 		uint64_t respond_after;           /* enum conf_respond_after */
@@ -85,7 +85,7 @@ struct conf {
 		uint64_t wait_timeout_ms;
 		uint64_t drain_delay_ms, drain_timeout_ms;
 		char control[CONF_SOCKET_MAX]; /* "auto", an absolute path, or "" for none */
-		char user[CONF_NAME_MAX];      /* "": whoever we are, except root */
+		char user[CONF_NAME_MAX];      /* "": keep the current user, unless it is root */
 		uint64_t sandbox;              /* enum conf_sandbox */
 	} server;
 	struct {
@@ -97,12 +97,12 @@ struct conf {
 		char policy[CONF_NAME_MAX];
 		uint64_t threads; /* CONF_AUTO: one per core that the process may use */
 		uint64_t spin_us;
-		uint64_t service;         /* enum schedule_service, 0: as suits the policy */
+		uint64_t service;         /* enum schedule_service; 0: the policy's own */
 		uint64_t service_events;  /* n-gated */
 		uint64_t service_time_us; /* time-gated */
 		uint64_t cutoff_us;
 		uint64_t discipline; /* enum conf_discipline */
-		uint64_t age_ms;     /* srpt: nothing waits longer while others are served */
+		uint64_t age_ms;     /* srpt: events that have waited longer are served first */
 		uint64_t idle;       /* enum conf_idle */
 		uint64_t dynamic;    /* enum conf_tristate: seda's controllers */
 		uint64_t counters;   /* enum conf_tristate */
@@ -115,65 +115,45 @@ struct conf {
 		uint64_t parts;
 		char profile[CONF_TEXT_MAX]; /* "": none */
 		uint64_t online;             /* enum conf_tristate */
-		uint64_t online_interval_ms,
-			online_imbalance; /* the latter: per cent above the mean */
+		uint64_t online_interval_ms;
+		uint64_t online_imbalance; /* per cent above the mean */
 	} layout;
 	struct {
 		uint64_t header_bytes, body_bytes, parts;
 		uint64_t pixels, pixels_progressive, scans, width, height;
-		uint64_t connections, images_in_flight,
-			images_per_client; /* the last: 0 is no limit */
+		uint64_t connections, images_in_flight;
+		uint64_t images_per_client; /* 0: no limit */
 		uint64_t header_timeout_ms, body_timeout_ms, idle_timeout_ms;
-		uint64_t body_rate; /* bytes/s that a body must keep up on average once body_timeout
-		                       is over */
+		uint64_t body_rate;     /* bytes/s, on average, that a body must reach once
+		                         * body_timeout has passed */
 		uint64_t memory_budget; /* bytes */
 	} limits;
 	struct {
-		char tokens_file[CONF_TEXT_MAX]; /* absolute; "": nobody needs a token */
+		char tokens_file[CONF_TEXT_MAX]; /* absolute; "": tokens are not needed */
 	} access;
-	struct conf_stage stage[STAGE_COUNT_MAX];      /* by index in graph_rows */
+	struct conf_stage stage[STAGE_COUNT_MAX];      /* by index in stage_table */
 	struct conf_variant variant[CONF_VARIANT_MAX]; /* in the file's order */
 	unsigned variant_count;
 };
 
 /*
- * Reads path (NULL: defaults alone, with the three reference variants), applies the overrides,
- * validates all. On success fills *conf and returns 0. Else returns -EINVAL (or -errno of the file)
- * with every problem found as a line of its own in errors, a growable text of the caller. Main
- * thread.
+ * Reads the file at path and applies the overrides. Path NULL stands for the defaults with the
+ * three reference variants. *source receives every setting with its place, for later checks; the
+ * caller releases it with conf_source_fini() in any case. NULL: the places are not wanted. Returns
+ * 0, -EINVAL with one line per problem in errors (a growable text), or -errno of the file; values
+ * that were refused keep their defaults. Main thread.
  */
-struct text;
-int conf_load(struct conf *conf, const char *path, const char *const *overrides,
-              size_t override_count, struct text *errors);
+int conf_load(struct conf *conf, struct conf_source *source, const char *path,
+              const char *const *overrides, size_t override_count, struct text *errors);
 
 /*
- * Changes one key of a valid configuration: setting is SECTION.KEY=VALUE, as after -o. 0, or
- * -EINVAL with what is wrong in errors, and *conf as it was. Main thread.
+ * Changes one key: setting is SECTION.KEY=VALUE, as after -o. *source as above. Returns 0, or
+ * -EINVAL with the problem in errors and *conf unchanged. Main thread.
  */
-int conf_change(struct conf *conf, const char *setting, struct text *errors);
+int conf_change(struct conf *conf, struct conf_source *source, const char *setting,
+                struct text *errors);
 
-/*
- * Takes over from next whatever can change while the daemon runs. Both are valid. The names of
- * other keys that differ are appended to others, a line each. Returns the number of keys that were
- * taken over. Any thread.
- */
-unsigned conf_take_live(struct conf *conf, const struct conf *next, struct text *others);
-
-/* Appends the policy and every other live key that is not at its default, on one line. Main thread.
- */
-void conf_print_live(const struct conf *conf, struct text *to);
-
-/* Appends all of it as an INI file that gives it back: -T. 0, -ENOMEM, or -EILSEQ if a value cannot
- * be written so. Any thread. */
-int conf_dump(const struct conf *conf, struct text *to);
-
-/* "FILE:LINE" of a key, "-o TEXT" or "default", for messages of those who check values further (the
- * planner checks operations). Writes into out. */
-void conf_where(const char *path, const char *const *overrides, size_t override_count,
-                const char *section, const char *key, char *out, size_t size);
-
-/* Prints the documentation of every key, made from the table, as a commented INI file with
- * defaults. */
-void conf_print_keys(FILE *to);
+/* The variant of that name, or NULL. Any thread. */
+const struct conf_variant *conf_variant_find(const struct conf *conf, const char *name);
 
 #endif

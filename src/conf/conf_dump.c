@@ -1,16 +1,19 @@
 /*
- * conf_dump.c - a configuration as the INI file that it could have come from: every key, whether it
- * was set or not. Walks the table of conf_keys.c. Main thread.
+ * conf_dump.c - writes a configuration as an INI file. Walks the table of keys. Any thread.
  */
+#include "conf_dump.h"
+
 #include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/text.h"
 #include "conf.h"
-#include "conf_value.h"
-#include "sched/graph.h"
+#include "conf_keys.h"
+#include "stage_table.h"
 
-/* Appends the value so that reading gives it back; false if no notation does. */
+/* Appends the value so that reading gives it back. False: no notation does. */
 static bool quote(const char *value, struct text *to)
 {
 	const char *mark = strchr(value, '"') ? "'" : "\"";
@@ -48,14 +51,14 @@ static int dump_section(struct text *to, const char *class, const char *section,
 
 int conf_dump(const struct conf *conf, struct text *to)
 {
-	const char *plain;
+	const struct conf_section *plain;
 	char section[64];
 	int err = 0;
 
 	for (size_t i = 0; (plain = conf_section_at(i)); i++)
-		err = dump_section(to, plain, plain, conf) ? -EILSEQ : err;
-	for (unsigned i = 0; i < graph_row_count; i++) {
-		snprintf(section, sizeof section, "stage.%s", graph_rows[i].class->name);
+		err = dump_section(to, plain->name, plain->name, conf) ? -EILSEQ : err;
+	for (unsigned i = 0; i < stage_table_count; i++) {
+		snprintf(section, sizeof section, "stage.%s", stage_table[i].name);
 		err = dump_section(to, "stage", section, &conf->stage[i]) ? -EILSEQ : err;
 	}
 	for (unsigned i = 0; i < conf->variant_count; i++) {

@@ -1,21 +1,24 @@
 /*
- * conf_live.c - what another configuration would change: keys that can change while the daemon runs
- * are taken over, the others are named. Walks the table of conf.c; a key is live if its row says
- * so. Any thread.
+ * conf_live.c - compares configurations key by key: live keys are copied, others are named.
+ *
+ * Walks the table of keys. Any thread.
  */
+#include "conf_live.h"
+
+#include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/text.h"
 #include "conf.h"
-#include "conf_value.h"
-#include "sched/graph.h"
+#include "conf_keys.h"
+#include "stage_table.h"
 
 struct take {
 	struct text *others;
 	unsigned taken;
 };
 
-/* The keys of one section. */
 static void take_section(struct take *t, const char *class, const char *section, bool may_be_live,
                          void *to, const void *from)
 {
@@ -35,13 +38,13 @@ static void take_section(struct take *t, const char *class, const char *section,
 
 static void take_stages(struct take *t, struct conf *conf, const struct conf *next)
 {
-	for (unsigned i = 0; i < graph_row_count; i++) {
-		const struct stage_class *class = graph_rows[i].class;
+	for (unsigned i = 0; i < stage_table_count; i++) {
 		char section[64];
 
-		snprintf(section, sizeof section, "stage.%s", class->name);
-		/* A source has a listener for each of its threads. */
-		take_section(t, "stage", section, !class->poll, &conf->stage[i], &next->stage[i]);
+		snprintf(section, sizeof section, "stage.%s", stage_table[i].name);
+		/* Each thread of a source has a listener, which only a restart can open. */
+		take_section(t, "stage", section, !stage_table[i].is_source, &conf->stage[i],
+		             &next->stage[i]);
 	}
 }
 
@@ -55,7 +58,7 @@ static bool is_variant_equal(const struct conf_variant *a, const struct conf_var
 	return strcmp(a->name, b->name) == 0;
 }
 
-/* All together, with those that are new and without those that are gone. */
+/* Variants change as a whole: added, removed and changed ones together. */
 static void take_variants(struct take *t, struct conf *conf, const struct conf *next)
 {
 	bool is_equal = conf->variant_count == next->variant_count;
@@ -72,18 +75,18 @@ static void take_variants(struct take *t, struct conf *conf, const struct conf *
 unsigned conf_take_live(struct conf *conf, const struct conf *next, struct text *others)
 {
 	struct take t = { .others = others };
-	const char *section;
+	const struct conf_section *section;
 
 	for (size_t i = 0; (section = conf_section_at(i)); i++)
-		take_section(&t, section, section, true, conf, next);
+		take_section(&t, section->name, section->name, true, conf, next);
 	take_stages(&t, conf, next);
 	take_variants(&t, conf, next);
 	return t.taken;
 }
 
-/* ---- saying what is in force ---- */
+/* ---- report ---- */
 
-/* Appends ", SECTION.KEY = VALUE" for live keys that are not at their defaults. */
+/* Appends ", SECTION.KEY = VALUE" for live keys that differ from their defaults. */
 static void print_section(struct text *to, const char *class, const char *section, const void *base,
                           const void *defaults)
 {
@@ -101,20 +104,20 @@ static void print_section(struct text *to, const char *class, const char *sectio
 void conf_print_live(const struct conf *conf, struct text *to)
 {
 	static struct conf defaults;
-	const char *section;
+	const struct conf_section *section;
 	struct text ignored;
 
 	text_init_growable(&ignored, 1);
-	conf_load(&defaults, NULL, NULL, 0, &ignored);
+	conf_load(&defaults, NULL, NULL, NULL, 0, &ignored);
 	text_fini(&ignored);
 	text_printf(to, "policy %s", conf->scheduler.policy);
 	memcpy(defaults.scheduler.policy, conf->scheduler.policy, sizeof defaults.scheduler.policy);
 	for (size_t i = 0; (section = conf_section_at(i)); i++)
-		print_section(to, section, section, conf, &defaults);
-	for (unsigned i = 0; i < graph_row_count; i++) {
+		print_section(to, section->name, section->name, conf, &defaults);
+	for (unsigned i = 0; i < stage_table_count; i++) {
 		char name[64];
 
-		snprintf(name, sizeof name, "stage.%s", graph_rows[i].class->name);
+		snprintf(name, sizeof name, "stage.%s", stage_table[i].name);
 		print_section(to, "stage", name, &conf->stage[i], &defaults.stage[i]);
 	}
 }

@@ -1,12 +1,13 @@
 /*
- * conf_source.h - where settings come from: an INI file and -o overrides become one list of named
- * values, each with its place.
+ * conf_source.h - where settings come from: one list of named values from a file and -o overrides,
+ * each with its place.
  *
- * Knows syntax only; which sections and keys exist, and what their values mean, is conf.c's matter.
+ * Knows syntax only. Sections, keys and the meaning of values are the business of conf.c.
  */
 #ifndef DARKROOM_CONF_CONF_SOURCE_H
 #define DARKROOM_CONF_CONF_SOURCE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 struct text;
@@ -27,28 +28,57 @@ struct conf_source {
 };
 
 /*
- * Reads the file (NULL: none) and the overrides; an override takes the place of the file's value,
- * and a later one that of an earlier one. Every problem of syntax and every duplicate becomes a
- * line of errors; what is good is in the list all the same, so that its values can be checked in
- * the same go. Returns 0, -EINVAL if there were problems, or -errno if the file cannot be read
- * (reported, too). conf_source_fini() in any case.
+ * Reads the file (path NULL: none) and the overrides. An override replaces the file's value and
+ * any earlier override. Every syntax error and every duplicate becomes a line of errors; all other
+ * settings are in the list, so that their values can be checked in the same run. Returns 0, -EINVAL
+ * if there were problems, or -errno if the file cannot be read (also reported). The caller calls
+ * conf_source_fini() in any case.
  */
 int conf_source_read(struct conf_source *s, const char *path, const char *const *overrides,
                      size_t override_count, struct text *errors);
 
-/* The same for one override alone, which did not come from the command line. */
+/* As conf_source_read() for one setting SECTION.KEY=VALUE that is not from the command line. */
 int conf_source_read_one(struct conf_source *s, const char *setting, struct text *errors);
 void conf_source_fini(struct conf_source *s);
 
-/* The setting, or with key NULL the section's head; NULL if there is none. */
+/* The setting, or with key NULL the section's head; NULL if it is not in the list. */
 const struct conf_setting *conf_source_find(const struct conf_source *s, const char *section,
                                             const char *key);
 
-/* Appends "FILE:LINE" or "-o TEXT". setting NULL: "default". */
+/* Appends "FILE:LINE" or "-o TEXT"; "default" for setting NULL. */
 void conf_source_where(const struct conf_source *s, const struct conf_setting *setting,
                        struct text *to);
 
-/* Appends the text for a message: in double quotes, its control bytes as '?', cut if very long. */
+/* Appends the line "PLACE: SECTION.KEY = "VALUE": MESSAGE" for the setting, or as much of it as is
+ * known. */
+void conf_source_report(const struct conf_source *s, const struct conf_setting *setting,
+                        const char *message, struct text *errors);
+
+/* Appends the value for a message: in double quotes, control bytes as '?', cut after 80 bytes. */
 void conf_quote(struct text *to, const char *value);
+
+/* ---- for the readers of settings ---- */
+
+/* Appends a setting with lower-case copies of the names; key NULL: a section's head. The caller
+ * fills in value and place. NULL: no memory. */
+struct conf_setting *conf_source_append(struct conf_source *s, const char *section,
+                                        size_t section_length, const char *key, size_t key_length);
+
+/* Removes the setting that was appended last. */
+void conf_source_drop_newest(struct conf_source *s);
+
+/* The first setting with the name of the newest one; NULL if that is the newest itself. */
+const struct conf_setting *conf_source_earlier(const struct conf_source *s,
+                                               const struct conf_setting *newest);
+
+/* Whether the text is a name of letters, digits, '_', '-' and '.'. */
+bool conf_name_is_valid(const char *name, size_t length);
+
+/* Whether the section is [variant.NAME] with an upper-case letter in NAME. Names in INI files
+ * ignore case, but the name of a variant is part of its URL. */
+bool conf_section_has_capitals(const char *section, size_t length);
+
+/* The first byte that is not white space. */
+const char *conf_skip_space(const char *s);
 
 #endif

@@ -1,7 +1,7 @@
 /*
- * conf_value.c - the types that configuration keys have.
+ * conf_value.c - the notation of sizes, durations, addresses and origins.
  *
- * Knows the notation of sizes, durations, addresses and origins, and no key. Any thread.
+ * Knows no key. Any thread.
  */
 #include "conf_value.h"
 
@@ -56,7 +56,7 @@ static const struct unit *units_of(enum conf_type type)
 	}
 }
 
-/* How many of the units' base the kept value counts. */
+/* The kept value's unit, in the base of units_of(). */
 static uint64_t base_of(enum conf_type type)
 {
 	return type == CONF_TYPE_MS ? 1000 : 1;
@@ -125,43 +125,54 @@ static void describe_choices(const struct conf_choice *choices, struct text *to)
 		text_printf(to, "%s%s", c == choices ? "" : c[1].name ? ", " : " or ", c->name);
 }
 
-void conf_value_describe(const struct conf_key *key, struct text *to)
+static void describe_policies(struct text *to)
 {
 	char policies[256];
 
+	policy_list(policies, sizeof policies);
+	text_printf(to, "one of %s", policies);
+}
+
+static void describe_text(const struct conf_key *key, struct text *to)
+{
+	size_t max = key->size - 1;
+
 	switch (key->type) {
-	case CONF_TYPE_TEXT:
-		text_printf(to, "text of %sat most %zu bytes", key->min ? "at least one and " : "",
-		            key->size - 1);
-		break;
 	case CONF_TYPE_LISTEN:
 		text_puts(to, "HOST:PORT or [HOST]:PORT");
 		break;
 	case CONF_TYPE_ADMIN:
-		text_printf(
-			to,
-			"auto, no, HOST:PORT, [HOST]:PORT or an absolute path of at most %d bytes",
-			CONF_SOCKET_MAX - 1);
+		text_printf(to,
+		            "auto, no, HOST:PORT, [HOST]:PORT or an absolute path of at most %d "
+		            "bytes",
+		            CONF_SOCKET_MAX - 1);
 		break;
 	case CONF_TYPE_ORIGIN:
 		text_puts(to, "* or an origin such as https://example.org, or nothing");
 		break;
-	case CONF_TYPE_POLICY:
-		policy_list(policies, sizeof policies);
-		text_printf(to, "one of %s", policies);
-		break;
 	case CONF_TYPE_USER:
-		text_printf(to, "a user's name of at most %zu bytes, or nothing", key->size - 1);
+		text_printf(to, "a user's name of at most %zu bytes, or nothing", max);
 		break;
 	case CONF_TYPE_SOCKET:
-		text_printf(to, "auto, an absolute path of at most %zu bytes, or nothing",
-		            key->size - 1);
+		text_printf(to, "auto, an absolute path of at most %zu bytes, or nothing", max);
 		break;
 	case CONF_TYPE_PATH:
-		text_printf(to, "an absolute path of at most %zu bytes, or nothing", key->size - 1);
+		text_printf(to, "an absolute path of at most %zu bytes, or nothing", max);
 		break;
 	case CONF_TYPE_LOG_FILE:
-		text_printf(to, "stderr, or an absolute path of at most %zu bytes", key->size - 1);
+		text_printf(to, "stderr, or an absolute path of at most %zu bytes", max);
+		break;
+	default:
+		text_printf(to, "text of %sat most %zu bytes", key->min ? "at least one and " : "",
+		            max);
+	}
+}
+
+void conf_value_describe(const struct conf_key *key, struct text *to)
+{
+	switch (key->type) {
+	case CONF_TYPE_POLICY:
+		describe_policies(to);
 		break;
 	case CONF_TYPE_NUMBER:
 		describe_range(key, "a whole number", "", to);
@@ -173,9 +184,10 @@ void conf_value_describe(const struct conf_key *key, struct text *to)
 		describe_range(key, "pixels", " (K, M, G: powers of 1000)", to);
 		break;
 	case CONF_TYPE_MS:
+		describe_range(key, "a duration", " (ms, s, m, h)", to);
+		break;
 	case CONF_TYPE_US:
-		describe_range(key, "a duration",
-		               key->type == CONF_TYPE_MS ? " (ms, s, m, h)" : " (us, ms, s)", to);
+		describe_range(key, "a duration", " (us, ms, s)", to);
 		break;
 	case CONF_TYPE_AUTO:
 		describe_range(key, "auto or a whole number", "", to);
@@ -183,12 +195,14 @@ void conf_value_describe(const struct conf_key *key, struct text *to)
 	case CONF_TYPE_CHOICE:
 		describe_choices(key->choices, to);
 		break;
+	default:
+		describe_text(key, to);
 	}
 }
 
 /* ---- from text ---- */
 
-/* Digits and one of the units; a zero needs none. False: not that, or too large. */
+/* Parses digits and a unit; zero needs no unit. False: not of that form, or too large. */
 static bool parse_number(const char *value, const struct unit *units, uint64_t *out)
 {
 	uint64_t n = 0;
@@ -242,8 +256,8 @@ static bool is_port(const char *s)
 	       parse_number(s, number_units, &port) && port <= 65535;
 }
 
-/* A host's name of letters, digits, '-' and '.', or an IPv4 address; digits and dots alone must be
- * the latter. */
+/* Accepts a host name of letters, digits, '-' and '.', or an IPv4 address. Digits and dots alone
+ * must be an address. */
 static bool is_host(const char *s)
 {
 	struct in_addr ignored;
@@ -277,8 +291,8 @@ static bool is_listen(const char *value)
 	return inet_pton(AF_INET6, host + 1, &ignored) == 1;
 }
 
-/* What browsers send as Origin; anything else would never match, and a stray path is a common
- * mistake. */
+/* Accepts what browsers send as Origin. Anything else would never match; a path at the end is
+ * a common mistake. */
 static bool is_origin(const char *value)
 {
 	const char *host = strstr(value, "://");
@@ -297,6 +311,21 @@ static bool is_origin(const char *value)
 	return *host != '\0';
 }
 
+static bool is_user_name(const char *value)
+{
+	static const char allowed[] =
+		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
+
+	return *value != '-' && !value[strspn(value, allowed)];
+}
+
+static bool is_admin_address(const char *value)
+{
+	if (*value == '/')
+		return strlen(value) < CONF_SOCKET_MAX;
+	return strcmp(value, "auto") == 0 || strcmp(value, "no") == 0 || is_listen(value);
+}
+
 static bool is_text_good(const struct conf_key *key, const char *value)
 {
 	if (strlen(value) < key->min || strlen(value) >= key->size)
@@ -308,18 +337,13 @@ static bool is_text_good(const struct conf_key *key, const char *value)
 	case CONF_TYPE_LISTEN:
 		return is_listen(value);
 	case CONF_TYPE_ADMIN:
-		if (*value == '/')
-			return strlen(value) < CONF_SOCKET_MAX;
-		return strcmp(value, "auto") == 0 || strcmp(value, "no") == 0 || is_listen(value);
+		return is_admin_address(value);
 	case CONF_TYPE_ORIGIN:
 		return is_origin(value);
 	case CONF_TYPE_POLICY:
 		return policy_is_known(value);
 	case CONF_TYPE_USER:
-		return *value != '-' &&
-		       !value[strspn(
-			       value,
-			       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")];
+		return is_user_name(value);
 	case CONF_TYPE_SOCKET:
 		return !*value || *value == '/' || strcmp(value, "auto") == 0;
 	case CONF_TYPE_PATH:
@@ -361,7 +385,7 @@ int conf_value_parse(const struct conf_key *key, const char *value, void *base, 
 	return 0;
 }
 
-/* ---- kept values ---- */
+/* ---- fields ---- */
 
 bool conf_value_equals(const struct conf_key *key, const void *base, const void *other)
 {

@@ -1,8 +1,9 @@
 /*
- * conf_value.h - the types that configuration keys have: from text to value and back, with a
- * description of what is expected.
+ * conf_value.h - the types of configuration keys: text to value, value to text, and the
+ * description of what a key accepts.
  *
- * A key is a row of a table; parsing, messages and documentation come from that row. Any thread.
+ * A key is a row of the table in conf_keys.h; parsing, messages and documentation come from that
+ * row. Any thread.
  */
 #ifndef DARKROOM_CONF_CONF_VALUE_H
 #define DARKROOM_CONF_CONF_VALUE_H
@@ -11,19 +12,18 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct conf_variant;
 struct text;
 
 enum conf_type {
 	/* kept as text, in a char array; min 0: may be empty */
 	CONF_TYPE_TEXT = 1,
 	CONF_TYPE_LISTEN,   /* HOST:PORT or [HOST]:PORT */
-	CONF_TYPE_ADMIN,    /* the same, "auto", "no" or an absolute path */
+	CONF_TYPE_ADMIN,    /* as LISTEN, "auto", "no" or an absolute path */
 	CONF_TYPE_ORIGIN,   /* "*" or SCHEME://HOST[:PORT] */
-	CONF_TYPE_POLICY,   /* one that src/policy/ knows */
-	CONF_TYPE_USER,     /* a user's name, or nothing; whether there is one is not asked */
-	CONF_TYPE_SOCKET,   /* "auto", an absolute path, or nothing */
-	CONF_TYPE_PATH,     /* an absolute path, or nothing */
+	CONF_TYPE_POLICY,   /* a name in the registry of policies */
+	CONF_TYPE_USER,     /* a user's name, or empty; whether the user exists is not checked */
+	CONF_TYPE_SOCKET,   /* "auto", an absolute path, or empty */
+	CONF_TYPE_PATH,     /* an absolute path, or empty */
 	CONF_TYPE_LOG_FILE, /* "stderr" or an absolute path */
 	/* kept as uint64_t */
 	CONF_TYPE_NUMBER,
@@ -31,7 +31,7 @@ enum conf_type {
 	CONF_TYPE_PIXELS, /* K M G are powers of 1000 */
 	CONF_TYPE_MS,     /* a duration, kept in milliseconds */
 	CONF_TYPE_US,     /* a duration, kept in microseconds */
-	CONF_TYPE_AUTO,   /* a number or "auto", which is CONF_AUTO */
+	CONF_TYPE_AUTO,   /* a number, or "auto", which is CONF_AUTO */
 	CONF_TYPE_CHOICE  /* one of a few words */
 };
 
@@ -41,46 +41,35 @@ struct conf_choice {
 };
 
 struct conf_key {
-	const char *section; /* "server", ... or "stage", "variant" for those that have a name */
+	const char *section; /* "server", ...; "stage" or "variant" for those that have a name */
 	const char *name;
 	enum conf_type type;
 	size_t offset;     /* in struct conf, conf_stage or conf_variant */
 	size_t size;       /* of the field */
 	uint64_t min, max; /* of numbers, in the unit they are kept in */
 	const struct conf_choice *choices;
-	const char *
-		default_value; /* the default, as one would write it; NULL: the key must be given */
-	bool is_live;          /* takes effect while the daemon runs */
-	const char *help;      /* one or a few lines, no full stop at the end */
+	const char *default_value; /* in the file's notation; NULL: the key is required */
+	bool is_live;              /* takes effect while the daemon runs */
+	const char *help; /* sentences on lines of at most 78 bytes; a line of a table begins with
+	                   * two spaces */
 };
 
-/*
- * Writes the value into the key's field of base. Returns 0, or -EINVAL with "expected ..." in
- * expected and base untouched.
- */
+/* Writes the value into the key's field of base. Returns 0, or -EINVAL with "expected ..." in
+ * expected and base unchanged. */
 int conf_value_parse(const struct conf_key *key, const char *value, void *base, char *expected,
                      size_t expected_size);
 
-/* Whether the key's field is the same in both, and making it so. */
+/* Compares and copies the key's field. */
 bool conf_value_equals(const struct conf_key *key, const void *base, const void *other);
 void conf_value_copy(const struct conf_key *key, void *base, const void *from);
 
-/* Appends what may stand there: "a duration from 10ms to 1h", "store or decode". */
+/* Appends what the key accepts: "a duration from 10ms to 1h", "store or decode". */
 void conf_value_describe(const struct conf_key *key, struct text *to);
 
-/* Appends the value of the key's field in base as one would write it. */
+/* Appends the value of the key's field in base, in the file's notation. */
 void conf_value_print(const struct conf_key *key, const void *base, struct text *to);
 
-/* Appends the number as one would write it in the key's unit. Numbers only. */
+/* Appends the number in the key's unit, in the file's notation. Keys with numbers only. */
 void conf_value_format(const struct conf_key *key, uint64_t value, struct text *to);
-
-/* The rows of the table in conf_keys.c, in its order; NULL after the last. */
-const struct conf_key *conf_key_at(size_t index);
-
-/* Sections that there is one of: not those of stages and variants. NULL after the last. */
-const char *conf_section_at(size_t index);
-
-/* The variants that there are if no file is given. NULL after the last. */
-const struct conf_variant *conf_reference_variant_at(size_t index);
 
 #endif

@@ -1,5 +1,8 @@
-/* ctl.c - darkroomd ctl, the client: finds the daemon's socket, sends a command, prints the answer.
- * Main thread. */
+/*
+ * ctl.c - the client of darkroomd ctl: sends a command to the daemon and prints the answer.
+ *
+ * Main thread.
+ */
 #include "ctl.h"
 
 #include <errno.h>
@@ -15,9 +18,7 @@
 #include "base/check.h"
 #include "base/text.h"
 
-#define WAIT_S                                                                                   \
-	60 /* for the daemon's answer: a switch waits for the work that every thread has in hand \
-	    */
+#define WAIT_S 60 /* for the answer: a change waits until every thread has finished its event */
 
 int ctl_path(const struct conf *conf, char path[CONF_SOCKET_MAX])
 {
@@ -44,7 +45,7 @@ static int fail(const char *format, ...)
 	return CTL_REFUSED;
 }
 
-/* Joins the words to a line; false if they cannot be one. */
+/* Joins the words to one line. False: they do not fit, or contain a line break. */
 static bool make_line(char *const *words, size_t count, struct text *line)
 {
 	for (size_t i = 0; i < count; i++) {
@@ -56,7 +57,7 @@ static bool make_line(char *const *words, size_t count, struct text *line)
 	return !line->overflowed;
 }
 
-/* A connected socket, or -1 with what is wrong said. */
+/* A connected socket, or -1, reported. */
 static int connect_to(const char *path)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
@@ -79,7 +80,7 @@ static int connect_to(const char *path)
 	return -1;
 }
 
-/* Reads until the daemon closes. False if it failed: errno says why. */
+/* Reads until the daemon closes. False: it failed, with the reason in errno. */
 static bool read_answer(int fd, struct text *answer)
 {
 	char buffer[4096];
@@ -94,12 +95,12 @@ static bool read_answer(int fd, struct text *answer)
 	return true;
 }
 
-/* The first line is the exit status; the rest goes where it belongs. */
+/* Prints the answer without its first line, which is the exit status. */
 static int print_answer(const char *path, const struct text *answer)
 {
 	if (answer->length < 2 || answer->data[0] < '0' || answer->data[0] > '2' ||
 	    answer->data[1] != '\n')
-		return fail("%s: who listens there is no darkroomd", path);
+		return fail("%s: the process that listens there is not darkroomd", path);
 	int status = answer->data[0] - '0';
 
 	if (status != CTL_DONE)
@@ -119,8 +120,8 @@ static int talk(int fd, const char *path, const struct text *line)
 	int status;
 
 	text_init_growable(&answer, CTL_ANSWER_MAX + 16);
-	/* If the daemon has answered and closed before it has read all, its answer is there all the
-	 * same. */
+	/* The daemon may answer and close before it has read everything (EPIPE): its answer can
+	 * still be read. */
 	if ((send(fd, line->data, line->length, MSG_NOSIGNAL) < 0 && errno != EPIPE) ||
 	    !read_answer(fd, &answer))
 		status = fail("%s: %s", path,
@@ -143,12 +144,11 @@ int ctl_run(const struct conf *conf, char *const *words, size_t count)
 		return CTL_USAGE;
 	}
 	if (ctl_path(conf, path))
-		return fail(
-			"%s...: longer than the path of a socket may be; server.control can name another",
-			path);
+		return fail("%s...: expected a socket's path of at most 107 bytes; "
+		            "server.control can name another",
+		            path);
 	if (!*path)
-		return fail(
-			"the configuration gives the daemon no socket for this: server.control is empty");
+		return fail("server.control is empty: the daemon has no control socket");
 	int fd = connect_to(path);
 
 	return fd < 0 ? CTL_REFUSED : talk(fd, path, &line);

@@ -1,23 +1,29 @@
-/* ctl_command.c - the commands of darkroomd ctl, on the daemon's side. Knows nothing of the socket.
- * Main thread. */
+/*
+ * ctl_command.c - finds and runs the commands of darkroomd ctl. Knows nothing of the socket.
+ *
+ * Main thread.
+ */
+#include "ctl_command.h"
+
 #include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/check.h"
 #include "base/suggest.h"
 #include "base/text.h"
-#include "ctl.h"
+#include "base/version.h"
 #include "layout/partition.h"
-#include "options.h"
+#include "program.h"
 #include "reload.h"
 #include "sched/profile.h"
 #include "sched/stage_costs.h"
 
 struct command {
 	const char *name, *arguments, *help;
-	bool may_be_bare; /* without arguments */
-	/* arguments is what followed the name, "" if nothing did */
+	bool may_be_bare; /* the arguments are optional */
+	/* arguments: the text after the name, or "" */
 	enum ctl_status (*run)(struct reload *r, char *arguments, struct text *answer);
 };
 
@@ -33,7 +39,7 @@ static enum ctl_status run_policy(struct reload *r, char *arguments, struct text
 	return reload_set(r, setting, answer) ? CTL_REFUSED : CTL_DONE;
 }
 
-/* KEY VALUE, and as after -o: KEY=VALUE. */
+/* Accepts KEY VALUE, and KEY=VALUE as after -o. */
 static enum ctl_status run_set(struct reload *r, char *arguments, struct text *answer)
 {
 	size_t key = strcspn(arguments, " =");
@@ -58,26 +64,26 @@ static enum ctl_status run_status(struct reload *r, char *arguments, struct text
 	return CTL_DONE;
 }
 
-/* What --profile writes at the end, as of now. */
+/* Prints what --profile would write now. */
 static enum ctl_status run_profile(struct reload *r, char *arguments, struct text *answer)
 {
 	struct partition_weights weights;
 
 	(void)arguments;
-	stage_costs_collect(&weights, r->graph);
+	stage_costs_collect(&weights, r->program->graph(r->program->app));
 	profile_print(&weights, answer);
 	return CTL_DONE;
 }
 
 static const struct command commands[] = {
-	{ "policy", "[NAME]", "go on with another policy, at once; or say which is in force", true,
+	{ "policy", "[NAME]", "switch to another policy at once, or print the active one", true,
 	  run_policy },
-	{ "set", "SECTION.KEY VALUE",
-	  "change a live key until the next reload; --keys says which are", false, run_set },
-	{ "reload", "", "read the configuration again, as at SIGHUP", true, run_reload },
-	{ "profile", "", "print what stages took and sent since the start, for layout.profile",
-	  true, run_profile },
-	{ "status", "", "say what is in force", true, run_status },
+	{ "set", "SECTION.KEY VALUE", "change a live key until the next reload; --keys lists them",
+	  false, run_set },
+	{ "reload", "", "reload the configuration, as SIGHUP does", true, run_reload },
+	{ "profile", "", "print the costs of the stages since startup, for layout.profile", true,
+	  run_profile },
+	{ "status", "", "print the version and the active live keys", true, run_status },
 };
 
 void ctl_print_commands(struct text *to)

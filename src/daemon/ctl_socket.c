@@ -1,5 +1,8 @@
-/* ctl_socket.c - the control socket: opening, peers, lines, answers. What commands do is
- * ctl_command.c's matter. */
+/*
+ * ctl_socket.c - the control socket: opens it, checks peers, reads lines, writes answers.
+ *
+ * Knows no command. Main thread.
+ */
 #include "ctl_socket.h"
 
 #include <errno.h>
@@ -11,26 +14,26 @@
 
 #include "base/check.h"
 #include "base/text.h"
+#include "ctl_command.h"
 #include "log/log.h"
 #include "reload.h"
 
 #define BACKLOG 16
-#define ACCEPT_PAUSE_MS 50 /* when the system has no descriptor left */
-#define LISTENER UINT32_MAX
+#define ACCEPT_PAUSE_MS 50  /* when the process has no free descriptor */
+#define LISTENER UINT32_MAX /* tag of the listener; clients have their index */
 
 /* ---- opening ---- */
 
-static int watch(struct ctl_socket *s, int fd, uint32_t who)
+static int watch(struct ctl_socket *s, int fd, uint32_t tag)
 {
-	struct epoll_event event = { .events = EPOLLIN, .data.u32 = who };
+	struct epoll_event event = { .events = EPOLLIN, .data.u32 = tag };
 
 	return epoll_ctl(s->fd, EPOLL_CTL_ADD, fd, &event) ? -errno : 0;
 }
 
 int ctl_socket_open(struct ctl_socket *s, const struct conf *conf)
 {
-	bool is_wanted = strcmp(conf->server.control, "auto") != 0;
-
+	bool is_required = strcmp(conf->server.control, "auto") != 0;
 	char path[CONF_SOCKET_MAX];
 
 	*s = (struct ctl_socket){ .fd = -1, .listener.fd = -1 };
@@ -48,10 +51,11 @@ int ctl_socket_open(struct ctl_socket *s, const struct conf *conf)
 		              : watch(s, s->listener.fd, LISTENER);
 	if (!err)
 		return 0;
-	log_write(is_wanted ? LOG_LEVEL_ERROR : LOG_LEVEL_WARNING, "no control socket at %s: %s",
-	          path, unix_socket_reason(err));
+	log_write(is_required ? LOG_LEVEL_ERROR : LOG_LEVEL_WARNING,
+	          "control socket %s: cannot listen: %s%s", path, unix_socket_reason(err),
+	          is_required ? "" : "; running without it");
 	ctl_socket_close(s);
-	return is_wanted ? err : 0;
+	return is_required ? err : 0;
 }
 
 /* ---- clients ---- */
@@ -63,8 +67,8 @@ static void client_close(struct ctl_client *c)
 	c->fd = -1;
 }
 
-/* An answer is shorter than a socket's buffer; what does not fit is lost, for nobody waits for a
- * client. */
+/* Sends an answer, which is shorter than a socket's buffer. Without room the rest is dropped: the
+ * main thread must not wait for a client. */
 static void answer(const struct ctl_client *c, enum ctl_status status, const struct text *message)
 {
 	struct text t;
@@ -79,7 +83,7 @@ static void answer(const struct ctl_client *c, enum ctl_status status, const str
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n <= 0) {
-			log_info("a client of the control socket did not take its answer");
+			log_info("control socket: a client did not read its answer; closing it");
 			break;
 		}
 		sent += (size_t)n;
@@ -97,8 +101,7 @@ static void refuse(const struct ctl_client *c, const char *why)
 	answer(c, CTL_REFUSED, &message);
 }
 
-/* Reads on; carries out the command if its line is complete. The client is closed when it has its
- * answer. */
+/* Reads the line of the client. Once it is complete, runs the command, answers and closes. */
 static void client_read(struct ctl_client *c, struct reload *r)
 {
 	ssize_t n = recv(c->fd, c->line + c->length, sizeof c->line - c->length, MSG_DONTWAIT);
@@ -129,7 +132,7 @@ static void client_read(struct ctl_client *c, struct reload *r)
 	client_close(c);
 }
 
-/* A free place, or that of the one whose turn it is to go. */
+/* A free place, or the place of another client, each in turn. */
 static struct ctl_client *find_place(struct ctl_socket *s)
 {
 	for (unsigned i = 0; i < CTL_CLIENTS; i++)
@@ -142,15 +145,17 @@ static struct ctl_client *find_place(struct ctl_socket *s)
 	return c;
 }
 
-/* The path's mode says the same; but a directory may have been given away, or root's socket passed
- * on. */
-static bool is_allowed(int fd)
+/* Checks the peer, in addition to the path's mode: the directory may have changed its owner, or a
+ * process of root may have passed its socket on. */
+static bool is_allowed(int fd, uid_t *uid)
 {
 	struct ucred peer;
 	socklen_t length = sizeof peer;
 
+	*uid = (uid_t)-1;
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &length))
 		return false;
+	*uid = peer.uid;
 	return peer.uid == 0 || peer.uid == geteuid();
 }
 
@@ -161,17 +166,20 @@ static void client_accept(struct ctl_socket *s)
 	if (fd < 0) {
 		if (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED)
 			return;
-		log_warning("the control socket cannot accept: %s", strerror(errno));
-		poll(NULL, 0, ACCEPT_PAUSE_MS); /* else it would be readable again at once */
+		log_warning("control socket: cannot accept a connection: %s; retrying in %d ms",
+		            strerror(errno), ACCEPT_PAUSE_MS);
+		poll(NULL, 0, ACCEPT_PAUSE_MS); /* the socket stays readable */
 		return;
 	}
 	struct ctl_client *c = find_place(s);
+	uid_t uid;
 
 	c->fd = fd;
 	c->length = 0;
-	if (!is_allowed(fd)) {
-		log_warning(
-			"somebody else than root and the daemon's own user came to the control socket");
+	if (!is_allowed(fd, &uid)) {
+		log_warning("control socket: rejected uid %u: only root and the daemon's own user "
+		            "may connect",
+		            (unsigned)uid);
 		refuse(c, "only root and the daemon's own user may do this");
 		client_close(c);
 	} else if (watch(s, fd, (uint32_t)(c - s->client))) {
@@ -185,8 +193,7 @@ void ctl_socket_serve(struct ctl_socket *s, struct reload *r)
 {
 	struct epoll_event event;
 
-	/* One at a time: a client may be closed, and its place taken, by what is done for another.
-	 */
+	/* One event per call: serving one client may close another and reuse its place. */
 	if (epoll_wait(s->fd, &event, 1, 0) != 1)
 		return;
 	if (event.data.u32 == LISTENER)

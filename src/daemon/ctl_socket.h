@@ -1,16 +1,16 @@
 /*
- * ctl_socket.h - the daemon's control socket: who may use it, and its few clients.
+ * ctl_socket.h - the daemon's control socket and its clients.
  *
- * Nothing here ever waits: a client that does not finish its line, or does not read, costs a place
- * until a newcomer needs it. Main thread.
+ * Nothing here waits for a client. One that does not finish its line, or does not read its answer,
+ * occupies a place until a new client needs it. Main thread.
  */
 #ifndef DARKROOM_DAEMON_CTL_SOCKET_H
 #define DARKROOM_DAEMON_CTL_SOCKET_H
 
 #include <stddef.h>
 
+#include "base/unix_socket.h"
 #include "ctl.h"
-#include "unix_socket.h"
 
 #define CTL_CLIENTS 8
 
@@ -23,21 +23,21 @@ struct ctl_client {
 };
 
 struct ctl_socket {
-	int fd; /* readable when there is something to serve; -1: there is no socket */
+	int fd; /* readable when a client needs service; -1: closed */
 	struct unix_socket listener;
 	struct ctl_client client[CTL_CLIENTS];
-	unsigned next; /* whose place a newcomer gets if none is free */
+	unsigned next; /* the place that a new client gets if none is free */
 };
 
 /*
- * Opens the socket that the configuration asks for. The socket of a daemon that is no more is
- * replaced. 0 or -errno, the reason logged; with server.control = auto a failure is logged, and no
- * failure. ctl_socket_close() in any case.
+ * Opens the socket of the configuration. Replaces the socket of a daemon that has ended. Returns 0
+ * or -errno, logged; with server.control = auto a failure is logged as a warning and 0 returned.
+ * The caller calls ctl_socket_close() in any case.
  */
 int ctl_socket_open(struct ctl_socket *s, const struct conf *conf);
 void ctl_socket_close(struct ctl_socket *s);
 
-/* Serves what has come, when fd is readable. */
+/* Serves one event, when fd is readable. */
 void ctl_socket_serve(struct ctl_socket *s, struct reload *r);
 
 #endif

@@ -1,9 +1,9 @@
 /*
- * notify.c - datagrams to the service manager. Knows the socket, and nothing of what is said.
+ * notify.c - sends datagrams to the service manager. Knows nothing of their contents.
  *
- * Of our own and not libsystemd's: the protocol is documented to be implemented (sd_notify(3)),
- * this is all of it that we use, and a daemon that decodes strangers' files should load no library
- * that it can do without. Main thread.
+ * It does not use libsystemd. The protocol is documented to be reimplemented (sd_notify(3)), and
+ * the daemon needs only this part. A daemon that decodes untrusted files should load as few
+ * libraries as possible. Main thread.
  */
 #include "notify.h"
 
@@ -29,10 +29,10 @@ static struct {
 	struct sockaddr_un address;
 	socklen_t length;
 	uint64_t watchdog_ns;
-	bool has_failed; /* said so in the log */
+	bool has_failed; /* already logged */
 } notify = { .fd = -1 };
 
-/* The address is kept, and not connected to: the manager may open its socket anew while we run. */
+/* Keeps the address instead of a connection: the manager may reopen its socket. */
 static int parse_address(const char *name)
 {
 	size_t length = strlen(name);
@@ -44,14 +44,13 @@ static int parse_address(const char *name)
 	notify.address = (struct sockaddr_un){ .sun_family = AF_UNIX };
 	memcpy(notify.address.sun_path, name, length);
 	if (name[0] == '@')
-		notify.address.sun_path[0] =
-			'\0'; /* abstract: the name is what is within the length */
+		notify.address.sun_path[0] = '\0'; /* abstract: the length delimits the name */
 	notify.length =
 		(socklen_t)(offsetof(struct sockaddr_un, sun_path) + length + (name[0] == '/'));
 	return 0;
 }
 
-/* The variable as a number from 1 to max; 0: it is not set, or no such number. */
+/* The variable as a number from 1 to max; 0: it is not set, or not such a number. */
 static uint64_t environment_number(const char *name, uint64_t max)
 {
 	const char *text = getenv(name);
@@ -64,12 +63,12 @@ static uint64_t environment_number(const char *name, uint64_t max)
 
 	if (text[0] >= '0' && text[0] <= '9' && !*end && !errno && value > 0 && value <= max)
 		return value;
-	log_warning("%s = \"%.40s\" is ignored: expected a number from 1 to %" PRIu64, name, text,
+	log_warning("%s = \"%.40s\": expected a number from 1 to %" PRIu64 "; ignored", name, text,
 	            max);
 	return 0;
 }
 
-/* The watchdog may be meant for another process that has passed its environment on. */
+/* The watchdog may belong to a parent process that passed its environment on. */
 static uint64_t watchdog_ns(void)
 {
 	uint64_t us = environment_number("WATCHDOG_USEC", WATCHDOG_US_MAX);
@@ -91,9 +90,9 @@ void notify_open(void)
 	if (!err && (notify.fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)) < 0)
 		err = -errno;
 	if (err) {
-		log_warning(
-			"the service manager will not hear from us: NOTIFY_SOCKET = \"%.120s\": %s",
-			name, strerror(-err));
+		log_warning("service manager: NOTIFY_SOCKET = \"%.120s\": %s; running without "
+		            "reports",
+		            name, strerror(-err));
 		return;
 	}
 	notify.has_failed = false;
@@ -137,8 +136,7 @@ void notify_send(const char *format, ...)
 		if (errno == EINTR)
 			continue;
 		if (!notify.has_failed)
-			log_warning("the service manager does not hear from us: %s",
-			            strerror(errno));
+			log_warning("service manager: cannot send a report: %s", strerror(errno));
 		notify.has_failed = true;
 		return;
 	}

@@ -1,7 +1,7 @@
 /*
- * options.h - the command line, parsed into a struct.
+ * options.h - the command line as a struct.
  *
- * Main thread, before anything else.
+ * Main thread, before everything else.
  */
 #ifndef DARKROOM_DAEMON_OPTIONS_H
 #define DARKROOM_DAEMON_OPTIONS_H
@@ -9,37 +9,43 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-struct options {
-	const char *config_path; /* -c; NULL: built-in values */
-	const char **overrides;  /* -o, in order, for conf_load(); the texts are argv's */
-	size_t override_count;
-	char *const
-		*command; /* ctl, token: the words after it, argv's own; NULL: the daemon itself */
-	size_t command_length;
-	bool makes_token;    /* the command is token's */
-	unsigned version;    /* -V: how often */
-	bool verbose;        /* -v: with -V, of what the program is made, too */
-	bool check_only;     /* -t: check the configuration and end */
-	bool dump;           /* -T: the same, and print what it comes to */
-	bool topology;       /* --topology: print machine and layout, and end */
-	const char *profile; /* --profile: where to write what stages weighed, at the end; NULL:
-	                        nowhere */
-	bool quiet; /* -q: -t says nothing if all is well; else only warnings and errors are logged
-	             */
+#define OPTIONS_EXIT_USAGE 2
+
+/* What the command line asks for. If there are several, the last of this list wins. */
+enum verb {
+	VERB_RUN = 0,  /* run the daemon */
+	VERB_CTL,      /* ctl COMMAND */
+	VERB_CHECK,    /* -t */
+	VERB_DUMP,     /* -T */
+	VERB_TOPOLOGY, /* --topology */
+	VERB_TOKEN,    /* token NAME ... */
+	VERB_VERSION,  /* -V */
+	VERB_KEYS,     /* --keys */
+	VERB_HELP      /* --help */
 };
 
-/* What was printed on standard output must have got there: 0, or the exit status. */
-int options_finish_output(void);
+struct options {
+	enum verb verb;
+	const char *config_path; /* -c; NULL: the defaults */
+	const char **overrides;  /* -o, in order, for conf_load(); the texts are those of argv */
+	size_t override_count;
+	char *const *words; /* ctl, token: the words after it, in argv */
+	size_t word_count;
+	bool verbose;        /* -v, -VV: with the versions of compiler and libraries */
+	const char *profile; /* --profile: file for the costs of the stages; NULL: none */
+	bool quiet;          /* -q: only warnings and errors; -t prints nothing if all is well */
+};
 
-/* The version as in --version, without the program's name. */
-extern const char *const darkroom_version;
-
-/*
- * Fills *o, or does what --help and --keys ask for. Returns -1 if the program shall go on, else its
- * exit status: 0 after those, 2 after wrong usage, which is explained on standard error.
- * options_fini() in any case.
- */
+/* Parses the command line. Returns 0, or the exit status: wrong usage, which is reported. The
+ * caller calls options_fini() in any case. */
 int options_parse(struct options *o, int argc, char **argv);
 void options_fini(struct options *o);
+
+/* --help: prints the usage. Returns the exit status. */
+int options_print_help(void);
+
+/* Flushes standard output. Returns 0, or the exit status if something could not be written, which
+ * is reported. */
+int options_finish_output(void);
 
 #endif

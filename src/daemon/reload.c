@@ -1,26 +1,33 @@
-/* reload.c - from a configuration that was asked for to the one in force. Main thread. */
+/*
+ * reload.c - from a requested configuration to the active one. Main thread.
+ */
 #include "reload.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/text.h"
+#include "check_all.h"
+#include "conf/conf_live.h"
 #include "log/log.h"
 #include "notify.h"
 #include "options.h"
+#include "program.h"
+#include "sched/graph.h"
 #include "sched/schedule_switch.h"
 #include "tokens.h"
 
-#define SAID_MAX ((size_t)64 << 10)
+#define REPORT_MAX ((size_t)64 << 10)
 
-static void say(struct text *said, enum log_level level, const char *format, ...)
+static void report_line(struct text *report, enum log_level level, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
-/* One line, to the log and to whoever asked. */
-static void say(struct text *said, enum log_level level, const char *format, ...)
+/* Writes one line to the log and to the report. */
+static void report_line(struct text *report, enum log_level level, const char *format, ...)
 {
 	char line[2048];
 	va_list args;
@@ -29,16 +36,17 @@ static void say(struct text *said, enum log_level level, const char *format, ...
 	vsnprintf(line, sizeof line, format, args);
 	va_end(args);
 	log_write(level, "%s", line);
-	text_printf(said, "%s\n", line);
+	text_printf(report, "%s\n", line);
 }
 
-/* Says every line of the text, with something behind it. */
-static void say_lines(struct text *said, enum log_level level, const char *lines, const char *end)
+/* Reports every line of the text, with the same end. */
+static void report_lines(struct text *report, enum log_level level, const char *lines,
+                         const char *end)
 {
 	while (*lines) {
 		size_t length = strcspn(lines, "\n");
 
-		say(said, level, "%.*s%s", (int)length, lines, end);
+		report_line(report, level, "%.*s%s", (int)length, lines, end);
 		lines += length + (lines[length] == '\n');
 	}
 }
@@ -51,92 +59,115 @@ void reload_log(const struct options *options, const struct conf *conf)
 
 void reload_print(const struct reload *r, struct text *to)
 {
-	text_puts(to, "in force: ");
+	text_puts(to, "active: ");
 	conf_print_live(&r->conf, to);
 }
 
-static void say_in_force(const struct reload *r, struct text *said)
+static void report_active(const struct reload *r, struct text *report)
 {
 	struct text line;
 
-	text_init_growable(&line, SAID_MAX);
+	text_init_growable(&line, REPORT_MAX);
 	reload_print(r, &line);
-	say(said, LOG_LEVEL_NOTICE, "%s", line.data);
+	report_line(report, LOG_LEVEL_NOTICE, "%s", line.data);
 	text_fini(&line);
 }
 
-/* Goes by next as far as that is possible; names of keys that need a restart are appended to
- * others. */
-static int apply(struct reload *r, const struct conf *next, struct text *others, struct text *said)
+/* Checks the merged configuration and hands it to program and graph. 0 or -errno, with lines of
+ * errors. */
+static int switch_to(const struct reload *r, const struct conf *changed, struct text *errors)
 {
-	struct conf changed = r->conf;
-	unsigned taken = conf_take_live(&changed, next, others);
-	struct text errors;
-
-	if (!taken)
-		return 0;
-	text_init_growable(&errors, SAID_MAX);
-	int err = r->user->prepare(r->user_arg, &changed, &errors);
-	bool is_prepared = !err;
+	const struct program *p = r->program;
+	const struct check check = { .program = p, .check_room = true };
+	int err = check_all(&check, changed, errors);
 
 	if (!err)
-		err = graph_switch(r->graph, &changed);
-	if (err) {
-		say_lines(said, LOG_LEVEL_ERROR, errors.data, "");
-		say(said, LOG_LEVEL_ERROR, "the change cannot be made, all stays as it was: %s",
-		    strerror(-err));
-		if (is_prepared)
-			r->user->cancel(r->user_arg);
-	} else {
-		r->user->commit(r->user_arg);
-		r->conf = changed;
-	}
-	text_fini(&errors);
+		err = p->prepare(p->app, changed, errors);
 	if (err)
 		return err;
-	reload_log(r->options, &r->conf);
-	return 0;
+	err = graph_switch(p->graph(p->app), changed);
+	if (err)
+		p->cancel(p->app);
+	else
+		p->commit(p->app);
+	return err;
 }
 
-/* The manager's protocol knows no failure: it is told in the status. */
+/* Applies the live keys of next. Appends the names of changed keys that need a restart to others.
+ */
+static int apply(struct reload *r, const struct conf *next, struct text *others,
+                 struct text *report)
+{
+	struct conf changed = r->conf;
+	struct text errors;
+
+	if (conf_take_live(&changed, next, others) == 0)
+		return 0;
+	text_init_growable(&errors, REPORT_MAX);
+	int err = switch_to(r, &changed, &errors);
+
+	if (err) {
+		report_lines(report, LOG_LEVEL_ERROR, errors.data, "");
+		report_line(report, LOG_LEVEL_ERROR,
+		            "configuration: cannot apply the change: %s; it stays unchanged",
+		            strerror(-err));
+	} else {
+		r->conf = changed;
+		reload_log(r->options, &r->conf);
+	}
+	text_fini(&errors);
+	return err;
+}
+
+/* Reports the result in the status. The protocol of the service manager has no message for a failed
+ * reload. */
 static void notify_result(const struct reload *r, const char *errors)
 {
 	if (r->has_failed)
-		notify_send("READY=1\nSTATUS=reload failed, all stays as it was: %.*s",
+		notify_send("READY=1\nSTATUS=reload failed, configuration unchanged: %.*s",
 		            (int)strcspn(errors, "\n"), errors);
 	else
 		notify_send("READY=1\nSTATUS=reloaded");
 }
 
-int reload_file(struct reload *r, struct text *said)
+/* Loads and checks the file and the tokens. 0 or -errno, reported. */
+static int load(struct reload *r, struct conf *next, struct text *errors, struct text *report)
+{
+	const struct program *p = r->program;
+	int err = check_load(p, r->options, false, next, errors);
+
+	if (!err)
+		err = tokens_reload(p->tokens(p->app), errors);
+	if (err) {
+		report_lines(report, LOG_LEVEL_ERROR, errors->data, "");
+		report_line(report, LOG_LEVEL_ERROR,
+		            "configuration: the file is wrong; it stays unchanged");
+	}
+	return err;
+}
+
+int reload_file(struct reload *r, struct text *report)
 {
 	struct text errors, others;
 	struct conf next;
 
-	/* In one datagram: systemd 253 and later tell by the time which reload is meant. */
-	notify_send("RELOADING=1\nMONOTONIC_USEC=%" PRIu64
-	            "\nSTATUS=reading the configuration again",
+	/* In one datagram: systemd 253 and later match the time with the request for a reload. */
+	notify_send("RELOADING=1\nMONOTONIC_USEC=%" PRIu64 "\nSTATUS=reloading the configuration",
 	            clock_ns() / 1000);
-	if (log_access_reopen()) /* whatever becomes of the configuration */
-		text_puts(
-			said,
-			"the access log cannot be opened anew, the one before stays: the log says why\n");
-	text_init_growable(&errors, SAID_MAX);
-	text_init_growable(&others, SAID_MAX);
-	int err = r->load(r->options, &next, &errors);
+	if (log_access_reopen())
+		text_puts(report,
+		          "log.access_file: cannot reopen it (the log has the cause); the old file "
+		          "stays in use\n");
+	text_init_growable(&errors, REPORT_MAX);
+	text_init_growable(&others, REPORT_MAX);
+	int err = load(r, &next, &errors, report);
 
 	if (!err)
-		err = tokens_reload(r->tokens, &errors);
-	if (err) {
-		say_lines(said, LOG_LEVEL_ERROR, errors.data, "");
-		say(said, LOG_LEVEL_ERROR, "the configuration is wrong, all stays as it was");
-	} else {
-		err = apply(r, &next, &others, said);
-	}
+		err = apply(r, &next, &others, report);
 	if (!err) {
-		say_lines(said, LOG_LEVEL_WARNING, others.data,
-		          " needs a restart: it stays as it was");
-		say_in_force(r, said);
+		report_lines(report, LOG_LEVEL_WARNING, others.data,
+		             " needs a restart: it stays unchanged");
+		report_active(r, report);
 	}
 	r->has_failed = err != 0;
 	notify_result(r, errors.data);
@@ -145,26 +176,26 @@ int reload_file(struct reload *r, struct text *said)
 	return err;
 }
 
-int reload_set(struct reload *r, const char *setting, struct text *said)
+int reload_set(struct reload *r, const char *setting, struct text *report)
 {
 	struct conf next = r->conf;
 	struct text errors, others;
 
-	text_init_growable(&errors, SAID_MAX);
-	text_init_growable(&others, SAID_MAX);
-	int err = conf_change(&next, setting, &errors);
+	text_init_growable(&errors, REPORT_MAX);
+	text_init_growable(&others, REPORT_MAX);
+	int err = check_change(r->program, setting, &next, &errors);
 
 	if (err)
-		say_lines(said, LOG_LEVEL_WARNING, errors.data, "");
+		report_lines(report, LOG_LEVEL_WARNING, errors.data, "");
 	else
-		err = apply(r, &next, &others, said);
+		err = apply(r, &next, &others, report);
 	if (!err && others.length) {
-		say_lines(said, LOG_LEVEL_WARNING, others.data,
-		          " needs a restart: set it in the configuration file");
+		report_lines(report, LOG_LEVEL_WARNING, others.data,
+		             " needs a restart: set it in the configuration file");
 		err = -ENOTSUP;
 	}
 	if (!err)
-		say_in_force(r, said);
+		report_active(r, report);
 	text_fini(&others);
 	text_fini(&errors);
 	return err;

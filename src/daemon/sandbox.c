@@ -1,10 +1,10 @@
 /*
  * sandbox.c - user, no_new_privs, Landlock and seccomp, in this order. Main thread.
  *
- * Landlock's system calls have no wrappers in libc, and its header may be older than the kernel:
- * both are here. The list of allowed calls is that of all our own and of libc, libevent, hwloc's
- * binding and libjpeg on their behalf; another call fails with EPERM and does not kill, for a
- * library that tries something new mostly has a way to go on.
+ * libc has no wrappers for the system calls of Landlock, and its header may be older than the
+ * kernel: both are here. The allowed system calls are those of the daemon and those that libc,
+ * libevent, hwloc's binding and libjpeg make for it. Any other call fails with EPERM and does not
+ * kill, because a library that tries something new usually has a fallback.
  */
 #include "sandbox.h"
 
@@ -30,8 +30,7 @@
 #include "conf/conf.h"
 #include "log/log.h"
 
-/* The runtime of a sanitizer opens, maps and starts what it likes: to look up names, to look for
- * leaks. */
+/* The runtime of a sanitizer opens files and starts processes: for symbols, and to find leaks. */
 #if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
 #define IS_SANITIZED true
 #elif defined __has_feature
@@ -52,8 +51,8 @@ static int change_user(const struct passwd *user)
 	    setresuid(user->pw_uid, user->pw_uid, user->pw_uid))
 		return -errno;
 	if (user->pw_uid != 0 && setuid(0) == 0)
-		return -EPERM; /* there was a way back */
-	/* As if we had been started so: /proc/self is ours again, and a crash leaves a core. */
+		return -EPERM; /* root could be regained */
+	/* Gives /proc/self to the new user, and lets a crash leave a core. */
 	return prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) ? -errno : 0;
 }
 
@@ -64,8 +63,8 @@ int sandbox_become_user(const struct conf *conf)
 	if (!*name) {
 		if (geteuid() != 0)
 			return 0;
-		log_error(
-			"running as root: server.user must say which user to become, or that it shall be root");
+		log_error("running as root: expected server.user with the user to become, or "
+		          "server.user = root");
 		return -EPERM;
 	}
 	errno = 0;
@@ -75,7 +74,7 @@ int sandbox_become_user(const struct conf *conf)
 		int err = errno ? -errno : -ENOENT;
 
 		log_error("server.user = %s: %s", name,
-		          err == -ENOENT ? "there is no such user" : strerror(-err));
+		          err == -ENOENT ? "unknown user" : strerror(-err));
 		return err;
 	}
 	if (user->pw_uid == geteuid() && user->pw_uid == getuid())
@@ -83,24 +82,23 @@ int sandbox_become_user(const struct conf *conf)
 	int err = change_user(user);
 
 	if (err)
-		log_error("server.user = %s: cannot become that user: %s", name, strerror(-err));
+		log_error("server.user = %s: cannot become this user: %s", name, strerror(-err));
 	return err;
 }
 
 /* ---- files ---- */
 
-/* By version of the interface; of these a kernel gets as many as it knows. */
+/* Access rights, by the version of the interface that introduced them. */
 #define FS_1 ((UINT64_C(1) << 13) - 1) /* all of Linux 5.13 */
 #define FS_REFER (UINT64_C(1) << 13)
 #define FS_TRUNCATE (UINT64_C(1) << 14)
 #define FS_IOCTL_DEV (UINT64_C(1) << 15)
 #define NET_ALL UINT64_C(3) /* binding and connecting of TCP sockets */
 
-#define LANDLOCK_MIN                                                                          \
-	2 /* the first that can allow a rename from one directory to another, which publishes \
-	     every image */
+/* The first version that can allow a rename between directories, which publishes every image. */
+#define LANDLOCK_MIN 2
 
-/* What the store needs; not: devices, sockets, fifos, symbolic links, execution. */
+/* Rights that the store needs: not devices, sockets, fifos, symbolic links or execution. */
 #define FS_STORE                                                                    \
 	((uint64_t)(LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR |    \
 	            LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_REMOVE_DIR | \
@@ -112,7 +110,7 @@ struct ruleset_attributes {
 	uint64_t fs, net;
 };
 
-/* 0: the kernel has none, or it is off. */
+/* 0: the kernel has no Landlock, or it is disabled. */
 static int landlock_version(void)
 {
 	long version =
@@ -141,8 +139,7 @@ static int allow_path(int ruleset, const char *path, uint64_t access)
 	return err;
 }
 
-/* Editors put a new file in the place of the old one, and logrotate moves it away: it is the
- * directory that matters. */
+/* Allows the whole directory, because editors and logrotate replace the file. */
 static int allow_directory_of(int ruleset, const char *file, uint64_t access)
 {
 	char *path = strdup(file);
@@ -238,7 +235,7 @@ static const int allowed[] = {
 	CALL(fchmod),
 	CALL(umask),
 	CALL(getcwd),
-	/* connections, of sockets that there are */
+	/* connections of open sockets */
 	CALL(accept4),
 	CALL(recvfrom),
 	CALL(recvmsg),
@@ -265,7 +262,7 @@ static const int allowed[] = {
 	CALL(nanosleep),
 	CALL(clock_nanosleep),
 	CALL(restart_syscall),
-	/* memory; not: what could be executed */
+	/* memory that is not executable */
 	CALL(munmap),
 	CALL(mremap),
 	CALL(madvise),
@@ -273,7 +270,7 @@ static const int allowed[] = {
 	CALL(mbind),
 	CALL(set_mempolicy),
 	CALL(get_mempolicy),
-	/* threads; not: processes */
+	/* threads, but not processes */
 	CALL(futex),
 	CALL(set_robust_list),
 	CALL(rseq),
@@ -293,7 +290,7 @@ static const int allowed[] = {
 	CALL(rt_sigpending),
 	CALL(sigaltstack),
 	CALL(tgkill),
-	/* questions */
+	/* queries */
 	CALL(clock_gettime),
 	CALL(clock_getres),
 	CALL(gettimeofday),
@@ -309,7 +306,7 @@ static const int allowed[] = {
 	CALL(getrlimit),
 };
 
-/* Calls that are allowed for some values of one argument: those that have the masked bits so. */
+/* Calls that are allowed if one argument, masked, has this value. */
 struct call_if {
 	int call;
 	unsigned argument;
@@ -323,12 +320,12 @@ static const struct call_if allowed_if[] = {
 	{ CALL(ioctl), 1, UINT32_MAX, FIONBIO },
 	{ CALL(ioctl), 1, UINT32_MAX, FIONREAD },
 	{ CALL(prctl), 0, UINT32_MAX, PR_SET_NAME },
-	{ CALL(prlimit64), 2, UINT64_MAX, 0 }, /* to ask */
+	{ CALL(prlimit64), 2, UINT64_MAX, 0 }, /* only queries */
 };
 
-/* The same, for performance counters: too much of the kernel to be open to everybody. */
+/* The same for performance counters, only if they are on: they reach deep into the kernel. */
 static const struct call_if allowed_if_counting[] = {
-	{ CALL(perf_event_open), 1, UINT32_MAX, 0 }, /* of the calling thread */
+	{ CALL(perf_event_open), 1, UINT32_MAX, 0 }, /* for the calling thread */
 	{ CALL(ioctl), 1, UINT32_MAX, PERF_EVENT_IOC_ENABLE },
 };
 
@@ -353,11 +350,11 @@ static int add_rules(scmp_filter_ctx filter, const struct conf *conf)
 		err = add_rules_if(filter, allowed_if, COUNT_OF(allowed_if));
 	if (!err && conf->scheduler.counters == CONF_YES)
 		err = add_rules_if(filter, allowed_if_counting, COUNT_OF(allowed_if_counting));
-	/* Its flags are out of a filter's sight; libc then takes clone. */
+	/* A filter cannot see the flags of clone3. With ENOSYS libc uses clone instead. */
 	if (!err)
 		err = seccomp_rule_add(filter, SCMP_ACT_ERRNO(ENOSYS), CALL(clone3), 0);
-	/* Nobody tries these with good intent. Where the kernel cannot do that, they are refused as
-	 * all others. */
+	/* Only an exploit tries these. A kernel that cannot kill for them refuses them like others.
+	 */
 	if (!err) {
 		seccomp_rule_add(filter, SCMP_ACT_KILL_PROCESS, CALL(execve), 0);
 		seccomp_rule_add(filter, SCMP_ACT_KILL_PROCESS, CALL(execveat), 0);
@@ -373,11 +370,11 @@ static int enter_seccomp(const struct conf *conf)
 	if (!filter)
 		return -ENOMEM;
 	err = add_rules(filter, conf);
-	/* We run nobody's code, so the mitigation that filters turn on by default in older kernels
-	 * would only cost time. Where it cannot be left out, so be it. */
+	/* The daemon runs no foreign code. The mitigation that older kernels enable with a filter
+	 * would only cost time. A failure to disable it does not matter. */
 	if (!err)
 		seccomp_attr_set(filter, SCMP_FLTATR_CTL_SSB, 1);
-	if (!err) /* a tree: a few comparisons per call instead of a hundred */
+	if (!err) /* a binary tree: a few comparisons per call instead of a hundred */
 		err = seccomp_attr_set(filter, SCMP_FLTATR_CTL_OPTIMIZE, 2);
 	if (!err)
 		err = seccomp_load(filter);
@@ -387,48 +384,51 @@ static int enter_seccomp(const struct conf *conf)
 
 static bool has_seccomp(void)
 {
-	/* A filter that cannot be read: EFAULT if filters are known, EINVAL if not. */
+	/* A filter at NULL: EFAULT if the kernel has filters, EINVAL if not. */
 	return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, NULL, 0, 0) == -1 && errno == EFAULT;
 }
 
-/* ---- together ---- */
+/* ---- public ---- */
 
 static bool is_wanted(const struct conf *conf)
 {
 	return conf->server.sandbox != CONF_SANDBOX_OFF && !IS_SANITIZED;
 }
 
-void sandbox_describe(const struct conf *conf, struct text *to)
+static void describe_landlock(const struct conf *conf, int version, struct text *to)
 {
-	int version = landlock_version();
-
-	if (!is_wanted(conf)) {
-		text_printf(to, "sandbox: off, %s",
-		            IS_SANITIZED ? "for the sanitizer's sake" : "as server.sandbox says");
-		return;
-	}
-	text_puts(to, "sandbox: no new privileges; ");
 	if (version >= LANDLOCK_MIN)
 		text_printf(to, "Landlock, version %d: only the store%s%s", version,
 		            has_access_file(conf) ? " and the access log" : "",
 		            version >= 4 ? ", no other TCP sockets" : "");
 	else
 		text_printf(to, "no Landlock (%s)",
-		            version ? "this kernel's cannot allow renaming"
-		                    : "this kernel has none");
-	text_puts(to, has_seccomp() ? "; seccomp: only the system calls of its work"
-	                            : "; no seccomp (this kernel has none)");
+		            version ? "this kernel's version cannot allow renaming"
+		                    : "this kernel does not have it");
+}
+
+void sandbox_describe(const struct conf *conf, struct text *to)
+{
+	if (!is_wanted(conf)) {
+		text_printf(to, "sandbox: off (%s)",
+		            IS_SANITIZED ? "this build has a sanitizer" : "server.sandbox = off");
+		return;
+	}
+	text_puts(to, "sandbox: no new privileges; ");
+	describe_landlock(conf, landlock_version(), to);
+	text_puts(to, has_seccomp() ? "; seccomp: only the system calls that it needs"
+	                            : "; no seccomp (this kernel does not have it)");
 	if (*conf->server.user)
 		text_printf(to, "; user %s", conf->server.user);
 	else if (geteuid() == 0)
-		text_puts(to, "; server.user is not set, without which it does not start as root");
+		text_puts(to, "; root cannot start the daemon, because server.user is empty");
 }
 
 int sandbox_enter(const struct conf *conf, const char *config_path)
 {
 	int version = landlock_version(), err = 0;
 	struct text line;
-	char data[256];
+	char data[512];
 
 	text_init(&line, data, sizeof data);
 	sandbox_describe(conf, &line);
@@ -442,7 +442,7 @@ int sandbox_enter(const struct conf *conf, const char *config_path)
 	if (!err && has_seccomp())
 		err = enter_seccomp(conf);
 	if (err)
-		log_error("the sandbox cannot be entered: %s; server.sandbox = off does without",
+		log_error("sandbox: cannot enter it: %s; server.sandbox = off runs without it",
 		          strerror(-err));
 	return err;
 }

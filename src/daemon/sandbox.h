@@ -1,10 +1,10 @@
 /*
- * sandbox.h - the daemon gives up what it does not need, for good: another user, new privileges,
- * files, system calls.
+ * sandbox.h - gives up everything that the daemon does not need: root, new privileges, files,
+ * system calls.
  *
- * What a stranger's picture could make a decoder do, it does within this. Main thread, before there
- * is another: threads inherit it. Each part that the system does not have is left out, with a note
- * in the log.
+ * It bounds what a malicious picture could make a decoder do. Threads inherit it, so it is entered
+ * on the main thread before any other starts. A part that the system does not support is left out
+ * and logged.
  */
 #ifndef DARKROOM_DAEMON_SANDBOX_H
 #define DARKROOM_DAEMON_SANDBOX_H
@@ -13,18 +13,18 @@ struct conf;
 struct text;
 
 /*
- * Becomes the user that the configuration names (server.user), with that user's groups. To be
- * called before anything is opened. 0, or -errno with the reason logged: the user is not known or
- * cannot be become, or we are root and were not told to stay it.
+ * Becomes the user of server.user, with that user's groups. Call it before anything is opened.
+ * Returns 0, or -errno, logged: the user is unknown or cannot be become, or the process is root and
+ * server.user is empty.
  */
 int sandbox_become_user(const struct conf *conf);
 
 /*
- * Shuts us in, if the configuration wants it (server.sandbox), when all that needs more is open
- * already. From now on only the store and, if there is one, the directory of the access log can be
- * written to, only the store and the directory of config_path (NULL: none) be read; no program be
- * run, no process started, no socket opened. What is active is logged. 0, or -errno, logged: it
- * cannot be tightened and not be loosened.
+ * Enters the sandbox if server.sandbox asks for it, and logs what is active. Call it when
+ * everything outside of it is open. From then on the process can write only to the store and to the
+ * directory of the access log, and read only the store and the directories of config_path (NULL:
+ * none) and of the tokens. It cannot run programs, start processes or open sockets. Returns 0 or
+ * -errno, logged.
  */
 int sandbox_enter(const struct conf *conf, const char *config_path);
 

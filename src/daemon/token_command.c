@@ -1,5 +1,11 @@
-/* token_command.c - darkroomd token: makes a token. Main thread. */
+/*
+ * token_command.c - makes a token of 32 random bytes. Main thread.
+ */
+#include "token_command.h"
+
 #include <errno.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,13 +19,10 @@
 #include "tokens.h"
 
 #define RANDOM_SIZE 32
-#define PREFIX                                                                            \
-	"darkroom_" /* so that programs that look for secrets in the wrong places know it \
-	             */
-#define EXIT_USAGE 2
+#define PREFIX "darkroom_" /* lets programs find leaked secrets, for example in repositories */
 
-/* "darkroom_" and 43 characters of A-Z, a-z, 0-9, - and _. False: no random numbers, which is said.
- */
+/* Writes "darkroom_" and 43 characters of A-Z, a-z, 0-9, - and _. False: there are no random
+ * numbers, which is reported. */
 static bool make_token(char *token, size_t size)
 {
 	uint8_t bytes[RANDOM_SIZE];
@@ -47,7 +50,7 @@ static bool make_token(char *token, size_t size)
 static int usage(const char *what)
 {
 	fprintf(stderr, "darkroomd token: %s\nTry 'darkroomd --help'.\n", what);
-	return EXIT_USAGE;
+	return OPTIONS_EXIT_USAGE;
 }
 
 int token_command(char *const *words, size_t count)
@@ -64,7 +67,7 @@ int token_command(char *const *words, size_t count)
 		unsigned scope = token_scope_of(words[i], strlen(words[i]));
 
 		if (!scope)
-			return usage("expected upload or delete behind the name");
+			return usage("expected upload or delete after the name");
 		set |= scope;
 	}
 	text_init(&scopes, scope_data, sizeof scope_data);

@@ -1,4 +1,8 @@
-/* tokens.c - the file of tokens: reading, watching, and asking whether one is in it. */
+/*
+ * tokens.c - reads and watches the file of tokens, and looks tokens up.
+ *
+ * Main thread, except the lookup.
+ */
 #include "tokens.h"
 
 #include <errno.h>
@@ -70,7 +74,7 @@ void token_hash(const char *token, size_t length, uint8_t hash[TOKEN_HASH_SIZE])
 
 /* ---- lines ---- */
 
-/* What is being made of a file. */
+/* The state of reading a file. */
 struct reading {
 	const char *path;
 	struct text *errors;
@@ -80,14 +84,14 @@ struct reading {
 	bool has_failed;
 };
 
-/* Never with a word of the line: it may be a token that somebody took for its hash. */
-static void report(struct reading *r, const char *what)
+/* Reports a problem without any word of the line: it may be a token in the place of its hash. */
+static void report(struct reading *r, const char *fault)
 {
-	text_printf(r->errors, "%s:%u: %s\n", r->path, r->line, what);
+	text_printf(r->errors, "%s:%u: %s\n", r->path, r->line, fault);
 	r->has_failed = true;
 }
 
-/* The next word of the line; length 0 behind the last. */
+/* The next word of the line; length 0 after the last. */
 static const char *next_word(const char **at, const char *end, size_t *length)
 {
 	while (*at < end && **at && strchr(SPACE, **at))
@@ -111,7 +115,7 @@ static bool parse_hash(const char *word, size_t length, uint8_t hash[TOKEN_HASH_
 	       base16_decode_final(&context) && size == TOKEN_HASH_SIZE;
 }
 
-static bool is_double(const struct reading *r, const struct token *token)
+static bool is_duplicate(const struct reading *r, const struct token *token)
 {
 	for (unsigned i = 0; i < r->count; i++)
 		if (strcmp(r->token[i].name, token->name) == 0 ||
@@ -120,7 +124,7 @@ static bool is_double(const struct reading *r, const struct token *token)
 	return false;
 }
 
-/* NULL, or what is wrong with the line. */
+/* Adds the token of a line. Returns NULL, or the fault. */
 static const char *parse_line(struct reading *r, const char *at, const char *end)
 {
 	struct token token = { .scopes = 0 };
@@ -130,24 +134,25 @@ static const char *parse_line(struct reading *r, const char *at, const char *end
 	if (length == 0 || *word == '#')
 		return NULL;
 	if (!token_name_is_valid(word, length))
-		return "expected NAME HASH [upload] [delete], NAME of at most 63 of a-z, A-Z, 0-9, '.', '_', '@' and '-'";
+		return "expected NAME HASH [upload] [delete], NAME of at most 63 of a-z, A-Z, 0-9, "
+		       "'.', '_', '@' and '-'";
 	memcpy(token.name, word, length);
 	word = next_word(&at, end, &length);
 	if (!parse_hash(word, length, token.hash))
-		return "expected a SHA-256 hash, 64 hexadecimal digits, behind the name";
+		return "expected a SHA-256 hash, 64 hexadecimal digits, after the name";
 	for (word = next_word(&at, end, &length); length; word = next_word(&at, end, &length)) {
 		unsigned scope = token_scope_of(word, length);
 
 		if (!scope)
-			return "expected upload or delete, or nothing, behind the hash";
+			return "expected upload or delete, or nothing, after the hash";
 		token.scopes |= scope;
 	}
 	if (!token.scopes)
 		token.scopes = ALL_SCOPES;
 	if (r->count == TOKENS_MAX)
-		return "expected no more than 4096 tokens";
-	if (is_double(r, &token))
-		return "the name or the hash stands in a line before, too";
+		return "expected at most 4096 tokens";
+	if (is_duplicate(r, &token))
+		return "expected a name and a hash that no earlier line has";
 	r->token[r->count++] = token;
 	return NULL;
 }
@@ -171,20 +176,20 @@ static void parse(struct reading *r, const char *data, size_t size)
 
 /* ---- the file ---- */
 
-/* 0 if the file may be what says who may do what. */
+/* NULL if the file can be trusted, otherwise its fault. */
 static const char *fault_of(const struct stat *st)
 {
 	if (!S_ISREG(st->st_mode))
 		return "expected a regular file";
 	if (st->st_mode & S_IWOTH)
-		return "everybody may write to it";
-	return st->st_size > FILE_MAX ? "it is too long" : NULL;
+		return "expected a file that other users cannot write to";
+	return st->st_size > FILE_MAX ? "the file is too long" : NULL;
 }
 
 /* Bytes read; -errno, reported. */
 static ssize_t read_file(struct reading *r, char *data, size_t room, struct stat *st)
 {
-	/* A fifo must not make us wait. */
+	/* O_NONBLOCK: opening a fifo must not wait. */
 	int fd = open(r->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY), err = 0;
 	const char *fault = NULL;
 	size_t size = 0;
@@ -210,7 +215,7 @@ static ssize_t read_file(struct reading *r, char *data, size_t room, struct stat
 	return err ? err : (ssize_t)size;
 }
 
-/* Fills r->token, which the caller frees in any case. */
+/* Fills r->token, which the caller frees in any case. 0 or -errno, reported. */
 static int read_tokens(struct reading *r, struct stat *st)
 {
 	char *data = malloc(FILE_MAX);
@@ -239,7 +244,7 @@ int tokens_check_file(const char *path, struct text *errors)
 	return err;
 }
 
-static void put_in_force(struct tokens *t, struct reading *r)
+static void publish(struct tokens *t, struct reading *r)
 {
 	struct token *smaller = realloc(r->token, (r->count ? r->count : 1) * sizeof *r->token);
 
@@ -262,17 +267,19 @@ int tokens_reload(struct tokens *t, struct text *errors)
 		return 0;
 	int err = read_tokens(&r, &t->seen);
 
-	atomic_store_explicit(&t->is_outdated, err != 0,
-	                      memory_order_relaxed); /* a report, and no more */
+	/* Relaxed: a flag for reports only. */
+	atomic_store_explicit(&t->is_outdated, err != 0, memory_order_relaxed);
 	if (!err) {
-		put_in_force(t, &r);
-		log_notice("%u tokens of %s are in force", r.count, t->path);
+		publish(t, &r);
+		log_notice("%s: %u tokens loaded", t->path, r.count);
 		if (r.count == 0)
-			log_warning("%s has no tokens: nobody can upload or delete", t->path);
+			log_warning("%s: contains no tokens; all uploads and DELETE requests are "
+			            "refused",
+			            t->path);
 		if (t->seen.st_mode & S_IROTH)
-			log_warning(
-				"%s can be read by everybody: it has only hashes, but chmod o-r would be better",
-				t->path);
+			log_warning("%s: all users can read it; it has only hashes, but chmod o-r "
+			            "is safer",
+			            t->path);
 	}
 	free(r.token);
 	return err;
@@ -280,7 +287,8 @@ int tokens_reload(struct tokens *t, struct text *errors)
 
 /* ---- watching ---- */
 
-/* The directory: a new file takes the place of the old one. Without that, SIGHUP reads it. */
+/* Watches the directory, because editors replace the file. If that fails, only SIGHUP reloads it.
+ */
 static void watch(struct tokens *t)
 {
 	char *path = strdup(t->path);
@@ -290,7 +298,7 @@ static void watch(struct tokens *t)
 		slash[slash == path] = '\0';
 	t->watch_fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
 	if (!slash || t->watch_fd < 0 || inotify_add_watch(t->watch_fd, path, WATCHED) < 0) {
-		log_warning("%s cannot be watched: only SIGHUP will read it again: %s", t->path,
+		log_warning("%s: cannot watch for changes: %s; only SIGHUP reloads it", t->path,
 		            strerror(errno));
 		if (t->watch_fd >= 0)
 			close(t->watch_fd);
@@ -313,7 +321,7 @@ static bool has_changed(const struct tokens *t)
 	       now.st_ctim.tv_nsec != t->seen.st_ctim.tv_nsec;
 }
 
-/* Every line for itself. */
+/* Logs every line as a message of its own. */
 static void log_lines(const char *lines)
 {
 	for (size_t length; *lines; lines += length + (lines[length] == '\n')) {
@@ -322,7 +330,7 @@ static void log_lines(const char *lines)
 	}
 }
 
-void tokens_look(struct tokens *t)
+void tokens_poll(struct tokens *t)
 {
 	char ignored[4096] __attribute__((aligned(8)));
 	struct text errors;
@@ -334,12 +342,12 @@ void tokens_look(struct tokens *t)
 	text_init_growable(&errors, ERRORS_MAX);
 	if (tokens_reload(t, &errors)) {
 		log_lines(errors.data);
-		log_error("the tokens stay as they were");
+		log_error("%s: cannot reload; the tokens stay unchanged", t->path);
 	}
 	text_fini(&errors);
 }
 
-/* ---- life ---- */
+/* ---- open and close ---- */
 
 int tokens_open(struct tokens *t, const char *path)
 {
@@ -348,7 +356,7 @@ int tokens_open(struct tokens *t, const char *path)
 
 	*t = (struct tokens){ .watch_fd = -1 };
 	snprintf(t->path, sizeof t->path, "%s", path);
-	/* Else a change might have to wait as long as there are requests. */
+	/* Prefers the writer: otherwise a stream of requests could delay a change indefinitely. */
 	pthread_rwlockattr_init(&attributes);
 	pthread_rwlockattr_setkind_np(&attributes, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
 	pthread_rwlock_init(&t->lock, &attributes);
@@ -356,7 +364,7 @@ int tokens_open(struct tokens *t, const char *path)
 	if (!tokens_are_needed(t))
 		return 0;
 	text_init_growable(&errors, ERRORS_MAX);
-	watch(t); /* first, so that no change is missed */
+	watch(t); /* before the first read, so that no change is missed */
 	int err = tokens_reload(t, &errors);
 
 	log_lines(errors.data);
@@ -377,7 +385,7 @@ void tokens_close(struct tokens *t)
 	pthread_rwlock_destroy(&t->lock);
 }
 
-/* ---- asking ---- */
+/* ---- lookup ---- */
 
 bool tokens_are_needed(const struct tokens *t)
 {
@@ -395,8 +403,8 @@ enum token_verdict tokens_verdict(struct tokens *t, const char *token, size_t le
 	for (unsigned i = 0; i < t->count; i++) {
 		unsigned is_same = memeql_sec(t->token[i].hash, hash, TOKEN_HASH_SIZE) != 0;
 
-		found |= (0 - is_same) &
-		         t->token[i].scopes; /* no branch: who it is must not show in the time */
+		/* No branch: the time must not depend on the token. */
+		found |= (0 - is_same) & t->token[i].scopes;
 	}
 	pthread_rwlock_unlock(&t->lock);
 	if (!found)

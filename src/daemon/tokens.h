@@ -1,12 +1,12 @@
 /*
- * tokens.h - who may upload and delete: bearer tokens, known by their SHA-256 hashes, from a file
- * that may change at any time.
+ * tokens.h - bearer tokens for uploads and DELETE, known by their SHA-256 hashes, from a file that
+ * may change at any time.
  *
- * A line of the file: NAME HASH [upload] [delete], HASH in hexadecimal, without a scope all. A
- * token is 32 random bytes, so that one plain hash keeps it as well as it can be kept: slow and
- * salted ones are for secrets that can be guessed. SHA-256 is nettle's, the smallest of Debian's
- * libraries that have it, which nothing needs to initialise and which is on every Debian already
- * (apt comes with it).
+ * A line of the file is NAME HASH [upload] [delete], with HASH in hexadecimal; without a scope the
+ * token has all scopes. A token is 32 random bytes, so one plain hash protects it as well as
+ * possible: slow and salted hashes are for secrets that can be guessed. SHA-256 is that of nettle.
+ * It is the smallest library of Debian that has it, needs no initialisation, and is installed on
+ * every Debian because apt needs it.
  */
 #ifndef DARKROOM_DAEMON_TOKENS_H
 #define DARKROOM_DAEMON_TOKENS_H
@@ -31,7 +31,7 @@ enum token_scope { TOKEN_UPLOAD = 1, TOKEN_DELETE = 2 };
 enum token_verdict {
 	TOKEN_GOOD = 1,
 	TOKEN_UNKNOWN,
-	TOKEN_INSUFFICIENT /* known, but not for this */
+	TOKEN_INSUFFICIENT /* known, but without the scope */
 };
 
 struct token {
@@ -41,48 +41,45 @@ struct token {
 };
 
 struct tokens {
-	char path[CONF_TEXT_MAX]; /* "": nobody needs a token */
-	int watch_fd; /* readable when something has changed in the file's directory; -1: that is
-	                 not known */
-	struct stat seen; /* main thread: the file as it was read last, well or not */
+	char path[CONF_TEXT_MAX]; /* "": requests need no token */
+	int watch_fd;     /* readable after a change in the file's directory; -1: not watched */
+	struct stat seen; /* main thread: the file when it was read last, successfully or not */
 	pthread_rwlock_t lock;
-	struct token *token; /* under the lock */
-	unsigned count;
-	_Atomic bool is_outdated; /* the file was wrong when it was read last: these are those of
-	                             before */
+	struct token *token;      /* under the lock */
+	unsigned count;           /* under the lock */
+	_Atomic bool is_outdated; /* the last reload failed: the tokens are those of before */
 };
 
-/* Reads the file, if path is not "", and watches it from then on. 0 or -errno, the reason logged.
- * Before the sandbox. Main thread. */
+/* Reads the file and watches it from then on; path "": does nothing. Returns 0 or -errno, logged.
+ * Main thread, before the sandbox. */
 int tokens_open(struct tokens *t, const char *path);
 void tokens_close(struct tokens *t);
 
-/* Reads the file again. 0, or -errno with all that is wrong as lines of errors: then the old tokens
- * stay in force. Main thread. */
+/* Reloads the file. Returns 0, or -errno with one line per problem in errors and the tokens
+ * unchanged. Main thread. */
 int tokens_reload(struct tokens *t, struct text *errors);
 
-/* When watch_fd is readable: reads the file again if it is another one now, and logs what comes of
- * it. Main thread. */
-void tokens_look(struct tokens *t);
+/* Reloads the file if it has changed, and logs the result. Call it when watch_fd is readable. Main
+ * thread. */
+void tokens_poll(struct tokens *t);
 
-/* Whether the file could be read; as tokens_reload(), without any effect. Main thread. */
+/* Checks the file as tokens_reload() would, without any effect. Main thread. */
 int tokens_check_file(const char *path, struct text *errors);
 
+/* Whether requests need a token. Any thread. */
 bool tokens_are_needed(const struct tokens *t);
 
-/* What the token allows. It is compared with every one that there is, in a time that does not
- * depend on any. Any thread. */
+/* Returns what the token allows. It is compared with every known one, in a time that does not
+ * depend on the result. Any thread. */
 enum token_verdict tokens_verdict(struct tokens *t, const char *token, size_t length,
                                   enum token_scope scope);
 
-/* darkroomd token NAME [upload] [delete]: makes one and prints it, and its line of the file. The
- * exit status. Main thread. */
-int token_command(char *const *words, size_t count);
+/* ---- single tokens, any thread ---- */
 
-/* Appends the scopes as they stand in the file, each with a space before it. */
+/* Appends the scopes in the file's notation, each after a space. */
 void token_print_scopes(unsigned scopes, struct text *to);
 
-/* The scope of that name, or 0. */
+/* The scope with that name, or 0. */
 unsigned token_scope_of(const char *word, size_t length);
 
 bool token_name_is_valid(const char *name, size_t length);

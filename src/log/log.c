@@ -1,8 +1,7 @@
 /*
- * log.c - what a line of the log looks like, and which are written at all.
+ * log.c - the format of a line, levels, rate limits, and the file of access lines.
  *
- * Knows nothing of who logs, nor of how lines are written while the log's thread is there
- * (log_writer.c). Any thread.
+ * writer.c writes the lines. Any thread.
  */
 #include "log.h"
 
@@ -20,15 +19,14 @@
 
 #include "base/check.h"
 #include "base/clock.h"
-#include "log_writer.h"
+#include "writer.h"
 
-#define MESSAGE_MAX 2048 /* bytes of a line; longer ones are cut and say so */
-#define REPORT_MS 1000   /* how often it is looked whether a window is over */
+#define MESSAGE_MAX 2048 /* bytes of a line; longer ones are cut */
 
 static _Atomic int level_max = LOG_LEVEL_NOTICE;
 static _Atomic int access_style = LOG_ACCESS_NO;
-static const char *access_path;            /* NULL: standard error. The main thread's */
-static _Atomic(struct log_limit *) limits; /* those that have ever suppressed something */
+static const char *access_path;            /* NULL: standard error. Main thread */
+static _Atomic(struct log_limit *) limits; /* all that have ever suppressed a message */
 static _Atomic bool has_suppressed;
 static _Atomic uint64_t suppressed_total;
 
@@ -37,8 +35,8 @@ static _Atomic uint64_t suppressed_total;
 static bool has_priorities, is_journal; /* fixed by style_init() */
 static pthread_once_t style_once = PTHREAD_ONCE_INIT;
 
-/* sd-daemon(3): the variable may have been inherited by somebody whose standard error is something
- * else. */
+/* Checks that standard error is the journal: a process may inherit the variable and have another
+ * standard error (sd-daemon(3)). */
 static bool is_journal_stream(const char *stream)
 {
 	uintmax_t device, inode;
@@ -60,7 +58,7 @@ static void style_init(void)
 
 void log_set_level(enum log_level level)
 {
-	/* Relaxed: a message more or less around the change does not matter. */
+	/* Relaxed: a message around the change may still use the old level. */
 	atomic_store_explicit(&level_max, (int)level, memory_order_relaxed);
 }
 
@@ -95,8 +93,8 @@ static size_t write_head(char *out, size_t size, enum log_level level)
 	return (size_t)length;
 }
 
-/* A line that somebody else's bytes got into must stay one line, and must not command the terminal.
- */
+/* Replaces control bytes, which may come from a client: a line must stay one line, and must not
+ * control the terminal. */
 static void make_harmless(char *s, size_t length)
 {
 	for (size_t i = 0; i < length; i++)
@@ -125,8 +123,8 @@ static void write_message(enum log_level level, const char *format, va_list args
 	}
 	make_harmless(line + head, length - head);
 	line[length++] = '\n';
-	if (log_writer_is_running())
-		log_writer_put(LOG_KIND_MESSAGE, line, length, level <= LOG_LEVEL_NOTICE);
+	if (writer_is_running())
+		writer_put(LINE_MESSAGE, line, length);
 	else
 		while (write(STDERR_FILENO, line, length) < 0 && errno == EINTR)
 			continue;
@@ -145,7 +143,7 @@ void log_write(enum log_level level, const char *format, ...)
 	va_end(args);
 }
 
-/* ---- too many of them ---- */
+/* ---- rate limits ---- */
 
 static void list_limit(struct log_limit *limit, enum log_level level, const char *format)
 {
@@ -154,20 +152,21 @@ static void list_limit(struct log_limit *limit, enum log_level level, const char
 	limit->level = level;
 	limit->format = format;
 	limit->next = atomic_load_explicit(&limits, memory_order_relaxed);
-	/* Release: with what it says. */
+	/* Release: publishes level and format. */
 	while (!atomic_compare_exchange_weak_explicit(&limits, &limit->next, limit,
 	                                              memory_order_release, memory_order_relaxed))
 		continue;
 }
 
-/* True: the window has had its burst. Two threads at once may make it a message or two more. */
-static bool is_too_many(struct log_limit *limit)
+/* Counts a message. True: the window has had its burst. Two threads at the start of a window may
+ * add a message or two. */
+static bool is_over_limit(struct log_limit *limit)
 {
 	uint64_t now = clock_ns(),
-		 began = atomic_load_explicit(&limit->window_ns, memory_order_relaxed);
+		 start = atomic_load_explicit(&limit->window_ns, memory_order_relaxed);
 
-	if ((began == 0 || now - began >= LOG_WINDOW_NS) &&
-	    atomic_compare_exchange_strong_explicit(&limit->window_ns, &began, now,
+	if ((start == 0 || now - start >= LOG_WINDOW_NS) &&
+	    atomic_compare_exchange_strong_explicit(&limit->window_ns, &start, now,
 	                                            memory_order_relaxed, memory_order_relaxed))
 		atomic_store_explicit(&limit->written, 0, memory_order_relaxed);
 	return atomic_fetch_add_explicit(&limit->written, 1, memory_order_relaxed) >= LOG_BURST;
@@ -179,14 +178,14 @@ void log_write_limited(struct log_limit *limit, enum log_level level, const char
 
 	if (!log_enabled(level))
 		return;
-	/* Without the thread nobody would say how many there were: at the start and the end, when
-	 * there are few. */
-	if (log_writer_is_running() && is_too_many(limit)) {
+	/* Without the thread the number could not be reported. At startup and shutdown messages are
+	 * few. */
+	if (writer_is_running() && is_over_limit(limit)) {
 		atomic_fetch_add_explicit(&suppressed_total, 1, memory_order_relaxed);
 		atomic_fetch_add_explicit(&limit->suppressed, 1, memory_order_relaxed);
 		list_limit(limit, level, format);
 		if (!atomic_exchange_explicit(&has_suppressed, true, memory_order_acq_rel))
-			log_writer_wake();
+			writer_wake();
 		return;
 	}
 	va_start(args, format);
@@ -194,35 +193,21 @@ void log_write_limited(struct log_limit *limit, enum log_level level, const char
 	va_end(args);
 }
 
-/* Says how many messages were suppressed, a window's time after the first was noticed; true if
- * there are others. */
-static bool report_suppressed(uint64_t now, bool is_last)
+/* Reports how many messages were suppressed. The log's thread only. */
+static void report_suppressed(void)
 {
-	bool are_left = false;
-
 	for (struct log_limit *l = atomic_load_explicit(&limits, memory_order_acquire); l;
 	     l = l->next) {
-		if (!atomic_load_explicit(&l->suppressed, memory_order_relaxed))
-			continue;
-		if (!l->due_ns)
-			l->due_ns = now + LOG_WINDOW_NS;
-		if (is_last || now >= l->due_ns) {
-			uint32_t n =
-				atomic_exchange_explicit(&l->suppressed, 0, memory_order_relaxed);
+		uint32_t n = atomic_exchange_explicit(&l->suppressed, 0, memory_order_relaxed);
 
-			l->due_ns = 0;
-			log_write(l->level,
-			          "%" PRIu32 " more messages like \"%s\" were not written", n,
-			          l->format);
-		} else {
-			are_left = true;
-		}
+		if (n)
+			log_write(l->level, "log: suppressed %" PRIu32 " more messages like \"%s\"",
+			          n, l->format);
 	}
-	return are_left;
 }
 
-/* Says how many lines were lost since the last time; by the log's thread only. */
-static void report_lost(void)
+/* Reports how many lines were dropped since the last call. The log's thread only. */
+static void report_dropped(void)
 {
 	static uint64_t reported;
 	struct log_totals t;
@@ -232,28 +217,46 @@ static void report_lost(void)
 
 	if (dropped > reported)
 		log_write(LOG_LEVEL_WARNING,
-		          "the log lost %" PRIu64 " lines: they come faster than they are read",
+		          "log: dropped %" PRIu64 " lines: the reader is too slow",
 		          dropped - reported);
 	reported = dropped;
 }
 
-/* The log's thread has written all. */
+static void report_file_error(void)
+{
+	int err = writer_take_file_error();
+
+	if (err)
+		log_warning("log.access_file: cannot write: %s; lines are lost", strerror(err));
+}
+
+/* Called when the log's thread has written everything. Suppressed messages are reported a window
+ * after the first was noticed. */
 static int on_idle(bool is_last)
 {
-	report_lost();
-	/* Acquire: with the release of who has suppressed. */
-	if (!atomic_exchange_explicit(&has_suppressed, false, memory_order_acq_rel))
+	static uint64_t report_ns; /* 0: nothing to report */
+	uint64_t now = clock_ns();
+
+	report_dropped();
+	report_file_error();
+	if (!report_ns && atomic_load_explicit(&has_suppressed, memory_order_relaxed))
+		report_ns = now + LOG_WINDOW_NS;
+	if (!report_ns)
 		return -1;
-	if (!report_suppressed(clock_ns(), is_last))
-		return -1;
-	atomic_store_explicit(&has_suppressed, true, memory_order_relaxed);
-	return REPORT_MS;
+	if (now < report_ns && !is_last)
+		return (int)((report_ns - now) / NS_PER_MS) + 1;
+	report_ns = 0;
+	/* Before the report: a thread that suppresses a message from now on wakes us again.
+	 * Acquire: the messages of the others are counted. */
+	atomic_exchange_explicit(&has_suppressed, false, memory_order_acq_rel);
+	report_suppressed();
+	return -1;
 }
 
 /* ---- lines about requests ---- */
 
-/* A descriptor for the file, or -errno. Not a pipe or a device: opening it might wait, and the
- * sandbox would let all of the directory's be used. */
+/* A descriptor of the file, or -errno. Refuses pipes and devices: opening one may wait, and the
+ * sandbox allows all files of the directory. */
 static int open_access(const char *path)
 {
 	int fd =
@@ -274,10 +277,10 @@ static int open_logged(const char *path)
 
 	if (fd < 0) {
 		log_error("log.access_file = %s: %s", path,
-		          fd == -EINVAL ? "is not a regular file" : strerror(-fd));
+		          fd == -EINVAL ? "expected a regular file" : strerror(-fd));
 		return fd;
 	}
-	log_writer_set_access_file(fd);
+	writer_set_file(fd);
 	return 0;
 }
 
@@ -299,7 +302,7 @@ void log_set_access(enum log_access style)
 
 enum log_access log_access_style(void)
 {
-	if (!log_writer_has_access_file() && !log_enabled(LOG_LEVEL_INFO))
+	if (!writer_has_file() && !log_enabled(LOG_LEVEL_INFO))
 		return LOG_ACCESS_NO;
 	return (enum log_access)atomic_load_explicit(&access_style, memory_order_relaxed);
 }
@@ -310,15 +313,14 @@ void log_access_write(enum log_access style, const char *line, size_t length)
 	size_t head = 0;
 
 	assert(length > 0 && length < LOG_ACCESS_MAX);
-	if (!log_writer_is_running())
-		return; /* there are no requests then */
+	if (!writer_is_running())
+		return; /* requests come only while it is running */
 	pthread_once(&style_once, style_init);
-	if (!log_writer_has_access_file() &&
-	    (is_journal || (has_priorities && style == LOG_ACCESS_TEXT)))
+	if (!writer_has_file() && (is_journal || (has_priorities && style == LOG_ACCESS_TEXT)))
 		head = (size_t)snprintf(whole, sizeof whole, "<%d>", LOG_LEVEL_INFO);
 	memcpy(whole + head, line, length);
 	whole[head + length] = '\n';
-	log_writer_put(LOG_KIND_ACCESS, whole, head + length + 1, false);
+	writer_put(LINE_ACCESS, whole, head + length + 1);
 }
 
 /* ---- life ---- */
@@ -328,26 +330,35 @@ int log_start(void)
 	int err;
 
 	pthread_once(&style_once, style_init);
-	err = log_writer_start(on_idle);
+	err = writer_start(on_idle);
 	if (err)
-		log_error("the log's thread cannot be started: %s", strerror(-err));
+		log_error("log: cannot start its thread: %s", strerror(-err));
 	return err;
 }
 
 void log_flush(void)
 {
-	if (log_writer_is_running())
-		log_writer_flush();
+	if (writer_is_running())
+		writer_flush();
 }
 
 void log_stop(void)
 {
-	if (log_writer_is_running())
-		log_writer_stop();
+	if (writer_is_running())
+		writer_stop();
 }
 
 void log_totals(struct log_totals *totals)
 {
-	log_writer_totals(totals);
-	totals->suppressed = atomic_load_explicit(&suppressed_total, memory_order_relaxed);
+	struct writer_totals w;
+
+	writer_read_totals(&w);
+	*totals = (struct log_totals){
+		.messages = w.put[LINE_MESSAGE],
+		.access = w.put[LINE_ACCESS],
+		.messages_dropped = w.dropped[LINE_MESSAGE],
+		.access_dropped = w.dropped[LINE_ACCESS],
+		.suppressed = atomic_load_explicit(&suppressed_total, memory_order_relaxed),
+		.failed = w.failed,
+	};
 }

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/json.h"
 #include "base/round.h"
 #include "base/text.h"
 #include "controllers.h"

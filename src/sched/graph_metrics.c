@@ -79,11 +79,10 @@ static void stage_counts(struct text *t, const struct stage_sum *sum)
 /* Leaves out counters that the machine does not have, which would always be 0. */
 static void stage_perf(struct text *t, const struct stage_sum *sum, const struct perf_caps *caps)
 {
-	for (unsigned k = 0; caps->is_on && k < COUNTERS_COUNT; k++) {
+	for (unsigned k = 0; caps->is_on && k < PERF_COUNT; k++) {
 		enum perf_id id = (enum perf_id)k;
-		bool is_time = id == COUNTERS_task_clock_ns;
+		bool is_time = id == PERF_task_clock_ns;
 		char name[64];
-		uint64_t value;
 
 		if (caps->missing[k])
 			continue;
@@ -91,12 +90,9 @@ static void stage_perf(struct text *t, const struct stage_sum *sum, const struct
 		         is_time ? "cpu_seconds" : perf_name(id));
 		metrics_family(t, name, "counter",
 		               "By stage: the performance counter, while the stage was served.");
-		for (unsigned i = 0; i < graph_row_count; i++) {
-			if (!perf_value(&sum[i].perf, id, &value))
-				continue;
+		for (unsigned i = 0; i < graph_row_count; i++)
 			(is_time ? metrics_seconds : metrics_uint)(
-				t, name, LABELS({ "stage", stage_name(i) }), value);
-		}
+				t, name, LABELS({ "stage", stage_name(i) }), sum[i].perf.value[id]);
 	}
 }
 

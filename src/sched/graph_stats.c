@@ -6,6 +6,7 @@
 #include "graph_stats.h"
 
 #include "base/clock.h"
+#include "base/json.h"
 #include "base/text.h"
 #include "counter_sums.h"
 #include "layout_report.h"
@@ -57,12 +58,12 @@ static void perf_json(struct json *j, const struct graph *g, const struct perf_c
 	}
 	json_object(j, "counters");
 	json_array(j, "available");
-	for (unsigned i = 0; i < COUNTERS_COUNT; i++)
+	for (unsigned i = 0; i < PERF_COUNT; i++)
 		if (!caps->missing[i])
 			json_string(j, NULL, perf_name((enum perf_id)i));
 	json_array_end(j);
 	json_object(j, "missing");
-	for (unsigned i = 0; i < COUNTERS_COUNT; i++) {
+	for (unsigned i = 0; i < PERF_COUNT; i++) {
 		char data[128];
 		struct text reason;
 
@@ -78,17 +79,16 @@ static void perf_json(struct json *j, const struct graph *g, const struct perf_c
 	json_object_end(j);
 }
 
-/* The counters of a stage, without those that are missing or have never counted. */
+/* The counters of a stage, without those that the machine does not have. */
 static void stage_perf_json(struct json *j, const struct perf_caps *caps,
                             const struct perf_sum *sum)
 {
 	json_object(j, "counters");
-	for (unsigned i = 0; i < COUNTERS_COUNT; i++) {
+	for (unsigned i = 0; i < PERF_COUNT; i++) {
 		enum perf_id id = (enum perf_id)i;
-		uint64_t value;
 
-		if (!caps->missing[i] && perf_value(sum, id, &value))
-			json_uint(j, perf_name(id), value);
+		if (!caps->missing[i])
+			json_uint(j, perf_name(id), sum->value[id]);
 	}
 	json_object_end(j);
 }

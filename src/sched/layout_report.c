@@ -6,6 +6,7 @@
 #include "layout_report.h"
 
 #include "affinity.h"
+#include "base/json.h"
 #include "base/text.h"
 #include "controllers.h"
 #include "log/log.h"

@@ -1,7 +1,7 @@
 /*
  * counter.h - counters with one writer each: no locked instruction, no shared cache line.
  *
- * Never reset; readers sum over workers and take differences.
+ * Counters are never reset. Readers sum them over workers and take differences.
  */
 #ifndef DARKROOM_TELEMETRY_COUNTER_H
 #define DARKROOM_TELEMETRY_COUNTER_H
@@ -12,7 +12,7 @@
 #include "base/limits.h"
 #include "histogram.h"
 
-/* The owner's thread only. Relaxed: a reader wants a number, not an order. */
+/* Adds n. Owner's thread only. Relaxed: readers need no order between counters. */
 static inline void counter_add(_Atomic uint64_t *c, uint64_t n)
 {
 	atomic_store_explicit(c, atomic_load_explicit(c, memory_order_relaxed) + n,
@@ -26,9 +26,9 @@ static inline uint64_t counter_read(const _Atomic uint64_t *c)
 }
 
 /*
- * Time that goes on while its owner sleeps: one word, so that a reader never sees half of a change.
- * Awake, it is the time in all; asleep, with the top bit set, the moment since which it would have
- * gone by without a break.
+ * The time that a thread has slept, which readers see grow during a sleep. It is one word, so that
+ * they never see half of a change. Awake, it is the total. Asleep, the top bit is set and the rest
+ * is the time at which a sleep of the whole total would have begun.
  */
 struct idle_time {
 	_Atomic uint64_t word;
@@ -36,7 +36,7 @@ struct idle_time {
 
 #define IDLE_TIME_ON (UINT64_C(1) << 63)
 
-/* The owner's thread only. Off when off already: nothing happens. */
+/* Begin and end a sleep; repeated calls have no effect. Owner's thread only. */
 static inline void idle_time_on(struct idle_time *t, uint64_t now_ns)
 {
 	uint64_t word = atomic_load_explicit(&t->word, memory_order_relaxed);
@@ -55,7 +55,7 @@ static inline void idle_time_off(struct idle_time *t, uint64_t now_ns)
 		                      memory_order_relaxed);
 }
 
-/* Any thread. now_ns may be older than the owner's last word. */
+/* Returns the total. now_ns may be older than the owner's last change. Any thread. */
 static inline uint64_t idle_time_ns(const struct idle_time *t, uint64_t now_ns)
 {
 	uint64_t word = atomic_load_explicit(&t->word, memory_order_relaxed),
@@ -66,7 +66,7 @@ static inline uint64_t idle_time_ns(const struct idle_time *t, uint64_t now_ns)
 	return now_ns > since ? now_ns - since : 0;
 }
 
-/* One list makes the structs, the members of /stats and the families of /metrics. */
+/* Each list defines a struct's members, the members of /stats and the families of /metrics. */
 #define STAGE_COUNTERS(X)           \
 	X(events, "events handled") \
 	X(calls, "direct calls of a pass-through stage")
@@ -82,10 +82,10 @@ static inline uint64_t idle_time_ns(const struct idle_time *t, uint64_t now_ns)
 
 #define COUNTER_MEMBER(name, help) _Atomic uint64_t name;
 
-/* Of one stage on one worker. */
+/* The counters of one stage on one worker. */
 struct stage_counters {
 	STAGE_COUNTERS(COUNTER_MEMBER)
-	/* by policy: that found an event; that found none, or an exclusive stage taken */
+	/* by policy; empty: without an event, or the exclusive stage was in use */
 	_Atomic uint64_t visits[POLICY_COUNT_MAX], visits_empty[POLICY_COUNT_MAX];
 	struct histogram service, wait;
 };

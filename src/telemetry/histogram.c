@@ -1,4 +1,4 @@
-/* histogram.c - logarithmic histograms of durations. Knows nothing of stages. */
+/* histogram.c - logarithmic histograms of durations. Knows nothing of what is timed. */
 #include "histogram.h"
 
 #include "base/check.h"
@@ -44,7 +44,7 @@ double histogram_quantile(const struct histogram_sum *sum, double q)
 {
 	uint64_t total = 0, below = 0;
 
-	/* Not sum->count: a writer may have been between bucket and count. */
+	/* Not sum->count: a writer may be between bucket and count. */
 	for (unsigned i = 0; i < HISTOGRAM_BUCKETS; i++)
 		total += sum->bucket[i];
 	for (unsigned i = 0; i < HISTOGRAM_BUCKETS; i++) {

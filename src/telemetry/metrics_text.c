@@ -1,5 +1,8 @@
-/* metrics_text.c - families, samples and histograms as Prometheus reads them. Knows nothing of what
- * is measured. */
+/*
+ * metrics_text.c - families, samples and histograms as Prometheus reads them.
+ *
+ * Knows nothing of what is measured. Any thread.
+ */
 #include "metrics_text.h"
 
 #include <inttypes.h>
@@ -10,7 +13,7 @@
 #include "base/text.h"
 #include "histogram.h"
 
-/* Limits of histogram.h's buckets, every other octave: 2^10 ns, 2^12 ns, ... 2^34 ns. */
+/* The limits of buckets are every other octave of histogram.h: 2^10 ns, 2^12 ns, ... 2^34 ns. */
 #define LIMIT_FIRST 10
 #define LIMIT_LAST 34
 #define LIMIT_STEP 2
@@ -23,7 +26,7 @@ void metrics_family(struct text *t, const char *name, const char *type, const ch
 	text_printf(t, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
 }
 
-/* Between double quotation marks. */
+/* Writes a label's value, which stands between double quotation marks. */
 static void put_value(struct text *t, const char *value)
 {
 	for (; *value; value++) {
@@ -36,7 +39,7 @@ static void put_value(struct text *t, const char *value)
 	}
 }
 
-/* NAME{LABEL="VALUE",...,le="LIMIT"} and a space. */
+/* Writes NAME{LABEL="VALUE",...,le="LIMIT"} and a space. */
 static void put_head(struct text *t, const char *name, const char *suffix,
                      const struct metrics_label *labels, const char *limit)
 {
@@ -65,7 +68,7 @@ static void put_uint(struct text *t, uint64_t value)
 	text_printf(t, "%" PRIu64 "\n", value);
 }
 
-/* Without loss: a double would lose nanoseconds after 104 days. */
+/* Writes all digits: a double would lose nanoseconds after 104 days. */
 static void put_seconds(struct text *t, uint64_t ns)
 {
 	text_printf(t, "%" PRIu64 ".%09" PRIu64 "\n", ns / NS_PER_S, ns % NS_PER_S);
@@ -91,8 +94,8 @@ void metrics_histogram(struct text *t, const char *name, const struct metrics_la
 	uint64_t count = 0;
 	unsigned bucket = 0;
 
-	/* A limit belongs to our next bucket and to Prometheus' last: a nanosecond, of durations
-	 * that are never that exact. */
+	/* A duration equal to a limit belongs to the next bucket here, and to this one for
+	 * Prometheus. The difference of a nanosecond does not matter. */
 	for (unsigned octave = LIMIT_FIRST; octave <= LIMIT_LAST; octave += LIMIT_STEP) {
 		uint64_t limit_ns = UINT64_C(1) << octave;
 		char limit[32];
@@ -109,7 +112,7 @@ void metrics_histogram(struct text *t, const char *name, const struct metrics_la
 	put_uint(t, count);
 	put_head(t, name, "_sum", labels, NULL);
 	put_seconds(t, h->sum_ns);
-	/* Not h->count: a writer may have been between bucket and count. */
+	/* Not h->count: a writer may be between bucket and count. */
 	put_head(t, name, "_count", labels, NULL);
 	put_uint(t, count);
 }

@@ -2,8 +2,8 @@
  * metrics_text.h - Prometheus' text exposition format, version 0.0.4: families with their HELP and
  * TYPE, and samples with labels.
  *
- * The caller sees to it that the samples of a family stand together behind its head, and that no
- * two have the same labels. What did not fit is told by the text (overflowed). Any thread.
+ * The caller must write the samples of a family together after its head, each with other labels. A
+ * text that is too small overflows. Any thread.
  */
 #ifndef DARKROOM_TELEMETRY_METRICS_TEXT_H
 #define DARKROOM_TELEMETRY_METRICS_TEXT_H
@@ -23,23 +23,22 @@ struct metrics_label {
 /* The labels of a sample: metrics_uint(t, name, LABELS({ "stage", "scale" }), 1). NULL: none. */
 #define LABELS(...) ((const struct metrics_label[]){ __VA_ARGS__, { NULL, NULL } })
 
-/* Begins a family; type: counter, gauge or histogram. help is one line, with a full stop at the
- * end. */
+/* Begins a family; type is counter, gauge or histogram, help one line with a full stop. */
 void metrics_family(struct text *t, const char *name, const char *type, const char *help);
 
 void metrics_uint(struct text *t, const char *name, const struct metrics_label *labels,
                   uint64_t value);
 
-/* ns nanoseconds, in seconds. */
+/* Writes nanoseconds as seconds. */
 void metrics_seconds(struct text *t, const char *name, const struct metrics_label *labels,
                      uint64_t ns);
 
-/* A duration's histogram in buckets of two octaves, from 1 us to 17 s: NAME_bucket, NAME_sum and
- * NAME_count, in seconds. */
+/* Writes a histogram of durations in buckets of two octaves, from 1 us to 17 s: NAME_bucket,
+ * NAME_sum and NAME_count, in seconds. */
 void metrics_histogram(struct text *t, const char *name, const struct metrics_label *labels,
                        const struct histogram_sum *h);
 
-/* Families of one sample without labels. */
+/* Write a family of one sample without labels. */
 void metrics_counter(struct text *t, const char *name, const char *help, uint64_t value);
 void metrics_gauge(struct text *t, const char *name, const char *help, uint64_t value);
 

@@ -1,12 +1,12 @@
 /*
- * perf.c - opening, reading and summing up performance counters. Any thread, each with counters of
- * its own.
+ * perf.c - opens, reads and sums performance counters. Any thread, each with its own counters.
  */
 #include "perf.h"
 
 #include <errno.h>
 #include <limits.h>
 #include <linux/perf_event.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -20,27 +20,22 @@
 
 #define PARANOID_PATH "/proc/sys/kernel/perf_event_paranoid"
 
-#define COUNTERS_READ_MISSES(cache) \
+#define PERF_READ_MISSES(cache) \
 	((cache) | PERF_COUNT_HW_CACHE_OP_READ << 8 | PERF_COUNT_HW_CACHE_RESULT_MISS << 16)
-#define COUNTERS_ROW(name_, type_, config_) { .name = #name_, .type = type_, .config = config_ },
+#define PERF_ROW(name_, type_, config_) { .name = #name_, .type = type_, .config = config_ },
 
 static const struct {
 	const char *name;
 	uint32_t type;
 	uint64_t config;
-} rows[COUNTERS_COUNT] = { COUNTERS(COUNTERS_ROW) };
+} rows[PERF_COUNT] = { PERF_COUNTERS(PERF_ROW) };
 
 const char *perf_name(enum perf_id id)
 {
 	return rows[id].name;
 }
 
-static bool is_software(enum perf_id id)
-{
-	return rows[id].type == PERF_TYPE_SOFTWARE;
-}
-
-/* ---- groups ---- */
+/* ---- the group of a thread ---- */
 
 static int event_open(enum perf_id id, bool is_user_only, int leader)
 {
@@ -59,97 +54,91 @@ static int event_open(enum perf_id id, bool is_user_only, int leader)
 	return fd < 0 ? -errno : (int)fd;
 }
 
-/* Members before their leader, which else would give each of them a life of its own for a moment.
- */
-static void group_close(struct perf_group *g, unsigned count)
+/* Closes the members before their leader: otherwise each would become a group of its own first. */
+static void group_close(struct perf_thread *t)
 {
-	while (count-- > 0)
-		close(g->fd[count]);
+	while (t->count > 0)
+		close(t->fd[--t->count]);
 }
 
-/* What the kernel gives of a group with so many counters. 0 or -errno. */
-static int group_read(const struct perf_group *g, struct perf_reading *r)
+/* Reads what the kernel returns for a group of that size. 0 or -errno. */
+static int group_read(const struct perf_thread *t, struct perf_reading *r)
 {
-	size_t size = offsetof(struct perf_reading, value) + g->set.count * sizeof r->value[0];
-	ssize_t n = read(g->fd[0], r, size);
+	size_t size = offsetof(struct perf_reading, value) + t->count * sizeof r->value[0];
+	ssize_t n = read(t->fd[0], r, size);
 
 	if (n < 0)
 		return -errno;
-	return (size_t)n == size && r->count == g->set.count ? 0 : -EIO;
+	return (size_t)n == size && r->count == t->count ? 0 : -EIO;
 }
 
 static_assert(offsetof(struct perf_reading, value) == 3 * sizeof(uint64_t), "the kernel's layout");
 
-/* Opens the set in the calling thread. The leader starts all at once in the end: what joins a group
- * that counts already would do so only when the thread is next switched to. 0, or -errno with none
- * of them open. */
-static int group_open(struct perf_group *g, const struct perf_set *set, bool is_user_only)
+/* Opens the group in the calling thread. 0, or -errno with nothing open. */
+static int group_open(struct perf_thread *t, const struct perf_caps *o)
 {
-	unsigned n = 0;
 	int err = 0;
 
-	g->set = *set;
-	while (n < set->count && !err) {
-		int fd = event_open(set->id[n], is_user_only, n ? g->fd[0] : -1);
+	t->count = 0;
+	while (t->count < o->count && !err) {
+		int fd = event_open(o->id[t->count], o->is_user_only, t->count ? t->fd[0] : -1);
 
-		if (fd < 0)
+		if (fd < 0) {
 			err = fd;
-		else
-			g->fd[n++] = fd;
+		} else {
+			t->id[t->count] = o->id[t->count];
+			t->fd[t->count++] = fd;
+		}
 	}
-	if (!err && ioctl(g->fd[0], PERF_EVENT_IOC_ENABLE, 0))
+	/* Enables the leader last: a counter that joins a running group starts only when the thread
+	 * is scheduled again. */
+	if (!err && ioctl(t->fd[0], PERF_EVENT_IOC_ENABLE, 0))
 		err = -errno;
 	if (!err)
-		err = group_read(g, &g->last);
+		err = group_read(t, &t->last);
 	if (err)
-		group_close(g, n);
+		group_close(t);
 	return err;
 }
 
 /* ---- what the machine offers ---- */
 
-/* Whether the set can be opened as one group, and is served at once: a register that somebody else
- * keeps (the kernel's watchdog) may be the one too few that opening does not tell of. 0 or -errno.
- */
-static int group_try(const struct perf_set *set, bool is_user_only)
+/* Opens the group of *o for a moment. Fails as well if the kernel accepts the group but never runs
+ * it: another user, such as the kernel's watchdog, holds a register that it needs. 0 or -errno. */
+static int group_try(const struct perf_caps *o)
 {
-	struct perf_group g;
-	int err = group_open(&g, set, is_user_only);
+	struct perf_thread t = { .count = 0 };
+	int err = group_open(&t, o);
 
 	if (err)
 		return err;
-	err = group_read(&g, &g.last);
-	if (!err && set->count > 1 && g.last.enabled_ns && !g.last.running_ns)
+	err = group_read(&t, &t.last);
+	if (!err && o->count > 1 && t.last.enabled_ns && !t.last.running_ns)
 		err = -EAGAIN;
-	group_close(&g, set->count);
+	group_close(&t);
 	return err;
 }
 
-/* The kernel knows nothing of the kind, or the processor's driver has no such thing. */
-static bool is_no_offer(int err)
+static bool is_not_offered(int err)
 {
-	return err == ENOENT || err == ENODEV || err == EOPNOTSUPP || err == EINVAL;
+	return err == ENOENT || err == EOPNOTSUPP || err == ENODEV || err == EINVAL;
 }
 
-/* Into the last group, if it is of its kind and has room, or into the next. */
+/* Adds the counter to the group if the machine offers it and the group has room. */
 static void place(struct perf_caps *o, enum perf_id id)
 {
-	struct perf_set *next = &o->group[o->group_count];
+	struct perf_caps alone = { .is_user_only = o->is_user_only, .count = 1, .id = { id } };
+	int err = -group_try(&alone);
 
-	if (o->group_count && is_software(next[-1].id[0]) == is_software(id)) {
-		struct perf_set *last = next - 1;
-
-		last->id[last->count++] = id;
-		if (group_try(last, o->is_user_only) == 0)
-			return;
-		last->count--;
+	if (err) {
+		o->missing[id] = is_not_offered(err) ? ENOENT : err;
+		return;
 	}
-	*next = (struct perf_set){ .count = 1, .id = { id } };
-	int err = group_try(next, o->is_user_only);
-
-	o->missing[id] = is_no_offer(-err) ? ENOENT : -err;
-	if (!err)
-		o->group_count++;
+	o->id[o->count++] = id;
+	if (o->count > 1 && group_try(o)) {
+		o->count--;
+		o->missing[id] = ENOSPC;
+	}
 }
 
 static bool is_refusal(int err)
@@ -157,22 +146,20 @@ static bool is_refusal(int err)
 	return err == EACCES || err == EPERM;
 }
 
-/* True if something was refused for want of permission. */
+/* True if permission was missing for a counter. */
 static bool place_all(struct perf_caps *o, bool is_user_only)
 {
 	bool is_refused = false;
 
 	*o = (struct perf_caps){ .is_on = true, .is_user_only = is_user_only };
-	for (unsigned i = 0; i < COUNTERS_COUNT; i++) {
-		enum perf_id id = (enum perf_id)i;
-
-		/* It could be opened: but all of these happen in the kernel, and it would stay at
-		 * zero. */
-		if (is_user_only && id == COUNTERS_context_switches)
-			o->missing[id] = EACCES;
+	for (unsigned i = 0; i < PERF_COUNT; i++) {
+		/* In user mode it could be opened, but would stay zero: all of these happen in the
+		 * kernel. */
+		if (is_user_only && i == PERF_context_switches)
+			o->missing[i] = EACCES;
 		else
-			place(o, id);
-		is_refused |= is_refusal(o->missing[id]);
+			place(o, (enum perf_id)i);
+		is_refused |= is_refusal(o->missing[i]);
 	}
 	return is_refused;
 }
@@ -196,6 +183,8 @@ void perf_probe(struct perf_caps *o)
 		place_all(o, true);
 	o->paranoid = read_paranoid();
 }
+
+/* ---- messages ---- */
 
 static void print_refusal(const struct perf_caps *o, int err, struct text *to)
 {
@@ -221,30 +210,12 @@ void perf_print_reason(const struct perf_caps *o, enum perf_id id, struct text *
 	case ENOSYS:
 		text_puts(to, "not offered by this kernel");
 		break;
+	case ENOSPC:
+		text_puts(to, "no free register next to the others");
+		break;
 	default:
 		text_puts(to, strerror(err));
 	}
-}
-
-/* Appends the names of all for which missing is this errno. */
-static void print_names(const struct perf_caps *o, int err, struct text *to)
-{
-	const char *before = "";
-
-	for (unsigned i = 0; i < COUNTERS_COUNT; i++) {
-		if (o->missing[i] != err)
-			continue;
-		text_printf(to, "%s%s", before, rows[i].name);
-		before = ", ";
-	}
-}
-
-static bool is_first_with_its_reason(const struct perf_caps *o, unsigned id)
-{
-	for (unsigned i = 0; i < id; i++)
-		if (o->missing[i] == o->missing[id])
-			return false;
-	return o->missing[id] != 0;
 }
 
 void perf_log(const struct perf_caps *o)
@@ -253,17 +224,13 @@ void perf_log(const struct perf_caps *o)
 	struct text line;
 
 	text_init(&line, data, sizeof data);
-	print_names(o, 0, &line);
-	if (o->group_count == 0)
-		text_puts(&line, "none");
-	else if (o->is_user_only)
-		text_puts(&line, " (in user mode only)");
-	for (unsigned i = 0; i < COUNTERS_COUNT; i++) {
-		if (!is_first_with_its_reason(o, i))
+	for (unsigned i = 0; i < o->count; i++)
+		text_printf(&line, "%s%s", i ? ", " : "", perf_name(o->id[i]));
+	text_puts(&line, o->count == 0 ? "none" : o->is_user_only ? " (in user mode only)" : "");
+	for (unsigned i = 0; i < PERF_COUNT; i++) {
+		if (!o->missing[i])
 			continue;
-		text_puts(&line, "; missing: ");
-		print_names(o, o->missing[i], &line);
-		text_puts(&line, " (");
+		text_printf(&line, "; missing: %s (", rows[i].name);
 		perf_print_reason(o, (enum perf_id)i, &line);
 		text_puts(&line, ")");
 	}
@@ -271,15 +238,6 @@ void perf_log(const struct perf_caps *o)
 }
 
 /* ---- a thread's counters ---- */
-
-static void close_groups(struct perf_thread *t)
-{
-	while (t->group_count > 0) {
-		struct perf_group *g = &t->group[--t->group_count];
-
-		group_close(g, g->set.count);
-	}
-}
 
 /* Relaxed: only this thread changes it, and it publishes nothing. */
 static void set_on(struct perf_thread *t, bool is_on)
@@ -289,96 +247,58 @@ static void set_on(struct perf_thread *t, bool is_on)
 
 int perf_open(struct perf_thread *t, const struct perf_caps *o)
 {
-	if (t->group_count || t->has_failed)
+	if (t->count || t->has_failed || o->count == 0)
 		return 0;
-	while (t->group_count < o->group_count) {
-		int err = group_open(&t->group[t->group_count], &o->group[t->group_count],
-		                     o->is_user_only);
+	int err = group_open(t, o);
 
-		if (err) {
-			close_groups(t);
-			t->has_failed = true;
-			return err;
-		}
-		t->group_count++;
-	}
-	set_on(t, t->group_count > 0);
-	return 0;
+	t->has_failed = err != 0;
+	set_on(t, !err);
+	return err;
 }
 
 void perf_close(struct perf_thread *t)
 {
 	set_on(t, false);
-	close_groups(t);
+	group_close(t);
 	t->has_failed = false;
 }
 
-static void add(struct perf_total *to, const struct perf_group *g, const struct perf_reading *now)
+/* Adds the difference of two readings. If the group ran for a part of the time only, it is scaled
+ * to all of it; if it never ran, nothing is known. */
+static void add(struct perf_total *to, const struct perf_thread *t, const struct perf_reading *now)
 {
-	uint64_t enabled_ns = now->enabled_ns - g->last.enabled_ns,
-		 running_ns = now->running_ns - g->last.running_ns;
+	uint64_t enabled_ns = now->enabled_ns - t->last.enabled_ns,
+		 running_ns = now->running_ns - t->last.running_ns;
 
-	for (unsigned i = 0; i < g->set.count; i++) {
-		enum perf_id id = g->set.id[i];
+	for (unsigned i = 0; i < t->count; i++) {
+		uint64_t value = now->value[i] - t->last.value[i];
 
-		counter_add(&to->of[id].value, now->value[i] - g->last.value[i]);
-		counter_add(&to->of[id].enabled_ns, enabled_ns);
-		counter_add(&to->of[id].running_ns, running_ns);
+		if (running_ns && running_ns < enabled_ns)
+			value = (uint64_t)((double)value * (double)enabled_ns / (double)running_ns);
+		counter_add(&to->value[t->id[i]], value);
 	}
 }
 
 void perf_read(struct perf_thread *t, struct perf_total *to)
 {
-	for (unsigned i = 0; i < t->group_count; i++) {
-		struct perf_group *g = &t->group[i];
-		struct perf_reading now;
-		int err = group_read(g, &now);
+	struct perf_reading now;
+	int err = group_read(t, &now);
 
-		if (err) {
-			log_warning(
-				"performance counters cannot be read: %s. A thread goes on without",
-				strerror(-err));
-			perf_close(t);
-			t->has_failed = true;
-			return;
-		}
-		if (to)
-			add(to, g, &now);
-		g->last = now;
+	if (err) {
+		log_warning("performance counters: cannot read them: %s; a thread continues "
+		            "without",
+		            strerror(-err));
+		perf_close(t);
+		t->has_failed = true;
+		return;
 	}
+	if (to)
+		add(to, t, &now);
+	t->last = now;
 }
-
-/* ---- summing up ---- */
 
 void perf_collect(struct perf_sum *sum, const struct perf_total *total)
 {
-	for (unsigned i = 0; i < COUNTERS_COUNT; i++) {
-		double value = (double)counter_read(&total->of[i].value);
-		uint64_t enabled_ns = counter_read(&total->of[i].enabled_ns);
-		/* The kernel's own always run: so they are exact even if we look in the middle of
-		 * an addition. */
-		uint64_t running_ns = is_software((enum perf_id)i)
-		                              ? enabled_ns
-		                              : counter_read(&total->of[i].running_ns);
-
-		if (enabled_ns && !running_ns) {
-			sum->of[i].unseen_ns += enabled_ns;
-			continue;
-		}
-		if (enabled_ns > running_ns)
-			value *= (double)enabled_ns / (double)running_ns;
-		sum->of[i].value += value;
-		sum->of[i].seen_ns += enabled_ns;
-	}
-}
-
-bool perf_value(const struct perf_sum *sum, enum perf_id id, uint64_t *value)
-{
-	double seen_ns = (double)sum->of[id].seen_ns, unseen_ns = (double)sum->of[id].unseen_ns;
-
-	if (unseen_ns > 0 && seen_ns <= 0)
-		return false;
-	*value = (uint64_t)(seen_ns > 0 ? sum->of[id].value * ((seen_ns + unseen_ns) / seen_ns)
-	                                : sum->of[id].value);
-	return true;
+	for (unsigned i = 0; i < PERF_COUNT; i++)
+		sum->value[i] += counter_read(&total->value[i]);
 }

@@ -1,4 +1,4 @@
-/* process.c - memory, CPU time and descriptors of this process. */
+/* process.c - reads memory, CPU time and descriptors of this process. Any thread. */
 #include "process.h"
 
 #include <fcntl.h>
@@ -19,7 +19,7 @@ void process_open(struct process *p)
 	p->statm_fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
 	p->fds = opendir("/proc/self/fd");
 	if (p->statm_fd < 0 || !p->fds)
-		log_info("/proc cannot be read: /metrics will not have all of process_*");
+		log_info("/proc: cannot read it; /metrics has only a part of process_*");
 }
 
 void process_close(struct process *p)

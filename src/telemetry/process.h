@@ -1,9 +1,8 @@
 /*
- * process.h - what the process takes of the machine, under the names that all programs have for it:
- * process_*.
+ * process.h - memory, CPU time and descriptors of this process, as the process_* families that are
+ * common to all programs.
  *
- * What /proc tells is read through descriptors that are opened before the sandbox closes the way
- * there.
+ * /proc is read through descriptors that are opened before the sandbox.
  */
 #ifndef DARKROOM_TELEMETRY_PROCESS_H
 #define DARKROOM_TELEMETRY_PROCESS_H
@@ -16,8 +15,8 @@ struct text;
 
 struct process {
 	struct timespec start;
-	int statm_fd;         /* -1: there is no /proc, and what it tells is left out */
-	pthread_mutex_t lock; /* for fds, which has one position */
+	int statm_fd;         /* -1: without /proc its families are left out */
+	pthread_mutex_t lock; /* of fds, which has one position */
 	DIR *fds;             /* or NULL */
 };
 
@@ -25,7 +24,7 @@ struct process {
 void process_open(struct process *p);
 void process_close(struct process *p);
 
-/* Appends the families. Any thread. */
+/* Appends the families to /metrics. Any thread. */
 void process_metrics(struct process *p, struct text *t);
 
 #endif

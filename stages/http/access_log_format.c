@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/json.h"
 #include "base/text.h"
 
 static void put_time(const struct access_line *line, struct text *to)

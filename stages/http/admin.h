@@ -7,8 +7,8 @@
 
 #include <stdbool.h>
 
+#include "base/unix_socket.h"
 #include "conf/conf.h"
-#include "daemon/unix_socket.h"
 
 /* Open connections per accepting thread; limits.connections does not count them. */
 #define ADMIN_CONNS_MAX 32

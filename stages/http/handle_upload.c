@@ -3,6 +3,7 @@
 #include "handle_upload.h"
 
 #include "base/clock.h"
+#include "base/json.h"
 #include "base/text.h"
 #include "image/image.h"
 #include "image/image_json.h"

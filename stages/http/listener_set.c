@@ -5,8 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "activation.h"
 #include "base/check.h"
-#include "daemon/activation.h"
 #include "listener.h"
 #include "log/log.h"
 

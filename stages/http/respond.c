@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "base/json.h"
 #include "base/text.h"
 #include "conf/conf.h"
 #include "conn_body.h"

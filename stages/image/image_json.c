@@ -1,6 +1,7 @@
 /* image_json.c - writes an image as JSON; allocates nothing. Any thread. */
 #include "image_json.h"
 
+#include "base/json.h"
 #include "base/text.h"
 #include "image.h"
 

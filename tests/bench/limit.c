@@ -225,7 +225,7 @@ static int configure(struct plan *plan, const char *path)
 	unsigned variant;
 
 	text_init(&errors, data, sizeof data);
-	int err = conf_load(&conf, path, NULL, 0, &errors);
+	int err = conf_load(&conf, NULL, path, NULL, 0, &errors);
 
 	if (!err)
 		err = plan_build(plan, &conf, &variant, plan_error, sizeof plan_error);

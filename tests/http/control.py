@@ -29,14 +29,15 @@ class Site:
 
     def reload(self):
         """Sends SIGHUP. Returns the lines that the daemon logged because of it."""
-        before = self.daemon.log.count("SIGHUP: reading")
+        before = self.daemon.log.count("SIGHUP: reloading")
         self.daemon.signal(signal.SIGHUP)
 
         def lines():
-            parts = self.daemon.log.split("SIGHUP: reading")
+            parts = self.daemon.log.split("SIGHUP: reloading")
             return parts[-1] if len(parts) == before + 2 else ""
 
-        assert eventually(lambda: re.search("in force|stays as it was$", lines(), re.M), 60)
+        end = "active: policy|configuration: .*; it stays unchanged$"
+        assert eventually(lambda: re.search(end, lines(), re.M), 60)
         return lines()
 
     def policy(self):

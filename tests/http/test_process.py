@@ -177,7 +177,7 @@ def test_drain_ends_at_its_timeout(start):
         daemon.signal(signal.SIGTERM)
         assert daemon.wait_exit() == 1
         assert 0.25 < time.monotonic() - started < slow(15)
-    assert "drain_timeout is over" in daemon.log
+    assert "drain_timeout: the drain has not finished: " in daemon.log
     daemon.assert_no_alarm()
 
 

@@ -92,7 +92,7 @@ def test_switching_policies_by_ctl_fails_no_request(site):
         while time.monotonic() < end:
             policy = POLICIES[switches % len(POLICIES)]
             began = time.monotonic()
-            assert command(daemon, f"policy {policy}") == (0, f"in force: policy {policy}\n")
+            assert command(daemon, f"policy {policy}") == (0, f"active: policy {policy}\n")
             waits.append(time.monotonic() - began)
             assert watch.request("GET", "/stats").json()["scheduler"]["policy"] == policy
             switches += 1
@@ -110,7 +110,7 @@ def test_switching_policies_by_hangup_fails_no_request(site):
     with Load(site.daemon) as load:
         for policy in POLICIES + ["cohort"]:
             site.write(policy)
-            assert f"in force: policy {policy}\n" in site.reload()
+            assert f"active: policy {policy}\n" in site.reload()
             time.sleep(EVERY / 2)
     load.check()
 
@@ -144,7 +144,7 @@ def test_switching_live_keys_fails_no_request(site):
 def test_reload_changes_the_policy(site):
     for policy in POLICIES:
         site.write(policy)
-        assert f"in force: policy {policy}\n" in site.reload()
+        assert f"active: policy {policy}\n" in site.reload()
         assert site.policy() == policy
         assert site.daemon.upload(SMALL).status == 201
 
@@ -156,7 +156,7 @@ def test_reload_of_a_bad_file_changes_nothing(site):
     lines = site.path.read_text().splitlines()
     for text in ("wait_timeout = ten", "[limitz]"):
         assert f"<3>{site.path}:{lines.index(text) + 1}: " in said, said
-    assert "did you mean limits" in said and "in force" not in said
+    assert "did you mean limits" in said and "active:" not in said
     assert site.policy() == before and site.daemon.upload(SMALL).status == 201
     site.path.unlink()
     assert str(site.path) in site.reload()
@@ -183,7 +183,7 @@ def test_reload_names_what_needs_a_restart(site):
 def test_command_line_overrides_a_reload(start, tmp_path):
     site = Site(start, tmp_path, "scheduler.policy=srpt", "scheduler.service=gated")
     site.write("dbr")
-    assert "in force: policy srpt, scheduler.service = gated\n" in site.reload()
+    assert "active: policy srpt, scheduler.service = gated\n" in site.reload()
     assert site.policy() == "srpt"
 
 
@@ -206,7 +206,7 @@ def test_failure_to_start_threads_changes_nothing(start):
         resource.prlimit(daemon.pid, resource.RLIMIT_NOFILE, (used + left, limits[1]))
         status, said = command(daemon, "set scheduler.threads=64")
         resource.prlimit(daemon.pid, resource.RLIMIT_NOFILE, limits)
-        assert status == 1 and "all stays as it was: Too many open files" in said
+        assert status == 1 and "cannot apply the change: Too many open files; it stays unchanged" in said
     assert daemon.image(SMALL)
     assert command(daemon, "set scheduler.threads=64")[0] == 0
     assert daemon.image(SMALL)
@@ -216,7 +216,7 @@ def test_log_level_can_be_switched(site):
     assert command(site.daemon, "set log.level error")[0] == 0
     assert command(site.daemon, "policy srpt")[0] == 0
     assert command(site.daemon, "set log.level notice")[0] == 0
-    last = "in force: policy srpt, log.level = notice\n"
+    last = "active: policy srpt, log.level = notice\n"
     assert site.daemon.says(last), site.daemon.log
     assert "set log.level error" in site.daemon.log
-    assert "in force" not in site.daemon.log.replace(last, "")
+    assert "active:" not in site.daemon.log.replace(last, "")

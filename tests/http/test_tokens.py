@@ -59,7 +59,7 @@ def file(tmp_path):
 @pytest.fixture
 def guarded(start, file):
     daemon = start(f"access.tokens_file={file.path}")
-    assert f"3 tokens of {file.path} are in force" in daemon.log
+    assert f"{file.path}: 3 tokens loaded" in daemon.log
     return daemon
 
 
@@ -182,24 +182,26 @@ def test_changes_of_the_file_apply_at_once(guarded, file):
     assert eventually(lambda: post(guarded, file.bearer("up")).status == 201), guarded.log
     file.put()
     assert eventually(lambda: post(guarded, file.bearer("spare")).status == 401), guarded.log
-    assert guarded.says("has no tokens: nobody can upload or delete")
-    readings = guarded.log_until_now().count(" are in force")
+    assert guarded.says("contains no tokens; all uploads and DELETE requests are refused")
+    readings = guarded.log_until_now().count(" tokens loaded")
     (file.path.parent / "other").write_text("x")
     file.put("spare")
     assert eventually(lambda: post(guarded, file.bearer("spare")).status == 201), guarded.log
-    assert guarded.log_until_now().count(" are in force") == readings + 1 >= 5, (
+    assert guarded.log_until_now().count(" tokens loaded") == readings + 1 >= 5, (
         "another file was read")
 
 
 def test_bad_file_keeps_the_old_tokens(guarded, file):
     good = file.path.read_text()
-    for content, said in (("up\n", ":1: expected a SHA-256 hash"),
-                          (good + good, "stands in a line before"),
-                          ("up " + file.token["up"] + "\n", "expected a SHA-256 hash")):
+    for content, said in (
+            ("up\n", ":1: expected a SHA-256 hash"),
+            (good + good, "expected a name and a hash that no earlier line has"),
+            ("up " + file.token["up"] + "\n", "expected a SHA-256 hash")):
         before = len(guarded.log)
         file.path.write_text(content)
         assert guarded.says(lambda log: re.search(
-            f"(?s){re.escape(said)}.*<3>the tokens stay as they were", log[before:])), guarded.log
+            f"(?s){re.escape(said)}.*<3>\\S+: cannot reload; the tokens stay unchanged",
+            log[before:])), guarded.log
         assert post(guarded, file.bearer("up")).status == 201
         assert b"darkroom_tokens_outdated 1\n" in guarded.get("/metrics").body
     assert file.token["up"] not in guarded.log_until_now()
@@ -216,10 +218,10 @@ def test_bad_file_fails_the_reload(start, file, tmp_path):
     config.write_text(CONFIG.read_text())
     daemon = start(f"access.tokens_file={file.path}", config=config)
     file.path.write_text("nonsense\n")
-    assert daemon.says("the tokens stay as they were")
+    assert daemon.says("cannot reload; the tokens stay unchanged")
     config.write_text(CONFIG.read_text().replace("cutoff = 5ms", "cutoff = 7ms"))
     daemon.signal(signal.SIGHUP)
-    assert daemon.says("the configuration is wrong, all stays as it was")
+    assert daemon.says("configuration: the file is wrong; it stays unchanged")
     assert "cutoff = 7ms" not in daemon.log_until_now()
     assert post(daemon, file.bearer("up")).status == 201
     file.put("spare")
@@ -248,9 +250,9 @@ def test_check_reports_a_bad_file(file, tmp_path):
 def test_file_that_others_may_use_is_reported(start, file):
     file.path.chmod(0o644)
     daemon = start(f"access.tokens_file={file.path}")
-    assert "<4>" in daemon.log and "can be read by everybody" in daemon.log
+    assert "<4>" in daemon.log and "all users can read it" in daemon.log
     file.path.chmod(0o666)
-    assert daemon.says("everybody may write to it"), daemon.log
+    assert daemon.says("expected a file that other users cannot write to"), daemon.log
     assert post(daemon, file.bearer("up")).status == 201
 
 

@@ -1,5 +1,5 @@
 /*
- * test_pool.c - buffers: what is handed out again, to whom, and how much is kept.
+ * test_pool.c - buffers: reuse, homes, and bounds of what is kept.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -31,14 +31,14 @@ static uint64_t used(void)
 	return used_bytes;
 }
 
-static int forget(void **state)
+static int release_all(void **state)
 {
 	(void)state;
 	pool_forget();
 	return 0;
 }
 
-static void buffers_hold_what_was_asked_for(void **state)
+static void buffers_have_the_requested_size_and_alignment(void **state)
 {
 	static const size_t size[] = { 0,    1,     4095,  4096,        4097,    5120,
 		                       5121, 65536, 65537, 3 * MIB + 1, 40 * MIB };
@@ -51,7 +51,7 @@ static void buffers_hold_what_was_asked_for(void **state)
 		assert_non_null(buffer);
 		assert_int_equal((uintptr_t)buffer % 64, 0);
 		assert_true(got >= size[i] && (got <= 4096 || got <= size[i] + size[i] / 4));
-		memset(buffer, 1, got + POOL_SLACK); /* the address sanitizer looks on */
+		memset(buffer, 1, got + POOL_SLACK); /* for the address sanitizer */
 		assert_int_equal(used(), got);
 		pool_put(buffer);
 		assert_int_equal(used(), 0);
@@ -61,7 +61,7 @@ static void buffers_hold_what_was_asked_for(void **state)
 	pool_put(NULL);
 }
 
-static void last_in_first_out(void **state)
+static void the_buffer_freed_last_is_reused_first(void **state)
 {
 	void *a = pool_get(10000), *b = pool_get(10000), *other = pool_get(100000);
 
@@ -91,7 +91,7 @@ static void put_elsewhere(void *buffer)
 	assert_int_equal(pthread_join(thread, NULL), 0);
 }
 
-/* A thread that takes none, and one that has ended, leave theirs to others. */
+/* A thread that takes no buffers, or has ended, leaves its buffers to others. */
 static void buffers_come_back_from_other_threads(void **state)
 {
 	void *a = pool_get(300000);
@@ -125,13 +125,13 @@ static void *taken_at_home_2(size_t size)
 	return buffer;
 }
 
-static void buffers_serve_threads_of_their_home_alone(void **state)
+static void buffers_are_reused_only_at_their_home(void **state)
 {
 	size_t size = MIB;
 	void *own = pool_get(size), *other = taken_at_home_2(size), *third;
 
 	(void)state;
-	pool_put(other); /* home, although it is put back here */
+	pool_put(other); /* goes to its home, although this thread frees it */
 	assert_int_equal(kept(), used());
 	third = pool_get(size);
 	assert_ptr_not_equal(third, other);
@@ -139,7 +139,7 @@ static void buffers_serve_threads_of_their_home_alone(void **state)
 	pool_put(other);
 	pool_put(own);
 	pool_thread_set_home(2);
-	assert_ptr_equal(pool_get(size), other); /* and not our own, which stayed where we were */
+	assert_ptr_equal(pool_get(size), other); /* not the own one, which stays at home 0 */
 	pool_put(other);
 	pool_put(third);
 	pool_thread_set_home(0);
@@ -150,7 +150,7 @@ static void buffers_serve_threads_of_their_home_alone(void **state)
 	pool_put(more);
 }
 
-static void what_is_kept_is_bounded(void **state)
+static void kept_bytes_are_bounded(void **state)
 {
 	void *buffer[256];
 
@@ -165,12 +165,12 @@ static void what_is_kept_is_bounded(void **state)
 
 	uint64_t before = kept();
 
-	pool_put(pool_get(100 * MIB)); /* not kept, and nothing makes room for it */
+	pool_put(pool_get(100 * MIB)); /* not kept, and it displaces no other */
 	assert_int_equal(kept(), before);
 }
 
-/* What is kept is not in the way of what is needed. */
-static void what_is_kept_gives_way(void **state)
+/* Kept buffers are freed when new ones are needed. */
+static void kept_buffers_make_room_for_used_ones(void **state)
 {
 	void *buffer[16];
 
@@ -202,14 +202,14 @@ static void *take_put_and_rest(void *arg)
 	for (unsigned i = 0; i < 10; i++)
 		pool_put(buffer[i]);
 	pool_thread_rest();
-	pthread_barrier_wait(barrier); /* it sleeps */
+	pthread_barrier_wait(barrier); /* asleep */
 	pthread_barrier_wait(barrier);
 	pool_thread_fini();
 	return NULL;
 }
 
-/* Nor is what others keep while they sleep. */
-static void what_sleepers_keep_gives_way(void **state)
+/* A sleeping thread keeps 2 MiB. */
+static void buffers_of_sleeping_threads_make_room(void **state)
 {
 	enum { SLEEPERS = 6 };
 	pthread_barrier_t barrier;
@@ -233,8 +233,8 @@ static void what_sleepers_keep_gives_way(void **state)
 	pool_set_max(UINT64_MAX);
 }
 
-/* But not for what is small, and no more of it than 64 MiB in all. */
-static void larger_buffers_serve(void **state)
+/* Not for small buffers, and only up to 64 MiB in use. */
+static void larger_buffers_are_lent(void **state)
 {
 	void *large = pool_get(4 * MIB), *small, *held;
 
@@ -258,8 +258,8 @@ static void larger_buffers_serve(void **state)
 	pool_put(small);
 }
 
-/* A shelf full of one size takes up another. */
-static void sizes_in_use_displace_others(void **state)
+/* A shelf that is full of one size adapts to another. */
+static void sizes_in_use_displace_unused_ones(void **state)
 {
 	void *a[64], *b;
 
@@ -292,7 +292,7 @@ static void *take_and_put(void *arg)
 	return NULL;
 }
 
-static void many_threads(void **state)
+static void threads_can_take_and_put_at_the_same_time(void **state)
 {
 	pthread_t thread[4];
 	unsigned seed[4] = { 1, 2, 3, 4 };
@@ -308,16 +308,17 @@ static void many_threads(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_teardown(buffers_hold_what_was_asked_for, forget),
-		cmocka_unit_test_teardown(last_in_first_out, forget),
-		cmocka_unit_test_teardown(buffers_come_back_from_other_threads, forget),
-		cmocka_unit_test_teardown(buffers_serve_threads_of_their_home_alone, forget),
-		cmocka_unit_test_teardown(what_is_kept_is_bounded, forget),
-		cmocka_unit_test_teardown(what_is_kept_gives_way, forget),
-		cmocka_unit_test_teardown(what_sleepers_keep_gives_way, forget),
-		cmocka_unit_test_teardown(larger_buffers_serve, forget),
-		cmocka_unit_test_teardown(sizes_in_use_displace_others, forget),
-		cmocka_unit_test_teardown(many_threads, forget),
+		cmocka_unit_test_teardown(buffers_have_the_requested_size_and_alignment,
+		                          release_all),
+		cmocka_unit_test_teardown(the_buffer_freed_last_is_reused_first, release_all),
+		cmocka_unit_test_teardown(buffers_come_back_from_other_threads, release_all),
+		cmocka_unit_test_teardown(buffers_are_reused_only_at_their_home, release_all),
+		cmocka_unit_test_teardown(kept_bytes_are_bounded, release_all),
+		cmocka_unit_test_teardown(kept_buffers_make_room_for_used_ones, release_all),
+		cmocka_unit_test_teardown(buffers_of_sleeping_threads_make_room, release_all),
+		cmocka_unit_test_teardown(larger_buffers_are_lent, release_all),
+		cmocka_unit_test_teardown(sizes_in_use_displace_unused_ones, release_all),
+		cmocka_unit_test_teardown(threads_can_take_and_put_at_the_same_time, release_all),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,7 @@
-/* test_queue.c - the bounded queue: order, bounds, and every event exactly once under four
- * producers and consumers. */
+/*
+ * test_queue.c - the bounded queue: order, bounds, and exactly one delivery with four producers and
+ * four consumers.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,14 +13,13 @@
 #include <stdlib.h>
 
 #include "base/queue.h"
-#include "sched/event.h"
 
-enum { THREADS = 4, EVENTS_PER_THREAD = 20000 };
+enum { THREADS = 4, ITEMS_PER_THREAD = 20000 };
 
-static void keeps_order_and_bound(void **state)
+static void items_come_out_in_order_and_are_bounded(void **state)
 {
 	struct queue q;
-	struct event ev[8];
+	char item[8];
 
 	(void)state;
 	assert_int_equal(queue_init(&q, 5), 0); /* rounded up to 8 */
@@ -26,14 +27,14 @@ static void keeps_order_and_bound(void **state)
 		assert_true(queue_is_empty(&q));
 		assert_null(queue_try_pop(&q));
 		for (int i = 0; i < 8; i++) {
-			assert_true(queue_try_push(&q, &ev[i], 100u + (unsigned)i));
+			assert_true(queue_try_push(&q, &item[i], 100u + (unsigned)i));
 			assert_false(queue_is_empty(&q));
 			assert_int_equal(queue_length(&q), i + 1);
 		}
-		assert_false(queue_try_push(&q, &ev[0], 0));
+		assert_false(queue_try_push(&q, &item[0], 0));
 		for (int i = 0; i < 8; i++) {
 			assert_int_equal(queue_head_stamp(&q), 100 + i);
-			assert_ptr_equal(queue_try_pop(&q), &ev[i]);
+			assert_ptr_equal(queue_try_pop(&q), &item[i]);
 		}
 		assert_true(queue_head_stamp(&q) == UINT64_MAX);
 	}
@@ -47,14 +48,14 @@ struct numbered {
 
 static struct queue shared;
 static struct numbered *all;
-static _Atomic unsigned left = THREADS * EVENTS_PER_THREAD;
+static _Atomic unsigned left = THREADS * ITEMS_PER_THREAD;
 
 static void *produce(void *arg)
 {
 	unsigned me = (unsigned)(uintptr_t)arg;
 
-	for (unsigned i = 0; i < EVENTS_PER_THREAD; i++) {
-		struct numbered *n = &all[me * EVENTS_PER_THREAD + i];
+	for (unsigned i = 0; i < ITEMS_PER_THREAD; i++) {
+		struct numbered *n = &all[me * ITEMS_PER_THREAD + i];
 
 		n->producer = me;
 		n->number = i;
@@ -64,7 +65,7 @@ static void *produce(void *arg)
 	return NULL;
 }
 
-/* Returns NULL if this consumer saw each producer's events in their order. */
+/* Returns NULL if the items of each producer came in order. */
 static void *consume(void *arg)
 {
 	static char out_of_order[] = "out of order";
@@ -88,12 +89,12 @@ static void *consume(void *arg)
 	return NULL;
 }
 
-static void hands_over_each_event_once(void **state)
+static void each_item_is_delivered_once(void **state)
 {
 	pthread_t producer[THREADS], consumer[THREADS];
 
 	(void)state;
-	all = calloc(THREADS * EVENTS_PER_THREAD, sizeof *all);
+	all = calloc(THREADS * ITEMS_PER_THREAD, sizeof *all);
 	assert_non_null(all);
 	assert_int_equal(queue_init(&shared, 64), 0);
 	for (uintptr_t i = 0; i < THREADS; i++) {
@@ -107,7 +108,7 @@ static void hands_over_each_event_once(void **state)
 		pthread_join(consumer[i], &complaint);
 		assert_null(complaint);
 	}
-	for (unsigned i = 0; i < THREADS * EVENTS_PER_THREAD; i++)
+	for (unsigned i = 0; i < THREADS * ITEMS_PER_THREAD; i++)
 		assert_int_equal(all[i].taken, 1);
 	queue_fini(&shared);
 	free(all);
@@ -116,8 +117,8 @@ static void hands_over_each_event_once(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(keeps_order_and_bound),
-		cmocka_unit_test(hands_over_each_event_once),
+		cmocka_unit_test(items_come_out_in_order_and_are_bounded),
+		cmocka_unit_test(each_item_is_delivered_once),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

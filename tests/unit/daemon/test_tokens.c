@@ -1,5 +1,7 @@
-/* test_tokens.c - the file of tokens: what is taken, what is refused and in which words, and what
- * stays in force. */
+/*
+ * test_tokens.c - the file of tokens: accepted and refused lines, messages, and what a failed
+ * reload leaves.
+ */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -18,7 +20,7 @@
 #include "log/log.h"
 #include "support/file_fixture.h"
 
-/* FIPS 180-4's example: the hash of "abc"; and that of the empty message. */
+/* The hashes of "abc" (example of FIPS 180-4) and of the empty message. */
 #define ABC "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
 #define EMPTY "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 
@@ -73,7 +75,7 @@ static void hashes_are_sha256(void **state)
 	assert_string_equal(hex, ABC);
 }
 
-static void lines(void **state)
+static void a_line_has_a_name_a_hash_and_scopes(void **state)
 {
 	static const char content[] =
 		"# comment\n\n  first\t" ABC "  delete upload\r\n\tsecond " EMPTY " delete";
@@ -91,7 +93,7 @@ static void lines(void **state)
 	assert_int_equal(tokens_verdict(&t, "", 0, TOKEN_DELETE), TOKEN_GOOD);
 	assert_int_equal(tokens_verdict(&t, "abcd", 4, TOKEN_UPLOAD), TOKEN_UNKNOWN);
 	assert_int_equal(tokens_verdict(&t, ABC, strlen(ABC), TOKEN_UPLOAD),
-	                 TOKEN_UNKNOWN); /* the hash is no token */
+	                 TOKEN_UNKNOWN); /* the hash is not a token */
 	tokens_close(&t);
 }
 
@@ -109,7 +111,7 @@ static void refuse(const char *content, size_t length, const char *line, const c
 
 #define REFUSE(content, line, expected) refuse(content, sizeof(content) - 1, line, expected)
 
-static void what_is_wrong_is_said_without_the_words(void **state)
+static void messages_name_the_line_without_its_words(void **state)
 {
 	char secret[] = "first darkroom_thisIsTheTokenItself0123456789012345678901\n",
 	     long_name[160];
@@ -125,18 +127,18 @@ static void what_is_wrong_is_said_without_the_words(void **state)
 	REFUSE("fi/rst " ABC "\n", "1", "expected NAME");
 	REFUSE("first\0 " ABC "\n", "1", "expected NAME");
 	REFUSE("first " ABC "\nfirst " EMPTY "\n", "2",
-	       "the name or the hash stands in a line before");
+	       "expected a name and a hash that no earlier line has");
 	REFUSE("first " ABC "\nsecond " ABC "\n", "2",
-	       "the name or the hash stands in a line before");
+	       "expected a name and a hash that no earlier line has");
 	snprintf(long_name, sizeof long_name, "%064d " ABC, 0);
 	refuse(long_name, strlen(long_name), "1", "expected NAME");
-	REFUSE("first\nsecond\n", "2", "expected a SHA-256 hash"); /* all that is wrong */
+	REFUSE("first\nsecond\n", "2", "expected a SHA-256 hash"); /* every line */
 	assert_non_null(strstr(errors.data, ":1: "));
 	refuse(secret, strlen(secret), "1", "expected a SHA-256 hash");
 	assert_null(strstr(errors.data, "thisIs"));
 }
 
-static void kinds_of_files(void **state)
+static void only_a_trusted_regular_file_is_read(void **state)
 {
 	struct tokens t;
 
@@ -144,17 +146,17 @@ static void kinds_of_files(void **state)
 	put("first " ABC "\n", strlen("first " ABC "\n"));
 	assert_return_code(chmod(path, 0602), 0);
 	assert_int_equal(tokens_check_file(path, &errors), -EINVAL);
-	assert_non_null(strstr(errors.data, "everybody may write to it"));
+	assert_non_null(strstr(errors.data, "expected a file that other users cannot write to"));
 	assert_int_equal(tokens_check_file("/tmp", &errors), -EINVAL);
 	assert_non_null(strstr(errors.data, "expected a regular file"));
 	assert_int_equal(tokens_check_file("/nowhere/at/all", &errors), -ENOENT);
-	assert_int_equal(tokens_check_file("", &errors), 0); /* none is wanted */
+	assert_int_equal(tokens_check_file("", &errors), 0); /* tokens are off */
 	assert_int_equal(tokens_open(&t, ""), 0);
 	assert_false(tokens_are_needed(&t));
 	tokens_close(&t);
 }
 
-static void too_many(void **state)
+static void more_than_4096_tokens_are_refused(void **state)
 {
 	FILE *f = fopen(path, "w");
 
@@ -163,13 +165,13 @@ static void too_many(void **state)
 		fprintf(f, "t%u %064x\n", i, i);
 	assert_int_equal(fclose(f), 0);
 	assert_int_equal(tokens_check_file(path, &errors), -EINVAL);
-	assert_non_null(strstr(errors.data, ":4097: expected no more than 4096 tokens"));
+	assert_non_null(strstr(errors.data, ":4097: expected at most 4096 tokens"));
 	assert_return_code(truncate(path, 10 << 20), 0);
 	assert_int_equal(tokens_check_file(path, &errors), -EINVAL);
-	assert_non_null(strstr(errors.data, "it is too long"));
+	assert_non_null(strstr(errors.data, "the file is too long"));
 }
 
-static void what_is_wrong_changes_nothing(void **state)
+static void a_wrong_file_leaves_the_tokens_unchanged(void **state)
 {
 	struct tokens t;
 
@@ -182,9 +184,9 @@ static void what_is_wrong_changes_nothing(void **state)
 	put("#\n", 2);
 	assert_int_equal(tokens_reload(&t, &errors), 0);
 	assert_int_equal(tokens_verdict(&t, "abc", 3, TOKEN_UPLOAD),
-	                 TOKEN_UNKNOWN); /* nobody is in force, too */
+	                 TOKEN_UNKNOWN); /* an empty file is valid */
 	put("first " ABC "\n", strlen("first " ABC "\n"));
-	tokens_look(&t);
+	tokens_poll(&t);
 	assert_int_equal(tokens_verdict(&t, "abc", 3, TOKEN_UPLOAD), TOKEN_GOOD);
 	tokens_close(&t);
 }
@@ -193,12 +195,16 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(hashes_are_sha256),
-		cmocka_unit_test_setup_teardown(lines, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(what_is_wrong_is_said_without_the_words, set_up,
+		cmocka_unit_test_setup_teardown(a_line_has_a_name_a_hash_and_scopes, set_up,
 		                                tear_down),
-		cmocka_unit_test_setup_teardown(kinds_of_files, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(too_many, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(what_is_wrong_changes_nothing, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(messages_name_the_line_without_its_words, set_up,
+		                                tear_down),
+		cmocka_unit_test_setup_teardown(only_a_trusted_regular_file_is_read, set_up,
+		                                tear_down),
+		cmocka_unit_test_setup_teardown(more_than_4096_tokens_are_refused, set_up,
+		                                tear_down),
+		cmocka_unit_test_setup_teardown(a_wrong_file_leaves_the_tokens_unchanged, set_up,
+		                                tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, set_up_all, tear_down_all);

@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "base/unix_socket.h"
 #include "conf/conf.h"
 #include "http/listener.h"
 #include "support/socket_fixture.h"

@@ -1,5 +1,7 @@
-/* test_log.c - the log's ring, its thread, and what it does when lines are too many, or the end
- * comes suddenly. */
+/*
+ * test_log.c - lines of the log's thread: nothing is lost, no thread waits, rate limits, the access
+ * file, crashes.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -7,8 +9,6 @@
 
 #include <cmocka.h>
 #include <errno.h>
-#include <pthread.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,152 +18,10 @@
 #include <unistd.h>
 
 #include "log/log.h"
-#include "log/log_ring.h"
-#include "log/log_writer.h"
+#include "log/writer.h"
 
-/* ---- the ring ---- */
+/* ---- standard error is a pipe ---- */
 
-enum { PRODUCERS = 4, LINES_EACH = 20000 };
-
-static unsigned take_all(struct log_ring *r, char *to, size_t size)
-{
-	uint64_t position = atomic_load(&r->tail);
-	struct log_line line;
-	unsigned n = 0;
-
-	to[0] = '\0';
-	for (; log_ring_next(r, &position, &line); n++)
-		snprintf(to + strlen(to), size - strlen(to), "%.*s", (int)line.length, line.data);
-	log_ring_let_go(r, position);
-	return n;
-}
-
-/* Lines of all lengths, so that the end of the circle is met in every way. */
-static void lines_come_out_as_they_went_in(void **state)
-{
-	static char line[32], all[256];
-	struct log_ring r;
-
-	(void)state;
-	assert_int_equal(log_ring_init(&r, 64), 0);
-	assert_int_equal(take_all(&r, all, sizeof all), 0);
-	memset(line, 'x', sizeof line);
-	for (size_t i = 0; i < 1000; i++) {
-		size_t length = 1 + i % 24;
-
-		line[0] = (char)('a' + i % 26);
-		assert_true(log_ring_put(&r, LOG_KIND_MESSAGE, line, length, 0));
-		assert_int_equal(take_all(&r, all, sizeof all), 1);
-		assert_int_equal(strlen(all), length);
-		assert_memory_equal(all, line, length);
-		assert_int_equal(log_ring_used(&r), 0);
-	}
-	log_ring_fini(&r);
-}
-
-static void what_finds_no_room_is_counted(void **state)
-{
-	struct log_ring r;
-	char all[256];
-	uint64_t position;
-	struct log_line line;
-
-	(void)state;
-	assert_int_equal(log_ring_init(&r, 64), 0);
-	for (int i = 0; i < 4; i++) /* 16 bytes each */
-		assert_true(log_ring_put(&r, LOG_KIND_MESSAGE, "abcdefg\n", 8, 0));
-	assert_false(log_ring_put(&r, LOG_KIND_MESSAGE, "h", 1, 0));
-	assert_false(log_ring_put(&r, LOG_KIND_ACCESS, "i", 1, 0));
-	assert_int_equal(atomic_load(&r.dropped[LOG_KIND_MESSAGE]), 1);
-	assert_int_equal(atomic_load(&r.dropped[LOG_KIND_ACCESS]), 1);
-	/* What is there is not touched, however often it is looked at. */
-	position = atomic_load(&r.tail);
-	while (log_ring_next(&r, &position, &line))
-		assert_int_equal(line.kind, LOG_KIND_MESSAGE);
-	assert_int_equal(take_all(&r, all, sizeof all), 4);
-	assert_string_equal(all, "abcdefg\nabcdefg\nabcdefg\nabcdefg\n");
-	/* Spare room is for others. */
-	assert_true(log_ring_put(&r, LOG_KIND_ACCESS, "abcdefg\n", 8, 32));
-	assert_true(log_ring_put(&r, LOG_KIND_ACCESS, "abcdefg\n", 8, 32));
-	assert_false(log_ring_put(&r, LOG_KIND_ACCESS, "abcdefg\n", 8, 32));
-	assert_true(log_ring_put(&r, LOG_KIND_MESSAGE, "abcdefg\n", 8, 0));
-	log_ring_fini(&r);
-}
-
-struct producer {
-	struct log_ring *ring;
-	unsigned index;
-	unsigned put;
-};
-
-static void *produce(void *arg)
-{
-	struct producer *p = arg;
-	char line[64];
-
-	for (unsigned i = 0; i < LINES_EACH; i++) {
-		int length = snprintf(line, sizeof line, "%u %u %.*s\n", p->index, p->put,
-		                      (int)(i % 40), "0123456789012345678901234567890123456789");
-
-		if (log_ring_put(p->ring, LOG_KIND_ACCESS, line, (size_t)length, 0))
-			p->put++;
-		else
-			sched_yield();
-	}
-	return NULL;
-}
-
-/* Four at once, with a consumer that is sometimes too slow: what was put comes out whole, once, and
- * each one's in its order. */
-static void producers_do_not_meet(void **state)
-{
-	static struct log_ring r;
-	struct producer p[PRODUCERS];
-	pthread_t thread[PRODUCERS];
-	unsigned seen[PRODUCERS] = { 0 }, total = 0, put = 0;
-	bool are_done = false;
-
-	(void)state;
-	assert_int_equal(log_ring_init(&r, 4096), 0);
-	for (unsigned i = 0; i < PRODUCERS; i++) {
-		p[i] = (struct producer){ .ring = &r, .index = i };
-		assert_int_equal(pthread_create(&thread[i], NULL, produce, &p[i]), 0);
-	}
-	while (!are_done || log_ring_used(&r) > 0) {
-		uint64_t position = atomic_load(&r.tail);
-		struct log_line line;
-		unsigned index, number;
-
-		are_done = atomic_load(&r.put[LOG_KIND_ACCESS]) +
-		                   atomic_load(&r.dropped[LOG_KIND_ACCESS]) ==
-		           PRODUCERS * LINES_EACH;
-		while (log_ring_next(&r, &position, &line)) {
-			char copy[80];
-
-			assert_true(line.length < sizeof copy &&
-			            line.data[line.length - 1] == '\n');
-			memcpy(copy, line.data, line.length);
-			copy[line.length] = '\0';
-			assert_int_equal(sscanf(copy, "%u %u", &index, &number), 2);
-			assert_true(index < PRODUCERS);
-			assert_int_equal(number, seen[index]++);
-			total++;
-		}
-		log_ring_let_go(&r, position);
-		sched_yield();
-	}
-	for (unsigned i = 0; i < PRODUCERS; i++) {
-		pthread_join(thread[i], NULL);
-		put += p[i].put;
-	}
-	assert_int_equal(total, put);
-	assert_int_equal(put + atomic_load(&r.dropped[LOG_KIND_ACCESS]), PRODUCERS * LINES_EACH);
-	log_ring_fini(&r);
-}
-
-/* ---- the thread ---- */
-
-/* Standard error is a pipe meanwhile; or, with a path, a file. */
 static int saved_stderr, reading = -1;
 
 static void redirect(void)
@@ -185,7 +43,7 @@ static void restore(void)
 	close(saved_stderr);
 }
 
-/* All that was written, when nobody has the other end any more. */
+/* Everything that was written, once the other end is closed. */
 static char *read_all(void)
 {
 	static char all[1 << 20];
@@ -199,16 +57,18 @@ static char *read_all(void)
 	return all;
 }
 
-static unsigned count(const char *all, const char *what)
+static unsigned count(const char *all, const char *text)
 {
 	unsigned n = 0;
 
-	for (; (all = strstr(all, what)); all++)
+	for (; (all = strstr(all, text)); all++)
 		n++;
 	return n;
 }
 
-static void everything_is_written_in_the_end(void **state)
+/* ---- messages ---- */
+
+static void all_lines_are_written_before_the_log_stops(void **state)
 {
 	struct log_totals t;
 
@@ -234,8 +94,8 @@ static void everything_is_written_in_the_end(void **state)
 	                    "<5>before\n<6>a line?that is?[31m one\n{}\n<6>a=b\n<3>after\n");
 }
 
-/* A reader that does not read costs lines, and nothing else. */
-static void nobody_waits_for_the_reader(void **state)
+/* A reader that does not read costs lines and nothing else. */
+static void no_thread_waits_for_a_slow_reader(void **state)
 {
 	static char line[1000];
 	struct log_totals t;
@@ -255,7 +115,7 @@ static void nobody_waits_for_the_reader(void **state)
 	log_totals(&t);
 	assert_int_equal(t.messages, 1);
 	assert_int_equal(t.messages_dropped, 0);
-	pid_t child = fork(); /* reads what comes, to our end */
+	pid_t child = fork(); /* reads until this process closes its end */
 
 	assert_true(child >= 0);
 	if (child == 0) {
@@ -264,7 +124,7 @@ static void nobody_waits_for_the_reader(void **state)
 		all = read_all();
 		_exit(count(all, "xxx\n") == t.access &&
 		                      count(all, "<3>a message has room even then\n") == 1 &&
-		                      count(all, "<4>the log lost ") == 1
+		                      count(all, "<4>log: dropped ") == 1
 		              ? 0
 		              : 1);
 	}
@@ -282,7 +142,7 @@ static void complain(int number)
 	log_error("failure %d", number);
 }
 
-static void too_many_are_counted(void **state)
+static void messages_over_the_rate_limit_are_counted(void **state)
 {
 	struct log_totals t;
 
@@ -301,12 +161,11 @@ static void too_many_are_counted(void **state)
 	assert_int_equal(count(all, "<3>failure "), LOG_BURST);
 	assert_int_equal(count(all, "<3>failure 9\n"), 1);
 	assert_int_equal(count(all, "<4>from another place\n"), 1);
-	assert_int_equal(count(all, "<3>7 more messages like \"failure %d\" were not written\n"),
-	                 1);
+	assert_int_equal(count(all, "<3>log: suppressed 7 more messages like \"failure %d\"\n"), 1);
 }
 
-/* A new window: as if the last had begun long ago. */
-static void a_window_ends(void **state)
+/* Moves the start of the window into the past. */
+static void a_new_window_allows_a_new_burst(void **state)
 {
 	struct log_limit limit = { 0 };
 
@@ -329,29 +188,30 @@ static void a_window_ends(void **state)
 
 static _Atomic unsigned calls;
 
-/* Something comes up as soon as it has looked. */
-static int look(bool is_last)
+static int wake_after_the_first_call(bool is_last)
 {
 	(void)is_last;
 	if (atomic_fetch_add(&calls, 1) == 0)
-		log_writer_wake();
+		writer_wake();
 	return -1;
 }
 
-static void what_comes_up_at_bedtime_is_seen(void **state)
+static void a_wake_right_before_sleep_is_not_lost(void **state)
 {
 	(void)state;
 	redirect();
-	assert_int_equal(log_writer_start(look), 0);
+	assert_int_equal(writer_start(wake_after_the_first_call), 0);
 	for (int i = 0; i < 1000 && atomic_load(&calls) < 2; i++)
 		usleep(10000);
 	unsigned seen = atomic_load(&calls);
 
-	log_writer_stop();
+	writer_stop();
 	restore();
 	read_all();
 	assert_true(seen >= 2);
 }
+
+/* ---- the access file ---- */
 
 static size_t size_of(const char *path)
 {
@@ -360,7 +220,7 @@ static size_t size_of(const char *path)
 	return stat(path, &st) ? 0 : (size_t)st.st_size;
 }
 
-static void a_renamed_file_is_left(void **state)
+static void a_renamed_access_file_is_reopened(void **state)
 {
 	char directory[] = "/tmp/darkroom-test-log-XXXXXX", path[64], old[64];
 
@@ -372,7 +232,7 @@ static void a_renamed_file_is_left(void **state)
 	assert_int_equal(log_access_open(directory), -EISDIR);
 	assert_int_equal(log_access_open(path), 0);
 	assert_int_equal(log_start(), 0);
-	log_set_level(LOG_LEVEL_ERROR); /* it is not standard error */
+	log_set_level(LOG_LEVEL_ERROR); /* applies to standard error only */
 	assert_int_equal(log_access_style(), LOG_ACCESS_TEXT);
 	log_access_write(LOG_ACCESS_TEXT, "first", 5);
 	log_flush();
@@ -386,7 +246,7 @@ static void a_renamed_file_is_left(void **state)
 	log_flush();
 	assert_int_equal(size_of(old), 13);
 	assert_int_equal(size_of(path), 6);
-	/* Cannot be opened anew: the one that there is stays. */
+	/* If it cannot be reopened, the old file stays in use. */
 	assert_int_equal(unlink(path), 0);
 	assert_int_equal(mkdir(path, 0700), 0);
 	assert_int_equal(log_access_reopen(), -EISDIR);
@@ -399,8 +259,8 @@ static void a_renamed_file_is_left(void **state)
 	rmdir(directory);
 }
 
-/* Only there may something stand before JSON. It is looked at once: in another process. */
-static void the_journal_gets_priorities(void **state)
+/* Only the journal gets a priority before JSON. Each process decides once: so in another one. */
+static void json_lines_have_priorities_only_in_the_journal(void **state)
 {
 	(void)state;
 	redirect();
@@ -429,7 +289,8 @@ static void the_journal_gets_priorities(void **state)
 	assert_int_equal(status, 0);
 }
 
-/* What was logged a moment before is written all the same. */
+/* ---- crashes ---- */
+
 static void crash(int number, int expected)
 {
 	redirect();
@@ -438,7 +299,7 @@ static void crash(int number, int expected)
 	assert_true(child >= 0);
 	if (child == 0) {
 		close(reading);
-		signal(number, SIG_DFL); /* as if neither cmocka nor a sanitizer were there */
+		signal(number, SIG_DFL); /* removes the handlers of cmocka or a sanitizer */
 		if (log_start())
 			_exit(1);
 		for (int i = 0; i < 100; i++)
@@ -459,7 +320,7 @@ static void crash(int number, int expected)
 	assert_int_equal(count(all, "<6>line 99.\n"), 1);
 }
 
-static void a_crash_loses_nothing(void **state)
+static void a_crash_loses_no_line(void **state)
 {
 	(void)state;
 	crash(SIGABRT, SIGABRT);
@@ -469,17 +330,16 @@ static void a_crash_loses_nothing(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_journal_gets_priorities), /* before this process has looked */
-		cmocka_unit_test(lines_come_out_as_they_went_in),
-		cmocka_unit_test(what_finds_no_room_is_counted),
-		cmocka_unit_test(producers_do_not_meet),
-		cmocka_unit_test(everything_is_written_in_the_end),
-		cmocka_unit_test(nobody_waits_for_the_reader),
-		cmocka_unit_test(too_many_are_counted),
-		cmocka_unit_test(a_window_ends),
-		cmocka_unit_test(what_comes_up_at_bedtime_is_seen),
-		cmocka_unit_test(a_renamed_file_is_left),
-		cmocka_unit_test(a_crash_loses_nothing),
+		cmocka_unit_test(
+			json_lines_have_priorities_only_in_the_journal), /* before this process
+		                                                            decides */
+		cmocka_unit_test(all_lines_are_written_before_the_log_stops),
+		cmocka_unit_test(no_thread_waits_for_a_slow_reader),
+		cmocka_unit_test(messages_over_the_rate_limit_are_counted),
+		cmocka_unit_test(a_new_window_allows_a_new_burst),
+		cmocka_unit_test(a_wake_right_before_sleep_is_not_lost),
+		cmocka_unit_test(a_renamed_access_file_is_reopened),
+		cmocka_unit_test(a_crash_loses_no_line),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

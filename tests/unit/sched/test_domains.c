@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "base/json.h"
 #include "base/text.h"
 #include "sched/graph_stats.h"
 #include "sched/schedule_build.h"

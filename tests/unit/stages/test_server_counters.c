@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "base/json.h"
 #include "base/text.h"
 #include "server_counters.h"
 

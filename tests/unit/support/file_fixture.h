@@ -1,11 +1,11 @@
-/* file_fixture.h - a file of its own for a test program, by mkstemp(3). */
+/* file_fixture.h - a temporary file for a test program, by mkstemp(3). */
 #ifndef DARKROOM_TESTS_UNIT_SUPPORT_FILE_FIXTURE_H
 #define DARKROOM_TESTS_UNIT_SUPPORT_FILE_FIXTURE_H
 
 #include <stdlib.h>
 #include <unistd.h>
 
-/* path: a template, made the name of an empty file. 0 or -1. */
+/* Creates an empty file and completes the template in path with its name. 0 or -1. */
 static inline int file_make(char *path)
 {
 	int fd = mkstemp(path);

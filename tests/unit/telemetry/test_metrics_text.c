@@ -1,4 +1,5 @@
-/* test_metrics_text.c - the exposition format, to the byte; histograms; time that goes on in sleep.
+/*
+ * test_metrics_text.c - the exposition format byte by byte, histograms, and the time of a sleep.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -39,14 +40,14 @@ static void samples_have_heads_and_labels(void **state)
 		"b_seconds{x=\"1\",y=\"3\"} 12345678901.234567890\n");
 }
 
-static void values_of_labels_are_escaped(void **state)
+static void label_values_are_escaped(void **state)
 {
 	(void)state;
 	metrics_uint(&text, "a", LABELS({ "x", "q\" b\\ n\n \xc3\xa4" }), 0);
 	assert_string_equal(text.data, "a{x=\"q\\\" b\\\\ n\\n \xc3\xa4\"} 0\n");
 }
 
-static void overflow_is_told(void **state)
+static void a_small_text_overflows(void **state)
 {
 	char small[16];
 	struct text t;
@@ -57,7 +58,7 @@ static void overflow_is_told(void **state)
 	assert_true(t.overflowed);
 }
 
-/* The number behind the line's beginning. */
+/* The number after the beginning of a line. */
 static uint64_t number_at(const char *line)
 {
 	const char *found = strstr(text.data, line);
@@ -74,11 +75,11 @@ static void histograms_are_cumulative(void **state)
 	(void)state;
 	histogram_add(&h, 100, 3); /* below the first limit */
 	histogram_add(&h, 1023, 1);
-	histogram_add(&h, 1024, 1);                  /* the limit itself: the next bucket */
+	histogram_add(&h, 1024, 1);                  /* at the limit: the next bucket */
 	histogram_add(&h, 4000000, 2);               /* 4 ms */
 	histogram_add(&h, UINT64_C(20000000000), 1); /* beyond the last */
 	histogram_collect(&sum, &h);
-	sum.count++; /* as when a writer is at it */
+	sum.count++; /* a writer is between bucket and count */
 	metrics_histogram(&text, "h_seconds", LABELS({ "s", "x" }), &sum);
 	assert_int_equal(number_at("h_seconds_bucket{s=\"x\",le=\"1.024e-06\"} "), 4);
 	assert_int_equal(number_at("h_seconds_bucket{s=\"x\",le=\"4.096e-06\"} "), 5);
@@ -90,19 +91,19 @@ static void histograms_are_cumulative(void **state)
 	assert_non_null(strstr(text.data, "h_seconds_sum{s=\"x\"} 20.008002347\n"));
 }
 
-static void idle_time_goes_on_in_sleep(void **state)
+static void idle_time_grows_during_a_sleep(void **state)
 {
 	struct idle_time t = { 0 };
 
 	(void)state;
 	assert_int_equal(idle_time_ns(&t, 1000), 0);
-	idle_time_off(&t, 1000); /* off when off */
+	idle_time_off(&t, 1000); /* already off */
 	assert_int_equal(idle_time_ns(&t, 1000), 0);
 	idle_time_on(&t, 1000);
 	assert_int_equal(idle_time_ns(&t, 1000), 0);
-	assert_int_equal(idle_time_ns(&t, 900), 0); /* a reader who looked at the clock before */
+	assert_int_equal(idle_time_ns(&t, 900), 0); /* the reader's clock is older */
 	assert_int_equal(idle_time_ns(&t, 1500), 500);
-	idle_time_on(&t, 1600); /* on when on */
+	idle_time_on(&t, 1600); /* already on */
 	assert_int_equal(idle_time_ns(&t, 1700), 700);
 	idle_time_off(&t, 2000);
 	assert_int_equal(idle_time_ns(&t, 5000), 1000);
@@ -116,10 +117,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(samples_have_heads_and_labels, set_up),
-		cmocka_unit_test_setup(values_of_labels_are_escaped, set_up),
-		cmocka_unit_test_setup(overflow_is_told, set_up),
+		cmocka_unit_test_setup(label_values_are_escaped, set_up),
+		cmocka_unit_test_setup(a_small_text_overflows, set_up),
 		cmocka_unit_test_setup(histograms_are_cumulative, set_up),
-		cmocka_unit_test(idle_time_goes_on_in_sleep),
+		cmocka_unit_test(idle_time_grows_during_a_sleep),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,8 @@
-/* activation.c - sockets from the service manager: which they are, and whether they can be served.
- * Main thread. */
+/*
+ * activation.c - finds the sockets of the service manager and checks that they can be served.
+ *
+ * Main thread.
+ */
 #include "activation.h"
 
 #include <errno.h>
@@ -13,9 +16,9 @@
 #include "log/log.h"
 
 #define FIRST_FD 3         /* SD_LISTEN_FDS_START */
-#define NAME_MAX_BYTES 255 /* FileDescriptorName= allows no more */
+#define NAME_MAX_BYTES 255 /* limit of FileDescriptorName= */
 
-/* The variable as a number; -1: it is not set, or no number from 1 to 2^30. */
+/* The variable as a number; -1: it is not set, or not a number from 1 to 2^30. */
 static long environment_number(const char *name)
 {
 	const char *text = getenv(name);
@@ -29,7 +32,7 @@ static long environment_number(const char *name)
 	return *end || errno || value > 1L << 30 ? -1 : value;
 }
 
-/* Takes the next name off a list with colons between them; "" if there are no more. */
+/* Removes the first name from a list separated by colons; "" at the end of the list. */
 static void next_name(const char **list, char name[NAME_MAX_BYTES + 1])
 {
 	size_t length = *list ? strcspn(*list, ":") : 0;
@@ -42,7 +45,7 @@ static void next_name(const char **list, char name[NAME_MAX_BYTES + 1])
 		*list = (*list)[length] ? *list + length + 1 : NULL;
 }
 
-/* A socket that has no name of its own is called by its unit's, or unknown. */
+/* A socket without a name of its own has the name of its unit, or "unknown". */
 static bool is_for_http(const char *name)
 {
 	static const char unit[] = ".socket";
@@ -65,7 +68,7 @@ static int socket_option(int fd, int option)
 	return getsockopt(fd, SOL_SOCKET, option, &value, &length) ? -1 : value;
 }
 
-/* NULL if it can be served, else what it should have been. */
+/* NULL if the socket can be served, otherwise what was expected. */
 static const char *fault_of(int fd, const char *name)
 {
 	int domain = socket_option(fd, SO_DOMAIN);
@@ -79,7 +82,7 @@ static const char *fault_of(int fd, const char *name)
 	    socket_option(fd, SO_TYPE) != SOCK_STREAM)
 		return is_for_admin(name) ? "expected a stream socket" : "expected a TCP socket";
 	return socket_option(fd, SO_ACCEPTCONN) == 1 ? NULL
-	                                             : "expected a socket that listens (Accept=no)";
+	                                             : "expected a listening socket (Accept=no)";
 }
 
 static int prepare(int fd)
@@ -101,7 +104,8 @@ int activation_take(int *fd, unsigned max, int *admin_fd)
 	if (count < 0 || environment_number("LISTEN_PID") != (long)getpid())
 		return 0;
 	if (count > (long)max + 1) {
-		log_error("%ld sockets were passed: expected at most %u", count, max + 1);
+		log_error("socket activation: %ld sockets were passed: expected at most %u", count,
+		          max + 1);
 		return -E2BIG;
 	}
 	for (int i = 0; i < (int)count; i++) {
@@ -113,12 +117,12 @@ int activation_take(int *fd, unsigned max, int *admin_fd)
 		if (!fault && is_for_admin(name) && *admin_fd >= 0)
 			fault = "expected only one with this name";
 		if (!fault && !is_for_admin(name) && taken == (int)max)
-			fault = "expected not so many";
+			fault = "expected fewer sockets";
 		int err = fault ? -EINVAL : prepare(FIRST_FD + i);
 
 		if (err) {
-			log_error("descriptor %d (\"%s\") was passed as a socket to serve: %s",
-			          FIRST_FD + i, name, fault ? fault : strerror(-err));
+			log_error("socket activation: descriptor %d (\"%s\"): %s", FIRST_FD + i,
+			          name, fault ? fault : strerror(-err));
 			return err;
 		}
 		if (is_for_admin(name))

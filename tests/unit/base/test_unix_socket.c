@@ -12,8 +12,8 @@
 
 #include <cmocka.h>
 
+#include "base/unix_socket.h"
 #include "conf/conf.h"
-#include "daemon/unix_socket.h"
 
 static void only_the_path_of_a_dead_process_is_reused(void **state)
 {

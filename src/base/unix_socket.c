@@ -1,4 +1,8 @@
-/* unix_socket.c - paths that are free, stale or somebody else's, and listening there. */
+/*
+ * unix_socket.c - listens at a path that is free, or left over from a process that has ended.
+ *
+ * Main thread.
+ */
 #include "unix_socket.h"
 
 #include <errno.h>
@@ -8,6 +12,10 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "check.h"
+
+static_assert(UNIX_SOCKET_PATH_MAX == sizeof((struct sockaddr_un *)0)->sun_path, "unix(7)");
+
 static struct sockaddr_un address_of(const char *path)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
@@ -16,8 +24,8 @@ static struct sockaddr_un address_of(const char *path)
 	return address;
 }
 
-/* 0 if nobody listens at the path and it can be bound; -EADDRINUSE if a daemon does, -EEXIST if it
- * is something else. */
+/* Makes the path free. Returns 0, -EADDRINUSE if a process listens there, -EEXIST if it is not a
+ * socket, or -errno. */
 static int clear_path(const char *path)
 {
 	const struct sockaddr_un address = address_of(path);
@@ -31,7 +39,7 @@ static int clear_path(const char *path)
 
 	if (fd < 0)
 		return -errno;
-	/* EAGAIN: it listens, and has a queue. */
+	/* EAGAIN: a process listens, and its queue is full. */
 	int err = connect(fd, (const struct sockaddr *)&address, sizeof address) == 0 ||
 	                          errno == EAGAIN
 	                  ? -EADDRINUSE
@@ -51,8 +59,8 @@ static int listen_at(struct unix_socket *s, mode_t mode, int backlog)
 	s->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (s->fd < 0)
 		return -errno;
-	/* The path gets the mode that the socket has when it is bound: there is no moment when
-	 * others may use it. */
+	/* The path gets the mode that the socket has when it is bound, so other users can never
+	 * connect in between. */
 	if (fchmod(s->fd, mode) || bind(s->fd, (const struct sockaddr *)&address, sizeof address))
 		return -errno;
 	if (listen(s->fd, backlog) || lstat(s->path, &st)) {
@@ -81,7 +89,7 @@ void unix_socket_close(struct unix_socket *s)
 {
 	struct stat st;
 
-	/* Removed only if it is ours still. */
+	/* Another daemon may have replaced the path. */
 	if (s->inode && lstat(s->path, &st) == 0 && st.st_dev == s->device && st.st_ino == s->inode)
 		unlink(s->path);
 	if (s->fd >= 0)
@@ -93,7 +101,7 @@ void unix_socket_close(struct unix_socket *s)
 const char *unix_socket_reason(int err)
 {
 	return err == -EADDRINUSE     ? "another daemon listens there"
-	       : err == -EEXIST       ? "it is there already, and is no socket"
-	       : err == -ENAMETOOLONG ? "longer than the path of a socket may be"
+	       : err == -EEXIST       ? "it exists and is not a socket"
+	       : err == -ENAMETOOLONG ? "expected a path of at most 107 bytes"
 	                              : strerror(-err);
 }

@@ -1,0 +1,367 @@
+/*
+ * conf_keys_server.c - rows of the table of keys: [server], [log], [limits] and [access].
+ */
+#include "base/check.h"
+#include "conf.h"
+#include "conf_keys.h"
+#include "log/log.h"
+
+#define GIB (UINT64_C(1) << 30)
+#define SIDE_MAX 65500 /* pixels of an image; libjpeg's JPEG_MAX_DIMENSION */
+
+static const struct conf_choice respond_choices[] = { { "store", CONF_RESPOND_STORE },
+	                                              { "decode", CONF_RESPOND_DECODE },
+	                                              { 0 } };
+static const struct conf_choice durability_choices[] = {
+	{ "none", CONF_DURABILITY_NONE },
+	{ "process", CONF_DURABILITY_PROCESS },
+	{ "power", CONF_DURABILITY_POWER },
+	{ 0 },
+};
+static const struct conf_choice damaged_choices[] = { { "reject", CONF_DAMAGED_REJECT },
+	                                              { "accept", CONF_DAMAGED_ACCEPT },
+	                                              { 0 } };
+static const struct conf_choice sandbox_choices[] = { { "auto", CONF_SANDBOX_AUTO },
+	                                              { "off", CONF_SANDBOX_OFF },
+	                                              { 0 } };
+static const struct conf_choice level_choices[] = {
+	{ "error", LOG_LEVEL_ERROR },   { "warning", LOG_LEVEL_WARNING },
+	{ "notice", LOG_LEVEL_NOTICE }, { "info", LOG_LEVEL_INFO },
+	{ "debug", LOG_LEVEL_DEBUG },   { 0 },
+};
+static const struct conf_choice access_choices[] = {
+	{ "no", LOG_ACCESS_NO }, { "text", LOG_ACCESS_TEXT }, { "json", LOG_ACCESS_JSON }, { 0 }
+};
+
+static const struct conf_key rows[] = {
+	{
+		CONF_KEY(server, listen, listen),
+		.type = CONF_TYPE_LISTEN,
+		.min = 1,
+		.default_value = "127.0.0.1:8080",
+		.help = "Address to listen on. Port 0 takes any free port, which the log names.",
+	},
+	{
+		CONF_KEY(server, admin_listen, admin_listen),
+		.type = CONF_TYPE_ADMIN,
+		.min = 1,
+		.default_value = "auto",
+		.help = "Address for /stats and /metrics. It also serves /healthz and /readyz, and\n"
+			"nothing else. A Unix socket gets the mode 0660 less the umask.\n"
+			"auto: 127.0.0.1:8081, unless server.listen serves them. no: no such address.",
+	},
+	{
+		CONF_KEY(server, admin_on_public, admin_on_public),
+		.type = CONF_TYPE_CHOICE,
+		.choices = conf_yes_no_auto,
+		.default_value = "auto",
+		.help = "Whether server.listen serves /stats and /metrics as well. auto: only if it is\n"
+			"a loopback address. A proxy on this machine makes that public: then set no,\n"
+			"or let the proxy pass on /images only.",
+	},
+	{
+		CONF_KEY(server, root, root),
+		.type = CONF_TYPE_TEXT,
+		.min = 1,
+		.default_value = "/var/lib/darkroom",
+		.help = "Directory of the stored images: ROOT/XX/ID/{image.json,VARIANT.jpg}, where XX\n"
+			"are the last two characters of ID. It is created if it is missing, its\n"
+			"parents are not. It belongs to one daemon at a time.",
+	},
+	{
+		CONF_KEY(server, respond_after, respond_after),
+		.type = CONF_TYPE_CHOICE,
+		.choices = respond_choices,
+		.default_value = "store",
+		.is_live = true,
+		.help = "When an upload is answered: with 201 when all variants are stored, or with\n"
+			"202 when all images are decoded. A client asks for the latter with the\n"
+			"header Prefer: respond-async.",
+	},
+	{
+		CONF_KEY(server, durability, durability),
+		.type = CONF_TYPE_CHOICE,
+		.choices = durability_choices,
+		.default_value = "process",
+		.is_live = true,
+		.help = "What an upload survives once it was answered 201:\n"
+			"  none, process  a crash of the daemon; an image is complete or absent\n"
+			"  power          also a loss of power, if the disk keeps its promises\n"
+			"With power the file system is flushed before the answer, once for all images\n"
+			"that wait. This also writes out files of other programs: give the store a\n"
+			"file system of its own if there are many. Linux before 5.8 hides some errors.\n"
+			"An upload that was answered 202 survives the same, except with none. Its file\n"
+			"is kept in ROOT/.spool until its variants are stored. After a crash the next\n"
+			"start processes it again under the same id.",
+	},
+	{
+		CONF_KEY(server, keep_originals, keep_originals),
+		.type = CONF_TYPE_CHOICE,
+		.choices = conf_yes_no,
+		.default_value = "no",
+		.is_live = true,
+		.help = "Whether the uploaded file is stored next to its variants, as original.jpg.\n"
+			"It is never served, because its metadata may tell where it was taken. Its\n"
+			"memory is held until it is stored.",
+	},
+	{
+		CONF_KEY(server, damaged, damaged),
+		.type = CONF_TYPE_CHOICE,
+		.choices = damaged_choices,
+		.default_value = "reject",
+		.is_live = true,
+		.help = "JPEGs that have lost pixel data (truncated, or with unreadable parts): reject\n"
+			"them with 422, or accept what can be decoded and report \"damaged\": true.\n"
+			"Harmless faults of cameras are accepted in both cases.",
+	},
+	{
+		CONF_KEY(server, allow_origin, allow_origin),
+		.type = CONF_TYPE_ORIGIN,
+		.default_value = "",
+		.is_live = true,
+		.help = "Origin of the web pages that may use this server from a browser (CORS), such\n"
+			"as https://example.org, or * for all. Empty: only pages of its own origin.",
+	},
+	{
+		CONF_KEY(server, wait_timeout, wait_timeout_ms),
+		.type = CONF_TYPE_MS,
+		.max = CONF_MS_PER_HOUR,
+		.default_value = "10s",
+		.is_live = true,
+		.help = "How long GET of a variant, or DELETE, waits for an image that is still being\n"
+			"processed. After this time it is answered 503.",
+	},
+	{
+		CONF_KEY(server, drain_delay, drain_delay_ms),
+		.type = CONF_TYPE_MS,
+		.max = CONF_MS_PER_HOUR,
+		.default_value = "0",
+		.is_live = true,
+		.help = "Time after SIGTERM in which everything is served as before while /readyz\n"
+			"returns 503, so that load balancers notice in time.",
+	},
+	{
+		CONF_KEY(server, drain_timeout, drain_timeout_ms),
+		.type = CONF_TYPE_MS,
+		.max = CONF_MS_PER_HOUR,
+		.default_value = "30s",
+		.is_live = true,
+		.help = "Time after drain_delay in which work in flight must finish. New connections\n"
+			"are no longer accepted.",
+	},
+	{
+		CONF_KEY(server, control, control),
+		.type = CONF_TYPE_SOCKET,
+		.default_value = "auto",
+		.help = "Unix socket for darkroomd ctl. Only root and the daemon's own user may\n"
+			"connect. auto: control.sock in the root. Empty: no socket.",
+	},
+	{
+		CONF_KEY(server, user, user),
+		.type = CONF_TYPE_USER,
+		.default_value = "",
+		.help = "User to become when started as root, before anything is opened. The store must\n"
+			"belong to this user, and a port below 1024 needs darkroomd.socket. Empty: the\n"
+			"daemon keeps its user, and refuses to start as root. root: it stays root.",
+	},
+	{
+		CONF_KEY(server, sandbox, sandbox),
+		.type = CONF_TYPE_CHOICE,
+		.choices = sandbox_choices,
+		.default_value = "auto",
+		.help = "auto: once everything is open, the kernel refuses what the daemon does not\n"
+			"need (Landlock, seccomp): new sockets, programs and most system calls. Files\n"
+			"stay open to it in the store and in the directories of the configuration, the\n"
+			"tokens file and the access log. -t and the log tell what this kernel supports.",
+	},
+	{
+		CONF_KEY(log, level, level),
+		.type = CONF_TYPE_CHOICE,
+		.choices = level_choices,
+		.default_value = "info",
+		.is_live = true,
+		.help = "Messages above this level are not written. They go to standard error. If one\n"
+			"place repeats an error or a warning, ten are written in ten seconds, then the\n"
+			"number of the others.",
+	},
+	{
+		CONF_KEY(log, access, access),
+		.type = CONF_TYPE_CHOICE,
+		.choices = access_choices,
+		.default_value = "text",
+		.is_live = true,
+		.help = "One line per request, written when it is answered or its client has gone.\n"
+			"text: KEY=VALUE, separated by spaces.",
+	},
+	{
+		CONF_KEY(log, access_file, access_file),
+		.type = CONF_TYPE_LOG_FILE,
+		.default_value = "stderr",
+		.help = "Where these lines go: stderr, as messages of level info, or a file. The file\n"
+			"is created if it is missing, its directory is not. SIGHUP reopens it, for\n"
+			"logrotate. The sandbox allows writes to every file of its directory: give it\n"
+			"a directory of its own.",
+	},
+	{
+		CONF_KEY(limits, header_bytes, header_bytes),
+		.type = CONF_TYPE_BYTES,
+		.min = 1024,
+		.max = 1 << 20,
+		.default_value = "16K",
+		.is_live = true,
+		.help = "Request line and headers: 431, or 414 if the target is that long.",
+	},
+	{
+		CONF_KEY(limits, body_bytes, body_bytes),
+		.type = CONF_TYPE_BYTES,
+		.min = 1024,
+		.max = 64 * GIB,
+		.default_value = "256M",
+		.is_live = true,
+		.help = "Body of a request: 413. At most half of memory_budget, because a chunked body\n"
+			"needs its room twice while it grows.",
+	},
+	{
+		CONF_KEY(limits, parts, parts),
+		.type = CONF_TYPE_NUMBER,
+		.min = 1,
+		.max = 10000,
+		.default_value = "64",
+		.is_live = true,
+		.help = "Parts of a form: 413.",
+	},
+	{
+		CONF_KEY(limits, pixels, pixels),
+		.type = CONF_TYPE_PIXELS,
+		.min = 1,
+		.max = UINT64_C(5000000000),
+		.default_value = "200M",
+		.is_live = true,
+		.help = "Pixels of an image: 413.",
+	},
+	{
+		CONF_KEY(limits, pixels_progressive, pixels_progressive),
+		.type = CONF_TYPE_PIXELS,
+		.min = 1,
+		.max = UINT64_C(5000000000),
+		.default_value = "64M",
+		.is_live = true,
+		.help = "Pixels of a progressive image, whose coefficients all stay in memory: 413.",
+	},
+	{
+		CONF_KEY(limits, scans, scans),
+		.type = CONF_TYPE_NUMBER,
+		.min = 1,
+		.max = 100000,
+		.default_value = "100",
+		.is_live = true,
+		.help = "Scans of a progressive image: 413.",
+	},
+	{
+		CONF_KEY(limits, width, width),
+		.type = CONF_TYPE_NUMBER,
+		.min = 1,
+		.max = SIDE_MAX,
+		.default_value = "65500",
+		.is_live = true,
+		.help = "Width of an image as stored in the file: 413.",
+	},
+	{
+		CONF_KEY(limits, height, height),
+		.type = CONF_TYPE_NUMBER,
+		.min = 1,
+		.max = SIDE_MAX,
+		.default_value = "65500",
+		.is_live = true,
+		.help = "Height of an image as stored in the file: 413.",
+	},
+	{
+		CONF_KEY(limits, connections, connections),
+		.type = CONF_TYPE_NUMBER,
+		.min = 1,
+		.max = 100000,
+		.default_value = "1024",
+		.is_live = true,
+		.help = "Open connections. One more is answered 503 and closed. A higher number than at\n"
+			"startup needs a restart.",
+	},
+	{
+		CONF_KEY(limits, images_in_flight, images_in_flight),
+		.type = CONF_TYPE_NUMBER,
+		.min = 1,
+		.max = 65536,
+		.default_value = "1024",
+		.is_live = true,
+		.help = "Images between upload and store. An upload that would exceed the limit gets 503.",
+	},
+	{
+		CONF_KEY(limits, images_per_client, images_per_client),
+		.type = CONF_TYPE_NUMBER,
+		.max = 65536,
+		.default_value = "0",
+		.is_live = true,
+		.help = "The same for the address of one client: 429. 0: no limit. Behind a proxy all\n"
+			"clients have the proxy's address.",
+	},
+	{
+		CONF_KEY(limits, header_timeout, header_timeout_ms),
+		.type = CONF_TYPE_MS,
+		.min = 10,
+		.max = CONF_MS_PER_HOUR,
+		.default_value = "10s",
+		.is_live = true,
+		.help = "Time for request line and headers: 408.",
+	},
+	{
+		CONF_KEY(limits, body_timeout, body_timeout_ms),
+		.type = CONF_TYPE_MS,
+		.min = 10,
+		.max = CONF_MS_PER_HOUR,
+		.default_value = "30s",
+		.is_live = true,
+		.help = "Time in which a body may arrive at any rate. After that it must keep up\n"
+			"body_rate: 408.",
+	},
+	{
+		CONF_KEY(limits, body_rate, body_rate),
+		.type = CONF_TYPE_BYTES,
+		.max = GIB,
+		.default_value = "1K",
+		.is_live = true,
+		.help = "Bytes per second, on average, of a body that takes longer than body_timeout.\n"
+			"0: a body must not take longer. While other requests wait for memory, a body\n"
+			"must also arrive within 4 times body_timeout.",
+	},
+	{
+		CONF_KEY(limits, idle_timeout, idle_timeout_ms),
+		.type = CONF_TYPE_MS,
+		.min = 10,
+		.max = 24 * CONF_MS_PER_HOUR,
+		.default_value = "60s",
+		.is_live = true,
+		.help = "A connection without a request is closed after this time.",
+	},
+	{
+		CONF_KEY(limits, memory_budget, memory_budget),
+		.type = CONF_TYPE_BYTES,
+		.min = 16 << 20,
+		.max = 4096 * GIB,
+		.default_value = "1G",
+		.help = "Memory for bodies, decoders, planes and results of all requests together.\n"
+			"Requests wait for it. A request that needs more than its share gets 413. The\n"
+			"daemon's resident memory stays below this plus 32M, 4M per thread of\n"
+			"[scheduler] and 32K per connection. Buffers kept for reuse are included.",
+	},
+	{
+		CONF_KEY(access, tokens_file, tokens_file),
+		.type = CONF_TYPE_PATH,
+		.default_value = "",
+		.help = "File of the tokens that POST and DELETE need (Authorization: Bearer TOKEN).\n"
+			"darkroomd token makes a token and its line: NAME HASH [upload] [delete]. A\n"
+			"line without a scope allows both. The file is reloaded when it changes. If it\n"
+			"is wrong, the tokens stay as they were. The daemon's user must be able to\n"
+			"read it, others should not. Empty: requests need no token.",
+	},
+};
+
+const struct conf_key_list conf_keys_server = { rows, COUNT_OF(rows) };

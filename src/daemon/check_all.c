@@ -1,0 +1,261 @@
+/*
+ * check_all.c - checks across keys, and where in the file their problems are reported.
+ *
+ * Knows no file and no thread of its own: the scheduler, the tokens and the program check what is
+ * theirs, here in one order. Main thread.
+ */
+#include "check_all.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+#include "base/text.h"
+#include "conf/conf.h"
+#include "conf/conf_keys.h"
+#include "conf/conf_source.h"
+#include "conf/stage_table.h"
+#include "layout/partition.h"
+#include "options.h"
+#include "program.h"
+#include "sched/profile.h"
+#include "sched/schedule.h"
+#include "sched/schedule_build.h"
+#include "tokens.h"
+
+#define ERRORS_MAX ((size_t)64 << 10)
+
+struct checking {
+	const struct check *check;
+	const struct conf *conf;
+	struct text *errors;
+	int err;
+};
+
+/* ---- messages ---- */
+
+static const struct conf_setting *find(const struct checking *c, const char *section,
+                                       const char *key)
+{
+	return c->check->source ? conf_source_find(c->check->source, section, key) : NULL;
+}
+
+/* Appends the place of the key, if places are known. */
+static void report_place(struct checking *c, const char *section, const char *key)
+{
+	if (!c->check->source)
+		return;
+	conf_source_where(c->check->source, find(c, section, key), c->errors);
+	text_puts(c->errors, ": ");
+}
+
+/* Reports a problem of the key, or with key NULL of the section. */
+static void report(struct checking *c, const char *section, const char *key, const char *message)
+{
+	c->err = -EINVAL;
+	if (c->check->source)
+		conf_source_report(c->check->source, find(c, section, key), message, c->errors);
+	else
+		text_printf(c->errors, "%s%s%s: %s\n", section, key ? "." : "", key ? key : "",
+		            message);
+}
+
+/* ---- stages ---- */
+
+static void check_stage(struct checking *c, unsigned index)
+{
+	const struct conf_stage *stage = &c->conf->stage[index];
+	char section[64];
+
+	snprintf(section, sizeof section, "stage.%s", stage_table[index].name);
+	if (stage_table[index].is_source) {
+		if (stage->pass_through == CONF_YES)
+			report(c, section, "pass_through",
+			       "expected no: events enter the graph at this stage");
+		if (stage->kind == STAGE_SHARED)
+			report(c, section, "kind",
+			       "expected exclusive or partitioned: an event loop belongs to one "
+			       "thread");
+		return;
+	}
+	if (stage->kind == STAGE_PARTITIONED)
+		report(c, section, "kind",
+		       "expected shared or exclusive: only accept_read has instances");
+	if (stage->kind == STAGE_EXCLUSIVE && stage->pass_through == CONF_YES)
+		report(c, section, find(c, section, "kind") ? "kind" : "pass_through",
+		       "pass_through = yes lets any thread call it at any time: expected shared, "
+		       "or pass_through = no");
+}
+
+/* ---- variants ---- */
+
+static void check_operations(struct checking *c)
+{
+	for (unsigned i = 0; i < c->conf->variant_count; i++) {
+		const struct conf_variant *v = &c->conf->variant[i];
+		char section[CONF_NAME_MAX + 16];
+
+		snprintf(section, sizeof section, "variant.%s", v->name);
+		if (v->operations[0] || find(c, section, "operations"))
+			continue; /* present, or refused and reported */
+		report(c, section, find(c, section, NULL) ? NULL : "quality",
+		       "has no operations: expected for example operations = scale 800x800 "
+		       "inside");
+	}
+}
+
+static void check_names(struct checking *c)
+{
+	const struct conf_source *source = c->check->source;
+
+	if (c->conf->variant_count == 0) {
+		c->err = -EINVAL;
+		text_printf(c->errors,
+		            "%s: no variant: expected at least one section [variant.NAME]\n",
+		            source && source->path ? source->path : "configuration");
+	}
+	/* The file of a variant has its name. */
+	if (c->conf->server.keep_originals == CONF_YES && conf_variant_find(c->conf, "original"))
+		report(c, "variant.original", NULL,
+		       "with server.keep_originals = yes, original.jpg is the uploaded file: "
+		       "expected another name");
+}
+
+static void check_plan(struct checking *c)
+{
+	char error[CONF_TEXT_MAX * 2], section[CONF_NAME_MAX + 16];
+	unsigned variant;
+
+	if (!c->check->program->check_variants(c->conf, &variant, error, sizeof error))
+		return;
+	snprintf(section, sizeof section, "variant.%s", c->conf->variant[variant].name);
+	c->err = -EINVAL;
+	report_place(c, section, "operations");
+	text_printf(c->errors, "%s\n", error); /* names variant and key */
+}
+
+/* ---- limits, schedule, layout ---- */
+
+static void check_limits(struct checking *c)
+{
+	const struct conf_key *budget_key = conf_key_find("limits", "memory_budget"),
+			      *body_key = conf_key_find("limits", "body_bytes");
+	uint64_t budget = c->conf->limits.memory_budget, bytes = c->conf->limits.body_bytes;
+	struct text message;
+	char data[256];
+
+	if (bytes <= budget / 2)
+		return;
+	text_init(&message, data, sizeof data);
+	text_puts(&message, "bodies get at most half of limits.memory_budget = ");
+	conf_value_format(budget_key, budget, &message);
+	text_puts(&message, ", and limits.body_bytes = ");
+	conf_value_format(body_key, bytes, &message);
+	text_puts(&message, " is more: expected less or a larger budget");
+	report(c, "limits", find(c, "limits", "body_bytes") ? "body_bytes" : "memory_budget", data);
+}
+
+/* Builds a schedule for one core. With more cores only their number could differ. */
+static void check_schedule(struct checking *c)
+{
+	bool is_shared = c->conf->layout.mode == CONF_LAYOUT_SHARED;
+	struct schedule ignored;
+	struct text message;
+	char data[256];
+
+	text_init(&message, data, sizeof data);
+	if (schedule_build(&ignored, c->conf, 1, NULL, &message))
+		report(c, is_shared ? "scheduler" : "layout", is_shared ? "policy" : "mode", data);
+}
+
+static bool needs_costs(const struct conf *conf)
+{
+	return conf->layout.mode == CONF_LAYOUT_PARTITION;
+}
+
+static void check_layout(struct checking *c)
+{
+	if (needs_costs(c->conf) && !c->conf->layout.profile[0] &&
+	    c->conf->layout.online != CONF_YES)
+		report(c, "layout", "mode",
+		       "expected layout.profile with the costs of the stages (darkroomd "
+		       "--profile, scripts/partition), or layout.online = yes");
+}
+
+/* ---- files ---- */
+
+static void check_files(struct checking *c)
+{
+	struct partition_weights ignored;
+	struct text profile_errors;
+
+	c->err = tokens_check_file(c->conf->access.tokens_file, c->errors);
+	if (c->err || !needs_costs(c->conf) || !c->conf->layout.profile[0])
+		return;
+	text_init_growable(&profile_errors, ERRORS_MAX);
+	c->err = profile_read(&ignored, c->conf->layout.profile, &profile_errors);
+	if (c->err) {
+		report_place(c, "layout", "profile");
+		text_puts(c->errors, profile_errors.data);
+	}
+	text_fini(&profile_errors);
+}
+
+/* ---- all ---- */
+
+int check_all(const struct check *check, const struct conf *conf, struct text *errors)
+{
+	const struct program *p = check->program;
+	struct checking c = { .check = check, .conf = conf, .errors = errors };
+
+	for (unsigned i = 0; i < stage_table_count; i++)
+		check_stage(&c, i);
+	check_operations(&c);
+	/* A refused value still has its default, and conclusions from it would mislead. */
+	if (check->has_errors)
+		return -EINVAL;
+	check_names(&c);
+	check_limits(&c);
+	check_schedule(&c);
+	check_layout(&c);
+	if (!c.err)
+		check_plan(&c);
+	if (!c.err && check->check_files)
+		check_files(&c);
+	if (!c.err && check->check_room)
+		c.err = p->check_room(p->app, conf, errors);
+	return c.err;
+}
+
+int check_load(const struct program *program, const struct options *o, bool check_files,
+               struct conf *conf, struct text *errors)
+{
+	struct conf_source source;
+	int err = conf_load(conf, &source, o->config_path, o->overrides, o->override_count, errors);
+	const struct check check = { .program = program,
+		                     .source = &source,
+		                     .has_errors = err != 0,
+		                     .check_files = check_files };
+
+	if (!err || err == -EINVAL)
+		err = check_all(&check, conf, errors);
+	conf_source_fini(&source);
+	return err;
+}
+
+int check_change(const struct program *program, const char *setting, struct conf *conf,
+                 struct text *errors)
+{
+	struct conf_source source;
+	struct conf changed = *conf;
+	int err = conf_change(&changed, &source, setting, errors);
+	const struct check check = { .program = program,
+		                     .source = &source,
+		                     .has_errors = err != 0 };
+
+	if (!err)
+		err = check_all(&check, &changed, errors);
+	conf_source_fini(&source);
+	if (!err)
+		*conf = changed;
+	return err;
+}

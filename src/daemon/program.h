@@ -1,0 +1,61 @@
+/*
+ * program.h - what the daemon calls of the program that it runs.
+ *
+ * main.c fills it in with functions of stages/app.h, so that src/ includes nothing of stages/. All
+ * functions run on the main thread.
+ */
+#ifndef DARKROOM_DAEMON_PROGRAM_H
+#define DARKROOM_DAEMON_PROGRAM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct app;
+struct conf;
+struct graph;
+struct text;
+struct tokens;
+
+struct program {
+	struct app *app; /* the program's own state, passed to its functions */
+
+	/* Checks the operations of all variants. Returns 0, or -EINVAL with the problem in error
+	 * and the index of the variant. */
+	int (*check_variants)(const struct conf *conf, unsigned *variant, char *error,
+	                      size_t error_size);
+	/* Checks whether a running program has room for the configuration. Returns 0, or -EINVAL
+	 * with the problem as a line of errors. */
+	int (*check_room)(struct app *a, const struct conf *conf, struct text *errors);
+
+	/* A change of the configuration: prepare, then commit or cancel. prepare returns 0, or
+	 * -errno with the problem as a line of errors and nothing to cancel. */
+	int (*prepare)(struct app *a, const struct conf *conf, struct text *errors);
+	void (*commit)(struct app *a);
+	void (*cancel)(struct app *a);
+
+	/* Opens files and sockets and makes the graph. Returns 0 or -errno, logged. */
+	int (*init)(struct app *a, const struct conf *conf);
+	/* Starts all threads. Returns 0 or -errno, logged. */
+	int (*start)(struct app *a);
+	/* Makes /readyz return 503; everything else is served as before. */
+	void (*announce_end)(struct app *a);
+	/* Stops accepting connections and images. */
+	void (*drain)(struct app *a);
+	/* During a drain: whether connections or images are left. */
+	bool (*is_busy)(const struct app *a);
+	/* After a drain: ends administrative connections. */
+	void (*close_admin)(struct app *a);
+	bool (*has_closed_admin)(const struct app *a);
+	/* Stops all threads. */
+	void (*stop)(struct app *a);
+	void (*fini)(struct app *a);
+
+	struct graph *(*graph)(const struct app *a);
+	struct tokens *(*tokens)(struct app *a);
+	const char *(*url)(const struct app *a);                /* of the first listener */
+	void (*describe)(const struct app *a, struct text *to); /* "3 images in flight, ..." */
+	uint64_t (*images_stored)(const struct app *a);
+};
+
+#endif

@@ -1,0 +1,24 @@
+/*
+ * verbs.h - the verbs that print something and exit: -t, -T, --topology and --keys.
+ *
+ * All return the exit status. Main thread.
+ */
+#ifndef DARKROOM_DAEMON_VERBS_H
+#define DARKROOM_DAEMON_VERBS_H
+
+struct conf;
+struct options;
+
+/* -t: reports that the configuration is valid, and what the sandbox will do. */
+int verb_check(const struct options *o, const struct conf *conf);
+
+/* -T: prints the configuration as an INI file. */
+int verb_dump(const struct conf *conf);
+
+/* --topology: prints the machine and the place of each thread. */
+int verb_topology(const struct conf *conf);
+
+/* --keys: prints every key with its default and meaning. */
+int verb_keys(void);
+
+#endif
