@@ -1,7 +1,7 @@
 /*
  * stage_ids.h - the ids of the stages: their index in graph_rows (stages.c), in pipeline order.
  *
- * Ground floor of stages/: includes nothing, and every folder may include it.
+ * Ground floor of stages/: includes none of the tree, and every folder may include it.
  */
 #ifndef DARKROOM_STAGE_IDS_H
 #define DARKROOM_STAGE_IDS_H

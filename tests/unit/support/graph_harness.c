@@ -22,8 +22,7 @@
 struct run run;
 
 static _Atomic uint64_t seed = 1;
-static _Thread_local unsigned sender; /* 0: not assigned yet */
-static _Thread_local unsigned sent[STAGES][LANES];
+static _Thread_local unsigned sender, sent[STAGES][LANES]; /* sender 0: not assigned yet */
 
 /* ---- failures ---- */
 
@@ -82,7 +81,7 @@ unsigned random_below(unsigned n)
 	return (unsigned)((x ^ x >> 31) % n);
 }
 
-/* Takes up to a few microseconds, and rarely yields the processor. */
+/* Lasts a few microseconds at most, and rarely yields the processor. */
 static void dawdle(void)
 {
 	for (volatile unsigned i = random_below(500); i > 0; i--)
