@@ -12,6 +12,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 GOOD = {
     "src/main.c": '#include "app.h"\n#include "daemon/options.h"\n#include "sched/graph.h"\n',
     "src/daemon/options.h": "#ifndef DARKROOM_DAEMON_OPTIONS_H\n",
+    "src/daemon/tokens.h": "#ifndef DARKROOM_DAEMON_TOKENS_H\n",
     "src/daemon/sandbox.h": "#ifndef DARKROOM_DAEMON_SANDBOX_H\n",
     "src/sched/graph.h": '#ifndef DARKROOM_SCHED_GRAPH_H\n#include "base/clock.h"\n'
                          '#include "event.h"\n',
@@ -53,7 +54,15 @@ def test_include_that_points_up_is_reported(tmp_path, name, header):
 
 
 def test_stages_may_include_the_headers_that_the_daemon_has_for_them(tmp_path):
-    assert check(tmp_path, **{"stages/app.h": '#include "daemon/options.h"\n'}) == []
+    assert check(tmp_path, **{"stages/app.h": '#include "daemon/tokens.h"\n'}) == []
+
+
+def test_ground_headers_serve_the_folders_beside_them(tmp_path):
+    ground = {"stages/stage_ids.h": "#ifndef DARKROOM_STAGE_IDS_H\n",
+              "stages/pixel/picture.h": '#include "stage_ids.h"\n'}
+    assert check(tmp_path, **ground) == []
+    (line,) = check(tmp_path, **ground, **{"src/sched/event.h": '#include "stage_ids.h"\n'})
+    assert line.startswith("src/sched/event.h:1: includes stages/stage_ids.h")
 
 
 def test_include_of_a_file_that_does_not_exist_is_reported(tmp_path):
