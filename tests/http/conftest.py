@@ -8,7 +8,7 @@ import pytest
 
 sys.dont_write_bytecode = sys.pycache_prefix is None  # keeps the source tree clean
 
-from darkroom import BINARY, IS_SANITIZED, POLICY, SETTINGS, SLOW, Daemon  # noqa: E402
+from darkroom import BINARY, IS_SANITIZED, POLICY, SCOPE, SETTINGS, SLOW, Daemon  # noqa: E402
 
 DEFAULT_POLICY = "drain"
 
@@ -28,7 +28,12 @@ def is_selected(item):
     has the rules."""
     if SETTINGS and item.get_closest_marker("shared_layout"):
         return False
-    if POLICY in ("", DEFAULT_POLICY) or item.get_closest_marker("every_policy"):
+    if item.get_closest_marker("every_policy"):
+        return True
+    if SCOPE == "scheduling" and not any(map(item.get_closest_marker,
+                                             ("also_with", "shared_layout"))):
+        return False
+    if POLICY in ("", DEFAULT_POLICY):
         return True
     return any(POLICY in mark.args for mark in item.iter_markers("also_with"))
 

@@ -2,7 +2,8 @@
 exit status and standard error, so each stop also checks for leaks and races.
 
 Environment: DARKROOMD is the binary, DARKROOM_POLICY the policy, DARKROOM_SETTINGS more settings
-(SECTION.KEY=VALUE, separated by spaces), and DARKROOM_SLOW a factor for all timeouts."""
+(SECTION.KEY=VALUE, separated by spaces), and DARKROOM_SLOW a factor for all timeouts.
+DARKROOM_SCOPE=scheduling selects the tests that depend on scheduling."""
 
 import functools
 import itertools
@@ -21,6 +22,7 @@ BINARY = pathlib.Path(os.environ.get("DARKROOMD", ROOT / "build" / "darkroomd"))
 CONFIG = ROOT / "conf" / "darkroomd.ini"
 POLICY = os.environ.get("DARKROOM_POLICY", "")
 SETTINGS = os.environ.get("DARKROOM_SETTINGS", "").split()
+SCOPE = os.environ.get("DARKROOM_SCOPE", "")
 PER_CONNECTION = POLICY == "thread-per-connection"
 # Least value of scheduler.threads: each of the two replicas or parts of DARKROOM_SETTINGS needs
 # one.

@@ -22,8 +22,8 @@ sys.dont_write_bytecode = True
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PROGRAMS = ("darkroomd", "darkroom-load", "darkroom-dataset")
-PAGES = ("man8/darkroomd.8", "man5/darkroomd.ini.5", "man1/darkroom-load.1",
-         "man1/darkroom-dataset.1")
+PAGES = ("man8/darkroomd.8", "man5/darkroomd.ini.5", "man7/darkroom-http.7",
+         "man7/darkroom-scheduling.7", "man1/darkroom-load.1", "man1/darkroom-dataset.1")
 
 
 def run(*words, **options):
@@ -127,7 +127,7 @@ def test_man_page_has_every_key(installed):
                 re.M), (section, line)
 
 
-@pytest.mark.parametrize("program, page", zip(PROGRAMS, (PAGES[0], PAGES[2], PAGES[3])))
+@pytest.mark.parametrize("program, page", zip(PROGRAMS, (PAGES[0], *PAGES[-2:])))
 def test_man_page_has_every_option(installed, program, page):
     text = rendered(installed, page)
     options = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+",

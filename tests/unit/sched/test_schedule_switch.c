@@ -24,8 +24,8 @@ static void switch_to(const struct setting *setting, unsigned threads, bool call
 static void switches_lose_no_event(void **state)
 {
 	(void)state;
-	run_start(&(struct setting){ .policy = "cohort", .is_switched = true }, EVENTS_MAX, 1500,
-	          0);
+	run_start(&(struct setting){ .policy = "cohort", .is_switched = true }, EVENTS_MAX,
+	          fewer(1500), 0);
 	for (unsigned i = 0; i < 200; i++) {
 		struct setting setting = { .policy = policy_at(i * 3 % 8)->name,
 			                   .service = (enum schedule_service)(i * 7 % 6),
@@ -44,7 +44,7 @@ static void switches_wake_all_workers(void **state)
 	struct setting setting = { .policy = "cohort", .is_switched = true };
 
 	(void)state;
-	run_start(&setting, 2, 4000, 0);
+	run_start(&setting, 2, fewer(4000), 0);
 	for (unsigned i = 0; i < 400 && atomic_load(&run.behind); i++) {
 		setting.policy = policy_at(random_below(8))->name;
 		switch_to(&setting, 0, false);
@@ -67,7 +67,7 @@ static void switches_in_layouts_lose_no_event(void **state)
 			                                   : CONF_LAYOUT_PARTITION,
 			                   .steals_across_replicas = i == 1 };
 
-		run_start(&setting, i % 2 ? 3 : EVENTS_MAX, 400, 0);
+		run_start(&setting, i % 2 ? 3 : EVENTS_MAX, fewer(400), 0);
 		for (unsigned turn = 0; turn < 100 && atomic_load(&run.behind); turn++) {
 			setting.policy = policies[turn % COUNT_OF(policies)];
 			setting.service = (enum schedule_service)(turn * 7 % 6);

@@ -15,6 +15,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 
 #include <cmocka.h>
 
@@ -84,6 +85,23 @@ struct run {
 };
 
 extern struct run run;
+
+/* Sanitizers make a run several times slower. Their builds run every fifth of many settings, and a
+ * fourth of the rounds, unless the environment has DARKROOM_THOROUGH. */
+static inline bool is_thorough(void)
+{
+	return SLOWNESS == 1 || getenv("DARKROOM_THOROUGH");
+}
+
+static inline bool is_sampled(unsigned setting_number)
+{
+	return is_thorough() || setting_number % 5 == 0;
+}
+
+static inline unsigned fewer(unsigned rounds)
+{
+	return is_thorough() ? rounds : rounds / 4;
+}
 
 /* Fills in the configuration of a setting. */
 void run_conf(struct conf *conf, const struct setting *setting);
