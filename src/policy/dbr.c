@@ -2,7 +2,8 @@
  * dbr.c - policy dbr: drum, buffer, rope (Gordon 2010, 3.1.3).
  *
  * The stage with the slowest service rate is visited first, and again after every visit that found
- * work. The stages are sorted again when a full round has found nothing.
+ * work. The stages are sorted again when a full round has found nothing. They are also sorted when
+ * there are new rates, because under load every round finds something.
  */
 #include "policy.h"
 
@@ -56,10 +57,10 @@ static unsigned dbr_next(void *state, struct policy_in in)
 {
 	struct dbr *d = state;
 
-	if (in.found)
-		d->at = 0;
-	else if (d->at == d->n)
+	if (in.has_new_rates || (!in.found && d->at == d->n))
 		sort(d);
+	else if (in.found)
+		d->at = 0;
 	return d->order[d->at++];
 }
 
@@ -67,6 +68,7 @@ const struct policy_class policy_dbr = {
 	.name = "dbr",
 	.help = "one thread per core; the slowest stage first, and again after every hit",
 	.mechanism = POLICY_POLL,
+	.wants_rates = true,
 	.reset = dbr_reset,
 	.next = dbr_next,
 };

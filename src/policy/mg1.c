@@ -2,7 +2,8 @@
  * mg1.c - policy mg1: stages are visited in proportion to their load, by a polling table.
  *
  * The table is that of efficient visit orders (Gordon 2010, 3.1.1; Boxma, Levy & Weststrate 1993).
- * A worker rebuilds its table when it has reached the end.
+ * A worker rebuilds its table when it has reached the end. It also does so when there are new
+ * rates, because under load a table lasts for seconds.
  */
 #include "mg1.h"
 
@@ -111,8 +112,7 @@ static unsigned mg1_next(void *state, struct policy_in in)
 {
 	struct mg1 *m = state;
 
-	(void)in;
-	if (m->at == MG1_TABLE_MAX)
+	if (m->at == MG1_TABLE_MAX || in.has_new_rates)
 		rebuild(m);
 	return m->table[m->at++];
 }
@@ -122,6 +122,7 @@ const struct policy_class policy_mg1 = {
 	.help = "one thread per core; stages visited in proportion to their load, "
 		"by a polling table",
 	.mechanism = POLICY_POLL,
+	.wants_rates = true,
 	.reset = mg1_reset,
 	.next = mg1_next,
 };

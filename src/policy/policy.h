@@ -30,12 +30,13 @@ struct policy_in {
 	bool found;     /* the last visit handled at least one event */
 	uint64_t ready; /* bit i: stage i of the visit set seems to have an event; only for a class
 	                 * with wants_ready */
+	bool has_new_rates; /* the rates have changed since the last call */
 };
 
-/* Measurements of a stage over the last interval, smoothed; 0 without a measurement. */
+/* Measurements of a stage over the last intervals, smoothed; 0 without a measurement. */
 struct stage_rates {
 	double arrival_per_s;
-	double service_per_s; /* events that one core handles per second of its time */
+	double service_per_s; /* events that one core handles per second of CPU time */
 	unsigned cores;       /* cores that serve the stage, >= 1 */
 	bool is_gated;        /* events that arrive during a visit wait for the next one */
 };
@@ -45,6 +46,7 @@ struct policy_class {
 	const char *help;
 	enum policy_mechanism mechanism;
 	bool wants_ready;
+	bool wants_rates; /* otherwise nothing is measured */
 	/* Both for POLICY_POLL only. reset: n >= 1 stages, in pipeline order; rates[n] is
 	 * borrowed and refreshed between calls, never during one. */
 	void (*reset)(void *state, unsigned n, const struct stage_rates *rates);

@@ -13,14 +13,14 @@
 #include "serve.h"
 #include "waiting.h"
 
-#define RATES_VISITS 64 /* visits between checks of the time for the rates */
+#define CHECK_VISITS 64 /* visits between checks of stages called directly, and of the rates */
 
 /* Returns the positions in the visit set of the stages that seem to have work. */
 static uint64_t ready_stages(const struct worker *w)
 {
 	uint64_t ready = 0;
 
-	for (unsigned i = 0; i < w->visit_set_count; i++)
+	for (unsigned i = 0; i < w->polled_count; i++)
 		if (stage_offers_work(w->visit_set[i], w))
 			ready |= UINT64_C(1) << i;
 	return ready;
@@ -30,8 +30,15 @@ enum visit_result poll_visit(struct worker *w, bool has_served)
 {
 	struct policy_in in = { .found = has_served };
 
-	if (++w->visits % RATES_VISITS == 0)
-		rates_refresh(w, clock_ns());
+	bool is_check = ++w->visits % CHECK_VISITS == 0;
+
+	if (is_check && serve_pass_through(w))
+		return VISIT_SERVED;
+	/* A visit that has served something lasts much longer than reading the clock. */
+	if (w->policy->wants_rates && (has_served || is_check))
+		in.has_new_rates = rates_refresh(w, clock_ns());
+	if (!w->polled_count)
+		return VISIT_ALL_EMPTY;
 	if (w->policy->wants_ready) {
 		in.ready = ready_stages(w);
 		if (!in.ready)

@@ -19,6 +19,7 @@
 #include "event.h"
 #include "graph_table.h"
 #include "policy/policy.h"
+#include "rates.h"
 #include "schedule.h"
 #include "stage_queue.h"
 #include "telemetry/counter.h"
@@ -52,11 +53,6 @@ struct stage {
 	unsigned queue_count;
 };
 
-/* Sums that a worker takes of a stage at the end of an interval (rates.c). */
-struct rate_sample {
-	uint64_t handled, service_ns, arrived;
-};
-
 struct worker {
 	/* fixed after start */
 	struct group *group;
@@ -68,7 +64,11 @@ struct worker {
 	bool has_reported; /* its first adoption has finished, with start_error */
 	int start_error;
 	/* owner only */
-	struct stage *visit_set[STAGE_COUNT_MAX]; /* in pipeline order */
+	/* In pipeline order: first the stages that the policy visits, then the stages that are
+	 * called directly. The latter have events only from outside, or from an earlier schedule.
+	 */
+	struct stage *visit_set[STAGE_COUNT_MAX];
+	unsigned polled_count; /* the stages that the policy visits */
 	unsigned visit_set_count;
 	unsigned domain;             /* its replica or part, by the adopted schedule */
 	struct topology_range cores; /* to which it is bound */
@@ -82,9 +82,9 @@ struct worker {
 	bool is_interrupting; /* in a visit that a threshold started, which none may interrupt */
 	unsigned stack_turns[STAGE_COUNT_MAX]; /* events taken while the stage used its stack */
 	uint64_t last_visit_ns[STAGE_COUNT_MAX];
-	struct stage_rates rates[STAGE_COUNT_MAX]; /* by position in the visit set */
-	struct rate_sample sample[STAGE_COUNT_MAX];
-	uint64_t rates_ns; /* time of the samples */
+	struct rates rates;
+	struct stage_rates polled_rates[STAGE_COUNT_MAX]; /* by position, for the policy */
+	uint64_t cpu_mark_ns; /* CPU time is charged up to here, under policies that want rates */
 	alignas(16) char policy_state[POLICY_STATE_MAX];
 	/* owner writes, any thread reads */
 	alignas(CACHE_LINE) _Atomic(const struct schedule *) schedule; /* adopted */

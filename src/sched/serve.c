@@ -108,6 +108,21 @@ static void interrupt(struct worker *w, struct stage *s)
 	w->is_interrupting = false;
 }
 
+/* ---- CPU time ---- */
+
+/* Charges the thread's CPU time since the mark to the stage, or to none if it is NULL. Only
+ * policies with rates need it; a reading costs a system call. */
+static void charge_cpu(struct worker *w, const struct stage *s)
+{
+	if (!w->policy->wants_rates)
+		return;
+	uint64_t now = clock_thread_ns();
+
+	if (s)
+		counter_add(&w->stage[s->index].cpu_ns, now - w->cpu_mark_ns);
+	w->cpu_mark_ns = now;
+}
+
 /* ---- regimes ---- */
 
 /* Returns the number of events that the visit may serve under its regime. */
@@ -152,8 +167,10 @@ static size_t serve(struct worker *w, struct stage *s)
 
 		if (other && s->kind == STAGE_EXCLUSIVE)
 			break; /* the stage must be released first */
-		if (other)
+		if (other) {
+			charge_cpu(w, s);
 			interrupt(w, other);
+		}
 		if (worker_is_called(w) || (is_timed && clock_ns() >= until))
 			break;
 	}
@@ -200,10 +217,13 @@ bool serve_stage(struct worker *w, struct stage *s)
 	struct stage *other;
 	size_t total = 0;
 
-	if (!waiting_is_empty(w, s))
+	if (!waiting_is_empty(w, s)) {
+		charge_cpu(w, NULL);
 		total = s->kind == STAGE_EXCLUSIVE && !s->class->poll
 		                ? serve_exclusive(w, s, stage_own_queue(s, w), false)
 		                : serve(w, s);
+		charge_cpu(w, s);
+	}
 	if (s->kind == STAGE_EXCLUSIVE && total && (other = interrupter(w, s)))
 		interrupt(w, other);
 	/* A worker that has only its source polls it when it goes idle: one system call, not
@@ -231,6 +251,14 @@ unsigned serve_source(struct worker *w, bool may_block)
 	unsigned served = v.stage->class->poll(&v, may_block);
 	account_check(&v);
 	return served;
+}
+
+bool serve_pass_through(struct worker *w)
+{
+	for (unsigned i = w->polled_count; i < w->visit_set_count; i++)
+		if (stage_offers_work(w->visit_set[i], w))
+			return serve_stage(w, w->visit_set[i]);
+	return false;
 }
 
 /* ---- work of other workers ---- */

@@ -19,6 +19,10 @@ bool serve_stage(struct worker *w, struct stage *s);
  * one was handled. */
 bool serve_one(struct worker *w, struct stage *s, unsigned queue);
 
+/* Visits a stage that is called directly, if events wait in its queue: they came from outside, or
+ * were queued under an earlier schedule. Returns whether an event was handled. */
+bool serve_pass_through(struct worker *w);
+
 /* Serves one event from another worker's stack. Returns whether there was one. */
 bool serve_stolen(struct worker *w);
 

@@ -15,6 +15,7 @@
 #include "log/log.h"
 #include "mechanism_poll.h"
 #include "push.h"
+#include "rates.h"
 #include "runtime.h"
 
 /* ---- stages of a worker ---- */
@@ -79,28 +80,35 @@ void worker_fini(struct worker *w)
 
 /* ---- adoption ---- */
 
-/* Sets the stages that the worker visits. A retired I/O thread keeps its source, to finish the
+/* Returns whether the worker visits the stage. A retired I/O thread keeps its source, to finish the
  * connections that it has. */
-static void set_visit_set(struct worker *w, const struct schedule *schedule)
+static bool visits(const struct worker *w, const struct stage *s, const struct schedule *schedule)
 {
-	struct graph *g = w->group->graph;
-	bool is_main = w->group->id == GROUP_MAIN;
+	if (w->group->id == GROUP_MAIN)
+		return w->index < schedule->worker_count &&
+		       schedule->visit_set[w->index] >> s->index & 1;
+	return s->group == w->group && stage_may_visit(s, schedule, w->index) >> w->index & 1;
+}
 
-	w->visit_set_count = 0;
+static void add_stages(struct worker *w, const struct schedule *schedule, bool is_pass_through)
+{
 	for (unsigned i = 0; i < graph_row_count; i++) {
-		struct stage *s = &g->stage[i];
-		bool visits =
-			is_main ? w->index < schedule->worker_count &&
-					  schedule->visit_set[w->index] >> i & 1
-				: s->group == w->group &&
-					  stage_may_visit(s, schedule, w->index) >> w->index & 1;
+		struct stage *s = &w->group->graph->stage[i];
 
-		if (visits)
+		if ((schedule->pass_through >> i & 1) == is_pass_through && visits(w, s, schedule))
 			w->visit_set[w->visit_set_count++] = s;
 	}
 }
 
-/* Restarts the policy, without measurements. */
+static void set_visit_set(struct worker *w, const struct schedule *schedule)
+{
+	w->visit_set_count = 0;
+	add_stages(w, schedule, false);
+	w->polled_count = w->visit_set_count;
+	add_stages(w, schedule, true);
+}
+
+/* Restarts the policy, with the rates of the time before. */
 static void reset_policy(struct worker *w, const struct schedule *schedule)
 {
 	bool is_main = w->group->id == GROUP_MAIN;
@@ -108,16 +116,10 @@ static void reset_policy(struct worker *w, const struct schedule *schedule)
 	/* Workers of the other groups have one stage each, so that any order is right. */
 	w->mechanism = is_main ? schedule->mechanism : &mechanism_poll;
 	w->policy = is_main && schedule->policy->next ? schedule->policy : &policy_cohort;
-	memset(w->rates, 0, sizeof w->rates);
-	w->rates_ns = 0;
-	for (unsigned i = 0; i < w->visit_set_count; i++) {
-		enum schedule_service service = schedule->stage[w->visit_set[i]->index].service;
-
-		w->rates[i].is_gated =
-			service != SERVICE_EXHAUSTIVE && service != SERVICE_TIME_GATED;
-	}
-	if (w->visit_set_count)
-		w->policy->reset(w->policy_state, w->visit_set_count, w->rates);
+	if (w->policy->wants_rates)
+		rates_restart(w, schedule);
+	if (w->polled_count)
+		w->policy->reset(w->policy_state, w->polled_count, w->polled_rates);
 }
 
 /* A worker without performance counters works like the others. */

@@ -156,7 +156,7 @@ static void adopt_or_die(struct worker *w, const struct schedule *schedule)
  * more, because idle() checks every queue itself. */
 static unsigned round_length(const struct worker *w)
 {
-	return w->visit_set_count < 2 ? w->visit_set_count : 2 * w->visit_set_count;
+	return w->polled_count < 2 ? w->polled_count : 2 * w->polled_count;
 }
 
 void worker_run(struct worker *w)
@@ -182,7 +182,7 @@ void worker_run(struct worker *w)
 		misses = result == VISIT_SERVED ? 0 : misses + 1;
 		if (misses < round && result != VISIT_ALL_EMPTY)
 			continue;
-		if (!serve_foreign_replica(w))
+		if (!serve_pass_through(w) && !serve_foreign_replica(w))
 			idle(w);
 		misses = 0;
 		result = VISIT_EMPTY;

@@ -88,6 +88,7 @@ struct stage_counters {
 	/* by policy; empty: without an event, or the exclusive stage was in use */
 	_Atomic uint64_t visits[POLICY_COUNT_MAX], visits_empty[POLICY_COUNT_MAX];
 	struct histogram service, wait;
+	_Atomic uint64_t cpu_ns; /* CPU time of visits, under policies that want rates */
 };
 
 struct worker_counters {

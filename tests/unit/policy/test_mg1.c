@@ -121,6 +121,30 @@ static void the_table_is_rebuilt_at_its_end(void **state)
 	assert_true(second > MG1_TABLE_MAX * 8 / 10); /* .5 to .07 */
 }
 
+/* Returns the number of visits to stage 0 in the next table. */
+static unsigned visits_of_first(void *policy_state, bool has_new_rates)
+{
+	struct policy_in in = { .has_new_rates = has_new_rates };
+	unsigned count = 0;
+
+	for (unsigned i = 0; i < MG1_TABLE_MAX; i++, in.has_new_rates = false)
+		count += policy_mg1.next(policy_state, in) == 0;
+	return count;
+}
+
+/* Under load a table lasts for seconds. */
+static void the_table_is_rebuilt_when_rates_are_new(void **state)
+{
+	alignas(16) char policy_state[POLICY_STATE_MAX];
+	struct stage_rates rates[2] = { 0 };
+
+	(void)state;
+	policy_mg1.reset(policy_state, 2, rates);
+	policy_mg1.next(policy_state, (struct policy_in){ 0 }); /* the table has just begun */
+	rates[0] = (struct stage_rates){ 50, 100, 1, false };
+	assert_true(visits_of_first(policy_state, true) > MG1_TABLE_MAX / 2 + 20);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -128,6 +152,7 @@ int main(void)
 		cmocka_unit_test(visits_are_spread_evenly),
 		cmocka_unit_test(visits_are_proportional_to_the_load),
 		cmocka_unit_test(the_table_is_rebuilt_at_its_end),
+		cmocka_unit_test(the_table_is_rebuilt_when_rates_are_new),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -156,6 +156,24 @@ static void dbr_sorts_again_after_an_empty_round(void **state)
 
 /* ---- drain ---- */
 
+/* Under load every round finds work, so that no empty round would ever come. */
+static void dbr_sorts_again_when_rates_are_new(void **state)
+{
+	alignas(16) char policy_state[POLICY_STATE_MAX];
+	const struct policy_in hit = { .found = true };
+
+	(void)state;
+	policy_dbr.reset(policy_state, 3, rates);
+	assert_int_equal(policy_dbr.next(policy_state, hit), 0);
+	rates[0].service_per_s = rates[1].service_per_s = 20;
+	rates[2].service_per_s = 10;
+	assert_int_equal(policy_dbr.next(policy_state, hit), 0);
+	assert_int_equal(policy_dbr.next(policy_state, (struct policy_in){ .found = true,
+	                                                                   .has_new_rates = true }),
+	                 2);
+	assert_int_equal(policy_dbr.next(policy_state, hit), 2);
+}
+
 static void drain_visits_ready_stages_in_pipeline_order(void **state)
 {
 	alignas(16) char policy_state[POLICY_STATE_MAX];
@@ -358,6 +376,7 @@ int main(void)
 		cmocka_unit_test_setup(srpt_restarts_at_the_end, clear_rates),
 		cmocka_unit_test_setup(dbr_visits_the_slowest_stage_first, clear_rates),
 		cmocka_unit_test_setup(dbr_sorts_again_after_an_empty_round, clear_rates),
+		cmocka_unit_test_setup(dbr_sorts_again_when_rates_are_new, clear_rates),
 		cmocka_unit_test_setup(drain_visits_ready_stages_in_pipeline_order, clear_rates),
 		cmocka_unit_test_setup(orders_with_queues_are_those_derived_by_hand, clear_rates),
 		cmocka_unit_test_setup(every_policy_serves_all_events, clear_rates),

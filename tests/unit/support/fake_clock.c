@@ -1,4 +1,4 @@
-/* fake_clock.c - a clock_ns() that tests can stop and move. */
+/* fake_clock.c - clocks that tests can stop and move. */
 #include "fake_clock.h"
 
 #include <stdatomic.h>
@@ -7,6 +7,7 @@
 
 static _Atomic uint64_t stopped_ns; /* 0: the clock runs */
 static _Atomic uint64_t ahead_ns;   /* of the real clock */
+static _Atomic uint64_t preempted_ns;
 
 static uint64_t real_ns(void)
 {
@@ -23,6 +24,11 @@ uint64_t clock_ns(void)
 	return stopped ? stopped : real_ns() + atomic_load(&ahead_ns);
 }
 
+uint64_t clock_thread_ns(void)
+{
+	return clock_ns() - atomic_load(&preempted_ns);
+}
+
 void fake_clock_stop(void)
 {
 	atomic_store(&stopped_ns, clock_ns());
@@ -37,4 +43,10 @@ void fake_clock_run(void)
 void fake_clock_advance(uint64_t ns)
 {
 	atomic_fetch_add(atomic_load(&stopped_ns) ? &stopped_ns : &ahead_ns, ns);
+}
+
+void fake_clock_preempt(uint64_t ns)
+{
+	fake_clock_advance(ns);
+	atomic_fetch_add(&preempted_ns, ns);
 }

@@ -18,4 +18,7 @@ void fake_clock_run(void);
 /* Moves the clock forward, whether it runs or not. */
 void fake_clock_advance(uint64_t ns);
 
+/* The same, but the CPU time of all threads stands still. Otherwise it runs like the clock. */
+void fake_clock_preempt(uint64_t ns);
+
 #endif
