@@ -162,7 +162,7 @@ static const struct conf_key rows[] = {
 			"goes, down to the stage's threads. If a long queue is served 20 % slower than\n"
 			"before, the pool returns to its best size, less 0 to 4 threads at random.\n"
 			"Batches: the events that a thread takes from its queue at a time. They shrink\n"
-			"from 1000 as long as at most 10 % of the throughput is lost, and grow until it\n"
+			"from 16 to 1 as long as at most 10 % of the throughput is lost, and grow until it\n"
 			"is regained. Only for stages whose service is auto.",
 	},
 	{

@@ -14,9 +14,9 @@
 #define SUDDEN_DROP 0.5   /* a sample below this share of the average resets the controller */
 #define NEWEST_WEIGHT 0.3 /* in the moving average */
 
-void batch_size_init(struct batch_size *b)
+void batch_size_init(struct batch_size *b, unsigned max)
 {
-	*b = (struct batch_size){ .events = BATCH_SIZE_MAX };
+	*b = (struct batch_size){ .events = max, .max = max };
 }
 
 static void remember(struct batch_size *b, double events_per_s)
@@ -46,13 +46,13 @@ static unsigned smaller(unsigned events)
 }
 
 /* At least one event more, otherwise a batch of 1 would never grow. */
-static unsigned larger(unsigned events)
+static unsigned larger(const struct batch_size *b)
 {
-	unsigned to = (unsigned)(events * FACTOR);
+	unsigned to = (unsigned)(b->events * FACTOR);
 
-	if (to == events)
+	if (to == b->events)
 		to++;
-	return to < BATCH_SIZE_MAX ? to : BATCH_SIZE_MAX;
+	return to < b->max ? to : b->max;
 }
 
 unsigned batch_size_next(struct batch_size *b, double events_per_s)
@@ -60,7 +60,7 @@ unsigned batch_size_next(struct batch_size *b, double events_per_s)
 	if (events_per_s <= 0)
 		return b->events;
 	if (events_per_s < SUDDEN_DROP * b->events_per_s) {
-		batch_size_init(b);
+		batch_size_init(b, b->max);
 		return b->events;
 	}
 	remember(b, events_per_s);
@@ -70,6 +70,6 @@ unsigned batch_size_next(struct batch_size *b, double events_per_s)
 		b->is_growing = true;
 	else if (b->events_per_s >= NEAR_BEST * best)
 		b->is_growing = false;
-	b->events = b->is_growing ? larger(b->events) : smaller(b->events);
+	b->events = b->is_growing ? larger(b) : smaller(b->events);
 	return b->events;
 }

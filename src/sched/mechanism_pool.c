@@ -12,7 +12,6 @@
 
 #include "base/check.h"
 #include "base/text.h"
-#include "batch_size.h"
 #include "domains.h"
 #include "graph_table.h"
 #include "mechanism_poll.h"
@@ -179,10 +178,11 @@ static int set_control(struct schedule *s, const struct schedule_input *input, u
 	/* More threads than one would find an exclusive stage taken. */
 	if (graph_stage_kind(input->conf, stage) != STAGE_EXCLUSIVE)
 		set_bounds(s, stage, (unsigned)own->threads_max);
+	/* A visit is then one call of the handler, after which the thread is free again. */
 	if (!own->service && !input->conf->scheduler.service) {
 		to->service = SERVICE_N_GATED;
-		to->events_max = BATCH_SIZE_MAX;
-		to->is_batch_controlled = true;
+		to->events_max = graph_rows[stage].class->batch_max;
+		to->is_batch_controlled = to->events_max > 1;
 	}
 	return 0;
 }

@@ -158,7 +158,7 @@ static void start(struct controller *base, const struct graph *g, const struct s
 		for (unsigned pool = 0; pool < pool_count(s, i) && rule->threads_max; pool++)
 			pool_size_init(&c->stage[i].pool[pool], rule->threads_min,
 			               rule->threads_max);
-		batch_size_init(&c->stage[i].batch);
+		batch_size_init(&c->stage[i].batch, graph_rows[i].class->batch_max);
 		if (is_controlled(rule)) /* events handled until now do not count */
 			sample_workers(&c->stage[i], &g->stage[i], now_ns);
 	}

@@ -79,7 +79,7 @@ def test_pools_grow_and_shrink(start):
     data = pictures.photo_jpeg(1000, 750, 1)
     content_type, body = form([("f", f"{i}.jpg", "image/jpeg", data) for i in range(IMAGES)])
     assert threads(daemon, "jpeg_decode") == REPLICAS
-    assert stages(daemon)["jpeg_decode"]["batch"] == 1000
+    assert stages(daemon)["jpeg_encode"]["batch"] == 16
     with Uploads(daemon, body, content_type):
         assert eventually(lambda: threads(daemon, "jpeg_decode") > REPLICAS, 60, step=0.1)
         assert threads(daemon, "jpeg_decode") <= 3 * REPLICAS
@@ -94,7 +94,7 @@ def test_pools_grow_and_shrink(start):
     changes = logged()
     assert changes[0] == ("2", "1"), changes
     assert all(int(to) - int(before) <= 1 for to, before in changes), changes
-    assert daemon.says(re.compile(r"stage \w+: batches of 833 events instead of 1000 ").search)
+    assert daemon.says(re.compile(r"stage \w+: batches of 13 events instead of 16 ").search)
 
 
 def test_pools_do_not_change_without_load(start):

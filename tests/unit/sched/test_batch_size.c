@@ -18,7 +18,7 @@ static void steady_throughput_shrinks_the_batch(void **state)
 	struct batch_size b;
 
 	(void)state;
-	batch_size_init(&b);
+	batch_size_init(&b, 1000);
 	assert_int_equal(b.events, 1000);
 	for (size_t i = 0; i < COUNT_OF(expected); i++)
 		assert_int_equal(batch_size_next(&b, 50), expected[i]);
@@ -45,7 +45,7 @@ static void lost_throughput_enlarges_the_batch(void **state)
 	struct batch_size b;
 
 	(void)state;
-	batch_size_init(&b);
+	batch_size_init(&b, 1000);
 	for (size_t i = 0; i < COUNT_OF(step); i++)
 		assert_int_equal(batch_size_next(&b, step[i].events_per_s), step[i].batch);
 }
@@ -57,7 +57,7 @@ static void the_best_throughput_is_forgotten_after_ten_samples(void **state)
 	unsigned grown = 0;
 
 	(void)state;
-	batch_size_init(&b);
+	batch_size_init(&b, 1000);
 	for (int i = 0; i < 20; i++)
 		batch_size_next(&b, 100);
 	assert_int_equal(b.events, 24);
@@ -74,7 +74,7 @@ static void a_sudden_drop_of_throughput_resets_the_batch(void **state)
 	struct batch_size b;
 
 	(void)state;
-	batch_size_init(&b);
+	batch_size_init(&b, 1000);
 	for (int i = 0; i < 5; i++)
 		batch_size_next(&b, 100);
 	assert_int_equal(b.events, 400);
@@ -89,13 +89,27 @@ static void the_smallest_batch_can_grow(void **state)
 	struct batch_size b;
 
 	(void)state;
-	batch_size_init(&b);
+	batch_size_init(&b, 1000);
 	for (int i = 0; i < 40; i++)
 		batch_size_next(&b, 100);
 	assert_int_equal(b.events, 1);
 	for (unsigned expected = 2; expected <= 6; expected++)
 		assert_int_equal(batch_size_next(&b, 60), expected);
 	assert_int_equal(batch_size_next(&b, 60), 7); /* 6 * 1.2 */
+}
+
+static void the_maximum_is_not_exceeded(void **state)
+{
+	struct batch_size b;
+
+	(void)state;
+	batch_size_init(&b, 16);
+	assert_int_equal(b.events, 16);
+	assert_int_equal(batch_size_next(&b, 100), 13);
+	for (unsigned i = 0; i < 5; i++)
+		assert_true(batch_size_next(&b, 60) <= 16);
+	assert_int_equal(b.events, 16);
+	assert_int_equal(batch_size_next(&b, 10), 16);
 }
 
 /* Welsh's figure 32: the first event of a call costs as much as 200 others. */
@@ -110,7 +124,7 @@ static void a_stage_with_a_best_batch_stays_near_it(void **state)
 	double sum = 0;
 
 	(void)state;
-	batch_size_init(&b);
+	batch_size_init(&b, 1000);
 	for (int i = 0; i < 300; i++) {
 		double events_per_s = amortizing_stage(b.events);
 
@@ -130,6 +144,7 @@ int main(void)
 		cmocka_unit_test(the_best_throughput_is_forgotten_after_ten_samples),
 		cmocka_unit_test(a_sudden_drop_of_throughput_resets_the_batch),
 		cmocka_unit_test(the_smallest_batch_can_grow),
+		cmocka_unit_test(the_maximum_is_not_exceeded),
 		cmocka_unit_test(a_stage_with_a_best_batch_stays_near_it),
 	};
 

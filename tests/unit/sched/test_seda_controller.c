@@ -78,15 +78,15 @@ static void a_steady_throughput_shrinks_the_batch(void **state)
 {
 	(void)state;
 	start_seda();
-	assert_int_equal(now.stage[C].events_max, BATCH_SIZE_MAX);
-	serve_events(C, 100);
+	assert_int_equal(now.stage[B].events_max, 4); /* the most that its handler takes */
+	serve_events(B, 100);
 	assert_true(step_after_a_second());
-	assert_true(now.stage[C].events_max < BATCH_SIZE_MAX);
-	assert_int_equal(now.stage[A].events_max, BATCH_SIZE_MAX);
-	unsigned before = now.stage[C].events_max;
-
+	assert_int_equal(now.stage[B].events_max, 3);
+	assert_int_equal(now.stage[A].events_max, 4);
 	assert_false(step_after_a_second()); /* a second without events */
-	assert_int_equal(now.stage[C].events_max, before);
+	assert_int_equal(now.stage[B].events_max, 3);
+	assert_int_equal(now.stage[C].events_max, 1); /* there is nothing to control */
+	assert_false(now.stage[C].is_batch_controlled);
 	harness_end();
 }
 
