@@ -226,7 +226,7 @@ static enum verdict advance(struct visit *v, struct image *image, struct problem
 	enum decoder_result result;
 
 	while ((result = decoder_advance(decoder, rows)) == DECODER_MORE)
-		if (visit_should_yield(v)) {
+		if (visit_should_yield(v, &image->event, decoder_bytes_left(decoder))) {
 			image->event.size = decoder_bytes_left(decoder);
 			visit_yield(v, &image->event);
 			return GONE;

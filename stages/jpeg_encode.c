@@ -19,12 +19,15 @@ static int advance(struct visit *v, struct step *s)
 	unsigned rows = rows_per_check(width);
 	int more;
 
-	while ((more = encoder_advance(s->encoder, rows)) > 0)
-		if (visit_should_yield(v)) {
-			s->event.size = (uint64_t)encoder_lines_left(s->encoder) * width;
+	while ((more = encoder_advance(s->encoder, rows)) > 0) {
+		uint64_t left = (uint64_t)encoder_lines_left(s->encoder) * width;
+
+		if (visit_should_yield(v, &s->event, left)) {
+			s->event.size = left;
 			visit_yield(v, &s->event);
 			return 1;
 		}
+	}
 	return more;
 }
 

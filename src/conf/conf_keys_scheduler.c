@@ -126,18 +126,19 @@ static const struct conf_key rows[] = {
 			"  lcfs  the youngest on the thread's own stack, which receives what the thread\n"
 			"        itself sends, then the oldest of the others; the oldest first every\n"
 			"        32nd time, so that no event starves\n"
-			"  srpt  the smallest, but first those that have waited longer than age\n"
-			"auto: fcfs. With policy drain lcfs for all stages after the first.",
+			"  srpt  the smallest rest of work, see age; it also interrupts larger events\n"
+			"auto: fcfs. With policy drain srpt where images begin, and lcfs after that.",
 	},
 	{
 		CONF_KEY(scheduler, age, age_ms),
 		.type = CONF_TYPE_MS,
 		.min = 1,
 		.max = CONF_MS_PER_HOUR,
-		.default_value = "1s",
+		.default_value = "10ms",
 		.is_live = true,
-		.help = "With discipline = srpt: events that have waited longer are served first,\n"
-			"also if they are large, so that no event starves.",
+		.help = "With discipline = srpt: head start of small events. The event with the highest\n"
+			"(time waited + age) / size is next. So an event that is n times as large as\n"
+			"others waits at most n * age longer, and none starves.",
 	},
 	{
 		CONF_KEY(scheduler, idle, idle),

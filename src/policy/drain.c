@@ -9,6 +9,10 @@
  * step would be a visit of its own: response times were the same, and CPU time per image was 2 %
  * higher.
  *
+ * The first stage serves the smallest image first (stage_queue.h), and a small image interrupts the
+ * decoding of a large one. Six clients with 12-megapixel files otherwise delay the small files of
+ * another client from 0.4 to 100 ms.
+ *
  * Workers keep events on stacks under this policy, and steal from each other (serve.c).
  */
 #include "policy.h"

@@ -18,7 +18,7 @@ void event_init(struct event *ev, struct timing *timing)
 {
 	ev->magic = EVENT_MAGIC;
 	atomic_store_explicit(&ev->state, EVENT_PARKED, memory_order_relaxed);
-	ev->queued_ns = 0;
+	ev->queued_ns = ev->arrived_ns = 0;
 	ev->size = 0;
 	ev->replica = 0;
 	ev->next = NULL;

@@ -37,6 +37,7 @@ struct event {
 	_Atomic uint32_t state; /* enum event_state; atomic, so that a second owner is caught and
 	                         * is not undefined behaviour */
 	uint64_t queued_ns;     /* when it was queued, for the waiting time */
+	uint64_t arrived_ns;    /* when it came to the stage; yielding does not change it */
 	uint64_t size; /* amount of work for its next stage, for discipline srpt: bytes, or samples
 	                * for stages that make pictures; comparable within a stage; set by the
 	                * sender */

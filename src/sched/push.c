@@ -74,7 +74,7 @@ void stage_push(struct stage *s, unsigned instance, struct event *ev)
 {
 	struct graph *g = s->graph;
 
-	ev->queued_ns = clock_ns();
+	ev->queued_ns = ev->arrived_ns = clock_ns();
 	schedule_read_lock(g);
 	push_to_queue(s, instance, ev, EVENT_PARKED, NULL);
 	schedule_read_unlock(g);

@@ -64,9 +64,10 @@ static void set_discipline(struct stage_schedule *to, uint64_t discipline, bool 
 		break;
 	case CONF_DISCIPLINE_FCFS:
 		break;
-	default: /* drain: an image stays on its core once started; images start in order, which
-	          * keeps the tail of the response times short */
+	default: /* drain: an image stays on its core once started; the smallest image starts
+	          * first, and interrupts larger ones */
 		to->use_stacks = is_drain && !is_first;
+		to->by_size = is_drain && is_first;
 	}
 }
 

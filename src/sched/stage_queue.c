@@ -9,6 +9,7 @@
 #include "event.h"
 
 #define CLASS_FIRST_SHIFT 12
+#define INTERRUPT_FACTOR 2
 
 int stage_queue_init(struct stage_queue *q, size_t capacity)
 {
@@ -68,29 +69,42 @@ void stage_queue_push(struct stage_queue *q, struct event *ev, bool by_size)
 {
 	struct queue *classes = by_size ? classes_of(q) : NULL;
 
-	queue_push(classes ? &classes[stage_queue_class(ev->size)] : &q->fifo, ev, ev->queued_ns);
+	queue_push(classes ? &classes[stage_queue_class(ev->size)] : &q->fifo, ev, ev->arrived_ns);
 }
 
-/* Returns the class to serve: the one with the oldest event if that has waited too long,
- * otherwise the lowest class with an event. NULL: all are empty. */
-static struct queue *choose(struct queue *classes, uint64_t age_ns)
+/* ---- scores ---- */
+
+static double score(uint64_t arrived_ns, uint64_t now_ns, uint64_t age_ns, double size)
 {
-	struct queue *lowest = NULL, *oldest = NULL;
-	uint64_t oldest_stamp = UINT64_MAX;
+	uint64_t waited_ns = now_ns > arrived_ns ? now_ns - arrived_ns : 0;
+
+	return (double)(waited_ns + age_ns) / size;
+}
+
+static double size_of_class(unsigned class)
+{
+	return (double)(UINT64_C(1) << (class + CLASS_FIRST_SHIFT));
+}
+
+/* Returns the class with the highest score, or NULL if all are empty. */
+static struct queue *choose(struct queue *classes, uint64_t now_ns, uint64_t age_ns)
+{
+	struct queue *best = NULL;
+	double best_score = 0;
 
 	for (unsigned i = 0; i < STAGE_QUEUE_CLASSES; i++) {
 		uint64_t stamp = queue_head_stamp(&classes[i]);
 
 		if (stamp == UINT64_MAX)
 			continue;
-		if (!lowest)
-			lowest = &classes[i];
-		if (stamp < oldest_stamp) {
-			oldest_stamp = stamp;
-			oldest = &classes[i];
+		double own_score = score(stamp, now_ns, age_ns, size_of_class(i));
+
+		if (!best || own_score > best_score) {
+			best = &classes[i];
+			best_score = own_score;
 		}
 	}
-	return oldest && clock_ns() > oldest_stamp + age_ns ? oldest : lowest;
+	return best;
 }
 
 struct event *stage_queue_pop(struct stage_queue *q, uint64_t age_ns)
@@ -100,9 +114,28 @@ struct event *stage_queue_pop(struct stage_queue *q, uint64_t age_ns)
 
 	/* Another worker may take the event first. The loop then chooses again, and ends when
 	 * all classes are empty. */
-	while (!ev && classes && (chosen = choose(classes, age_ns)))
+	while (!ev && classes && (chosen = choose(classes, clock_ns(), age_ns)))
 		ev = queue_try_pop(chosen);
 	return ev;
+}
+
+bool stage_queue_should_interrupt(const struct stage_queue *q, uint64_t arrived_ns, uint64_t left,
+                                  uint64_t age_ns)
+{
+	const struct queue *classes = classes_of(q);
+
+	for (unsigned i = 0; classes && i < stage_queue_class(left); i++) {
+		uint64_t stamp = queue_head_stamp(&classes[i]);
+
+		if (stamp == UINT64_MAX)
+			continue;
+		uint64_t now_ns = clock_ns();
+
+		if (score(stamp, now_ns, age_ns, size_of_class(i)) >=
+		    INTERRUPT_FACTOR * score(arrived_ns, now_ns, age_ns, (double)left))
+			return true;
+	}
+	return false;
 }
 
 bool stage_queue_is_empty(const struct stage_queue *q)

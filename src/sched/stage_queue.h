@@ -2,9 +2,11 @@
  * stage_queue.h - the queue in front of a stage: first come first served, or smallest job first.
  *
  * For discipline srpt, events are sorted into classes by size, one class per octave. Each class is
- * a queue of its own, and the lowest class with an event is served. If the oldest event of another
- * class has waited longer than the age, that event is served first, so that no event starves.
- * Lock-free; any thread.
+ * a queue of its own. The class with the highest score is served: (time since the arrival of its
+ * first event + age) / size. So the smallest event comes first at a moderate load. Under overload
+ * all events are slowed down in proportion to their size, and none starves: an event that is n
+ * times as large as others waits for at most n times as long. Scaled age is from Cheng (Gordon
+ * 2010, 3.1.1). Lock-free; any thread.
  */
 #ifndef DARKROOM_SCHED_STAGE_QUEUE_H
 #define DARKROOM_SCHED_STAGE_QUEUE_H
@@ -34,7 +36,7 @@ void stage_queue_fini(struct stage_queue *q);
  * -ENOMEM. Main thread. */
 int stage_queue_make_classes(struct stage_queue *q);
 
-/* Pushes an event and owns it. With by_size, ev->size determines the class. ev->queued_ns must
+/* Pushes an event and owns it. With by_size, ev->size determines the class. ev->arrived_ns must
  * be set. */
 void stage_queue_push(struct stage_queue *q, struct event *ev, bool by_size);
 
@@ -43,6 +45,11 @@ void stage_queue_push(struct stage_queue *q, struct event *ev, bool by_size);
 struct event *stage_queue_pop(struct stage_queue *q, uint64_t age_ns);
 
 /* Snapshots. */
+
+/* Returns whether a smaller event waits in the classes that should interrupt an event which came at
+ * arrived_ns and has that size left: its score is at least twice as high. */
+bool stage_queue_should_interrupt(const struct stage_queue *q, uint64_t arrived_ns, uint64_t left,
+                                  uint64_t age_ns);
 bool stage_queue_is_empty(const struct stage_queue *q);
 size_t stage_queue_length(const struct stage_queue *q);
 

@@ -50,7 +50,7 @@ void visit_send_to(struct visit *v, unsigned index, unsigned instance, struct ev
 
 	account_charge(v, ev->timing);
 	account_sent(v, index);
-	ev->queued_ns = v->mark_ns;
+	ev->queued_ns = ev->arrived_ns = v->mark_ns;
 	if (!push_to_stack(v, s, ev))
 		push_to_queue(s, instance, ev, EVENT_HANDLED, v->worker);
 }
@@ -127,13 +127,19 @@ void visit_unpark(struct visit *v, struct event *ev)
 	v->unparked++;
 }
 
-bool visit_should_yield(const struct visit *v)
+bool visit_should_yield(const struct visit *v, const struct event *ev, uint64_t left)
 {
-	uint64_t cutoff_ns = worker_rule(v->worker, v->stage)->cutoff_ns;
+	const struct stage_schedule *rule = worker_rule(v->worker, v->stage);
 
 	/* Long work calls this regularly, so that the watchdog sees it advance. */
 	counter_add(&v->worker->progress, 1);
-	return cutoff_ns && !v->is_direct && clock_ns() - v->mark_ns >= cutoff_ns;
+	if (v->is_direct)
+		return false;
+	if (rule->cutoff_ns && clock_ns() - v->mark_ns >= rule->cutoff_ns)
+		return true;
+	return rule->by_size &&
+	       stage_queue_should_interrupt(&v->stage->queue[v->queue], ev->arrived_ns, left,
+	                                    worker_schedule(v->worker)->age_ns);
 }
 
 void visit_yield(struct visit *v, struct event *ev)
@@ -141,6 +147,7 @@ void visit_yield(struct visit *v, struct event *ev)
 	account_charge(v, ev->timing);
 	v->sent++;
 	ev->queued_ns = v->mark_ns;
+	ev->size /= 2; /* with srpt, before new events of its size */
 	/* Not to the stack, where it would be next again. */
 	push_to_queue(v->stage, v->worker->index, ev, EVENT_HANDLED, v->worker);
 }

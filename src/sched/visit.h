@@ -56,13 +56,15 @@ void visit_park(struct visit *v, struct event *ev);
 /* Takes a parked or new event into this handler's ownership, to send it. */
 void visit_unpark(struct visit *v, struct event *ev);
 
-/* Returns whether the current event has taken longer than the stage's cutoff. A handler that can
- * continue later then calls visit_yield(). Reads the clock only if a cutoff is set. The call
- * also tells the watchdog that the work advances. Long work must call it every few ms, even if
- * it cannot yield. */
-bool visit_should_yield(const struct visit *v);
+/* Returns whether the event should make way: it has taken longer than the stage's cutoff, or with
+ * discipline srpt a smaller event waits that should interrupt it. left: what remains of the event,
+ * in the unit of its size. A handler that can continue later then calls visit_yield(). The call
+ * also tells the watchdog that the work advances. Long work must call it every few ms, even if it
+ * cannot yield. */
+bool visit_should_yield(const struct visit *v, const struct event *ev, uint64_t left);
 
-/* Puts a half-done event back into this stage's queue, for a later visit, and owns it. */
+/* Puts a half-done event back into this stage's queue, for a later visit, and owns it. ev->size is
+ * what remains of it. */
 void visit_yield(struct visit *v, struct event *ev);
 
 /* Charges the time spent on the event so far to its request, so that it can be reported before

@@ -15,7 +15,7 @@ static int advance(struct visit *v, const struct resampler *r, struct step *s)
 	int more;
 
 	while ((more = picture_job_advance(s->job, r, tiles)) > 0)
-		if (visit_should_yield(v)) {
+		if (visit_should_yield(v, &s->event, picture_job_samples_left(s->job))) {
 			s->event.size = picture_job_samples_left(s->job);
 			visit_yield(v, &s->event);
 			return 1;

@@ -52,7 +52,7 @@ static void defaults_of_the_scheduler(void **state)
 	assert_int_equal(defaults.scheduler.service_time_us, 5000);
 	assert_int_equal(defaults.scheduler.cutoff_us, 5000);
 	assert_int_equal(defaults.scheduler.discipline, CONF_DISCIPLINE_AUTO);
-	assert_int_equal(defaults.scheduler.age_ms, 1000);
+	assert_int_equal(defaults.scheduler.age_ms, 10);
 	assert_int_equal(defaults.scheduler.idle, CONF_IDLE_WAKE);
 	assert_int_equal(defaults.scheduler.dynamic, CONF_NO);
 }

@@ -5,7 +5,7 @@
 #include "sched/serve.h"
 #include "sched/waiting.h"
 
-static void drain_finishes_each_event_before_the_next(void **state)
+static void drain_starts_the_smallest_event_and_finishes_it(void **state)
 {
 	struct conf conf;
 
@@ -17,7 +17,7 @@ static void drain_finishes_each_event_before_the_next(void **state)
 	push_range(A, 0, 3);
 	while (step(0, false) == VISIT_SERVED)
 		continue;
-	assert_string_equal(served(), "a0 b0 c0 a1 b1 c1 a2 b2 c2");
+	assert_string_equal(served(), "a2 b2 c2 a1 b1 c1 a0 b0 c0");
 	assert_int_equal(step(0, false), VISIT_ALL_EMPTY);
 	harness_end();
 }
@@ -124,7 +124,7 @@ static void every_policy_finishes_random_arrivals(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(drain_finishes_each_event_before_the_next),
+		cmocka_unit_test(drain_starts_the_smallest_event_and_finishes_it),
 		cmocka_unit_test(no_worker_waits_for_an_exclusive_stage),
 		cmocka_unit_test(every_policy_finishes_random_arrivals),
 	};

@@ -215,39 +215,6 @@ static void lcfs_serves_the_oldest_every_32_events(void **state)
 	harness_end();
 }
 
-static void srpt_serves_the_smallest_event_unless_another_is_too_old(void **state)
-{
-	struct conf conf;
-
-	(void)state;
-	harness_conf(&conf, "cohort");
-	conf.scheduler.discipline = CONF_DISCIPLINE_SRPT;
-	conf.scheduler.age_ms = 200;
-	harness_start(&conf);
-	items[0].event.size = 8 << 20;
-	items[1].event.size = 100 << 10;
-	items[2].event.size = 3000;
-	items[3].event.size = 5 << 20;
-	items[4].event.size = 6 << 20;
-	push_range(C, 1, 5);
-	push(C, 0);
-	/* 3, 4 and 0 are of one class, whose oldest comes first. */
-	assert_string_equal(visit(C), "c2 c1 c3 c4 c0");
-	for (unsigned i = 0; i < 5; i++)
-		items[i].has_ended = false;
-	push(C, 0);
-	fake_clock_advance(200 * NS_PER_MS);
-	push(C, 2);
-	assert_string_equal(visit(C), "c2 c0"); /* 0 is not older than 200 ms */
-	push(C, 0);
-	fake_clock_advance(1);
-	push(C, 1);
-	fake_clock_advance(200 * NS_PER_MS + 1);
-	push(C, 2);
-	assert_string_equal(visit(C), "c0 c1 c2");
-	harness_end();
-}
-
 /* ---- thresholds ---- */
 
 /* Larus & Parkes 2002, 4.1.3: after the current event, once; an interrupting visit is not
@@ -389,7 +356,6 @@ int main(void)
 		cmocka_unit_test(lcfs_serves_the_youngest_of_the_workers_own_events),
 		cmocka_unit_test(gated_visits_count_the_stack),
 		cmocka_unit_test(lcfs_serves_the_oldest_every_32_events),
-		cmocka_unit_test(srpt_serves_the_smallest_event_unless_another_is_too_old),
 		cmocka_unit_test(waiting_events_interrupt_a_visit),
 		cmocka_unit_test(time_without_a_visit_interrupts_a_visit),
 		cmocka_unit_test(an_interruption_releases_an_exclusive_stage),

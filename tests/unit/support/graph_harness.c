@@ -98,7 +98,6 @@ static unsigned lane(unsigned stage, const struct item *item)
 	return stage == DISK ? 0 : item->event.replica;
 }
 
-/* Returns the lane, for leave(). */
 static unsigned enter(unsigned stage, const struct event *ev)
 {
 	unsigned k = lane(stage, (const struct item *)(const void *)ev);
@@ -219,7 +218,8 @@ static void third_handle(struct visit *v, struct event *const *batch, unsigned n
 
 	if (run.meeting)
 		meet();
-	else if (!run.is_ordered[THIRD] && !item->has_yielded && visit_should_yield(v)) {
+	else if (!run.is_ordered[THIRD] && !item->has_yielded &&
+	         visit_should_yield(v, batch[0], 0)) {
 		item->has_yielded = true;
 		visit_yield(v, batch[0]);
 		return;
@@ -291,74 +291,6 @@ const unsigned graph_row_count = COUNT_OF(graph_rows);
 
 /* ---- runs ---- */
 
-/* An exclusive source has one I/O thread, but thread-per-connection needs several. */
-static enum stage_kind kind_of(const struct setting *setting, unsigned stage)
-{
-	bool is_per_connection =
-		policy_find(setting->policy)->mechanism == POLICY_THREAD_PER_CONNECTION;
-
-	if (setting->kinds == AS_DECLARED ||
-	    (stage == REPLY && (setting->kinds == ALL_SHARED || is_per_connection)))
-		return graph_rows[stage].class->kind;
-	return setting->kinds == ALL_SHARED ? STAGE_SHARED : STAGE_EXCLUSIVE;
-}
-
-void run_conf(struct conf *conf, const struct setting *setting)
-{
-	memset(conf, 0, sizeof *conf);
-	snprintf(conf->scheduler.policy, sizeof conf->scheduler.policy, "%s", setting->policy);
-	conf->scheduler.threads = WORKERS;
-	conf->scheduler.spin_us = setting->spin_us;
-	conf->scheduler.service = setting->service;
-	conf->scheduler.service_events = 3;
-	conf->scheduler.service_time_us = 20;
-	conf->scheduler.cutoff_us = 1;
-	conf->scheduler.discipline = setting->discipline;
-	conf->scheduler.age_ms = 1;
-	conf->scheduler.idle = CONF_IDLE_WAKE;
-	conf->layout.mode = setting->layout;
-	conf->layout.replicas = conf->layout.parts = setting->domains ? setting->domains : 2;
-	conf->layout.steal = setting->steals_across_replicas ? CONF_YES : CONF_NO;
-	conf->layout.online = setting->is_online ? CONF_YES : CONF_NO;
-	conf->layout.online_interval_ms = 1000;
-	for (unsigned i = 0; i < graph_row_count; i++) {
-		conf->stage[i].threads = CONF_AUTO;
-		conf->stage[i].kind = kind_of(setting, i);
-		conf->stage[i].threads_max = 6;
-	}
-	conf->stage[FIRST].threshold_events = 5;
-	conf->stage[THIRD].threshold_interval_us = 200;
-	conf->stage[THIRD].threads = WORKERS; /* seda */
-	conf->stage[DISK].threads = 2;
-	conf->stage[REPLY].threads = IO_THREADS;
-}
-
-void run_describe(const struct setting *setting)
-{
-	static const char *const layout[] = { "shared", "replicate", "partition" };
-
-	snprintf(run.name, sizeof run.name,
-	         "policy %s, service %d, discipline %d, kinds %d, layout %s (%u%s), spin %u us, "
-	         "%u events",
-	         setting->policy, (int)setting->service, (int)setting->discipline,
-	         (int)setting->kinds, layout[setting->layout],
-	         setting->domains ? setting->domains : 2,
-	         setting->steals_across_replicas ? ", with help" : "", setting->spin_us,
-	         run.events);
-}
-
-/* Order is kept where one worker at a time serves the oldest event. */
-static void set_expectations(const struct setting *setting)
-{
-	bool is_by_size = setting->discipline == CONF_DISCIPLINE_SRPT;
-
-	for (unsigned i = 0; i < STAGES; i++) {
-		run.is_exclusive[i] = kind_of(setting, i) == STAGE_EXCLUSIVE;
-		run.is_ordered[i] = kind_of(setting, i) == STAGE_PARTITIONED ||
-		                    (run.is_exclusive[i] && !is_by_size && !setting->is_switched);
-	}
-}
-
 void run_start(const struct setting *setting, unsigned events, unsigned rounds, unsigned meeting)
 {
 	struct conf conf;
@@ -373,7 +305,7 @@ void run_start(const struct setting *setting, unsigned events, unsigned rounds, 
 	atomic_store(&run.going, events);
 	atomic_store(&run.behind, events);
 	run_describe(setting);
-	set_expectations(setting);
+	run_expect(setting);
 	signal(SIGALRM, on_alarm);
 	alarm(ALARM_S);
 	run_conf(&conf, setting);

@@ -109,6 +109,10 @@ void run_conf(struct conf *conf, const struct setting *setting);
 /* Sets run.name. */
 void run_describe(const struct setting *setting);
 
+/* Sets the stages that are exclusive, and those that keep the order of events: one worker at a time
+ * serves the oldest event there. */
+void run_expect(const struct setting *setting);
+
 /* Starts a graph and pushes the events, which each complete the given number of rounds. */
 void run_start(const struct setting *setting, unsigned events, unsigned rounds, unsigned meeting);
 

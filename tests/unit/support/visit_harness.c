@@ -36,7 +36,7 @@ static void handle_one(struct visit *v, struct event *ev, unsigned index)
 		during.left--;
 		during.call(v, index, number);
 	}
-	if (visit_should_yield(v)) {
+	if (visit_should_yield(v, ev, ev->size)) {
 		visit_yield(v, ev);
 		return;
 	}
