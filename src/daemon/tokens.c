@@ -18,6 +18,7 @@
 #include <nettle/sha2.h>
 
 #include "base/check.h"
+#include "base/opener.h"
 #include "base/text.h"
 #include "log/log.h"
 
@@ -189,16 +190,15 @@ static const char *fault_of(const struct stat *st)
 /* Bytes read; -errno, reported. */
 static ssize_t read_file(struct reading *r, char *data, size_t room, struct stat *st)
 {
-	/* O_NONBLOCK: opening a fifo must not wait. */
-	int fd = open(r->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY), err = 0;
+	int fd = opener_open(r->path, OPENER_READ_FILE), err = fd < 0 ? fd : 0;
 	const char *fault = NULL;
 	size_t size = 0;
 	ssize_t n = 1;
 
 	*st = (struct stat){ 0 };
-	if (fd < 0 || fstat(fd, st))
+	if (!err && fstat(fd, st))
 		err = -errno;
-	else if ((fault = fault_of(st)))
+	if (!err && (fault = fault_of(st)))
 		err = -EINVAL;
 	while (!err && n > 0 && size < room) {
 		n = read(fd, data + size, room - size);

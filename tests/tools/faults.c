@@ -33,6 +33,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
 #include <unwind.h>
@@ -426,23 +427,20 @@ static char *fail_stream(FILE *stream)
 }
 WRAP(char *, fgets, (char *line, int size, FILE *stream), (line, size, stream), fail_stream(stream))
 
-/* SHORT sends only the first byte of the message. */
-ssize_t sendmsg(int fd, const struct msghdr *message, int flags)
+/* SHORT writes only the first byte. */
+ssize_t writev(int fd, const struct iovec *parts, int count)
 {
-	REAL(ssize_t, sendmsg, (int, const struct msghdr *, int));
-	int error = fault("sendmsg");
-	struct iovec first;
-	struct msghdr less = *message;
+	REAL(ssize_t, writev, (int, const struct iovec *, int));
+	int error = fault("writev");
 
 	if (error > 0) {
 		errno = error;
 		return -1;
 	}
-	if (error == SHORT && message->msg_iovlen) {
-		first = (struct iovec){ message->msg_iov->iov_base, message->msg_iov->iov_len > 0 };
-		less.msg_iov = &first;
-		less.msg_iovlen = 1;
-		return real(fd, &less, flags);
+	if (error == SHORT && count > 0) {
+		const struct iovec first = { parts->iov_base, parts->iov_len > 0 };
+
+		return real(fd, &first, 1);
 	}
-	return real(fd, message, flags);
+	return real(fd, parts, count);
 }
