@@ -20,11 +20,21 @@ WARN := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wstric
 # gcc warns that the thread sanitizer does not see fences. Ours order flags only, and queues publish the data.
 SANFLAGS := $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer) \
             $(if $(is_clang),,$(if $(findstring thread,$(SAN)),-Wno-tsan))
-HARDEN := $(if $(SAN),,-fstack-protector-strong -D_FORTIFY_SOURCE=2)
+# Flags against exploits: those that this compiler and machine know. _FORTIFY_SOURCE=3 needs gcc 12 or clang 9.
+# -ftrivial-auto-var-init=zero is left out: it adds 2.6 % to the instructions of an image; the others add 0.04 %.
+flags_if = $(if $(SAN),,$(shell echo 'int main(void) { return 0; }' | \
+             $(CC) -O2 -Werror -include stdlib.h $1 -x c -o /dev/null - 2>/dev/null && echo '$1'))
+fortify := -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE
+cet := $(call flags_if,-fcf-protection)
+HARDEN := $(if $(SAN),,-fstack-protector-strong $(or $(call flags_if,$(fortify)=3),$(fortify)=2)) \
+          $(call flags_if,-fstack-clash-protection) $(or $(cet),$(call flags_if,-mbranch-protection=standard))
+# Shadow stacks need nothing of the start files, but theirs of Debian lack the note, and the linker would leave it out.
+# They are not prepared for checks of indirect branches, so that note stays out.
+shadow_stacks := -Wl,-z,shstk
 DARKROOM_CPPFLAGS := -D_GNU_SOURCE $(addprefix -iquote ,src stages loadgen) -isystem /usr/share/include/llhttp \
                      $(if $(or $(SAN),$(filter 1,$(DEBUG))),-DDARKROOM_DEBUG) $(CPPFLAGS)
 DARKROOM_CFLAGS := -std=c11 -pthread $(OPT) $(HARDEN) $(WARN) $(SANFLAGS) $(CFLAGS)
-DARKROOM_LDFLAGS := -pthread -Wl,-z,relro,-z,now $(SANFLAGS) $(LDFLAGS)
+DARKROOM_LDFLAGS := -pthread -Wl,-z,relro,-z,now $(if $(cet),$(shadow_stacks)) $(SANFLAGS) $(LDFLAGS)
 LIBS := -ljpeg -levent_core -lhwloc -lmetis -liniparser -lseccomp -lnettle -lm -lpthread $(LDLIBS)
 
 # Sources are at most one folder deep. Debian's node-llhttp has the C files of llhttp.

@@ -359,6 +359,10 @@ WRAP(int, __openat_2, (int at, const char *path, int flags), (at, path, flags), 
 WRAP(FILE *, fopen, (const char *path, const char *mode), (path, mode), NULL)
 WRAP_TRANSFER(read, is_file(fd) ? "read" : "read-other", (int fd, void *data, size_t size),
               (fd, data, size))
+/* What _FORTIFY_SOURCE makes of it where the compiler knows the room. */
+ssize_t __read_chk(int fd, void *data, size_t size, size_t room);
+WRAP_TRANSFER(__read_chk, is_file(fd) ? "read" : "read-other",
+              (int fd, void *data, size_t size, size_t room), (fd, data, size, room))
 WRAP_TRANSFER(pread, "pread", (int fd, void *data, size_t size, off_t at), (fd, data, size, at))
 WRAP_TRANSFER(recv, "recv", (int fd, void *data, size_t size, int flags), (fd, data, size, flags))
 WRAP_TRANSFER(write, is_file(fd) ? "write" : "write-other", (int fd, const void *data, size_t size),
