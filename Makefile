@@ -20,11 +20,21 @@ WARN := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wstric
 # gcc warns that the thread sanitizer does not see fences. Ours order flags only, and queues publish the data.
 SANFLAGS := $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer) \
             $(if $(is_clang),,$(if $(findstring thread,$(SAN)),-Wno-tsan))
-HARDEN := $(if $(SAN),,-fstack-protector-strong -D_FORTIFY_SOURCE=2)
+# Flags against exploits: those that this compiler and machine know. _FORTIFY_SOURCE=3 needs gcc 12 or clang 9.
+# -ftrivial-auto-var-init=zero is left out: it adds 2.6 % to the instructions of an image; the others add 0.04 %.
+flags_if = $(if $(SAN),,$(shell echo 'int main(void) { return 0; }' | \
+             $(CC) -O2 -Werror -include stdlib.h $1 -x c -o /dev/null - 2>/dev/null && echo '$1'))
+fortify := -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE
+cet := $(call flags_if,-fcf-protection)
+HARDEN := $(if $(SAN),,-fstack-protector-strong $(or $(call flags_if,$(fortify)=3),$(fortify)=2)) \
+          $(call flags_if,-fstack-clash-protection) $(or $(cet),$(call flags_if,-mbranch-protection=standard))
+# Shadow stacks need nothing of the start files, but theirs of Debian lack the note, and the linker would leave it out.
+# They are not prepared for checks of indirect branches, so that note stays out.
+shadow_stacks := -Wl,-z,shstk
 DARKROOM_CPPFLAGS := -D_GNU_SOURCE $(addprefix -iquote ,src stages loadgen) -isystem /usr/share/include/llhttp \
                      $(if $(or $(SAN),$(filter 1,$(DEBUG))),-DDARKROOM_DEBUG) $(CPPFLAGS)
 DARKROOM_CFLAGS := -std=c11 -pthread $(OPT) $(HARDEN) $(WARN) $(SANFLAGS) $(CFLAGS)
-DARKROOM_LDFLAGS := -pthread -Wl,-z,relro,-z,now $(SANFLAGS) $(LDFLAGS)
+DARKROOM_LDFLAGS := -pthread -Wl,-z,relro,-z,now $(if $(cet),$(shadow_stacks)) $(SANFLAGS) $(LDFLAGS)
 LIBS := -ljpeg -levent_core -lhwloc -lmetis -liniparser -lseccomp -lnettle -lm -lpthread $(LDLIBS)
 
 # Sources are at most one folder deep. Debian's node-llhttp has the C files of llhttp.
@@ -43,6 +53,7 @@ endif
 SERVER := $B/tests/tools/answer_server
 LIMIT  := $B/tests/bench/limit
 PRELOADS := $B/tests/tools/power_recorder.so $B/tests/tools/faults.so
+ESCAPES := $B/tests/tools/sandbox_escapes
 
 say = $(if $(filter 1,$V),,@printf '  %-5s %s\n' $(1) $@;)
 
@@ -51,7 +62,7 @@ say = $(if $(filter 1,$V),,@printf '  %-5s %s\n' $(1) $@;)
 .DELETE_ON_ERROR:
 .SECONDARY:
 
-all: $(PROGRAMS:%=$B/%) $(if $(filter build/plain,$B),$(PROGRAMS:%=build/%) $(PRELOADS))
+all: $(PROGRAMS:%=$B/%) $(if $(filter build/plain,$B),$(PROGRAMS:%=build/%) $(PRELOADS) $(ESCAPES))
 
 $(PROGRAMS:%=build/%): build/%: build/plain/%
 	$(call say,COPY)ln -f $< $@
@@ -109,6 +120,10 @@ $(foreach r,$(REPLACEMENTS),$(eval $(call tests_with,$(basename $(notdir $r))): 
 # The server that tests/load uses to check darkroom-load.
 $(SERVER): $(SERVER).o $B/src/base/clock.o
 	$(call say,LINK)$(CC) $(DARKROOM_LDFLAGS) -o $@ $^
+
+# An attacker in the daemon's sandbox.
+$(ESCAPES): $(ESCAPES).o $B/libdarkroom.a
+	$(call say,LINK)$(CC) $(DARKROOM_LDFLAGS) -o $@ $^ $(LIBS)
 
 # Measures the daemon's work without a daemon.
 $(LIMIT): $(LIMIT).o $B/loadgen/load/corpus.o $B/loadgen/load/request_schedule.o $B/libdarkroom.a
@@ -246,4 +261,4 @@ help:
 	 'Variables: CC=gcc|clang (builds into build/clang-*), DEBUG=1 costly assertions, WERROR=1, V=1 show commands,' \
 	 '           OPT="-O2 -g", CPPFLAGS, CFLAGS, LDFLAGS, LDLIBS'
 
--include $(OBJ:.o=.d) $(TESTS:=.d) $(FIXTURES:.o=.d) $(REPLACEMENTS:.o=.d) $(SERVER:=.d) $(LIMIT:=.d) $(PRELOADS:.so=.d) $(foreach t,$(TOOLS),$(patsubst %.o,%.d,$(call tool_objects,$t)))
+-include $(OBJ:.o=.d) $(TESTS:=.d) $(FIXTURES:.o=.d) $(REPLACEMENTS:.o=.d) $(SERVER:=.d) $(LIMIT:=.d) $(ESCAPES:=.d) $(PRELOADS:.so=.d) $(foreach t,$(TOOLS),$(patsubst %.o,%.d,$(call tool_objects,$t)))

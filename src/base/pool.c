@@ -20,7 +20,9 @@
 
 #include "check.h"
 
+/* Of a buffer in use, and of one on a shelf: pool_put() of a free buffer is seen. */
 #define POOL_MAGIC UINT32_C(0x504f4f4c)
+#define POOL_MAGIC_FREE UINT32_C(0x46524545)
 #define CLASS_FIRST_SHIFT 12 /* the smallest buffer is 4 KiB */
 #define CLASS_COUNT 104      /* quarter octaves: up to 4 KiB << 26 = 256 GiB */
 /* Bytes of a shelf: the planes and outputs of a few 12-megapixel images. Fewer if much memory is
@@ -104,6 +106,7 @@ static void shelf_push(struct shelf *s, struct buffer *b)
 {
 	size_t bytes = class_size(b->class);
 
+	b->magic = POOL_MAGIC_FREE;
 	b->below = s->top[b->class];
 	s->top[b->class] = b;
 	s->count[b->class]++;
@@ -224,7 +227,6 @@ static struct buffer *buffer_new(unsigned class)
 
 	if (!b)
 		return NULL;
-	b->magic = POOL_MAGIC;
 	b->class = class;
 	b->home = home;
 	return b;
@@ -258,6 +260,7 @@ void *pool_get_sized(size_t size, size_t *size_got)
 		b = buffer_new(class);
 	if (!b)
 		return NULL;
+	b->magic = POOL_MAGIC;
 	shelf.is_used = true;
 	*size_got = class_size(b->class);
 	account(&all_used_bytes, (int64_t)*size_got);

@@ -27,7 +27,8 @@ void *pool_get(size_t size);
 /* As pool_get(); *size_got is the size of the buffer without the slack. */
 void *pool_get_sized(size_t size, size_t *size_got);
 
-/* Frees a buffer; NULL is ignored. Any thread. */
+/* Frees a buffer; NULL is ignored. Aborts if the buffer is free already, as long as the pool still
+ * has it. Any thread. */
 void pool_put(void *buffer);
 
 /* Sets the home of the calling thread, < POOL_HOMES; initially 0. Its free buffers go back to their

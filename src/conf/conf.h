@@ -87,6 +87,7 @@ struct conf {
 		char control[CONF_SOCKET_MAX]; /* "auto", an absolute path, or "" for none */
 		char user[CONF_NAME_MAX];      /* "": keep the current user, unless it is root */
 		uint64_t sandbox;              /* enum conf_sandbox */
+		uint64_t core_dumps;           /* enum conf_tristate */
 	} server;
 	struct {
 		uint64_t level;                  /* enum log_level */

@@ -20,6 +20,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/opener.h"
 #include "base/text.h"
 #include "conf_source.h"
 
@@ -288,11 +289,11 @@ static int take_values(struct conf_source *s, FILE *good)
  * above FILE_BYTES_MAX. */
 static int read_file(const char *path, char **data, size_t *size)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC), err = 0;
+	int fd = opener_open(path, OPENER_READ), err = 0;
 	ssize_t n = 1;
 
 	if (fd < 0)
-		return -errno;
+		return fd;
 	*data = malloc(FILE_BYTES_MAX + 1);
 	if (!*data)
 		err = -ENOMEM;
@@ -311,10 +312,17 @@ static int read_file(const char *path, char **data, size_t *size)
 	return err;
 }
 
-/* A file in memory, or NULL with the reason in errno. */
+/* A file in memory, or NULL with the reason in errno. The first call makes it and later calls use
+ * it again: the sandbox forbids another. */
 static FILE *open_memory(void)
 {
-	int fd = memfd_create("darkroom-conf", MFD_CLOEXEC);
+	static int memory = -1;
+
+	if (memory < 0)
+		memory = memfd_create("darkroom-conf", MFD_CLOEXEC);
+	if (memory < 0 || ftruncate(memory, 0) || lseek(memory, 0, SEEK_SET))
+		return NULL;
+	int fd = fcntl(memory, F_DUPFD_CLOEXEC, 0);
 	FILE *f = fd < 0 ? NULL : fdopen(fd, "w+");
 
 	if (fd >= 0 && !f)

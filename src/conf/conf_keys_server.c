@@ -170,9 +170,18 @@ static const struct conf_key rows[] = {
 		.choices = sandbox_choices,
 		.default_value = "auto",
 		.help = "auto: once everything is open, the kernel refuses what the daemon does not\n"
-			"need (Landlock, seccomp): new sockets, programs and most system calls. Files\n"
-			"stay open to it in the store and in the directories of the configuration, the\n"
-			"tokens file and the access log. -t and the log tell what this kernel supports.",
+			"need (Landlock, seccomp): files outside of the store, new sockets, programs and\n"
+			"most system calls. A second process without a sandbox reopens configuration,\n"
+			"tokens and access log. -t and the log tell what this kernel supports.",
+	},
+	{
+		CONF_KEY(server, core_dumps, core_dumps),
+		.type = CONF_TYPE_CHOICE,
+		.choices = conf_yes_no,
+		.default_value = "no",
+		.help = "Whether a crash may leave a core file, which has the pictures of that moment.\n"
+			"no: also no process of the same user may attach to the daemon. yes: ulimit -c,\n"
+			"or LimitCORE= of the unit, must allow it as well.",
 	},
 	{
 		CONF_KEY(log, level, level),
@@ -199,8 +208,7 @@ static const struct conf_key rows[] = {
 		.default_value = "stderr",
 		.help = "Where these lines go: stderr, as messages of level info, or a file. The file\n"
 			"is created if it is missing, its directory is not. SIGHUP reopens it, for\n"
-			"logrotate. The sandbox allows writes to every file of its directory: give it\n"
-			"a directory of its own.",
+			"logrotate.",
 	},
 	{
 		CONF_KEY(limits, header_bytes, header_bytes),

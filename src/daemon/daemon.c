@@ -9,6 +9,7 @@
 #include <sysexits.h>
 #include <unistd.h>
 
+#include "base/opener.h"
 #include "base/pool.h"
 #include "conf/conf.h"
 #include "ctl_socket.h"
@@ -28,8 +29,7 @@ static int serve(struct supervisor *s, const struct options *o, const struct con
 	int status = EXIT_FAILURE;
 
 	s->reload = (struct reload){ .options = o, .program = s->program, .conf = *conf };
-	if (ctl_socket_open(&s->ctl, conf) == 0 && sandbox_enter(conf, o->config_path) == 0 &&
-	    log_start() == 0)
+	if (ctl_socket_open(&s->ctl, conf) == 0 && sandbox_enter(conf) == 0 && log_start() == 0)
 		status = supervise(s);
 	log_stop();
 	ctl_socket_close(&s->ctl);
@@ -49,6 +49,8 @@ int daemon_run(const struct options *o, const struct conf *conf, const struct pr
 		return EXIT_FAILURE;
 	if (sandbox_become_user(conf))
 		return EX_CONFIG;
+	if (sandbox_limit_cores(conf) || sandbox_start_opener(conf, o->config_path))
+		return EXIT_FAILURE;
 	if (log_access_open(conf->log.access_file))
 		return EXIT_FAILURE;
 	pool_setup_malloc();
@@ -64,5 +66,6 @@ int daemon_run(const struct options *o, const struct conf *conf, const struct pr
 	}
 	close(supervisor.signal_fd);
 	notify_close();
+	opener_stop();
 	return status;
 }

@@ -25,29 +25,36 @@
 #define WATCHDOG_US_MAX (UINT64_C(1000000) * 3600 * 24)
 
 static struct {
-	int fd;
-	struct sockaddr_un address;
-	socklen_t length;
+	int fd; /* connected: the sandbox forbids to send to an address */
 	uint64_t watchdog_ns;
 	bool has_failed; /* already logged */
 } notify = { .fd = -1 };
 
-/* Keeps the address instead of a connection: the manager may reopen its socket. */
-static int parse_address(const char *name)
+/* Connects a socket to the address. Returns it or -errno. */
+static int connect_to(const char *name)
 {
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
 	size_t length = strlen(name);
 
 	if ((name[0] != '/' && name[0] != '@') || length < 2)
 		return -EAFNOSUPPORT;
-	if (length > sizeof notify.address.sun_path - 1)
+	if (length > sizeof address.sun_path - 1)
 		return -ENAMETOOLONG;
-	notify.address = (struct sockaddr_un){ .sun_family = AF_UNIX };
-	memcpy(notify.address.sun_path, name, length);
+	memcpy(address.sun_path, name, length);
 	if (name[0] == '@')
-		notify.address.sun_path[0] = '\0'; /* abstract: the length delimits the name */
-	notify.length =
-		(socklen_t)(offsetof(struct sockaddr_un, sun_path) + length + (name[0] == '/'));
-	return 0;
+		address.sun_path[0] = '\0'; /* abstract: the length delimits the name */
+	length += offsetof(struct sockaddr_un, sun_path) + (name[0] == '/');
+	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+	if (fd < 0)
+		return -errno;
+	if (connect(fd, (const struct sockaddr *)&address, (socklen_t)length)) {
+		int err = -errno;
+
+		close(fd);
+		return err;
+	}
+	return fd;
 }
 
 /* The variable as a number from 1 to max; 0: it is not set, or not such a number. */
@@ -82,19 +89,18 @@ static uint64_t watchdog_ns(void)
 void notify_open(void)
 {
 	const char *name = getenv("NOTIFY_SOCKET");
-	int err;
 
 	if (!name || !*name)
 		return;
-	err = parse_address(name);
-	if (!err && (notify.fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)) < 0)
-		err = -errno;
-	if (err) {
+	int fd = connect_to(name);
+
+	if (fd < 0) {
 		log_warning("service manager: NOTIFY_SOCKET = \"%.120s\": %s; running without "
 		            "reports",
-		            name, strerror(-err));
+		            name, strerror(-fd));
 		return;
 	}
+	notify.fd = fd;
 	notify.has_failed = false;
 	notify.watchdog_ns = watchdog_ns();
 }
@@ -131,8 +137,7 @@ void notify_send(const char *format, ...)
 		return;
 	if ((size_t)length >= sizeof message)
 		length = (int)sizeof message - 1;
-	while (sendto(notify.fd, message, (size_t)length, MSG_NOSIGNAL,
-	              (const struct sockaddr *)&notify.address, notify.length) < 0) {
+	while (send(notify.fd, message, (size_t)length, MSG_NOSIGNAL) < 0) {
 		if (errno == EINTR)
 			continue;
 		if (!notify.has_failed)

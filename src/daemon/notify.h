@@ -10,7 +10,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Reads NOTIFY_SOCKET, WATCHDOG_USEC and WATCHDOG_PID. Wrong values are logged and ignored. */
+/* Reads NOTIFY_SOCKET, WATCHDOG_USEC and WATCHDOG_PID, and connects to the manager. Wrong values,
+ * and a manager that does not listen, are logged and ignored. Call it before the sandbox is
+ * entered. A manager that makes a new socket later gets no more reports; systemd keeps its own. */
 void notify_open(void);
 void notify_close(void);
 

@@ -20,13 +20,27 @@ struct text;
 int sandbox_become_user(const struct conf *conf);
 
 /*
+ * Applies server.core_dumps. Without them, no crash writes pictures to a disk, and no process of
+ * the same user can attach to this one or read its memory. Call it after sandbox_become_user(),
+ * which resets it. Returns 0 or -errno, logged.
+ */
+int sandbox_limit_cores(const struct conf *conf);
+
+/*
+ * Starts the process that reopens files outside of the store (base/opener.h): the configuration at
+ * config_path (NULL: none), the tokens and the access log. Does nothing without a sandbox. Call it
+ * while the process has no more descriptors than it started with, and before the tokens are read.
+ * Returns 0 or -errno, logged.
+ */
+int sandbox_start_opener(const struct conf *conf, const char *config_path);
+
+/*
  * Enters the sandbox if server.sandbox asks for it, and logs what is active. Call it when
- * everything outside of it is open. From then on the process can write only to the store and to the
- * directory of the access log, and read only the store and the directories of config_path (NULL:
- * none) and of the tokens. It cannot run programs, start processes or open sockets. Returns 0 or
+ * everything outside of it is open. From then on the process can read and write only the store. It
+ * cannot run programs, start processes, open sockets or signal other processes. Returns 0 or
  * -errno, logged.
  */
-int sandbox_enter(const struct conf *conf, const char *config_path);
+int sandbox_enter(const struct conf *conf);
 
 /* Appends what sandbox_enter() would do here, as one line without an end. */
 void sandbox_describe(const struct conf *conf, struct text *to);

@@ -18,6 +18,7 @@
 #include <nettle/sha2.h>
 
 #include "base/check.h"
+#include "base/opener.h"
 #include "base/text.h"
 #include "log/log.h"
 
@@ -176,29 +177,56 @@ static void parse(struct reading *r, const char *data, size_t size)
 
 /* ---- the file ---- */
 
+/* The path of the file's directory, which the caller frees; NULL: no memory. The path is absolute.
+ */
+static char *directory_of(const char *path)
+{
+	char *directory = strdup(path);
+	char *slash = directory ? strrchr(directory, '/') : NULL;
+
+	if (slash)
+		slash[slash == directory] = '\0';
+	return directory;
+}
+
+/* Whether others can put another file at the path. With the sticky bit they cannot. */
+static bool is_replaceable(const char *path)
+{
+	char *directory = directory_of(path);
+	struct stat st;
+	bool result = directory && stat(directory, &st) == 0 &&
+	              (st.st_mode & (S_IWGRP | S_IWOTH)) && !(st.st_mode & S_ISVTX);
+
+	free(directory);
+	return result;
+}
+
 /* NULL if the file can be trusted, otherwise its fault. */
-static const char *fault_of(const struct stat *st)
+static const char *fault_of(const char *path, const struct stat *st)
 {
 	if (!S_ISREG(st->st_mode))
 		return "expected a regular file";
-	if (st->st_mode & S_IWOTH)
-		return "expected a file that other users cannot write to";
+	if (st->st_mode & (S_IWGRP | S_IWOTH))
+		return "expected a file that neither its group nor other users can write to "
+		       "(chmod go-w FILE)";
+	if (is_replaceable(path))
+		return "expected a directory that neither its group nor other users can write to "
+		       "(chmod go-w DIRECTORY)";
 	return st->st_size > FILE_MAX ? "the file is too long" : NULL;
 }
 
 /* Bytes read; -errno, reported. */
 static ssize_t read_file(struct reading *r, char *data, size_t room, struct stat *st)
 {
-	/* O_NONBLOCK: opening a fifo must not wait. */
-	int fd = open(r->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY), err = 0;
+	int fd = opener_open(r->path, OPENER_READ_FILE), err = fd < 0 ? fd : 0;
 	const char *fault = NULL;
 	size_t size = 0;
 	ssize_t n = 1;
 
 	*st = (struct stat){ 0 };
-	if (fd < 0 || fstat(fd, st))
+	if (!err && fstat(fd, st))
 		err = -errno;
-	else if ((fault = fault_of(st)))
+	if (!err && (fault = fault_of(r->path, st)))
 		err = -EINVAL;
 	while (!err && n > 0 && size < room) {
 		n = read(fd, data + size, room - size);
@@ -291,13 +319,10 @@ int tokens_reload(struct tokens *t, struct text *errors)
  */
 static void watch(struct tokens *t)
 {
-	char *path = strdup(t->path);
-	char *slash = path ? strrchr(path, '/') : NULL;
+	char *path = directory_of(t->path);
 
-	if (slash)
-		slash[slash == path] = '\0';
 	t->watch_fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
-	if (!slash || t->watch_fd < 0 || inotify_add_watch(t->watch_fd, path, WATCHED) < 0) {
+	if (!path || t->watch_fd < 0 || inotify_add_watch(t->watch_fd, path, WATCHED) < 0) {
 		log_warning("%s: cannot watch for changes: %s; only SIGHUP reloads it", t->path,
 		            strerror(errno));
 		if (t->watch_fd >= 0)

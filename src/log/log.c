@@ -19,6 +19,7 @@
 
 #include "base/check.h"
 #include "base/clock.h"
+#include "base/opener.h"
 #include "writer.h"
 
 #define MESSAGE_MAX 2048 /* bytes of a line; longer ones are cut */
@@ -255,16 +256,14 @@ static int on_idle(bool is_last)
 
 /* ---- lines about requests ---- */
 
-/* A descriptor of the file, or -errno. Refuses pipes and devices: opening one may wait, and the
- * sandbox allows all files of the directory. */
+/* A descriptor of the file, or -errno. Refuses pipes and devices: writing to one may wait. */
 static int open_access(const char *path)
 {
-	int fd =
-		open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0640);
+	int fd = opener_open(path, OPENER_APPEND_FILE);
 	struct stat st;
 
 	if (fd < 0)
-		return -errno;
+		return fd;
 	if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode))
 		return fd;
 	close(fd);

@@ -1,4 +1,4 @@
-/* response.c - builds responses, and writes them: header and text by one sendmsg(2), files by
+/* response.c - builds responses, and writes them: header and text by one call, files by
  * sendfile(2). The I/O thread. */
 #include "response.h"
 
@@ -149,23 +149,30 @@ void response_finish_fixed(struct response *r, const char *connection, bool is_h
 	assert(!r->head.overflowed);
 }
 
+/* Writes the rest of header and text once: by writev(2), or before a file by send(2), which can say
+ * that more follows. Not by sendmsg(2), which could send to an address: the sandbox forbids it. */
+static ssize_t write_text(const struct response *r, int fd)
+{
+	size_t head_sent = r->sent < r->head.length ? r->sent : r->head.length;
+	size_t body_sent = r->sent - head_sent;
+	const struct iovec iov[2] = {
+		{ r->head.data + head_sent, r->head.length - head_sent },
+		{ r->body.data ? r->body.data + body_sent : NULL, r->body_length - body_sent },
+	};
+
+	if (r->body_length)
+		return writev(fd, iov, 2);
+	return send(fd, iov[0].iov_base, iov[0].iov_len,
+	            MSG_NOSIGNAL | MSG_DONTWAIT | (r->file_left ? MSG_MORE : 0));
+}
+
 /* Writes the rest of header and text. Returns as response_send(). */
 static int send_text(struct response *r, int fd, uint64_t *sent)
 {
 	size_t total = r->head.length + r->body_length;
 
 	while (r->sent < total) {
-		size_t head_sent = r->sent < r->head.length ? r->sent : r->head.length;
-		size_t body_sent = r->sent - head_sent;
-		struct iovec iov[2] = {
-			{ r->head.data + head_sent, r->head.length - head_sent },
-			{ r->body.data ? r->body.data + body_sent : NULL,
-			  r->body_length - body_sent },
-		};
-		const struct msghdr message = { .msg_iov = iov,
-			                        .msg_iovlen = r->body_length ? 2 : 1 };
-		ssize_t n = sendmsg(fd, &message,
-		                    MSG_NOSIGNAL | MSG_DONTWAIT | (r->file_left ? MSG_MORE : 0));
+		ssize_t n = write_text(r, fd);
 
 		if (n < 0 && errno == EINTR)
 			continue;

@@ -130,7 +130,9 @@ static uint8_t *code_notes(struct huffman *h, const uint32_t *note, unsigned cou
 		bits = bits << (code & 31) | code >> 5 | note[i] >> 16;
 		n += code & 31;
 		all = htobe64(bits << (64 - n));
-		memcpy(to, &all, sizeof(all));
+		/* One store. _FORTIFY_SOURCE=3 would make memcpy() a call: 10 % more
+		 * instructions for an image. */
+		__builtin_memcpy(to, &all, sizeof(all));
 		to += n / 8;
 		n %= 8;
 	}

@@ -62,9 +62,9 @@ int directory_clear(int at, unsigned *cleared)
 	return result;
 }
 
-int directory_open(int at, const char *name)
+int directory_open(int at, const char *name, mode_t mode)
 {
-	if (mkdirat(at, name, 0777) && errno != EEXIST)
+	if (mkdirat(at, name, mode) && errno != EEXIST)
 		return -errno;
 	int fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 

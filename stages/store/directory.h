@@ -4,9 +4,11 @@
 #ifndef DARKROOM_STORE_DIRECTORY_H
 #define DARKROOM_STORE_DIRECTORY_H
 
-/* Opens the directory `name` below `at`, and creates it if it is missing. Returns a descriptor or
- * -errno. */
-int directory_open(int at, const char *name);
+#include <sys/types.h>
+
+/* Opens the directory `name` below `at`, and creates it with the mode, less the umask, if it is
+ * missing. Returns a descriptor or -errno. */
+int directory_open(int at, const char *name, mode_t mode);
 
 /* Removes the directory or file `name` below `at`, with the files in it. Returns 0 or -errno. */
 int directory_remove(int at, const char *name);

@@ -41,6 +41,14 @@
 #define PATH_SIZE 96
 #define TIDY_NS NS_PER_S /* between attempts to clear the trash */
 
+/* Modes of what is created, less the umask. Originals have the place where a picture was taken,
+ * which variants have not: only the daemon's user reads them. */
+#define ROOT_MODE 0750
+#define PRIVATE_DIRECTORY 0700
+#define PRIVATE_FILE 0600
+#define IMAGE_DIRECTORY 0755
+#define IMAGE_FILE 0644
+
 /* ---- paths ---- */
 
 static void shard_path(char path[PATH_SIZE], const char *id)
@@ -58,6 +66,21 @@ static void image_path(char path[PATH_SIZE], const char *id, const char *name)
 
 /* ---- opening ---- */
 
+/* Stores of earlier versions have directories that others can read. */
+static void make_private(int fd, const char *name)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) || !(st.st_mode & ~(mode_t)PRIVATE_DIRECTORY & 0777))
+		return;
+	if (fchmod(fd, PRIVATE_DIRECTORY))
+		log_warning("store: cannot make %s private: %s; other users may read it", name,
+		            strerror(errno));
+	else
+		log_notice("store: %s had the mode %o, and has %o now", name,
+		           (unsigned)st.st_mode & 0777, PRIVATE_DIRECTORY);
+}
+
 static int open_directories(struct store *s)
 {
 	const struct {
@@ -71,9 +94,10 @@ static int open_directories(struct store *s)
 	};
 
 	for (size_t i = 0; i < COUNT_OF(directory); i++) {
-		*directory[i].fd = directory_open(s->root_fd, directory[i].name);
+		*directory[i].fd = directory_open(s->root_fd, directory[i].name, PRIVATE_DIRECTORY);
 		if (*directory[i].fd < 0)
 			return *directory[i].fd;
+		make_private(*directory[i].fd, directory[i].name);
 	}
 	return 0;
 }
@@ -89,7 +113,7 @@ int store_open(struct store *s, const char *root, bool survives_power, unsigned 
 		             .quarantine_fd = -1,
 		             .survives_power = survives_power };
 	*cleared = 0;
-	s->root_fd = directory_open(AT_FDCWD, root);
+	s->root_fd = directory_open(AT_FDCWD, root, ROOT_MODE);
 	if (s->root_fd < 0) {
 		log_error("server.root = %s: %s", root, strerror(-s->root_fd));
 		return s->root_fd;
@@ -146,12 +170,18 @@ static int allocate(int fd, size_t size)
 	return 0;
 }
 
-static int write_file(int at, const struct store_file *file, bool is_flushed)
+static mode_t file_mode(const struct store_item *item, const struct store_file *file)
+{
+	return item->place == STORE_SPOOL || strcmp(file->name, STORE_ORIGINAL) == 0 ? PRIVATE_FILE
+	                                                                             : IMAGE_FILE;
+}
+
+static int write_file(int at, const struct store_file *file, mode_t mode, bool is_flushed)
 {
 	const char *data = file->data;
 	size_t left = file->size;
 	int err = 0;
-	int fd = openat(at, file->name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+	int fd = openat(at, file->name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
 
 	if (fd < 0)
 		return -errno;
@@ -188,7 +218,7 @@ static int publish(struct store *s, const struct store_item *item)
 	if (errno != ENOENT)
 		return -errno;
 	shard_path(shard, id);
-	if (mkdirat(s->root_fd, shard, 0777) && errno != EEXIST)
+	if (mkdirat(s->root_fd, shard, IMAGE_DIRECTORY) && errno != EEXIST)
 		return -errno;
 	return renameat(s->incoming_fd, id, s->root_fd, to) ? -errno : 0;
 }
@@ -196,16 +226,18 @@ static int publish(struct store *s, const struct store_item *item)
 /* Writes all files of the item into the incoming directory. */
 static int write_item(struct store *s, const struct store_item *item)
 {
+	mode_t mode = item->place == STORE_SPOOL ? PRIVATE_DIRECTORY : IMAGE_DIRECTORY;
 	int err = 0;
 
-	if (mkdirat(s->incoming_fd, item->id, 0777))
+	if (mkdirat(s->incoming_fd, item->id, mode))
 		return -errno;
 	int fd = openat(s->incoming_fd, item->id, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
 	if (fd < 0)
 		return -errno;
 	for (unsigned i = 0; i < item->file_count && !err; i++)
-		err = write_file(fd, &item->file[i], s->survives_power);
+		err = write_file(fd, &item->file[i], file_mode(item, &item->file[i]),
+		                 s->survives_power);
 	close(fd);
 	return err;
 }

@@ -24,9 +24,10 @@ struct store {
 	_Atomic uint64_t flushes; /* of the file system, so far */
 };
 
-/* Creates the directories below root (not its parents), locks root against a second daemon and
- * clears the leftovers of a crash, counting them in *cleared. Returns 0, or -errno with the reason
- * logged. Main thread. */
+/* Creates root and the directories below it (not its parents). A new root has the mode 0750, less
+ * the umask; an existing one keeps its mode. Those of unfinished images and of originals get 0700
+ * in any case. Locks root against a second daemon and clears the leftovers of a crash, counting
+ * them in *cleared. Returns 0, or -errno with the reason logged. Main thread. */
 int store_open(struct store *s, const char *root, bool survives_power, unsigned *cleared);
 void store_close(struct store *s);
 

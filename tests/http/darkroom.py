@@ -91,6 +91,8 @@ class Daemon:
         defaults = [f"server.listen={listen}", f"server.root={self.store}"]
         if os.geteuid() == 0:
             defaults.append("server.user=root")
+        else:  # otherwise only root can see the daemon's files in /proc
+            defaults.append("server.core_dumps=yes")
         if policy:
             defaults.append(f"scheduler.policy={policy}")
         defaults += SETTINGS

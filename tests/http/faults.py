@@ -42,7 +42,7 @@ ERRORS.update({
     "close": [errno.EIO, errno.ENOSPC, errno.EINTR],
     "recv": [errno.EINTR, errno.ENOMEM, SHORT],
     "send": [errno.EINTR, errno.ENOMEM, SHORT],
-    "sendmsg": [errno.EINTR, errno.ENOMEM, SHORT],
+    "writev": [errno.EINTR, errno.ENOMEM, SHORT],
     "sendfile": [errno.EIO, errno.EINTR, errno.ENOMEM, SHORT],
     "sendto": [errno.EINTR, errno.ENOMEM],
     "accept4": [errno.EMFILE, errno.ENOMEM, errno.EINTR],

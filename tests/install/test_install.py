@@ -86,6 +86,65 @@ def test_uninstall_keeps_only_the_configuration(tmp_path):
     assert files(tmp_path) == ["etc/darkroom/darkroomd.ini"]
 
 
+def test_programs_are_hardened(installed):
+    done = run(ROOT / "scripts/check-hardening", *(installed / "usr/bin" / p for p in PROGRAMS))
+    assert done.returncode == 0, done.stdout + done.stderr
+    # A file does not show these.
+    flags = (ROOT / "build/plain/flags").read_text()
+    probe = run("sh", "-c", "echo | ${CC:-gcc} -O2 -D_FORTIFY_SOURCE=3 -Werror -include stdlib.h "
+                "-x c -c -o /dev/null -")
+    assert ("-D_FORTIFY_SOURCE=3" in flags) == (probe.returncode == 0), flags
+
+
+def test_programs_that_are_not_hardened_are_found(tmp_path):
+    """The check is not empty: it finds each property missing in a program without the flags."""
+    source = tmp_path / "plain.c"
+    source.write_text("int main(void) { return 0; }\n")
+    words = ["gcc", "-O0", "-no-pie", "-fno-stack-protector", "-U_FORTIFY_SOURCE",
+             "-fcf-protection=none" if os.uname().machine == "x86_64" else "-O0", "-Wl,-z,lazy",
+             "-Wl,-z,norelro", "-Wl,-z,execstack", "-o", tmp_path / "plain", source]
+    assert run(*words).returncode == 0
+    done = run(ROOT / "scripts/check-hardening", tmp_path / "plain")
+    found = ["fixed address", "(PIE)", "GNU_RELRO", "BIND_NOW", "executable stack",
+             "stack protector", "_FORTIFY_SOURCE"]
+    if os.uname().machine == "x86_64":
+        found += ["shadow stacks", "expected -fcf-protection", "probe its stack"]
+    assert done.returncode == 1
+    assert [w for w in found if w not in done.stdout] == [], done.stdout
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+@pytest.mark.parametrize("owner, mode, words, user", [
+    ("nobody", 0o700, [], "nobody"), ("root", 0o755, [], "root"),
+    ("nobody", 0o700, ["-o", "log.access_file=stderr"], "root")])
+def test_first_start_as_root_becomes_nobody(owner, mode, words, user):
+    """scripts/run, where nobody can read the sources and write the store."""
+    reachable = run("setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups", "test", "-r",
+                    ROOT / "conf/darkroomd.ini").returncode == 0
+    if not reachable:
+        pytest.skip("the sources are in a directory that nobody cannot enter")
+    with tempfile.TemporaryDirectory(prefix="darkroom-", dir="/tmp") as directory:
+        os.chmod(directory, 0o755)
+        store = pathlib.Path(directory) / "store"
+        store.mkdir()
+        shutil.chown(store, owner)
+        store.chmod(mode)
+        daemon = subprocess.Popen([ROOT / "scripts/run", "-o", "server.listen=127.0.0.1:0", *words],
+                                  stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True,
+                                  env={**os.environ, "DARKROOM_STORE": str(store)})
+        log = ""
+        while " ready on " not in log and (line := daemon.stderr.readline()):
+            log += line
+        try:
+            assert " ready on " in log, log
+            assert pathlib.Path(f"/proc/{daemon.pid}/status").read_text().count(
+                f"Uid:\t{pwd.getpwnam(user).pw_uid}\t") == 1
+        finally:
+            daemon.send_signal(signal.SIGTERM)
+            log += daemon.communicate(timeout=120)[1]
+        assert daemon.returncode == 0, log
+
+
 def test_package_needs_what_the_setup_installs():
     """The package must build where nothing else is installed."""
     setup = (ROOT / "scripts/setup").read_text()
@@ -182,7 +241,7 @@ def unit_calls(installed):
 
 def test_service_allows_the_system_calls_of_the_daemon(unit_calls):
     """The unit allows the calls of the daemon's own filter, and those that install it."""
-    source = (ROOT / "src/daemon/sandbox.c").read_text()
+    source = (ROOT / "src/daemon/sandbox_calls.c").read_text()
     denied = {"name", "clone3", "execve", "execveat", "perf_event_open"}
     needed = set(re.findall(r"CALL\((\w+)\)", source)) - denied
     assert len(needed) > 80

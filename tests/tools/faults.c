@@ -33,6 +33,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
 #include <unwind.h>
@@ -358,6 +359,10 @@ WRAP(int, __openat_2, (int at, const char *path, int flags), (at, path, flags), 
 WRAP(FILE *, fopen, (const char *path, const char *mode), (path, mode), NULL)
 WRAP_TRANSFER(read, is_file(fd) ? "read" : "read-other", (int fd, void *data, size_t size),
               (fd, data, size))
+/* What _FORTIFY_SOURCE makes of it where the compiler knows the room. */
+ssize_t __read_chk(int fd, void *data, size_t size, size_t room);
+WRAP_TRANSFER(__read_chk, is_file(fd) ? "read" : "read-other",
+              (int fd, void *data, size_t size, size_t room), (fd, data, size, room))
 WRAP_TRANSFER(pread, "pread", (int fd, void *data, size_t size, off_t at), (fd, data, size, at))
 WRAP_TRANSFER(recv, "recv", (int fd, void *data, size_t size, int flags), (fd, data, size, flags))
 WRAP_TRANSFER(write, is_file(fd) ? "write" : "write-other", (int fd, const void *data, size_t size),
@@ -426,23 +431,20 @@ static char *fail_stream(FILE *stream)
 }
 WRAP(char *, fgets, (char *line, int size, FILE *stream), (line, size, stream), fail_stream(stream))
 
-/* SHORT sends only the first byte of the message. */
-ssize_t sendmsg(int fd, const struct msghdr *message, int flags)
+/* SHORT writes only the first byte. */
+ssize_t writev(int fd, const struct iovec *parts, int count)
 {
-	REAL(ssize_t, sendmsg, (int, const struct msghdr *, int));
-	int error = fault("sendmsg");
-	struct iovec first;
-	struct msghdr less = *message;
+	REAL(ssize_t, writev, (int, const struct iovec *, int));
+	int error = fault("writev");
 
 	if (error > 0) {
 		errno = error;
 		return -1;
 	}
-	if (error == SHORT && message->msg_iovlen) {
-		first = (struct iovec){ message->msg_iov->iov_base, message->msg_iov->iov_len > 0 };
-		less.msg_iov = &first;
-		less.msg_iovlen = 1;
-		return real(fd, &less, flags);
+	if (error == SHORT && count > 0) {
+		const struct iovec first = { parts->iov_base, parts->iov_len > 0 };
+
+		return real(fd, &first, 1);
 	}
-	return real(fd, message, flags);
+	return real(fd, parts, count);
 }

@@ -202,16 +202,28 @@ int syncfs(int fd)
 	return flush(SYS_syncfs, fd, "syncfs");
 }
 
-ssize_t sendmsg(int fd, const struct msghdr *message, int flags)
+static void record_answer(const void *head, size_t size)
 {
-	const struct iovec *head = message->msg_iov;
 	static const char version[] = "HTTP/1.1 20";
 
-	if (message->msg_iovlen && head->iov_len > sizeof version &&
-	    memcmp(head->iov_base, version, sizeof version - 1) == 0) {
-		pthread_mutex_lock(&lock);
-		record(head->iov_base, head->iov_len, "answer %zu\n", head->iov_len);
-		pthread_mutex_unlock(&lock);
-	}
-	return syscall(SYS_sendmsg, fd, message, flags);
+	if (size <= sizeof version || memcmp(head, version, sizeof version - 1) != 0)
+		return;
+	pthread_mutex_lock(&lock);
+	record(head, size, "answer %zu\n", size);
+	pthread_mutex_unlock(&lock);
+}
+
+/* Answers with a body. */
+ssize_t writev(int fd, const struct iovec *parts, int count)
+{
+	if (count > 0)
+		record_answer(parts->iov_base, parts->iov_len);
+	return syscall(SYS_writev, fd, parts, count);
+}
+
+/* Answers without one. */
+ssize_t send(int fd, const void *data, size_t size, int flags)
+{
+	record_answer(data, size);
+	return syscall(SYS_sendto, fd, data, size, flags, NULL, 0);
 }

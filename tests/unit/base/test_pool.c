@@ -8,7 +8,11 @@
 /* cmocka wants the four above first */
 #include <cmocka.h>
 #include <pthread.h>
+#include <signal.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "base/pool.h"
 #include "support/pool_fixture.h"
@@ -274,6 +278,59 @@ static void sizes_in_use_displace_unused_ones(void **state)
 	pool_put(b);
 }
 
+/* Runs the function in a process of its own. Returns the signal that ended it, or 0. */
+static int signal_of(void (*run)(void))
+{
+	int status;
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		const struct rlimit none = { 0, 0 };
+
+		setrlimit(RLIMIT_CORE, &none);
+		close(STDERR_FILENO);     /* the message of the assertion */
+		signal(SIGABRT, SIG_DFL); /* cmocka catches it */
+		run();
+		_exit(0);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	return WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+}
+
+static void put_once(void)
+{
+	void *a = pool_get(MIB);
+
+	pool_put(a);
+	a = pool_get(MIB);
+	pool_put(a);
+}
+
+static void put_twice(void)
+{
+	void *a = pool_get(MIB);
+
+	pool_put(a);
+	pool_put(a);
+}
+
+static void put_twice_in_a_depot(void)
+{
+	void *a = pool_get(MIB);
+
+	pool_put(a);
+	pool_thread_fini();
+	pool_put(a);
+}
+
+static void a_buffer_that_is_put_twice_is_seen(void **state)
+{
+	(void)state;
+	assert_int_equal(signal_of(put_once), 0);
+	assert_int_equal(signal_of(put_twice), SIGABRT);
+	assert_int_equal(signal_of(put_twice_in_a_depot), SIGABRT);
+}
+
 static void *take_and_put(void *arg)
 {
 	unsigned seed = *(unsigned *)arg;
@@ -318,6 +375,7 @@ int main(void)
 		cmocka_unit_test_teardown(buffers_of_sleeping_threads_make_room, release_all),
 		cmocka_unit_test_teardown(larger_buffers_are_lent, release_all),
 		cmocka_unit_test_teardown(sizes_in_use_displace_unused_ones, release_all),
+		cmocka_unit_test_teardown(a_buffer_that_is_put_twice_is_seen, release_all),
 		cmocka_unit_test_teardown(threads_can_take_and_put_at_the_same_time, release_all),
 	};
 

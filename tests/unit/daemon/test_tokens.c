@@ -146,7 +146,10 @@ static void only_a_trusted_regular_file_is_read(void **state)
 	put("first " ABC "\n", strlen("first " ABC "\n"));
 	assert_return_code(chmod(path, 0602), 0);
 	assert_int_equal(tokens_check_file(path, &errors), -EINVAL);
-	assert_non_null(strstr(errors.data, "expected a file that other users cannot write to"));
+	assert_non_null(strstr(errors.data, "expected a file that neither its group nor other "
+	                                    "users can write to"));
+	assert_return_code(chmod(path, 0620), 0);
+	assert_int_equal(tokens_check_file(path, &errors), -EINVAL);
 	assert_int_equal(tokens_check_file("/tmp", &errors), -EINVAL);
 	assert_non_null(strstr(errors.data, "expected a regular file"));
 	assert_int_equal(tokens_check_file("/nowhere/at/all", &errors), -ENOENT);
@@ -154,6 +157,36 @@ static void only_a_trusted_regular_file_is_read(void **state)
 	assert_int_equal(tokens_open(&t, ""), 0);
 	assert_false(tokens_are_needed(&t));
 	tokens_close(&t);
+}
+
+static int check_in(const char *directory, mode_t mode)
+{
+	char file[64];
+
+	assert_return_code(chmod(directory, mode), 0);
+	snprintf(file, sizeof file, "%s/tokens", directory);
+	return tokens_check_file(file, &errors);
+}
+
+/* Another user could replace the file, but not in a directory with the sticky bit, such as /tmp. */
+static void a_file_that_others_can_replace_is_refused(void **state)
+{
+	char directory[] = "/tmp/darkroom-test-tokens-XXXXXX", file[64];
+
+	(void)state;
+	assert_non_null(mkdtemp(directory));
+	snprintf(file, sizeof file, "%s/tokens", directory);
+	put("first " ABC "\n", strlen("first " ABC "\n"));
+	assert_return_code(rename(path, file), 0);
+	assert_int_equal(check_in(directory, 0755), 0);
+	assert_int_equal(check_in(directory, 01777), 0);
+	assert_int_equal(errors.length, 0);
+	assert_int_equal(check_in(directory, 0775), -EINVAL);
+	assert_int_equal(check_in(directory, 0707), -EINVAL);
+	assert_non_null(strstr(errors.data, "expected a directory that neither its group nor other "
+	                                    "users can write to"));
+	assert_return_code(rename(file, path), 0);
+	assert_return_code(rmdir(directory), 0);
 }
 
 static void more_than_4096_tokens_are_refused(void **state)
@@ -200,6 +233,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(messages_name_the_line_without_its_words, set_up,
 		                                tear_down),
 		cmocka_unit_test_setup_teardown(only_a_trusted_regular_file_is_read, set_up,
+		                                tear_down),
+		cmocka_unit_test_setup_teardown(a_file_that_others_can_replace_is_refused, set_up,
 		                                tear_down),
 		cmocka_unit_test_setup_teardown(more_than_4096_tokens_are_refused, set_up,
 		                                tear_down),

@@ -93,6 +93,73 @@ static void an_image_is_published_and_removed_as_a_whole(void **state)
 	store_close(&s);
 }
 
+static mode_t mode_of(const char *directory, const char *name)
+{
+	char path[256];
+	struct stat st;
+
+	snprintf(path, sizeof path, "%s/%s/%s", root, directory, name);
+	assert_return_code(lstat(path, &st), errno);
+	return st.st_mode & 07777;
+}
+
+/* Publishes an image as a picture and its original. */
+static void put_original(struct store *s, enum store_place place, const char *id)
+{
+	const struct store_file files[] = { { "a.jpg", "a", 1 }, { STORE_ORIGINAL, "b", 1 } };
+	struct store_item item = { .place = place, .id = id, .file = files, .file_count = 2 };
+
+	store_put(s, &item, 1);
+	assert_int_equal(item.err, 0);
+}
+
+/* With the most careless umask. Originals have the place where a picture was taken. */
+static void originals_are_private(void **state)
+{
+	static const char *const private[] = { ".incoming", ".trash", ".spool", ".quarantine" };
+	char id[ULID_LENGTH + 1], directory[64];
+	mode_t mask = umask(0);
+	struct store s;
+
+	(void)state;
+	assert_return_code(rmdir(root), errno);
+	open_store(&s, 0);
+	assert_int_equal(mode_of("", ""), 0750);
+	for (size_t i = 0; i < sizeof private / sizeof private[0]; i++)
+		assert_int_equal(mode_of(private[i], ""), 0700);
+	ulid_new(id);
+	put_original(&s, STORE_IMAGES, id);
+	snprintf(directory, sizeof directory, "%s/%s", id + ULID_LENGTH - 2, id);
+	assert_int_equal(mode_of(directory, ""), 0755);
+	assert_int_equal(mode_of(directory, "a.jpg"), 0644);
+	assert_int_equal(mode_of(directory, STORE_ORIGINAL), 0600);
+	put_original(&s, STORE_SPOOL, id);
+	snprintf(directory, sizeof directory, ".spool/%s", id);
+	assert_int_equal(mode_of(directory, ""), 0700);
+	assert_int_equal(mode_of(directory, "a.jpg"), 0600);
+	store_close(&s);
+	umask(mask);
+}
+
+/* A store of an earlier version. The mode of the root is the operator's. */
+static void an_existing_store_becomes_private(void **state)
+{
+	char command[256];
+	struct store s;
+
+	(void)state;
+	open_store(&s, 0);
+	store_close(&s);
+	snprintf(command, sizeof command, "chmod 755 %s %s/.spool %s/.quarantine", root, root,
+	         root);
+	assert_int_equal(system(command), 0);
+	open_store(&s, 0);
+	assert_int_equal(mode_of("", ""), 0755);
+	assert_int_equal(mode_of(".spool", ""), 0700);
+	assert_int_equal(mode_of(".quarantine", ""), 0700);
+	store_close(&s);
+}
+
 static void leftovers_are_removed_at_startup(void **state)
 {
 	struct store s;
@@ -196,6 +263,8 @@ int main(void)
 #define WITH_ROOT(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
 	const struct CMUnitTest tests[] = {
 		WITH_ROOT(an_image_is_published_and_removed_as_a_whole),
+		WITH_ROOT(originals_are_private),
+		WITH_ROOT(an_existing_store_becomes_private),
 		WITH_ROOT(leftovers_are_removed_at_startup),
 		WITH_ROOT(a_second_daemon_cannot_open_the_store),
 		WITH_ROOT(a_failed_write_leaves_no_files),

@@ -1,0 +1,150 @@
+/*
+ * opener.c - a socket pair: one byte asks, an error number and a descriptor answer.
+ */
+#include "opener.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "check.h"
+
+/* Room for the one descriptor of an answer. */
+union control {
+	struct cmsghdr align;
+	char data[CMSG_SPACE(sizeof(int))];
+};
+
+static struct {
+	int fd; /* -1: there is no process */
+	struct opener_file file[OPENER_FILES_MAX];
+	unsigned count;
+} opener = { .fd = -1 };
+
+/* Returns a descriptor or -errno. */
+static int open_here(const char *path, enum opener_use use)
+{
+	static const int flags[] = {
+		[OPENER_READ] = O_RDONLY,
+		[OPENER_READ_FILE] = O_RDONLY | O_NONBLOCK,
+		[OPENER_APPEND_FILE] = O_WRONLY | O_APPEND | O_CREAT | O_NONBLOCK,
+	};
+	int fd = open(path, flags[use] | O_CLOEXEC | O_NOCTTY, 0640);
+
+	return fd < 0 ? -errno : fd;
+}
+
+/* ---- the process ---- */
+
+/* Sends the descriptor or the error. Returns whether the other end is still there. */
+static bool reply(int socket, int fd)
+{
+	int err = fd < 0 ? fd : 0;
+	struct iovec iov = { &err, sizeof err };
+	union control control = { .data = { 0 } };
+	struct msghdr message = { .msg_iov = &iov, .msg_iovlen = 1 };
+
+	if (fd >= 0) {
+		message.msg_control = &control;
+		message.msg_controllen = sizeof control;
+		struct cmsghdr *c = CMSG_FIRSTHDR(&message);
+
+		*c = (struct cmsghdr){ .cmsg_level = SOL_SOCKET,
+			               .cmsg_type = SCM_RIGHTS,
+			               .cmsg_len = CMSG_LEN(sizeof fd) };
+		memcpy(CMSG_DATA(c), &fd, sizeof fd);
+	}
+	return sendmsg(socket, &message, MSG_NOSIGNAL) == sizeof err;
+}
+
+/* Answers until the other end is closed: by opener_stop() or by the end of that process. */
+static _Noreturn void serve(int socket)
+{
+	unsigned char index;
+	sigset_t all;
+
+	sigfillset(&all);
+	sigprocmask(SIG_BLOCK, &all, NULL); /* a terminal signals the whole group */
+	prctl(PR_SET_NAME, "darkroomd-open");
+	dup2(socket, 0);
+	closefrom(1);
+	while (recv(0, &index, 1, 0) == 1 && index < opener.count) {
+		int fd = open_here(opener.file[index].path, opener.file[index].use);
+
+		if (!reply(0, fd))
+			break;
+		if (fd >= 0)
+			close(fd);
+	}
+	_exit(0);
+}
+
+int opener_start(const struct opener_file *files, unsigned count)
+{
+	int pair[2];
+
+	assert(opener.fd < 0 && count <= OPENER_FILES_MAX);
+	memcpy(opener.file, files, count * sizeof *files);
+	opener.count = count;
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
+		return -errno;
+	pid_t pid = fork();
+	int err = pid < 0 ? -errno : 0;
+
+	if (pid == 0)
+		serve(pair[1]);
+	close(pair[1]);
+	if (err)
+		close(pair[0]);
+	else
+		opener.fd = pair[0];
+	return err;
+}
+
+void opener_stop(void)
+{
+	if (opener.fd >= 0)
+		close(opener.fd);
+	opener.fd = -1;
+}
+
+/* ---- asking it ---- */
+
+/* Receives an answer. Returns the descriptor or -errno. */
+static int receive(void)
+{
+	int err, fd = -1;
+	struct iovec iov = { &err, sizeof err };
+	union control control;
+	struct msghdr message = { .msg_iov = &iov,
+		                  .msg_iovlen = 1,
+		                  .msg_control = &control,
+		                  .msg_controllen = sizeof control };
+	ssize_t n;
+
+	do
+		n = recvmsg(opener.fd, &message, MSG_CMSG_CLOEXEC);
+	while (n < 0 && errno == EINTR);
+	if (n != sizeof err)
+		return -ECHILD;
+	struct cmsghdr *c = CMSG_FIRSTHDR(&message);
+
+	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS)
+		memcpy(&fd, CMSG_DATA(c), sizeof fd);
+	/* No descriptor and no error: this process may have too many. */
+	return err ? err : fd < 0 ? -EMFILE : fd;
+}
+
+int opener_open(const char *path, enum opener_use use)
+{
+	for (unsigned char i = 0; opener.fd >= 0 && i < opener.count; i++)
+		if (opener.file[i].use == use && strcmp(opener.file[i].path, path) == 0)
+			return send(opener.fd, &i, 1, MSG_NOSIGNAL) == 1 ? receive() : -ECHILD;
+	return open_here(path, use);
+}

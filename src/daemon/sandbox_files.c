@@ -1,0 +1,103 @@
+/*
+ * sandbox_files.c - Landlock's rules. libc has no wrappers for its system calls, and the installed
+ * header may be older than the kernel: both are here.
+ */
+#include "sandbox_files.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/landlock.h>
+#include <stdint.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/text.h"
+
+/* Access rights, by the version of the interface that introduced them. */
+#define FS_1 ((UINT64_C(1) << 13) - 1) /* all of Linux 5.13 */
+#define FS_REFER (UINT64_C(1) << 13)
+#define FS_TRUNCATE (UINT64_C(1) << 14)
+#define FS_IOCTL_DEV (UINT64_C(1) << 15)
+#define NET_ALL UINT64_C(3) /* version 4: binding and connecting of TCP sockets */
+#define SCOPE_ALL                                                                      \
+	UINT64_C(3) /* version 6: abstract Unix sockets and signals of other processes \
+	             */
+
+/* Rights that the store needs: not devices, sockets, fifos, symbolic links or execution. */
+#define FS_STORE                                                                    \
+	((uint64_t)(LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR |    \
+	            LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_REMOVE_DIR | \
+	            LANDLOCK_ACCESS_FS_REMOVE_FILE | LANDLOCK_ACCESS_FS_MAKE_DIR |  \
+	            LANDLOCK_ACCESS_FS_MAKE_REG) |                                  \
+	 FS_REFER | FS_TRUNCATE)
+
+struct ruleset_attributes {
+	uint64_t fs, net, scoped;
+};
+
+/* An older kernel refuses a longer structure than its own. */
+static size_t attributes_size(int version)
+{
+	return (version >= 6 ? 3 : version >= 4 ? 2 : 1) * sizeof(uint64_t);
+}
+
+static uint64_t fs_of_version(int version)
+{
+	return FS_1 | FS_REFER | (version >= 3 ? FS_TRUNCATE : 0) |
+	       (version >= 5 ? FS_IOCTL_DEV : 0);
+}
+
+static int allow_path(int ruleset, const char *path, uint64_t access)
+{
+	struct landlock_path_beneath_attr rule = { .allowed_access = access };
+	int err = 0;
+
+	rule.parent_fd = open(path, O_PATH | O_CLOEXEC);
+	if (rule.parent_fd < 0)
+		return -errno;
+	if (syscall(SYS_landlock_add_rule, ruleset, LANDLOCK_RULE_PATH_BENEATH, &rule, 0))
+		err = -errno;
+	close(rule.parent_fd);
+	return err;
+}
+
+int sandbox_files_version(void)
+{
+	long version =
+		syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
+
+	return version < 0 ? 0 : (int)version;
+}
+
+int sandbox_files_enter(const char *root)
+{
+	int version = sandbox_files_version();
+	const struct ruleset_attributes attributes = { .fs = fs_of_version(version),
+		                                       .net = NET_ALL,
+		                                       .scoped = SCOPE_ALL };
+	int ruleset =
+		(int)syscall(SYS_landlock_create_ruleset, &attributes, attributes_size(version), 0);
+
+	if (ruleset < 0)
+		return -errno;
+	int err = allow_path(ruleset, root, FS_STORE & attributes.fs);
+
+	if (!err && syscall(SYS_landlock_restrict_self, ruleset, 0))
+		err = -errno;
+	close(ruleset);
+	return err;
+}
+
+void sandbox_files_describe(struct text *to)
+{
+	int version = sandbox_files_version();
+
+	if (version >= SANDBOX_FILES_MIN)
+		text_printf(to, "Landlock, version %d: only the store%s%s", version,
+		            version >= 4 ? ", no other TCP sockets" : "",
+		            version >= 6 ? ", no signals to other processes" : "");
+	else
+		text_printf(to, "no Landlock (%s)",
+		            version ? "this kernel's version cannot allow renaming"
+		                    : "this kernel does not have it");
+}

@@ -1,0 +1,25 @@
+/*
+ * sandbox_files.h - Landlock: the process keeps the store, and loses every other file, TCP port,
+ * abstract Unix socket and process. Main thread, before any other starts.
+ */
+#ifndef DARKROOM_DAEMON_SANDBOX_FILES_H
+#define DARKROOM_DAEMON_SANDBOX_FILES_H
+
+struct text;
+
+/* The first version that can allow a rename between directories, which publishes every image. */
+#define SANDBOX_FILES_MIN 2
+
+/* Returns the version of Landlock's interface; 0: the kernel has none, or it is disabled. */
+int sandbox_files_version(void);
+
+/*
+ * Allows the store to be read and written, and nothing else. Descriptors that are open stay usable.
+ * Needs no_new_privs and version SANDBOX_FILES_MIN. Returns 0 or -errno.
+ */
+int sandbox_files_enter(const char *root);
+
+/* Appends what sandbox_files_enter() does on this kernel. */
+void sandbox_files_describe(struct text *to);
+
+#endif
