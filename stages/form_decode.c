@@ -93,7 +93,7 @@ static struct upload *make_upload(struct visit *v, struct conn *c, unsigned imag
                                   unsigned bad_parts_max)
 {
 	struct upload *u =
-		upload_new(app_images(v), c->body, c->body_reserved, images_max, bad_parts_max);
+		upload_new(app_images(v), c->body, &c->memory, images_max, bad_parts_max);
 
 	if (!u)
 		return NULL;
@@ -103,7 +103,6 @@ static struct upload *make_upload(struct visit *v, struct conn *c, unsigned imag
 	                          u->epoch->conf.server.respond_after == CONF_RESPOND_DECODE;
 	c->upload = u;
 	c->body = NULL;
-	c->body_reserved = 0;
 	c->body_size = c->body_room = 0;
 	return u;
 }

@@ -329,8 +329,10 @@ static const struct conf_key rows[] = {
 		.default_value = "1K",
 		.is_live = true,
 		.help = "Bytes per second, on average, of a body that takes longer than body_timeout.\n"
-			"0: a body must not take longer. While other requests wait for memory, a body\n"
-			"must also arrive within 4 times body_timeout.",
+			"0: a body must not take longer. A client must read a response as fast. While\n"
+			"requests wait for memory, or few connections are left, this rate is demanded\n"
+			"from the first seconds on, and a higher one of large bodies: what is reserved\n"
+			"for a body must then arrive within 4 times body_timeout.",
 	},
 	{
 		CONF_KEY(limits, idle_timeout, idle_timeout_ms),
@@ -348,9 +350,11 @@ static const struct conf_key rows[] = {
 		.max = 4096 * GIB,
 		.default_value = "1G",
 		.help = "Memory for bodies, decoders, planes and results of all requests together.\n"
-			"Requests wait for it. A request that needs more than its share gets 413. The\n"
-			"daemon's resident memory stays below this plus 32M, 4M per thread of\n"
-			"[scheduler] and 32K per connection. Buffers kept for reuse are included.",
+			"It is reserved for a body as the body arrives. Requests wait for it; small\n"
+			"bodies (1/128 of it) do not wait for large ones. A request that needs more\n"
+			"than its share gets 413. The daemon's resident memory stays below this plus\n"
+			"32M, 4M per thread of [scheduler] and 32K per connection, and below 64M more\n"
+			"while many bodies stop half-way. Buffers kept for reuse are included.",
 	},
 	{
 		CONF_KEY(access, tokens_file, tokens_file),

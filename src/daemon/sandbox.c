@@ -13,6 +13,7 @@
 #include <grp.h>
 #include <linux/landlock.h>
 #include <linux/perf_event.h>
+#include <linux/sockios.h>
 #include <pwd.h>
 #include <sched.h>
 #include <seccomp.h>
@@ -319,6 +320,7 @@ static const struct call_if allowed_if[] = {
 	{ CALL(clone), 0, CLONE_THREAD, CLONE_THREAD },
 	{ CALL(ioctl), 1, UINT32_MAX, FIONBIO },
 	{ CALL(ioctl), 1, UINT32_MAX, FIONREAD },
+	{ CALL(ioctl), 1, UINT32_MAX, SIOCOUTQ },
 	{ CALL(prctl), 0, UINT32_MAX, PR_SET_NAME },
 	{ CALL(prlimit64), 2, UINT64_MAX, 0 }, /* only queries */
 };

@@ -6,7 +6,10 @@
  */
 #include "conn.h"
 
+#include <poll.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -25,6 +28,7 @@
 #include "stage_ids.h"
 
 #define CONN_MAGIC UINT32_C(0x434f4e4e) /* "CONN" */
+#define WAIT_CHECK_NS (250 * NS_PER_MS) /* between looks at a client that waits */
 #define PARSE_TURN_MAX 16 /* parses in place before other connections get their turn */
 
 /* ---- the table ---- */
@@ -153,13 +157,20 @@ static void on_writable(void *arg)
 	on_ready(c, &c->writable);
 }
 
+static void set_wait_check(struct conn *c)
+{
+	uint64_t next = clock_ns() + WAIT_CHECK_NS;
+
+	conn_set_deadline(c, next < c->wait_end_ns ? next : c->wait_end_ns);
+}
+
 /* Takes back an event that has waited too long. Returns false if it has been sent already. */
 static bool cancel_wait(struct conn *c)
 {
 	struct image_service *images = conn_images(c);
 
 	if (c->state == CONN_RESERVED) {
-		if (!budget_cancel(&images->budget, BUDGET_BODY, &c->body_waiter))
+		if (!budget_cancel(&images->budget, &c->body_waiter))
 			return false;
 		conn_set_no_budget(c, c->request.content_length);
 		return true;
@@ -172,30 +183,63 @@ static bool cancel_wait(struct conn *c)
 	return true;
 }
 
+/* Returns whether no response can be of use: the connection is broken, or has ended within the
+ * request. A client may end its side behind the request and read on. */
+static bool has_client_gone(const struct conn *c)
+{
+	struct pollfd p = { .fd = c->fd, .events = POLLRDHUP };
+	int unread = 0;
+
+	if (poll(&p, 1, 0) != 1)
+		return false;
+	if (p.revents & (POLLERR | POLLHUP | POLLNVAL))
+		return true;
+	return ioctl(c->fd, FIONREAD, &unread) == 0 &&
+	       (uint64_t)unread + (c->end - c->at) < c->body_left;
+}
+
+/* The connection waits for memory or an image. Nothing else reads its socket meanwhile, so this
+ * looks now and then whether the client is still there. */
+static void check_wait(struct visit *v, struct conn *c)
+{
+	bool has_gone = has_client_gone(c);
+
+	if (!has_gone && clock_ns() < c->wait_end_ns) {
+		set_wait_check(c);
+		return;
+	}
+	if (!cancel_wait(c))
+		return;
+	visit_enter(v);
+	c->io->served++;
+	c->state = has_gone ? CONN_CLOSE : CONN_REFUSE;
+	unpark(v, c);
+	conn_run(v, c);
+	visit_leave(v);
+}
+
 static void on_deadline(struct conn *c)
 {
 	struct visit *v = c->io->visit;
 
-	if (c->place == CONN_AWAY || (c->place == CONN_WAITING && !cancel_wait(c)))
+	if (c->place == CONN_WAITING) {
+		check_wait(v, c);
 		return;
+	}
+	if (c->place == CONN_AWAY)
+		return;
+	uint64_t deadline_ns = c->deadline_ns;
+
 	visit_enter(v);
 	c->io->served++;
-	if (c->place == CONN_WAITING) {
-		c->state = CONN_REFUSE;
-		unpark(v, c);
-		conn_run(v, c);
+	unpark(v, c);
+	states[c->state].late(c);
+	/* A new deadline means that it waits on, with its watch unchanged. */
+	if (c->deadline_ns != deadline_ns) {
+		c->place = CONN_IN_LOOP;
+		visit_park(v, &c->event);
 	} else {
-		uint64_t deadline_ns = c->deadline_ns;
-
-		unpark(v, c);
-		states[c->state].late(c);
-		/* A new deadline means that it waits on, with its watch unchanged. */
-		if (c->deadline_ns != deadline_ns) {
-			c->place = CONN_IN_LOOP;
-			visit_park(v, &c->event);
-		} else {
-			conn_run(v, c);
-		}
+		conn_run(v, c);
 	}
 	visit_leave(v);
 }
@@ -228,7 +272,8 @@ enum conn_step conn_parse(struct visit *v, struct conn *c)
 
 void conn_wait(struct visit *v, struct conn *c, uint64_t timeout_ms)
 {
-	conn_set_timeout(c, timeout_ms);
+	c->wait_end_ns = clock_ns() + timeout_ms * NS_PER_MS;
+	set_wait_check(c);
 	c->place = CONN_WAITING;
 	visit_park(v, &c->event);
 }
@@ -270,6 +315,16 @@ struct image_service *conn_images(const struct conn *c)
 	return c->io->http->images;
 }
 
+/* Returns whether the client is on this machine: 127.0.0.0/8, ::1, or a Unix socket (all zeros). */
+static bool is_local(const struct client_key *client)
+{
+	static const uint8_t mapped[13] = { [10] = 0xff, [11] = 0xff, [12] = 127 };
+	static const uint8_t zeros[15];
+
+	return memcmp(client->address, mapped, sizeof mapped) == 0 ||
+	       (memcmp(client->address, zeros, sizeof zeros) == 0 && client->address[15] <= 1);
+}
+
 static void link_to(struct io_loop *io, struct conn *c)
 {
 	c->next = io->conns;
@@ -296,6 +351,7 @@ struct conn *conn_new(struct io_loop *io, int fd, const struct client_key *clien
 	c->fd = fd;
 	c->kind = kind;
 	c->client = *client;
+	c->is_local = is_local(client);
 	c->place = CONN_IN_LOOP;
 	c->state = CONN_READ_HEAD;
 	c->deadline_ns = c->armed_ns = UINT64_MAX;

@@ -35,7 +35,7 @@ struct visit;
 /* What the connection does next; the table in conn.c has a step for each. */
 enum conn_state {
 	CONN_READ_HEAD = 1, /* at http_parse: parse what was read */
-	CONN_RESERVE_BODY,  /* reserve memory for a body of known length */
+	CONN_RESERVE_BODY,  /* reserve memory for more of a body of known length */
 	CONN_RESERVED,      /* the memory may be used */
 	CONN_CONTINUE,      /* send 100 Continue, then go on in state after_continue */
 	CONN_READ_BODY,
@@ -77,12 +77,14 @@ struct conn {
 	int fd;
 	enum conn_kind kind;
 	struct client_key client;
+	bool is_local; /* a client on this machine, perhaps a proxy: it stands for many */
 	/* the I/O thread only */
 	struct conn *next, **link;
 	enum conn_place place;
 	struct reactor_watch readable, writable;
 	struct reactor_timer timer;
 	uint64_t deadline_ns; /* UINT64_MAX: none */
+	uint64_t wait_end_ns; /* while CONN_WAITING: when to take it back */
 	uint64_t armed_ns; /* when the timer fires, at the deadline or before it; UINT64_MAX: it is
 	                      not set */
 	unsigned parse_count; /* in this call of conn_run() */
@@ -100,17 +102,22 @@ struct conn {
 	uint64_t request_start_ns, read_ns; /* first byte; body complete */
 	/* of the body that is being read, or the response that is being written */
 	uint64_t phase_start_ns, phase_bytes;
+	struct {
+		uint64_t start_ns; /* 0: none */
+		uint64_t bytes;    /* of the phase when it began */
+	} window;                  /* in which a rate is demanded */
 	/* the body */
 	uint8_t *body;    /* pool memory or NULL */
 	size_t body_size; /* received so far */
-	size_t body_room;
-	uint64_t body_reserved; /* of BUDGET_BODY */
-	uint64_t body_left;     /* unread bytes, with Content-Length */
-	bool has_chunks_left;   /* unread bytes, if chunked */
-	bool is_discarding;     /* chunks are dropped */
+	size_t body_room; /* of `body`; reserved is memory.bytes */
+	struct budget_body memory;
+	uint64_t body_left;   /* unread bytes, with Content-Length */
+	bool has_chunks_left; /* unread bytes, if chunked */
+	bool is_discarding;   /* chunks are dropped */
 	bool is_lingering;
 	uint64_t discarded, content_bytes; /* of a chunked body: dropped, and in all */
 	struct budget_waiter body_waiter;
+	uint64_t wait_start_ns; /* for memory, since the last grant; 0: it did not wait */
 	/* the response */
 	struct problem problem;
 	const char *challenge; /* static: of a problem with the token; otherwise NULL */

@@ -2,7 +2,8 @@
  * conn_timeout.h - a connection's deadline, and what happens when it passes. The I/O thread.
  *
  * limits.header_timeout bounds a header, limits.body_timeout and limits.body_rate a body and a
- * response.
+ * response. While others wait for memory, or connections are short, a rate is demanded from the
+ * first seconds on.
  */
 #ifndef DARKROOM_HTTP_CONN_TIMEOUT_H
 #define DARKROOM_HTTP_CONN_TIMEOUT_H
@@ -23,6 +24,12 @@ bool conn_timer_fired(struct conn *c);
 
 /* A body or a response begins: it has limits.body_timeout until its first byte. */
 void conn_start_phase(struct conn *c);
+
+/* Sets the deadline to the next check of the phase's rate. */
+void conn_watch_phase(struct conn *c);
+
+/* The phase goes on after a wait for memory since since_ns, which does not count. */
+void conn_resume_phase(struct conn *c, uint64_t since_ns);
 
 /* ---- for the table of states: the deadline has passed in the loop ---- */
 

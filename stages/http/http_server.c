@@ -49,6 +49,13 @@ bool http_server_is_busy(const struct http_server *h)
 	return atomic_load(&h->connections) > 0;
 }
 
+bool http_server_is_crowded(const struct http_server *h)
+{
+	uint64_t max = http_server_conf(h)->limits.connections;
+
+	return atomic_load_explicit(&h->connections, memory_order_relaxed) + max / 16 >= max;
+}
+
 bool http_server_has_closed_admin(const struct http_server *h)
 {
 	/* Acquire: pairs with the I/O threads' release, after which they send no event. */
