@@ -282,8 +282,19 @@ static const struct conf_key rows[] = {
 		.max = 100000,
 		.default_value = "1024",
 		.is_live = true,
-		.help = "Open connections. One more is answered 503 and closed. A higher number than at\n"
-			"startup needs a restart.",
+		.help = "Open connections. When all but a sixteenth are used, each new one closes the one\n"
+			"that has waited longest for a request. If there is none, it is answered 503\n"
+			"and closed. A higher number than at startup needs a restart.",
+	},
+	{
+		CONF_KEY(limits, connections_per_client, connections_per_client),
+		.type = CONF_TYPE_AUTO,
+		.max = 100000,
+		.default_value = "auto",
+		.is_live = true,
+		.help = "Open connections from one address. One more is answered 503 and closed. 0: no\n"
+			"limit. auto: a quarter of connections, and no limit for this machine, where a\n"
+			"proxy may stand for all clients. A proxy on another machine needs more, or 0.",
 	},
 	{
 		CONF_KEY(limits, images_in_flight, images_in_flight),
@@ -310,7 +321,8 @@ static const struct conf_key rows[] = {
 		.max = CONF_MS_PER_HOUR,
 		.default_value = "10s",
 		.is_live = true,
-		.help = "Time for request line and headers: 408.",
+		.help = "Time for request line and headers: 408. The first byte of a new connection is\n"
+			"also due within it; otherwise the connection is closed.",
 	},
 	{
 		CONF_KEY(limits, body_timeout, body_timeout_ms),

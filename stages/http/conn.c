@@ -6,14 +6,13 @@
  */
 #include "conn.h"
 
-#include <poll.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/ioctl.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/pool.h"
+#include "client_count.h"
 #include "conn_body.h"
 #include "conn_read.h"
 #include "conn_timeout.h"
@@ -28,7 +27,7 @@
 #include "stage_ids.h"
 
 #define CONN_MAGIC UINT32_C(0x434f4e4e) /* "CONN" */
-#define WAIT_CHECK_NS (250 * NS_PER_MS) /* between looks at a client that waits */
+#define LOOKED_AT_MAX 16                /* connections, to find an idle one */
 #define PARSE_TURN_MAX 16 /* parses in place before other connections get their turn */
 
 /* ---- the table ---- */
@@ -77,6 +76,22 @@ static void close_unwatched(struct visit *v, struct conn *c)
 	close_step(v, c);
 }
 
+/* Connections that may be closed for others have a place in a line. */
+static void take_place(struct conn *c)
+{
+	if (c->kind == CONN_REJECTED)
+		conn_line_add(&c->io->rejected, c);
+	else if (c->kind == CONN_COUNTED && c->state == CONN_READ_HEAD)
+		conn_line_add(&c->io->without_request, c);
+}
+
+static void park_in_loop(struct visit *v, struct conn *c)
+{
+	c->place = CONN_IN_LOOP;
+	take_place(c);
+	visit_park(v, &c->event);
+}
+
 /* Parks the event until the socket is ready. */
 static void wait_in_loop(struct visit *v, struct conn *c, bool for_writing)
 {
@@ -94,8 +109,7 @@ static void wait_in_loop(struct visit *v, struct conn *c, bool for_writing)
 		close_unwatched(v, c);
 		return;
 	}
-	c->place = CONN_IN_LOOP;
-	visit_park(v, &c->event);
+	park_in_loop(v, c);
 }
 
 static void on_writable(void *arg);
@@ -122,6 +136,7 @@ void conn_run(struct visit *v, struct conn *c)
 
 static void unpark(struct visit *v, struct conn *c)
 {
+	conn_line_remove(c);
 	visit_unpark(v, &c->event);
 	c->place = CONN_AWAY;
 }
@@ -157,13 +172,6 @@ static void on_writable(void *arg)
 	on_ready(c, &c->writable);
 }
 
-static void set_wait_check(struct conn *c)
-{
-	uint64_t next = clock_ns() + WAIT_CHECK_NS;
-
-	conn_set_deadline(c, next < c->wait_end_ns ? next : c->wait_end_ns);
-}
-
 /* Takes back an event that has waited too long. Returns false if it has been sent already. */
 static bool cancel_wait(struct conn *c)
 {
@@ -183,29 +191,14 @@ static bool cancel_wait(struct conn *c)
 	return true;
 }
 
-/* Returns whether no response can be of use: the connection is broken, or has ended within the
- * request. A client may end its side behind the request and read on. */
-static bool has_client_gone(const struct conn *c)
-{
-	struct pollfd p = { .fd = c->fd, .events = POLLRDHUP };
-	int unread = 0;
-
-	if (poll(&p, 1, 0) != 1)
-		return false;
-	if (p.revents & (POLLERR | POLLHUP | POLLNVAL))
-		return true;
-	return ioctl(c->fd, FIONREAD, &unread) == 0 &&
-	       (uint64_t)unread + (c->end - c->at) < c->body_left;
-}
-
 /* The connection waits for memory or an image. Nothing else reads its socket meanwhile, so this
  * looks now and then whether the client is still there. */
 static void check_wait(struct visit *v, struct conn *c)
 {
-	bool has_gone = has_client_gone(c);
+	bool has_gone = conn_has_client_gone(c);
 
 	if (!has_gone && clock_ns() < c->wait_end_ns) {
-		set_wait_check(c);
+		conn_watch_wait(c);
 		return;
 	}
 	if (!cancel_wait(c))
@@ -235,12 +228,10 @@ static void on_deadline(struct conn *c)
 	unpark(v, c);
 	states[c->state].late(c);
 	/* A new deadline means that it waits on, with its watch unchanged. */
-	if (c->deadline_ns != deadline_ns) {
-		c->place = CONN_IN_LOOP;
-		visit_park(v, &c->event);
-	} else {
+	if (c->deadline_ns != deadline_ns)
+		park_in_loop(v, c);
+	else
 		conn_run(v, c);
-	}
 	visit_leave(v);
 }
 
@@ -273,7 +264,7 @@ enum conn_step conn_parse(struct visit *v, struct conn *c)
 void conn_wait(struct visit *v, struct conn *c, uint64_t timeout_ms)
 {
 	c->wait_end_ns = clock_ns() + timeout_ms * NS_PER_MS;
-	set_wait_check(c);
+	conn_watch_wait(c);
 	c->place = CONN_WAITING;
 	visit_park(v, &c->event);
 }
@@ -315,16 +306,6 @@ struct image_service *conn_images(const struct conn *c)
 	return c->io->http->images;
 }
 
-/* Returns whether the client is on this machine: 127.0.0.0/8, ::1, or a Unix socket (all zeros). */
-static bool is_local(const struct client_key *client)
-{
-	static const uint8_t mapped[13] = { [10] = 0xff, [11] = 0xff, [12] = 127 };
-	static const uint8_t zeros[15];
-
-	return memcmp(client->address, mapped, sizeof mapped) == 0 ||
-	       (memcmp(client->address, zeros, sizeof zeros) == 0 && client->address[15] <= 1);
-}
-
 static void link_to(struct io_loop *io, struct conn *c)
 {
 	c->next = io->conns;
@@ -351,7 +332,7 @@ struct conn *conn_new(struct io_loop *io, int fd, const struct client_key *clien
 	c->fd = fd;
 	c->kind = kind;
 	c->client = *client;
-	c->is_local = is_local(client);
+	c->is_local = client_is_local(client);
 	c->place = CONN_IN_LOOP;
 	c->state = CONN_READ_HEAD;
 	c->deadline_ns = c->armed_ns = UINT64_MAX;
@@ -363,14 +344,19 @@ struct conn *conn_new(struct io_loop *io, int fd, const struct client_key *clien
 		free(c);
 		return NULL;
 	}
-	conn_set_timeout(c, conn_conf(c)->limits.idle_timeout_ms);
+	conn_set_first_timeout(c);
 	link_to(io, c);
+	if (kind == CONN_COUNTED) /* others do not wait for a request */
+		take_place(c);
 	return c;
 }
 
 /* Ends the watches and closes the socket. */
 static void close_socket(struct conn *c)
 {
+	conn_line_remove(c);
+	if (c->is_client_counted)
+		client_counts_drop(&c->io->http->clients, &c->client);
 	reactor_watch_fini(&c->readable);
 	reactor_watch_fini(&c->writable);
 	reactor_timer_fini(&c->timer);
@@ -397,6 +383,13 @@ static void conn_free(struct conn *c)
 	free(c);
 }
 
+static void close_in_loop(struct visit *v, struct conn *c)
+{
+	unpark(v, c);
+	c->state = CONN_CLOSE;
+	conn_run(v, c);
+}
+
 void conn_drain(struct visit *v, struct conn *c)
 {
 	if (c->place != CONN_IN_LOOP || c->state != CONN_READ_HEAD || c->end != c->begin)
@@ -406,9 +399,36 @@ void conn_drain(struct visit *v, struct conn *c)
 		conn_set_timeout(c, 1000);
 		return;
 	}
-	unpark(v, c);
-	c->state = CONN_CLOSE;
-	conn_run(v, c);
+	close_in_loop(v, c);
+}
+
+/* Returns whether the client has sent something that is still to be read. */
+static bool has_unread(const struct conn *c)
+{
+	char byte;
+
+	return recv(c->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0;
+}
+
+bool conn_close_idle(struct io_loop *io)
+{
+	struct conn *c = io->without_request.first;
+
+	for (unsigned i = 0; c && i < LOOKED_AT_MAX && has_unread(c); i++)
+		c = c->in_line.next;
+	if (!c || has_unread(c))
+		return false;
+	close_in_loop(io->visit, c);
+	return true;
+}
+
+bool conn_close_rejected(struct io_loop *io)
+{
+	struct conn *c = io->rejected.first;
+
+	if (c)
+		close_in_loop(io->visit, c);
+	return c != NULL;
 }
 
 void conn_abandon(struct conn *c)

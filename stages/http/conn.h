@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "access_log.h"
+#include "conn_line.h"
 #include "image/disk_job.h"
 #include "image/inflight.h"
 #include "image/problem.h"
@@ -64,7 +65,7 @@ enum conn_place {
 
 enum conn_kind {
 	CONN_COUNTED = 1, /* a client, counted in http_server.connections */
-	CONN_REJECTED,    /* over limits.connections: it gets a 503 */
+	CONN_REJECTED,    /* over a limit: it gets a 503 */
 	CONN_ADMIN        /* from the administrative listener */
 };
 
@@ -77,9 +78,11 @@ struct conn {
 	int fd;
 	enum conn_kind kind;
 	struct client_key client;
-	bool is_local; /* a client on this machine, perhaps a proxy: it stands for many */
+	bool is_client_counted; /* in http_server.clients */
+	bool is_local;          /* a client on this machine, perhaps a proxy: it stands for many */
 	/* the I/O thread only */
 	struct conn *next, **link;
+	struct conn_line_place in_line;
 	enum conn_place place;
 	struct reactor_watch readable, writable;
 	struct reactor_timer timer;
@@ -165,6 +168,13 @@ void conn_run(struct visit *v, struct conn *c);
 /* The event came through accept_read's queue: the connection is no longer waiting, and has no
  * deadline. */
 void conn_return(struct conn *c);
+
+/* Closes the connection that has waited longest for a request, so that there is room for another.
+ * Returns false if there is none. In a visit of its thread. */
+bool conn_close_idle(struct io_loop *io);
+
+/* The same for a connection over a limit, which has its 503. */
+bool conn_close_rejected(struct io_loop *io);
 
 /* The server drains: closes the connection if it is idle. */
 void conn_drain(struct visit *v, struct conn *c);

@@ -2,6 +2,7 @@
 #include "conn_timeout.h"
 
 #include <linux/sockios.h>
+#include <poll.h>
 #include <sys/ioctl.h>
 
 #include "base/clock.h"
@@ -9,7 +10,8 @@
 #include "io_loop.h"
 #include "log/log.h"
 
-#define CHECK_NS NS_PER_S /* between checks of a rate */
+#define WAIT_CHECK_NS (250 * NS_PER_MS) /* between looks at a client that waits */
+#define CHECK_NS NS_PER_S               /* between checks of a rate */
 #define CONTENDED_TIMEOUTS 4
 #define CONTENDED_GRACE_NS (2 * NS_PER_S)
 #define CONTENDED_WINDOW_NS (8 * NS_PER_S)
@@ -40,6 +42,14 @@ void conn_set_timeout(struct conn *c, uint64_t ms)
 	conn_set_deadline(c, clock_ns() + ms * NS_PER_MS);
 }
 
+void conn_set_first_timeout(struct conn *c)
+{
+	const struct conf *conf = conn_conf(c);
+	uint64_t idle = conf->limits.idle_timeout_ms, header = conf->limits.header_timeout_ms;
+
+	conn_set_timeout(c, header < idle ? header : idle);
+}
+
 bool conn_timer_fired(struct conn *c)
 {
 	c->armed_ns = UINT64_MAX;
@@ -49,6 +59,28 @@ bool conn_timer_fired(struct conn *c)
 		return true;
 	arm(c);
 	return false;
+}
+
+/* ---- waiting for memory or an image ---- */
+
+void conn_watch_wait(struct conn *c)
+{
+	uint64_t next = clock_ns() + WAIT_CHECK_NS;
+
+	conn_set_deadline(c, next < c->wait_end_ns ? next : c->wait_end_ns);
+}
+
+bool conn_has_client_gone(const struct conn *c)
+{
+	struct pollfd p = { .fd = c->fd, .events = POLLRDHUP };
+	int unread = 0;
+
+	if (poll(&p, 1, 0) != 1)
+		return false;
+	if (p.revents & (POLLERR | POLLHUP | POLLNVAL))
+		return true;
+	return ioctl(c->fd, FIONREAD, &unread) == 0 &&
+	       (uint64_t)unread + (c->end - c->at) < c->body_left;
 }
 
 /* ---- phases ---- */

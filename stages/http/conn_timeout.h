@@ -19,11 +19,21 @@ void conn_set_deadline(struct conn *c, uint64_t deadline_ns);
 /* Sets the deadline to ms from now. */
 void conn_set_timeout(struct conn *c, uint64_t ms);
 
+/* The connection is new: its first byte is due within limits.header_timeout, and idle_timeout. */
+void conn_set_first_timeout(struct conn *c);
+
 /* The timer has fired. Returns whether the deadline has passed; otherwise sets the timer again. */
 bool conn_timer_fired(struct conn *c);
 
 /* A body or a response begins: it has limits.body_timeout until its first byte. */
 void conn_start_phase(struct conn *c);
+
+/* The connection waits for memory or an image: sets the deadline to the next look at its client. */
+void conn_watch_wait(struct conn *c);
+
+/* Returns whether no response can be of use: the connection is broken, or has ended within the
+ * request. A client may end its side behind the request and read on. */
+bool conn_has_client_gone(const struct conn *c);
 
 /* Sets the deadline to the next check of the phase's rate. */
 void conn_watch_phase(struct conn *c);

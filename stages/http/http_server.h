@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "base/check.h"
+#include "client_count.h"
 #include "conf/conf.h"
 #include "daemon/tokens.h"
 #include "image/image_service.h"
@@ -34,6 +35,7 @@ struct http_server {
 	struct http_reports reports;
 	struct listener_set listeners;
 	struct tokens tokens; /* locked inside */
+	struct client_counts clients;
 	/* atomic, any thread */
 	alignas(CACHE_LINE) _Atomic bool is_ready;
 	_Atomic bool is_ending;   /* /readyz returns 503; everything else is still served */

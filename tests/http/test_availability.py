@@ -105,3 +105,119 @@ def test_bodies_of_all_lengths_arrive_whole(start):
         assert stored == body
     in_parallel(len(lengths), upload)
     assert eventually(lambda: reserved(daemon) == 0)
+
+
+# ---- connections ----
+
+@pytest.mark.parametrize("sent", [b"", b"GET /healthz HT"])
+def test_connections_without_a_request_make_room(start, sent):
+    """Nearly all connections send nothing, or never finish a header. The one that has waited longest
+    is closed for each new one."""
+    daemon = start("limits.connections=20", "limits.idle_timeout=1h", "limits.header_timeout=1h")
+    silent = [daemon.client() for _ in range(19)]
+    for c in silent:
+        c.send(sent)
+    assert eventually(lambda: all(daemon.has_read(c) for c in silent))
+    for _ in range(5):
+        assert daemon.get("/healthz").status == 200
+        assert daemon.upload(SMALL).status == 201
+    assert silent[0].is_closed(slow(20))
+    assert silent[-1].is_silent()
+    for c in silent:
+        c.close()
+
+
+def test_connection_that_is_used_is_not_closed_for_others(start):
+    daemon = start("limits.connections=20", "limits.idle_timeout=1h", "limits.header_timeout=1h")
+    with daemon.client() as used:
+        assert used.is_open()
+        for _ in range(6):
+            others = [daemon.client() for _ in range(10)]
+            assert used.is_open()
+            for c in others:
+                c.close()
+
+
+@pytest.mark.also_with("thread-per-connection")
+def test_first_byte_is_due_within_header_timeout(start):
+    daemon = start("limits.header_timeout=300ms", "limits.idle_timeout=1h")
+    with daemon.client() as c:
+        assert c.is_closed(slow(20))
+    with daemon.client() as c:
+        assert c.is_open()
+        time.sleep(0.5)  # idle between requests is limited by idle_timeout
+        assert c.is_open()
+
+
+@pytest.mark.also_with("thread-per-connection")
+def test_connections_of_one_client_are_limited(start):
+    daemon = start("limits.connections_per_client=3")
+    kept = [daemon.client() for _ in range(3)]
+    assert all(c.is_open() for c in kept)
+    with daemon.client() as c:
+        answer = c.answer()
+        assert (answer.status, answer.slug, answer["retry-after"]) == (503, "overloaded", "1")
+        document = answer.json()
+        assert (document["limit"], document["configured"], document["actual"]) == (
+            "limits.connections_per_client", 3, 4)
+    assert all(c.is_open() for c in kept)
+    kept.pop().close()
+    assert eventually(lambda: served(daemon))
+    for c in kept:
+        c.close()
+
+
+def served(daemon):
+    try:
+        return daemon.get("/healthz").status == 200
+    except (Closed, ConnectionResetError, BrokenPipeError):
+        return False
+
+
+def test_clients_on_this_machine_have_no_limit_of_their_own(start):
+    """They may be a proxy."""
+    daemon = start("limits.connections=40")
+    kept = [daemon.client() for _ in range(30)]
+    assert all(c.is_open() for c in kept)
+    for c in kept:
+        c.close()
+
+
+def test_each_refused_connection_gets_its_503(start):
+    """More than are kept until they have read their 503."""
+    daemon = start("limits.connections_per_client=1")
+    with daemon.client() as first:
+        assert first.is_open()
+        refused = [daemon.client() for _ in range(200)]
+        for c in refused:
+            assert c.answer().status == 503
+            c.close()
+        stats = json.loads(first.request("GET", "/stats").body)["http"]
+        assert (stats["connections"], stats["connections_rejected"]) == (1, 200)
+
+
+@pytest.mark.also_with("thread-per-connection")
+def test_response_that_is_not_read_ends_its_connection(start):
+    """What the kernel took from the daemon was not read by the client, and pays for nothing."""
+    daemon = start("limits.body_timeout=500ms", "limits.body_rate=100",
+                   "variant.medium.operations=scale 2000x2000 exact")
+    image = daemon.image(SMALL)
+    with daemon.client(receive_buffer=4096) as c:
+        get = c.head("GET", image["variants"]["medium"]["url"])
+        c.send(get * 200)
+        assert eventually(lambda: daemon.is_held_up_by(c))
+        assert eventually(
+            lambda: json.loads(daemon.get("/stats").body)["http"]["connections"] == 1, 10)
+
+
+@pytest.mark.also_with("thread-per-connection")
+def test_response_that_is_read_slowly_is_complete(start):
+    daemon = start("limits.body_timeout=300ms", "limits.body_rate=100",
+                   "variant.medium.operations=scale 2000x2000 exact")
+    url = daemon.image(SMALL)["variants"]["medium"]["url"]
+    whole = daemon.get(url).body
+    with daemon.client(receive_buffer=4096) as c:
+        c.send(c.head("GET", url) * 40)
+        for _ in range(40):
+            assert c.answer().body == whole
+            time.sleep(0.05)

@@ -116,18 +116,28 @@ def test_too_many_images_in_flight_are_refused(start):
             assert c.request("POST", "/images", body, [("Content-Type", kind)]).status == 201
 
 
+def begun_upload(daemon, body):
+    """Returns a client whose upload lacks its last byte."""
+    c = daemon.client()
+    c.send(c.head("POST", "/images", body, [JPEG]) + body[:-1])
+    assert eventually(lambda: daemon.has_read(c))
+    return c
+
+
 @pytest.mark.also_with("thread-per-connection")
 def test_too_many_connections_are_refused(start):
     daemon = start("limits.connections=3")
-    kept = [daemon.client() for _ in range(3)]
-    assert all(c.request("GET", "/healthz").status == 200 for c in kept)
+    kept = [begun_upload(daemon, SMALL) for _ in range(3)]
     with daemon.client() as c:
         answer = c.answer()
         assert (answer.status, answer.slug, answer["retry-after"]) == (503, "overloaded", "1")
         assert answer.closes
         assert (answer.json()["limit"], answer.json()["configured"]) == ("limits.connections", 3)
+        assert answer.json()["actual"] == 4
         assert c.is_closed()
-    assert all(c.is_open() for c in kept)
+    for c in kept:
+        c.send(SMALL[-1:])
+        assert c.answer().status == 201
     kept.pop().close()
 
     def is_served():
