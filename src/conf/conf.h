@@ -128,6 +128,7 @@ struct conf {
 		uint64_t body_rate;     /* bytes/s, on average, that a body must reach once
 		                         * body_timeout has passed */
 		uint64_t memory_budget; /* bytes */
+		uint64_t free_bytes;    /* of the store's file system; 0: no floor */
 	} limits;
 	struct {
 		char tokens_file[CONF_TEXT_MAX]; /* absolute; "": tokens are not needed */

@@ -369,6 +369,15 @@ static const struct conf_key rows[] = {
 			"while many bodies stop half-way. Buffers kept for reuse are included.",
 	},
 	{
+		CONF_KEY(limits, free_bytes, free_bytes),
+		.type = CONF_TYPE_BYTES,
+		.max = 4096 * GIB,
+		.default_value = "64M",
+		.is_live = true,
+		.help = "Bytes of the store's file system that images leave free, for logs and others:\n"
+			"507. 0: images may use all.",
+	},
+	{
 		CONF_KEY(access, tokens_file, tokens_file),
 		.type = CONF_TYPE_PATH,
 		.default_value = "",
