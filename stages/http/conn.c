@@ -16,6 +16,7 @@
 #include "conn_body.h"
 #include "conn_read.h"
 #include "conn_timeout.h"
+#include "form.h"
 #include "handle_upload.h"
 #include "handlers.h"
 #include "image/upload.h"
@@ -52,7 +53,8 @@ static const struct {
 	[CONN_CONTINUE] = { "continue", conn_send_continue, conn_late_close },
 	[CONN_READ_BODY] = { "read-body", conn_read_body, conn_late_body },
 	[CONN_READ_CHUNKS] = { "read-chunks", conn_read_chunks, conn_late_body },
-	[CONN_BODY_DONE] = { "body-done", conn_send_body, NULL },
+	[CONN_BODY_DONE] = { "body-done", conn_send_body, conn_late_turn },
+	[CONN_FORM_TURN] = { "form-turn", conn_end_turn, NULL },
 	[CONN_HANDLE] = { "handle", handle_request, NULL },
 	[CONN_IMAGE_ENDED] = { "image-ended", handle_image_ended, NULL },
 	[CONN_REMOVE] = { "remove", handle_remove, NULL },
@@ -371,6 +373,7 @@ static void conn_free(struct conn *c)
 {
 	if (!c->has_responded && (c->request.head_length > 0 || c->response.status))
 		access_log_request(c, false);
+	form_free(c->form);
 	conn_drop_body(c);
 	if (c->upload)
 		upload_unref(c->upload);

@@ -27,6 +27,7 @@
 #include "sched/event.h"
 
 struct conf;
+struct form;
 struct image_service;
 struct io_counters;
 struct io_loop;
@@ -42,6 +43,7 @@ enum conn_state {
 	CONN_READ_BODY,
 	CONN_READ_CHUNKS, /* at http_parse: parse them */
 	CONN_BODY_DONE,   /* send the body to form_decode */
+	CONN_FORM_TURN,   /* a part of it is parsed: the same, after others had their turn */
 	CONN_HANDLE,      /* the request needs no more of its body: do what it asks for */
 	CONN_IMAGE_ENDED, /* the image for which it waited has ended */
 	CONN_REMOVE,      /* send the removal to disk_write */
@@ -120,6 +122,7 @@ struct conn {
 	bool is_lingering;
 	uint64_t discarded, content_bytes; /* of a chunked body: dropped, and in all */
 	struct budget_waiter body_waiter;
+	struct form *form;      /* while it is parsed; otherwise NULL */
 	uint64_t wait_start_ns; /* for memory, since the last grant; 0: it did not wait */
 	/* the response */
 	struct problem problem;

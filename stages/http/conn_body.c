@@ -198,8 +198,18 @@ enum conn_step conn_read_body(struct visit *v, struct conn *c)
 	return CONN_STEP_READ;
 }
 
+/* The loop looks after the other connections, then finds that the deadline has passed. */
+enum conn_step conn_end_turn(struct visit *v, struct conn *c)
+{
+	(void)v;
+	c->state = CONN_BODY_DONE;
+	conn_set_timeout(c, 0);
+	return CONN_STEP_READ;
+}
+
 enum conn_step conn_send_body(struct visit *v, struct conn *c)
 {
+	conn_set_deadline(c, UINT64_MAX);
 	c->event.size = c->body_size;
 	visit_send(v, STAGE_FORM_DECODE, &c->event);
 	return CONN_STEP_GONE;

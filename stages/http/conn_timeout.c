@@ -247,3 +247,8 @@ void conn_late_close(struct conn *c)
 {
 	c->state = CONN_CLOSE;
 }
+
+void conn_late_turn(struct conn *c)
+{
+	(void)c;
+}

@@ -43,10 +43,11 @@ void conn_resume_phase(struct conn *c, uint64_t since_ns);
 
 /* ---- for the table of states: the deadline has passed in the loop ---- */
 
-/* Each changes the connection's state, or its deadline. */
+/* A new deadline means that it waits on; otherwise its state is run. */
 void conn_late_head(struct conn *c);  /* closes an idle connection, otherwise responds 408 */
 void conn_late_body(struct conn *c);  /* the same, unless the body keeps its rate */
 void conn_late_write(struct conn *c); /* closes it, unless the response keeps its rate */
 void conn_late_close(struct conn *c); /* closes it */
+void conn_late_turn(struct conn *c);  /* nothing: its turn has come */
 
 #endif

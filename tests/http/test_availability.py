@@ -8,8 +8,8 @@ import time
 import pytest
 
 import pictures
-from client import Closed
-from darkroom import eventually, slow
+from client import Closed, form_files
+from darkroom import TooLate, attempts, eventually, slow
 from uploads import TINY, in_parallel
 
 SMALL = pictures.photo_jpeg(320, 240, 2)
@@ -221,3 +221,33 @@ def test_response_that_is_read_slowly_is_complete(start):
         for _ in range(40):
             assert c.answer().body == whole
             time.sleep(0.05)
+
+
+# ---- large forms ----
+
+@pytest.mark.every_policy
+@attempts(5)
+def test_large_form_does_not_stop_others(start):
+    """200 MB that nearly are boundaries take most of a second of parsing. Other requests get their
+    turn meanwhile."""
+    daemon = start("limits.body_bytes=256M", "limits.memory_budget=1G")
+    kind, body = form_files(SMALL)
+    filler = (b"\r\n--" * (1 << 20)) * 50
+    body = body[:-len(b"--a-boundary--\r\n")] + b"--a-boundary\r\n" \
+        b'Content-Disposition: form-data; name="x"\r\n\r\n' + filler + b"\r\n--a-boundary--\r\n"
+    answers, longest = [], 0
+    with daemon.client() as c, daemon.client() as other:
+        c.send(c.head("POST", "/images", body, [("Content-Type", kind)]) + body[:-1])
+        assert eventually(lambda: daemon.has_read(c))
+        sender = threading.Thread(target=lambda: (c.send(body[-1:]), answers.append(c.answer())))
+        begun = time.monotonic()
+        sender.start()
+        while not answers:
+            started = time.monotonic()
+            assert other.is_open()
+            longest = max(longest, time.monotonic() - started)
+        sender.join()
+        total = time.monotonic() - begun
+    assert answers[0].status == 201 and len(answers[0].json()["images"]) == 1
+    if longest > total / 2:
+        raise TooLate(f"one request took {longest:.3f} s of {total:.3f}")
