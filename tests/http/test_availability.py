@@ -8,7 +8,7 @@ import time
 import pytest
 
 import pictures
-from client import Closed, form_files
+from client import Closed, form, form_files
 from darkroom import TooLate, attempts, eventually, slow
 from uploads import TINY, in_parallel
 
@@ -251,3 +251,24 @@ def test_large_form_does_not_stop_others(start):
     assert answers[0].status == 201 and len(answers[0].json()["images"]) == 1
     if longest > total / 2:
         raise TooLate(f"one request took {longest:.3f} s of {total:.3f}")
+
+
+def test_response_to_many_bad_parts_is_bounded(start):
+    """Names are escaped to six times their length, and the client may read them slowly."""
+    daemon = start("limits.parts=300")
+    name = "\x01" * 120
+    kind, body = form([(name, name, "image/jpeg", b"x")] * 300)
+    answer = daemon.upload(body, kind)
+    assert answer.status == 415
+    document = answer.json()
+    assert len(document["errors"]) == 100 and document["errors_omitted"] == 200
+    assert document["errors"][0]["filename"] == name
+    assert "filename" not in document["errors"][-1]
+    assert len(answer.body) < 64 << 10
+
+
+def test_response_has_the_names_of_ordinary_parts(daemon):
+    kind, body = form([("file", f"picture number {i}.png", "image/png", b"\x89PNG") for i in
+                       range(64)])
+    errors = daemon.upload(body, kind).json()["errors"]
+    assert [e["filename"] for e in errors] == [f"picture number {i}.png" for i in range(64)]
