@@ -14,6 +14,7 @@
 #include "app.h"
 #include "base/clock.h"
 #include "conf/conf.h"
+#include "http/client_count.h"
 #include "http/conn.h"
 #include "http/io_loop.h"
 #include "log/log.h"
@@ -38,13 +39,12 @@ static void set_client(struct client_key *key, const struct sockaddr_storage *ad
 	}
 }
 
-/* Responds 503 to a connection over limits.connections, which is not counted among the others. Owns
- * fd. */
+/* Responds 503 to a connection over a limit, which is not counted among the others. Owns fd. */
 static void reject_connection(struct io_loop *io, int fd, const struct client_key *client,
-                              uint64_t count)
+                              const char *limit, uint64_t max, uint64_t count)
 {
-	struct conn *c =
-		io->rejected_count < REJECTED_MAX ? conn_new(io, fd, client, CONN_REJECTED) : NULL;
+	bool has_room = io->rejected_count < REJECTED_MAX || conn_close_rejected(io);
+	struct conn *c = has_room ? conn_new(io, fd, client, CONN_REJECTED) : NULL;
 
 	server_count(&app_counters(io->visit)->connections_rejected, 1);
 	if (!c) {
@@ -52,8 +52,7 @@ static void reject_connection(struct io_loop *io, int fd, const struct client_ke
 		return;
 	}
 	io->rejected_count++;
-	problem_set_limit(&c->problem, 503, "overloaded", "limits.connections",
-	                  conn_conf(c)->limits.connections, count);
+	problem_set_limit(&c->problem, 503, "overloaded", limit, max, count);
 	c->closes = true;
 	c->state = CONN_REFUSE;
 	c->place = CONN_AWAY;
@@ -61,26 +60,63 @@ static void reject_connection(struct io_loop *io, int fd, const struct client_ke
 	conn_run(io->visit, c);
 }
 
-/* Owns fd. */
-static void admit_connection(struct io_loop *io, int fd, const struct client_key *client)
+/* Returns how many connections the client may have; 0: no limit. */
+static uint64_t client_connections_max(const struct http_server *http,
+                                       const struct client_key *client)
+{
+	const struct conf *conf = http_server_conf(http);
+	uint64_t max = conf->limits.connections_per_client;
+
+	if (max != CONF_AUTO)
+		return max;
+	return client_is_local(client) ? 0 : (conf->limits.connections + 3) / 4;
+}
+
+/* Returns the connection, unless there are too many. Owns fd. */
+static struct conn *admit_to_all(struct io_loop *io, int fd, const struct client_key *client)
 {
 	_Atomic uint64_t *connections = &io->http->connections;
+	uint64_t max = http_server_conf(io->http)->limits.connections;
+
 	uint64_t count = atomic_fetch_add_explicit(connections, 1, memory_order_relaxed) + 1;
 
-	if (count > http_server_conf(io->http)->limits.connections) {
+	if (http_server_is_crowded(io->http))
+		count -= conn_close_idle(io);
+	if (count > max) {
 		atomic_fetch_sub_explicit(connections, 1, memory_order_relaxed);
-		reject_connection(io, fd, client, count);
-		return;
+		reject_connection(io, fd, client, "limits.connections", max, count);
+		return NULL;
 	}
 	server_count(&app_counters(io->visit)->connections_accepted, 1);
-	if (!conn_new(io, fd, client, CONN_COUNTED)) {
+	struct conn *c = conn_new(io, fd, client, CONN_COUNTED);
+
+	if (!c) {
 		atomic_fetch_sub_explicit(connections, 1, memory_order_relaxed);
 		close(fd);
 		log_warning("accept: no memory for a connection; closing it");
-		return;
+		return NULL;
 	}
 	io->conn_count++;
 	io->has_logged_pause = false;
+	return c;
+}
+
+/* Owns fd. */
+static void admit_connection(struct io_loop *io, int fd, const struct client_key *client)
+{
+	uint64_t max = client_connections_max(io->http, client), count;
+
+	if (max && (count = client_counts_add(&io->http->clients, client, max)) > max) {
+		reject_connection(io, fd, client, "limits.connections_per_client", max, count);
+		return;
+	}
+	bool is_client_counted = max && count > 0;
+	struct conn *c = admit_to_all(io, fd, client);
+
+	if (c)
+		c->is_client_counted = is_client_counted;
+	else if (is_client_counted)
+		client_counts_drop(&io->http->clients, client);
 }
 
 /* Neither counts nor limits the connection with the others: an operator must get through when the

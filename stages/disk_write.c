@@ -11,6 +11,7 @@
 
 #include "app.h"
 #include "base/json.h"
+#include "base/round.h"
 #include "base/text.h"
 #include "conf/conf.h"
 #include "image/conf_epoch.h"
@@ -24,6 +25,8 @@
 
 #define METADATA_BYTES_MAX (16u << 10) /* an image.json of 16 variants takes a quarter of it */
 #define DISK_BATCH_MAX 16
+#define BELOW_FLOOR 1   /* an error beside -errno: limits.free_bytes would not be left */
+#define BLOCK_SIZE 4096 /* of most file systems; a directory takes one, too */
 #define FILE_COUNT_MAX (CONF_VARIANT_MAX + 2) /* the variants, image.json, the original */
 
 static_assert(UPLOAD_FIELD_MAX <= SPOOL_FILE_NAME_MAX, "a note has room for an upload's file name");
@@ -41,12 +44,17 @@ static void problem_from_store(struct visit *v, struct problem *p, const struct 
                                int err)
 {
 	struct server_counters *counters = app_counters(v);
-	bool is_full = err == -ENOSPC || err == -EDQUOT;
+	bool is_full = err == -ENOSPC || err == -EDQUOT || err == BELOW_FLOOR;
 
 	server_count(is_full ? &counters->store_full : &counters->store_failed, 1);
 	log_error("image %s: cannot store it for request %s: %s", image->id, image_request(image),
-	          strerror(-err));
-	if (is_full)
+	          err == BELOW_FLOOR ? "limits.free_bytes of the disk would not be left"
+	                             : strerror(-err));
+	if (err == BELOW_FLOOR)
+		problem_set_free_bytes(
+			p, image->upload->epoch->conf.limits.free_bytes,
+			atomic_load_explicit(&app_store(v)->free_bytes, memory_order_relaxed));
+	else if (is_full)
 		problem_set(p, 507, "storage-full", "%s", strerror(-err));
 	else
 		problem_set(p, 500, "storage-failed", "%s", strerror(-err));
@@ -139,11 +147,27 @@ static void end_store(struct visit *v, struct disk_job *job, int err)
 	visit_send(v, STAGE_STATS, &image->event);
 }
 
+/* Returns whether the item leaves limits.free_bytes of *free_bytes, and takes its size off those.
+ */
+static bool leaves_floor(const struct store_item *item, const struct image *image,
+                         uint64_t *free_bytes)
+{
+	uint64_t floor = image->upload->epoch->conf.limits.free_bytes, bytes = BLOCK_SIZE;
+
+	for (unsigned i = 0; i < item->file_count; i++)
+		bytes += round_up(item->file[i].size, BLOCK_SIZE);
+	if (floor > 0 && *free_bytes < floor + bytes)
+		return false;
+	*free_bytes -= bytes < *free_bytes ? bytes : *free_bytes;
+	return true;
+}
+
 /* Makes one commit of all jobs that write. err[i] becomes the result of batch[i]. */
 static void commit(struct visit *v, struct event *const *batch, unsigned n, int err[DISK_BATCH_MAX])
 {
 	struct disk_scratch *d = visit_scratch(v);
 	unsigned index[DISK_BATCH_MAX], count = 0;
+	uint64_t free_bytes = store_look(app_store(v));
 
 	for (unsigned i = 0; i < n; i++) {
 		const struct disk_job *job = disk_job_of(batch[i]);
@@ -155,6 +179,8 @@ static void commit(struct visit *v, struct event *const *batch, unsigned n, int 
 			list_spooled(d, count, job->image);
 		else
 			err[i] = list_files(d, count, job->image);
+		if (!err[i] && !leaves_floor(&d->item[count], job->image, &free_bytes))
+			err[i] = BELOW_FLOOR;
 		if (!err[i])
 			index[count++] = i;
 	}
@@ -180,6 +206,7 @@ static void remove_image(struct visit *v, struct disk_job *job)
 	unsigned instance = job->reply_instance;
 
 	job->result = remove_both(app_store(v), job->id);
+	store_look(app_store(v));
 	if (job->result && job->result != -ENOENT)
 		log_error("image %s: cannot remove it: %s; responding 500", job->id,
 		          strerror(-job->result));

@@ -12,17 +12,19 @@
 #include "base/pool.h"
 #include "conf/conf.h"
 #include "http/conn.h"
-#include "http/multipart.h"
+#include "http/form.h"
 #include "image/conf_epoch.h"
 #include "image/upload.h"
 #include "stages.h"
 
-/* The parts of a form that are files. */
-struct file_list {
-	struct multipart_part *part; /* pool memory */
-	unsigned count, room;
-	unsigned bad_count;  /* of them, not JPEGs */
-	uint64_t part_count; /* of all parts, plain fields included */
+/* Bytes of a form that are parsed before other connections get their turn: at most 2 ms, for bytes
+ * that nearly are boundaries. */
+#define FORM_TURN_MAX ((size_t)512 << 10)
+
+enum form_progress {
+	FORM_LISTED = 1, /* all files are known */
+	FORM_MORE,       /* the turn is over */
+	FORM_REFUSED     /* the problem is set */
 };
 
 /* ---- recognising formats ---- */
@@ -93,7 +95,7 @@ static struct upload *make_upload(struct visit *v, struct conn *c, unsigned imag
                                   unsigned bad_parts_max)
 {
 	struct upload *u =
-		upload_new(app_images(v), c->body, c->body_reserved, images_max, bad_parts_max);
+		upload_new(app_images(v), c->body, &c->memory, images_max, bad_parts_max);
 
 	if (!u)
 		return NULL;
@@ -103,7 +105,6 @@ static struct upload *make_upload(struct visit *v, struct conn *c, unsigned imag
 	                          u->epoch->conf.server.respond_after == CONF_RESPOND_DECODE;
 	c->upload = u;
 	c->body = NULL;
-	c->body_reserved = 0;
 	c->body_size = c->body_room = 0;
 	return u;
 }
@@ -130,27 +131,6 @@ static bool is_jpeg_part(const struct multipart_part *part, const char *body)
 	return is_jpeg((const uint8_t *)body + part->body.at, part->body.length);
 }
 
-/* Appends a file. Returns false if there is no memory. */
-static bool list_add(struct file_list *list, const struct multipart_part *part, const char *body)
-{
-	if (list->count == list->room) {
-		size_t bytes = list->count * sizeof *part;
-		struct multipart_part *more =
-			pool_get_sized(bytes ? 2 * bytes : sizeof *part, &bytes);
-
-		if (!more)
-			return false;
-		if (list->count)
-			memcpy(more, list->part, list->count * sizeof *part);
-		pool_put(list->part);
-		list->part = more;
-		list->room = (unsigned)(bytes / sizeof *part);
-	}
-	list->part[list->count++] = *part;
-	list->bad_count += !is_jpeg_part(part, body);
-	return true;
-}
-
 static bool is_file(const struct multipart_part *part, const char *body)
 {
 	/* A browser sends this for a file input without a file (HTML standard, "constructing the
@@ -160,47 +140,81 @@ static bool is_file(const struct multipart_part *part, const char *body)
 	return part->has_file_name || slice_begins(span_slice(part->type, body), "image/");
 }
 
-/* Fills the list. Returns 0, or -1 with the problem set. The caller frees list->part in any case.
- */
-static int list_files(struct visit *v, struct conn *c, struct file_list *list)
+/* Begins the connection's form. Returns false if there is no memory. */
+static bool begin_form(struct visit *v, struct conn *c)
 {
-	const char *body = (const char *)c->body;
-	const struct conf *conf = app_conf(v);
-	uint64_t max = conf->limits.parts;
 	char boundary[BOUNDARY_MAX];
 	const char *error = NULL;
 	size_t length = field_boundary(
 		request_value(&c->request, REQUEST_CONTENT_TYPE, c->input + c->begin), boundary,
 		&error);
-	struct multipart m;
+
+	assert(length > 0); /* http_parse has checked it */
+	c->form = form_new(boundary, length, (size_t)app_conf(v)->limits.header_bytes);
+	return c->form != NULL;
+}
+
+static enum form_progress refuse_form(struct conn *c)
+{
+	refuse_no_memory(c);
+	return FORM_REFUSED;
+}
+
+/* Looks at a complete part. Returns FORM_MORE, or FORM_REFUSED with the problem set. */
+static enum form_progress take_part(struct visit *v, struct conn *c,
+                                    const struct multipart_part *part)
+{
+	const char *body = (const char *)c->body;
+	uint64_t max = app_conf(v)->limits.parts;
+	struct form *form = c->form;
+
+	if (++form->part_count > max) {
+		problem_set_limit(&c->problem, 413, "too-many-parts", "limits.parts", max,
+		                  form->part_count);
+		return FORM_REFUSED;
+	}
+	if (!is_file(part, body))
+		return FORM_MORE;
+	if (!form_add_file(form, part))
+		return refuse_form(c);
+	form->bad_count += !is_jpeg_part(part, body);
+	return FORM_MORE;
+}
+
+/* The form has ended. */
+static enum form_progress check_files(struct conn *c)
+{
+	if (c->form->file_count > 0)
+		return FORM_LISTED;
+	problem_set(&c->problem, 400, "no-image",
+	            "none of the form's %llu parts has a file name or an image type",
+	            (unsigned long long)c->form->part_count);
+	return FORM_REFUSED;
+}
+
+/* Parses one turn of the form. */
+static enum form_progress list_files(struct visit *v, struct conn *c)
+{
 	struct multipart_part part;
 	enum multipart_result result;
 
-	assert(length > 0); /* http_parse has checked it */
-	multipart_init(&m, boundary, length, (size_t)conf->limits.header_bytes);
-	while ((result = multipart_next(&m, body, c->body_size, true, &part)) == MULTIPART_PART) {
-		/* Parts over the limit are counted for the message. */
-		if (++list->part_count <= max && is_file(&part, body) &&
-		    !list_add(list, &part, body))
-			return refuse_no_memory(c);
-	}
-	if (result == MULTIPART_BAD) {
-		problem_set(&c->problem, 400, "malformed-form", "%s (at byte %zu of the body)",
-		            m.error, m.at);
-		return -1;
-	}
-	if (list->part_count > max) {
-		problem_set_limit(&c->problem, 413, "too-many-parts", "limits.parts", max,
-		                  list->part_count);
-		return -1;
-	}
-	if (list->count == 0) {
-		problem_set(&c->problem, 400, "no-image",
-		            "none of the form's %llu parts has a file name or an image type",
-		            (unsigned long long)list->part_count);
-		return -1;
-	}
-	return 0;
+	if (!c->form && !begin_form(v, c))
+		return refuse_form(c);
+	struct form *form = c->form;
+	size_t rest = c->body_size - form->fed;
+
+	form->fed += rest < FORM_TURN_MAX ? rest : FORM_TURN_MAX;
+	while ((result = multipart_next(&form->multipart, (const char *)c->body, form->fed,
+	                                form->fed == c->body_size, &part)) == MULTIPART_PART)
+		if (take_part(v, c, &part) == FORM_REFUSED)
+			return FORM_REFUSED;
+	if (result == MULTIPART_MORE)
+		return FORM_MORE;
+	if (result == MULTIPART_END)
+		return check_files(c);
+	problem_set(&c->problem, 400, "malformed-form", "%s (at byte %zu of the body)",
+	            form->multipart.error, form->multipart.at);
+	return FORM_REFUSED;
 }
 
 static void add_part(struct upload *u, const char *body, const struct multipart_part *part)
@@ -221,24 +235,32 @@ static void add_part(struct upload *u, const char *body, const struct multipart_
 	                 "part", data, part->body.length);
 }
 
-static int decode_form(struct visit *v, struct conn *c)
+/* Makes the upload of a form whose files are known. Returns 0, or -1 with the problem set. */
+static int make_form_upload(struct visit *v, struct conn *c)
 {
-	struct file_list list = { .part = NULL };
 	const char *body = (const char *)c->body;
-	int err = list_files(v, c, &list);
+	const struct form *form = c->form;
+	struct upload *u = make_upload(v, c, form->file_count - form->bad_count, form->bad_count);
 
-	if (!err) {
-		struct upload *u = make_upload(v, c, list.count - list.bad_count, list.bad_count);
+	if (!u)
+		return refuse_no_memory(c);
+	u->is_form = true;
+	for (unsigned i = 0; i < form->file_count; i++)
+		add_part(u, body, &form->file[i]);
+	return 0;
+}
 
-		if (u)
-			u->is_form = true;
-		else
-			err = refuse_no_memory(c);
-		for (unsigned i = 0; i < list.count && !err; i++)
-			add_part(u, body, &list.part[i]);
-	}
-	pool_put(list.part);
-	return err;
+static enum form_progress decode_form(struct visit *v, struct conn *c)
+{
+	enum form_progress progress = list_files(v, c);
+
+	if (progress == FORM_MORE)
+		return progress;
+	if (progress == FORM_LISTED && make_form_upload(v, c))
+		progress = FORM_REFUSED;
+	form_free(c->form);
+	c->form = NULL;
+	return progress;
 }
 
 /* ---- the stage ---- */
@@ -262,13 +284,17 @@ static void decode(struct visit *v, struct conn *c)
 	struct slice type = request_value(&c->request, REQUEST_CONTENT_TYPE, c->input + c->begin),
 		     params;
 	struct problem problem;
-	int err;
+	enum form_progress progress;
 
 	if (slice_is(field_word(type, &params), "multipart/form-data"))
-		err = decode_form(v, c);
+		progress = decode_form(v, c);
 	else
-		err = decode_raw(v, c);
-	if (err) {
+		progress = decode_raw(v, c) ? FORM_REFUSED : FORM_LISTED;
+	if (progress == FORM_MORE) {
+		send_back(v, c, CONN_FORM_TURN); /* it is sent here again in its turn */
+		return;
+	}
+	if (progress == FORM_REFUSED) {
 		refuse(v, c);
 		return;
 	}

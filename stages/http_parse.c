@@ -82,13 +82,24 @@ static enum conn_state decide_chunked(struct visit *v, struct conn *c)
 	return c->request.expects_continue && c->at == c->end ? CONN_CONTINUE : CONN_READ_CHUNKS;
 }
 
+/* Returns whether the disk has room for an image; sets the problem if not. */
+static bool check_space(struct visit *v, struct conn *c)
+{
+	uint64_t floor = app_conf(v)->limits.free_bytes, free_bytes;
+
+	if (floor == 0 || store_has_room(app_store(v), floor, &free_bytes))
+		return true;
+	problem_set_free_bytes(&c->problem, floor, free_bytes);
+	return false;
+}
+
 /* POST /images. Also during a drain: an accepted connection gets a response. */
 static enum conn_state decide_upload(struct visit *v, struct conn *c)
 {
 	const struct request *r = &c->request;
 	const struct conf *conf = app_conf(v);
 
-	if (!check_type(c))
+	if (!check_type(c) || !check_space(v, c))
 		return CONN_REFUSE;
 	if (r->is_chunked)
 		return decide_chunked(v, c);

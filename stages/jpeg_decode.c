@@ -165,7 +165,7 @@ static enum verdict reserve(struct visit *v, const struct decode *d, struct imag
 	image->budget_waiter.instance = 0;
 	image->decoder = NULL;
 	visit_park(v, &image->event);
-	if (!budget_reserve(budget, BUDGET_IMAGE, need, &image->budget_waiter)) {
+	if (!budget_reserve_image(budget, need, &image->budget_waiter)) {
 		decoder_free(decoder);
 		return GONE;
 	}

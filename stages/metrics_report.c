@@ -94,7 +94,7 @@ static void memory(const struct report_source *source, struct text *t)
 	metrics_family(t, "darkroom_memory_reserved_bytes", "gauge",
 	               "Reserved bytes of the budget, by use.");
 	metrics_uint(t, "darkroom_memory_reserved_bytes", LABELS({ "share", "body" }),
-	             usage.used[BUDGET_BODY]);
+	             usage.used[BUDGET_SMALL_BODY] + usage.used[BUDGET_BODY]);
 	metrics_uint(t, "darkroom_memory_reserved_bytes", LABELS({ "share", "image" }),
 	             usage.used[BUDGET_IMAGE]);
 	metrics_counter(t, "darkroom_memory_waits_total", "Reservations that had to wait.",

@@ -30,7 +30,7 @@ enum counter_section { COUNTERS_HTTP = 1, COUNTERS_IMAGES, COUNTERS_STORE_FAILUR
 	  "Connections accepted.")                                                      \
 	X(connections_rejected, HTTP, "connections_rejected",                           \
 	  "darkroom_http_connections_rejected_total", "", "",                           \
-	  "Connections over limits.connections.")                                       \
+	  "Connections over limits.connections or connections_per_client.")                                       \
 	X(requests, HTTP, "requests",                                                   \
 	  "darkroom_http_requests_total", "", "",                                       \
 	  "Requests whose header was complete or invalid.")                             \

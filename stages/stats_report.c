@@ -69,7 +69,8 @@ static void memory_json(const struct report_source *source, struct json *j)
 	budget_usage(&source->images->budget, &usage);
 	json_object(j, "memory");
 	json_uint(j, "budget_bytes", usage.total);
-	json_uint(j, "reserved_body_bytes", usage.used[BUDGET_BODY]);
+	json_uint(j, "reserved_body_bytes",
+	          usage.used[BUDGET_SMALL_BODY] + usage.used[BUDGET_BODY]);
 	json_uint(j, "reserved_image_bytes", usage.used[BUDGET_IMAGE]);
 	json_uint(j, "waited", usage.wait_count);
 	json_uint(j, "pool_used_bytes", used);

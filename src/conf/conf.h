@@ -123,11 +123,13 @@ struct conf {
 		uint64_t header_bytes, body_bytes, parts;
 		uint64_t pixels, pixels_progressive, scans, width, height;
 		uint64_t connections, images_in_flight;
-		uint64_t images_per_client; /* 0: no limit */
+		uint64_t connections_per_client; /* 0: no limit; CONF_AUTO */
+		uint64_t images_per_client;      /* 0: no limit */
 		uint64_t header_timeout_ms, body_timeout_ms, idle_timeout_ms;
 		uint64_t body_rate;     /* bytes/s, on average, that a body must reach once
 		                         * body_timeout has passed */
 		uint64_t memory_budget; /* bytes */
+		uint64_t free_bytes;    /* of the store's file system; 0: no floor */
 	} limits;
 	struct {
 		char tokens_file[CONF_TEXT_MAX]; /* absolute; "": tokens are not needed */

@@ -290,8 +290,19 @@ static const struct conf_key rows[] = {
 		.max = 100000,
 		.default_value = "1024",
 		.is_live = true,
-		.help = "Open connections. One more is answered 503 and closed. A higher number than at\n"
-			"startup needs a restart.",
+		.help = "Open connections. When all but a sixteenth are used, each new one closes the one\n"
+			"that has waited longest for a request. If there is none, it is answered 503\n"
+			"and closed. A higher number than at startup needs a restart.",
+	},
+	{
+		CONF_KEY(limits, connections_per_client, connections_per_client),
+		.type = CONF_TYPE_AUTO,
+		.max = 100000,
+		.default_value = "auto",
+		.is_live = true,
+		.help = "Open connections from one address. One more is answered 503 and closed. 0: no\n"
+			"limit. auto: a quarter of connections, and no limit for this machine, where a\n"
+			"proxy may stand for all clients. A proxy on another machine needs more, or 0.",
 	},
 	{
 		CONF_KEY(limits, images_in_flight, images_in_flight),
@@ -318,7 +329,8 @@ static const struct conf_key rows[] = {
 		.max = CONF_MS_PER_HOUR,
 		.default_value = "10s",
 		.is_live = true,
-		.help = "Time for request line and headers: 408.",
+		.help = "Time for request line and headers: 408. The first byte of a new connection is\n"
+			"also due within it; otherwise the connection is closed.",
 	},
 	{
 		CONF_KEY(limits, body_timeout, body_timeout_ms),
@@ -337,8 +349,10 @@ static const struct conf_key rows[] = {
 		.default_value = "1K",
 		.is_live = true,
 		.help = "Bytes per second, on average, of a body that takes longer than body_timeout.\n"
-			"0: a body must not take longer. While other requests wait for memory, a body\n"
-			"must also arrive within 4 times body_timeout.",
+			"0: a body must not take longer. A client must read a response as fast. While\n"
+			"requests wait for memory, or few connections are left, this rate is demanded\n"
+			"from the first seconds on, and a higher one of large bodies: what is reserved\n"
+			"for a body must then arrive within 4 times body_timeout.",
 	},
 	{
 		CONF_KEY(limits, idle_timeout, idle_timeout_ms),
@@ -356,9 +370,20 @@ static const struct conf_key rows[] = {
 		.max = 4096 * GIB,
 		.default_value = "1G",
 		.help = "Memory for bodies, decoders, planes and results of all requests together.\n"
-			"Requests wait for it. A request that needs more than its share gets 413. The\n"
-			"daemon's resident memory stays below this plus 32M, 4M per thread of\n"
-			"[scheduler] and 32K per connection. Buffers kept for reuse are included.",
+			"It is reserved for a body as the body arrives. Requests wait for it; small\n"
+			"bodies (1/128 of it) do not wait for large ones. A request that needs more\n"
+			"than its share gets 413. The daemon's resident memory stays below this plus\n"
+			"32M, 4M per thread of [scheduler] and 32K per connection, and below 64M more\n"
+			"while many bodies stop half-way. Buffers kept for reuse are included.",
+	},
+	{
+		CONF_KEY(limits, free_bytes, free_bytes),
+		.type = CONF_TYPE_BYTES,
+		.max = 4096 * GIB,
+		.default_value = "64M",
+		.is_live = true,
+		.help = "Bytes of the store's file system that images leave free, for logs and others:\n"
+			"507. 0: images may use all.",
 	},
 	{
 		CONF_KEY(access, tokens_file, tokens_file),

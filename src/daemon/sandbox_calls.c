@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/perf_event.h>
+#include <linux/sockios.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sched.h>
@@ -152,6 +153,7 @@ static const struct call_if allowed_if[] = {
 	{ CALL(openat), { { 3, S_ISUID | S_ISGID | S_ISVTX, 0 } } },
 	{ CALL(ioctl), { { 1, INT, FIONBIO } } },
 	{ CALL(ioctl), { { 1, INT, FIONREAD } } },
+	{ CALL(ioctl), { { 1, INT, SIOCOUTQ } } },
 	{ CALL(fcntl), { { 1, INT, F_GETFD } } },
 	{ CALL(fcntl), { { 1, INT, F_SETFD } } },
 	{ CALL(fcntl), { { 1, INT, F_GETFL } } },

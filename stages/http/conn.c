@@ -7,13 +7,16 @@
 #include "conn.h"
 
 #include <stdlib.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/pool.h"
+#include "client_count.h"
 #include "conn_body.h"
 #include "conn_read.h"
 #include "conn_timeout.h"
+#include "form.h"
 #include "handle_upload.h"
 #include "handlers.h"
 #include "image/upload.h"
@@ -25,6 +28,7 @@
 #include "stage_ids.h"
 
 #define CONN_MAGIC UINT32_C(0x434f4e4e) /* "CONN" */
+#define LOOKED_AT_MAX 16                /* connections, to find an idle one */
 #define PARSE_TURN_MAX 16 /* parses in place before other connections get their turn */
 
 /* ---- the table ---- */
@@ -49,7 +53,8 @@ static const struct {
 	[CONN_CONTINUE] = { "continue", conn_send_continue, conn_late_close },
 	[CONN_READ_BODY] = { "read-body", conn_read_body, conn_late_body },
 	[CONN_READ_CHUNKS] = { "read-chunks", conn_read_chunks, conn_late_body },
-	[CONN_BODY_DONE] = { "body-done", conn_send_body, NULL },
+	[CONN_BODY_DONE] = { "body-done", conn_send_body, conn_late_turn },
+	[CONN_FORM_TURN] = { "form-turn", conn_end_turn, NULL },
 	[CONN_HANDLE] = { "handle", handle_request, NULL },
 	[CONN_IMAGE_ENDED] = { "image-ended", handle_image_ended, NULL },
 	[CONN_REMOVE] = { "remove", handle_remove, NULL },
@@ -73,6 +78,22 @@ static void close_unwatched(struct visit *v, struct conn *c)
 	close_step(v, c);
 }
 
+/* Connections that may be closed for others have a place in a line. */
+static void take_place(struct conn *c)
+{
+	if (c->kind == CONN_REJECTED)
+		conn_line_add(&c->io->rejected, c);
+	else if (c->kind == CONN_COUNTED && c->state == CONN_READ_HEAD)
+		conn_line_add(&c->io->without_request, c);
+}
+
+static void park_in_loop(struct visit *v, struct conn *c)
+{
+	c->place = CONN_IN_LOOP;
+	take_place(c);
+	visit_park(v, &c->event);
+}
+
 /* Parks the event until the socket is ready. */
 static void wait_in_loop(struct visit *v, struct conn *c, bool for_writing)
 {
@@ -90,8 +111,7 @@ static void wait_in_loop(struct visit *v, struct conn *c, bool for_writing)
 		close_unwatched(v, c);
 		return;
 	}
-	c->place = CONN_IN_LOOP;
-	visit_park(v, &c->event);
+	park_in_loop(v, c);
 }
 
 static void on_writable(void *arg);
@@ -118,6 +138,7 @@ void conn_run(struct visit *v, struct conn *c)
 
 static void unpark(struct visit *v, struct conn *c)
 {
+	conn_line_remove(c);
 	visit_unpark(v, &c->event);
 	c->place = CONN_AWAY;
 }
@@ -159,7 +180,7 @@ static bool cancel_wait(struct conn *c)
 	struct image_service *images = conn_images(c);
 
 	if (c->state == CONN_RESERVED) {
-		if (!budget_cancel(&images->budget, BUDGET_BODY, &c->body_waiter))
+		if (!budget_cancel(&images->budget, &c->body_waiter))
 			return false;
 		conn_set_no_budget(c, c->request.content_length);
 		return true;
@@ -172,31 +193,47 @@ static bool cancel_wait(struct conn *c)
 	return true;
 }
 
+/* The connection waits for memory or an image. Nothing else reads its socket meanwhile, so this
+ * looks now and then whether the client is still there. */
+static void check_wait(struct visit *v, struct conn *c)
+{
+	bool has_gone = conn_has_client_gone(c);
+
+	if (!has_gone && clock_ns() < c->wait_end_ns) {
+		conn_watch_wait(c);
+		return;
+	}
+	if (!cancel_wait(c))
+		return;
+	visit_enter(v);
+	c->io->served++;
+	c->state = has_gone ? CONN_CLOSE : CONN_REFUSE;
+	unpark(v, c);
+	conn_run(v, c);
+	visit_leave(v);
+}
+
 static void on_deadline(struct conn *c)
 {
 	struct visit *v = c->io->visit;
 
-	if (c->place == CONN_AWAY || (c->place == CONN_WAITING && !cancel_wait(c)))
+	if (c->place == CONN_WAITING) {
+		check_wait(v, c);
 		return;
+	}
+	if (c->place == CONN_AWAY)
+		return;
+	uint64_t deadline_ns = c->deadline_ns;
+
 	visit_enter(v);
 	c->io->served++;
-	if (c->place == CONN_WAITING) {
-		c->state = CONN_REFUSE;
-		unpark(v, c);
+	unpark(v, c);
+	states[c->state].late(c);
+	/* A new deadline means that it waits on, with its watch unchanged. */
+	if (c->deadline_ns != deadline_ns)
+		park_in_loop(v, c);
+	else
 		conn_run(v, c);
-	} else {
-		uint64_t deadline_ns = c->deadline_ns;
-
-		unpark(v, c);
-		states[c->state].late(c);
-		/* A new deadline means that it waits on, with its watch unchanged. */
-		if (c->deadline_ns != deadline_ns) {
-			c->place = CONN_IN_LOOP;
-			visit_park(v, &c->event);
-		} else {
-			conn_run(v, c);
-		}
-	}
 	visit_leave(v);
 }
 
@@ -228,7 +265,8 @@ enum conn_step conn_parse(struct visit *v, struct conn *c)
 
 void conn_wait(struct visit *v, struct conn *c, uint64_t timeout_ms)
 {
-	conn_set_timeout(c, timeout_ms);
+	c->wait_end_ns = clock_ns() + timeout_ms * NS_PER_MS;
+	conn_watch_wait(c);
 	c->place = CONN_WAITING;
 	visit_park(v, &c->event);
 }
@@ -296,6 +334,7 @@ struct conn *conn_new(struct io_loop *io, int fd, const struct client_key *clien
 	c->fd = fd;
 	c->kind = kind;
 	c->client = *client;
+	c->is_local = client_is_local(client);
 	c->place = CONN_IN_LOOP;
 	c->state = CONN_READ_HEAD;
 	c->deadline_ns = c->armed_ns = UINT64_MAX;
@@ -307,14 +346,19 @@ struct conn *conn_new(struct io_loop *io, int fd, const struct client_key *clien
 		free(c);
 		return NULL;
 	}
-	conn_set_timeout(c, conn_conf(c)->limits.idle_timeout_ms);
+	conn_set_first_timeout(c);
 	link_to(io, c);
+	if (kind == CONN_COUNTED) /* others do not wait for a request */
+		take_place(c);
 	return c;
 }
 
 /* Ends the watches and closes the socket. */
 static void close_socket(struct conn *c)
 {
+	conn_line_remove(c);
+	if (c->is_client_counted)
+		client_counts_drop(&c->io->http->clients, &c->client);
 	reactor_watch_fini(&c->readable);
 	reactor_watch_fini(&c->writable);
 	reactor_timer_fini(&c->timer);
@@ -329,6 +373,7 @@ static void conn_free(struct conn *c)
 {
 	if (!c->has_responded && (c->request.head_length > 0 || c->response.status))
 		access_log_request(c, false);
+	form_free(c->form);
 	conn_drop_body(c);
 	if (c->upload)
 		upload_unref(c->upload);
@@ -341,6 +386,13 @@ static void conn_free(struct conn *c)
 	free(c);
 }
 
+static void close_in_loop(struct visit *v, struct conn *c)
+{
+	unpark(v, c);
+	c->state = CONN_CLOSE;
+	conn_run(v, c);
+}
+
 void conn_drain(struct visit *v, struct conn *c)
 {
 	if (c->place != CONN_IN_LOOP || c->state != CONN_READ_HEAD || c->end != c->begin)
@@ -350,9 +402,36 @@ void conn_drain(struct visit *v, struct conn *c)
 		conn_set_timeout(c, 1000);
 		return;
 	}
-	unpark(v, c);
-	c->state = CONN_CLOSE;
-	conn_run(v, c);
+	close_in_loop(v, c);
+}
+
+/* Returns whether the client has sent something that is still to be read. */
+static bool has_unread(const struct conn *c)
+{
+	char byte;
+
+	return recv(c->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0;
+}
+
+bool conn_close_idle(struct io_loop *io)
+{
+	struct conn *c = io->without_request.first;
+
+	for (unsigned i = 0; c && i < LOOKED_AT_MAX && has_unread(c); i++)
+		c = c->in_line.next;
+	if (!c || has_unread(c))
+		return false;
+	close_in_loop(io->visit, c);
+	return true;
+}
+
+bool conn_close_rejected(struct io_loop *io)
+{
+	struct conn *c = io->rejected.first;
+
+	if (c)
+		close_in_loop(io->visit, c);
+	return c != NULL;
 }
 
 void conn_abandon(struct conn *c)

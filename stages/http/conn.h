@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "access_log.h"
+#include "conn_line.h"
 #include "image/disk_job.h"
 #include "image/inflight.h"
 #include "image/problem.h"
@@ -26,6 +27,7 @@
 #include "sched/event.h"
 
 struct conf;
+struct form;
 struct image_service;
 struct io_counters;
 struct io_loop;
@@ -35,12 +37,13 @@ struct visit;
 /* What the connection does next; the table in conn.c has a step for each. */
 enum conn_state {
 	CONN_READ_HEAD = 1, /* at http_parse: parse what was read */
-	CONN_RESERVE_BODY,  /* reserve memory for a body of known length */
+	CONN_RESERVE_BODY,  /* reserve memory for more of a body of known length */
 	CONN_RESERVED,      /* the memory may be used */
 	CONN_CONTINUE,      /* send 100 Continue, then go on in state after_continue */
 	CONN_READ_BODY,
 	CONN_READ_CHUNKS, /* at http_parse: parse them */
 	CONN_BODY_DONE,   /* send the body to form_decode */
+	CONN_FORM_TURN,   /* a part of it is parsed: the same, after others had their turn */
 	CONN_HANDLE,      /* the request needs no more of its body: do what it asks for */
 	CONN_IMAGE_ENDED, /* the image for which it waited has ended */
 	CONN_REMOVE,      /* send the removal to disk_write */
@@ -64,7 +67,7 @@ enum conn_place {
 
 enum conn_kind {
 	CONN_COUNTED = 1, /* a client, counted in http_server.connections */
-	CONN_REJECTED,    /* over limits.connections: it gets a 503 */
+	CONN_REJECTED,    /* over a limit: it gets a 503 */
 	CONN_ADMIN        /* from the administrative listener */
 };
 
@@ -77,12 +80,16 @@ struct conn {
 	int fd;
 	enum conn_kind kind;
 	struct client_key client;
+	bool is_client_counted; /* in http_server.clients */
+	bool is_local;          /* a client on this machine, perhaps a proxy: it stands for many */
 	/* the I/O thread only */
 	struct conn *next, **link;
+	struct conn_line_place in_line;
 	enum conn_place place;
 	struct reactor_watch readable, writable;
 	struct reactor_timer timer;
 	uint64_t deadline_ns; /* UINT64_MAX: none */
+	uint64_t wait_end_ns; /* while CONN_WAITING: when to take it back */
 	uint64_t armed_ns; /* when the timer fires, at the deadline or before it; UINT64_MAX: it is
 	                      not set */
 	unsigned parse_count; /* in this call of conn_run() */
@@ -100,17 +107,23 @@ struct conn {
 	uint64_t request_start_ns, read_ns; /* first byte; body complete */
 	/* of the body that is being read, or the response that is being written */
 	uint64_t phase_start_ns, phase_bytes;
+	struct {
+		uint64_t start_ns; /* 0: none */
+		uint64_t bytes;    /* of the phase when it began */
+	} window;                  /* in which a rate is demanded */
 	/* the body */
 	uint8_t *body;    /* pool memory or NULL */
 	size_t body_size; /* received so far */
-	size_t body_room;
-	uint64_t body_reserved; /* of BUDGET_BODY */
-	uint64_t body_left;     /* unread bytes, with Content-Length */
-	bool has_chunks_left;   /* unread bytes, if chunked */
-	bool is_discarding;     /* chunks are dropped */
+	size_t body_room; /* of `body`; reserved is memory.bytes */
+	struct budget_body memory;
+	uint64_t body_left;   /* unread bytes, with Content-Length */
+	bool has_chunks_left; /* unread bytes, if chunked */
+	bool is_discarding;   /* chunks are dropped */
 	bool is_lingering;
 	uint64_t discarded, content_bytes; /* of a chunked body: dropped, and in all */
 	struct budget_waiter body_waiter;
+	struct form *form;      /* while it is parsed; otherwise NULL */
+	uint64_t wait_start_ns; /* for memory, since the last grant; 0: it did not wait */
 	/* the response */
 	struct problem problem;
 	const char *challenge; /* static: of a problem with the token; otherwise NULL */
@@ -158,6 +171,13 @@ void conn_run(struct visit *v, struct conn *c);
 /* The event came through accept_read's queue: the connection is no longer waiting, and has no
  * deadline. */
 void conn_return(struct conn *c);
+
+/* Closes the connection that has waited longest for a request, so that there is room for another.
+ * Returns false if there is none. In a visit of its thread. */
+bool conn_close_idle(struct io_loop *io);
+
+/* The same for a connection over a limit, which has its 503. */
+bool conn_close_rejected(struct io_loop *io);
 
 /* The server drains: closes the connection if it is idle. */
 void conn_drain(struct visit *v, struct conn *c);

@@ -1,6 +1,6 @@
 /*
- * conn_body.c - reads bodies. A body of known length is reserved first and read in place. A chunked
- * one grows as it comes.
+ * conn_body.c - reads bodies. Memory is reserved as they arrive. A body of known length is read
+ * into its final place, a chunked one is copied as it grows.
  *
  * Knows no syntax: http_parse understands chunks. The I/O thread, except for conn_append_chunk().
  */
@@ -19,7 +19,8 @@
 #include "stage_ids.h"
 
 #define READ_TURN_MAX ((size_t)1 << 20) /* bytes read before other connections get their turn */
-#define CHUNKED_ROOM_MIN (UINT64_C(64) << 10) /* first allocation for a body of unknown length */
+#define FIRST_STEP (UINT64_C(64) << 10) /* reserved when a header has come */
+#define ROOM_FACTOR 16                  /* of a buffer, to what is reserved for it */
 
 static struct budget *budget_of(const struct conn *c)
 {
@@ -31,9 +32,7 @@ void conn_drop_body(struct conn *c)
 	pool_put(c->body);
 	c->body = NULL;
 	c->body_size = c->body_room = 0;
-	if (c->body_reserved)
-		budget_release(budget_of(c), BUDGET_BODY, c->body_reserved);
-	c->body_reserved = 0;
+	budget_body_release(budget_of(c), &c->memory);
 }
 
 void conn_set_no_budget(struct conn *c, uint64_t bytes)
@@ -49,25 +48,74 @@ void conn_set_no_budget(struct conn *c, uint64_t bytes)
 	c->problem.actual = bytes;
 }
 
-/* ---- bodies of known length ---- */
+/* ---- memory for bodies of known length ---- */
+
+static const uint8_t *key_of(const struct conn *c)
+{
+	return c->is_local ? NULL : c->client.address;
+}
+
+/* Returns how many bytes to reserve next. Reserved memory is at most twice what has arrived, and
+ * FIRST_STEP. */
+static uint64_t next_step(const struct conn *c)
+{
+	uint64_t size = c->request.content_length, held = c->memory.bytes;
+	uint64_t there = c->end - c->at;
+	uint64_t step = held ? held : FIRST_STEP > there ? FIRST_STEP : there;
+
+	return step < size - held ? step : size - held;
+}
 
 enum conn_step conn_reserve_body(struct visit *v, struct conn *c)
 {
 	struct budget *budget = budget_of(c);
-	uint64_t bytes = c->request.content_length;
+	bool is_small = c->request.content_length <= budget_small_max(budget);
+
+	if (c->memory.bytes == 0)
+		budget_body_init(budget, &c->memory, is_small ? BUDGET_SMALL_BODY : BUDGET_BODY,
+		                 key_of(c));
+	uint64_t step = next_step(c);
 
 	c->state = CONN_RESERVED;
-	if (budget_try_reserve(budget, BUDGET_BODY, bytes))
+	c->body_waiter.is_refused = false;
+	c->wait_start_ns = 0;
+	if (budget_body_try(budget, &c->memory, step))
 		return CONN_STEP_AGAIN;
 	c->body_waiter.event = &c->event;
 	c->body_waiter.stage = graph_stage(c->io->http->graph, STAGE_ACCEPT_READ);
 	c->body_waiter.instance = c->instance;
+	c->wait_start_ns = clock_ns();
 	conn_wait(v, c, conn_conf(c)->limits.body_timeout_ms);
-	if (!budget_reserve(budget, BUDGET_BODY, bytes, &c->body_waiter))
+	if (!budget_body_reserve(budget, &c->memory, step, &c->body_waiter))
 		return CONN_STEP_GONE;
 	conn_unwait(v, c);
 	return CONN_STEP_AGAIN;
 }
+
+/* Moves the body to a buffer for what has been reserved, and for more of what is to come. Pages
+ * that are not written cost nothing, so a buffer may be larger than its reservation. Copying is
+ * rare for that. Returns false if there is no memory. */
+static bool make_body_room(struct conn *c)
+{
+	uint64_t size = c->request.content_length, room = c->memory.bytes * ROOM_FACTOR;
+
+	if (c->body_room == size || (room < size && c->memory.bytes <= c->body_room))
+		return true;
+	if (room > size)
+		room = size;
+	uint8_t *body = pool_get((size_t)room);
+
+	if (!body)
+		return false;
+	if (c->body_size)
+		memcpy(body, c->body, c->body_size);
+	pool_put(c->body);
+	c->body = body;
+	c->body_room = (size_t)room;
+	return true;
+}
+
+/* ---- reading them ---- */
 
 static enum conn_step body_done(struct conn *c)
 {
@@ -76,20 +124,12 @@ static enum conn_step body_done(struct conn *c)
 	return CONN_STEP_AGAIN;
 }
 
-enum conn_step conn_start_body(struct visit *v, struct conn *c)
+/* Takes the bytes that came together with the header; only these are copied. */
+static enum conn_step start_body(struct conn *c)
 {
 	size_t size = (size_t)c->request.content_length;
 	size_t there = c->end - c->at < size ? c->end - c->at : size;
 
-	(void)v;
-	c->body_reserved = size;
-	c->body = pool_get(size);
-	if (!c->body) {
-		conn_drop_body(c);
-		return conn_refuse_no_memory(c);
-	}
-	c->body_room = size;
-	/* Only the bytes that came together with the header are copied. */
 	memcpy(c->body, c->input + c->at, there);
 	c->at += there;
 	c->body_size = there;
@@ -106,6 +146,28 @@ enum conn_step conn_start_body(struct visit *v, struct conn *c)
 	return CONN_STEP_AGAIN;
 }
 
+enum conn_step conn_start_body(struct visit *v, struct conn *c)
+{
+	bool is_start = !c->body;
+
+	(void)v;
+	if (c->body_waiter.is_refused) {
+		conn_set_no_budget(c, c->request.content_length);
+		c->state = CONN_REFUSE;
+		return CONN_STEP_AGAIN;
+	}
+	if (!make_body_room(c)) {
+		conn_drop_body(c);
+		return conn_refuse_no_memory(c);
+	}
+	if (is_start)
+		return start_body(c);
+	if (c->wait_start_ns)
+		conn_resume_phase(c, c->wait_start_ns);
+	c->state = CONN_READ_BODY;
+	return CONN_STEP_AGAIN;
+}
+
 enum conn_step conn_read_body(struct visit *v, struct conn *c)
 {
 	size_t turn = 0;
@@ -113,8 +175,13 @@ enum conn_step conn_read_body(struct visit *v, struct conn *c)
 	(void)v;
 	while (turn < READ_TURN_MAX) {
 		enum conn_step step;
-		size_t want =
-			(size_t)c->body_left < READ_TURN_MAX ? (size_t)c->body_left : READ_TURN_MAX;
+		size_t want = (size_t)c->memory.bytes - c->body_size;
+
+		if (want == 0) {
+			c->state = CONN_RESERVE_BODY;
+			return CONN_STEP_AGAIN;
+		}
+		want = want < READ_TURN_MAX ? want : READ_TURN_MAX;
 		size_t n = conn_receive(c, c->body + c->body_size, want, 0, &step);
 
 		if (n == 0)
@@ -131,8 +198,18 @@ enum conn_step conn_read_body(struct visit *v, struct conn *c)
 	return CONN_STEP_READ;
 }
 
+/* The loop looks after the other connections, then finds that the deadline has passed. */
+enum conn_step conn_end_turn(struct visit *v, struct conn *c)
+{
+	(void)v;
+	c->state = CONN_BODY_DONE;
+	conn_set_timeout(c, 0);
+	return CONN_STEP_READ;
+}
+
 enum conn_step conn_send_body(struct visit *v, struct conn *c)
 {
+	conn_set_deadline(c, UINT64_MAX);
 	c->event.size = c->body_size;
 	visit_send(v, STAGE_FORM_DECODE, &c->event);
 	return CONN_STEP_GONE;
@@ -154,9 +231,7 @@ enum conn_step conn_read_chunks(struct visit *v, struct conn *c)
 
 	if (n == 0) {
 		if (c->deadline_ns == UINT64_MAX)
-			conn_set_deadline(c,
-			                  c->phase_start_ns +
-			                          conn_conf(c)->limits.body_timeout_ms * NS_PER_MS);
+			conn_watch_phase(c);
 		return step;
 	}
 	c->end += n;
@@ -168,7 +243,7 @@ enum conn_step conn_read_chunks(struct visit *v, struct conn *c)
 static void refuse_growth(struct conn *c, uint64_t need)
 {
 	uint64_t budget = conn_conf(c)->limits.memory_budget, max = budget_max(budget_of(c));
-	uint64_t twice = c->body_reserved + need;
+	uint64_t twice = c->memory.bytes + need;
 
 	problem_set(
 		&c->problem, 413, "memory",
@@ -184,8 +259,8 @@ static void refuse_growth(struct conn *c, uint64_t need)
 static uint64_t next_room(struct conn *c, uint64_t need)
 {
 	uint64_t max = conn_conf(c)->limits.body_bytes, bodies_max = budget_max(budget_of(c));
-	uint64_t room_max = bodies_max - c->body_reserved;
-	uint64_t room = c->body_room ? (uint64_t)c->body_room * 2 : CHUNKED_ROOM_MIN;
+	uint64_t room_max = bodies_max - c->memory.bytes;
+	uint64_t room = c->body_room ? (uint64_t)c->body_room * 2 : FIRST_STEP;
 
 	if (need > max) {
 		problem_set_limit(&c->problem, 413, "body-too-large", "limits.body_bytes", max,
@@ -209,14 +284,20 @@ static bool grow_body(struct conn *c, uint64_t need)
 
 	if (!room)
 		return false;
-	if (!budget_try_reserve(budget_of(c), BUDGET_BODY, room)) {
+	bool is_small = room <= budget_small_max(budget_of(c));
+	struct budget_body memory;
+
+	if (c->memory.bytes == 0)
+		budget_body_init(budget_of(c), &c->memory, BUDGET_SMALL_BODY, key_of(c));
+	if (!budget_body_try_copy(budget_of(c), &c->memory,
+	                          is_small ? BUDGET_SMALL_BODY : BUDGET_BODY, room, &memory)) {
 		conn_set_no_budget(c, room);
 		return false;
 	}
 	uint8_t *body = pool_get((size_t)room);
 
 	if (!body) {
-		budget_release(budget_of(c), BUDGET_BODY, room);
+		budget_body_release(budget_of(c), &memory);
 		problem_set(&c->problem, 503, "overloaded", "no memory");
 		return false;
 	}
@@ -228,7 +309,7 @@ static bool grow_body(struct conn *c, uint64_t need)
 	c->body = body;
 	c->body_size = size;
 	c->body_room = (size_t)room;
-	c->body_reserved = room;
+	c->memory = memory;
 	return true;
 }
 

@@ -19,6 +19,7 @@ enum conn_step conn_start_body(struct visit *v, struct conn *c);
 enum conn_step conn_read_body(struct visit *v, struct conn *c);
 enum conn_step conn_read_chunks(struct visit *v, struct conn *c);
 enum conn_step conn_send_body(struct visit *v, struct conn *c);
+enum conn_step conn_end_turn(struct visit *v, struct conn *c);
 
 /* ---- the owner of the event ---- */
 

@@ -109,7 +109,7 @@ enum conn_step conn_send_continue(struct visit *v, struct conn *c)
 		if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
 			/* The client does not read its earlier responses; it gets a deadline. */
 			if (c->deadline_ns == UINT64_MAX)
-				conn_start_phase(c);
+				conn_set_timeout(c, conn_conf(c)->limits.body_timeout_ms);
 			return CONN_STEP_WRITE;
 		}
 		if (n < 0) {
@@ -198,7 +198,7 @@ static void forget_request(struct conn *c)
 		atomic_store_explicit(&c->timing.wait_ns[i], 0, memory_order_relaxed);
 	}
 	c->request_start_ns = c->read_ns = 0;
-	c->body_left = c->discarded = c->content_bytes = 0;
+	c->body_left = c->discarded = c->content_bytes = c->window.start_ns = 0;
 	c->has_chunks_left = c->is_discarding = c->has_responded = false;
 	c->continue_sent = 0;
 	c->problem.status = 0;

@@ -1,12 +1,20 @@
 /* conn_timeout.c - the timer of a connection, and the rates that it enforces. The I/O thread. */
 #include "conn_timeout.h"
 
+#include <linux/sockios.h>
+#include <poll.h>
+#include <sys/ioctl.h>
+
 #include "base/clock.h"
 #include "conn.h"
 #include "io_loop.h"
 #include "log/log.h"
 
+#define WAIT_CHECK_NS (250 * NS_PER_MS) /* between looks at a client that waits */
+#define CHECK_NS NS_PER_S               /* between checks of a rate */
 #define CONTENDED_TIMEOUTS 4
+#define CONTENDED_GRACE_NS (2 * NS_PER_S)
+#define CONTENDED_WINDOW_NS (8 * NS_PER_S)
 
 /* ---- the deadline ---- */
 
@@ -34,6 +42,14 @@ void conn_set_timeout(struct conn *c, uint64_t ms)
 	conn_set_deadline(c, clock_ns() + ms * NS_PER_MS);
 }
 
+void conn_set_first_timeout(struct conn *c)
+{
+	const struct conf *conf = conn_conf(c);
+	uint64_t idle = conf->limits.idle_timeout_ms, header = conf->limits.header_timeout_ms;
+
+	conn_set_timeout(c, header < idle ? header : idle);
+}
+
 bool conn_timer_fired(struct conn *c)
 {
 	c->armed_ns = UINT64_MAX;
@@ -45,49 +61,147 @@ bool conn_timer_fired(struct conn *c)
 	return false;
 }
 
+/* ---- waiting for memory or an image ---- */
+
+void conn_watch_wait(struct conn *c)
+{
+	uint64_t next = clock_ns() + WAIT_CHECK_NS;
+
+	conn_set_deadline(c, next < c->wait_end_ns ? next : c->wait_end_ns);
+}
+
+bool conn_has_client_gone(const struct conn *c)
+{
+	struct pollfd p = { .fd = c->fd, .events = POLLRDHUP };
+	int unread = 0;
+
+	if (poll(&p, 1, 0) != 1)
+		return false;
+	if (p.revents & (POLLERR | POLLHUP | POLLNVAL))
+		return true;
+	return ioctl(c->fd, FIONREAD, &unread) == 0 &&
+	       (uint64_t)unread + (c->end - c->at) < c->body_left;
+}
+
+/* ---- phases ---- */
+
+static uint64_t smaller(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+static uint64_t timeout_ns(const struct conn *c)
+{
+	return conn_conf(c)->limits.body_timeout_ms * NS_PER_MS;
+}
+
+void conn_watch_phase(struct conn *c)
+{
+	uint64_t now = clock_ns(), end = c->phase_start_ns + timeout_ns(c);
+	uint64_t next = now + smaller(CHECK_NS, timeout_ns(c) / 8);
+
+	conn_set_deadline(c, now < end && end < next ? end : next);
+}
+
 void conn_start_phase(struct conn *c)
 {
 	c->phase_start_ns = clock_ns();
 	c->phase_bytes = 0;
-	conn_set_deadline(c, c->phase_start_ns + conn_conf(c)->limits.body_timeout_ms * NS_PER_MS);
+	c->window.start_ns = 0;
+	conn_watch_phase(c);
+}
+
+void conn_resume_phase(struct conn *c, uint64_t since_ns)
+{
+	c->phase_start_ns += clock_ns() - since_ns;
+	c->window.start_ns = 0;
+	conn_watch_phase(c);
 }
 
 /* ---- rates ---- */
 
-/* Returns the bytes per second that the phase must keep up. While others wait for memory, a slow
- * body must not hold it: all of it must come within CONTENDED_TIMEOUTS times limits.body_timeout.
- */
-static uint64_t rate_needed(struct conn *c)
+/* Returns the bytes that the client has sent, or has taken of its response. */
+static uint64_t progress_of(const struct conn *c)
 {
-	const struct conf *conf = conn_conf(c);
-	uint64_t rate = conf->limits.body_rate;
+	int unsent = 0;
 
-	if (c->body_reserved == 0 || !budget_has_waiters(&conn_images(c)->budget, BUDGET_BODY))
-		return rate;
-	uint64_t fair =
-		c->body_reserved / (CONTENDED_TIMEOUTS * conf->limits.body_timeout_ms) * 1000;
-
-	return fair > rate ? fair : rate;
+	if (c->state != CONN_WRITE)
+		return c->phase_bytes;
+	/* What the kernel still has to send was never read by the client (tcp(7)). */
+	if (ioctl(c->fd, SIOCOUTQ, &unsent) || unsent < 0 || (uint64_t)unsent > c->phase_bytes)
+		return c->phase_bytes;
+	return c->phase_bytes - (uint64_t)unsent;
 }
 
-/* Returns whether the phase is fast enough on average. If so, sets a deadline for the next check,
- * at most limits.body_timeout from now. */
-static bool keeps_up(struct conn *c)
+/* Returns whether the progress keeps up with a rate. Nothing is demanded in the first grace_ns of a
+ * window, and earlier windows do not count: a client cannot pay in advance. */
+static bool keeps_rate(struct conn *c, uint64_t rate, uint64_t grace_ns, uint64_t window_ns)
 {
-	uint64_t rate = rate_needed(c), now = clock_ns();
+	uint64_t now = clock_ns(), progress = progress_of(c);
 
+	if (c->window.start_ns == 0) {
+		c->window.start_ns = now;
+		c->window.bytes = progress;
+	}
+	uint64_t elapsed = now - c->window.start_ns;
+
+	if (elapsed <= grace_ns)
+		return true;
+	uint64_t came = progress - c->window.bytes;
+
+	if (rate == 0 || came * 1000 / rate < (elapsed - grace_ns) / NS_PER_MS)
+		return false;
+	if (elapsed >= window_ns)
+		c->window.start_ns = 0;
+	return true;
+}
+
+/* Returns whether others wait for what the connection holds: memory, or the connection itself. */
+static bool is_contended(const struct conn *c)
+{
+	return http_server_is_crowded(c->io->http) ||
+	       (c->memory.bytes > 0 && budget_is_contended(&conn_images(c)->budget));
+}
+
+/* While others wait, all reserved bytes must come within CONTENDED_TIMEOUTS times
+ * limits.body_timeout, at a rate that is demanded almost at once. */
+static bool keeps_contended_rate(struct conn *c)
+{
+	uint64_t timeout = timeout_ns(c), rate = conn_conf(c)->limits.body_rate;
+	uint64_t fair = c->memory.bytes / (CONTENDED_TIMEOUTS * timeout / NS_PER_MS) * 1000;
+
+	return keeps_rate(c, fair > rate ? fair : rate, smaller(CONTENDED_GRACE_NS, timeout / 4),
+	                  CONTENDED_WINDOW_NS);
+}
+
+/* Returns whether a body is fast enough: on average, and recently if others wait. */
+static bool body_keeps_up(struct conn *c)
+{
+	uint64_t rate = conn_conf(c)->limits.body_rate, now = clock_ns();
+
+	if (!is_contended(c))
+		c->window.start_ns = 0;
+	else if (!keeps_contended_rate(c))
+		return false;
+	if (now < c->phase_start_ns + timeout_ns(c))
+		return true;
 	if (rate == 0 || c->phase_bytes == 0)
 		return false;
 	uint64_t seconds = c->phase_bytes / rate, rest = c->phase_bytes % rate;
 	uint64_t paid_ns =
 		(seconds < UINT32_MAX ? seconds : UINT32_MAX) * NS_PER_S + rest * NS_PER_S / rate;
-	uint64_t end = c->phase_start_ns + paid_ns,
-		 next = now + conn_conf(c)->limits.body_timeout_ms * NS_PER_MS;
 
-	if (end <= now)
-		return false;
-	conn_set_deadline(c, end < next ? end : next);
-	return true;
+	return c->phase_start_ns + paid_ns > now;
+}
+
+/* Returns whether the client reads its response fast enough. */
+static bool write_keeps_up(struct conn *c)
+{
+	uint64_t timeout = timeout_ns(c);
+
+	if (is_contended(c))
+		return keeps_contended_rate(c);
+	return keeps_rate(c, conn_conf(c)->limits.body_rate, timeout, 2 * timeout);
 }
 
 /* ---- too late ---- */
@@ -114,18 +228,27 @@ void conn_late_head(struct conn *c)
 
 void conn_late_body(struct conn *c)
 {
-	if (!keeps_up(c))
+	if (body_keeps_up(c))
+		conn_watch_phase(c);
+	else
 		refuse_late(c, "the request body was slower than limits.body_timeout and "
 		               "limits.body_rate allow");
 }
 
 void conn_late_write(struct conn *c)
 {
-	if (!keeps_up(c))
+	if (write_keeps_up(c))
+		conn_watch_phase(c);
+	else
 		c->state = CONN_CLOSE;
 }
 
 void conn_late_close(struct conn *c)
 {
 	c->state = CONN_CLOSE;
+}
+
+void conn_late_turn(struct conn *c)
+{
+	(void)c;
 }

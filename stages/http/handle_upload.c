@@ -2,6 +2,8 @@
  * thread. */
 #include "handle_upload.h"
 
+#include <string.h>
+
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/text.h"
@@ -14,6 +16,8 @@
  * six times that. */
 #define BODY_FIXED 4096
 #define BODY_PER_PART 8192
+#define NAMES_MAX 4096 /* bytes of the names in `errors` */
+#define ERRORS_MAX 100
 
 static bool is_failed(const struct upload *u, unsigned i)
 {
@@ -64,33 +68,54 @@ static void server_timing(struct conn *c, const struct upload *u)
 		response_text_field(&c->response, "Server-Timing", line);
 }
 
-static void error_json(struct json *j, const char *part_name, const char *file_name,
+/* What is left of the bounds of `errors`. A client may send many parts of a few bytes, and then
+ * read the response slowly. */
+struct errors {
+	struct json *j;
+	size_t names_left; /* bytes, before they are escaped */
+	unsigned errors_left;
+	unsigned omitted;
+};
+
+static void error_json(struct errors *e, const char *part_name, const char *file_name,
                        const struct problem *problem)
 {
-	assert(part_name && file_name);
-	json_object(j, NULL);
-	if (part_name[0])
-		json_string(j, "part", part_name);
-	if (file_name[0])
-		json_string(j, "filename", file_name);
-	problem_json_members(j, problem);
-	json_object_end(j);
+	size_t names = strlen(part_name) + strlen(file_name);
+
+	if (e->errors_left == 0) {
+		e->omitted++;
+		return;
+	}
+	e->errors_left--;
+	json_object(e->j, NULL);
+	if (names <= e->names_left) {
+		e->names_left -= names;
+		if (part_name[0])
+			json_string(e->j, "part", part_name);
+		if (file_name[0])
+			json_string(e->j, "filename", file_name);
+	}
+	problem_json_members(e->j, problem);
+	json_object_end(e->j);
 }
 
 static void errors_json(struct json *j, const struct upload *u)
 {
+	struct errors e = { .j = j, .names_left = NAMES_MAX, .errors_left = ERRORS_MAX };
 	unsigned bad = 0;
 
 	json_array(j, "errors");
 	for (unsigned i = 0; i <= u->image_count; i++) {
 		for (; bad < u->bad_part_count && u->bad_part[bad].images_before == i; bad++)
-			error_json(j, u->bad_part[bad].part_name, u->bad_part[bad].file_name,
+			error_json(&e, u->bad_part[bad].part_name, u->bad_part[bad].file_name,
 			           &u->bad_part[bad].problem);
 		if (i < u->image_count && is_failed(u, i))
-			error_json(j, u->image[i]->part_name, u->image[i]->file_name,
+			error_json(&e, u->image[i]->part_name, u->image[i]->file_name,
 			           &u->image[i]->problem);
 	}
 	json_array_end(j);
+	if (e.omitted)
+		json_uint(j, "errors_omitted", e.omitted);
 }
 
 /* Counts every image and part that failed, regardless of the response's status. */

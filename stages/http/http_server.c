@@ -6,6 +6,7 @@
 
 int http_server_init(struct http_server *h, const struct conf *conf)
 {
+	client_counts_init(&h->clients);
 	h->listeners.admin.fd = h->listeners.admin.socket.fd = -1;
 	return tokens_open(&h->tokens, conf->access.tokens_file);
 }
@@ -19,6 +20,7 @@ void http_server_fini(struct http_server *h)
 {
 	listener_set_close(&h->listeners);
 	tokens_close(&h->tokens);
+	client_counts_fini(&h->clients);
 }
 
 static void wake_io_threads(struct http_server *h)
@@ -47,6 +49,13 @@ bool http_server_is_busy(const struct http_server *h)
 	    atomic_load_explicit(&h->ios, memory_order_acquire))
 		return true;
 	return atomic_load(&h->connections) > 0;
+}
+
+bool http_server_is_crowded(const struct http_server *h)
+{
+	uint64_t max = http_server_conf(h)->limits.connections;
+
+	return atomic_load_explicit(&h->connections, memory_order_relaxed) > max - max / 16;
 }
 
 bool http_server_has_closed_admin(const struct http_server *h)

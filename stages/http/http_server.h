@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "base/check.h"
+#include "client_count.h"
 #include "conf/conf.h"
 #include "daemon/tokens.h"
 #include "image/image_service.h"
@@ -34,6 +35,7 @@ struct http_server {
 	struct http_reports reports;
 	struct listener_set listeners;
 	struct tokens tokens; /* locked inside */
+	struct client_counts clients;
 	/* atomic, any thread */
 	alignas(CACHE_LINE) _Atomic bool is_ready;
 	_Atomic bool is_ending;   /* /readyz returns 503; everything else is still served */
@@ -66,6 +68,10 @@ void http_server_close_admin(struct http_server *h);
 
 /* Returns whether an I/O thread still accepts, or a connection is open. */
 bool http_server_is_busy(const struct http_server *h);
+
+/* Returns whether the connections are so many that those without a request should make room: a
+ * sixteenth of limits.connections is left, or less. */
+bool http_server_is_crowded(const struct http_server *h);
 
 /* Returns whether all administrative connections have ended. */
 bool http_server_has_closed_admin(const struct http_server *h);

@@ -328,7 +328,7 @@ void image_end(struct visit *v, struct image *image)
 		uint64_t bytes = image->reserved_bytes;
 
 		image->reserved_bytes = 0;
-		budget_release(&s->budget, BUDGET_IMAGE, bytes);
+		budget_release_image(&s->budget, bytes);
 	}
 	if (image->is_spooled)
 		recovery_image_ended(&s->recovery, image);

@@ -88,6 +88,17 @@ void problem_set_limit(struct problem *p, unsigned status, const char *slug, con
 	p->actual = actual;
 }
 
+void problem_set_free_bytes(struct problem *p, uint64_t configured, uint64_t actual)
+{
+	problem_set(p, 507, "storage-full",
+	            "the store's file system has %llu free bytes; limits.free_bytes = %llu of them "
+	            "are not for images",
+	            (unsigned long long)actual, (unsigned long long)configured);
+	p->limit = "limits.free_bytes";
+	p->configured = configured;
+	p->actual = actual;
+}
+
 void problem_json_members(struct json *j, const struct problem *p)
 {
 	char type[64];

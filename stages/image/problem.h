@@ -32,6 +32,11 @@ void problem_set(struct problem *p, unsigned status, const char *slug, const cha
 void problem_set_limit(struct problem *p, unsigned status, const char *slug, const char *limit,
                        uint64_t configured, uint64_t actual);
 
+/* Fills *p for an image that would leave less than limits.free_bytes of the disk; actual: free
+ * bytes.
+ */
+void problem_set_free_bytes(struct problem *p, uint64_t configured, uint64_t actual);
+
 /* Returns the slug of a type, or NULL after the last one. */
 const char *problem_type_at(unsigned index);
 

@@ -166,28 +166,29 @@ static uint64_t images_max(struct image_service *s)
 
 /* Waits for room for one more image and its body, and takes it. Returns false if recovery is
  * stopping. */
-static bool reserve_room(struct recovery *r, uint64_t bytes)
+static bool reserve_room(struct recovery *r, struct budget_body *memory, uint64_t bytes)
 {
 	struct image_service *s = r->service;
+	bool is_small = bytes <= budget_small_max(&s->budget);
 
-	while (!budget_try_reserve(&s->budget, BUDGET_BODY, bytes))
+	budget_body_init(&s->budget, memory, is_small ? BUDGET_SMALL_BODY : BUDGET_BODY, NULL);
+	while (!budget_body_try(&s->budget, memory, bytes))
 		if (pause_for(r, ROOM_POLL_MS))
 			return false;
 	while (atomic_fetch_add_explicit(&s->in_flight, 1, memory_order_relaxed) >= images_max(s)) {
 		atomic_fetch_sub_explicit(&s->in_flight, 1, memory_order_relaxed);
 		if (pause_for(r, ROOM_POLL_MS)) {
-			budget_release(&s->budget, BUDGET_BODY, bytes);
+			budget_body_release(&s->budget, memory);
 			return false;
 		}
 	}
 	return true;
 }
 
-static void release_room(struct recovery *r, uint64_t bytes)
+static void release_room(struct recovery *r, struct budget_body *memory)
 {
 	atomic_fetch_sub_explicit(&r->service->in_flight, 1, memory_order_relaxed);
-	if (bytes)
-		budget_release(&r->service->budget, BUDGET_BODY, bytes);
+	budget_body_release(&r->service->budget, memory);
 }
 
 static int read_all(int fd, uint8_t *data, size_t size)
@@ -208,9 +209,9 @@ static int read_all(int fd, uint8_t *data, size_t size)
 /* Makes an upload of one image, for which no response waits. Returns NULL if there is no memory;
  * the body is then still the caller's. */
 static struct upload *make_upload(struct recovery *r, const char *id, uint8_t *body, uint64_t size,
-                                  const char *file_name)
+                                  struct budget_body *memory, const char *file_name)
 {
-	struct upload *u = upload_new(r->service, body, size, 1, 0);
+	struct upload *u = upload_new(r->service, body, memory, 1, 0);
 
 	if (!u)
 		return NULL;
@@ -238,26 +239,26 @@ static struct recovery_slot *take_slot(struct recovery *r, const struct spooled 
 
 /* Reads the original and starts it. Owns fd and the room taken. Returns 0 or -errno. */
 static int feed(struct recovery *r, const struct spooled *spooled, int fd, uint64_t size,
-                const char *file_name)
+                struct budget_body *memory, const char *file_name)
 {
 	struct image_service *s = r->service;
 	uint8_t *body = pool_get((size_t)size);
 	int err = body ? read_all(fd, body, (size_t)size) : -ENOMEM;
-	struct upload *u = err ? NULL : make_upload(r, spooled->id, body, size, file_name);
+	struct upload *u = err ? NULL : make_upload(r, spooled->id, body, size, memory, file_name);
 
 	close(fd);
 	if (!err && !u)
 		err = -ENOMEM;
 	if (err) {
 		pool_put(body);
-		release_room(r, size);
+		release_room(r, memory);
 		return err;
 	}
 	int uncounted = spool_set_attempts(&s->store, spooled->id, spooled->attempts + 1);
 
 	if (uncounted == -ENOENT) { /* the client removed it meanwhile */
 		upload_unref(u);
-		release_room(r, 0);
+		release_room(r, memory);
 		return uncounted;
 	}
 	if (uncounted)
@@ -284,6 +285,7 @@ static bool begin(struct recovery *r, const struct spooled *spooled, bool *is_de
 {
 	struct image_service *s = r->service;
 	char file_name[SPOOL_FILE_NAME_MAX];
+	struct budget_body memory;
 	uint64_t size = 0;
 
 	if (is_stored(&s->store, spooled->id)) {
@@ -304,11 +306,11 @@ static bool begin(struct recovery *r, const struct spooled *spooled, bool *is_de
 		quarantine(r, spooled->id, "limits.memory_budget is too small for it");
 		return false;
 	}
-	if (fd >= 0 && !reserve_room(r, size)) {
+	if (fd >= 0 && !reserve_room(r, &memory, size)) {
 		close(fd);
 		return false;
 	}
-	int err = fd < 0 ? fd : feed(r, spooled, fd, size, file_name);
+	int err = fd < 0 ? fd : feed(r, spooled, fd, size, &memory, file_name);
 
 	if (err == -EINVAL)
 		quarantine(r, spooled->id, "its spooled files are damaged");

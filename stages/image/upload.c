@@ -47,7 +47,7 @@ static struct layout layout_of(const struct conf_epoch *epoch, unsigned images_m
 	return l;
 }
 
-struct upload *upload_new(struct image_service *s, uint8_t *body, uint64_t body_reserved,
+struct upload *upload_new(struct image_service *s, uint8_t *body, struct budget_body *body_memory,
                           unsigned images_max, unsigned bad_parts_max)
 {
 	struct conf_epoch *epoch = conf_epoch_ref(&s->epochs);
@@ -70,7 +70,8 @@ struct upload *upload_new(struct image_service *s, uint8_t *body, uint64_t body_
 	atomic_init(&u->refs, 1);
 	u->service = s;
 	u->body = body;
-	u->body_reserved = body_reserved;
+	u->memory = *body_memory;
+	*body_memory = (struct budget_body){ 0 };
 	return u;
 }
 
@@ -113,9 +114,7 @@ static void body_free(struct upload *u)
 {
 	pool_put(u->body);
 	u->body = NULL;
-	if (u->body_reserved)
-		budget_release(&u->service->budget, BUDGET_BODY, u->body_reserved);
-	u->body_reserved = 0;
+	budget_body_release(&u->service->budget, &u->memory);
 }
 
 void upload_body_unref(struct upload *u)

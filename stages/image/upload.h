@@ -14,6 +14,7 @@
 
 #include "inflight.h"
 #include "problem.h"
+#include "sched/budget.h"
 #include "sched/event.h"
 
 struct conf_epoch;
@@ -44,7 +45,7 @@ struct upload {
 	struct timing timing;            /* of all images together */
 	/* the body */
 	uint8_t *body;              /* pool memory */
-	uint64_t body_reserved;     /* of BUDGET_BODY */
+	struct budget_body memory;  /* the body's */
 	_Atomic unsigned body_refs; /* images that still need it */
 	bool is_client_counted;     /* limits.images_per_client applied at admission */
 	/* the response */
@@ -64,10 +65,10 @@ struct upload {
 	struct upload_bad_part *bad_part;
 };
 
-/* Makes an upload with one reference, which owns the body (pool memory, with body_reserved bytes of
- * BUDGET_BODY). It has room for images_max images and bad_parts_max other parts. Returns NULL if
- * there is no memory; the body is then still the caller's. */
-struct upload *upload_new(struct image_service *s, uint8_t *body, uint64_t body_reserved,
+/* Makes an upload with one reference, which owns the body (pool memory) and what is reserved for
+ * it; *body_memory is zeroed. It has room for images_max images and bad_parts_max other parts.
+ * Returns NULL if there is no memory; the body is then still the caller's. */
+struct upload *upload_new(struct image_service *s, uint8_t *body, struct budget_body *body_memory,
                           unsigned images_max, unsigned bad_parts_max);
 
 /* Adds an image with a new id; its source is a slice of the body. */

@@ -25,6 +25,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "base/check.h"
@@ -39,6 +40,7 @@
 /* Trailing characters of the id. They are random, so images spread over 1024 directories. */
 #define SHARD_LENGTH 2
 #define PATH_SIZE 96
+#define LOOK_NS NS_PER_S /* between looks at the free space while there is too little */
 #define TIDY_NS NS_PER_S /* between attempts to clear the trash */
 
 /* Modes of what is created, less the umask. Originals have the place where a picture was taken,
@@ -136,6 +138,7 @@ int store_open(struct store *s, const char *root, bool survives_power, unsigned 
 	}
 	if (!err && faccessat(s->incoming_fd, ".", W_OK, 0))
 		err = -errno;
+	store_look(s);
 	if (!err)
 		return 0;
 	log_error("server.root = %s: cannot prepare the store: %s", root, strerror(-err));
@@ -151,6 +154,29 @@ void store_close(struct store *s)
 	for (size_t i = 0; i < COUNT_OF(fd); i++)
 		if (fd[i] >= 0)
 			close(fd[i]);
+}
+
+uint64_t store_look(struct store *s)
+{
+	struct statvfs fs;
+	uint64_t bytes = UINT64_MAX;
+
+	if (fstatvfs(s->root_fd, &fs) == 0)
+		bytes = (uint64_t)fs.f_bavail * fs.f_frsize;
+	/* Relaxed: two independent numbers. */
+	atomic_store_explicit(&s->free_bytes, bytes, memory_order_relaxed);
+	atomic_store_explicit(&s->looked_ns, clock_ns(), memory_order_relaxed);
+	return bytes;
+}
+
+bool store_has_room(struct store *s, uint64_t floor, uint64_t *free_bytes)
+{
+	*free_bytes = atomic_load_explicit(&s->free_bytes, memory_order_relaxed);
+	if (*free_bytes >= floor)
+		return true;
+	if (clock_ns() - atomic_load_explicit(&s->looked_ns, memory_order_relaxed) >= LOOK_NS)
+		*free_bytes = store_look(s);
+	return *free_bytes >= floor;
 }
 
 void store_survive_power(struct store *s, bool survives_power)

@@ -20,8 +20,10 @@ struct store {
 	int root_fd, incoming_fd, trash_fd, spool_fd, quarantine_fd;
 	_Atomic bool survives_power; /* acknowledged means flushed to the disk, not only written */
 	_Atomic uint64_t trash_serial;
-	_Atomic uint64_t tidy_ns; /* when to clear the trash again; 0: nothing is left in it */
-	_Atomic uint64_t flushes; /* of the file system, so far */
+	_Atomic uint64_t tidy_ns;    /* when to clear the trash again; 0: nothing is left in it */
+	_Atomic uint64_t flushes;    /* of the file system, so far */
+	_Atomic uint64_t free_bytes; /* of the file system, when store_look() saw it last */
+	_Atomic uint64_t looked_ns;
 };
 
 /* Creates root and the directories below it (not its parents). A new root has the mode 0750, less
@@ -68,7 +70,15 @@ int store_remove(struct store *s, enum store_place place, const char *id);
  * Returns 0, -ENOENT or -errno. */
 int store_unspool(struct store *s, const char *id);
 
+/* Asks how many bytes are free for the daemon's user in the file system, and returns the number;
+ * UINT64_MAX if the system cannot tell. */
+uint64_t store_look(struct store *s);
+
 /* ---- short; also called from I/O threads ---- */
+
+/* Returns whether floor bytes were free when store_look() saw them last, and sets *free_bytes to
+ * what was. If they were not, it looks again, at most once a second. */
+bool store_has_room(struct store *s, uint64_t floor, uint64_t *free_bytes);
 
 /* Opens a file of a finished image for reading; name as in store_file. Returns a descriptor and
  * sets *size, or returns -errno (-ENOENT). */

@@ -84,8 +84,9 @@ def test_shipped_configuration_is_complete():
               "log": "level access access_file",
               "scheduler": "policy threads spin",
               "limits": "header_bytes body_bytes parts pixels pixels_progressive scans width "
-                        "height connections images_in_flight images_per_client header_timeout "
-                        "body_timeout body_rate idle_timeout memory_budget",
+                        "height connections connections_per_client images_in_flight images_per_client "
+                        "header_timeout "
+                        "body_timeout body_rate idle_timeout memory_budget free_bytes",
               "variant.medium": "operations quality", "variant.thumb": "operations quality",
               "variant.blurred": "operations quality"}
     missing = [(s, k) for s, names in wanted.items() for k in names.split() if (s, k) not in listed]

@@ -12,6 +12,7 @@ import pytest
 import pictures
 from client import Closed, chunked, form_files
 from darkroom import IS_SANITIZED, PER_CONNECTION, TooLate, attempts, eventually, slow
+from uploads import in_parallel
 
 SMALL = pictures.photo_jpeg(320, 240, 2)
 JPEG = ("Content-Type", "image/jpeg")
@@ -115,18 +116,28 @@ def test_too_many_images_in_flight_are_refused(start):
             assert c.request("POST", "/images", body, [("Content-Type", kind)]).status == 201
 
 
+def begun_upload(daemon, body):
+    """Returns a client whose upload lacks its last byte."""
+    c = daemon.client()
+    c.send(c.head("POST", "/images", body, [JPEG]) + body[:-1])
+    assert eventually(lambda: daemon.has_read(c))
+    return c
+
+
 @pytest.mark.also_with("thread-per-connection")
 def test_too_many_connections_are_refused(start):
     daemon = start("limits.connections=3")
-    kept = [daemon.client() for _ in range(3)]
-    assert all(c.request("GET", "/healthz").status == 200 for c in kept)
+    kept = [begun_upload(daemon, SMALL) for _ in range(3)]
     with daemon.client() as c:
         answer = c.answer()
         assert (answer.status, answer.slug, answer["retry-after"]) == (503, "overloaded", "1")
         assert answer.closes
         assert (answer.json()["limit"], answer.json()["configured"]) == ("limits.connections", 3)
+        assert answer.json()["actual"] == 4
         assert c.is_closed()
-    assert all(c.is_open() for c in kept)
+    for c in kept:
+        c.send(SMALL[-1:])
+        assert c.answer().status == 201
     kept.pop().close()
 
     def is_served():
@@ -141,24 +152,37 @@ def test_too_many_connections_are_refused(start):
 
 @pytest.mark.every_policy
 def test_bodies_stay_within_their_memory(start):
-    """Bodies in progress stay within their share of the memory. A client that waits too long for it
-    gets 503."""
-    daemon = start("limits.memory_budget=32M", "limits.body_bytes=16M", "limits.body_timeout=500ms",
+    """Bodies in progress stay within their share of the memory. If all of them wait for more, some
+    are refused, so that the others can continue."""
+    daemon = start("limits.memory_budget=32M", "limits.body_bytes=16M", "limits.body_timeout=2s",
                    "limits.body_rate=1")
-    length, clients = 14 << 20, [daemon.client() for _ in range(6)]
-    for c in clients:
-        c.send(c.head("POST", "/images", None, [JPEG, ("Content-Length", str(length))]) + SMALL)
-    # There are 84 MB of bodies for 32 MB of memory.
-    assert eventually(lambda: sum(not c.is_silent() for c in clients) >= 4)
-    answers = [c.answer() for c in clients if not c.is_silent()]
-    refused = [a for a in answers if a.status == 503]
-    assert refused
-    assert {(a.status, a.slug) for a in answers} <= {(503, "overloaded"), (408, "timeout")}
+    body, most = SMALL + bytes(12 << 20), []
+
+    def upload(_):
+        with daemon.client() as c:
+            c.send_some(c.head("POST", "/images", body, [JPEG]))
+            c.send_some(body)
+            return c.answer()
+
+    def watch():
+        while not over.wait(0.02):
+            most.append(json.loads(daemon.get("/stats").body)["memory"]["reserved_body_bytes"])
+    over = threading.Event()
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    try:
+        answers = in_parallel(6, upload)  # 72 MB of bodies for 16 MB of memory
+    finally:
+        over.set()
+        watcher.join()
+    refused = [a for a in answers if a.status != 201]
+    assert len(refused) < 6
+    assert {(a.status, a.slug) for a in refused} <= {(503, "overloaded"), (408, "timeout")}
     for answer in refused:
-        assert answer["retry-after"] == "1" and "limits.memory_budget" in answer.json()["detail"]
-    for c in clients:
-        c.close()
-    assert eventually(lambda: daemon.upload(SMALL).status == 201)
+        if answer.status == 503:
+            assert answer["retry-after"] == "1"
+            assert "limits.memory_budget" in answer.json()["detail"]
+    assert 4 << 20 < max(most) <= 16 << 20
     assert daemon.resident_bytes() < (200 << 20) * (4 if IS_SANITIZED else 1)
 
 
@@ -181,40 +205,36 @@ def test_chunked_body_that_can_never_fit_is_refused_for_good_reason(start):
 
 @pytest.mark.every_policy
 @attempts(10)
-def test_slow_bodies_release_memory_that_others_wait_for(start):
+def test_slow_body_releases_memory_that_others_wait_for(start):
+    """A slow body is refused as soon as another one needs its memory, though it came fast at first.
+    """
     daemon = start("limits.memory_budget=32M", "limits.body_bytes=16M", "limits.body_timeout=500ms",
                    "limits.body_rate=1")
-    slow_ones = [daemon.client() for _ in range(2)]
-    for c in slow_ones:
-        c.send(c.head("POST", "/images", None, [JPEG, ("Content-Length", str(8 << 20))]) + SMALL)
-    over = threading.Event()
-    sent = [[time.monotonic()] for _ in slow_ones]  # times of the pieces of each client
+    slow_one = daemon.client()
+    slow_one.send(slow_one.head("POST", "/images", None, [JPEG, ("Content-Length", str(14 << 20))])
+                  + SMALL + bytes(5 << 20))
+    over, sent = threading.Event(), [time.monotonic()]
 
-    def trickle(c, times):
-        while not over.wait(0.05) and c.is_silent():
-            c.send_some(b"x" * 1000)
-            times.append(time.monotonic())
-    threads = [threading.Thread(target=trickle, args=work) for work in zip(slow_ones, sent)]
-    for thread in threads:
-        thread.start()
+    def trickle():
+        while not over.wait(0.05) and slow_one.is_silent():
+            slow_one.send_some(b"x" * 1000)
+            sent.append(time.monotonic())
+    thread = threading.Thread(target=trickle)
+    thread.start()
     try:
         # Wait for longer than the timeout.
-        assert eventually(lambda: not all(c.is_silent() for c in slow_ones)
-                          or all(t[-1] - t[0] > 0.8 for t in sent))
-        longest_s = max(b - a for t in sent for a, b in zip(t, t[1:]))
-        if not all(c.is_silent() for c in slow_ones) and longest_s > 0.4:
-            raise TooLate("a client was below the rate")
-        assert all(c.is_silent() for c in slow_ones), "a slow client above the rate got a response"
-        assert eventually(lambda: daemon.upload(SMALL).status == 201)
+        assert eventually(lambda: not slow_one.is_silent() or sent[-1] - sent[0] > 0.8)
+        longest_s = max(b - a for a, b in zip(sent, sent[1:]))
+        if not slow_one.is_silent() and longest_s > 0.4:
+            raise TooLate("the client was below the rate")
+        assert slow_one.is_silent(), "a slow client above the rate got a response"
+        # The slow one holds 8 MB of 14.
+        assert eventually(lambda: daemon.upload(SMALL + bytes(9 << 20)).status == 201)
     finally:
         over.set()
-        for thread in threads:
-            thread.join()
-    # Memory is released before the response is written.
-    assert eventually(lambda: not all(c.is_silent() for c in slow_ones))
-    assert {c.answer().status for c in slow_ones if not c.is_silent()} == {408}
-    for c in slow_ones:
-        c.close()
+        thread.join()
+    assert slow_one.answer().status == 408
+    slow_one.close()
 
 
 @pytest.mark.every_policy
@@ -236,7 +256,7 @@ def test_full_store_is_reported(start, tmp_path):
                                             disk], capture_output=True).returncode:
         pytest.skip("cannot mount a small file system")
     try:
-        daemon = start(store=disk / "store")
+        daemon = start("limits.free_bytes=0", store=disk / "store")
         answers = [daemon.upload(pictures.photo_jpeg(800, 600, 3))]
         while answers[-1].status == 201:
             answers.append(daemon.upload(pictures.photo_jpeg(800, 600, 3)))
@@ -248,6 +268,47 @@ def test_full_store_is_reported(start, tmp_path):
                 assert c.request("GET", url).status == 200
                 assert c.request("DELETE", url).status == 204
             assert daemon.upload(pictures.photo_jpeg(800, 600, 3)).status == 201
+        daemon.stop()
+    finally:
+        subprocess.run(["umount", "-l", disk], check=True)
+
+
+def test_images_leave_a_part_of_the_disk_free(start, tmp_path):
+    """Images are stored until limits.free_bytes are left, then refused before their body is read.
+    Space that others release counts as well."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    if os.geteuid() != 0 or subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs",
+                                            disk], capture_output=True).returncode:
+        pytest.skip("cannot mount a small file system")
+    floor = 3 << 20
+    picture = pictures.photo_jpeg(800, 600, 3)
+
+    def free_bytes():
+        return os.statvfs(disk).f_bavail * os.statvfs(disk).f_frsize
+    try:
+        (disk / "other").write_bytes(bytes(512 << 10))
+        daemon = start(f"limits.free_bytes={floor}", store=disk / "store")
+        answers = [daemon.upload(picture)]
+        while answers[-1].status == 201:
+            assert free_bytes() >= floor
+            answers.append(daemon.upload(picture))
+        assert len(answers) > 1
+        for answer in (answers[-1], daemon.upload(picture)):
+            assert (answer.status, answer.slug) == (507, "storage-full")
+            document = answer.json()
+            assert (document["limit"], document["configured"]) == ("limits.free_bytes", floor)
+            assert document["actual"] == free_bytes() >= floor
+        assert not daemon.leftovers()
+        (disk / "more").write_bytes(bytes(256 << 10))
+        assert free_bytes() < floor and daemon.upload(picture).status == 507
+        with daemon.client() as c:
+            c.send(c.head("POST", "/images", None, [JPEG, ("Content-Length", "1000000"),
+                                                    ("Expect", "100-continue")]))
+            assert c.answer().status == 507 and not c.interim
+        (disk / "other").unlink()
+        (disk / "more").unlink()
+        assert eventually(lambda: daemon.upload(picture).status == 201)
         daemon.stop()
     finally:
         subprocess.run(["umount", "-l", disk], check=True)

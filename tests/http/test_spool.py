@@ -199,7 +199,8 @@ def small_disk(tmp_path):
 def test_full_disk_gets_507_and_keeps_stored_images(start, small_disk, durability):
     """Uploads get 507. Acknowledged images are kept, unfinished files are removed, and uploads work
     again when there is space."""
-    daemon = start(f"server.durability={durability}", store=small_disk / "store")
+    daemon = start(f"server.durability={durability}", "limits.free_bytes=0",
+                   store=small_disk / "store")
     stored = []
     with daemon.client() as c:
         for _ in range(200):
@@ -228,7 +229,7 @@ def test_spooled_images_wait_for_space(start, small_disk):
     filler = small_disk / "filler"
     left = shutil.disk_usage(small_disk).free
     filler.write_bytes(b"x" * (left - 20000))
-    daemon = start(store=store)
+    daemon = start("limits.free_bytes=0", store=store)
     assert eventually(lambda: stats(daemon)["failures"]["full"] >= 2, 20), "it does not retry"
     assert spooled(daemon) == [ID + c for c in "ABC"] and not daemon.stored()
     assert daemon.get(f"/images/{ID}A").status == 202

@@ -1,4 +1,4 @@
-/* test_budget.c - classes, order and fairness of the memory budget. */
+/* test_budget.c - classes, order, shares and growth in the memory budget. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,6 +8,10 @@
 
 #include "sched/budget.h"
 #include "sched/stage.h"
+
+#define TOTAL 2048 /* half for bodies; 128 of it for small ones alone, which have at most 16 */
+#define SMALL_SLICE 128
+#define LARGE_MAX (TOTAL / 2 - SMALL_SLICE)
 
 /* Takes the place of push.c, and records which events are queued in which order. */
 static struct event *pushed[16];
@@ -21,105 +25,282 @@ void stage_push(struct stage *s, unsigned instance, struct event *ev)
 }
 
 static struct event events[8];
+static const uint8_t one[KEY_SIZE] = { 1 }, two[KEY_SIZE] = { 2 };
+static struct budget b;
 
 static struct budget_waiter waiter(unsigned i)
 {
 	return (struct budget_waiter){ .event = &events[i] };
 }
 
+static struct budget_body body(enum budget_class class, const uint8_t *key)
+{
+	struct budget_body result;
+
+	budget_body_init(&b, &result, class, key);
+	return result;
+}
+
+/* A large body that holds bytes. */
+static struct budget_body holder(const uint8_t *key, uint64_t bytes)
+{
+	struct budget_body result = body(BUDGET_BODY, key);
+
+	assert_true(budget_body_try(&b, &result, bytes));
+	return result;
+}
+
 static int setup(void **state)
 {
 	(void)state;
 	pushed_count = 0;
+	budget_init(&b, TOTAL);
 	return 0;
 }
 
+static int teardown(void **state)
+{
+	(void)state;
+	budget_fini(&b); /* asserts that nothing is held */
+	return 0;
+}
+
+static void assert_pushed(unsigned index, unsigned event)
+{
+	assert_true(index < pushed_count);
+	assert_ptr_equal(pushed[index], &events[event]);
+}
+
+/* ---- classes ---- */
+
 static void bodies_leave_half_to_images(void **state)
 {
-	struct budget b;
+	struct budget_body small = body(BUDGET_SMALL_BODY, NULL);
+	struct budget_waiter image = waiter(0), second = waiter(1);
 
 	(void)state;
-	budget_init(&b, 100);
-	assert_int_equal(budget_max(&b), 50);
-	assert_true(budget_try_reserve(&b, BUDGET_BODY, 30));
-	assert_false(budget_try_reserve(&b, BUDGET_BODY, 30));
-	assert_true(budget_try_reserve(&b, BUDGET_BODY, 20));
-	assert_true(
-		budget_try_reserve(&b, BUDGET_IMAGE, 50)); /* always possible for a single image */
-	assert_false(budget_try_reserve(&b, BUDGET_IMAGE, 1));
-	budget_release(&b, BUDGET_BODY, 50);
-	assert_true(budget_try_reserve(&b, BUDGET_IMAGE,
-	                               50)); /* images may use all that bodies leave */
-	budget_release(&b, BUDGET_IMAGE, 100);
-	budget_fini(&b);
+	assert_int_equal(budget_max(&b), TOTAL / 2);
+	assert_int_equal(budget_small_max(&b), 16);
+	struct budget_body large = holder(NULL, LARGE_MAX);
+
+	assert_true(budget_body_try(&b, &small, SMALL_SLICE));
+	assert_false(budget_body_try(&b, &small, 1));
+	assert_true(budget_reserve_image(&b, TOTAL / 2, &image)); /* always possible for one */
+	assert_false(budget_reserve_image(&b, 1, &second));
+	budget_body_release(&b, &large);
+	budget_body_release(&b, &small);
+	assert_pushed(0, 1); /* images may use all that bodies leave */
+	budget_release_image(&b, TOTAL / 2 + 1);
 }
+
+static void small_bodies_have_a_slice_of_their_own(void **state)
+{
+	struct budget_body full = holder(NULL, LARGE_MAX), other = body(BUDGET_BODY, NULL),
+			   small = body(BUDGET_SMALL_BODY, NULL);
+	struct budget_waiter w = waiter(0);
+
+	(void)state;
+	assert_false(budget_body_reserve(&b, &other, 1, &w));
+	assert_true(budget_is_contended(&b));
+	assert_true(budget_body_try(&b, &small, 16));
+	budget_body_release(&b, &full);
+	assert_pushed(0, 0);
+	budget_body_release(&b, &other);
+	budget_body_release(&b, &small);
+}
+
+static void a_large_body_alone_may_have_the_slice(void **state)
+{
+	struct budget_body large = holder(NULL, LARGE_MAX);
+
+	(void)state;
+	assert_true(budget_body_try(&b, &large, SMALL_SLICE));
+	budget_body_release(&b, &large);
+}
+
+/* ---- order ---- */
 
 static void reservations_are_granted_in_order(void **state)
 {
-	struct budget b;
-	struct budget_waiter large = waiter(0), small = waiter(1);
+	struct budget_waiter first = waiter(2), large = waiter(0), small = waiter(1);
 
 	(void)state;
-	budget_init(&b, 100);
-	assert_true(budget_try_reserve(&b, BUDGET_IMAGE, 30));
-	assert_true(budget_try_reserve(&b, BUDGET_IMAGE, 40));
-	assert_false(budget_reserve(&b, BUDGET_IMAGE, 50, &large));
-	assert_false(budget_reserve(&b, BUDGET_IMAGE, 10,
-	                            &small)); /* would fit, but must not overtake */
+	assert_true(budget_reserve_image(&b, 1000, &first));
+	assert_true(budget_reserve_image(&b, 1000, &first));
+	assert_false(budget_reserve_image(&b, 1000, &large));
+	assert_false(budget_reserve_image(&b, 10, &small)); /* would fit, but must not overtake */
 	assert_int_equal(pushed_count, 0);
-	budget_release(&b, BUDGET_IMAGE, 30);
-	assert_int_equal(pushed_count, 2);
-	assert_ptr_equal(pushed[0], &events[0]);
-	assert_ptr_equal(pushed[1], &events[1]);
-	assert_false(budget_cancel(&b, BUDGET_IMAGE, &large)); /* queued already */
-	budget_release(&b, BUDGET_IMAGE, 100);
-	budget_fini(&b);
+	budget_release_image(&b, 1000);
+	assert_pushed(0, 0);
+	assert_pushed(1, 1);
+	budget_release_image(&b, 2010);
 }
 
 static void a_cancelled_reservation_lets_smaller_ones_pass(void **state)
 {
-	struct budget b;
+	struct budget_body all = holder(NULL, LARGE_MAX - 20), body0 = body(BUDGET_BODY, NULL),
+			   body1 = body(BUDGET_BODY, NULL), body2 = body(BUDGET_BODY, NULL);
 	struct budget_waiter large = waiter(0), small = waiter(1), last = waiter(2);
 
 	(void)state;
-	budget_init(&b, 100);
-	assert_true(budget_try_reserve(&b, BUDGET_BODY, 40));
-	assert_false(budget_reserve(&b, BUDGET_BODY, 50, &large));
-	assert_false(budget_reserve(&b, BUDGET_BODY, 10, &small));
-	assert_false(budget_reserve(&b, BUDGET_BODY, 10, &last));
-	assert_true(budget_cancel(&b, BUDGET_BODY, &last));
+	assert_false(budget_body_reserve(&b, &body0, 50, &large));
+	assert_false(budget_body_reserve(&b, &body1, 10, &small));
+	assert_false(budget_body_reserve(&b, &body2, 10, &last));
+	assert_true(budget_cancel(&b, &last));
 	assert_int_equal(pushed_count, 0);
-	assert_true(budget_cancel(&b, BUDGET_BODY, &large));
+	assert_true(budget_cancel(&b, &large));
 	assert_int_equal(pushed_count, 1);
-	assert_ptr_equal(pushed[0], &events[1]);
-	budget_release(&b, BUDGET_BODY, 50);
-	budget_fini(&b);
+	assert_pushed(0, 1);
+	assert_false(budget_cancel(&b, &small)); /* queued already */
+	budget_body_release(&b, &all);
+	budget_body_release(&b, &body1);
 }
 
 static void a_release_grants_reservations_of_the_other_class(void **state)
 {
-	struct budget b;
-	struct budget_waiter body = waiter(0);
+	struct budget_waiter image = waiter(1), w = waiter(0);
+	struct budget_body late = body(BUDGET_BODY, NULL);
 
 	(void)state;
-	budget_init(&b, 100);
-	assert_true(budget_try_reserve(&b, BUDGET_IMAGE, 50));
-	assert_true(budget_try_reserve(&b, BUDGET_IMAGE, 50));
-	assert_false(budget_reserve(&b, BUDGET_BODY, 20, &body));
-	budget_release(&b, BUDGET_IMAGE, 50);
+	assert_true(budget_reserve_image(&b, TOTAL / 2, &image));
+	assert_true(budget_reserve_image(&b, TOTAL / 2, &image));
+	assert_false(budget_body_reserve(&b, &late, 20, &w));
+	assert_false(w.is_refused); /* images release */
+	budget_release_image(&b, TOTAL / 2);
+	assert_pushed(0, 0);
+	budget_release_image(&b, TOTAL / 2);
+	budget_body_release(&b, &late);
+}
+
+/* ---- clients ---- */
+
+static void the_line_is_fair_to_clients(void **state)
+{
+	struct budget_body all = holder(NULL, LARGE_MAX), line[4];
+	struct budget_waiter w[4];
+
+	(void)state;
+	for (unsigned i = 0; i < 4; i++) { /* three of one client, then one of another */
+		line[i] = body(BUDGET_BODY, i < 3 ? one : two);
+		w[i] = waiter(i);
+		assert_false(budget_body_reserve(&b, &line[i], 10, &w[i]));
+	}
+	budget_body_release(&b, &all);
+	assert_int_equal(pushed_count, 4);
+	assert_pushed(0, 0);
+	assert_pushed(1, 3);
+	assert_pushed(2, 1);
+	assert_pushed(3, 2);
+	for (unsigned i = 0; i < 4; i++)
+		budget_body_release(&b, &line[i]);
+}
+
+static void a_client_leaves_a_quarter_to_others(void **state)
+{
+	struct budget_body first = holder(one, 500), second = holder(one, 260),
+			   other = body(BUDGET_BODY, two);
+	struct budget_waiter w = waiter(0), unused = waiter(1);
+
+	(void)state;
+	assert_false(budget_body_reserve(&b, &second, 10, &w)); /* more than 768 */
+	assert_true(budget_body_reserve(&b, &other, 100, &unused));
+	assert_int_equal(pushed_count, 0);
+	budget_body_release(&b, &first);
+	assert_pushed(0, 0);
+	assert_true(budget_body_try(&b, &second, 510)); /* the only one of its client */
+	budget_body_release(&b, &second);
+	budget_body_release(&b, &other);
+}
+
+/* ---- bodies that wait for each other ---- */
+
+static void the_last_of_bodies_that_wait_for_each_other_is_refused(void **state)
+{
+	struct budget_body first = holder(NULL, 450), second = holder(NULL, 440);
+	struct budget_waiter w0 = waiter(0), w1 = waiter(1);
+
+	(void)state;
+	assert_false(budget_body_reserve(&b, &first, 450, &w0));
+	assert_int_equal(pushed_count, 0); /* the second may still release */
+	assert_false(budget_body_reserve(&b, &second, 440, &w1));
 	assert_int_equal(pushed_count, 1);
-	budget_release(&b, BUDGET_IMAGE, 50);
-	budget_release(&b, BUDGET_BODY, 20);
-	budget_fini(&b);
+	assert_pushed(0, 1);
+	assert_true(w1.is_refused);
+	assert_int_equal(second.bytes, 440);
+	budget_body_release(&b, &second);
+	assert_pushed(1, 0);
+	assert_false(w0.is_refused);
+	assert_int_equal(first.bytes, 900);
+	budget_body_release(&b, &first);
+}
+
+static void a_release_that_helps_no_body_refuses_the_last(void **state)
+{
+	struct budget_body first = holder(NULL, 400), second = holder(NULL, 400),
+			   third = holder(NULL, 90);
+	struct budget_waiter w0 = waiter(0), w1 = waiter(1);
+
+	(void)state;
+	assert_false(budget_body_reserve(&b, &first, 400, &w0));
+	assert_false(budget_body_reserve(&b, &second, 400, &w1));
+	assert_int_equal(pushed_count, 0);
+	budget_body_release(&b, &third);
+	assert_int_equal(pushed_count, 1);
+	assert_pushed(0, 1);
+	assert_true(w1.is_refused);
+	budget_body_release(&b, &second);
+	assert_pushed(1, 0);
+	budget_body_release(&b, &first);
+}
+
+static void bodies_of_one_client_that_wait_for_its_share_do_not_wait_forever(void **state)
+{
+	struct budget_body first = holder(one, 350), second = holder(one, 350);
+	struct budget_waiter w0 = waiter(0), w1 = waiter(1);
+
+	(void)state;
+	assert_false(budget_body_reserve(&b, &first, 80, &w0));
+	assert_int_equal(pushed_count, 0);
+	assert_false(budget_body_reserve(&b, &second, 80, &w1));
+	assert_int_equal(pushed_count, 1);
+	assert_pushed(0, 1);
+	assert_true(w1.is_refused);
+	budget_body_release(&b, &second);
+	assert_pushed(1, 0);
+	budget_body_release(&b, &first);
+}
+
+static void a_copy_counts_for_the_same_client(void **state)
+{
+	struct budget_body small = body(BUDGET_SMALL_BODY, one), copy, other;
+
+	(void)state;
+	assert_true(budget_body_try(&b, &small, 16));
+	assert_true(budget_body_try_copy(&b, &small, BUDGET_BODY, 700, &copy));
+	budget_body_release(&b, &small);
+	other = holder(one, 60);
+	assert_false(budget_body_try(&b, &other, 10)); /* over the share */
+	budget_body_release(&b, &copy);
+	assert_true(budget_body_try(&b, &other, 10));
+	budget_body_release(&b, &other);
 }
 
 int main(void)
 {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(bodies_leave_half_to_images, setup),
-		cmocka_unit_test_setup(reservations_are_granted_in_order, setup),
-		cmocka_unit_test_setup(a_cancelled_reservation_lets_smaller_ones_pass, setup),
-		cmocka_unit_test_setup(a_release_grants_reservations_of_the_other_class, setup),
+		TEST(bodies_leave_half_to_images),
+		TEST(small_bodies_have_a_slice_of_their_own),
+		TEST(a_large_body_alone_may_have_the_slice),
+		TEST(reservations_are_granted_in_order),
+		TEST(a_cancelled_reservation_lets_smaller_ones_pass),
+		TEST(a_release_grants_reservations_of_the_other_class),
+		TEST(the_line_is_fair_to_clients),
+		TEST(a_client_leaves_a_quarter_to_others),
+		TEST(the_last_of_bodies_that_wait_for_each_other_is_refused),
+		TEST(a_release_that_helps_no_body_refuses_the_last),
+		TEST(bodies_of_one_client_that_wait_for_its_share_do_not_wait_forever),
+		TEST(a_copy_counts_for_the_same_client),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

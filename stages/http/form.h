@@ -1,0 +1,31 @@
+/*
+ * form.h - a form that is being parsed in pieces, and its parts that are files.
+ *
+ * Knows no format of files. The owner of the connection's event.
+ */
+#ifndef DARKROOM_HTTP_FORM_H
+#define DARKROOM_HTTP_FORM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "multipart.h"
+
+struct form {
+	struct multipart multipart;
+	size_t fed;                  /* bytes of the body that the parser has been given */
+	struct multipart_part *file; /* pool memory */
+	unsigned file_count, file_room;
+	unsigned bad_count;  /* of the files, not JPEGs */
+	uint64_t part_count; /* of all parts, plain fields included */
+};
+
+/* Begins a form; the arguments as for multipart_init(). Returns NULL if there is no memory. */
+struct form *form_new(const char *boundary, size_t boundary_length, size_t header_max);
+void form_free(struct form *form); /* NULL is ignored */
+
+/* Appends a file. Returns false if there is no memory. */
+bool form_add_file(struct form *form, const struct multipart_part *part);
+
+#endif
