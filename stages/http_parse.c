@@ -215,6 +215,20 @@ static enum conn_state check_overhead(struct visit *v, struct conn *c)
 	return refuse_and_close(c);
 }
 
+/* Returns whether the current chunk goes beyond limits.body_bytes, by more than can be discarded;
+ * sets the problem. */
+static bool is_chunk_too_large(struct visit *v, struct conn *c)
+{
+	uint64_t max = app_conf(v)->limits.body_bytes, left = c->request.chunks.left;
+
+	if (c->is_discarding || left <= CONN_DISCARD_MAX ||
+	    (c->body_size <= max && left <= max - c->body_size))
+		return false;
+	problem_set_limit(&c->problem, 413, "body-too-large", "limits.body_bytes", max,
+	                  left > UINT64_MAX - c->body_size ? UINT64_MAX : left + c->body_size);
+	return true;
+}
+
 static enum conn_state parse_chunks(struct visit *v, struct conn *c)
 {
 	enum request_progress progress =
@@ -225,7 +239,7 @@ static enum conn_state parse_chunks(struct visit *v, struct conn *c)
 		return refuse_and_close(c);
 	c->has_chunks_left = progress == REQUEST_MORE;
 	if (progress == REQUEST_MORE)
-		return check_overhead(v, c);
+		return is_chunk_too_large(v, c) ? refuse_and_close(c) : check_overhead(v, c);
 	if (c->is_discarding)
 		return c->has_responded ? CONN_NEXT : CONN_REFUSE; /* too large, or no memory */
 	c->read_ns = visit_now(v);

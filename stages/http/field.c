@@ -30,6 +30,21 @@ bool slice_is(struct slice s, const char *lower)
 	return s.length == strlen(lower) && slice_begins(s, lower);
 }
 
+bool field_is_token_char(char c)
+{
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+	       (c != '\0' && strchr("-_!#$%&'*+.^`|~", c));
+}
+
+bool slice_is_token(struct slice s)
+{
+	size_t i = 0;
+
+	while (i < s.length && field_is_token_char(s.data[i]))
+		i++;
+	return i > 0 && i == s.length;
+}
+
 struct slice slice_trim(struct slice s)
 {
 	while (s.length > 0 && is_space(s.data[0])) {
@@ -179,14 +194,15 @@ bool field_prefers(struct slice value, const char *lower)
 	return false;
 }
 
-bool field_etag_matches(struct slice value, const char *etag)
+bool field_etag_matches(struct slice value, const char *etag, bool is_weak)
 {
 	struct slice element;
 
 	while (field_list_next(&value, &element)) {
 		if (element.length == 1 && element.data[0] == '*')
 			return true;
-		if (element.length > 2 && element.data[0] == 'W' && element.data[1] == '/')
+		if (is_weak && element.length > 2 && element.data[0] == 'W' &&
+		    element.data[1] == '/')
 			slice_drop(&element, 2);
 		if (element.length == strlen(etag) &&
 		    memcmp(element.data, etag, element.length) == 0)

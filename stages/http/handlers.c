@@ -21,7 +21,8 @@ static enum conn_step handle_options(struct conn *c)
 	if (respond_origin(c)[0]) {
 		response_text_field(&c->response, "Access-Control-Allow-Methods", allow);
 		response_text_field(&c->response, "Access-Control-Allow-Headers",
-		                    "authorization, content-type, prefer");
+		                    "authorization, content-type, if-match, if-none-match, "
+		                    "prefer, range, x-request-id");
 		response_text_field(&c->response, "Access-Control-Max-Age", "86400");
 	}
 	return respond_finish(c);
@@ -105,6 +106,10 @@ enum conn_step handle_image_ended(struct visit *v, struct conn *c)
 
 enum conn_step handle_remove(struct visit *v, struct conn *c)
 {
+	enum conn_step step;
+
+	if (!files_may_remove(c, &step))
+		return step;
 	c->state = CONN_REMOVED;
 	visit_park(v, &c->event);
 	disk_job_send_removal(v, &c->removal, c->route.id, &c->event, c->instance);
