@@ -12,6 +12,7 @@
 #include "http/conn_body.h"
 #include "http/conn_read.h"
 #include "http/http_server.h"
+#include "http/site_guard.h"
 #include "server_counters.h"
 #include "stages.h"
 
@@ -147,7 +148,8 @@ static enum conn_state decide(struct visit *v, struct conn *c)
 	c->at = c->begin + r->fed;
 	c->body_left = r->content_length;
 	c->has_chunks_left = r->is_chunked;
-	if (!check_route(v, c) || !authorization_allows(&app_http(v)->tokens, c))
+	if (!site_guard_allows(app_http(v), app_conf(v), c) || !check_route(v, c) ||
+	    !authorization_allows(&app_http(v)->tokens, c))
 		return CONN_REFUSE;
 	if (r->method == ROUTE_POST)
 		return decide_upload(v, c);

@@ -43,7 +43,8 @@ void respond_start(struct conn *c, unsigned status, size_t body_max)
 	if (strcmp(origin, "*") != 0)
 		response_text_field(&c->response, "Vary", "Origin");
 	response_text_field(&c->response, "Access-Control-Expose-Headers",
-	                    "Location, Server-Timing, ETag, X-Request-Id");
+	                    "Accept-Ranges, Content-Range, ETag, Location, Retry-After, "
+	                    "Server-Timing, WWW-Authenticate, X-Request-Id");
 }
 
 void respond_content(struct conn *c, const char *type)
