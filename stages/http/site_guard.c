@@ -96,9 +96,11 @@ static bool is_own_origin(const struct conn *c, struct slice origin)
 	                                                   : 0;
 	struct slice host = { origin.data + scheme, origin.length - scheme };
 
-	return scheme &&
-	       (host_equals(host, span_slice(c->request.authority, c->input + c->begin)) ||
-	        host_equals(host, single(c, "x-forwarded-host")));
+	struct slice own = has_field(c, "x-forwarded-host")
+	                           ? single(c, "x-forwarded-host")
+	                           : span_slice(c->request.authority, c->input + c->begin);
+
+	return scheme && host_equals(host, own);
 }
 
 static bool is_foreign_page(const struct conf *conf, const struct conn *c)

@@ -129,6 +129,7 @@ def site(start):
     ((("Origin", ""),), 403),
     # behind a proxy that names the host of its client
     ((("Origin", "https://images.example.org"), ("X-Forwarded-Host", "images.example.org")), 201),
+    ((("Origin", OWN), ("X-Forwarded-Host", "images.example.org")), 403),
     ((("Origin", "https://evil.example"), ("X-Forwarded-Host", "images.example.org")), 403)])
 def test_pages_of_other_origins_cannot_change_images(site, headers, status):
     answer = upload(site, *headers)
