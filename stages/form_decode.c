@@ -160,6 +160,60 @@ static bool is_file(const struct multipart_part *part, const char *body)
 	return part->has_file_name || slice_begins(span_slice(part->type, body), "image/");
 }
 
+/* Lists a part. Returns 0, or -1 with the problem set. */
+static int list_part(const struct conf *conf, struct conn *c, struct file_list *list,
+                     const struct multipart_part *part)
+{
+	const char *body = (const char *)c->body;
+
+	/* Parts over the limit are counted for the message. */
+	if (++list->part_count <= conf->limits.parts && is_file(part, body) &&
+	    !list_add(list, part, body))
+		return refuse_no_memory(c);
+	return 0;
+}
+
+static int bad_form(struct conn *c, const char *error, size_t at)
+{
+	problem_set(&c->problem, 400, "malformed-form", "%s (at byte %zu of the body)", error, at);
+	return -1;
+}
+
+/* Lists the files of a part that is a multipart/mixed: they have its name. curl sends several files
+ * of one field like that. Returns as list_part(). */
+static int list_mixed(const struct conf *conf, struct conn *c, struct file_list *list,
+                      const struct multipart_part *whole)
+{
+	const char *body = (const char *)c->body;
+	size_t base = whole->body.at;
+	struct slice inner = span_slice(whole->body, body);
+	char boundary[BOUNDARY_MAX];
+	const char *error = NULL;
+	size_t length = field_boundary(span_slice(whole->content_type, body), boundary, &error);
+	struct multipart m;
+	struct multipart_part part;
+	enum multipart_result result;
+
+	if (length == 0)
+		return bad_form(c, error, base);
+	multipart_init_mixed(&m, boundary, length, (size_t)conf->limits.header_bytes);
+	while ((result = multipart_next(&m, inner.data, inner.length, true, &part)) ==
+	       MULTIPART_PART) {
+		part.name = whole->name;
+		part.file_name.at += base;
+		part.type.at += base;
+		part.body.at += base;
+		if (list_part(conf, c, list, &part))
+			return -1;
+	}
+	return result == MULTIPART_BAD ? bad_form(c, m.error, base + m.at) : 0;
+}
+
+static bool is_mixed(const struct multipart_part *part, const char *body)
+{
+	return !part->has_file_name && slice_is(span_slice(part->type, body), "multipart/mixed");
+}
+
 /* Fills the list. Returns 0, or -1 with the problem set. The caller frees list->part in any case.
  */
 static int list_files(struct visit *v, struct conn *c, struct file_list *list)
@@ -179,16 +233,12 @@ static int list_files(struct visit *v, struct conn *c, struct file_list *list)
 	assert(length > 0); /* http_parse has checked it */
 	multipart_init(&m, boundary, length, (size_t)conf->limits.header_bytes);
 	while ((result = multipart_next(&m, body, c->body_size, true, &part)) == MULTIPART_PART) {
-		/* Parts over the limit are counted for the message. */
-		if (++list->part_count <= max && is_file(&part, body) &&
-		    !list_add(list, &part, body))
-			return refuse_no_memory(c);
+		if (is_mixed(&part, body) ? list_mixed(conf, c, list, &part)
+		                          : list_part(conf, c, list, &part))
+			return -1;
 	}
-	if (result == MULTIPART_BAD) {
-		problem_set(&c->problem, 400, "malformed-form", "%s (at byte %zu of the body)",
-		            m.error, m.at);
-		return -1;
-	}
+	if (result == MULTIPART_BAD)
+		return bad_form(c, m.error, m.at);
 	if (list->part_count > max) {
 		problem_set_limit(&c->problem, 413, "too-many-parts", "limits.parts", max,
 		                  list->part_count);
@@ -196,7 +246,7 @@ static int list_files(struct visit *v, struct conn *c, struct file_list *list)
 	}
 	if (list->count == 0) {
 		problem_set(&c->problem, 400, "no-image",
-		            "none of the form's %llu parts has a file name or an image type",
+		            "the form has no part (of %llu) with a file name or an image type",
 		            (unsigned long long)list->part_count);
 		return -1;
 	}

@@ -11,6 +11,7 @@
 #include "http/conn.h"
 #include "http/conn_body.h"
 #include "http/conn_read.h"
+#include "http/head.h"
 #include "http/http_server.h"
 #include "http/site_guard.h"
 #include "server_counters.h"
@@ -53,6 +54,24 @@ static void set_type_problem(struct conn *c, struct slice type)
 		            (int)(type.length < 80 ? type.length : 80), type.data);
 }
 
+/* Returns whether the body is not compressed; sets the problem if it is. */
+static bool check_encoding(struct conn *c)
+{
+	struct slice rest = request_fields(&c->request, c->input + c->begin), value, coding;
+
+	while (head_find(&rest, "content-encoding", &value)) {
+		while (field_list_next(&value, &coding)) {
+			if (slice_is(coding, "identity"))
+				continue;
+			problem_set(&c->problem, 415, "unsupported-media-type",
+			            "the Content-Encoding is %.*s; expected a body without one",
+			            (int)(coding.length < 80 ? coding.length : 80), coding.data);
+			return false;
+		}
+	}
+	return true;
+}
+
 /* Returns whether the content type is supported; sets the problem if not. */
 static bool check_type(struct conn *c)
 {
@@ -89,7 +108,7 @@ static enum conn_state decide_upload(struct visit *v, struct conn *c)
 	const struct request *r = &c->request;
 	const struct conf *conf = app_conf(v);
 
-	if (!check_type(c))
+	if (!check_encoding(c) || !check_type(c))
 		return CONN_REFUSE;
 	if (r->is_chunked)
 		return decide_chunked(v, c);

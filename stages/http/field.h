@@ -56,6 +56,11 @@ struct field_param {
 /* Removes the next "; name=value" from *rest. Returns 1, 0 at the end, or -1 if it is malformed. */
 int field_param_next(struct slice *rest, struct field_param *param);
 
+/* The same for Content-Disposition of a part. Quotation marks within a quoted string need no
+ * backslash: it ends at the first one that comes before the end or before "; name=". Old browsers
+ * send file names like that. */
+int field_param_next_lenient(struct slice *rest, struct field_param *param);
+
 #define BOUNDARY_MAX 70 /* RFC 2046 5.1.1 */
 
 /* Copies the boundary parameter of a multipart Content-Type to out. Returns its length, or 0 with
