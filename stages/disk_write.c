@@ -48,6 +48,8 @@ static void problem_from_store(struct visit *v, struct problem *p, const struct 
 	          strerror(-err));
 	if (is_full)
 		problem_set(p, 507, "storage-full", "%s", strerror(-err));
+	else if (err == -ENOENT)
+		problem_set(p, 503, "storage-missing", "server.root was deleted");
 	else
 		problem_set(p, 500, "storage-failed", "%s", strerror(-err));
 }

@@ -66,7 +66,9 @@ static const struct conf_key rows[] = {
 		.default_value = "/var/lib/darkroom",
 		.help = "Directory of the stored images: ROOT/XX/ID/{image.json,VARIANT.jpg}, where XX\n"
 			"are the last two characters of ID. It is created if it is missing, its\n"
-			"parents are not. It belongs to one daemon at a time.",
+			"parents are not. It belongs to one daemon at a time. If it is deleted and made\n"
+			"again, the daemon uses the new one; the sandbox permits this if the parent\n"
+			"directory holds nothing else at the start.",
 	},
 	{
 		CONF_KEY(server, respond_after, respond_after),

@@ -29,6 +29,7 @@
 #include "base/text.h"
 #include "conf/conf.h"
 #include "log/log.h"
+#include "sandbox_root.h"
 
 /* The runtime of a sanitizer opens files and starts processes: for symbols, and to find leaks. */
 #if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
@@ -168,7 +169,8 @@ static int enter_landlock(int version, const struct conf *conf, const char *conf
 	int err = ruleset < 0 ? -errno : 0;
 
 	if (!err)
-		err = allow_path(ruleset, conf->server.root, FS_STORE & attributes.fs);
+		err = allow_path(ruleset, sandbox_root(conf->server.root),
+		                 FS_STORE & attributes.fs);
 	if (!err && config_path)
 		err = allow_directory_of(ruleset, config_path, LANDLOCK_ACCESS_FS_READ_FILE);
 	if (!err && *conf->access.tokens_file)

@@ -5,9 +5,11 @@
 
 #include "base/text.h"
 #include "files.h"
+#include "image/image_service.h"
 #include "io_loop.h"
 #include "respond.h"
 #include "sched/stage.h"
+#include "store/store_check.h"
 #include "telemetry/metrics_text.h"
 
 #define REPORT_BODY_MAX (1u << 20)
@@ -45,6 +47,8 @@ static enum conn_step handle_readyz(struct conn *c)
 		problem_set(&c->problem, 503, "draining", "the server finishes open requests");
 	else if (!atomic_load_explicit(&http->is_ready, memory_order_relaxed))
 		problem_set(&c->problem, 503, "starting", "not all threads have started yet");
+	else if (!store_check(&conn_images(c)->store))
+		problem_set(&c->problem, 503, "storage-missing", "server.root was deleted");
 	else
 		return respond_text(c, "ready\n");
 	c->state = CONN_REFUSE;

@@ -38,6 +38,7 @@ static const struct {
 	{ "starting", "The server is starting" },
 	{ "storage-failed", "The image could not be stored" },
 	{ "storage-full", "The image could not be stored: the disk is full" },
+	{ "storage-missing", "The store is missing" },
 	{ "timeout", "The request was too slow" },
 	{ "too-many-parts", "The form has too many parts" },
 	{ "too-many-pixels", "The image has too many pixels" },

@@ -22,6 +22,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -31,6 +32,7 @@
 #include "base/clock.h"
 #include "directory.h"
 #include "log/log.h"
+#include "store_check.h"
 
 #define INCOMING ".incoming"
 #define TRASH ".trash"
@@ -58,7 +60,7 @@ static void image_path(char path[PATH_SIZE], const char *id, const char *name)
 
 /* ---- opening ---- */
 
-static int open_directories(struct store *s)
+int store_open_directories(struct store *s)
 {
 	const struct {
 		int *fd;
@@ -87,12 +89,17 @@ int store_open(struct store *s, const char *root, bool survives_power, unsigned 
 		             .trash_fd = -1,
 		             .spool_fd = -1,
 		             .quarantine_fd = -1,
-		             .survives_power = survives_power };
+		             .survives_power = survives_power,
+		             .checking = PTHREAD_MUTEX_INITIALIZER };
 	*cleared = 0;
+	s->root = strdup(root);
+	if (!s->root)
+		return -ENOMEM;
 	s->root_fd = directory_open(AT_FDCWD, root);
 	if (s->root_fd < 0) {
-		log_error("server.root = %s: %s", root, strerror(-s->root_fd));
-		return s->root_fd;
+		err = s->root_fd;
+		log_error("server.root = %s: %s", root, strerror(-err));
+		goto fail;
 	}
 	if (flock(s->root_fd, LOCK_EX | LOCK_NB)) {
 		err = -errno;
@@ -101,7 +108,7 @@ int store_open(struct store *s, const char *root, bool survives_power, unsigned 
 		                               : strerror(errno));
 		goto fail;
 	}
-	err = open_directories(s);
+	err = store_open_directories(s);
 	if (!err)
 		err = directory_clear(s->incoming_fd, cleared);
 	if (!err || err == -EAGAIN)
@@ -127,6 +134,7 @@ void store_close(struct store *s)
 	for (size_t i = 0; i < COUNT_OF(fd); i++)
 		if (fd[i] >= 0)
 			close(fd[i]);
+	free(s->root);
 }
 
 void store_survive_power(struct store *s, bool survives_power)
@@ -251,9 +259,13 @@ static int move_to_trash(struct store *s, enum store_place place, const char *id
 	else
 		image_path(from, id, NULL);
 	trash_name(s, id, to);
-	return renameat(place == STORE_SPOOL ? s->spool_fd : s->root_fd, from, s->trash_fd, to)
-	               ? -errno
-	               : 0;
+	unsigned openings = atomic_load(&s->openings);
+	int *at = place == STORE_SPOOL ? &s->spool_fd : &s->root_fd;
+	int err = renameat(*at, from, s->trash_fd, to) ? -errno : 0;
+
+	if (err == -ENOENT && store_check_missing(s, openings))
+		err = renameat(*at, from, s->trash_fd, to) ? -errno : 0;
+	return err;
 }
 
 static void clear_trash(struct store *s, const char *name)
@@ -307,7 +319,8 @@ static void withdraw(struct store *s, const struct store_item *item)
 		clear_trash(s, name);
 }
 
-void store_put(struct store *s, struct store_item *items, unsigned count)
+/* Makes one attempt. */
+static void put(struct store *s, struct store_item *items, unsigned count)
 {
 	for (unsigned i = 0; i < count; i++) {
 		items[i].is_published = false;
@@ -326,6 +339,16 @@ void store_put(struct store *s, struct store_item *items, unsigned count)
 			withdraw(s, &items[i]);
 		else if (items[i].err)
 			discard(s, items[i].id);
+}
+
+void store_put(struct store *s, struct store_item *items, unsigned count)
+{
+	unsigned openings = atomic_load(&s->openings);
+
+	put(s, items, count);
+	for (unsigned i = 0; i < count; i++)
+		if (items[i].err == -ENOENT && store_check_missing(s, openings))
+			put(s, &items[i], 1);
 	tidy(s);
 }
 
@@ -364,10 +387,15 @@ int store_open_file(struct store *s, const char *id, const char *name, uint64_t 
 	struct stat st;
 
 	image_path(path, id, name);
+	unsigned openings = atomic_load(&s->openings);
 	int fd = openat(s->root_fd, path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
 
-	if (fd < 0)
+	if (fd < 0 && errno != ENOENT)
 		return -errno;
+	if (fd < 0 && store_check_missing(s, openings))
+		fd = openat(s->root_fd, path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0)
+		return -ENOENT;
 	int err = fstat(fd, &st) ? -errno : S_ISREG(st.st_mode) ? 0 : -ENOENT;
 
 	if (err) {

@@ -9,6 +9,7 @@
 #ifndef DARKROOM_STORE_STORE_H
 #define DARKROOM_STORE_STORE_H
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -17,11 +18,16 @@
 #include "ulid.h"
 
 struct store {
+	char *root; /* its path; fixed */
 	int root_fd, incoming_fd, trash_fd, spool_fd, quarantine_fd;
 	_Atomic bool survives_power; /* acknowledged means flushed to the disk, not only written */
 	_Atomic uint64_t trash_serial;
 	_Atomic uint64_t tidy_ns; /* when to clear the trash again; 0: nothing is left in it */
 	_Atomic uint64_t flushes; /* of the file system, so far */
+	/* of store_check.h */
+	pthread_mutex_t checking;
+	_Atomic unsigned openings; /* of the directories, after they were deleted */
+	bool is_lost;              /* and logged; guarded by checking */
 };
 
 /* Creates the directories below root (not its parents), locks root against a second daemon and
@@ -29,6 +35,10 @@ struct store {
  * logged. Main thread. */
 int store_open(struct store *s, const char *root, bool survives_power, unsigned *cleared);
 void store_close(struct store *s);
+
+/* Opens the directories below root_fd, and makes those that are missing. Returns 0, or -errno with
+ * what is open in *s. */
+int store_open_directories(struct store *s);
 
 /* Sets whether commits are flushed, beginning with the next one. Any thread. */
 void store_survive_power(struct store *s, bool survives_power);
