@@ -7,7 +7,8 @@
  * - CVE-2023-30589, a CR without LF ends a field: 8.1.0 refuses it.
  * - CVE-2024-27982, a space before Content-Length hides it: 8.1.0 sees a continued line, which
  *   head_next() refuses.
- * - CVE-2025-23167, CR LF CR and any byte end the header: strict mode refuses it.
+ * - CVE-2025-23167, CR LF CR and any byte end the header: strict mode refuses it, and so does
+ *   head_next().
  * llhttp parses no bodies here: its handling of chunks is not used.
  */
 #include "request.h"

@@ -116,7 +116,7 @@ static const struct {
 	  REQUEST_BAD, 400, NULL, NULL, NULL },
 	{ "POST /x HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n", REQUEST_BAD,
 	  400, NULL, NULL, NULL },
-	/* CVE-2025-23167, an error in strict mode only. */
+	/* CVE-2025-23167; llhttp_is_strict() below tells which of the two readings refuses it. */
 	{ "GET /x HTTP/1.1\r\nHost: a\r\n\rX", REQUEST_BAD, 400, NULL, NULL, NULL },
 	{ "POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\rXabc", REQUEST_BAD, 400, NULL,
 	  NULL, NULL },
@@ -224,6 +224,19 @@ static void the_result_does_not_depend_on_the_cuts(void **state)
 			}
 		}
 	}
+}
+
+/* Otherwise llhttp would take any two bytes for the CR LF at the end of the header. */
+static void llhttp_is_strict(void **state)
+{
+	static const char bytes[] = "GET /x HTTP/1.1\r\nHost: a\r\n\rX";
+	llhttp_settings_t settings;
+	llhttp_t parser;
+
+	(void)state;
+	llhttp_settings_init(&settings);
+	llhttp_init(&parser, HTTP_REQUEST, &settings);
+	assert_int_equal(llhttp_execute(&parser, bytes, sizeof bytes - 1), HPE_STRICT);
 }
 
 static void whole(struct request *r, const char *bytes, enum request_progress expected)
@@ -340,6 +353,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_result_does_not_depend_on_the_cuts),
+		cmocka_unit_test(llhttp_is_strict),
 		cmocka_unit_test(fields_are_kept_or_evaluated),
 		cmocka_unit_test(the_target_decides_about_the_host),
 		cmocka_unit_test(a_chunked_body_can_overwrite_its_buffer),
