@@ -22,6 +22,7 @@
 #include "server_counters.h"
 #include "stages.h"
 #include "store/spool.h"
+#include "store/store_room.h"
 
 #define METADATA_BYTES_MAX (16u << 10) /* an image.json of 16 variants takes a quarter of it */
 #define DISK_BATCH_MAX 16
@@ -56,6 +57,8 @@ static void problem_from_store(struct visit *v, struct problem *p, const struct 
 			atomic_load_explicit(&app_store(v)->free_bytes, memory_order_relaxed));
 	else if (is_full)
 		problem_set(p, 507, "storage-full", "%s", strerror(-err));
+	else if (err == -ENOENT)
+		problem_set(p, 503, "storage-missing", "server.root was deleted");
 	else
 		problem_set(p, 500, "storage-failed", "%s", strerror(-err));
 }

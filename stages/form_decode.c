@@ -160,8 +160,14 @@ static enum form_progress refuse_form(struct conn *c)
 	return FORM_REFUSED;
 }
 
-/* Looks at a complete part. Returns FORM_MORE, or FORM_REFUSED with the problem set. */
-static enum form_progress take_part(struct visit *v, struct conn *c,
+static enum form_progress bad_form(struct conn *c, const char *error, size_t at)
+{
+	problem_set(&c->problem, 400, "malformed-form", "%s (at byte %zu of the body)", error, at);
+	return FORM_REFUSED;
+}
+
+/* Lists a complete part. Returns FORM_MORE, or FORM_REFUSED with the problem set. */
+static enum form_progress list_part(struct visit *v, struct conn *c,
                                     const struct multipart_part *part)
 {
 	const char *body = (const char *)c->body;
@@ -181,13 +187,69 @@ static enum form_progress take_part(struct visit *v, struct conn *c,
 	return FORM_MORE;
 }
 
+/* ---- parts of parts ---- */
+
+static bool is_mixed(const struct multipart_part *part, const char *body)
+{
+	return !part->has_file_name && slice_is(span_slice(part->type, body), "multipart/mixed");
+}
+
+/* Begins a part that is a multipart/mixed. curl sends several files of one field like that. */
+static enum form_progress begin_mixed(struct visit *v, struct conn *c,
+                                      const struct multipart_part *whole)
+{
+	struct form *form = c->form;
+	char boundary[BOUNDARY_MAX];
+	const char *error = NULL;
+	size_t length = field_boundary(span_slice(whole->content_type, (const char *)c->body),
+	                               boundary, &error);
+
+	if (length == 0)
+		return bad_form(c, error, whole->body.at);
+	multipart_init_mixed(&form->mixed, boundary, length,
+	                     (size_t)app_conf(v)->limits.header_bytes);
+	form->whole = *whole;
+	form->mixed_fed = 0;
+	form->is_in_mixed = true;
+	return FORM_MORE;
+}
+
+/* Parses one turn of it. Its files have its name. */
+static enum form_progress list_mixed(struct visit *v, struct conn *c)
+{
+	struct form *form = c->form;
+	size_t base = form->whole.body.at;
+	struct slice inner = span_slice(form->whole.body, (const char *)c->body);
+	size_t rest = inner.length - form->mixed_fed;
+	struct multipart_part part;
+	enum multipart_result result;
+
+	form->mixed_fed += rest < FORM_TURN_MAX ? rest : FORM_TURN_MAX;
+	while ((result = multipart_next(&form->mixed, inner.data, form->mixed_fed,
+	                                form->mixed_fed == inner.length, &part)) ==
+	       MULTIPART_PART) {
+		part.name = form->whole.name;
+		part.file_name.at += base;
+		part.type.at += base;
+		part.body.at += base;
+		if (list_part(v, c, &part) == FORM_REFUSED)
+			return FORM_REFUSED;
+	}
+	if (result == MULTIPART_BAD)
+		return bad_form(c, form->mixed.error, base + form->mixed.at);
+	form->is_in_mixed = result == MULTIPART_MORE;
+	return FORM_MORE;
+}
+
+/* ---- forms ---- */
+
 /* The form has ended. */
 static enum form_progress check_files(struct conn *c)
 {
 	if (c->form->file_count > 0)
 		return FORM_LISTED;
 	problem_set(&c->problem, 400, "no-image",
-	            "none of the form's %llu parts has a file name or an image type",
+	            "the form has no part (of %llu) with a file name or an image type",
 	            (unsigned long long)c->form->part_count);
 	return FORM_REFUSED;
 }
@@ -203,18 +265,22 @@ static enum form_progress list_files(struct visit *v, struct conn *c)
 	struct form *form = c->form;
 	size_t rest = c->body_size - form->fed;
 
+	if (form->is_in_mixed)
+		return list_mixed(v, c);
+
 	form->fed += rest < FORM_TURN_MAX ? rest : FORM_TURN_MAX;
 	while ((result = multipart_next(&form->multipart, (const char *)c->body, form->fed,
-	                                form->fed == c->body_size, &part)) == MULTIPART_PART)
-		if (take_part(v, c, &part) == FORM_REFUSED)
+	                                form->fed == c->body_size, &part)) == MULTIPART_PART) {
+		if (is_mixed(&part, (const char *)c->body))
+			return begin_mixed(v, c, &part);
+		if (list_part(v, c, &part) == FORM_REFUSED)
 			return FORM_REFUSED;
+	}
 	if (result == MULTIPART_MORE)
 		return FORM_MORE;
 	if (result == MULTIPART_END)
 		return check_files(c);
-	problem_set(&c->problem, 400, "malformed-form", "%s (at byte %zu of the body)",
-	            form->multipart.error, form->multipart.at);
-	return FORM_REFUSED;
+	return bad_form(c, form->multipart.error, form->multipart.at);
 }
 
 static void add_part(struct upload *u, const char *body, const struct multipart_part *part)

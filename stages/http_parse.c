@@ -11,9 +11,12 @@
 #include "http/conn.h"
 #include "http/conn_body.h"
 #include "http/conn_read.h"
+#include "http/head.h"
 #include "http/http_server.h"
+#include "http/site_guard.h"
 #include "server_counters.h"
 #include "stages.h"
+#include "store/store_room.h"
 
 /* Bytes of a chunked body that are not content, per byte of content and beyond limits.header_bytes;
  * one-byte chunks take 5 each. */
@@ -50,6 +53,24 @@ static void set_type_problem(struct conn *c, struct slice type)
 		problem_set(&c->problem, 415, slug,
 		            "the Content-Type is %.*s; expected image/jpeg or multipart/form-data",
 		            (int)(type.length < 80 ? type.length : 80), type.data);
+}
+
+/* Returns whether the body is not compressed; sets the problem if it is. */
+static bool check_encoding(struct conn *c)
+{
+	struct slice rest = request_fields(&c->request, c->input + c->begin), value, coding;
+
+	while (head_find(&rest, "content-encoding", &value)) {
+		while (field_list_next(&value, &coding)) {
+			if (slice_is(coding, "identity"))
+				continue;
+			problem_set(&c->problem, 415, "unsupported-media-type",
+			            "the Content-Encoding is %.*s; expected a body without one",
+			            (int)(coding.length < 80 ? coding.length : 80), coding.data);
+			return false;
+		}
+	}
+	return true;
 }
 
 /* Returns whether the content type is supported; sets the problem if not. */
@@ -99,7 +120,7 @@ static enum conn_state decide_upload(struct visit *v, struct conn *c)
 	const struct request *r = &c->request;
 	const struct conf *conf = app_conf(v);
 
-	if (!check_type(c) || !check_space(v, c))
+	if (!check_encoding(c) || !check_type(c) || !check_space(v, c))
 		return CONN_REFUSE;
 	if (r->is_chunked)
 		return decide_chunked(v, c);
@@ -158,7 +179,8 @@ static enum conn_state decide(struct visit *v, struct conn *c)
 	c->at = c->begin + r->fed;
 	c->body_left = r->content_length;
 	c->has_chunks_left = r->is_chunked;
-	if (!check_route(v, c) || !authorization_allows(&app_http(v)->tokens, c))
+	if (!site_guard_allows(app_http(v), app_conf(v), c) || !check_route(v, c) ||
+	    !authorization_allows(&app_http(v)->tokens, c))
 		return CONN_REFUSE;
 	if (r->method == ROUTE_POST)
 		return decide_upload(v, c);
@@ -226,6 +248,20 @@ static enum conn_state check_overhead(struct visit *v, struct conn *c)
 	return refuse_and_close(c);
 }
 
+/* Returns whether the current chunk goes beyond limits.body_bytes, by more than can be discarded;
+ * sets the problem. */
+static bool is_chunk_too_large(struct visit *v, struct conn *c)
+{
+	uint64_t max = app_conf(v)->limits.body_bytes, left = c->request.chunks.left;
+
+	if (c->is_discarding || left <= CONN_DISCARD_MAX ||
+	    (c->body_size <= max && left <= max - c->body_size))
+		return false;
+	problem_set_limit(&c->problem, 413, "body-too-large", "limits.body_bytes", max,
+	                  left > UINT64_MAX - c->body_size ? UINT64_MAX : left + c->body_size);
+	return true;
+}
+
 static enum conn_state parse_chunks(struct visit *v, struct conn *c)
 {
 	enum request_progress progress =
@@ -236,7 +272,7 @@ static enum conn_state parse_chunks(struct visit *v, struct conn *c)
 		return refuse_and_close(c);
 	c->has_chunks_left = progress == REQUEST_MORE;
 	if (progress == REQUEST_MORE)
-		return check_overhead(v, c);
+		return is_chunk_too_large(v, c) ? refuse_and_close(c) : check_overhead(v, c);
 	if (c->is_discarding)
 		return c->has_responded ? CONN_NEXT : CONN_REFUSE; /* too large, or no memory */
 	c->read_ns = visit_now(v);

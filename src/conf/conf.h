@@ -81,6 +81,7 @@ struct conf {
 		uint64_t durability;              /* enum conf_durability */
 		uint64_t keep_originals;          /* enum conf_tristate */
 		uint64_t damaged;                 /* enum conf_damaged */
+		char hosts[CONF_TEXT_MAX];        /* separated by spaces; "*": all */
 		char allow_origin[CONF_TEXT_MAX]; /* "": no CORS headers */
 		uint64_t wait_timeout_ms;
 		uint64_t drain_delay_ms, drain_timeout_ms;

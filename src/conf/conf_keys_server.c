@@ -66,7 +66,9 @@ static const struct conf_key rows[] = {
 		.default_value = "/var/lib/darkroom",
 		.help = "Directory of the stored images: ROOT/XX/ID/{image.json,VARIANT.jpg}, where XX\n"
 			"are the last two characters of ID. It is created if it is missing, its\n"
-			"parents are not. It belongs to one daemon at a time.",
+			"parents are not. It belongs to one daemon at a time. If it is deleted and made\n"
+			"again, the daemon uses the new one; the sandbox permits this if the parent\n"
+			"directory holds nothing else at the start.",
 	},
 	{
 		CONF_KEY(server, respond_after, respond_after),
@@ -115,12 +117,24 @@ static const struct conf_key rows[] = {
 			"Harmless faults of cameras are accepted in both cases.",
 	},
 	{
+		CONF_KEY(server, hosts, hosts),
+		.type = CONF_TYPE_HOSTS,
+		.default_value = "",
+		.is_live = true,
+		.help = "Names under which clients use this server, without ports and separated by\n"
+			"spaces, or * for all. A request for another Host is answered 421. localhost,\n"
+			"127.x.x.x, [::1] and the host of listen always count. Empty: no others if all\n"
+			"addresses are loopback, so that web pages cannot reach the server through a\n"
+			"name of their own (DNS rebinding); otherwise all.",
+	},
+	{
 		CONF_KEY(server, allow_origin, allow_origin),
 		.type = CONF_TYPE_ORIGIN,
 		.default_value = "",
 		.is_live = true,
 		.help = "Origin of the web pages that may use this server from a browser (CORS), such\n"
-			"as https://example.org, or * for all. Empty: only pages of its own origin.",
+			"as https://example.org, or * for all. Empty: only pages of its own origin. On\n"
+			"a loopback address, POST and DELETE of other pages are answered 403.",
 	},
 	{
 		CONF_KEY(server, wait_timeout, wait_timeout_ms),

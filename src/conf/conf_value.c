@@ -150,6 +150,10 @@ static void describe_text(const struct conf_key *key, struct text *to)
 	case CONF_TYPE_ORIGIN:
 		text_puts(to, "* or an origin such as https://example.org, or nothing");
 		break;
+	case CONF_TYPE_HOSTS:
+		text_puts(to, "* or hosts such as images.example.org, without ports and separated "
+		              "by spaces, or nothing");
+		break;
 	case CONF_TYPE_USER:
 		text_printf(to, "a user's name of at most %zu bytes, or nothing", max);
 		break;
@@ -262,24 +266,20 @@ static bool is_host(const char *s)
 {
 	struct in_addr ignored;
 
-	if (*s == '\0' ||
+	if (*s == '\0' || *s == '-' ||
 	    s[strspn(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-")] !=
 	            '\0')
 		return false;
 	return s[strspn(s, "0123456789.")] != '\0' || inet_pton(AF_INET, s, &ignored) == 1;
 }
 
-static bool is_listen(const char *value)
+/* Accepts the first bytes of a text: a host as above, or an IPv6 address in brackets. */
+static bool is_host_or_literal(const char *value, size_t length)
 {
-	const char *colon = strrchr(value, ':');
 	char host[CONF_TEXT_MAX];
 	struct in6_addr ignored;
-	size_t length;
 
-	if (!colon || !is_port(colon + 1))
-		return false;
-	length = (size_t)(colon - value);
-	if (length >= sizeof host)
+	if (length == 0 || length >= sizeof host)
 		return false;
 	memcpy(host, value, length);
 	host[length] = '\0';
@@ -289,6 +289,25 @@ static bool is_listen(const char *value)
 		return false;
 	host[length - 1] = '\0';
 	return inet_pton(AF_INET6, host + 1, &ignored) == 1;
+}
+
+static bool is_listen(const char *value)
+{
+	const char *colon = strrchr(value, ':');
+
+	return colon && is_port(colon + 1) && is_host_or_literal(value, (size_t)(colon - value));
+}
+
+static bool are_hosts(const char *value)
+{
+	while (*(value += strspn(value, " "))) {
+		size_t length = strcspn(value, " ");
+
+		if (!is_host_or_literal(value, length))
+			return false;
+		value += length;
+	}
+	return true;
 }
 
 /* Accepts what browsers send as Origin. Anything else would never match; a path at the end is
@@ -340,6 +359,8 @@ static bool is_text_good(const struct conf_key *key, const char *value)
 		return is_admin_address(value);
 	case CONF_TYPE_ORIGIN:
 		return is_origin(value);
+	case CONF_TYPE_HOSTS:
+		return strcmp(value, "*") == 0 || are_hosts(value);
 	case CONF_TYPE_POLICY:
 		return policy_is_known(value);
 	case CONF_TYPE_USER:

@@ -18,6 +18,7 @@
 #include "log/log.h"
 #include "sandbox_calls.h"
 #include "sandbox_files.h"
+#include "sandbox_root.h"
 
 /* The runtime of a sanitizer opens files and starts processes: for symbols, and to find leaks. */
 #if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
@@ -157,7 +158,7 @@ int sandbox_enter(const struct conf *conf)
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
 		err = -errno;
 	if (!err && has_files())
-		err = sandbox_files_enter(conf->server.root);
+		err = sandbox_files_enter(sandbox_root(conf->server.root));
 	if (!err && sandbox_calls_are_supported())
 		err = sandbox_calls_enter(conf->scheduler.counters == CONF_YES);
 	if (err)

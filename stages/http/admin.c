@@ -12,14 +12,6 @@
 #define SOCKET_MODE 0660 /* less the umask; the usual one leaves it to the owner */
 #define SOCKET_BACKLOG 16
 
-static bool are_local(const int *fd, unsigned count)
-{
-	for (unsigned i = 0; i < count; i++)
-		if (!listener_is_local(fd[i]))
-			return false;
-	return true;
-}
-
 static int listen_at_path(struct admin *a, const char *path)
 {
 	int err = unix_socket_open(&a->socket, path, SOCKET_MODE, SOCKET_BACKLOG);
@@ -67,7 +59,7 @@ int admin_open(struct admin *a, const struct conf *conf, const int *public_fd,
 
 	*a = (struct admin){ .fd = passed_fd, .socket.fd = -1 };
 	a->is_on_public = conf->server.admin_on_public == CONF_DEFAULT
-	                          ? are_local(public_fd, public_count)
+	                          ? listeners_are_local(public_fd, public_count)
 	                          : conf->server.admin_on_public == CONF_YES;
 	if (passed_fd < 0)
 		err = open_configured(a, conf);
@@ -77,6 +69,7 @@ int admin_open(struct admin *a, const struct conf *conf, const int *public_fd,
 		return err;
 	}
 	listener_url(a->fd, a->url, sizeof a->url);
+	a->is_local_port = listener_is_local(a->fd) && strncmp(a->url, "http", 4) == 0;
 	log_notice("administration on %s", a->url);
 	if (!listener_is_local(a->fd))
 		log_warning("administration: other machines can connect to %s, which has no access "

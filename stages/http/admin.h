@@ -18,6 +18,7 @@
 struct admin {
 	int fd;                    /* -1: no listener of its own */
 	struct unix_socket socket; /* of fd, if it is a path that we made */
+	bool is_local_port;        /* fd is a TCP port, and only this machine can connect */
 	bool is_on_public;         /* the public listeners serve it as well */
 	char url[CONF_TEXT_MAX];
 };

@@ -30,6 +30,21 @@ bool slice_is(struct slice s, const char *lower)
 	return s.length == strlen(lower) && slice_begins(s, lower);
 }
 
+bool field_is_token_char(char c)
+{
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+	       (c != '\0' && strchr("-_!#$%&'*+.^`|~", c));
+}
+
+bool slice_is_token(struct slice s)
+{
+	size_t i = 0;
+
+	while (i < s.length && field_is_token_char(s.data[i]))
+		i++;
+	return i > 0 && i == s.length;
+}
+
 struct slice slice_trim(struct slice s)
 {
 	while (s.length > 0 && is_space(s.data[0])) {
@@ -85,13 +100,34 @@ struct slice field_word(struct slice value, struct slice *params)
 	return slice_trim((struct slice){ value.data, n });
 }
 
+/* Returns whether a parameter may end before these bytes. */
+static bool is_param_end(struct slice rest)
+{
+	size_t n = 0;
+
+	rest = slice_trim(rest);
+	if (rest.length == 0 || rest.data[0] != ';')
+		return rest.length == 0;
+	slice_drop(&rest, 1);
+	rest = slice_trim(rest);
+	while (n < rest.length && field_is_token_char(rest.data[n]))
+		n++;
+	if (n == 0)
+		return rest.length == 0 || rest.data[0] == ';';
+	while (n < rest.length && is_space(rest.data[n]))
+		n++;
+	return n < rest.length && rest.data[n] == '=';
+}
+
 /* Removes the quoted string at the head of *rest. Returns false if it has no end. */
-static bool parse_quoted(struct slice *rest, struct slice *value)
+static bool parse_quoted(struct slice *rest, struct slice *value, bool is_lenient)
 {
 	for (size_t i = 1; i < rest->length; i++) {
 		if (rest->data[i] == '\\') {
 			i++;
-		} else if (rest->data[i] == '"') {
+		} else if (rest->data[i] == '"' &&
+		           (!is_lenient || is_param_end((struct slice){ rest->data + i + 1,
+		                                                        rest->length - i - 1 }))) {
 			*value = (struct slice){ rest->data + 1, i - 1 };
 			slice_drop(rest, i + 1);
 			return true;
@@ -100,7 +136,7 @@ static bool parse_quoted(struct slice *rest, struct slice *value)
 	return false;
 }
 
-int field_param_next(struct slice *rest, struct field_param *param)
+static int next_param(struct slice *rest, struct field_param *param, bool is_lenient)
 {
 	/* A trailing semicolon is common and harmless. */
 	for (;;) {
@@ -125,13 +161,23 @@ int field_param_next(struct slice *rest, struct field_param *param)
 	*rest = slice_trim(*rest);
 	param->is_quoted = rest->length > 0 && rest->data[0] == '"';
 	if (param->is_quoted)
-		return parse_quoted(rest, &param->value) ? 1 : -1;
+		return parse_quoted(rest, &param->value, is_lenient) ? 1 : -1;
 	n = 0;
 	while (n < rest->length && rest->data[n] != ';')
 		n++;
 	param->value = slice_trim((struct slice){ rest->data, n });
 	slice_drop(rest, n);
 	return 1;
+}
+
+int field_param_next(struct slice *rest, struct field_param *param)
+{
+	return next_param(rest, param, false);
+}
+
+int field_param_next_lenient(struct slice *rest, struct field_param *param)
+{
+	return next_param(rest, param, true);
 }
 
 static bool is_boundary_char(char c)
@@ -179,14 +225,15 @@ bool field_prefers(struct slice value, const char *lower)
 	return false;
 }
 
-bool field_etag_matches(struct slice value, const char *etag)
+bool field_etag_matches(struct slice value, const char *etag, bool is_weak)
 {
 	struct slice element;
 
 	while (field_list_next(&value, &element)) {
 		if (element.length == 1 && element.data[0] == '*')
 			return true;
-		if (element.length > 2 && element.data[0] == 'W' && element.data[1] == '/')
+		if (is_weak && element.length > 2 && element.data[0] == 'W' &&
+		    element.data[1] == '/')
 			slice_drop(&element, 2);
 		if (element.length == strlen(etag) &&
 		    memcmp(element.data, etag, element.length) == 0)

@@ -32,6 +32,10 @@ static inline struct slice span_slice(struct span s, const char *base)
 bool slice_is(struct slice s, const char *lower);
 bool slice_begins(struct slice s, const char *lower);
 
+/* Returns whether a character may be in a token, and whether s is one (RFC 9110 5.6.2). */
+bool field_is_token_char(char c);
+bool slice_is_token(struct slice s);
+
 /* Returns s without spaces, tabs and line ends at both ends. */
 struct slice slice_trim(struct slice s);
 
@@ -52,6 +56,11 @@ struct field_param {
 /* Removes the next "; name=value" from *rest. Returns 1, 0 at the end, or -1 if it is malformed. */
 int field_param_next(struct slice *rest, struct field_param *param);
 
+/* The same for Content-Disposition of a part. Quotation marks within a quoted string need no
+ * backslash: it ends at the first one that comes before the end or before "; name=". Old browsers
+ * send file names like that. */
+int field_param_next_lenient(struct slice *rest, struct field_param *param);
+
 #define BOUNDARY_MAX 70 /* RFC 2046 5.1.1 */
 
 /* Copies the boundary parameter of a multipart Content-Type to out. Returns its length, or 0 with
@@ -61,8 +70,8 @@ size_t field_boundary(struct slice content_type, char out[BOUNDARY_MAX], const c
 /* Returns whether a Prefer field has the preference (RFC 7240). */
 bool field_prefers(struct slice value, const char *lower);
 
-/* Returns whether an If-None-Match list, or "*", has the entity tag, which is given with quotes.
- * Weak comparison (RFC 9110 13.1.2). */
-bool field_etag_matches(struct slice value, const char *etag);
+/* Returns whether a list of entity tags, or "*", has this one, which is strong and given with its
+ * quotes. Weak comparison also finds W/"..." (RFC 9110 8.8.3.2). */
+bool field_etag_matches(struct slice value, const char *etag, bool is_weak);
 
 #endif

@@ -13,9 +13,11 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "conf/conf.h"
+#include "http_date.h"
 #include "image/image_service.h"
 #include "io_loop.h"
 #include "log/log.h"
+#include "preconditions.h"
 #include "range.h"
 #include "respond.h"
 
@@ -40,7 +42,43 @@ static enum conn_step store_failed(struct conn *c, int err)
 	return respond_problem(c);
 }
 
+static enum conn_step precondition_failed(struct conn *c)
+{
+	problem_set(&c->problem, 412, "precondition-failed",
+	            "the image is not in the state that the request's conditions ask for");
+	return respond_problem(c);
+}
+
 /* ---- files ---- */
+
+#define CACHE_CONTROL "public, max-age=31536000, immutable"
+#define ETAG_MAX (ULID_LENGTH + CONF_NAME_MAX + 4)
+
+/* Images never change, so their names tell versions apart, and the id tells the time. */
+static void write_etag(const struct conn *c, char etag[ETAG_MAX])
+{
+	bool is_variant = c->route.kind == ROUTE_VARIANT;
+
+	snprintf(etag, ETAG_MAX, "\"%s%s%s\"", c->route.id, is_variant ? "/" : "",
+	         is_variant ? c->route.variant : "");
+}
+
+static enum precondition check_preconditions(const struct conn *c, const char *etag)
+{
+	return preconditions_check(&c->request, c->input + c->begin, etag, ulid_time(c->route.id));
+}
+
+/* Appends what a 200 and a 304 have in common. */
+static void add_validators(struct conn *c, const char *etag)
+{
+	time_t modified = ulid_time(c->route.id), now = time(NULL);
+	char date[HTTP_DATE_MAX];
+
+	/* RFC 9110 8.8.2.1: not in the future, even if the clock was set back. */
+	http_date_format(date, modified < now ? modified : now);
+	response_text_field(&c->response, "ETag", etag);
+	response_text_field(&c->response, "Last-Modified", date);
+}
 
 /* Opens the variant or the metadata, as the route says. Returns a descriptor or -errno. */
 static int open_file(struct conn *c, uint64_t *size)
@@ -52,9 +90,22 @@ static int open_file(struct conn *c, uint64_t *size)
 	return store_open_file(&conn_images(c)->store, c->route.id, name, size);
 }
 
+/* Responds 200, 304 or 412. Owns fd. */
 static enum conn_step respond_metadata(struct conn *c, int fd, uint64_t size)
 {
-	respond_start(c, 200, 1);
+	char etag[ETAG_MAX];
+
+	write_etag(c, etag);
+	enum precondition condition = check_preconditions(c, etag);
+
+	if (condition != PRECONDITION_TRUE)
+		close(fd);
+	if (condition == PRECONDITION_FAILED)
+		return precondition_failed(c);
+	respond_start(c, condition == PRECONDITION_NOT_MODIFIED ? 304 : 200, 1);
+	add_validators(c, etag);
+	if (condition == PRECONDITION_NOT_MODIFIED)
+		return respond_finish(c);
 	response_text_field(&c->response, "Content-Type", "application/json");
 	response_file(&c->response, fd, 0, size);
 	return respond_finish(c);
@@ -87,32 +138,22 @@ static enum conn_step respond_unsatisfiable(struct conn *c, uint64_t size)
 	return respond_finish(c);
 }
 
-/* Responds 200, 206, 304 or 416. Owns fd. */
-static enum conn_step respond_variant(struct conn *c, int fd, uint64_t size)
+/* Responds 200, 206 or 416. Owns fd. */
+static enum conn_step respond_file(struct conn *c, const char *etag, int fd, uint64_t size)
 {
-	const char *data = c->input + c->begin;
-	struct slice if_none_match = request_value(&c->request, REQUEST_IF_NONE_MATCH, data);
 	enum range_result range = RANGE_WHOLE;
 	uint64_t first = 0, last = size ? size - 1 : 0;
-	char etag[ULID_LENGTH + CONF_NAME_MAX + 4];
 
-	snprintf(etag, sizeof etag, "\"%s/%s\"", c->route.id, c->route.variant);
-	bool is_known = if_none_match.length > 0 && field_etag_matches(if_none_match, etag);
-
-	if (!is_known && wants_range(c, etag))
-		range = range_parse(request_value(&c->request, REQUEST_RANGE, data), size, &first,
-		                    &last);
+	if (wants_range(c, etag))
+		range = range_parse(request_value(&c->request, REQUEST_RANGE, c->input + c->begin),
+		                    size, &first, &last);
 	if (range == RANGE_UNSATISFIABLE) {
 		close(fd);
 		return respond_unsatisfiable(c, size);
 	}
-	respond_start(c, is_known ? 304 : range == RANGE_PART ? 206 : 200, 1);
-	response_text_field(&c->response, "ETag", etag);
-	response_text_field(&c->response, "Cache-Control", "public, max-age=31536000, immutable");
-	if (is_known) {
-		close(fd);
-		return respond_finish(c);
-	}
+	respond_start(c, range == RANGE_PART ? 206 : 200, 1);
+	add_validators(c, etag);
+	response_text_field(&c->response, "Cache-Control", CACHE_CONTROL);
 	response_text_field(&c->response, "Content-Type", "image/jpeg");
 	response_text_field(&c->response, "Accept-Ranges", "bytes");
 	if (range == RANGE_PART)
@@ -120,6 +161,25 @@ static enum conn_step respond_variant(struct conn *c, int fd, uint64_t size)
 		               (unsigned long long)first, (unsigned long long)last,
 		               (unsigned long long)size);
 	response_file(&c->response, fd, first, size ? last - first + 1 : 0);
+	return respond_finish(c);
+}
+
+/* Responds 200, 206, 304, 412 or 416. Owns fd. */
+static enum conn_step respond_variant(struct conn *c, int fd, uint64_t size)
+{
+	char etag[ETAG_MAX];
+
+	write_etag(c, etag);
+	enum precondition condition = check_preconditions(c, etag);
+
+	if (condition == PRECONDITION_TRUE)
+		return respond_file(c, etag, fd, size);
+	close(fd);
+	if (condition == PRECONDITION_FAILED)
+		return precondition_failed(c);
+	respond_start(c, 304, 1);
+	add_validators(c, etag);
+	response_text_field(&c->response, "Cache-Control", CACHE_CONTROL);
 	return respond_finish(c);
 }
 
@@ -212,4 +272,25 @@ enum conn_step files_get_ended(struct conn *c)
 	int fd = open_file(c, &size);
 
 	return fd == -ENOENT ? respond_absent(c) : respond_opened(c, fd, size);
+}
+
+/* ---- DELETE ---- */
+
+bool files_may_remove(struct conn *c, enum conn_step *step)
+{
+	char etag[ETAG_MAX];
+	uint64_t size;
+
+	write_etag(c, etag);
+	if (check_preconditions(c, etag) == PRECONDITION_TRUE)
+		return true;
+	int fd = open_file(c, &size);
+
+	if (fd >= 0)
+		close(fd);
+	/* RFC 9110 13.2.1: conditions count only if the request would succeed without them. */
+	if (fd == -ENOENT && !store_is_spooled(&conn_images(c)->store, c->route.id))
+		return true;
+	*step = precondition_failed(c);
+	return false;
 }

@@ -18,6 +18,10 @@ enum conn_step files_get_ended(struct conn *c);
  * is not in flight. */
 enum conn_step files_wait(struct visit *v, struct conn *c);
 
+/* Evaluates the conditions of a DELETE (RFC 9110 13). Returns true if the image may be removed, or
+ * does not exist; otherwise responds, and *step is the next step. */
+bool files_may_remove(struct conn *c, enum conn_step *step);
+
 /* Responds 404. */
 enum conn_step files_not_found(struct conn *c);
 

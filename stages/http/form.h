@@ -17,6 +17,11 @@ struct form {
 	size_t fed;                  /* bytes of the body that the parser has been given */
 	struct multipart_part *file; /* pool memory */
 	unsigned file_count, file_room;
+	/* a part that is a multipart/mixed, while its own parts are being parsed */
+	bool is_in_mixed;
+	struct multipart mixed;
+	struct multipart_part whole;
+	size_t mixed_fed;    /* bytes of it that the parser has been given */
 	unsigned bad_count;  /* of the files, not JPEGs */
 	uint64_t part_count; /* of all parts, plain fields included */
 };

@@ -5,9 +5,11 @@
 
 #include "base/text.h"
 #include "files.h"
+#include "image/image_service.h"
 #include "io_loop.h"
 #include "respond.h"
 #include "sched/stage.h"
+#include "store/store_check.h"
 #include "telemetry/metrics_text.h"
 
 #define REPORT_BODY_MAX (1u << 20)
@@ -21,7 +23,8 @@ static enum conn_step handle_options(struct conn *c)
 	if (respond_origin(c)[0]) {
 		response_text_field(&c->response, "Access-Control-Allow-Methods", allow);
 		response_text_field(&c->response, "Access-Control-Allow-Headers",
-		                    "authorization, content-type, prefer");
+		                    "authorization, content-type, if-match, if-none-match, "
+		                    "prefer, range, x-request-id");
 		response_text_field(&c->response, "Access-Control-Max-Age", "86400");
 	}
 	return respond_finish(c);
@@ -44,6 +47,8 @@ static enum conn_step handle_readyz(struct conn *c)
 		problem_set(&c->problem, 503, "draining", "the server finishes open requests");
 	else if (!atomic_load_explicit(&http->is_ready, memory_order_relaxed))
 		problem_set(&c->problem, 503, "starting", "not all threads have started yet");
+	else if (!store_check(&conn_images(c)->store))
+		problem_set(&c->problem, 503, "storage-missing", "server.root was deleted");
 	else
 		return respond_text(c, "ready\n");
 	c->state = CONN_REFUSE;
@@ -105,6 +110,10 @@ enum conn_step handle_image_ended(struct visit *v, struct conn *c)
 
 enum conn_step handle_remove(struct visit *v, struct conn *c)
 {
+	enum conn_step step;
+
+	if (!files_may_remove(c, &step))
+		return step;
 	c->state = CONN_REMOVED;
 	visit_park(v, &c->event);
 	disk_job_send_removal(v, &c->removal, c->route.id, &c->event, c->instance);

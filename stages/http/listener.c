@@ -107,3 +107,11 @@ bool listener_is_local(int fd)
 	return IN6_IS_ADDR_LOOPBACK(v6) ||
 	       (IN6_IS_ADDR_V4MAPPED(v6) && v6->s6_addr[12] == IN_LOOPBACKNET);
 }
+
+bool listeners_are_local(const int *fd, unsigned count)
+{
+	for (unsigned i = 0; i < count; i++)
+		if (!listener_is_local(fd[i]))
+			return false;
+	return true;
+}

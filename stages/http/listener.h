@@ -23,5 +23,6 @@ void listener_url(int fd, char *url, size_t size);
 
 /* Returns whether only this machine can connect: to a loopback address, or a path. */
 bool listener_is_local(int fd);
+bool listeners_are_local(const int *fd, unsigned count);
 
 #endif

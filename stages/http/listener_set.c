@@ -72,6 +72,7 @@ int listener_set_open(struct listener_set *l, const struct conf *conf, unsigned 
 	}
 	if (!err) {
 		listener_url(l->fd[0], l->url, sizeof l->url);
+		l->is_local = listeners_are_local(l->fd, l->count);
 		err = admin_open(&l->admin, conf, l->fd, l->count, admin_fd);
 	}
 	if (err)

@@ -16,6 +16,7 @@ struct listener_set {
 	int fd[CONF_THREADS_MAX];
 	unsigned count;
 	bool is_activated;
+	bool is_local; /* only this machine can connect */
 	struct admin admin;
 	char url[CONF_TEXT_MAX]; /* of the first listener, with its actual port */
 };

@@ -29,6 +29,13 @@ void multipart_init(struct multipart *m, const char *boundary, size_t boundary_l
 	m->delimiter_length = DELIMITER_BEGIN_LENGTH + boundary_length;
 }
 
+void multipart_init_mixed(struct multipart *m, const char *boundary, size_t boundary_length,
+                          size_t header_max)
+{
+	multipart_init(m, boundary, boundary_length, header_max);
+	m->is_mixed = true;
+}
+
 static enum step bad(struct multipart *m, const char *error)
 {
 	m->error = error;
@@ -166,18 +173,20 @@ static struct span span_of(struct slice s, const char *base)
 	return (struct span){ (size_t)(s.data - base), s.length };
 }
 
-static const char *read_disposition(struct multipart_part *part, const char *base,
-                                    struct slice value)
+static const char *read_disposition(struct multipart *m, const char *base, struct slice value)
 {
+	struct multipart_part *part = &m->part;
 	struct field_param param;
-	struct slice rest;
+	struct slice rest, word = field_word(value, &rest);
 	int found;
 
-	if (part->name.at)
+	if (part->has_disposition)
 		return "a part has two Content-Disposition headers";
-	if (!slice_is(field_word(value, &rest), "form-data"))
+	part->has_disposition = true;
+	if (!slice_is(word, "form-data") &&
+	    !(m->is_mixed && (slice_is(word, "attachment") || slice_is(word, "file"))))
 		return "the Content-Disposition of a part is not form-data";
-	while ((found = field_param_next(&rest, &param)) > 0) {
+	while ((found = field_param_next_lenient(&rest, &param)) > 0) {
 		if (slice_is(param.name, "name")) {
 			part->name = span_of(param.value, base);
 		} else if (slice_is(param.name, "filename") && !part->has_file_name) {
@@ -192,12 +201,15 @@ static const char *read_disposition(struct multipart_part *part, const char *bas
 	}
 	if (found < 0)
 		return "the parameters of a part's Content-Disposition are malformed";
-	return part->name.at ? NULL : "the Content-Disposition of a part has no name";
+	return part->name.at || part->has_file_name || m->is_mixed
+	               ? NULL
+	               : "the Content-Disposition of a part has neither a name nor a file name";
 }
 
 /* Parses one header, folded or not, without its line end. Returns NULL or the error. */
-static const char *read_header(struct multipart_part *part, const char *base, struct slice line)
+static const char *read_header(struct multipart *m, const char *base, struct slice line)
 {
+	struct multipart_part *part = &m->part;
 	const char *colon = memchr(line.data, ':', line.length);
 	struct slice params;
 
@@ -211,15 +223,17 @@ static const char *read_header(struct multipart_part *part, const char *base, st
 			return "a part has a header whose name has a space or a control character";
 	}
 	if (slice_is(name, "content-disposition"))
-		return read_disposition(part, base, value);
-	if (slice_is(name, "content-type"))
+		return read_disposition(m, base, value);
+	if (slice_is(name, "content-type")) {
 		part->type = span_of(field_word(value, &params), base);
+		part->content_type = span_of(value, base);
+	}
 	return NULL;
 }
 
 /* Parses all headers of a part, each with its line end. A line that begins with a space continues
  * the one before. Returns NULL or the error. */
-static const char *read_headers(struct multipart_part *part, const char *base, struct slice block)
+static const char *read_headers(struct multipart *m, const char *base, struct slice block)
 {
 	if (block.length && memchr(block.data, '\0', block.length))
 		return "a part has a zero byte in its headers";
@@ -233,14 +247,15 @@ static const char *read_headers(struct multipart_part *part, const char *base, s
 				return "a header line of a part does not end with CR LF";
 			end = (size_t)(lf - block.data) + 1;
 		} while (end < block.length && (block.data[end] == ' ' || block.data[end] == '\t'));
-		const char *error = read_header(part, base, (struct slice){ block.data, end - 2 });
+		const char *error = read_header(m, base, (struct slice){ block.data, end - 2 });
 
 		if (error)
 			return error;
 		block.data += end;
 		block.length -= end;
 	}
-	return part->name.at ? NULL : "a part has no Content-Disposition header";
+	return m->part.has_disposition || m->is_mixed ? NULL
+	                                              : "a part has no Content-Disposition header";
 }
 
 static enum step header_step(struct multipart *m, const struct input *in)
@@ -263,7 +278,7 @@ static enum step header_step(struct multipart *m, const struct input *in)
 		block = (size_t)(end - begin) + 2;
 	}
 	memset(&m->part, 0, sizeof m->part);
-	const char *error = read_headers(&m->part, in->data, (struct slice){ begin, block });
+	const char *error = read_headers(m, in->data, (struct slice){ begin, block });
 
 	if (error)
 		return bad(m, error);

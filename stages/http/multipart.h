@@ -3,7 +3,11 @@
  *
  * Works on one buffer that only grows, and may end at any byte of any call. Keeps offsets, and
  * neither copies nor allocates. Strict about delimiters and part headers. Accepts a preamble, an
- * epilogue, padding behind a boundary, and a missing line end behind the last one. Any thread.
+ * epilogue, padding behind a boundary, and a missing line end behind the last one. A part without a
+ * file name needs a name.
+ *
+ * A part of type multipart/mixed has files of one field (RFC 7578 4.3); the caller splits its body
+ * with another struct multipart. Any thread.
  */
 #ifndef DARKROOM_HTTP_MULTIPART_H
 #define DARKROOM_HTTP_MULTIPART_H
@@ -16,7 +20,9 @@
 struct multipart_part {
 	struct span name, file_name; /* as sent, with escapes: multipart_text() decodes them */
 	struct span type;            /* Content-Type without parameters */
+	struct span content_type;    /* with them */
 	struct span body;
+	bool has_disposition;
 	bool has_file_name;
 	bool is_file_name_extended; /* it came as filename*= (RFC 5987) */
 };
@@ -48,6 +54,7 @@ struct multipart {
 	size_t delimiter_at; /* of the boundary, its line end included */
 	size_t body_at;
 	bool is_in_part;
+	bool is_mixed; /* the body of a multipart/mixed part */
 	struct multipart_part part;
 	const char *error; /* static */
 };
@@ -55,6 +62,11 @@ struct multipart {
 /* boundary_length must be 1..BOUNDARY_MAX. */
 void multipart_init(struct multipart *m, const char *boundary, size_t boundary_length,
                     size_t header_max);
+
+/* The same for the body of a part of type multipart/mixed. Its parts need no name, and their
+ * disposition is attachment or file (RFC 2388 4.2) as well as form-data. */
+void multipart_init_mixed(struct multipart *m, const char *boundary, size_t boundary_length,
+                          size_t header_max);
 
 /* Continues in data[0..length), of which earlier calls have seen a prefix. is_last: there are no
  * more bytes, so MULTIPART_MORE is never returned. */

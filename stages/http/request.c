@@ -2,111 +2,32 @@
  * request.c - llhttp's callbacks, which keep offsets, and the rules of RFC 9110 and 9112 that
  * llhttp does not check.
  *
- * The Makefile compiles llhttp with LLHTTP_STRICT_MODE; otherwise it skips two bytes behind a chunk
- * without checking them. Any thread.
+ * The Makefile compiles llhttp 8.1.0 of Debian with LLHTTP_STRICT_MODE. These faults of llhttp were
+ * found after that version. None is reachable, and tests hold that:
+ * - CVE-2023-30589, a CR without LF ends a field: 8.1.0 refuses it.
+ * - CVE-2024-27982, a space before Content-Length hides it: 8.1.0 sees a continued line, which
+ *   head_next() refuses.
+ * - CVE-2025-23167, CR LF CR and any byte end the header: strict mode refuses it, and so does
+ *   head_next().
+ * llhttp parses no bodies here: its handling of chunks is not used.
  */
 #include "request.h"
 
 #include <string.h>
 
 #include "base/check.h"
+#include "head.h"
+#include "host.h"
 
-/* Appends the next piece of a text to its span, which is empty before the first piece. */
-static void span_add(struct span *s, const struct request *r, const char *at, size_t length)
-{
-	if (s->length == 0)
-		s->at = (size_t)(at - r->base);
-	s->length = (size_t)(at - r->base) + length - s->at;
-}
-
-static struct request *request_of(llhttp_t *parser)
-{
-	return parser->data;
-}
+#define METHOD_LENGTH_MAX 32 /* of one that llhttp does not know; RFC 9110 names none above 7 */
 
 static int on_url(llhttp_t *parser, const char *at, size_t length)
 {
-	struct request *r = request_of(parser);
+	struct request *r = parser->data;
 
-	span_add(&r->target, r, at, length);
-	return 0;
-}
-
-static int on_header_field(llhttp_t *parser, const char *at, size_t length)
-{
-	struct request *r = request_of(parser);
-
-	if (r->head_length == 0) /* otherwise it is a trailer, which is ignored */
-		span_add(&r->name, r, at, length);
-	return 0;
-}
-
-static int on_header_value(llhttp_t *parser, const char *at, size_t length)
-{
-	struct request *r = request_of(parser);
-
-	if (r->head_length > 0 || length == 0)
-		return 0;
-	/* A line end before a piece of a value means a folded field: 400 (RFC 9112 5.2). */
-	const char *before = r->base + (r->value.length ? r->value.at + r->value.length
-	                                                : r->name.at + r->name.length);
-
-	if (memchr(before, '\n', (size_t)(at - before)))
-		r->has_folded_field = true;
-	span_add(&r->value, r, at, length);
-	return 0;
-}
-
-static void note_field(struct request *r, enum request_field field)
-{
-	r->field[field] = r->value;
-	r->field_count[field]++;
-}
-
-/* Every element of the list must be known (RFC 9110 10.1.1). */
-static void note_expect(struct request *r, struct slice value)
-{
-	struct slice element;
-
-	while (field_list_next(&value, &element)) {
-		if (slice_is(element, "100-continue"))
-			r->expects_continue = true;
-		else
-			r->expects_other = true;
-	}
-}
-
-static int on_header_value_complete(llhttp_t *parser)
-{
-	static const char *const names[REQUEST_FIELD_COUNT] = {
-		[REQUEST_HOST] = "host",
-		[REQUEST_CONTENT_TYPE] = "content-type",
-		[REQUEST_AUTHORIZATION] = "authorization",
-		[REQUEST_RANGE] = "range",
-		[REQUEST_IF_RANGE] = "if-range",
-		[REQUEST_IF_NONE_MATCH] = "if-none-match",
-		[REQUEST_ID] = "x-request-id",
-	};
-	struct request *r = request_of(parser);
-
-	if (r->head_length > 0)
-		return 0;
-	struct slice name = span_slice(r->name, r->base);
-	struct slice value = slice_trim(span_slice(r->value, r->base));
-
-	if (name.length == 0 || memchr(name.data, ' ', name.length))
-		r->has_bad_name = true;
-	for (unsigned i = 0; i < REQUEST_FIELD_COUNT; i++) {
-		if (slice_is(name, names[i]))
-			note_field(r, (enum request_field)i);
-	}
-	if (slice_is(name, "prefer"))
-		r->prefers_async = r->prefers_async || field_prefers(value, "respond-async");
-	else if (slice_is(name, "expect"))
-		note_expect(r, value);
-	else if (slice_is(name, "transfer-encoding"))
-		r->has_other_coding = r->has_other_coding || !slice_is(value, "chunked");
-	r->name.length = r->value.length = 0;
+	if (r->target.length == 0)
+		r->target.at = (size_t)(at - r->base);
+	r->target.length = (size_t)(at - r->base) + length - r->target.at;
 	return 0;
 }
 
@@ -116,27 +37,9 @@ static int on_headers_complete(llhttp_t *parser)
 	return HPE_PAUSED;
 }
 
-static int on_body(llhttp_t *parser, const char *at, size_t length)
-{
-	struct request *r = request_of(parser);
-
-	return r->append_body(r->append_body_arg, at, length) ? HPE_USER : 0;
-}
-
-static int on_message_complete(llhttp_t *parser)
-{
-	(void)parser;
-	return HPE_PAUSED;
-}
-
 static const llhttp_settings_t settings = {
 	.on_url = on_url,
-	.on_header_field = on_header_field,
-	.on_header_value = on_header_value,
-	.on_header_value_complete = on_header_value_complete,
 	.on_headers_complete = on_headers_complete,
-	.on_body = on_body,
-	.on_message_complete = on_message_complete,
 };
 
 void request_init(struct request *r)
@@ -146,23 +49,7 @@ void request_init(struct request *r)
 	r->parser.data = r;
 }
 
-static enum route_method method_of(const llhttp_t *parser)
-{
-	switch (parser->method) {
-	case HTTP_GET:
-		return ROUTE_GET;
-	case HTTP_HEAD:
-		return ROUTE_HEAD;
-	case HTTP_POST:
-		return ROUTE_POST;
-	case HTTP_DELETE:
-		return ROUTE_DELETE;
-	case HTTP_OPTIONS:
-		return ROUTE_OPTIONS;
-	default:
-		return ROUTE_OTHER;
-	}
-}
+/* ---- problems ---- */
 
 static enum request_progress bad_version(struct problem *problem)
 {
@@ -177,10 +64,99 @@ static enum request_progress bad_coding(struct problem *problem)
 	return REQUEST_BAD;
 }
 
+static enum request_progress bad_method(struct problem *problem)
+{
+	problem_set(problem, 501, "not-implemented",
+	            "the method is unknown; expected GET, HEAD, POST, DELETE or OPTIONS");
+	return REQUEST_BAD;
+}
+
 static enum request_progress malformed(struct problem *problem, const char *why)
 {
 	problem_set(problem, 400, "malformed-request", "%s", why);
 	return REQUEST_BAD;
+}
+
+/* ---- fields ---- */
+
+/* Every element of the list must be known (RFC 9110 10.1.1). */
+static void note_expect(struct request *r, struct slice value)
+{
+	struct slice element;
+
+	while (field_list_next(&value, &element)) {
+		if (slice_is(element, "100-continue"))
+			r->expects_continue = true;
+		else
+			r->expects_other = true;
+	}
+}
+
+static void note_field(struct request *r, struct slice name, struct slice value)
+{
+	static const char *const names[REQUEST_FIELD_COUNT] = {
+		[REQUEST_HOST] = "host",
+		[REQUEST_CONTENT_TYPE] = "content-type",
+		[REQUEST_AUTHORIZATION] = "authorization",
+		[REQUEST_RANGE] = "range",
+		[REQUEST_IF_RANGE] = "if-range",
+		[REQUEST_ID] = "x-request-id",
+	};
+
+	for (unsigned i = 0; i < REQUEST_FIELD_COUNT; i++) {
+		if (slice_is(name, names[i])) {
+			r->field[i] = (struct span){ (size_t)(value.data - r->base), value.length };
+			r->field_count[i]++;
+		}
+	}
+	if (slice_is(name, "prefer"))
+		r->prefers_async = r->prefers_async || field_prefers(value, "respond-async");
+	else if (slice_is(name, "expect"))
+		note_expect(r, value);
+}
+
+/* Reads all fields. Returns NULL or why the request is malformed. */
+static const char *read_fields(struct request *r, struct head_framing *framing)
+{
+	const char *line = r->base + r->line_at;
+	const char *lf = memchr(line, '\n', r->head_length - r->line_at);
+	struct slice rest, name, value;
+	int found;
+
+	assert(lf); /* the header is complete */
+	r->fields_at = (size_t)(lf + 1 - r->base);
+	rest = request_fields(r, r->base);
+	head_framing_init(framing);
+	while ((found = head_next(&rest, &name, &value)) > 0) {
+		head_framing_add(framing, name, value);
+		note_field(r, name, value);
+	}
+	if (found < 0)
+		return "a header line has no name, a name with a forbidden character, or continues "
+		       "the line before it";
+	return framing->error;
+}
+
+/* ---- the rules for a complete header that are beyond its syntax ---- */
+
+static enum route_method method_of(const llhttp_t *parser)
+{
+	switch (parser->method) {
+	case HTTP_GET:
+		return ROUTE_GET;
+	case HTTP_HEAD:
+		return ROUTE_HEAD;
+	case HTTP_POST:
+		return ROUTE_POST;
+	case HTTP_DELETE:
+		return ROUTE_DELETE;
+	case HTTP_OPTIONS:
+		return ROUTE_OPTIONS;
+	case HTTP_CONNECT: /* origin servers need not have it (RFC 9110 9.3.6) */
+		return ROUTE_UNKNOWN;
+	default:
+		return ROUTE_OTHER;
+	}
 }
 
 /* llhttp also accepts RTSP/1.0 and ICE/1.0, whose requests look the same. */
@@ -194,80 +170,183 @@ static bool is_http(const struct request *r)
 	return memcmp(at, "HTTP/", 5) == 0;
 }
 
-/* Checks each character by RFC 3986 3.2.2 and 3.2.3. The value is not used here, but a proxy may
- * have understood an invalid one differently. */
-static bool is_host(struct slice value)
+/* Sets the authority, which is that of a target in absolute form, or else Host (RFC 9112 3.2.2 and
+ * 3.3). Returns NULL or why the request is malformed. */
+static const char *check_target(struct request *r, bool is_1_0)
 {
-	for (size_t i = 0; i < value.length; i++) {
-		char c = value.data[i];
-		bool is_letter =
-			(c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+	struct slice target = span_slice(r->target, r->base), authority, host;
+	struct slice value = request_value(r, REQUEST_HOST, r->base);
+	bool is_absolute = route_split(&target, &authority);
 
-		if (!is_letter && (c == '\0' || !strchr("-._~%!$&'()*+,;=:[]", c)))
-			return false;
-	}
-	return true;
+	if (memchr(r->base + r->target.at, '#', r->target.length))
+		return "the request target has a fragment, which RFC 9112 3.2 does not allow";
+	if (r->field_count[REQUEST_HOST] > 1 || (!is_1_0 && r->field_count[REQUEST_HOST] == 0))
+		return "an HTTP/1.1 request must have exactly one Host header field";
+	if (value.length > 0 && !host_parse(value, &host))
+		return "the Host header field is not HOST or HOST:PORT";
+	if (is_absolute && !host_parse(authority, &host))
+		return "the request target has an authority that is not HOST or HOST:PORT";
+	if (!is_absolute)
+		authority = value;
+	r->authority = (struct span){ (size_t)(authority.data - r->base), authority.length };
+	return NULL;
 }
 
-/* Checks the rules for a complete header that are beyond its syntax. */
+/* Returns whether both readings find the same end of the request. */
+static bool agree(const llhttp_t *p, const struct head_framing *f)
+{
+	return !(p->flags & F_CHUNKED) == !f->is_chunked &&
+	       !(p->flags & F_CONTENT_LENGTH) == !f->has_length &&
+	       (!f->has_length || p->content_length == f->length);
+}
+
+static const char *check_framing(struct request *r, const struct head_framing *f, bool is_1_0)
+{
+	if (!agree(&r->parser, f))
+		return "the length of the body is written in a way that other servers may read "
+		       "differently";
+	if (is_1_0 && (f->is_chunked || f->has_other_coding))
+		return "an HTTP/1.0 request cannot have a Transfer-Encoding";
+	r->keeps_alive = is_1_0 ? f->says_keep_alive && !f->says_close : !f->says_close;
+	r->has_content_length = f->has_length;
+	r->content_length = f->length;
+	r->is_chunked = f->is_chunked;
+	if (is_1_0)
+		r->expects_continue = r->expects_other = false; /* RFC 9110 10.1.1 */
+	return NULL;
+}
+
 static enum request_progress check_head(struct request *r, struct problem *problem)
 {
 	const llhttp_t *p = &r->parser;
 	bool is_1_0 = p->http_major == 1 && p->http_minor == 0;
+	struct head_framing framing;
+	const char *error;
 
 	r->method = method_of(p);
-	r->keeps_alive = llhttp_should_keep_alive(p);
-	r->has_content_length = p->flags & F_CONTENT_LENGTH;
-	r->content_length = r->has_content_length ? p->content_length : 0;
-	r->is_chunked = p->flags & F_CHUNKED;
 	if (p->http_major != 1 || p->http_minor > 1 || !is_http(r))
 		return bad_version(problem);
-	if (r->has_folded_field)
-		return malformed(problem, "a header field continues on the next line");
-	if (r->has_bad_name)
-		return malformed(problem, "a header field has no name, or a name with a space");
-	if (r->field_count[REQUEST_HOST] > 1 || (!is_1_0 && r->field_count[REQUEST_HOST] == 0))
-		return malformed(problem,
-		                 "an HTTP/1.1 request must have exactly one Host header field");
-	if (!is_host(request_value(r, REQUEST_HOST, r->base)))
-		return malformed(
-			problem,
-			"the Host header field has a character that a host and port cannot have");
-	if (r->field_count[REQUEST_CONTENT_TYPE] > 1)
-		return malformed(problem, "the request has several Content-Type header fields");
-	if (is_1_0) {
-		r->expects_continue = r->expects_other = false; /* RFC 9110 10.1.1 */
-		if (p->flags & F_TRANSFER_ENCODING)
+	error = read_fields(r, &framing);
+	if (!error && framing.has_other_coding)
+		return bad_coding(problem);
+	if (!error)
+		error = check_framing(r, &framing, is_1_0);
+	if (!error)
+		error = check_target(r, is_1_0);
+	if (!error && r->field_count[REQUEST_CONTENT_TYPE] > 1)
+		error = "the request has several Content-Type header fields";
+	if (error)
+		return malformed(problem, error);
+	return r->method == ROUTE_UNKNOWN ? bad_method(problem) : REQUEST_HEAD;
+}
+
+/* ---- the header ---- */
+
+/* Skips empty lines before the request line (RFC 9112 2.2). A CR at the end waits for its LF. */
+static enum request_progress skip_empty_lines(struct request *r, size_t length,
+                                              struct problem *problem)
+{
+	while (r->fed < length) {
+		const char *at = r->base + r->fed;
+
+		if (*at != '\r' && *at != '\n') {
+			r->has_begun = true;
+			r->line_at = r->fed;
+			return REQUEST_HEAD;
+		}
+		if (*at == '\r' && r->fed + 1 == length)
+			break;
+		if (*at == '\r' && at[1] != '\n')
 			return malformed(problem,
-			                 "an HTTP/1.0 request cannot have a Transfer-Encoding");
+			                 "a CR without a LF comes before the request line");
+		r->fed += *at == '\r' ? 2 : 1;
 	}
-	return r->has_other_coding ? bad_coding(problem) : REQUEST_HEAD;
+	return REQUEST_MORE;
+}
+
+/* llhttp stops at the first byte of a method that it does not know. This is 501, unless the line is
+ * not even a request line. */
+static enum request_progress check_method(struct request *r, size_t length, struct problem *problem)
+{
+	static const char error[] = "the request line is not METHOD TARGET HTTP/1.1";
+	const char *line = r->base + r->line_at, *end = r->base + length;
+	size_t rest = length - r->line_at, n = 0;
+
+	r->has_unknown_method = true;
+	while (n < rest && n <= METHOD_LENGTH_MAX && field_is_token_char(line[n]))
+		n++;
+	if (n == 0 || n > METHOD_LENGTH_MAX || (n < rest && line[n] != ' '))
+		return malformed(problem, error);
+	const char *lf = memchr(line, '\n', rest);
+
+	if (!lf)
+		return REQUEST_MORE;
+	const char *target = line + n + 1, *space = memchr(target, ' ', (size_t)(lf - target));
+
+	if (!space || space == target || end - space < 6 || memcmp(space, " HTTP/", 6) != 0)
+		return malformed(problem, error);
+	return bad_method(problem);
 }
 
 /* Sets the problem for an error of llhttp. */
-static enum request_progress parse_error(struct request *r, llhttp_errno_t error,
+static enum request_progress parse_error(struct request *r, llhttp_errno_t error, size_t length,
                                          struct problem *problem)
 {
 	const char *at = llhttp_get_error_pos(&r->parser);
+	const char *reason = llhttp_get_error_reason(&r->parser);
 
+	if (error == HPE_INVALID_METHOD || strncmp(reason, "Invalid method", 14) == 0)
+		return check_method(r, length, problem);
 	/* llhttp has one error for malformed and for unknown versions; its text tells them apart.
 	 */
-	if (error == HPE_INVALID_VERSION &&
-	    strcmp(llhttp_get_error_reason(&r->parser), "Invalid HTTP version") == 0)
+	if (error == HPE_PAUSED_H2_UPGRADE ||
+	    (error == HPE_INVALID_VERSION && strcmp(reason, "Invalid HTTP version") == 0))
 		return bad_version(problem);
-	switch (error) {
-	case HPE_USER:
-		return REQUEST_BAD; /* append_body() has set the problem */
-	case HPE_PAUSED_H2_UPGRADE:
-		return bad_version(problem);
-	case HPE_INVALID_TRANSFER_ENCODING:
-		return bad_coding(problem);
-	default:
-		problem_set(problem, 400, "malformed-request", "%s, at byte %zu of the request",
-		            llhttp_get_error_reason(&r->parser),
-		            at && at >= r->base ? (size_t)(at - r->base) : r->fed);
-		return REQUEST_BAD;
+	problem_set(problem, 400, "malformed-request", "%s, at byte %zu of the request", reason,
+	            at && at >= r->base ? (size_t)(at - r->base) : r->fed);
+	return REQUEST_BAD;
+}
+
+static enum request_progress feed_head(struct request *r, size_t length, struct problem *problem)
+{
+	if (!r->has_begun) {
+		enum request_progress progress = skip_empty_lines(r, length, problem);
+
+		if (progress != REQUEST_HEAD)
+			return progress;
 	}
+	if (r->has_unknown_method)
+		return check_method(r, length, problem);
+	llhttp_errno_t error = llhttp_execute(&r->parser, r->base + r->fed, length - r->fed);
+
+	if (error == HPE_OK) {
+		r->fed = length;
+		return REQUEST_MORE;
+	}
+	if (error != HPE_PAUSED)
+		return parse_error(r, error, length, problem);
+	r->fed = (size_t)(llhttp_get_error_pos(&r->parser) - r->base);
+	assert(r->fed <= length);
+	r->head_length = r->fed;
+	return check_head(r, problem);
+}
+
+/* ---- the body ---- */
+
+static enum request_progress feed_body(struct request *r, size_t length, struct problem *problem)
+{
+	const char *error;
+	size_t used;
+	enum chunks_result result =
+		chunks_feed(&r->chunks, (struct slice){ r->base + r->fed, length - r->fed }, &used,
+	                    r->append_body, r->append_body_arg, &error);
+
+	r->fed += used;
+	if (result == CHUNKS_BAD)
+		return malformed(problem, error);
+	if (result == CHUNKS_STOPPED)
+		return REQUEST_BAD; /* append_body() has set the problem */
+	return result == CHUNKS_DONE ? REQUEST_DONE : REQUEST_MORE;
 }
 
 enum request_progress request_feed(struct request *r, const char *data, size_t length,
@@ -275,21 +354,7 @@ enum request_progress request_feed(struct request *r, const char *data, size_t l
 {
 	assert(length >= r->fed);
 	r->base = data;
-	llhttp_errno_t error = llhttp_execute(&r->parser, data + r->fed, length - r->fed);
-
-	if (error == HPE_OK) {
-		r->fed = length;
-		return REQUEST_MORE;
-	}
-	if (error != HPE_PAUSED)
-		return parse_error(r, error, problem);
-	r->fed = (size_t)(llhttp_get_error_pos(&r->parser) - data);
-	assert(r->fed <= length);
-	if (r->head_length > 0)
-		return REQUEST_DONE;
-	r->head_length = r->fed;
-	llhttp_resume(&r->parser);
-	return check_head(r, problem);
+	return r->head_length > 0 ? feed_body(r, length, problem) : feed_head(r, length, problem);
 }
 
 void request_rewind(struct request *r, size_t at)
@@ -297,9 +362,16 @@ void request_rewind(struct request *r, size_t at)
 	r->fed = at;
 }
 
+/* ---- what was read ---- */
+
+struct slice request_fields(const struct request *r, const char *data)
+{
+	return (struct slice){ data + r->fields_at, r->head_length - r->fields_at };
+}
+
 struct slice request_value(const struct request *r, enum request_field field, const char *data)
 {
 	if (r->field_count[field] != 1)
 		return (struct slice){ data, 0 };
-	return slice_trim(span_slice(r->field[field], data));
+	return span_slice(r->field[field], data);
 }

@@ -1,6 +1,8 @@
 /*
- * request.h - the header of one HTTP/1.x request, parsed in place by llhttp, and its body if that
- * is chunked.
+ * request.h - the header of one HTTP/1.x request, parsed in place, and its body if that is chunked.
+ *
+ * llhttp parses the header. head.c reads its fields again, and the two must agree about where the
+ * request ends. chunks.c parses the body.
  *
  * The caller's buffer begins with the request and only grows. It may move between calls, because
  * only offsets are kept. Parsing stops behind the header of a body with Content-Length. Knows no
@@ -15,18 +17,19 @@
 
 #include <llhttp.h>
 
+#include "chunks.h"
 #include "field.h"
 #include "image/problem.h"
 #include "route.h"
 
-/* Header fields whose values are kept. Others are evaluated while parsing, or ignored. */
+/* Header fields whose values are kept. Others are evaluated when the header is complete, or read
+ * with request_fields(), or ignored. */
 enum request_field {
 	REQUEST_HOST = 0,
 	REQUEST_CONTENT_TYPE,
 	REQUEST_AUTHORIZATION,
 	REQUEST_RANGE,
 	REQUEST_IF_RANGE,
-	REQUEST_IF_NONE_MATCH,
 	REQUEST_ID,
 	REQUEST_FIELD_COUNT
 };
@@ -40,24 +43,26 @@ enum request_progress {
 
 struct request {
 	llhttp_t parser;
-	const char *base;   /* during request_feed() */
-	size_t fed;         /* bytes of the request that the parser has consumed */
-	size_t head_length; /* 0 until the header is complete */
+	const char *base;        /* during request_feed() */
+	size_t fed;              /* bytes of the request that the parser has consumed */
+	size_t line_at;          /* of the request line, behind empty lines */
+	size_t fields_at;        /* of the first field line, once the header is complete */
+	size_t head_length;      /* 0 until the header is complete */
+	bool has_begun;          /* the first byte of the request line has come */
+	bool has_unknown_method; /* llhttp has refused the method; the line is not complete */
 	struct span target;
-	struct span name, value; /* of the field that is being parsed */
+	struct span authority; /* HOST[:PORT] of the target, or else of Host; may be empty */
 	struct span field[REQUEST_FIELD_COUNT];
 	unsigned field_count[REQUEST_FIELD_COUNT];
 	enum route_method method;
 	uint64_t content_length;
 	bool has_content_length;
 	bool is_chunked;
-	bool has_other_coding; /* Transfer-Encoding is more than "chunked" */
 	bool keeps_alive;
 	bool prefers_async;
 	bool expects_continue;
 	bool expects_other;
-	bool has_folded_field;
-	bool has_bad_name;
+	struct chunks chunks;
 	/* Gets the bytes of a chunked body. A result other than 0 stops the parser with
 	 * REQUEST_BAD and an unchanged problem. */
 	int (*append_body)(void *arg, const char *data, size_t length);
@@ -74,6 +79,9 @@ enum request_progress request_feed(struct request *r, const char *data, size_t l
 /* Continues at offset `at` of the next call's data. For chunked bodies, whose parsed bytes are
  * overwritten. */
 void request_rewind(struct request *r, size_t at);
+
+/* Returns the field lines of a complete header, for head_find(). data as in request_feed(). */
+struct slice request_fields(const struct request *r, const char *data);
 
 /* Returns the value of a field; length 0 if the request has none or several. data as in
  * request_feed(). */

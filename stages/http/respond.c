@@ -14,6 +14,7 @@
 #include "conf/conf.h"
 #include "conn_body.h"
 #include "conn_timeout.h"
+#include "head.h"
 #include "io_loop.h"
 #include "log/log.h"
 #include "sched/stage.h"
@@ -43,7 +44,8 @@ void respond_start(struct conn *c, unsigned status, size_t body_max)
 	if (strcmp(origin, "*") != 0)
 		response_text_field(&c->response, "Vary", "Origin");
 	response_text_field(&c->response, "Access-Control-Expose-Headers",
-	                    "Location, Server-Timing, ETag, X-Request-Id");
+	                    "Accept-Ranges, Content-Range, ETag, Location, Retry-After, "
+	                    "Server-Timing, WWW-Authenticate, X-Request-Id");
 }
 
 void respond_content(struct conn *c, const char *type)
@@ -116,11 +118,23 @@ enum conn_step respond_finish(struct conn *c)
 
 /* ---- problems ---- */
 
+static bool has_encoding(const struct conn *c)
+{
+	struct slice value, rest = { NULL, 0 };
+
+	if (c->request.head_length > 0)
+		rest = request_fields(&c->request, c->input + c->begin);
+	return head_find(&rest, "content-encoding", &value);
+}
+
 void respond_problem_fields(struct conn *c, const struct problem *problem)
 {
 	respond_content(c, "application/problem+json");
 	if (problem->status == 503 || problem->status == 429)
 		response_text_field(&c->response, "Retry-After", "1");
+	/* RFC 9110 15.5.16: tells a client that has compressed its body. */
+	if (problem->status == 415 && has_encoding(c))
+		response_text_field(&c->response, "Accept-Encoding", "identity");
 	if (c->challenge)
 		response_text_field(&c->response, "WWW-Authenticate", c->challenge);
 	if (problem->status == 405)

@@ -29,26 +29,34 @@ static const struct {
 };
 
 /* Returns the path of a target: "http://host:port/path" means the same as "/path" (RFC 9112
- * 3.2.2). */
+ * 3.2.2). A query ends the path. A fragment cannot occur: request.c refuses it. */
 static struct slice path_of(struct slice target)
 {
-	if (target.length > 0 && target.data[0] != '/') {
-		size_t scheme = slice_begins(target, "http://")    ? 7
-		                : slice_begins(target, "https://") ? 8
-		                                                   : 0;
-		const char *slash =
-			scheme ? memchr(target.data + scheme, '/', target.length - scheme) : NULL;
+	struct slice authority;
 
-		if (!slash)
-			return (struct slice){ target.data, 0 };
-		target.length -= (size_t)(slash - target.data);
-		target.data = slash;
-	}
+	route_split(&target, &authority);
 	for (size_t i = 0; i < target.length; i++) {
-		if (target.data[i] == '?' || target.data[i] == '#')
+		if (target.data[i] == '?')
 			target.length = i;
 	}
 	return target;
+}
+
+bool route_split(struct slice *target, struct slice *authority)
+{
+	size_t scheme = slice_begins(*target, "http://")    ? 7
+	                : slice_begins(*target, "https://") ? 8
+	                                                    : 0;
+	size_t at = scheme;
+
+	*authority = (struct slice){ target->data, 0 };
+	if (!scheme)
+		return false;
+	while (at < target->length && target->data[at] != '/' && target->data[at] != '?')
+		at++;
+	*authority = (struct slice){ target->data + scheme, at - scheme };
+	*target = (struct slice){ target->data + at, target->length - at };
+	return true;
 }
 
 static bool slice_equals(struct slice s, const char *text)

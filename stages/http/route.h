@@ -31,7 +31,8 @@ enum route_method {
 	ROUTE_POST = 4,
 	ROUTE_DELETE = 8,
 	ROUTE_OPTIONS = 16,
-	ROUTE_OTHER = 32
+	ROUTE_OTHER = 32,  /* known, but no resource has it: 405 */
+	ROUTE_UNKNOWN = 64 /* 501 */
 };
 
 /* Which resources a listener serves. */
@@ -46,6 +47,11 @@ struct route {
 /* Finds the resource of a request target, in origin, absolute or asterisk form. A query is ignored.
  */
 void route_find(struct route *route, const struct conf *conf, struct slice target);
+
+/* Splits a target in absolute form, of http or https: *authority gets HOST[:PORT], which ends
+ * before the first '/' or '?' (RFC 3986 3.2), and *target keeps the rest. Returns false, with
+ * *target unchanged, if it has another form. */
+bool route_split(struct slice *target, struct slice *authority);
 
 /* Returns whether the resource is served to the audience, a set of enum route_audience. */
 bool route_is_for(enum route_kind kind, unsigned audience);

@@ -22,16 +22,18 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "base/check.h"
 #include "base/clock.h"
 #include "directory.h"
 #include "log/log.h"
+#include "store_check.h"
+#include "store_room.h"
 
 #define INCOMING ".incoming"
 #define TRASH ".trash"
@@ -40,7 +42,6 @@
 /* Trailing characters of the id. They are random, so images spread over 1024 directories. */
 #define SHARD_LENGTH 2
 #define PATH_SIZE 96
-#define LOOK_NS NS_PER_S /* between looks at the free space while there is too little */
 #define TIDY_NS NS_PER_S /* between attempts to clear the trash */
 
 /* Modes of what is created, less the umask. Originals have the place where a picture was taken,
@@ -83,7 +84,7 @@ static void make_private(int fd, const char *name)
 		           (unsigned)st.st_mode & 0777, PRIVATE_DIRECTORY);
 }
 
-static int open_directories(struct store *s)
+int store_open_directories(struct store *s)
 {
 	const struct {
 		int *fd;
@@ -113,12 +114,17 @@ int store_open(struct store *s, const char *root, bool survives_power, unsigned 
 		             .trash_fd = -1,
 		             .spool_fd = -1,
 		             .quarantine_fd = -1,
-		             .survives_power = survives_power };
+		             .survives_power = survives_power,
+		             .checking = PTHREAD_MUTEX_INITIALIZER };
 	*cleared = 0;
+	s->root = strdup(root);
+	if (!s->root)
+		return -ENOMEM;
 	s->root_fd = directory_open(AT_FDCWD, root, ROOT_MODE);
 	if (s->root_fd < 0) {
-		log_error("server.root = %s: %s", root, strerror(-s->root_fd));
-		return s->root_fd;
+		err = s->root_fd;
+		log_error("server.root = %s: %s", root, strerror(-err));
+		goto fail;
 	}
 	if (flock(s->root_fd, LOCK_EX | LOCK_NB)) {
 		err = -errno;
@@ -127,7 +133,7 @@ int store_open(struct store *s, const char *root, bool survives_power, unsigned 
 		                               : strerror(errno));
 		goto fail;
 	}
-	err = open_directories(s);
+	err = store_open_directories(s);
 	if (!err)
 		err = directory_clear(s->incoming_fd, cleared);
 	if (!err || err == -EAGAIN)
@@ -154,29 +160,7 @@ void store_close(struct store *s)
 	for (size_t i = 0; i < COUNT_OF(fd); i++)
 		if (fd[i] >= 0)
 			close(fd[i]);
-}
-
-uint64_t store_look(struct store *s)
-{
-	struct statvfs fs;
-	uint64_t bytes = UINT64_MAX;
-
-	if (fstatvfs(s->root_fd, &fs) == 0)
-		bytes = (uint64_t)fs.f_bavail * fs.f_frsize;
-	/* Relaxed: two independent numbers. */
-	atomic_store_explicit(&s->free_bytes, bytes, memory_order_relaxed);
-	atomic_store_explicit(&s->looked_ns, clock_ns(), memory_order_relaxed);
-	return bytes;
-}
-
-bool store_has_room(struct store *s, uint64_t floor, uint64_t *free_bytes)
-{
-	*free_bytes = atomic_load_explicit(&s->free_bytes, memory_order_relaxed);
-	if (*free_bytes >= floor)
-		return true;
-	if (clock_ns() - atomic_load_explicit(&s->looked_ns, memory_order_relaxed) >= LOOK_NS)
-		*free_bytes = store_look(s);
-	return *free_bytes >= floor;
+	free(s->root);
 }
 
 void store_survive_power(struct store *s, bool survives_power)
@@ -309,9 +293,13 @@ static int move_to_trash(struct store *s, enum store_place place, const char *id
 	else
 		image_path(from, id, NULL);
 	trash_name(s, id, to);
-	return renameat(place == STORE_SPOOL ? s->spool_fd : s->root_fd, from, s->trash_fd, to)
-	               ? -errno
-	               : 0;
+	unsigned openings = atomic_load(&s->openings);
+	int *at = place == STORE_SPOOL ? &s->spool_fd : &s->root_fd;
+	int err = renameat(*at, from, s->trash_fd, to) ? -errno : 0;
+
+	if (err == -ENOENT && store_check_missing(s, openings))
+		err = renameat(*at, from, s->trash_fd, to) ? -errno : 0;
+	return err;
 }
 
 static void clear_trash(struct store *s, const char *name)
@@ -365,7 +353,8 @@ static void withdraw(struct store *s, const struct store_item *item)
 		clear_trash(s, name);
 }
 
-void store_put(struct store *s, struct store_item *items, unsigned count)
+/* Makes one attempt. */
+static void put(struct store *s, struct store_item *items, unsigned count)
 {
 	for (unsigned i = 0; i < count; i++) {
 		items[i].is_published = false;
@@ -384,6 +373,16 @@ void store_put(struct store *s, struct store_item *items, unsigned count)
 			withdraw(s, &items[i]);
 		else if (items[i].err)
 			discard(s, items[i].id);
+}
+
+void store_put(struct store *s, struct store_item *items, unsigned count)
+{
+	unsigned openings = atomic_load(&s->openings);
+
+	put(s, items, count);
+	for (unsigned i = 0; i < count; i++)
+		if (items[i].err == -ENOENT && store_check_missing(s, openings))
+			put(s, &items[i], 1);
 	tidy(s);
 }
 
@@ -422,10 +421,15 @@ int store_open_file(struct store *s, const char *id, const char *name, uint64_t 
 	struct stat st;
 
 	image_path(path, id, name);
+	unsigned openings = atomic_load(&s->openings);
 	int fd = openat(s->root_fd, path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
 
-	if (fd < 0)
+	if (fd < 0 && errno != ENOENT)
 		return -errno;
+	if (fd < 0 && store_check_missing(s, openings))
+		fd = openat(s->root_fd, path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0)
+		return -ENOENT;
 	int err = fstat(fd, &st) ? -errno : S_ISREG(st.st_mode) ? 0 : -ENOENT;
 
 	if (err) {

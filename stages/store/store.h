@@ -9,6 +9,7 @@
 #ifndef DARKROOM_STORE_STORE_H
 #define DARKROOM_STORE_STORE_H
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -17,6 +18,7 @@
 #include "ulid.h"
 
 struct store {
+	char *root; /* its path; fixed */
 	int root_fd, incoming_fd, trash_fd, spool_fd, quarantine_fd;
 	_Atomic bool survives_power; /* acknowledged means flushed to the disk, not only written */
 	_Atomic uint64_t trash_serial;
@@ -24,6 +26,10 @@ struct store {
 	_Atomic uint64_t flushes;    /* of the file system, so far */
 	_Atomic uint64_t free_bytes; /* of the file system, when store_look() saw it last */
 	_Atomic uint64_t looked_ns;
+	/* of store_check.h */
+	pthread_mutex_t checking;
+	_Atomic unsigned openings; /* of the directories, after they were deleted */
+	bool is_lost;              /* and logged; guarded by checking */
 };
 
 /* Creates root and the directories below it (not its parents). A new root has the mode 0750, less
@@ -32,6 +38,10 @@ struct store {
  * them in *cleared. Returns 0, or -errno with the reason logged. Main thread. */
 int store_open(struct store *s, const char *root, bool survives_power, unsigned *cleared);
 void store_close(struct store *s);
+
+/* Opens the directories below root_fd, and makes those that are missing. Returns 0, or -errno with
+ * what is open in *s. */
+int store_open_directories(struct store *s);
 
 /* Sets whether commits are flushed, beginning with the next one. Any thread. */
 void store_survive_power(struct store *s, bool survives_power);
@@ -70,15 +80,7 @@ int store_remove(struct store *s, enum store_place place, const char *id);
  * Returns 0, -ENOENT or -errno. */
 int store_unspool(struct store *s, const char *id);
 
-/* Asks how many bytes are free for the daemon's user in the file system, and returns the number;
- * UINT64_MAX if the system cannot tell. */
-uint64_t store_look(struct store *s);
-
 /* ---- short; also called from I/O threads ---- */
-
-/* Returns whether floor bytes were free when store_look() saw them last, and sets *free_bytes to
- * what was. If they were not, it looks again, at most once a second. */
-bool store_has_room(struct store *s, uint64_t floor, uint64_t *free_bytes);
 
 /* Opens a file of a finished image for reading; name as in store_file. Returns a descriptor and
  * sets *size, or returns -errno (-ENOENT). */

@@ -45,6 +45,15 @@ void ulid_new(char id[ULID_LENGTH + 1])
 	id[ULID_LENGTH] = '\0';
 }
 
+time_t ulid_time(const char *id)
+{
+	uint64_t ms = 0;
+
+	for (int i = 0; i < 10; i++)
+		ms = ms << 5 | (uint64_t)(strchr(crockford, id[i]) - crockford);
+	return (time_t)(ms / 1000);
+}
+
 bool ulid_is_valid(const char *text, size_t length)
 {
 	if (length != ULID_LENGTH)

@@ -8,11 +8,15 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <time.h>
 
 #define ULID_LENGTH 26
 
 /* Writes a new id, zero-terminated. */
 void ulid_new(char id[ULID_LENGTH + 1]);
+
+/* Returns when the id was made, in seconds since 1970; id must be valid. */
+time_t ulid_time(const char *id);
 
 /* Returns whether text[0..length) is an id as ulid_new() writes it. */
 bool ulid_is_valid(const char *text, size_t length);

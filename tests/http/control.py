@@ -18,7 +18,8 @@ class Site:
     def __init__(self, start, directory, *settings, edits=(), **options):
         self.path = directory / "site.ini"
         self.write(FIRST, *edits)
-        self.daemon = start(*settings, config=self.path, policy="", **options)
+        # The status names settings that differ from their defaults.
+        self.daemon = start("server.hosts=", *settings, config=self.path, policy="", **options)
 
     def write(self, policy, *edits):
         text = re.sub(r"(?m)^policy = .*", f"policy = {policy}", CONFIG.read_text())

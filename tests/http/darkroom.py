@@ -88,7 +88,8 @@ class Daemon:
     def __init__(self, store, *settings, config=CONFIG, listen="127.0.0.1:0", policy=POLICY,
                  wait=True, environ=None, extra=(), sockets=(), names=None):
         self.store = pathlib.Path(store)
-        defaults = [f"server.listen={listen}", f"server.root={self.store}"]
+        # Many tests write "Host: x". test_sites.py has the tests of hosts.
+        defaults = [f"server.listen={listen}", f"server.root={self.store}", "server.hosts=x"]
         if os.geteuid() == 0:
             defaults.append("server.user=root")
         else:  # otherwise only root can see the daemon's files in /proc

@@ -73,6 +73,77 @@ def test_if_none_match_gets_304(daemon, stored):
         assert answer.status == 304
 
 
+def test_etags_may_stand_in_several_lines(daemon, stored):
+    tag = daemon.get(url(stored))["etag"]
+    for lines, status in ((('"x"', tag), 304), ((tag, '"x"'), 304), (('"x"', '"y"'), 200)):
+        headers = [("If-None-Match", line) for line in lines]
+        assert daemon.get(url(stored), headers=headers).status == status, lines
+        headers = [("if-match", line) for line in lines]
+        answer = daemon.get(url(stored), headers=headers)
+        assert answer.status == (200 if status == 304 else 412), lines
+
+
+def test_conditions_of_get(daemon, stored):
+    """In the order of RFC 9110 13.2.2, for variants and for metadata."""
+    for path in (url(stored), stored[0]["url"]):
+        with daemon.client() as c:
+            whole = c.request("GET", path)
+            tag, modified = whole["etag"], whole["last-modified"]
+            then = email.utils.parsedate_to_datetime(modified).timestamp()
+            assert 0 <= email.utils.parsedate_to_datetime(whole["date"]).timestamp() - then
+            before, after = (email.utils.formatdate(then + d, usegmt=True) for d in (-1, 1))
+            for headers, status in (
+                    ((("If-Match", tag),), 200), ((("If-Match", "*"),), 200),
+                    ((("If-Match", '"x"'),), 412), ((("If-Match", f"W/{tag}"),), 412),
+                    ((("If-Unmodified-Since", before),), 412),
+                    ((("If-Unmodified-Since", modified),), 200),
+                    ((("If-Unmodified-Since", "yesterday"),), 200),
+                    ((("If-Match", tag), ("If-Unmodified-Since", before)), 200),
+                    ((("If-Match", '"x"'), ("If-None-Match", tag)), 412),
+                    ((("If-None-Match", tag), ("If-Modified-Since", before)), 304),
+                    ((("If-None-Match", '"x"'), ("If-Modified-Since", after)), 200),
+                    ((("If-Modified-Since", modified),), 304),
+                    ((("If-Modified-Since", before),), 200),
+                    ((("If-Match", '"x"'), ("Range", "bytes=0-0")), 412)):
+                for method in ("GET", "HEAD"):
+                    answer = c.request(method, path, headers=headers)
+                    assert answer.status == status, (path, headers)
+                    if status == 200 and method == "GET":
+                        assert answer.body == whole.body
+                    if status == 304:
+                        assert answer["etag"] == tag
+                    if status == 412 and method == "GET":
+                        assert answer.slug == "precondition-failed"
+            assert c.request("GET", path + "x", headers=[("If-Match", '"x"')]).status == 404
+
+
+def test_delete_has_conditions(daemon):
+    image = daemon.image(SMALL)
+    with daemon.client() as c:
+        whole = c.request("GET", image["url"])
+        for headers in ([("If-Match", '"x"')], [("If-None-Match", "*")],
+                        [("If-None-Match", '"x"'), ("If-None-Match", whole["etag"])],
+                        [("If-Unmodified-Since", "Sat, 01 Jan 2000 00:00:00 GMT")]):
+            answer = c.request("DELETE", image["url"], headers=headers)
+            assert (answer.status, answer.slug) == (412, "precondition-failed"), headers
+            assert c.request("GET", image["url"]).body == whole.body
+        fresh = [("If-Match", whole["etag"]), ("If-Unmodified-Since", whole["last-modified"])]
+        assert c.request("DELETE", image["url"], headers=fresh).status == 204
+        # Without an image, the conditions do not matter.
+        for headers in ([("If-Match", '"x"')], fresh):
+            assert c.request("DELETE", image["url"], headers=headers).status == 404
+
+
+def test_delete_of_an_image_in_flight_has_conditions(daemon):
+    answer = daemon.upload(pictures.photo_jpeg(4000, 3000, 1),
+                           headers=[("Prefer", "respond-async")])
+    with daemon.client() as c:
+        assert c.request("DELETE", answer["location"],
+                         headers=[("If-Match", '"x"')]).status == 412
+        assert c.request("GET", answer["location"]).status == 200
+        assert c.request("DELETE", answer["location"], headers=[("If-Match", "*")]).status == 204
+
+
 @pytest.mark.parametrize("value, first, last", [
     ("bytes=0-0", 0, 0), ("bytes=0-99", 0, 99), ("bytes=100-", 100, None), ("bytes=-1", -1, None),
     ("bytes=-100", -100, None), ("bytes=5-99999999999", 5, None), ("bytes=-99999999999", 0, None),

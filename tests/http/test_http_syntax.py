@@ -43,8 +43,19 @@ MALFORMED = {
     "NUL in a name": b"GET /healthz HTTP/1.1\r\nHost: x\r\nA\0B: c\r\n\r\n",
     "CR in a value": b"GET /healthz HTTP/1.1\r\nHost: x\r\nA: b\rc\r\n\r\n",
     "no Host": b"GET /healthz HTTP/1.1\r\n\r\n",
+    "CR before the request line": b"\rGET /healthz HTTP/1.1\r\nHost: x\r\n\r\n",
+    "CR after an empty line": b"\r\n\rGET /healthz HTTP/1.1\r\nHost: x\r\n\r\n",
+    "CR LF CR X ends the header": b"GET /healthz HTTP/1.1\r\nHost: x\r\n\rX",
+    "CR LF CR LF in reverse": b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\r\n",
+    "fragment": b"GET /healthz#x HTTP/1.1\r\nHost: x\r\n\r\n",
+    "fragment in a query": b"GET /healthz?x#y HTTP/1.1\r\nHost: x\r\n\r\n",
+    "fragment in absolute form": b"GET http://x/healthz#x HTTP/1.1\r\nHost: x\r\n\r\n",
+    "authority with a bad port": b"GET http://x:y/healthz HTTP/1.1\r\nHost: x\r\n\r\n",
     "two Hosts": b"GET /healthz HTTP/1.1\r\nHost: x\r\nHost: y\r\n\r\n",
 }
+
+BAD_HOSTS = ["a:asd", "a:80:90", "a:-1", "a:65536", "a:8 0", "[::1", "::1", "[::1]80", "[x]", "a/b",
+             "a@b", "a%4", ":80"]
 
 BAD_LENGTHS = ["-1", "+5", "5 5", "5,5", "0x5", "5a", "1e3", "", "99999999999999999999999",
                "18446744073709551621", "\xb2"]
@@ -53,6 +64,12 @@ BAD_LENGTHS = ["-1", "+5", "5 5", "5,5", "0x5", "5a", "1e3", "", "99999999999999
 @pytest.mark.parametrize("name", MALFORMED)
 def test_malformed_request_gets_400(daemon, name):
     answer, closed = raw(daemon, MALFORMED[name])
+    assert (answer.status, answer.slug) == (400, "malformed-request") and closed, answer
+
+
+@pytest.mark.parametrize("host", BAD_HOSTS)
+def test_impossible_host_gets_400(daemon, host):
+    answer, closed = raw(daemon, f"GET /healthz HTTP/1.1\r\nHost: {host}\r\n\r\n".encode())
     assert (answer.status, answer.slug) == (400, "malformed-request") and closed, answer
 
 
@@ -71,7 +88,10 @@ def test_bad_content_length_is_refused(daemon, length):
     "Transfer-Encoding: chunked\r\nTransfer-Encoding: identity",
     "Transfer-Encoding: chunked, identity", "Transfer-Encoding: xchunked",
     "Transfer-Encoding: chunkedx", "Transfer-Encoding: ", "Transfer-Encoding: \x0bchunked",
-    "Transfer-Encoding : chunked", "X: y\r\nTransfer-Encoding\x00: chunked"])
+    "Transfer-Encoding : chunked", "Transfer-Encoding: chunked\t",
+    "Transfer-Encoding: chunked\t\r\nTransfer-Encoding: chunked",
+    "Transfer-Encoding:\tchunked\t \t", "Transfer-Encoding: chunked,\tchunked",
+    "Content-Length: 42\t", "Content-Length:\t5\t\r\nX: y", "X: y\r\nTransfer-Encoding\x00: chunked"])
 def test_ambiguous_framing_is_refused(daemon, headers):
     """Requests that two parsers could frame differently are refused. The bytes behind them are not
     a request."""
@@ -86,7 +106,8 @@ def test_ambiguous_framing_is_refused(daemon, headers):
 @pytest.mark.parametrize("body", [
     b"zz\r\n", b"-5\r\nhello\r\n", b"0x5\r\nhello\r\n", b"5 \r\nhello\r\n0\r\n\r\n", b"\r\n",
     b"FFFFFFFFFFFFFFFFF\r\n", b"10000000000000005\r\nhello\r\n", b"5\r\nhelloXX\r\n0\r\n\r\n",
-    b"5\nhello\r\n0\r\n\r\n", b"5;\0\r\nhello\r\n", b"5\r\nhello0\r\n\r\n"])
+    b"5\nhello\r\n0\r\n\r\n", b"5;\0\r\nhello\r\n", b"5\r\nhello0\r\n\r\n", b"5;\r\nhello",
+    b"5;a\nhello", b"5\r\nhello\r\n0\r\n X: y\r\n\r\n", b"5\r\nhello\r\n0\r\nX: y\n\r\n"])
 def test_bad_chunks_are_refused(daemon, body):
     head = (b"POST /images HTTP/1.1\r\nHost: x\r\nContent-Type: image/jpeg\r\n"
             b"Transfer-Encoding: chunked\r\n\r\n")
@@ -94,8 +115,21 @@ def test_bad_chunks_are_refused(daemon, body):
     assert answer.status in (400, 413) and closed, answer
 
 
+@pytest.mark.parametrize("size", [b"FFFFFFFFFFFFFFED", b"10000001"])
+def test_large_chunk_is_refused_before_it_comes(daemon, size):
+    """The size of a chunk is enough: the daemon does not wait for its bytes."""
+    with daemon.client() as c:
+        c.send(c.head("POST", "/images", None, [JPEG, ("Transfer-Encoding", "chunked")])
+               + size + b"\r\n")
+        answer = c.answer()
+        assert (answer.status, answer.slug) == (413, "body-too-large") and answer.closes
+        assert answer.json()["actual"] == int(size, 16)
+
+
 @pytest.mark.parametrize("data", [SMALL, b""])
-@pytest.mark.parametrize("extension", [b"", b";name", b";name=value", b';name="quoted value"'])
+@pytest.mark.parametrize("extension", [
+    b"", b";name", b";name=value", b';name="quoted value"', b"; some; parameters=stuff", b" ;a",
+    b" \t;\ta = b"])
 def test_chunk_extensions_and_trailers_are_skipped(daemon, data, extension):
     body = b"%X%b\r\n%b\r\n" % (len(data), extension, data) if data else b""
     with daemon.client() as c:
@@ -159,9 +193,27 @@ def test_requests_cannot_inject_response_headers(daemon, image):
     assert answer.status == 200 and answer["access-control-allow-origin"] is None
 
 
-def test_unknown_method_is_refused(daemon):
-    answer, _ = raw(daemon, b"BREW /images HTTP/1.1\r\nHost: x\r\n\r\n")
-    assert answer.status in (400, 405, 501)
+@pytest.mark.parametrize("line", [
+    "BREW /images", "QUERY /images", "FOO /", "get /healthz", "CONNECT x:80", "PLAY /healthz",
+    "GETS /healthz", "M-SEARCHES *"])
+def test_unknown_method_gets_501(daemon, line):
+    answer, closed = raw(daemon, f"{line} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+    assert (answer.status, answer.slug) == (501, "not-implemented") and closed
+
+
+def test_unknown_method_may_come_in_pieces(daemon):
+    with daemon.client() as c:
+        for byte in b"QUERY /images HTTP/1.1\r":
+            c.send(bytes([byte]))
+        assert c.is_silent()
+        c.send(b"\n")
+        assert c.answer().status == 501
+
+
+@pytest.mark.parametrize("target", ["http://x?/stats", "http://x?/healthz", "http://x"])
+def test_authority_ends_at_a_question_mark(daemon, target):
+    answer, _ = raw(daemon, f"GET {target} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+    assert answer.status == 404
 
 
 # ---- 408 is in test_connections.py ----
@@ -216,9 +268,13 @@ def test_body_of_a_get_is_not_a_request(daemon):
         assert c.is_open()
 
 
-def test_connection_close_is_honoured(daemon):
+@pytest.mark.parametrize("value", ["close", "close\t", "\tClose \t", "a,\tclose"])
+def test_connection_close_is_honoured(daemon, value):
+    """What comes behind the request is not answered (RFC 9112 9.6)."""
     with daemon.client() as c:
-        answer = c.request("GET", "/healthz", headers=[("Connection", "close")])
+        request = c.head("GET", "/healthz", None, [("Connection", value)])
+        c.send(request + request)
+        answer = c.answer()
         assert answer.status == 200 and answer.closes and c.is_closed()
 
 

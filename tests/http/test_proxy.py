@@ -152,9 +152,28 @@ def test_proxy_passes_uploads_and_files(start, start_proxy):
     assert eventually(lambda: GIVEN in proxy.log.read_text()), proxy.log.read_text()
 
 
+def test_proxy_passes_every_host_and_the_pages_of_its_own(start, start_proxy):
+    """The shipped configuration of the daemon has no server.hosts."""
+    daemon = start("server.hosts=")
+    proxy = start_proxy(daemon.port)
+    assert eventually(proxy.is_up, 30), proxy.log.read_text()
+    host = "images.example.org"
+    for headers, status in (({"Origin": f"https://{host}"}, 201),
+                            ({"Origin": f"https://{host}", "Sec-Fetch-Site": "same-origin"}, 201),
+                            ({"Origin": "https://localhost"}, 403),
+                            ({"Origin": "https://evil.example",
+                              "X-Forwarded-Host": "evil.example"}, 403),
+                            ({"Sec-Fetch-Site": "cross-site"}, 403)):
+        headers = {"Host": host, "Content-Type": "image/jpeg", **headers}
+        assert proxy.request("POST", "/images", PICTURE, headers)[0] == status, headers
+    host = f"localhost:{proxy.port}"
+    assert proxy.request("POST", "/images", PICTURE, {"Origin": f"https://{host}",
+                                                      "Content-Type": "image/jpeg"})[0] == 201
+
+
 def test_proxy_hides_admin_paths(start, start_proxy):
     """Only this machine's own address may use them, with any spelling of the path."""
-    daemon = start()
+    daemon = start("server.hosts=")
     proxy = start_proxy(daemon.port)
     assert eventually(proxy.is_up, 30), proxy.log.read_text()
     for path in ("/stats", "/metrics", "/healthz", "/readyz"):

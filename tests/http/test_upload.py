@@ -5,6 +5,7 @@ import re
 import socket
 import subprocess
 import time
+import zlib
 
 import pytest
 import requests
@@ -12,7 +13,7 @@ import requests
 import pictures
 from client import form, form_files
 from darkroom import PER_CONNECTION, TooLate, attempts, slow
-from uploads import check_image, check_stored
+from uploads import TINY, check_image, check_stored
 
 SMALL = pictures.photo_jpeg(320, 240, 2)
 LARGE = pictures.photo_jpeg(1600, 1200, 1)
@@ -57,6 +58,73 @@ def test_curl_uploads_several_files_of_a_form(daemon, tmp_path):
     for i, (image, size) in enumerate(zip(images, sizes)):
         check_image(image, *size, f"{i}.jpg")
         check_stored(daemon, image)
+
+
+def test_curl_uploads_several_files_of_one_field(daemon, tmp_path):
+    """curl -F "f=@a,b" sends them as a multipart/mixed within the form. They count as parts."""
+    sizes = [(320, 240), (64, 48)]
+    for i, (width, height) in enumerate(sizes):
+        (tmp_path / f"{i}.jpg").write_bytes(pictures.photo_jpeg(width, height, 3 + i))
+    (tmp_path / "text").write_bytes(TEXT)
+    status, _, body = curl(daemon, "-F", f"f=@{tmp_path}/0.jpg,{tmp_path}/1.jpg,{tmp_path}/text",
+                           "-F", f"g=@{tmp_path}/1.jpg")
+    answer = json.loads(body)
+    assert status == 201 and len(answer["images"]) == 3
+    for image, i in zip(answer["images"], (0, 1, 1)):
+        check_image(image, *sizes[i], f"{i}.jpg")
+        check_stored(daemon, image)
+    (error,) = answer["errors"]
+    assert (error["part"], error["filename"], error["status"]) == ("f", "text", 415)
+
+
+def mixed(count, boundary="inner"):
+    """Returns a form with one part that has this many files."""
+    inner = b"".join(
+        b"--inner\r\nContent-Disposition: attachment; filename=\"%d.jpg\"\r\n"
+        b"Content-Type: image/jpeg\r\n\r\n%b\r\n" % (i, TINY) for i in range(count))
+    return form([("f", None, f"multipart/mixed; boundary={boundary}", inner + b"--inner--\r\n")])
+
+
+def test_mixed_parts_count_and_may_be_malformed(start):
+    daemon = start("limits.parts=3")
+    for count, status, slug in ((3, 201, None), (4, 413, "too-many-parts"), (0, 400, "no-image")):
+        kind, body = mixed(count)
+        answer = daemon.upload(body, kind)
+        assert answer.status == status and (not slug or answer.slug == slug)
+    for boundary in ("other", "", "x" * 71):
+        kind, body = mixed(1, boundary)
+        answer = daemon.upload(body, kind)
+        assert (answer.status, answer.slug) == (400, "malformed-form")
+        assert "(at byte " in answer.json()["detail"]
+
+
+def test_file_may_have_no_name(daemon):
+    """It has the name of a file, but not of a field."""
+    kind, body = form_files(SMALL)
+    answer = daemon.upload(body.replace(b'name="file"; ', b""), kind)
+    assert answer.status == 201 and answer.json()["images"][0]["filename"] == "picture0.jpg"
+    answer = daemon.upload(body.replace(b'name="file"; ', b"").replace(SMALL, TEXT), kind)
+    assert answer.status == 415 and "part" not in answer.json()["errors"][0]
+
+
+@pytest.mark.parametrize("name", ['a "quoted" name.jpg', 'ends with".jpg', ' ? % * | " < > . ; @.jpg'])
+def test_file_name_may_have_unescaped_quotes(daemon, name):
+    kind, body = form([("f", name, "image/jpeg", SMALL), ("g", "b.jpg", "image/jpeg", SMALL)])
+    answer = daemon.upload(body, kind)
+    assert answer.status == 201
+    assert [i["filename"] for i in answer.json()["images"]] == [name, "b.jpg"]
+
+
+@pytest.mark.parametrize("coding", ["gzip", "deflate", "Br, identity"])
+def test_compressed_body_is_refused_by_the_name_of_its_coding(daemon, coding):
+    with daemon.client() as c:
+        answer = c.request("POST", "/images", zlib.compress(SMALL),
+                           [("Content-Type", "image/jpeg"), ("Content-Encoding", coding)])
+        assert (answer.status, answer.slug) == (415, "unsupported-media-type")
+        assert f"Content-Encoding is {coding.split(',')[0]};" in answer.json()["detail"]
+        assert answer["accept-encoding"] == "identity"
+        assert c.request("POST", "/images", SMALL, [
+            ("Content-Type", "image/jpeg"), ("Content-Encoding", "identity")]).status == 201
 
 
 @pytest.mark.parametrize("content_type",

@@ -146,6 +146,25 @@ static void origins_have_a_scheme_and_no_path(void **state)
 	refuse_all("server.allow_origin", bad, COUNT_OF(bad), "expected * or an origin");
 }
 
+static void hosts_have_no_ports(void **state)
+{
+	static const char *const good[] = { "", "*", "a",
+		                            "images.example.org 10.0.0.1  [fd00::1] " };
+	static const char *const bad[] = {
+		"a:80", "http://a", "a,b", "a *", "[::1", "a/b", "1.2.3"
+	};
+	static struct conf conf;
+	char override[128];
+
+	(void)state;
+	for (size_t i = 0; i < COUNT_OF(good); i++) {
+		snprintf(override, sizeof override, "server.hosts=%s", good[i]);
+		assert_int_equal(load_with(&conf, override), 0);
+	}
+	assert_string_equal(conf.server.hosts, "images.example.org 10.0.0.1  [fd00::1]");
+	refuse_all("server.hosts", bad, COUNT_OF(bad), "expected * or hosts such as");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -154,6 +173,7 @@ int main(void)
 		cmocka_unit_test(words_are_from_a_list),
 		cmocka_unit_test(listen_addresses_are_host_and_port),
 		cmocka_unit_test(administrative_addresses_may_be_paths),
+		cmocka_unit_test(hosts_have_no_ports),
 		cmocka_unit_test(origins_have_a_scheme_and_no_path),
 	};
 

@@ -133,16 +133,21 @@ static void a_preference_is_the_first_word_of_an_element(void **state)
 	assert_false(prefers("x=\", respond-async\""));
 }
 
-static bool etag_matches(const char *text)
+static bool etag_is_in(const char *text, bool is_weak)
 {
 	struct slice all = slice_new(text);
-	bool result = field_etag_matches(all, "\"a/b\"");
+	bool result = field_etag_matches(all, "\"a/b\"", is_weak);
 
 	slice_free(all);
 	return result;
 }
 
-static void entity_tags_are_compared_weakly(void **state)
+static bool etag_matches(const char *text)
+{
+	return etag_is_in(text, true);
+}
+
+static void entity_tags_are_compared_weakly_or_strongly(void **state)
 {
 	(void)state;
 	assert_true(etag_matches("\"a/b\""));
@@ -155,6 +160,9 @@ static void entity_tags_are_compared_weakly(void **state)
 	assert_false(etag_matches("\"x, \"a/b\""));
 	assert_false(etag_matches(""));
 	assert_false(etag_matches("W/"));
+	assert_true(etag_is_in("\"x\",\"a/b\"", false));
+	assert_true(etag_is_in("*", false));
+	assert_false(etag_is_in("W/\"a/b\"", false));
 }
 
 int main(void)
@@ -164,7 +172,7 @@ int main(void)
 		cmocka_unit_test(parameters_are_names_with_values),
 		cmocka_unit_test(boundaries_are_those_of_rfc_2046),
 		cmocka_unit_test(a_preference_is_the_first_word_of_an_element),
-		cmocka_unit_test(entity_tags_are_compared_weakly),
+		cmocka_unit_test(entity_tags_are_compared_weakly_or_strongly),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

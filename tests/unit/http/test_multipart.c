@@ -70,6 +70,17 @@ static const struct document documents[] = {
 	  "a|f||x;" },
 	{ "case, tokens", "b",
 	  "--b\r\ncontent-DISPOSITION:Form-Data;NAME=a;FileName=\r\n\r\nx\r\n--b--", "a|||x;" },
+	{ "file without a name", "b",
+	  "--b\r\nContent-Disposition: form-data; filename=f\r\n\r\nx\r\n--b--", "|f||x;" },
+	{ "unescaped quotes", "b",
+	  "--b\r\n" PART("a", "; filename=\"a\"b\".jpg\"; c=d", "x") "\r\n--b--",
+	  "a|a\"b\".jpg||x;" },
+	{ "file name of Internet Explorer", "b",
+	  "--b\r\n" PART("a", "; filename=\" ? % * | \" < > . ; ' @ = { } [ ] ` ~.txt\"",
+	                 "x") "\r\n--b--",
+	  "a| ? % * | \" < > . ; ' @ = { } [ ] ` ~.txt||x;" },
+	{ "quotes before a semicolon", "b",
+	  "--b\r\n" PART("a", "; filename=\"a\";b\"; c=\"d\" ; ", "x") "\r\n--b--", "a|a\";b||x;" },
 	{ "boundary of all characters", "'()+_,-./:=? a",
 	  "--'()+_,-./:=? a\r\n" PART("a", "", "x") "\r\n--'()+_,-./:=? a--", "a|-||x;" },
 	{ "boundary of dashes", "---",
@@ -92,6 +103,10 @@ static const struct document documents[] = {
 	{ "no name", "b", "--b\r\nContent-Disposition: form-data\r\n\r\nx\r\n--b--", "!" },
 	{ "not form-data", "b", "--b\r\nContent-Disposition: attachment; name=a\r\n\r\nx\r\n--b--",
 	  "!" },
+	{ "disposition twice without names", "b",
+	  "--b\r\nContent-Disposition: form-data; filename=a\r\n"
+	  "Content-Disposition: form-data; filename=a\r\n\r\nx\r\n--b--",
+	  "!" },
 	{ "disposition twice", "b",
 	  "--b\r\nContent-Disposition: form-data; name=a\r\n"
 	  "Content-Disposition: form-data; name=a\r\n\r\nx\r\n--b--",
@@ -100,6 +115,10 @@ static const struct document documents[] = {
 	  "--b\r\nX\xc3\xa4: y\r\nContent-Disposition: form-data; name=a\r\n\r\nx\r\n--b--", "!" },
 	{ "control character in a header name", "b",
 	  "--b\r\nX\x7f: y\r\nContent-Disposition: form-data; name=a\r\n\r\nx\r\n--b--", "!" },
+	{ "neither name nor file name", "b",
+	  "--b\r\nContent-Disposition: form-data; filenam=a\r\n\r\nx\r\n--b--", "!" },
+	{ "text behind the quotes", "b", "--b\r\n" PART("a", "; filename=\"a\"b", "x") "\r\n--b--",
+	  "!" },
 	{ "quote not closed", "b",
 	  "--b\r\nContent-Disposition: form-data; name=\"a\r\n\r\nx\r\n--b--", "!" },
 	{ "bare line feed in header", "b", "--b\r\nA: b\nC: d\r\n\r\nx\r\n--b--", "!" },
@@ -260,6 +279,26 @@ static void a_mutated_form_ends_or_is_malformed(void **state)
 	}
 }
 
+static void a_mixed_part_has_files_without_names(void **state)
+{
+	static const char bytes[] =
+		"--b\r\nContent-Disposition: attachment; filename=\"f\"\r\n\r\nx\r\n"
+		"--b\r\nContent-Disposition: file; filename=g\r\nContent-Type: image/jpeg\r\n\r\ny"
+		"\r\n--b\r\n\r\nz\r\n--b\r\nContent-Disposition: inline\r\n\r\n\r\n--b--";
+	struct multipart m;
+	struct multipart_part part;
+	char out[128] = "";
+	enum multipart_result result;
+
+	(void)state;
+	multipart_init_mixed(&m, "b", 1, HEADER_MAX);
+	while ((result = multipart_next(&m, bytes, sizeof bytes - 1, true, &part)) ==
+	       MULTIPART_PART)
+		append_part(out, sizeof out, &part, bytes);
+	assert_int_equal(result, MULTIPART_BAD);
+	assert_string_equal(out, "|f||x;|g|image/jpeg|y;|-||z;");
+}
+
 static void check_text(const char *raw, bool is_extended, size_t size, const char *expected)
 {
 	char out[64];
@@ -292,6 +331,7 @@ int main(void)
 		cmocka_unit_test(a_delimiter_is_found_behind_other_line_ends),
 		cmocka_unit_test(a_form_can_come_byte_by_byte),
 		cmocka_unit_test(a_mutated_form_ends_or_is_malformed),
+		cmocka_unit_test(a_mixed_part_has_files_without_names),
 		cmocka_unit_test(names_are_decoded_and_cut_to_whole_characters),
 	};
 

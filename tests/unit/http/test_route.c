@@ -49,6 +49,8 @@ static void a_target_names_one_resource(void **state)
 	check_route(&conf, "", ROUTE_NONE, 0);
 	check_route(&conf, "/", ROUTE_NONE, 0);
 	check_route(&conf, "http://example.com", ROUTE_NONE, 0);
+	check_route(&conf, "http://example.com?/images", ROUTE_NONE, 0);
+	check_route(&conf, "http://example.com/images?http://x/stats", ROUTE_IMAGES, 0);
 	check_route(&conf, "ftp://example.com/images", ROUTE_NONE, 0);
 	check_route(&conf, "images", ROUTE_NONE, 0);
 	check_route(&conf, "/images/", ROUTE_NONE, 0);

@@ -23,6 +23,17 @@ static void new_ids_are_ulids(void **state)
 	assert_in_range(a[0], '0', '7');
 }
 
+static void an_id_has_the_time_of_its_making(void **state)
+{
+	char id[ULID_LENGTH + 1];
+	time_t before = time(NULL);
+
+	(void)state;
+	ulid_new(id);
+	assert_in_range(ulid_time(id), before, time(NULL));
+	assert_int_equal(ulid_time("01ARZ3NDEKTSV4RRFFQ69G5FAV"), 1469922850);
+}
+
 static void other_texts_are_not_ulids(void **state)
 {
 	char a[ULID_LENGTH + 1];
@@ -43,6 +54,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(new_ids_are_ulids),
+		cmocka_unit_test(an_id_has_the_time_of_its_making),
 		cmocka_unit_test(other_texts_are_not_ulids),
 	};
 

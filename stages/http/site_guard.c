@@ -1,0 +1,136 @@
+/*
+ * site_guard.c - compares Host with the server's names, and Origin with Host.
+ *
+ * A page's origin is judged as in "Cross-Site Request Forgery Prevention" of OWASP, and in Go's
+ * CrossOriginProtection: by Sec-Fetch-Site where the browser sends it, otherwise by Origin. A
+ * request with neither does not come from a page. A proxy names the host that its client has asked
+ * for in X-Forwarded-Host. A page of another origin cannot set that field unless a preflight
+ * request allows it, and none does.
+ */
+#include "site_guard.h"
+
+#include <string.h>
+
+#include "conf/conf.h"
+#include "conn.h"
+#include "head.h"
+#include "host.h"
+#include "http_server.h"
+
+/* ---- hosts ---- */
+
+/* Returns the host of a key like server.listen, which is HOST:PORT, or else has no host. */
+static struct slice host_of_key(const char *listen)
+{
+	const char *colon = strrchr(listen, ':');
+
+	return (struct slice){ listen, colon ? (size_t)(colon - listen) : 0 };
+}
+
+static bool is_listed(const char *hosts, struct slice host)
+{
+	while (*(hosts += strspn(hosts, " "))) {
+		size_t length = strcspn(hosts, " ");
+
+		if (host_equals(host, (struct slice){ hosts, length }))
+			return true;
+		hosts += length;
+	}
+	return false;
+}
+
+static bool is_own_host(const struct conf *conf, struct slice host)
+{
+	return host_is_loopback(host) || is_listed(conf->server.hosts, host) ||
+	       host_equals(host, host_of_key(conf->server.listen)) ||
+	       host_equals(host, host_of_key(conf->server.admin_listen));
+}
+
+/* Returns whether only this machine can connect to the address that the client has used. A Unix
+ * socket does not count: no page can reach it. */
+static bool is_on_loopback(const struct http_server *http, const struct conn *c)
+{
+	return c->kind == CONN_ADMIN ? http->listeners.admin.is_local_port
+	                             : http->listeners.is_local;
+}
+
+static bool check_host(const struct conf *conf, struct conn *c, bool is_loopback)
+{
+	struct slice authority = span_slice(c->request.authority, c->input + c->begin), host;
+
+	if ((!is_loopback && !*conf->server.hosts) || strcmp(conf->server.hosts, "*") == 0)
+		return true;
+	/* Browsers always name a host. HTTP/1.0, and an empty Host, need not. */
+	if (authority.length == 0 || (host_parse(authority, &host) && is_own_host(conf, host)))
+		return true;
+	problem_set(&c->problem, 421, "misdirected",
+	            "the request is for the host %.*s, which server.hosts does not have",
+	            (int)(authority.length < 80 ? authority.length : 80), authority.data);
+	return false;
+}
+
+/* ---- pages ---- */
+
+/* Returns the value of a field; length 0 if the request does not have it once. */
+static struct slice single(const struct conn *c, const char *name)
+{
+	struct slice rest = request_fields(&c->request, c->input + c->begin), value, other;
+
+	if (!head_find(&rest, name, &value) || head_find(&rest, name, &other))
+		return (struct slice){ rest.data, 0 };
+	return value;
+}
+
+static bool has_field(const struct conn *c, const char *name)
+{
+	struct slice rest = request_fields(&c->request, c->input + c->begin), value;
+
+	return head_find(&rest, name, &value);
+}
+
+/* Returns whether the origin is that of the host that the client has asked for. */
+static bool is_own_origin(const struct conn *c, struct slice origin)
+{
+	size_t scheme = slice_begins(origin, "http://")    ? 7
+	                : slice_begins(origin, "https://") ? 8
+	                                                   : 0;
+	struct slice host = { origin.data + scheme, origin.length - scheme };
+
+	struct slice own = has_field(c, "x-forwarded-host")
+	                           ? single(c, "x-forwarded-host")
+	                           : span_slice(c->request.authority, c->input + c->begin);
+
+	return scheme && host_equals(host, own);
+}
+
+static bool is_foreign_page(const struct conf *conf, const struct conn *c)
+{
+	const char *allowed = conf->server.allow_origin;
+	struct slice site = single(c, "sec-fetch-site"), origin = single(c, "origin");
+
+	if (strcmp(allowed, "*") == 0 ||
+	    (origin.length > 0 && host_equals(origin, (struct slice){ allowed, strlen(allowed) })))
+		return false;
+	if (has_field(c, "sec-fetch-site"))
+		return !slice_is(site, "same-origin") && !slice_is(site, "none");
+	return has_field(c, "origin") && !is_own_origin(c, origin);
+}
+
+static bool check_page(const struct conf *conf, struct conn *c)
+{
+	enum route_method method = c->request.method;
+
+	if ((method != ROUTE_POST && method != ROUTE_DELETE) || !is_foreign_page(conf, c))
+		return true;
+	problem_set(&c->problem, 403, "foreign-page",
+	            "a web page of another origin sends this; server.allow_origin does not allow "
+	            "it");
+	return false;
+}
+
+bool site_guard_allows(const struct http_server *http, const struct conf *conf, struct conn *c)
+{
+	bool is_loopback = is_on_loopback(http, c);
+
+	return check_host(conf, c, is_loopback) && (!is_loopback || check_page(conf, c));
+}
