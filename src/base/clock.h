@@ -16,4 +16,7 @@
 /* Returns the current time in nanoseconds. */
 uint64_t clock_ns(void);
 
+/* Returns the CPU time of the calling thread in nanoseconds. A system call. */
+uint64_t clock_thread_cpu_ns(void);
+
 #endif

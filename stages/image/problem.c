@@ -36,6 +36,7 @@ static const struct {
 	{ "storage-failed", "The image could not be stored" },
 	{ "storage-full", "The image could not be stored: the disk is full" },
 	{ "timeout", "The request was too slow" },
+	{ "too-expensive", "The image takes too much time to decode" },
 	{ "too-many-parts", "The form has too many parts" },
 	{ "too-many-pixels", "The image has too many pixels" },
 	{ "too-many-requests", "This client has too many images in flight" },
