@@ -39,6 +39,7 @@ FIXTURES := $(filter-out $(REPLACEMENTS),$(patsubst %.c,$B/%.o,$(sort $(wildcard
 TESTS  := $(patsubst %.c,$B/%,$(sort $(wildcard tests/unit/*/test_*.c)))
 SERVER := $B/tests/tools/answer_server
 LIMIT  := $B/tests/bench/limit
+DAMAGE := $B/tests/bench/damage
 PRELOADS := $B/tests/tools/power_recorder.so $B/tests/tools/faults.so
 
 say = $(if $(filter 1,$V),,@printf '  %-5s %s\n' $(1) $@;)
@@ -110,6 +111,13 @@ $(SERVER): $(SERVER).o $B/src/base/clock.o
 # Measures the daemon's work without a daemon.
 $(LIMIT): $(LIMIT).o $B/loadgen/load/corpus.o $B/loadgen/load/request_schedule.o $B/libdarkroom.a
 	$(call say,LINK)$(CC) $(DARKROOM_LDFLAGS) -o $@ $^ $(LIBS)
+
+# Measures the share of damaged files that the decoder notices: make damage FILES='...'
+$(DAMAGE): $(DAMAGE).o $B/libdarkroom.a
+	$(call say,LINK)$(CC) $(DARKROOM_LDFLAGS) -o $@ $^ $(LIBS)
+
+damage: $(DAMAGE)
+	@$(DAMAGE) 4 $(FILES)
 
 bench: all $(LIMIT)
 	@tests/bench/bench $(BENCH)
