@@ -250,4 +250,4 @@ help:
 	 'Variables: CC=gcc|clang (builds into build/clang-*), DEBUG=1 costly assertions, WERROR=1, V=1 show commands,' \
 	 '           OPT="-O2 -g", CPPFLAGS, CFLAGS, LDFLAGS, LDLIBS'
 
--include $(OBJ:.o=.d) $(TESTS:=.d) $(FIXTURES:.o=.d) $(REPLACEMENTS:.o=.d) $(SERVER:=.d) $(LIMIT:=.d) $(PRELOADS:.so=.d) $(foreach t,$(TOOLS),$(patsubst %.o,%.d,$(call tool_objects,$t)))
+-include $(OBJ:.o=.d) $(TESTS:=.d) $(FIXTURES:.o=.d) $(REPLACEMENTS:.o=.d) $(SERVER:=.d) $(LIMIT:=.d) $(DAMAGE:=.d) $(PRELOADS:.so=.d) $(foreach t,$(TOOLS),$(patsubst %.o,%.d,$(call tool_objects,$t)))

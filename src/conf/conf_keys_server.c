@@ -112,7 +112,8 @@ static const struct conf_key rows[] = {
 		.is_live = true,
 		.help = "JPEGs that have lost pixel data (truncated, or with unreadable parts): reject\n"
 			"them with 422, or accept what can be decoded and report \"damaged\": true.\n"
-			"Harmless faults of cameras are accepted in both cases.",
+			"Harmless faults of cameras are accepted in both cases. JPEG has no checksum:\n"
+			"missing data are found, changed data mostly. See darkroom-http(7).",
 	},
 	{
 		CONF_KEY(server, allow_origin, allow_origin),

@@ -16,6 +16,7 @@
 #include "base/pool.h"
 #include "base/round.h"
 #include "decoder_errors.h"
+#include "decoder_range.h"
 #include "decoder_scans.h"
 
 #define SIZE_COUNT 4
@@ -206,6 +207,7 @@ static void start(struct decoder *d)
 	in->out_color_space = in->jpeg_color_space;
 	in->buffered_image = d->is_buffered;
 	jpeg_start_decompress(in);
+	decoder_range_begin(d);
 	if (!picture_make(d))
 		decoder_fail(d, DECODER_NO_MEMORY, "no memory for the decoded picture");
 	d->state = in->buffered_image ? DECODER_INPUT : DECODER_OUTPUT;

@@ -68,6 +68,8 @@ struct decoder {
 	const uint8_t *source;       /* the file */
 	uint64_t bytes_before_scans; /* of the file, that were unread when the header was */
 	uint64_t visits;             /* of blocks, by all scans so far */
+	boolean (*decode_mcu)(j_decompress_ptr, JBLOCKROW *); /* libjpeg's own */
+	int dc_max[D_MAX_BLOCKS_IN_MCU];
 	bool is_buffered;
 	bool stop_on_loss;
 	bool has_ended_early; /* EOI is missing, which is harmless if all pixels are there */

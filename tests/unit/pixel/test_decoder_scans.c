@@ -12,6 +12,7 @@
 
 #include "base/check.h"
 #include "base/pool.h"
+#include "pixel/libjpeg_private.h"
 #include "support/codec_fixture.h"
 #include "support/jpeg_structures.h"
 #include "support/pool_fixture.h"
@@ -258,6 +259,40 @@ static void bytes_instead_of_an_eoi_are_harmless(void **state)
 	}
 }
 
+/* ---- range ---- */
+
+/* Decodes the structure with DC coefficients of the first table multiplied by tenths / 10. */
+static bool is_out_of_range(const char *name, unsigned tenths)
+{
+	size_t size, at;
+	uint8_t *jpeg = fixture_make(structure(name), &size);
+
+	at = find_marker(jpeg, size, 0xdb) + 5; /* the step of the DC coefficient */
+	jpeg[at] = (uint8_t)((jpeg[at] * tenths + 9) / 10);
+	struct picture *p =
+		decode_to(&decoder, jpeg, size, STRUCTURE_WIDTH, STRUCTURE_HEIGHT, 100, true);
+	bool is_refused = !p;
+
+	if (is_refused)
+		assert_non_null(strstr(decoder.fault_text, "DC coefficient"));
+	picture_unref(p);
+	free(jpeg);
+	return is_refused;
+}
+
+static void dc_coefficients_out_of_range_are_loss(void **state)
+{
+	static const char *const which[] = { "4:2:0", "4:4:4", "grey", "restart markers" };
+
+	(void)state;
+	for (size_t i = 0; i < COUNT_OF(which); i++) {
+		assert_false(is_out_of_range(which[i], 10));
+		assert_int_equal(is_out_of_range(which[i], 100), libjpeg_private_is_usable());
+	}
+	/* Buffered files are not checked. */
+	assert_false(is_out_of_range("progressive 4:2:0", 100));
+}
+
 /* ---- memory ---- */
 
 static void coefficients_count_with_their_size_class(void **state)
@@ -296,6 +331,7 @@ int main(void)
 		cmocka_unit_test(data_pay_for_scans),
 		cmocka_unit_test(bytes_left_over_in_a_scan_are_loss),
 		cmocka_unit_test(bytes_instead_of_an_eoi_are_harmless),
+		cmocka_unit_test(dc_coefficients_out_of_range_are_loss),
 		cmocka_unit_test(coefficients_count_with_their_size_class),
 	};
 
