@@ -4,6 +4,17 @@
  * Each file is damaged in the first half of its largest scan, in five ways and several places. The
  * picture is compared with the sound one.
  *
+ * Unnoticed, in per cent. 82 sequential files: darkroom-dataset --scale 0.03, 20 to 800 KB, and
+ * data/sample. 60 progressive ones: the same pictures, saved by Pillow with quality 85. Three
+ * places each. "before" is libjpeg's own judgement.
+ *
+ *                         sequential  before   progressive  before
+ * 512 bytes random               0.0    11.4           0.0     2.2
+ * 512 bytes zeroed               4.5    33.7           1.1     6.1
+ * 100 bytes doubled              2.4    98.8           0.0    22.2
+ * one bit flipped                7.3    20.3           0.0     1.1
+ * 1000 bytes cut out             0.0     0.0           3.3    11.7
+ *
  * usage: damage PLACES FILE.jpg...
  * Prints a table, sequential and progressive files apart: noticed; unnoticed, but the picture has
  * at least 30 dB; unnoticed. Exits with 1 if a sound file is said to be damaged.
