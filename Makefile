@@ -52,6 +52,7 @@ TESTS  := $(filter-out $(patsubst %.c,$B/%,$(shell grep -L pthread $(wildcard $(
 endif
 SERVER := $B/tests/tools/answer_server
 LIMIT  := $B/tests/bench/limit
+DAMAGE := $B/tests/bench/damage
 PRELOADS := $B/tests/tools/power_recorder.so $B/tests/tools/faults.so
 ESCAPES := $B/tests/tools/sandbox_escapes
 
@@ -128,6 +129,13 @@ $(ESCAPES): $(ESCAPES).o $B/libdarkroom.a
 # Measures the daemon's work without a daemon.
 $(LIMIT): $(LIMIT).o $B/loadgen/load/corpus.o $B/loadgen/load/request_schedule.o $B/libdarkroom.a
 	$(call say,LINK)$(CC) $(DARKROOM_LDFLAGS) -o $@ $^ $(LIBS)
+
+# Measures the share of damaged files that the decoder notices: make damage FILES='...'
+$(DAMAGE): $(DAMAGE).o $B/libdarkroom.a
+	$(call say,LINK)$(CC) $(DARKROOM_LDFLAGS) -o $@ $^ $(LIBS)
+
+damage: $(DAMAGE)
+	@$(DAMAGE) 4 $(FILES)
 
 bench: all $(LIMIT)
 	@tests/bench/bench $(BENCH)
@@ -261,4 +269,4 @@ help:
 	 'Variables: CC=gcc|clang (builds into build/clang-*), DEBUG=1 costly assertions, WERROR=1, V=1 show commands,' \
 	 '           OPT="-O2 -g", CPPFLAGS, CFLAGS, LDFLAGS, LDLIBS'
 
--include $(OBJ:.o=.d) $(TESTS:=.d) $(FIXTURES:.o=.d) $(REPLACEMENTS:.o=.d) $(SERVER:=.d) $(LIMIT:=.d) $(ESCAPES:=.d) $(PRELOADS:.so=.d) $(foreach t,$(TOOLS),$(patsubst %.o,%.d,$(call tool_objects,$t)))
+-include $(OBJ:.o=.d) $(TESTS:=.d) $(FIXTURES:.o=.d) $(REPLACEMENTS:.o=.d) $(SERVER:=.d) $(LIMIT:=.d) $(ESCAPES:=.d) $(DAMAGE:=.d) $(PRELOADS:.so=.d) $(foreach t,$(TOOLS),$(patsubst %.o,%.d,$(call tool_objects,$t)))

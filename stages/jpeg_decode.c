@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "app.h"
+#include "base/clock.h"
 #include "image/image.h"
 #include "image/image_service.h"
 #include "image/memory_need.h"
@@ -19,6 +20,9 @@
 #include "pixel/orient.h"
 #include "sched/graph.h"
 #include "stages.h"
+
+/* Steps between two readings of the CPU clock: some ms. */
+#define ADVANCES_PER_CHECK 16
 
 /* One per worker. */
 struct decode {
@@ -55,6 +59,9 @@ static void problem_from_decoder(struct problem *p, const struct decoder *d,
 	case DECODER_TOO_MANY_SCANS:
 		problem_set_limit(p, 413, "too-many-scans", "limits.scans", conf->limits.scans,
 		                  (uint64_t)d->in.input_scan_number);
+		break;
+	case DECODER_TOO_MUCH_WORK:
+		problem_set(p, 413, "too-many-scans", "%s", d->fault_text);
 		break;
 	case DECODER_NO_MEMORY:
 		problem_set(p, 503, "overloaded", "no memory to decode the image");
@@ -154,9 +161,15 @@ static enum verdict reserve(struct visit *v, const struct decode *d, struct imag
 	struct budget *budget = app_budget(v);
 	struct decoder *decoder = image->decoder;
 	uint64_t need = bytes_needed(d, image);
+	unsigned slot = image->turn.slot;
 
 	if (need > budget_max(budget)) {
 		problem_from_budget(p, v, need);
+		return HAS_PROBLEM;
+	}
+	if (image_conf(image)->server.damaged == CONF_DAMAGED_REJECT && decoder_is_cut(decoder)) {
+		problem_set(p, 422, "damaged-image", "%zu bytes cannot have %u x %u pixels",
+		            image->source_size, decoder->in.image_width, decoder->in.image_height);
 		return HAS_PROBLEM;
 	}
 	image->reserved_bytes = need;
@@ -166,6 +179,7 @@ static enum verdict reserve(struct visit *v, const struct decode *d, struct imag
 	image->decoder = NULL;
 	visit_park(v, &image->event);
 	if (!budget_reserve_image(budget, need, &image->budget_waiter)) {
+		client_turns_memory_wait(&app_images(v)->turns, slot);
 		decoder_free(decoder);
 		return GONE;
 	}
@@ -218,25 +232,80 @@ static enum verdict begin(struct visit *v, struct decode *d, struct image *image
 	return GO_ON;
 }
 
+/* Adds the CPU time since *mark_ns to the image's. Returns whether that exceeds the limit. */
+static bool is_over_time(struct image *image, uint64_t *mark_ns)
+{
+	uint64_t now = clock_thread_ns();
+
+	image->decode_ns += now - *mark_ns;
+	*mark_ns = now;
+	return image->decode_ns > image_conf(image)->limits.image_time_ms * NS_PER_MS;
+}
+
+static void problem_from_time(struct problem *p, const struct image *image)
+{
+	uint64_t max = image_conf(image)->limits.image_time_ms;
+
+	problem_set_limit(p, 413, "too-expensive", "limits.image_time", max,
+	                  image->decode_ns / NS_PER_MS);
+	snprintf(p->detail, sizeof(p->detail),
+	         "decoding takes more CPU time than limits.image_time = %llu ms",
+	         (unsigned long long)max);
+}
+
 /* Decodes the image, or yields it with the size of the rest. */
 static enum verdict advance(struct visit *v, struct image *image, struct problem *p)
 {
 	struct decoder *decoder = image->decoder;
 	unsigned rows = rows_per_check(decoder->in.image_width);
+	uint64_t mark_ns = clock_thread_ns();
 	enum decoder_result result;
 
-	while ((result = decoder_advance(decoder, rows)) == DECODER_MORE)
-		if (visit_should_yield(v, &image->event, decoder_bytes_left(decoder))) {
-			image->event.size = decoder_bytes_left(decoder);
+	for (unsigned n = 1; (result = decoder_advance(decoder, rows)) == DECODER_MORE; n++) {
+		uint64_t left = decoder_bytes_left(decoder);
+		bool yields = visit_should_yield(v, &image->event, left);
+
+		if ((yields || n % ADVANCES_PER_CHECK == 0) && is_over_time(image, &mark_ns)) {
+			problem_from_time(p, image);
+			return HAS_PROBLEM;
+		}
+		if (yields) {
+			image->event.size = left;
 			visit_yield(v, &image->event);
 			return GONE;
 		}
+	}
 	if (result == DECODER_FAILED) {
 		problem_from_decoder(p, decoder, image_conf(image));
 		return HAS_PROBLEM;
 	}
 	image->is_damaged = decoder->has_lost;
 	return GO_ON;
+}
+
+/* ---- turns ---- */
+
+/* Returns the image to decode now, or NULL. An image that has begun goes on; otherwise it is its
+ * client's turn or another's. A thread with a connection of its own serves that alone. */
+static struct image *image_to_decode(struct visit *v, struct image *image)
+{
+	struct client_turns *turns = &app_images(v)->turns;
+	struct turn *turn, *resumed;
+
+	if (image->decoder)
+		return image;
+	if (image->reserved_bytes) {
+		images_resume(app_images(v), client_turns_memory_granted(turns, image->turn.slot));
+		return image;
+	}
+	visit_park(v, &image->event);
+	turn = client_turns_take(turns, &image->turn, visit_is_thread_per_connection(v), &resumed);
+	if (turn) {
+		image = CONTAINER_OF(turn, struct image, turn);
+		visit_unpark(v, &image->event);
+	}
+	images_resume(app_images(v), resumed);
+	return turn ? image : NULL;
 }
 
 static void decode_image(struct visit *v, struct decode *d, struct image *image)
@@ -262,7 +331,10 @@ static void decode_image(struct visit *v, struct decode *d, struct image *image)
 static void jpeg_decode_handle(struct visit *v, struct event *const *batch, unsigned n)
 {
 	assert(n == 1);
-	decode_image(v, visit_scratch(v), image_of(batch[0]));
+	struct image *image = image_to_decode(v, image_of(batch[0]));
+
+	if (image)
+		decode_image(v, visit_scratch(v), image);
 }
 
 static void jpeg_decode_worker_fini(struct visit *v, void *scratch)

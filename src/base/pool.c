@@ -91,6 +91,13 @@ static unsigned class_of(size_t size)
 	return class < CLASS_COUNT ? class : CLASS_COUNT;
 }
 
+size_t pool_size(size_t size)
+{
+	unsigned class = class_of(size);
+
+	return class < CLASS_COUNT ? class_size(class) : SIZE_MAX;
+}
+
 static uint64_t all_bytes(void)
 {
 	return atomic_load_explicit(&all_used_bytes, memory_order_relaxed) +

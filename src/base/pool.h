@@ -24,6 +24,10 @@
  * NULL without memory. Any thread. */
 void *pool_get(size_t size);
 
+/* Returns the bytes that pool_get(size) takes from a budget: those of the size's class; SIZE_MAX if
+ * that is too large. */
+size_t pool_size(size_t size);
+
 /* As pool_get(); *size_got is the size of the buffer without the slack. */
 void *pool_get_sized(size_t size, size_t *size_got);
 

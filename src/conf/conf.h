@@ -126,6 +126,7 @@ struct conf {
 		uint64_t connections, images_in_flight;
 		uint64_t connections_per_client; /* 0: no limit; CONF_AUTO */
 		uint64_t images_per_client;      /* 0: no limit */
+		uint64_t image_time_ms;
 		uint64_t header_timeout_ms, body_timeout_ms, idle_timeout_ms;
 		uint64_t body_rate;     /* bytes/s, on average, that a body must reach once
 		                         * body_timeout has passed */

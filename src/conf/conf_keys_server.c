@@ -114,7 +114,8 @@ static const struct conf_key rows[] = {
 		.is_live = true,
 		.help = "JPEGs that have lost pixel data (truncated, or with unreadable parts): reject\n"
 			"them with 422, or accept what can be decoded and report \"damaged\": true.\n"
-			"Harmless faults of cameras are accepted in both cases.",
+			"Harmless faults of cameras are accepted in both cases. JPEG has no checksum:\n"
+			"missing data are found, changed data mostly. See darkroom-http(7).",
 	},
 	{
 		CONF_KEY(server, hosts, hosts),
@@ -275,9 +276,21 @@ static const struct conf_key rows[] = {
 		.type = CONF_TYPE_NUMBER,
 		.min = 1,
 		.max = 100000,
-		.default_value = "100",
+		.default_value = "30",
 		.is_live = true,
-		.help = "Scans of a progressive image: 413.",
+		.help = "Scans of a progressive image: 413. Common programs write at most 10. Scans that\n"
+			"visit the blocks more than 8 times, and more than once for 2 bits of data,\n"
+			"are refused as well.",
+	},
+	{
+		CONF_KEY(limits, image_time, image_time_ms),
+		.type = CONF_TYPE_MS,
+		.min = 1,
+		.max = CONF_MS_PER_HOUR,
+		.default_value = "30s",
+		.is_live = true,
+		.help = "CPU time for decoding one image: 413. The largest images that the limits above\n"
+			"allow need a few seconds.",
 	},
 	{
 		CONF_KEY(limits, width, width),

@@ -15,6 +15,7 @@
 #include "conf_epoch.h"
 #include "image_service.h"
 #include "pixel/picture.h"
+#include "sched/graph.h"
 #include "sched/replicas.h"
 #include "sched/visit.h"
 #include "stage_ids.h"
@@ -285,6 +286,18 @@ void step_failed(struct visit *v, struct step *s, const struct problem *problem)
 	image_steps_end(v, image, subtree_size(image_plan(image), s->index));
 }
 
+/* ---- turns ---- */
+
+void images_resume(struct image_service *s, struct turn *list)
+{
+	while (list) {
+		struct image *image = CONTAINER_OF(list, struct image, turn);
+
+		list = list->next; /* the image is not ours once it is queued */
+		stage_push(graph_stage(s->graph, STAGE_JPEG_DECODE), 0, &image->event);
+	}
+}
+
 /* ---- the end ---- */
 
 /* Sends the connections that waited for the image; they retry. */
@@ -321,6 +334,7 @@ void image_end(struct visit *v, struct image *image)
 	graph_replica_give(s->graph, image->event.replica, image->source_size);
 	visit_park(v, &image->event);
 	send_waiters(v, inflight_remove(&s->inflight, image));
+	images_resume(s, client_turns_ended(&s->turns, &image->turn, image->decode_ns));
 	if (u->is_client_counted)
 		inflight_client_release(&s->inflight, &u->client, 1);
 	atomic_fetch_sub_explicit(&s->in_flight, 1, memory_order_relaxed);

@@ -17,6 +17,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "client_turns.h"
 #include "conf/conf.h"
 #include "disk_job.h"
 #include "inflight.h"
@@ -29,6 +30,7 @@
 
 struct decoder;
 struct encoder;
+struct image_service;
 struct picture;
 struct picture_job;
 struct visit;
@@ -71,9 +73,11 @@ struct image {
 	uint8_t *icc;         /* the profile, in pool memory, or NULL */
 	size_t icc_size;
 	bool icc_is_of_grey; /* otherwise of colours */
+	struct turn turn;    /* until it is decoded */
 	struct budget_waiter budget_waiter;
 	uint64_t reserved_bytes; /* of BUDGET_IMAGE, the decoder's memory included */
 	struct decoder *decoder; /* while decoding, also while parked; otherwise NULL */
+	uint64_t decode_ns;      /* CPU time of decoding so far */
 	struct disk_job store_job;
 
 	struct problem problem; /* the first one; written by the claimer */
@@ -126,6 +130,9 @@ static inline unsigned rows_per_check(uint32_t width)
 {
 	return 1 + 2048 / width;
 }
+
+/* Pushes the images' events, which are parked, to jpeg_decode. list: of client_turns.h. */
+void images_resume(struct image_service *s, struct turn *list);
 
 /* From jpeg_decode: the image is decoded. Owns the picture (one reference) and the image's event.
  * Releases the source, sends a response that waits for decoding, and starts the root's steps. */

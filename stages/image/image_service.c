@@ -2,6 +2,7 @@
 #include "image_service.h"
 
 #include <string.h>
+#include <unistd.h>
 
 #include "log/log.h"
 
@@ -14,6 +15,14 @@ static int open_store(struct image_service *s, const struct conf *conf)
 		log_notice("store: cleared %u unfinished or removed images in %s",
 		           s->leftovers_cleared, conf->server.root);
 	return err;
+}
+
+/* Enough images of a client to keep all cores and a slow disk busy. */
+static unsigned turns_window(void)
+{
+	long cores = sysconf(_SC_NPROCESSORS_ONLN);
+
+	return cores > 4 ? 2 * (unsigned)cores : 8;
 }
 
 int image_service_init(struct image_service *s, const struct conf *conf, const struct plan *plan)
@@ -37,6 +46,7 @@ int image_service_init(struct image_service *s, const struct conf *conf, const s
 		log_error("recovery: cannot initialise it: %s", strerror(-err));
 		goto fail_inflight;
 	}
+	client_turns_init(&s->turns, turns_window());
 	budget_init(&s->budget, conf->limits.memory_budget);
 	return 0;
 
@@ -53,6 +63,7 @@ void image_service_fini(struct image_service *s)
 {
 	recovery_fini(&s->recovery);
 	budget_fini(&s->budget);
+	client_turns_fini(&s->turns);
 	inflight_fini(&s->inflight);
 	store_close(&s->store);
 	conf_epochs_fini(&s->epochs);

@@ -40,6 +40,7 @@ static const struct {
 	{ "storage-full", "The image could not be stored: the disk is full" },
 	{ "storage-missing", "The store is missing" },
 	{ "timeout", "The request was too slow" },
+	{ "too-expensive", "The image takes too much time to decode" },
 	{ "too-many-parts", "The form has too many parts" },
 	{ "too-many-pixels", "The image has too many pixels" },
 	{ "too-many-requests", "This client has too many images in flight" },

@@ -206,6 +206,8 @@ int upload_start(struct visit *v, struct upload *u, struct event *waiter, unsign
 	for (unsigned i = 0; i < n; i++)
 		inflight_add(&u->service->inflight, u->image[i]);
 	for (unsigned i = 0; i < n; i++) {
+		client_turns_add(&u->service->turns, &u->image[i]->turn, &u->client,
+		                 u->image[i]->source_size);
 		visit_unpark(v, &u->image[i]->event);
 		visit_send(v, STAGE_JPEG_DECODE, &u->image[i]->event);
 	}
@@ -224,6 +226,7 @@ void upload_restart(struct upload *u)
 	atomic_store_explicit(&u->undone, 1, memory_order_relaxed);
 	atomic_store_explicit(&u->body_refs, 1, memory_order_relaxed);
 	inflight_add(&s->inflight, image);
+	client_turns_add(&s->turns, &image->turn, &u->client, image->source_size);
 	stage_push(graph_stage(s->graph, STAGE_JPEG_DECODE), 0, &image->event);
 }
 

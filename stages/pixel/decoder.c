@@ -13,8 +13,11 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "base/pool.h"
 #include "base/round.h"
 #include "decoder_errors.h"
+#include "decoder_range.h"
+#include "decoder_scans.h"
 
 #define SIZE_COUNT 4
 /* A plane reduced to fewer samples than this would be blended with the padding of its blocks. */
@@ -63,16 +66,28 @@ enum decoder_result decoder_open(struct decoder *d, const uint8_t *jpeg, size_t 
 		decoder_close(d);
 		return DECODER_FAILED;
 	}
+	d->source = jpeg;
 	jpeg_mem_src(&d->in, jpeg, size);
 	jpeg_read_header(&d->in, TRUE);
 	check_supported(d);
 	d->is_buffered = jpeg_has_multiple_scans(&d->in);
+	decoder_scans_begin(d);
 	return DECODER_MORE;
 }
 
 bool decoder_is_buffered(const struct decoder *d)
 {
 	return d->is_buffered;
+}
+
+bool decoder_is_cut(const struct decoder *d)
+{
+	uint64_t blocks = 0;
+
+	for (int c = 0; c < d->in.num_components; c++)
+		blocks += (uint64_t)d->in.comp_info[c].width_in_blocks *
+		          d->in.comp_info[c].height_in_blocks;
+	return decoder_bytes_left(d) * 8 < blocks;
 }
 
 /* ---- sizes ---- */
@@ -133,10 +148,10 @@ unsigned decoder_shapes(const struct decoder *d, struct plane_shape shape[PLANE_
 
 uint64_t decoder_working_bytes(const struct decoder *d)
 {
-	uint64_t bytes = WORKING_BYTES;
+	uint64_t bytes = 0;
 
 	if (!decoder_is_buffered(d))
-		return bytes;
+		return WORKING_BYTES;
 	for (int c = 0; c < d->in.num_components; c++) {
 		const jpeg_component_info *ci = &d->in.comp_info[c];
 		uint64_t wide = round_up(ci->width_in_blocks, (uint64_t)ci->h_samp_factor);
@@ -144,7 +159,7 @@ uint64_t decoder_working_bytes(const struct decoder *d)
 
 		bytes += coefficients_bytes(wide, high);
 	}
-	return bytes;
+	return WORKING_BYTES + pool_size(bytes);
 }
 
 /*
@@ -192,6 +207,7 @@ static void start(struct decoder *d)
 	in->out_color_space = in->jpeg_color_space;
 	in->buffered_image = d->is_buffered;
 	jpeg_start_decompress(in);
+	decoder_range_begin(d);
 	if (!picture_make(d))
 		decoder_fail(d, DECODER_NO_MEMORY, "no memory for the decoded picture");
 	d->state = in->buffered_image ? DECODER_INPUT : DECODER_OUTPUT;
@@ -208,43 +224,6 @@ enum decoder_result decoder_start(struct decoder *d, unsigned scans_max, bool st
 	}
 	start(d);
 	return DECODER_MORE;
-}
-
-/* Returns whether a component of a file with several scans has no data. In a file that ended early,
- * also whether bits of a coefficient are missing. */
-static bool is_incomplete(const struct decoder *d)
-{
-	const struct jpeg_decompress_struct *in = &d->in;
-
-	for (int c = 0; c < in->num_components; c++) {
-		if (!in->comp_info[c].quant_table) /* set when its first scan starts */
-			return true;
-		if (!d->has_ended_early || !in->progressive_mode)
-			continue;
-		for (int k = 0; k < DCTSIZE2; k++)
-			if (in->coef_bits[c][k] != 0)
-				return true;
-	}
-	return false;
-}
-
-/* Reads one row of MCUs into coefficients. */
-static void input_row(struct decoder *d)
-{
-	char text[JMSG_LENGTH_MAX];
-
-	if (jpeg_consume_input(&d->in) == JPEG_REACHED_EOI) {
-		if (is_incomplete(d))
-			decoder_note_loss(d, d->has_ended_early ? DECODER_PREMATURE_END
-			                                        : "a component has no data");
-		jpeg_start_output(&d->in, d->in.input_scan_number);
-		d->state = DECODER_OUTPUT;
-		return;
-	}
-	if ((unsigned)d->in.input_scan_number > d->scans_max) {
-		snprintf(text, sizeof(text), "more than %u scans", d->scans_max);
-		decoder_fail(d, DECODER_TOO_MANY_SCANS, text);
-	}
 }
 
 /* Decodes one row of MCUs into samples. */
@@ -270,13 +249,16 @@ static void output_row(struct decoder *d)
 static void advance(struct decoder *d, unsigned rows)
 {
 	for (; rows > 0 && d->state == DECODER_INPUT; rows--)
-		input_row(d);
+		decoder_scans_row(d);
 	for (; rows > 0 && d->state == DECODER_OUTPUT; rows--)
 		output_row(d);
 	/* All pixels are decoded. jpeg_finish_decompress() is not called: it would warn about bytes
 	 * that follow, such as another picture, or about a missing EOI. */
-	if (d->state == DECODER_FINISHED)
-		picture_pad(d->picture);
+	if (d->state != DECODER_FINISHED)
+		return;
+	if (!d->is_buffered)
+		decoder_scans_finished(d);
+	picture_pad(d->picture);
 }
 
 enum decoder_result decoder_advance(struct decoder *d, unsigned rows)

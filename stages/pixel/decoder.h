@@ -31,6 +31,7 @@ enum decoder_fault {
 	DECODER_UNSUPPORTED, /* a kind of JPEG that is not supported */
 	DECODER_TOO_LARGE,   /* a side longer than PICTURE_SIDE_MAX */
 	DECODER_TOO_MANY_SCANS,
+	DECODER_TOO_MUCH_WORK, /* scans that visit blocks more often than their data justify */
 	DECODER_NO_MEMORY
 };
 
@@ -64,6 +65,11 @@ struct decoder {
 	struct picture *picture;
 	unsigned rows_done; /* of MCUs */
 	unsigned scans_max;
+	const uint8_t *source;       /* the file */
+	uint64_t bytes_before_scans; /* of the file, that were unread when the header was */
+	uint64_t visits;             /* of blocks, by all scans so far */
+	boolean (*decode_mcu)(j_decompress_ptr, JBLOCKROW *); /* libjpeg's own */
+	int dc_max[D_MAX_BLOCKS_IN_MCU];
 	bool is_buffered;
 	bool stop_on_loss;
 	bool has_ended_early; /* EOI is missing, which is harmless if all pixels are there */
@@ -84,6 +90,10 @@ void decoder_thread_fini(void);
 /* Reads the header of jpeg[size], which must stay until decoder_close(). Rejects unsupported files.
  * Returns DECODER_MORE or DECODER_FAILED. */
 enum decoder_result decoder_open(struct decoder *d, const uint8_t *jpeg, size_t size);
+
+/* Returns whether the file has fewer bits than blocks, so that pixels must be missing: every block
+ * has a DC code of at least one bit. After decoder_open(). */
+bool decoder_is_cut(const struct decoder *d);
 
 /* Returns whether the whole image is buffered as coefficients before the first row is decoded.
  * After decoder_open(). */

@@ -7,6 +7,8 @@
 
 #include <jerror.h>
 
+#include "decoder_scans.h"
+
 static void fault_set(struct decoder *d, enum decoder_fault fault, const char *text)
 {
 	d->fault = fault;
@@ -46,10 +48,23 @@ static void on_error(j_common_ptr c)
 }
 
 /* Returns whether pixels are missing after this warning of libjpeg. */
-static bool is_loss(int message)
+static bool is_loss(const struct decoder *d)
 {
-	return message == JWRN_HIT_MARKER || message == JWRN_HUFF_BAD_CODE ||
-	       message == JWRN_MUST_RESYNC || message == JWRN_ARITH_BAD_CODE;
+	const struct jpeg_error_mgr *err = &d->errors.mgr;
+
+	switch (err->msg_code) {
+	case JWRN_HIT_MARKER:
+	case JWRN_HUFF_BAD_CODE:
+	case JWRN_MUST_RESYNC:
+	case JWRN_ARITH_BAD_CODE:
+		return true;
+	case JWRN_BOGUS_PROGRESSION:
+		/* The scan overwrites bits that are known, or the ones before are missing. AC
+		 * before DC is harmless, and is reported as coefficient 0 of a scan of others. */
+		return err->msg_parm.i[1] != 0 || d->in.Ss == 0;
+	default:
+		return false;
+	}
 }
 
 void decoder_note_loss(struct decoder *d, const char *text)
@@ -71,7 +86,9 @@ static void on_message(j_common_ptr c, int level)
 	c->err->num_warnings++;
 	if (c->err->msg_code == JWRN_JPEG_EOF)
 		d->has_ended_early = true;
-	if (!is_loss(c->err->msg_code))
+	if (c->err->msg_code == JWRN_EXTRANEOUS_DATA)
+		decoder_scans_skipped(d, (size_t)c->err->msg_parm.i[0]);
+	if (!is_loss(d))
 		return;
 	c->err->format_message(c, text);
 	decoder_note_loss(d, d->has_ended_early ? DECODER_PREMATURE_END : text);

@@ -71,12 +71,14 @@ def check_problem(answer):
 
 
 class Client:
-    def __init__(self, host, port, timeout, receive_buffer=0):
+    def __init__(self, host, port, timeout, receive_buffer=0, source=None):
         is_path = host.startswith("/")
         self.socket = socket.socket(socket.AF_UNIX if is_path else socket.AF_INET)
         if receive_buffer:
             self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
         self.socket.settimeout(timeout)
+        if source:
+            self.socket.bind((source, 0))
         self.socket.connect(host if is_path else (host, port))
         if not is_path:
             self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

@@ -296,6 +296,30 @@ def many_scans(count, width=8, height=8):
     return out + b"\xff\xd9"
 
 
+def scan_bomb(width, height, scans, dc=False, components=1):
+    """Returns a progressive file of AC scans without a coefficient: 31 codes for a million blocks.
+    scans: [(high, low)] of the successive approximation, for each component. dc: begins with DC
+    scans, which have a bit for each block."""
+    blocks = -(-width // 8) * -(-height // 8)
+    ids = range(1, components + 1)
+    left, runs = blocks, ""
+    while left > 0:
+        run = max(min(left, 32767), 16384)
+        runs += "0" + format(run - 16384, "014b")
+        left -= run
+    data = pack_bits(runs)
+    out = b"\xff\xd8" + segment(DQT, b"\0" + bytes([1] * 64))
+    out += sof(SOF2, width, height, [(i, 1, 1, 0) for i in ids])
+    out += segment(DHT, bytes([0x10, 1] + [0] * 15 + [0xE0]))
+    out += segment(DHT, bytes([0x00, 1] + [0] * 15 + [0x00]))
+    for i in ids if dc else ():
+        out += sos([(i, 0, 0)], 0, 0) + b"\0" * -(-blocks // 8)
+    for i in ids:
+        for high, low in scans:
+            out += sos([(i, 0, 0)], 1, 63, high, low) + data
+    return out + b"\xff\xd9"
+
+
 # Codes of EOB0..EOB13 in the table of many_scans(): 6 bits starting with 100000, then the low bits
 # of the run, which are zero.
 END_OF_BAND = [format(0b100000 + n, "06b") + "0" * n for n in range(14)]

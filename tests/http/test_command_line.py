@@ -83,9 +83,9 @@ def test_shipped_configuration_is_complete():
                         "wait_timeout drain_timeout",
               "log": "level access access_file",
               "scheduler": "policy threads spin",
-              "limits": "header_bytes body_bytes parts pixels pixels_progressive scans width "
-                        "height connections connections_per_client images_in_flight images_per_client "
-                        "header_timeout "
+              "limits": "header_bytes body_bytes parts pixels pixels_progressive scans "
+                        "image_time width height connections connections_per_client "
+                        "images_in_flight images_per_client header_timeout "
                         "body_timeout body_rate idle_timeout memory_budget free_bytes",
               "variant.medium": "operations quality", "variant.thumb": "operations quality",
               "variant.blurred": "operations quality"}

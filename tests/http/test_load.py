@@ -196,7 +196,7 @@ def test_small_requests_do_not_wait_for_uploads(start):
 def test_images_wait_for_memory(start):
     """Each image needs nearly half of the budget, and more with its body. While one is processed,
     others wait. This works with any number of threads."""
-    daemon = start("limits.memory_budget=36M", "limits.body_bytes=16M",
+    daemon = start("limits.memory_budget=40M", "limits.body_bytes=16M",
                    *([] if PER_CONNECTION else ["scheduler.threads=4"]))
     source = pictures.photo_jpeg(2600, 2000, 1, progressive=True)
 

@@ -65,7 +65,8 @@ static void defaults_of_limits(void **state)
 	assert_int_equal(defaults.limits.parts, 64);
 	assert_int_equal(defaults.limits.pixels, 200000000);
 	assert_int_equal(defaults.limits.pixels_progressive, 64000000);
-	assert_int_equal(defaults.limits.scans, 100);
+	assert_int_equal(defaults.limits.scans, 30);
+	assert_int_equal(defaults.limits.image_time_ms, 30000);
 	assert_int_equal(defaults.limits.width, 65500);
 	assert_int_equal(defaults.limits.height, 65500);
 	assert_int_equal(defaults.limits.connections, 1024);

@@ -31,6 +31,11 @@ void *pool_get_sized(size_t size, size_t *size_got)
 	return aligned_alloc(64, (size + POOL_SLACK + 63) / 64 * 64);
 }
 
+size_t pool_size(size_t size)
+{
+	return size;
+}
+
 void *pool_get(size_t size)
 {
 	size_t got;

@@ -1,0 +1,95 @@
+/*
+ * client_turns.h - the clients' turns at jpeg_decode: the client that was served least is next.
+ *
+ * Service is CPU time, as in start-time fair queueing (Goyal, Vin & Cheng 1996). A client that has
+ * sent nothing for a while begins at the service of the image that began last. So clients with
+ * small images do not wait behind clients with large ones.
+ *
+ * The scheduler knows no clients. An image that leaves the stage's queue while it is another
+ * client's turn is kept here, and the image whose turn it is goes first. While several clients have
+ * images in flight, each may have `window` of them between the begin of decoding and the end, so
+ * that policies which serve a stage until its queue is empty come to the next stage. While one
+ * client alone has images, policy and discipline decide.
+ *
+ * While an image waits for memory, its client's other images are kept. So another client's image
+ * stands behind few of them in the line for memory.
+ *
+ * Clients are hashed to a fixed number of slots, as in stochastic fairness queueing (McKenney
+ * 1990), so that a client costs no memory. Clients of one slot share a turn. The hash has a random
+ * seed.
+ *
+ * Locked inside; the lock is held for a few instructions per client with waiting images. Any
+ * thread.
+ */
+#ifndef DARKROOM_IMAGE_CLIENT_TURNS_H
+#define DARKROOM_IMAGE_CLIENT_TURNS_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#define CLIENT_TURNS_SLOTS 1024
+
+struct client_key;
+
+/* An image that waits to be decoded. Embedded in it. */
+struct turn {
+	unsigned slot;
+	uint64_t expected_ns; /* CPU time that it is expected to need */
+	bool was_kept;
+	struct turn *next; /* in its slot, or in a list that a function returns */
+};
+
+struct turn_slot {
+	struct turn *first, *last; /* kept, in the order of their turns */
+	unsigned queued;           /* in the stage's queue */
+	unsigned kept;
+	unsigned begun; /* taken and not ended */
+	uint64_t served_ns;
+	int memory_waits; /* images that wait for memory; -1: one has it before it is counted */
+	struct turn_slot *next, *previous; /* in the ring; NULL: not in it */
+};
+
+struct client_turns {
+	pthread_mutex_t lock;
+	uint64_t seed[2];
+	unsigned window;
+	unsigned queued;    /* of all slots */
+	unsigned present;   /* slots that have an image in flight */
+	uint64_t served_ns; /* of the slot whose image began last */
+	/* Slots that have images and may have a turn. Of those served equally, the first is next.
+	 */
+	struct turn_slot ring;
+	unsigned ring_count;
+	struct turn_slot slot[CLIENT_TURNS_SLOTS];
+};
+
+/* window: at least as many images as threads work on at once. */
+void client_turns_init(struct client_turns *t, unsigned window);
+
+/* No image may be in flight. */
+void client_turns_fini(struct client_turns *t);
+
+/* An image of the client, of that many bytes, is about to be sent to the stage. */
+void client_turns_add(struct client_turns *t, struct turn *turn, const struct client_key *client,
+                      uint64_t bytes);
+
+/*
+ * The image has left the queue; its event is parked. Returns the image to decode now: this one, or
+ * a kept one, whose event is now the caller's. NULL: none; this one is kept. With goes_first it is
+ * this one. *resumed becomes a list of images whose events the caller must push to the stage.
+ */
+struct turn *client_turns_take(struct client_turns *t, struct turn *turn, bool goes_first,
+                               struct turn **resumed);
+
+/* An image of the slot waits for memory. The image may have it already. */
+void client_turns_memory_wait(struct client_turns *t, unsigned slot);
+
+/* An image of the slot had to wait, and has its memory. Returns a list as above. */
+struct turn *client_turns_memory_granted(struct client_turns *t, unsigned slot);
+
+/* An image that was taken has ended; decoding it took spent_ns of CPU time. Returns a list as
+ * above. */
+struct turn *client_turns_ended(struct client_turns *t, const struct turn *turn, uint64_t spent_ns);
+
+#endif
