@@ -90,11 +90,34 @@ static void a_steady_throughput_shrinks_the_batch(void **state)
 	harness_end();
 }
 
+/* Stage A has neither controller, B only that of the pool, C only that of the batch. */
+static void a_stage_may_have_one_controller_of_two(void **state)
+{
+	(void)state;
+	start_seda();
+	now.stage[A].threads_max = now.stage[C].threads_max = 0;
+	now.stage[A].is_batch_controlled = now.stage[B].is_batch_controlled = false;
+	controllers_start(graph->controllers, graph, &now);
+	serve_events(C, 100);
+	push_range(B, 0, 101); /* a long queue */
+	assert_true(step_after_a_second());
+	assert_int_equal(pool_of(A), 2);
+	assert_int_equal(pool_of(B), 3);
+	assert_int_equal(pool_of(C), 2);
+	assert_int_equal(now.stage[A].events_max, BATCH_SIZE_MAX);
+	assert_int_equal(now.stage[B].events_max, BATCH_SIZE_MAX);
+	assert_true(now.stage[C].events_max < BATCH_SIZE_MAX);
+	while (serve_stage(worker(2), stage(B)) || serve_stage(worker(4), stage(C)))
+		served();
+	harness_end();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_long_queue_enlarges_the_pool_of_its_stage),
 		cmocka_unit_test(a_steady_throughput_shrinks_the_batch),
+		cmocka_unit_test(a_stage_may_have_one_controller_of_two),
 	};
 
 	fake_clock_stop();
