@@ -1,6 +1,7 @@
 """The sandbox, which takes root, new privileges, files and system calls away. It is on in all other
 tests as well, except with a sanitizer, whose runtime needs more."""
 
+import ctypes
 import os
 import pathlib
 import pwd
@@ -28,6 +29,11 @@ def status_of(daemon):
                  if ":\t" in line) for task in pathlib.Path(f"/proc/{daemon.pid}/task").iterdir()]
 
 
+def landlock_version():
+    """Returns what the kernel itself offers; 0 if it has no Landlock."""
+    return max(0, ctypes.CDLL(None).syscall(444, None, 0, 1))  # landlock_create_ruleset
+
+
 # ---- reports ----
 
 def test_check_reports_the_sandbox():
@@ -35,7 +41,8 @@ def test_check_reports_the_sandbox():
     assert line.startswith("sandbox: ")
     assert ("off" in line) == IS_SANITIZED
     if not IS_SANITIZED:
-        assert "no new privileges" in line and "Landlock" in line and "seccomp" in line
+        assert "no new privileges" in line and "seccomp" in line
+        assert ("Landlock, version" in line) == (landlock_version() > 0)
     assert run("-t", "-c", CONFIG, "-o", "server.sandbox=off").stderr.splitlines()[-1] == (
         "sandbox: off (this build has a sanitizer)" if IS_SANITIZED
         else "sandbox: off (server.sandbox = off)")
@@ -81,7 +88,7 @@ def test_links_out_of_the_store_are_not_followed(start, tmp_path):
     assert hand(daemon, daemon.image(SMALL), outside).status == 200, "the link does not work"
     daemon = start()
     answer = hand(daemon, daemon.image(SMALL), outside)
-    if "Landlock, version" in daemon.log:
+    if landlock_version() > 0:
         assert answer.status != 200 and b"secret" not in answer.body
     assert daemon.upload(SMALL).status == 201
 
