@@ -75,7 +75,8 @@ static void a_connection_without_a_watch_is_freed(void **state)
 		                                      .idle_timeout_ms = 60000 } };
 	static const struct plan plan;
 	static struct image_service images;
-	static struct http_server http = { .images = &images };
+	static struct http_server http = { .images = &images,
+		                           .listeners = { .admin = { .fd = -1 } } };
 	static struct io_loop io = { .http = &http };
 	static const struct client_key key;
 	int fd[2];
