@@ -13,6 +13,7 @@ import progress
 import report
 import results
 import run
+import worktree
 
 BUSY = 0.5  # load average per core
 
@@ -73,6 +74,9 @@ def measure(options, path):
 def main():
     options = command_line.parse(sys.argv[1:])
     path = options.out / "raw.jsonl"
+    if refusal := worktree.refusal([path, options.out / "report.md"]):
+        print(f"scripts/experiment: {refusal}", file=sys.stderr)
+        return 1
     try:
         options.out.mkdir(parents=True, exist_ok=True)
         if not options.report:

@@ -39,7 +39,8 @@
  * queue's own replica before the others that may visit it; any order would be correct.
  *
  * tests/model/idle.pml is this protocol as a model, with store buffers, and tests/model/check
- * verifies it. Change both together.
+ * verifies it. Change both together. tests/weak/check runs idle.c itself in weak memory, also with
+ * stacks, stealing and helping replicas, which the model leaves out.
  */
 #ifndef DARKROOM_SCHED_IDLE_H
 #define DARKROOM_SCHED_IDLE_H

@@ -10,7 +10,8 @@
 #include "mechanism.h"
 #include "runtime.h"
 
-/* Wakes another worker for an event that was pushed to w's own stack, where others may steal it. */
+/* Wakes another worker for an event that was pushed to w's own stack, where others may steal it:
+ * P2 to P4. Scenario "stack" of tests/weak/weak_idle.c. */
 static void wake_thief(const struct stage *s, const struct schedule *schedule, unsigned queue,
                        struct worker *w)
 {
@@ -62,7 +63,8 @@ void push_to_queue(struct stage *s, unsigned instance, struct event *ev, enum ev
 	unsigned queue = push_queue_index(s, instance, ev);
 
 	event_change(ev, from, EVENT_QUEUED);
-	/* Admission limits the number of events to the capacity of the queue. */
+	/* P1; push() in tests/model/idle.pml, and P2 to P4 below. Admission limits the number of
+	 * events to the capacity of the queue. */
 	stage_queue_push(&s->queue[queue], ev, schedule->stage[s->index].by_size);
 	if (schedule->mechanism->queued && s->group->id == GROUP_MAIN)
 		schedule->mechanism->queued(s, schedule, queue);

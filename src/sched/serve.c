@@ -189,8 +189,9 @@ static size_t serve_exclusive(struct worker *w, struct stage *s, unsigned queue,
 		return 0;
 	size_t total = is_once ? serve_batch(w, s, queue, 1) : serve(w, s);
 
-	/* Other workers may have found the stage taken and gone on. The acquire of the last of
-	 * their exchanges makes every event that they knew of visible below. */
+	/* RELEASE in tests/model/idle.pml. Other workers may have found the stage taken and gone
+	 * on. The acquire of the last of their exchanges makes every event that they knew of
+	 * visible below. */
 	atomic_exchange_explicit(&s->gate[queue].is_taken, false, memory_order_acq_rel);
 	/* Other workers may only have checked is_taken, and gone to sleep (idle_note). The fence
 	 * orders the release of the stage before the check of the queue, against their S5 before

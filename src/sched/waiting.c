@@ -95,6 +95,7 @@ size_t waiting_for_worker(const struct worker *w)
 	return n;
 }
 
+/* S2 and S6; check() in tests/model/idle.pml, for queues. */
 bool worker_sees_work(const struct worker *w)
 {
 	const struct schedule *schedule = worker_schedule(w);

@@ -35,7 +35,8 @@ static inline void cpu_relax(void)
 #endif
 }
 
-/* S2. Returns true if work was seen before the spinning time had passed. */
+/* S2, check() in tests/model/idle.pml. Returns true if work was seen before the spinning time had
+ * passed. */
 static bool search(struct worker *w)
 {
 	/* I/O and disk threads wait for the outside world, which takes longer than any spinning. */

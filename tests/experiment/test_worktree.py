@@ -1,5 +1,7 @@
 """Committed results come from a committed tree."""
 
+import os
+import shutil
 import subprocess
 
 import pytest
@@ -46,3 +48,18 @@ def test_many_changes_are_shortened(tree):
     for i in range(5):
         (tree / f"{i}.c").write_text("changed\n")
     assert "0.c, 1.c, 2.c and 2 more;" in worktree.refusal(results(tree), tree)
+
+
+def test_the_experiment_writes_no_results_of_a_changed_tree(tree):
+    """It refuses before it measures, or makes a report of old measurements."""
+    experiment = tree / "scripts" / "experiments"
+    shutil.copytree(worktree.ROOT / "scripts" / "experiments", experiment,
+                    ignore=shutil.ignore_patterns("__pycache__"))
+    out = tree / "data" / "results" / "new"
+    done = subprocess.run(["/usr/bin/python3", experiment, "--report", "--out", out],
+                          capture_output=True, text=True, check=False,
+                          env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"})
+    assert done.returncode == 1
+    assert done.stderr.startswith(
+        "scripts/experiment: refusing to write data/results/new/raw.jsonl: uncommitted changes in ")
+    assert not out.exists()

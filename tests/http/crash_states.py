@@ -6,9 +6,11 @@ The model is weaker than real file systems: each unflushed change may or may not
 any order. A write or a growth of a file is certain once the file is flushed. A name that was
 created, changed or removed is certain once one of its directories is flushed. Everything is certain
 once the file system is flushed. Of the states at each moment these are yielded: all unflushed
-changes are lost, and each of them alone is lost."""
+changes are lost, each of them alone is lost, none is lost, and random ones: any part of them is
+lost, and writes are torn at any sector."""
 
 ROOT = "root"
+SECTOR = 512
 
 
 class Object:
@@ -174,3 +176,26 @@ class Replay:
         if not self.pending:
             return
         yield self.now
+
+    def random_state(self, rng):
+        """Returns a state in which any part of the unflushed changes is lost or torn."""
+        state, share = self.disk.copy(), rng.choice((0.2, 0.5, 0.8, 0.95))
+        for step in self.pending:
+            if rng.random() > share:
+                continue
+            if step.kind == "write" and rng.random() < 0.3:
+                sectors = rng.randrange(len(step.data) // SECTOR + 1)
+                step = Step("write", step.flushed_by, object=step.object, at=step.at,
+                            data=step.data[:sectors * SECTOR])
+            state.apply(step)
+        return state
+
+
+def write(state, directory, path):
+    """Writes a directory of the state to a path on this machine's disk."""
+    path.mkdir()
+    for name, entry in state.list(directory).items():
+        if entry.is_directory:
+            write(state, entry, path / name)
+        else:
+            (path / name).write_bytes(state.content(entry))

@@ -6,6 +6,30 @@ import json
 import pictures
 
 
+def files_of(store, ident):
+    """Returns {name: bytes} of the files of a stored image."""
+    return {p.name: p.read_bytes() for p in (store / ident[-2:] / ident).iterdir()}
+
+
+def made_by(daemon, source):
+    """Returns {name: bytes} of the variants that a daemon makes of a source, without crashes."""
+    image = daemon.image(source)
+    return {f"{v}.jpg": daemon.fetch(image, v) for v in pictures.VARIANTS}
+
+
+def check_same(files, expected, source, keeps_originals):
+    """Checks the bytes of all files of an image, and its JSON."""
+    document = json.loads(files["image.json"])
+    assert (document["width"], document["height"]) == pictures.size(source)
+    assert {f"{v}.jpg": document["variants"][v]["bytes"] for v in document["variants"]} == {
+        name: len(data) for name, data in expected.items()}
+    names = {"image.json", *expected, *(["original.jpg"] if keeps_originals else [])}
+    assert files.keys() == names
+    for name, data in expected.items():
+        assert files[name] == data, f"{name} has other bytes"
+    assert not keeps_originals or files["original.jpg"] == source
+
+
 def check_stored(store, ident, source):
     """Checks that all files of an image exist and decode to the right sizes."""
     directory = store / ident[-2:] / ident
@@ -17,12 +41,6 @@ def check_stored(store, ident, source):
         data = (directory / f"{name}.jpg").read_bytes()
         assert len(data) == document["variants"][name]["bytes"]
         assert pictures.size(data) == pictures.fit(width, height, box)
-
-
-def check_whole(store, ident):
-    """Checks that an image has all of its files, although no response may have reported it."""
-    names = {p.name for p in (store / ident[-2:] / ident).iterdir()}
-    assert {"image.json", *(f"{v}.jpg" for v in pictures.VARIANTS)} <= names, (ident, names)
 
 
 # ---- the spool ----

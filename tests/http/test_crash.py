@@ -1,5 +1,6 @@
 """Acknowledged uploads survive kill -9 under load. DARKROOM_KILLS is the number of kills (20)."""
 
+import json
 import os
 import random
 import threading
@@ -10,7 +11,7 @@ import pytest
 import pictures
 from client import Closed
 from darkroom import Daemon, eventually, load, slow
-from store_files import check_stored, check_whole
+from store_files import check_same, files_of, made_by
 
 KILLS = int(os.environ.get("DARKROOM_KILLS", load(20, 4)))
 CONNECTIONS = 16
@@ -44,10 +45,20 @@ class Uploader(threading.Thread):
             pass
 
 
+def reserved(daemon):
+    memory = daemon.get("/stats").json()["memory"]
+    return memory["reserved_body_bytes"], memory["reserved_image_bytes"]
+
+
 def kill_under_load(store, kills, settings, headers, seed):
     """Kills the daemon at random moments. After each kill all acknowledged images must exist."""
     rng = random.Random(seed)
     total, visible = 0, set()
+    keeps_originals = "server.keep_originals=yes" in settings
+    reference = Daemon(store.with_name("reference"), *settings)
+    expected = [made_by(reference, source) for source in SOURCES]
+    reference.stop()
+    by_size = {pictures.size(source): i for i, source in enumerate(SOURCES)}
     for kill in range(kills):
         daemon = Daemon(store, *settings)
         uploaders = [Uploader(daemon, rng.random(), headers) for _ in range(CONNECTIONS)]
@@ -68,14 +79,21 @@ def kill_under_load(store, kills, settings, headers, seed):
             assert eventually(lambda: not list((store / ".spool").iterdir()), 60)
             assert not list((store / ".quarantine").iterdir()), after.log
             for ident, i in acknowledged:
-                check_stored(store, ident, SOURCES[i])
+                check_same(files_of(store, ident), expected[i], SOURCES[i], keeps_originals)
             now = set(after.stored())
-            for ident in now - visible:
-                check_whole(store, ident)
+            for ident in now - visible:  # also those that no response has reported
+                files = files_of(store, ident)
+                document = json.loads(files["image.json"])
+                i = by_size[document["width"], document["height"]]
+                check_same(files, expected[i], SOURCES[i], keeps_originals)
             visible = now
             if acknowledged:  # and the daemon serves them
-                ident, _ = rng.choice(acknowledged)
-                assert after.get(f"/images/{ident}/thumb.jpg").status == 200
+                ident, i = rng.choice(acknowledged)
+                for name, data in expected[i].items():
+                    answer = after.get(f"/images/{ident}/{name}")
+                    assert (answer.status, answer.body) == (200, data)
+            # A recovered image gives its memory back.
+            assert eventually(lambda: reserved(after) == (0, 0)), reserved(after)
         finally:
             after.stop()
         assert not after.leftovers()

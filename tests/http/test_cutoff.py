@@ -39,6 +39,11 @@ def service(daemon, name):
     return stage
 
 
+def reserved(daemon):
+    memory = daemon.get("/stats").json()["memory"]
+    return memory["reserved_image_bytes"] + memory["reserved_body_bytes"]
+
+
 def results(daemon, good, bad):
     """Uploads all files in parallel, and then in one form. Returns the variants of the good files,
     and the problems of the bad ones."""
@@ -86,16 +91,18 @@ def test_parked_images_release_their_memory(start):
     good, bad = inputs()
     results(daemon, good, bad)
 
-    def reserved():
-        memory = daemon.get("/stats").json()["memory"]
-        return memory["reserved_image_bytes"] + memory["reserved_body_bytes"]
-    assert eventually(lambda: reserved() == 0)
+    assert eventually(lambda: reserved(daemon) == 0)
 
 
 def test_clients_may_leave_during_parked_work(start):
+    """Their images are stored, and everything that they held is free again."""
     daemon = start(*CUTOFF)
     photo = pictures.photo_jpeg(2000, 1500)
     for _ in range(4):
         with daemon.client() as c:
             c.send(c.head("POST", "/images", photo, [JPEG]) + photo)
+            assert eventually(lambda client=c: daemon.has_read(client))
     daemon.image(pictures.photo_jpeg(320, 240))
+    assert eventually(lambda: len(daemon.stored()) == 5)
+    assert eventually(lambda: reserved(daemon) == 0)
+    assert eventually(lambda: daemon.get("/stats").json()["http"]["connections"] == 1)

@@ -105,6 +105,10 @@ def test_threads_are_bound_to_the_cores_of_their_replica(start):
     if len(set(replicas)) < 2 or not replicas[0].isdigit():
         pytest.skip("threads are not bound, or cores have several hardware threads")
     one, two = replicas[0], replicas[-1]
+    # Cores have numbers of their own, without gaps.
+    cores = [replica["cores"] for replica in layout(daemon)["replicas"]]
+    assert sum(cores, []) == list(range(len(replicas)))
+    assert [len(of_one) for of_one in cores] == [len(replicas) // 2] * 2
     assert command(daemon, "policy seda")[0] == 0
     assert len(replicas) > 2 or bound(daemon, "main") == [one] * 8 + [two] * 8
     assert command(daemon, "policy drain")[0] == 0

@@ -19,7 +19,8 @@
  *   -DX86    x86-TSO: first in, first out, and every read-modify-write has a lock prefix, which is
  *            a fence. There only P2, which follows a plain store, needs a fence of its own.
  *
- * Not modelled: loads that are overtaken by later loads. The argument in idle_note does not need
+ * Not modelled: stacks, stealing and helping replicas, for which tests/weak/weak_idle.c runs the
+ * program itself; loads that are overtaken by later loads. The argument in idle_note does not need
  * their order.
  *
  * -DEXCLUSIVE=n  the last n of the two stages are exclusive; all workers visit both stages

@@ -87,11 +87,46 @@ static void a_push_wakes_one_worker_that_may_visit_the_stage(void **state)
 	harness_end();
 }
 
+/* S3: a worker that may help another replica passes the baton for that one's queue as well. */
+static void a_searcher_passes_the_baton_for_another_replica(void **state)
+{
+	(void)state;
+	for (unsigned searcher = 0; searcher < 2; searcher++) {
+		struct conf conf;
+
+		harness_conf(&conf, "cohort");
+		conf.scheduler.threads = 2;
+		conf.layout.mode = CONF_LAYOUT_REPLICATE;
+		conf.layout.replicas = 2;
+		conf.layout.steal = CONF_YES;
+		harness_start(&conf);
+		unsigned other = 1 - searcher;
+
+		assert_int_equal(worker(searcher)->domain, searcher);
+		idle_search(worker(searcher)); /* so that no push wakes the other worker */
+		idle_announce(worker(other));
+		for (unsigned i = 0; i < 2; i++) {
+			items[i].event.replica = other;
+			push(A, i);
+		}
+		assert_true(is_asleep(other));
+		assert_true(worker_sees_work(worker(searcher)));
+		idle_found(worker(searcher));
+		assert_false(is_asleep(other));
+		idle_retract(worker(other));
+		for (unsigned i = A; i < STAGES; i++)
+			while (serve_stage(worker(other), stage(i)))
+				continue;
+		harness_end();
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_worker_that_leaves_an_exclusive_stage_wakes_one_for_the_rest),
 		cmocka_unit_test(a_searcher_that_finds_two_events_wakes_another_worker),
+		cmocka_unit_test(a_searcher_passes_the_baton_for_another_replica),
 		cmocka_unit_test(a_push_wakes_one_worker_that_may_visit_the_stage),
 	};
 

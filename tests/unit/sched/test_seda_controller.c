@@ -91,11 +91,34 @@ static void a_steady_throughput_shrinks_the_batch(void **state)
 	harness_end();
 }
 
+/* Stage A has neither controller, B only that of the pool, C only that of the batch. */
+static void a_stage_may_have_one_controller_of_two(void **state)
+{
+	(void)state;
+	start_seda();
+	now.stage[A].threads_max = now.stage[C].threads_max = 0;
+	now.stage[B].is_batch_controlled = false;
+	controllers_start(graph->controllers, graph, &now);
+	serve_events(A, 100); /* they now wait at B */
+	push_range(B, 100, 102);
+	assert_true(step_after_a_second());
+	assert_int_equal(pool_of(A), 2);
+	assert_int_equal(pool_of(B), 3);
+	assert_int_equal(pool_of(C), 2);
+	assert_int_equal(now.stage[A].events_max, 3);
+	assert_int_equal(now.stage[B].events_max, 4);
+	assert_int_equal(now.stage[C].events_max, 1);
+	while (serve_stage(worker(2), stage(B)) || serve_stage(worker(4), stage(C)))
+		served();
+	harness_end();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_long_queue_enlarges_the_pool_of_its_stage),
 		cmocka_unit_test(a_steady_throughput_shrinks_the_batch),
+		cmocka_unit_test(a_stage_may_have_one_controller_of_two),
 	};
 
 	fake_clock_stop();

@@ -1,0 +1,233 @@
+/* test_store_open.c - opening a store whose files or system calls fail, and reading from it. */
+#include "support/store_faults.h"
+
+#include "store/directory.c"
+#include "store/store.c"
+
+static struct store store;
+static unsigned descriptors;
+
+static int setup(void **state)
+{
+	(void)state;
+	no_fault();
+	fake_now = NS_PER_S;
+	snprintf(test_root, sizeof test_root, "/tmp/darkroom-open-XXXXXX");
+	descriptors = open_descriptors();
+	return mkdtemp(test_root) ? 0 : -1;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	no_fault();
+	assert_int_equal(open_descriptors(), descriptors);
+	remove_test_root();
+	return 0;
+}
+
+static int open_store(unsigned *cleared)
+{
+	memset(&store, 0xff, sizeof store);
+	*cleared = 99;
+	return store_open(&store, test_root, false, cleared);
+}
+
+static void the_store_is_prepared(void **state)
+{
+	unsigned cleared;
+
+	(void)state;
+	assert_int_equal(open_store(&cleared), 0);
+	assert_int_equal(cleared, 0);
+	assert_false(store.survives_power);
+	assert_int_equal(store.tidy_ns + store.flushes + store.trash_serial, 0);
+	shell("test -d .incoming && test -d .trash && test -d .spool && test -d .quarantine");
+	assert_int_equal(open_descriptors(), descriptors + 5);
+	store_close(&store);
+	assert_int_equal(store_open(&store, test_root, true, &cleared), 0);
+	assert_true(store.survives_power);
+	store_close(&store);
+}
+
+static void each_failing_call_is_an_error(void **state)
+{
+	static const struct {
+		enum call call;
+		unsigned count; /* calls without a fault */
+		int error;
+	} cases[] = {
+		{ CALL_OPENAT, 7, EACCES },   { CALL_MKDIRAT, 5, EROFS },
+		{ CALL_FLOCK, 1, ENOLCK },    { CALL_FLOCK, 1, EWOULDBLOCK },
+		{ CALL_FACCESSAT, 1, EROFS }, { CALL_FDOPENDIR, 2, ENOMEM },
+	};
+	unsigned cleared;
+
+	(void)state;
+	assert_int_equal(open_store(&cleared), 0);
+	store_close(&store);
+	for (size_t i = 0; i < COUNT_OF(cases); i++) {
+		for (unsigned nth = 1; nth <= cases[i].count; nth++) {
+			fail_call(cases[i].call, nth, cases[i].error);
+			assert_int_equal(open_store(&cleared), -cases[i].error);
+			assert_int_equal(open_descriptors(), descriptors);
+		}
+		fail_call(cases[i].call, cases[i].count + 1, cases[i].error);
+		assert_int_equal(open_store(&cleared), 0);
+		store_close(&store);
+	}
+}
+
+static void leftovers_are_counted(void **state)
+{
+	unsigned cleared;
+
+	(void)state;
+	shell("mkdir -p .incoming/a .trash/b .trash/c && touch .incoming/a/1 .trash/b/1 "
+	      ".incoming/file");
+	assert_int_equal(open_store(&cleared), 0);
+	assert_int_equal(cleared, 4);
+	assert_int_equal(entries(".incoming") + entries(".trash"), 0);
+	store_close(&store);
+}
+
+static void leftovers_that_stay_are_cleared_later(void **state)
+{
+	static const char *const shards[] = { ".incoming", ".trash" };
+	unsigned cleared;
+
+	(void)state;
+	for (size_t i = 0; i < COUNT_OF(shards); i++) {
+		char command[128];
+
+		/* A directory in a directory is not of the store. */
+		snprintf(command, sizeof command, "mkdir -p %s/a/strange .trash/x .incoming/y",
+		         shards[i]);
+		shell(command);
+		assert_int_equal(open_store(&cleared), 0);
+		assert_int_equal(cleared, 2); /* the trash is cleared all the same */
+		/* Only the trash is cleared while the store is open. */
+		assert_int_equal(store.tidy_ns, i == 1 ? fake_now + TIDY_NS : 0);
+		store_close(&store);
+		snprintf(command, sizeof command, "rm -r %s/a", shards[i]);
+		shell(command);
+		assert_int_equal(open_store(&cleared), 0);
+		assert_int_equal(store.tidy_ns, 0);
+		store_close(&store);
+	}
+}
+
+static void a_leftover_that_is_gone_is_cleared(void **state)
+{
+	unsigned cleared = 0;
+
+	(void)state;
+	shell("mkdir -p trash/a");
+	char path[128];
+
+	snprintf(path, sizeof path, "%s/trash", test_root);
+	int fd = directory_open(AT_FDCWD, path, 0755);
+
+	assert_true(fd >= 0);
+	fail_call(CALL_UNLINKAT, 1, ENOENT);
+	assert_int_equal(directory_clear(fd, &cleared), 0);
+	assert_int_equal(cleared, 1);
+	fail_call(CALL_UNLINKAT, 1, EACCES);
+	cleared = 0;
+	assert_int_equal(directory_clear(fd, &cleared), -EAGAIN);
+	assert_int_equal(cleared, 0);
+	fail_call(CALL_FDOPENDIR, 2, ENOMEM); /* of the directory in it */
+	assert_int_equal(directory_clear(fd, &cleared), -EAGAIN);
+	no_fault();
+	assert_int_equal(directory_clear(fd, &cleared), 0);
+	close(fd);
+}
+
+static void a_directory_is_removed_with_its_files(void **state)
+{
+	char path[128];
+
+	(void)state;
+	shell("mkdir d && touch d/a d/b d/.c && touch file && ln -s d link");
+	snprintf(path, sizeof path, "%s", test_root);
+	int at = directory_open(AT_FDCWD, path, 0755);
+
+	assert_int_equal(directory_remove(at, "link"), 0); /* the link, not the directory */
+	assert_int_equal(entries("d"), 3);
+	assert_int_equal(directory_remove(at, "d"), 0);
+	assert_false(exists("d"));
+	assert_int_equal(directory_remove(at, "file"), 0);
+	assert_int_equal(directory_remove(at, "d"), -ENOENT);
+	shell("mkdir d");
+	fail_call(CALL_FDOPENDIR, 1, ENOMEM);
+	assert_int_equal(directory_remove(at, "d"), -ENOMEM);
+	no_fault();
+	assert_int_equal(open_descriptors(), descriptors + 1);
+	fail_call(CALL_MKDIRAT, 1, ENOSPC);
+	assert_int_equal(directory_open(at, "e", 0755), -ENOSPC);
+	fail_call(CALL_OPENAT, 1, EMFILE);
+	assert_int_equal(directory_open(at, "e", 0755), -EMFILE);
+	no_fault();
+	close(at);
+}
+
+static void only_regular_files_are_opened(void **state)
+{
+	static const char id[] = "01K0000000000000000000000A";
+	unsigned cleared;
+	uint64_t size = 7;
+
+	(void)state;
+	assert_int_equal(open_store(&cleared), 0);
+	shell("mkdir -p 0A/01K0000000000000000000000A/dir && cd 0A/* && printf abc >a.jpg && "
+	      "ln -s a.jpg link");
+	int fd = store_open_file(&store, id, "a.jpg", &size);
+
+	assert_true(fd >= 0);
+	assert_int_equal(size, 3);
+	close(fd);
+	size = 7;
+	assert_int_equal(store_open_file(&store, id, "dir", &size), -ENOENT);
+	assert_int_equal(store_open_file(&store, id, "link", &size), -ELOOP);
+	assert_int_equal(store_open_file(&store, id, "none", &size), -ENOENT);
+	fail_call(CALL_FSTAT, 1, EIO);
+	assert_int_equal(store_open_file(&store, id, "a.jpg", &size), -EIO);
+	assert_int_equal(size, 7);
+	no_fault();
+	assert_int_equal(open_descriptors(), descriptors + 5);
+	store_close(&store);
+}
+
+static void an_unknown_error_counts_as_spooled(void **state)
+{
+	static const char id[] = "01K0000000000000000000000A";
+	unsigned cleared;
+
+	(void)state;
+	assert_int_equal(open_store(&cleared), 0);
+	assert_false(store_is_spooled(&store, id));
+	fail_call(CALL_FACCESSAT, 1, EIO);
+	assert_true(store_is_spooled(&store, id));
+	no_fault();
+	shell("ln -s nowhere .spool/01K0000000000000000000000A");
+	assert_true(store_is_spooled(&store, id)); /* the link itself is there */
+	store_close(&store);
+}
+
+int main(void)
+{
+#define WITH_ROOT(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		WITH_ROOT(the_store_is_prepared),
+		WITH_ROOT(each_failing_call_is_an_error),
+		WITH_ROOT(leftovers_are_counted),
+		WITH_ROOT(leftovers_that_stay_are_cleared_later),
+		WITH_ROOT(a_leftover_that_is_gone_is_cleared),
+		WITH_ROOT(a_directory_is_removed_with_its_files),
+		WITH_ROOT(only_regular_files_are_opened),
+		WITH_ROOT(an_unknown_error_counts_as_spooled),
+	};
+
+	log_set_level(LOG_LEVEL_ERROR);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

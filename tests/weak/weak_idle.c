@@ -1,0 +1,304 @@
+/*
+ * weak_idle.c - the protocol of sleeping and waking (sched/idle.h) in weak memory.
+ *
+ * Runs idle.c, waiting.c, stage_queue.c, base/queue.c and deque.c. The loop of a worker is that of
+ * worker_loop.c, and a push is that of push.c: both have too much around them to be run here.
+ *
+ * Claim: once nothing moves any more, no worker is asleep beside an event that it may handle. A
+ * handler takes forever, so that it is not enough if another worker would take the event later.
+ */
+#include <string.h>
+#include <unistd.h>
+
+#include "sched/idle.h"
+#include "sched/runtime.h"
+#include "sched/waiting.h"
+#include "weak_explore.h"
+#include "weak_memory.h"
+
+#define WORKERS 3
+#define EVENTS 2
+
+/* As queue.c has it. */
+struct queue_cell {
+	_Atomic size_t sequence;
+	_Atomic uint64_t stamp;
+	void *item;
+};
+
+static struct graph graph;
+static struct worker workers[WORKERS];
+static struct schedule schedule;
+static struct stage_queue queues[2];
+static struct stage_gate gates[2];
+static struct queue_cell cells[2][2];
+static struct event events[EVENTS];
+static _Atomic uint64_t wake_fds[WORKERS]; /* the eventfds' counters */
+
+const struct graph_row graph_rows[1];
+const unsigned graph_row_count = 1;
+
+/* Writes an eventfd: wake_fd is its index. Each operation of one is atomic in the kernel. */
+ssize_t write(int fd, const void *data, size_t size)
+{
+	(void)data;
+	atomic_fetch_add_explicit(&wake_fds[fd], 1, memory_order_acq_rel);
+	return (ssize_t)size;
+}
+
+static struct group *group(void)
+{
+	return &graph.group[GROUP_MAIN];
+}
+
+static struct stage *stage(void)
+{
+	return &graph.stage[0];
+}
+
+/* ---- preparation ---- */
+
+/* Shares what is used: queues, or stacks. */
+static void share(bool has_stacks)
+{
+	weak_share(&group()->searchers, sizeof group()->searchers, "searchers");
+	weak_share(&group()->sleepers, sizeof group()->sleepers, "sleepers");
+	weak_share(wake_fds, sizeof wake_fds, "wake_fds");
+	if (!has_stacks)
+		weak_share(cells, sizeof cells, "cells");
+	for (unsigned i = 0; i < 2 && !has_stacks; i++) {
+		weak_share(&queues[i].fifo.tail, sizeof(size_t), "tail");
+		weak_share(&queues[i].fifo.head, sizeof(size_t), "head");
+	}
+	for (unsigned i = 0; i < 1 && has_stacks; i++) {
+		weak_share(&workers[i].stack[0].top, sizeof(ptrdiff_t), "top");
+		weak_share(&workers[i].stack[0].bottom, sizeof(ptrdiff_t), "bottom");
+		weak_share(workers[i].stack[0].item, 64, "item");
+	}
+}
+
+/* count workers; with replicas, each of two has its own queue, and a worker helps the other. */
+static void prepare(unsigned count, bool has_stacks, unsigned replicas)
+{
+	memset(workers, 0, sizeof workers);
+	memset(queues, 0, sizeof queues);
+	memset(&schedule, 0, sizeof schedule);
+	graph.replica_count = replicas;
+	*group() = (struct group){ .id = GROUP_MAIN, .graph = &graph, .workers = workers };
+	atomic_init(&group()->worker_count, count);
+	*stage() = (struct stage){ .graph = &graph, .group = group(), .kind = STAGE_SHARED };
+	stage()->queue = queues;
+	stage()->gate = gates;
+	stage()->queue_count = replicas;
+	schedule.stage[0].may_visit = (UINT64_C(1) << count) - 1;
+	schedule.can_steal = has_stacks;
+	schedule.steals_across_replicas = replicas > 1;
+	for (unsigned i = 0; i < count; i++) {
+		unsigned domain = i % replicas;
+
+		schedule.domain[i] = domain;
+		schedule.domain_workers[domain] |= UINT64_C(1) << i;
+		workers[i].group = group();
+		workers[i].index = i;
+		workers[i].wake_fd = (int)i;
+		workers[i].domain = domain;
+		workers[i].visit_set[0] = stage();
+		workers[i].visit_set_count = 1;
+		atomic_init(&workers[i].schedule, &schedule);
+		atomic_init(&wake_fds[i], 0);
+	}
+	for (size_t i = 0; i < 2; i++) {
+		queues[i].fifo = (struct queue){ .cells = cells[i], .mask = 1 };
+		for (size_t k = 0; k < 2; k++)
+			cells[i][k] = (struct queue_cell){ .sequence = k };
+	}
+	share(has_stacks);
+}
+
+/* ---- the program's steps ---- */
+
+/* push_to_queue(): P1, P2 to P4. */
+static void push(unsigned queue, struct event *ev, struct worker *w)
+{
+	stage_queue_push(&queues[queue], ev, false);
+	idle_wake(group(), stage_home(stage(), &schedule, queue),
+	          stage_may_visit(stage(), &schedule, queue), w);
+}
+
+/* push_to_stack() and wake_thief(). */
+static void push_on_stack(struct worker *w, struct event *ev)
+{
+	uint64_t others = ~(UINT64_C(1) << w->index);
+
+	deque_try_push(&w->stack[0], ev);
+	idle_wake(group(), stage_home(stage(), &schedule, 0) & others,
+	          stage_may_visit(stage(), &schedule, 0) & others, w);
+}
+
+/* Visits of one worker: its own queue, other replicas' queues, other workers' stacks. */
+static struct event *take(struct worker *w)
+{
+	struct event *ev = NULL;
+
+	for (unsigned k = 0; k < stage()->queue_count && !ev; k++)
+		ev = stage_queue_pop(&queues[(w->domain + k) % stage()->queue_count], 0);
+	for (unsigned k = 1; schedule.can_steal && k < group_worker_count(group()) && !ev; k++)
+		ev = deque_steal(&workers[(w->index + k) % group_worker_count(group())].stack[0]);
+	return ev;
+}
+
+/* block(). The kernel's poll or read returns when the counter is not 0. */
+static void block(struct worker *w)
+{
+	w->was_woken = false;
+	weak_wait(&wake_fds[w->index]);
+	atomic_exchange_explicit(&wake_fds[w->index], 0, memory_order_acq_rel);
+	idle_retract(w);
+}
+
+/* idle(). Returns when there may be something to visit. */
+static void idle(struct worker *w)
+{
+	for (;;) {
+		w->was_woken = false;
+		weak_forget(2);
+		idle_search(w);
+		if (worker_sees_work(w)) {
+			idle_found(w);
+			return;
+		}
+		idle_announce(w);
+		if (worker_sees_work(w))
+			idle_retract(w);
+		else
+			block(w);
+	}
+}
+
+/* worker_run() from the first time that it finds nothing, until the first event, whose handler
+ * takes forever. */
+static void work(unsigned index)
+{
+	struct worker *w = &workers[index];
+
+	do {
+		idle(w);
+		weak_forget(1);
+	} while (!take(w));
+}
+
+/* ---- scenarios ---- */
+
+/* The worker is asleep when the scenario begins. */
+static void put_to_sleep(unsigned index)
+{
+	atomic_init(&group()->sleepers, UINT64_C(1) << index);
+	workers[index].is_announced = true;
+}
+
+/* A sleeper that is woken will look at every queue again, so its part ends there. */
+static void sleep_until_woken(unsigned index)
+{
+	block(&workers[index]);
+}
+
+static void start_one(void)
+{
+	prepare(1, false, 1);
+}
+
+static void one_event(unsigned thread)
+{
+	if (thread == 0)
+		work(0);
+	else
+		push(0, &events[0], NULL);
+}
+
+/* The second event is for another worker: of the pusher, or of the first worker's baton. */
+static void start_baton(void)
+{
+	prepare(2, false, 1);
+	put_to_sleep(1);
+}
+
+static void two_events(unsigned thread)
+{
+	if (thread == 0)
+		work(0);
+	else if (thread == 1)
+		sleep_until_woken(1);
+	else
+		for (unsigned i = 0; i < EVENTS; i++)
+			push(0, &events[i], NULL);
+}
+
+/* Both events are for replica 1, whose own worker sleeps. Worker 0 helps. */
+static void start_replicas(void)
+{
+	prepare(2, false, 2);
+	put_to_sleep(1);
+}
+
+static void replicas(unsigned thread)
+{
+	if (thread == 0)
+		work(0);
+	else if (thread == 1)
+		sleep_until_woken(1);
+	else
+		for (unsigned i = 0; i < EVENTS; i++)
+			push(1, &events[i], NULL);
+}
+
+/* A handler of worker 0 puts an event on its stack, and takes forever. */
+static void start_stack(void)
+{
+	prepare(2, true, 1);
+}
+
+static void stack(unsigned thread)
+{
+	if (thread == 0)
+		push_on_stack(&workers[0], &events[0]);
+	else
+		work(1);
+}
+
+static void start_stack_of_two(void)
+{
+	prepare(3, true, 1);
+	put_to_sleep(2);
+}
+
+static void stack_of_two(unsigned thread)
+{
+	if (thread == 0)
+		for (unsigned i = 0; i < EVENTS; i++)
+			push_on_stack(&workers[0], &events[i]);
+	else if (thread == 1)
+		work(1);
+	else
+		sleep_until_woken(2);
+}
+
+static const char *check(void)
+{
+	for (unsigned i = 0; i < group_worker_count(group()); i++)
+		if (weak_is_waiting(i) && worker_sees_work(&workers[i]))
+			return "a worker sleeps beside an event";
+	return NULL;
+}
+
+static const struct weak_scenario scenarios[] = {
+	{ "one-event", 2, false, start_one, one_event, check },
+	{ "two-events", 3, false, start_baton, two_events, check },
+	{ "replicas", 3, false, start_replicas, replicas, check },
+	{ "stack", 2, false, start_stack, stack, check },
+	{ "stack-of-two", 3, false, start_stack_of_two, stack_of_two, check },
+};
+
+int main(int argc, char **argv)
+{
+	return weak_main(argc, argv, scenarios, COUNT_OF(scenarios));
+}
