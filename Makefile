@@ -42,7 +42,7 @@ TESTS  := $(patsubst %.c,$B/%,$(sort $(wildcard tests/unit/*/test_*.c)))
 FUZZERS := $(patsubst %.c,$B/%,$(sort $(wildcard tests/fuzz/fuzz_*.c)))
 SERVER := $B/tests/tools/answer_server
 LIMIT  := $B/tests/bench/limit
-PRELOADS := $B/tests/tools/power_recorder.so $B/tests/tools/faults.so
+PRELOADS := $(patsubst %,$B/tests/tools/%.so,power_recorder faults slow_disk)
 
 say = $(if $(filter 1,$V),,@printf '  %-5s %s\n' $(1) $@;)
 

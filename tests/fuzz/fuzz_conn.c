@@ -24,7 +24,7 @@
 #define OUTPUT_MAX ((size_t)1 << 20)
 #define TURNS_MAX 10000 /* a connection that waits longer never ends */
 
-const unsigned target_mutants = 20;
+const unsigned target_mutants = 40;
 
 struct client {
 	int fd;

@@ -5,7 +5,7 @@
 #include "http/field.h"
 #include "target.h"
 
-const unsigned target_mutants = 1000;
+const unsigned target_mutants = 3000;
 
 static bool is_space(char c)
 {

@@ -7,7 +7,7 @@
 #include "support/jpeg_fixture.h"
 #include "target.h"
 
-const unsigned target_mutants = 100;
+const unsigned target_mutants = 500;
 
 static void check_slices(const struct metadata *m, const uint8_t *jpeg, size_t size)
 {

@@ -9,7 +9,7 @@
 #define HEADER_MAX 200
 #define STEPS_MAX 64
 
-const unsigned target_mutants = 200;
+const unsigned target_mutants = 2000;
 
 struct step {
 	enum multipart_result result;

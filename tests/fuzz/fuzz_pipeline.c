@@ -97,7 +97,8 @@ static void estimate(struct work *w, const struct decoder *d)
 
 static void copy_profile(struct work *w, const struct decoder *d)
 {
-	int space = d->in.jpeg_color_space, err = 0;
+	J_COLOR_SPACE space = d->in.jpeg_color_space;
+	int err = 0;
 
 	if (space == JCS_GRAYSCALE)
 		err = metadata_copy_icc(&w->metadata, ICC_GRAY, &w->icc, &w->icc_size);

@@ -8,7 +8,7 @@
 #include "http/range.h"
 #include "target.h"
 
-const unsigned target_mutants = 2000;
+const unsigned target_mutants = 3000;
 
 static enum range_result check(struct slice value, uint64_t size)
 {

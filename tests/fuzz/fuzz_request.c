@@ -8,7 +8,7 @@
 
 #define BODY_MAX 4096
 
-const unsigned target_mutants = 300;
+const unsigned target_mutants = 2000;
 
 struct outcome {
 	struct request request;

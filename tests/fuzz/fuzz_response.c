@@ -6,7 +6,7 @@
 #include "load/response_reader.h"
 #include "target.h"
 
-const unsigned target_mutants = 300;
+const unsigned target_mutants = 2000;
 
 struct outcome {
 	struct response_reader reader;

@@ -6,7 +6,7 @@
 
 #include "target.h"
 
-const unsigned target_mutants = 500;
+const unsigned target_mutants = 1000;
 
 static void read_text(struct reading *r, const void *data, size_t size, struct text *errors)
 {
