@@ -11,8 +11,8 @@ AR ?= ar
 # address,undefined -> asan, thread -> tsan, undefined -> ubsan; no sanitizer -> plain, with DEBUG=1 debug
 variant := $(if $(findstring address,$(SAN)),asan,$(if $(findstring thread,$(SAN)),tsan,$(if $(SAN),ubsan,$(if $(filter 1,$(DEBUG)),debug,plain))))
 is_clang := $(findstring clang,$(notdir $(CC)))
-# FUZZ=1: for libFuzzer, with clang. COVERAGE=1: counts executed lines, with gcc.
-B := build/$(if $(FUZZ),fuzz,$(if $(COVERAGE),coverage,$(if $(is_clang),clang-)$(variant)))
+# FUZZ=1: for libFuzzer. COVERAGE=1: counts executed lines. Both need clang. ANALYZE=1: gcc looks for faults.
+B := build/$(if $(FUZZ),fuzz,$(if $(COVERAGE),coverage,$(if $(ANALYZE),analyze,$(if $(is_clang),clang-)$(variant))))
 
 OPT  ?= -O2 -g
 WARN := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wstrict-prototypes -Wmissing-prototypes \
@@ -21,7 +21,10 @@ WARN := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wstric
 # gcc warns that the thread sanitizer does not see fences. Ours order flags only, and queues publish the data.
 SANFLAGS := $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer) \
             $(if $(is_clang),,$(if $(findstring thread,$(SAN)),-Wno-tsan))
-SANFLAGS += $(if $(FUZZ),-fsanitize=fuzzer-no-link) $(if $(COVERAGE),--coverage -fprofile-update=atomic)
+SANFLAGS += $(if $(FUZZ),-fsanitize=fuzzer-no-link) \
+            $(if $(COVERAGE),-fprofile-instr-generate -fcoverage-mapping -mllvm -runtime-counter-relocation)
+ANALYZER := -fanalyzer
+SANFLAGS += $(if $(ANALYZE),$(ANALYZER))
 HARDEN := $(if $(SAN),,-fstack-protector-strong -D_FORTIFY_SOURCE=2)
 DARKROOM_CPPFLAGS := -D_GNU_SOURCE $(addprefix -iquote ,src stages loadgen) -isystem /usr/share/include/llhttp \
                      $(if $(or $(SAN),$(filter 1,$(DEBUG))),-DDARKROOM_DEBUG) $(if $(FUZZ),-DDARKROOM_FUZZER) $(CPPFLAGS)
@@ -46,7 +49,7 @@ PRELOADS := $(patsubst %,$B/tests/tools/%.so,power_recorder faults slow_disk)
 
 say = $(if $(filter 1,$V),,@printf '  %-5s %s\n' $(1) $@;)
 
-.PHONY: all check fuzz fuzzers docs asan tsan ubsan format lint layers bench bench-peers clean help FORCE uninstall deb \
+.PHONY: all check fuzz fuzzers coverage analyze analyze-objects docs asan tsan ubsan format lint layers bench bench-peers clean help FORCE uninstall deb \
         install install-bin install-conf install-man install-systemd install-completion
 .DELETE_ON_ERROR:
 .SECONDARY:
@@ -145,6 +148,7 @@ $(PRELOADS): $B/%.so: %.c $B/flags
 
 check: layers $(TESTS) $(FUZZERS) $(SERVER)
 	@scripts/check-units $(TESTS) $(FUZZERS)
+coverage: ; @scripts/coverage
 asan:  ; @$(MAKE) --no-print-directory SAN=address,undefined check
 tsan:  ; @$(MAKE) --no-print-directory SAN=thread check
 ubsan: ; @$(MAKE) --no-print-directory SAN=undefined check
@@ -158,6 +162,11 @@ format:
 
 lint: compile_commands.json
 	@scripts/lint $(C_FILES) $(C_HEADERS)
+
+# The analyser of gcc, over everything but tests.
+analyze:
+	@$(MAKE) --no-print-directory CC=gcc ANALYZE=1 WERROR=1 analyze-objects
+analyze-objects: $(OBJ) $(foreach t,$(TOOLS),$(call tool_objects,$t))
 
 layers:
 	@scripts/check-layers
@@ -237,7 +246,7 @@ uninstall:
 	 $(DESTDIR)$(completiondir)/darkroomd $(TOOLS:%=$(DESTDIR)$(completiondir)/darkroom-%)
 
 clean:
-	rm -rf build/deb build/plain build/debug build/asan build/tsan build/ubsan build/fuzz build/coverage build/clang-* build/darkroom* compile_commands.json
+	rm -rf build/deb build/plain build/debug build/asan build/tsan build/ubsan build/fuzz build/coverage build/analyze build/clang-* build/darkroom* compile_commands.json
 
 help:
 	@printf '%s\n' \
@@ -245,6 +254,7 @@ help:
 	 'make check            build and run the unit tests' \
 	 'make asan|tsan|ubsan  build and run the unit tests with a sanitizer' \
 	 'make fuzz             run the fuzz targets in tests/fuzz with libFuzzer: T=all|NAME, S=seconds for each' \
+	 'make coverage         measure the lines that the tests execute, into build/coverage; needs clang and llvm' \
 	 'make format           apply clang-format to all C files' \
 	 'make lint             check C files and scripts with clang-format, clang-tidy, cppcheck, shellcheck' \
 	 'make layers           check that each folder includes only from folders below it' \

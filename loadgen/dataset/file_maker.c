@@ -82,6 +82,8 @@ static int make_exif(struct file_maker *m, const struct file_spec *f)
 {
 	int32_t width = f->form.width, height = f->form.height,
 		longer = width > height ? width : height, rows;
+
+	assert(longer > 0);
 	struct jpeg_form form = { .width = THUMBNAIL_SIDE * width / longer,
 		                  .height = THUMBNAIL_SIDE * height / longer,
 		                  .quality = 80,
@@ -136,6 +138,7 @@ static int measure(struct file_maker *m, const struct file_spec *f, int32_t deta
 		*size = (uint32_t)(m->exif_size + header +
 		                   (stream->size - header) * (uint64_t)f->form.height /
 		                           (uint64_t)rows);
+	assert(*size > 0);
 	return 0;
 }
 
