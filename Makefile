@@ -23,7 +23,10 @@ SANFLAGS := $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-fr
             $(if $(is_clang),,$(if $(findstring thread,$(SAN)),-Wno-tsan))
 SANFLAGS += $(if $(FUZZ),-fsanitize=fuzzer-no-link) \
             $(if $(COVERAGE),-fprofile-instr-generate -fcoverage-mapping -mllvm -runtime-counter-relocation)
-ANALYZER := -fanalyzer
+# gcc 12 is wrong about three things. It takes pointers in arrays of structs for leaks; the leak checker runs over all
+# tests. It takes the elements of a vector for its bits. It does not follow loops that fill an array; clang-tidy does.
+ANALYZER := -fanalyzer -Wno-analyzer-malloc-leak -Wno-analyzer-shift-count-overflow \
+            -Wno-analyzer-use-of-uninitialized-value
 SANFLAGS += $(if $(ANALYZE),$(ANALYZER))
 HARDEN := $(if $(SAN),,-fstack-protector-strong -D_FORTIFY_SOURCE=2)
 DARKROOM_CPPFLAGS := -D_GNU_SOURCE $(addprefix -iquote ,src stages loadgen) -isystem /usr/share/include/llhttp \
@@ -49,7 +52,7 @@ PRELOADS := $(patsubst %,$B/tests/tools/%.so,power_recorder faults slow_disk)
 
 say = $(if $(filter 1,$V),,@printf '  %-5s %s\n' $(1) $@;)
 
-.PHONY: all check fuzz fuzzers coverage analyze analyze-objects docs asan tsan ubsan format lint layers bench bench-peers clean help FORCE uninstall deb \
+.PHONY: all check fuzz fuzzers coverage analyze analyze-objects docs asan tsan ubsan format lint lint-quick layers bench bench-peers clean help FORCE uninstall deb \
         install install-bin install-conf install-man install-systemd install-completion
 .DELETE_ON_ERROR:
 .SECONDARY:
@@ -162,6 +165,8 @@ format:
 
 lint: compile_commands.json
 	@scripts/lint $(C_FILES) $(C_HEADERS)
+lint-quick:
+	@scripts/lint --quick $(C_FILES) $(C_HEADERS)
 
 # The analyser of gcc, over everything but tests.
 analyze:
@@ -257,6 +262,8 @@ help:
 	 'make coverage         measure the lines that the tests execute, into build/coverage; needs clang and llvm' \
 	 'make format           apply clang-format to all C files' \
 	 'make lint             check C files and scripts with clang-format, clang-tidy, cppcheck, shellcheck' \
+	 'make lint-quick       the same without clang-tidy, in less than a minute' \
+	 'make analyze          look for faults with gcc -fanalyzer' \
 	 'make layers           check that each folder includes only from folders below it' \
 	 'make compile_commands.json      for clangd and clang-tidy' \
 	 'make bench            compare the daemon with its own code without a server; BENCH="OPTIONS"' \
