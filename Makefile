@@ -22,7 +22,7 @@ WARN := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wstric
 SANFLAGS := $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer) \
             $(if $(is_clang),,$(if $(findstring thread,$(SAN)),-Wno-tsan))
 SANFLAGS += $(if $(FUZZ),-fsanitize=fuzzer-no-link) \
-            $(if $(COVERAGE),-fprofile-instr-generate -fcoverage-mapping -mllvm -runtime-counter-relocation)
+            $(if $(COVERAGE),-fprofile-instr-generate -fcoverage-mapping)
 # gcc 12 is wrong about three things. It takes pointers in arrays of structs for leaks; the leak checker runs over all
 # tests. It takes the elements of a vector for its bits. It does not follow loops that fill an array; clang-tidy does.
 ANALYZER := -fanalyzer -Wno-analyzer-malloc-leak -Wno-analyzer-shift-count-overflow \
@@ -31,7 +31,8 @@ SANFLAGS += $(if $(ANALYZE),$(ANALYZER))
 HARDEN := $(if $(SAN),,-fstack-protector-strong -D_FORTIFY_SOURCE=2)
 DARKROOM_CPPFLAGS := -D_GNU_SOURCE $(addprefix -iquote ,src stages loadgen) -isystem /usr/share/include/llhttp \
                      $(if $(or $(SAN),$(filter 1,$(DEBUG))),-DDARKROOM_DEBUG) $(if $(FUZZ),-DDARKROOM_FUZZER) $(CPPFLAGS)
-DARKROOM_CFLAGS := -std=c11 -pthread $(OPT) $(HARDEN) $(WARN) $(SANFLAGS) $(CFLAGS)
+DARKROOM_CFLAGS := -std=c11 -pthread $(OPT) $(HARDEN) $(WARN) $(SANFLAGS) $(if $(COVERAGE),-mllvm -runtime-counter-relocation) \
+                   $(CFLAGS)
 DARKROOM_LDFLAGS := -pthread -Wl,-z,relro,-z,now $(SANFLAGS) $(LDFLAGS)
 LIBS := -ljpeg -levent_core -lhwloc -lmetis -liniparser -lseccomp -lnettle -lm -lpthread $(LDLIBS)
 

@@ -100,9 +100,11 @@ static struct io_loop *io(void)
 int one_thread_connect(void)
 {
 	static const struct client_key key;
+	const int room = 4096; /* so that answers do not fit */
 	int fd[2];
 
 	assert(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fd) == 0);
+	assert(setsockopt(fd[0], SOL_SOCKET, SO_SNDBUF, &room, sizeof room) == 0);
 	assert(conn_new(io(), fd[0], &key, CONN_COUNTED));
 	io()->conn_count++;
 	atomic_fetch_add(&app.http.connections, 1);

@@ -71,8 +71,7 @@ class Soak:
         if "\nfree_bytes" in CONFIG.read_text():
             settings.append("limits.free_bytes=1M")
         environ = {"DARKROOM_SLOW_DISK": str(self.delay), "LD_PRELOAD": str(SLOW_DISK)}
-        self.daemon = Daemon(self.store, *settings, config=self.config, environ=environ,
-                             extra=())
+        self.daemon = Daemon(self.store, *settings, config=self.config, environ=environ)
         self.shared.daemon = self.daemon
 
     def check_log(self):
