@@ -2,7 +2,7 @@
  * fuzz_tokens.c - files of tokens: each line is a token or is reported, and the tokens are the same
  * after they were written and read again.
  */
-#include "daemon/tokens.c"
+#include "daemon/tokens.c" /* NOLINT(bugprone-suspicious-include): for parse() */
 
 #include "target.h"
 

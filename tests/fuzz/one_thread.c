@@ -1,5 +1,5 @@
 /* one_thread.c - builds the daemon's graph without threads, and serves it. */
-#include "app.c"
+#include "app.c" /* NOLINT(bugprone-suspicious-include): for struct app */
 
 #include "one_thread.h"
 
