@@ -84,7 +84,8 @@ void one_thread_start(const char *const *settings, size_t count)
 	log_set_access(LOG_ACCESS_TEXT);
 	assert(log_access_open(access_log) == 0);
 	fake_clock_stop();
-	assert(app_init(&app, &conf) == 0);
+	err = app_init(&app, &conf);
+	assert(!err);
 	for (unsigned i = 1; i < GROUP_COUNT; i++)
 		start_worker(&app.graph->group[i]);
 	atomic_store(&app.http.is_ready, true);
