@@ -11,7 +11,8 @@ AR ?= ar
 # address,undefined -> asan, thread -> tsan, undefined -> ubsan; no sanitizer -> plain, with DEBUG=1 debug
 variant := $(if $(findstring address,$(SAN)),asan,$(if $(findstring thread,$(SAN)),tsan,$(if $(SAN),ubsan,$(if $(filter 1,$(DEBUG)),debug,plain))))
 is_clang := $(findstring clang,$(notdir $(CC)))
-B := build/$(if $(is_clang),clang-)$(variant)
+# FUZZ=1: for libFuzzer. COVERAGE=1: counts executed lines. Both need clang. ANALYZE=1: gcc looks for faults.
+B := build/$(if $(FUZZ),fuzz,$(if $(COVERAGE),coverage,$(if $(ANALYZE),analyze,$(if $(is_clang),clang-)$(variant))))
 
 OPT  ?= -O2 -g
 WARN := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wstrict-prototypes -Wmissing-prototypes \
@@ -20,6 +21,13 @@ WARN := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wstric
 # gcc warns that the thread sanitizer does not see fences. Ours order flags only, and queues publish the data.
 SANFLAGS := $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer) \
             $(if $(is_clang),,$(if $(findstring thread,$(SAN)),-Wno-tsan))
+SANFLAGS += $(if $(FUZZ),-fsanitize=fuzzer-no-link) \
+            $(if $(COVERAGE),-fprofile-instr-generate -fcoverage-mapping)
+# gcc 12 is wrong about three things. It takes pointers in arrays of structs for leaks; the leak checker runs over all
+# tests. It takes the elements of a vector for its bits. It does not follow loops that fill an array; clang-tidy does.
+ANALYZER := -fanalyzer -Wno-analyzer-malloc-leak -Wno-analyzer-shift-count-overflow \
+            -Wno-analyzer-use-of-uninitialized-value
+SANFLAGS += $(if $(ANALYZE),$(ANALYZER))
 # Flags against exploits: those that this compiler and machine know. _FORTIFY_SOURCE=3 needs gcc 12 or clang 9.
 # -ftrivial-auto-var-init=zero is left out: it adds 2.6 % to the instructions of an image; the others add 0.04 %.
 flags_if = $(if $(SAN),,$(shell echo 'int main(void) { return 0; }' | \
@@ -32,8 +40,9 @@ HARDEN := $(if $(SAN),,-fstack-protector-strong $(or $(call flags_if,$(fortify)=
 # They are not prepared for checks of indirect branches, so that note stays out.
 shadow_stacks := -Wl,-z,shstk
 DARKROOM_CPPFLAGS := -D_GNU_SOURCE $(addprefix -iquote ,src stages loadgen) -isystem /usr/share/include/llhttp \
-                     $(if $(or $(SAN),$(filter 1,$(DEBUG))),-DDARKROOM_DEBUG) $(CPPFLAGS)
-DARKROOM_CFLAGS := -std=c11 -pthread $(OPT) $(HARDEN) $(WARN) $(SANFLAGS) $(CFLAGS)
+                     $(if $(or $(SAN),$(filter 1,$(DEBUG))),-DDARKROOM_DEBUG) $(if $(FUZZ),-DDARKROOM_FUZZER) $(CPPFLAGS)
+DARKROOM_CFLAGS := -std=c11 -pthread $(OPT) $(HARDEN) $(WARN) $(SANFLAGS) $(if $(COVERAGE),-mllvm -runtime-counter-relocation) \
+                   $(CFLAGS)
 DARKROOM_LDFLAGS := -pthread -Wl,-z,relro,-z,now $(if $(cet),$(shadow_stacks)) $(SANFLAGS) $(LDFLAGS)
 LIBS := -ljpeg -levent_core -lhwloc -lmetis -liniparser -lseccomp -lnettle -lm -lpthread $(LDLIBS)
 
@@ -50,15 +59,16 @@ TESTS  := $(patsubst %.c,$B/%,$(sort $(wildcard tests/unit/*/test_*.c)))
 ifeq ($(SAN),thread) # these folders have no threads, except where a test makes its own
 TESTS  := $(filter-out $(patsubst %.c,$B/%,$(shell grep -L pthread $(wildcard $(addsuffix /test_*.c,$(addprefix tests/unit/,conf layout pixel policy))))),$(TESTS))
 endif
+FUZZERS := $(patsubst %.c,$B/%,$(sort $(wildcard tests/fuzz/fuzz_*.c)))
 SERVER := $B/tests/tools/answer_server
 LIMIT  := $B/tests/bench/limit
 DAMAGE := $B/tests/bench/damage
-PRELOADS := $B/tests/tools/power_recorder.so $B/tests/tools/faults.so
+PRELOADS := $(patsubst %,$B/tests/tools/%.so,power_recorder faults slow_disk)
 ESCAPES := $B/tests/tools/sandbox_escapes
 
 say = $(if $(filter 1,$V),,@printf '  %-5s %s\n' $(1) $@;)
 
-.PHONY: all check docs asan tsan ubsan format lint layers bench bench-peers clean help FORCE uninstall deb \
+.PHONY: all check fuzz fuzzers coverage analyze analyze-objects docs asan tsan ubsan format lint lint-quick layers bench bench-peers clean help FORCE uninstall deb \
         install install-bin install-conf install-man install-systemd install-completion
 .DELETE_ON_ERROR:
 .SECONDARY:
@@ -118,6 +128,23 @@ $B/tests/unit/%: $B/tests/unit/%.o $B/libfixtures.a $B/libdarkroom.a
 tests_with = $(patsubst %.c,$B/%,$(shell grep -l '"support/$1.h"' tests/unit/*/test_*.c))
 $(foreach r,$(REPLACEMENTS),$(eval $(call tests_with,$(basename $(notdir $r))): $r))
 
+# A target takes what it uses from this library before the others, so that a part of it can replace one of the program.
+$B/tests/fuzz/%.o: private DARKROOM_CPPFLAGS += -iquote tests/unit
+$B/tests/fuzz/libfuzz.a: $(patsubst %,$B/%.o,$(addprefix tests/fuzz/,pattern_pool jpeg_mutator one_thread) \
+                         tests/unit/support/fake_clock loadgen/load/response_reader loadgen/load/json_reader) Makefile
+	$(call say,AR)rm -f $@; $(AR) qcs $@ $(filter %.o,$^)
+$B/tests/fuzz/fuzz_%: $B/tests/fuzz/fuzz_%.o $B/tests/fuzz/corpus_runner.o $B/tests/fuzz/libfuzz.a $B/libfixtures.a $B/libdarkroom.a
+	$(call say,LINK)$(CC) $(DARKROOM_LDFLAGS) $(if $(FUZZ),-fsanitize=fuzzer) -o $@ $(filter %.o,$^) $(filter %.a,$^) -lcmocka $(LIBS)
+
+# libFuzzer, with clang: T is a target or "all", S the seconds for each.
+T ?= all
+S ?= 60
+fuzzers: $(FUZZERS)
+fuzz:
+	@$(MAKE) --no-print-directory CC=clang SAN=address,undefined FUZZ=1 \
+	 $(if $(filter all,$T),fuzzers,build/fuzz/tests/fuzz/fuzz_$T)
+	@tests/fuzz/fuzz $T $S
+
 # The server that tests/load uses to check darkroom-load.
 $(SERVER): $(SERVER).o $B/src/base/clock.o
 	$(call say,LINK)$(CC) $(DARKROOM_LDFLAGS) -o $@ $^
@@ -149,8 +176,9 @@ $(PRELOADS): $B/%.so: %.c $B/flags
 	@mkdir -p $(@D)
 	$(call say,CC)$(CC) $(DARKROOM_CPPFLAGS) -MMD -MP $(DARKROOM_CFLAGS) -fPIC $(DARKROOM_LDFLAGS) -shared -o $@ $<
 
-check: layers $(TESTS) $(SERVER)
-	@scripts/check-units $(TESTS)
+check: layers $(TESTS) $(FUZZERS) $(SERVER)
+	@scripts/check-units $(TESTS) $(FUZZERS)
+coverage: ; @scripts/coverage
 asan:  ; @$(MAKE) --no-print-directory SAN=address,undefined check
 tsan:  ; @$(MAKE) --no-print-directory SAN=thread check
 ubsan: ; @$(MAKE) --no-print-directory SAN=undefined check
@@ -164,6 +192,13 @@ format:
 
 lint: compile_commands.json
 	@scripts/lint $(C_FILES) $(C_HEADERS)
+lint-quick:
+	@scripts/lint --quick $(C_FILES) $(C_HEADERS)
+
+# The analyser of gcc, over everything but tests.
+analyze:
+	@$(MAKE) --no-print-directory CC=gcc ANALYZE=1 WERROR=1 analyze-objects
+analyze-objects: $(OBJ) $(foreach t,$(TOOLS),$(call tool_objects,$t))
 
 layers:
 	@scripts/check-layers
@@ -244,15 +279,19 @@ uninstall:
 	 $(DESTDIR)$(completiondir)/darkroomd $(TOOLS:%=$(DESTDIR)$(completiondir)/darkroom-%)
 
 clean:
-	rm -rf build/deb build/plain build/debug build/asan build/tsan build/ubsan build/clang-* build/darkroom* compile_commands.json
+	rm -rf build/deb build/plain build/debug build/asan build/tsan build/ubsan build/fuzz build/coverage build/analyze build/clang-* build/darkroom* compile_commands.json
 
 help:
 	@printf '%s\n' \
 	 'make                  build build/darkroomd and the tools build/darkroom-*' \
 	 'make check            build and run the unit tests' \
 	 'make asan|tsan|ubsan  build and run the unit tests with a sanitizer' \
+	 'make fuzz             run the fuzz targets in tests/fuzz with libFuzzer: T=all|NAME, S=seconds for each' \
+	 'make coverage         measure the lines that the tests execute, into build/coverage; needs clang and llvm' \
 	 'make format           apply clang-format to all C files' \
 	 'make lint             check C files and scripts with clang-format, clang-tidy, cppcheck, shellcheck' \
+	 'make lint-quick       the same without clang-tidy, in less than a minute' \
+	 'make analyze          look for faults with gcc -fanalyzer' \
 	 'make layers           check that each folder includes only from folders below it' \
 	 'make compile_commands.json      for clangd and clang-tidy' \
 	 'make bench            compare the daemon with its own code without a server; BENCH="OPTIONS"' \
@@ -269,4 +308,4 @@ help:
 	 'Variables: CC=gcc|clang (builds into build/clang-*), DEBUG=1 costly assertions, WERROR=1, V=1 show commands,' \
 	 '           OPT="-O2 -g", CPPFLAGS, CFLAGS, LDFLAGS, LDLIBS'
 
--include $(OBJ:.o=.d) $(TESTS:=.d) $(FIXTURES:.o=.d) $(REPLACEMENTS:.o=.d) $(SERVER:=.d) $(LIMIT:=.d) $(ESCAPES:=.d) $(DAMAGE:=.d) $(PRELOADS:.so=.d) $(foreach t,$(TOOLS),$(patsubst %.o,%.d,$(call tool_objects,$t)))
+-include $(OBJ:.o=.d) $(TESTS:=.d) $(FIXTURES:.o=.d) $(REPLACEMENTS:.o=.d) $(patsubst %.c,$B/%.d,$(wildcard tests/fuzz/*.c)) $(SERVER:=.d) $(LIMIT:=.d) $(ESCAPES:=.d) $(DAMAGE:=.d) $(PRELOADS:.so=.d) $(foreach t,$(TOOLS),$(patsubst %.o,%.d,$(call tool_objects,$t)))

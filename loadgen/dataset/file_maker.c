@@ -82,6 +82,8 @@ static int make_exif(struct file_maker *m, const struct file_spec *f)
 {
 	int32_t width = f->form.width, height = f->form.height,
 		longer = width > height ? width : height, rows;
+
+	assert(longer > 0);
 	struct jpeg_form form = { .width = THUMBNAIL_SIDE * width / longer,
 		                  .height = THUMBNAIL_SIDE * height / longer,
 		                  .quality = 80,
@@ -136,6 +138,7 @@ static int measure(struct file_maker *m, const struct file_spec *f, int32_t deta
 		*size = (uint32_t)(m->exif_size + header +
 		                   (stream->size - header) * (uint64_t)f->form.height /
 		                           (uint64_t)rows);
+	assert(*size > 0);
 	return 0;
 }
 
@@ -211,7 +214,7 @@ static int search_detail(struct file_maker *m, const struct file_spec *f, uint32
 			high.detail = *detail;
 			high.size = *size;
 		}
-		if (low.size > 0 && high.size > 0)
+		if (low.size > 0 && high.size > low.size)
 			next = (int32_t)(low.detail + (high.detail - low.detail) *
 			                                      (wanted - low.size) /
 			                                      (high.size - low.size));
@@ -247,7 +250,7 @@ static int fit_detail(struct file_maker *m, const struct file_spec *f, struct jp
 /* Makes the picture with a usual width, or with any if no usual one gives the specified size. */
 static int make_picture(struct file_maker *m, struct file_spec *f, struct jpeg_stream *stream)
 {
-	uint32_t size;
+	uint32_t size = 0;
 	int err = choose_shape(m, f);
 
 	if (!err)

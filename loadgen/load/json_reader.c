@@ -128,11 +128,14 @@ const char *json_reader_check(const char *text, size_t length)
 /* Like json_reader_next(), but at the name of an object's member. */
 static const char *next_item(const char *container, const char *value)
 {
-	const char *p;
+	const char *p = container + 1;
 
 	if (*container != '{' && *container != '[')
 		return NULL;
-	p = skip_space(value ? skip_value(value, 0) : container + 1);
+	if (value)
+		p = skip_value(value, 0);
+	assert(p); /* the text was checked */
+	p = skip_space(p);
 	if (*p == ',')
 		p = skip_space(p + 1);
 	return *p == '}' || *p == ']' ? NULL : p;

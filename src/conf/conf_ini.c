@@ -20,6 +20,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/check.h"
 #include "base/opener.h"
 #include "base/text.h"
 #include "conf_source.h"
@@ -213,6 +214,7 @@ static void scan_line(struct scan *scan, const char *bytes, size_t length)
 
 	if (is_end_or_comment(start))
 		return;
+	assert(length > 0);
 	if (line[length - 1] == '\\')
 		problem_at(scan, start,
 		           "ends in a backslash: expected the whole value on one line");

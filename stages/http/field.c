@@ -18,7 +18,7 @@ bool slice_begins(struct slice s, const char *lower)
 {
 	size_t i;
 
-	for (i = 0; lower[i] && i < s.length; i++) {
+	for (i = 0; i < s.length && lower[i]; i++) {
 		if (to_lower(s.data[i]) != lower[i])
 			return false;
 	}

@@ -10,6 +10,7 @@
 
 #include <jpeglib.h>
 
+#include "base/check.h"
 #include "picture.h"
 
 struct rgb {
@@ -59,6 +60,7 @@ static inline struct rgb pixel_rgb(const struct picture *src, const uint8_t *con
 void color_to_ycc(const struct picture *src, int first, int count, struct plane *y,
                   struct plane *cb, struct plane *cr)
 {
+	assert(src->plane_count >= 3 && src->plane_count <= PLANE_MAX);
 	for (int line = first; line < first + count; line++) {
 		uint8_t *to_y = y->data + line * y->stride;
 		uint8_t *to_cb = cb->data + line * cb->stride,

@@ -196,6 +196,7 @@ static void add_chunk(struct huffman *h, j_compress_ptr c)
 
 	if (!k)
 		ERREXIT1(c, JERR_OUT_OF_MEMORY, 0);
+	assert(k); /* ERREXIT1 does not return */
 	k->next = NULL;
 	k->count = k->coded = 0;
 	if (h->last)

@@ -34,6 +34,7 @@ static void tree_depths(const uint64_t *key, int n, unsigned at_depth[DEPTH_MAX]
 	int parent[2 * (SYMBOLS + 1)], leaf = 0, inner = 0, root = 2 * n - 2;
 	uint8_t depth[2 * (SYMBOLS + 1)];
 
+	assert(n >= 2); /* so that each node below the root has a parent */
 	/* Joined nodes are made in ascending order. The rarest node is the first leaf or the first
 	 * joined node that has no parent. */
 	for (int made = 0; made < n - 1; made++) {

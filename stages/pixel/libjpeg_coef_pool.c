@@ -74,6 +74,7 @@ static void on_realize(j_common_ptr c)
 	k->buffer = bytes <= k->bytes_max && bytes <= SIZE_MAX / 2 ? pool_get((size_t)bytes) : NULL;
 	if (!k->buffer)
 		ERREXIT1(c, JERR_OUT_OF_MEMORY, 0);
+	assert(k->buffer); /* ERREXIT1 does not return */
 	uint8_t *at = k->buffer;
 
 	for (struct jvirt_barray_control *a = k->arrays; a; a = a->next)
@@ -88,6 +89,7 @@ static JBLOCKARRAY on_access(j_common_ptr c, jvirt_barray_ptr a, JDIMENSION firs
 	if (!a->row || count > a->access_max || end < first || end > a->high ||
 	    (end > a->defined && !is_written && !a->is_cleared))
 		ERREXIT(c, JERR_BAD_VIRTUAL_ACCESS);
+	assert(a->row); /* ERREXIT does not return */
 	/* Skipped rows are cleared as well, unlike in libjpeg. */
 	for (; a->defined < end; a->defined++)
 		if (a->is_cleared)

@@ -7,6 +7,7 @@
 
 #include <jerror.h>
 
+#include "base/check.h"
 #include "base/pool.h"
 
 static struct jpeg_output *output_of(j_compress_ptr c)
@@ -33,6 +34,7 @@ static boolean on_full(j_compress_ptr c)
 
 	if (!more)
 		ERREXIT1(c, JERR_OUT_OF_MEMORY, 0);
+	assert(more); /* ERREXIT1 does not return */
 	memcpy(more, o->data, had);
 	pool_put(o->data);
 	o->data = more;

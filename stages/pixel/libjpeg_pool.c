@@ -26,6 +26,7 @@ static void add_buffer(struct jpeg_memory *m, j_common_ptr c, size_t size)
 
 	if (!b)
 		ERREXIT1(c, JERR_OUT_OF_MEMORY, 0);
+	assert(b); /* ERREXIT1 does not return */
 	b->next = m->buffers;
 	m->buffers = b;
 	m->at = (uint8_t *)b + CACHE_LINE;
