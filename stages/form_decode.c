@@ -99,7 +99,7 @@ static struct upload *make_upload(struct visit *v, struct conn *c, unsigned imag
 
 	if (!u)
 		return NULL;
-	u->client = c->client;
+	u->client = c->payer;
 	memcpy(u->request_id, request_id(c), sizeof u->request_id);
 	u->respond_after_decode = c->request.prefers_async ||
 	                          u->epoch->conf.server.respond_after == CONF_RESPOND_DECODE;

@@ -418,7 +418,7 @@ bool tokens_are_needed(const struct tokens *t)
 }
 
 enum token_verdict tokens_verdict(struct tokens *t, const char *token, size_t length,
-                                  enum token_scope scope)
+                                  enum token_scope scope, uint8_t key[TOKEN_KEY_SIZE])
 {
 	uint8_t hash[TOKEN_HASH_SIZE];
 	unsigned found = 0;
@@ -432,6 +432,8 @@ enum token_verdict tokens_verdict(struct tokens *t, const char *token, size_t le
 		found |= (0 - is_same) & t->token[i].scopes;
 	}
 	pthread_rwlock_unlock(&t->lock);
+	if (key)
+		memcpy(key, hash, TOKEN_KEY_SIZE);
 	if (!found)
 		return TOKEN_UNKNOWN;
 	return found & scope ? TOKEN_GOOD : TOKEN_INSUFFICIENT;

@@ -24,6 +24,7 @@ struct text;
 
 #define TOKEN_NAME_MAX 64 /* bytes of a name, with the zero */
 #define TOKEN_HASH_SIZE 32
+#define TOKEN_KEY_SIZE 16
 #define TOKENS_MAX 4096
 
 enum token_scope { TOKEN_UPLOAD = 1, TOKEN_DELETE = 2 };
@@ -70,9 +71,10 @@ int tokens_check_file(const char *path, struct text *errors);
 bool tokens_are_needed(const struct tokens *t);
 
 /* Returns what the token allows. It is compared with every known one, in a time that does not
- * depend on the result. Any thread. */
+ * depend on the result. key: receives a value that belongs to this token alone; NULL: none is
+ * wanted. Any thread. */
 enum token_verdict tokens_verdict(struct tokens *t, const char *token, size_t length,
-                                  enum token_scope scope);
+                                  enum token_scope scope, uint8_t key[TOKEN_KEY_SIZE]);
 
 /* ---- single tokens, any thread ---- */
 

@@ -57,8 +57,9 @@ static bool allows(struct tokens *tokens, struct conn *c, enum token_scope scope
 	if (!skip_scheme(&value))
 		return refuse(c, 401, "unauthorized", BEARER,
 		              "the request needs a header field Authorization: Bearer TOKEN");
+	uint8_t key[TOKEN_KEY_SIZE];
 	enum token_verdict verdict =
-		is_token(value) ? tokens_verdict(tokens, value.data, value.length, scope)
+		is_token(value) ? tokens_verdict(tokens, value.data, value.length, scope, key)
 				: TOKEN_UNKNOWN;
 
 	if (verdict == TOKEN_UNKNOWN)
@@ -72,11 +73,16 @@ static bool allows(struct tokens *tokens, struct conn *c, enum token_scope scope
 		return refuse(c, 403, "forbidden",
 		              BEARER ", error=\"insufficient_scope\", scope=\"delete\"",
 		              "the token does not allow removing images");
+	static_assert(sizeof key == sizeof c->payer.address, "a token counts like an address");
+	memcpy(c->payer.address, key, sizeof key);
+	c->has_share = true;
 	return true;
 }
 
 bool authorization_allows(struct tokens *tokens, struct conn *c)
 {
+	c->payer = c->client;
+	c->has_share = !c->is_local;
 	if (!tokens_are_needed(tokens))
 		return true;
 	if (c->request.method == ROUTE_POST)

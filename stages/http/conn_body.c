@@ -52,7 +52,7 @@ void conn_set_no_budget(struct conn *c, uint64_t bytes)
 
 static const uint8_t *key_of(const struct conn *c)
 {
-	return c->is_local ? NULL : c->client.address;
+	return c->has_share ? c->payer.address : NULL;
 }
 
 /* Returns how many bytes to reserve next. Reserved memory is at most twice what has arrived, and

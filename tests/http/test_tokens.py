@@ -261,3 +261,18 @@ def test_token_command_makes_new_tokens():
     for words in ([], ["a b"], [""], [64 * "x"], ["a", "all"], ["a", "upload", "x"]):
         done = run("token", *words)
         assert done.returncode == 2 and not done.stdout, words
+
+
+def test_each_token_has_its_own_share(start, file):
+    """The clients have one address, but one token cannot use up the share of another."""
+    daemon = start(f"access.tokens_file={file.path}", "limits.images_per_client=1")
+    large = pictures.photo_jpeg(4000, 3000, 1, progressive=True)
+    with daemon.client() as busy:
+        busy.send(busy.head("POST", "/images", large, [JPEG, file.bearer("up")]) + large)
+        assert eventually(lambda: re.search(r"(?m)^darkroom_images_in_flight 1$",
+                                            daemon.get("/metrics").body.decode()), step=0.005)
+        second = post(daemon, file.bearer("up"))
+        other = post(daemon, file.bearer("all"))
+        first = busy.answer()
+    assert (second.status, second.slug) == (429, "too-many-requests"), second
+    assert other.status == first.status == 201

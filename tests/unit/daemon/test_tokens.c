@@ -87,13 +87,20 @@ static void a_line_has_a_name_a_hash_and_scopes(void **state)
 	assert_true(tokens_are_needed(&t));
 	assert_int_equal(t.count, 2);
 	assert_string_equal(t.token[0].name, "first");
-	assert_int_equal(tokens_verdict(&t, "abc", 3, TOKEN_UPLOAD), TOKEN_GOOD);
-	assert_int_equal(tokens_verdict(&t, "abc", 3, TOKEN_DELETE), TOKEN_GOOD);
-	assert_int_equal(tokens_verdict(&t, "", 0, TOKEN_UPLOAD), TOKEN_INSUFFICIENT);
-	assert_int_equal(tokens_verdict(&t, "", 0, TOKEN_DELETE), TOKEN_GOOD);
-	assert_int_equal(tokens_verdict(&t, "abcd", 4, TOKEN_UPLOAD), TOKEN_UNKNOWN);
-	assert_int_equal(tokens_verdict(&t, ABC, strlen(ABC), TOKEN_UPLOAD),
+	assert_int_equal(tokens_verdict(&t, "abc", 3, TOKEN_UPLOAD, NULL), TOKEN_GOOD);
+	assert_int_equal(tokens_verdict(&t, "abc", 3, TOKEN_DELETE, NULL), TOKEN_GOOD);
+	assert_int_equal(tokens_verdict(&t, "", 0, TOKEN_UPLOAD, NULL), TOKEN_INSUFFICIENT);
+	assert_int_equal(tokens_verdict(&t, "", 0, TOKEN_DELETE, NULL), TOKEN_GOOD);
+	assert_int_equal(tokens_verdict(&t, "abcd", 4, TOKEN_UPLOAD, NULL), TOKEN_UNKNOWN);
+	assert_int_equal(tokens_verdict(&t, ABC, strlen(ABC), TOKEN_UPLOAD, NULL),
 	                 TOKEN_UNKNOWN); /* the hash is not a token */
+	uint8_t first[TOKEN_KEY_SIZE], again[TOKEN_KEY_SIZE], other[TOKEN_KEY_SIZE];
+
+	tokens_verdict(&t, "abc", 3, TOKEN_UPLOAD, first);
+	tokens_verdict(&t, "abc", 3, TOKEN_DELETE, again);
+	tokens_verdict(&t, "", 0, TOKEN_DELETE, other);
+	assert_memory_equal(first, again, sizeof first);
+	assert_memory_not_equal(first, other, sizeof first);
 	tokens_close(&t);
 }
 
@@ -213,14 +220,14 @@ static void a_wrong_file_leaves_the_tokens_unchanged(void **state)
 	assert_int_equal(tokens_open(&t, path), 0);
 	put("first " ABC "\nx\n", strlen("first " ABC "\nx\n"));
 	assert_int_equal(tokens_reload(&t, &errors), -EINVAL);
-	assert_int_equal(tokens_verdict(&t, "abc", 3, TOKEN_UPLOAD), TOKEN_GOOD);
+	assert_int_equal(tokens_verdict(&t, "abc", 3, TOKEN_UPLOAD, NULL), TOKEN_GOOD);
 	put("#\n", 2);
 	assert_int_equal(tokens_reload(&t, &errors), 0);
-	assert_int_equal(tokens_verdict(&t, "abc", 3, TOKEN_UPLOAD),
+	assert_int_equal(tokens_verdict(&t, "abc", 3, TOKEN_UPLOAD, NULL),
 	                 TOKEN_UNKNOWN); /* an empty file is valid */
 	put("first " ABC "\n", strlen("first " ABC "\n"));
 	tokens_poll(&t);
-	assert_int_equal(tokens_verdict(&t, "abc", 3, TOKEN_UPLOAD), TOKEN_GOOD);
+	assert_int_equal(tokens_verdict(&t, "abc", 3, TOKEN_UPLOAD, NULL), TOKEN_GOOD);
 	tokens_close(&t);
 }
 
