@@ -66,7 +66,8 @@ static void their_events_are_served_under_load(void **state)
 		if (items[0].stage == B)
 			fail_msg("%s: the event still waits", polling[p]);
 		assert_int_equal(visits(worker(0), B), 1);
-		visit_all();
+		for (unsigned i = 0; i < 10000; i++)
+			step(i % worker_count(), false);
 		harness_end();
 	}
 }
