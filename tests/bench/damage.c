@@ -28,7 +28,7 @@
 #include "pixel/decoder.h"
 
 #define SIDE 800 /* of the shipped configuration's largest variant */
-#define SAME_DB 30.
+#define SAME_DB 30.0
 
 enum damage { RANDOM = 0, ZEROS, DOUBLED, BIT, CUT, DAMAGE_COUNT };
 enum outcome { NOTICED = 0, SAME, UNNOTICED, OUTCOME_COUNT };

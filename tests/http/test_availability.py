@@ -71,13 +71,12 @@ def test_client_that_leaves_the_line_is_forgotten_at_once(start):
     large = announce(daemon, 28 << 20, SMALL + bytes(20 << 20))
     assert eventually(lambda: reserved(daemon) == 28 << 20)
     left = [announce(daemon, 2 << 20) for _ in range(2)]
-    memory = {}
 
     def have_waited():
-        memory.update(json.loads(daemon.get("/stats").body))
-        return memory["memory"]["waited"] == 2
+        """These three have connections, and the one that asks."""
+        stats = json.loads(daemon.get("/stats").body)
+        return stats["memory"]["waited"] == 2 and stats["http"]["connections"] == 4
     assert eventually(have_waited)
-    assert memory["http"]["connections"] == 4
     left[0].close()
     left[1].reset()
     # This connection and the large one are left.

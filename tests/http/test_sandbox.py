@@ -96,8 +96,8 @@ def test_links_out_of_the_store_are_not_followed(start, tmp_path):
     assert daemon.upload(SMALL).status == 201
 
 
-@pytest.mark.skipif(resource.getrlimit(resource.RLIMIT_CORE)[1] == 0,
-                    reason="this session may not leave core dumps")
+@pytest.mark.skipif(IS_SANITIZED or resource.getrlimit(resource.RLIMIT_CORE)[1] == 0,
+                    reason="the sanitizer or this session leaves no core dumps")
 @pytest.mark.parametrize("value", ["no", "yes"])
 def test_core_dumps_are_off_by_default(start, value):
     before = resource.getrlimit(resource.RLIMIT_CORE)

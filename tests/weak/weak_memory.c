@@ -213,7 +213,7 @@ static void insert(unsigned thread, unsigned x, unsigned at, uint64_t value, int
 
 uint64_t weak_load(unsigned thread, uintptr_t address, unsigned size, int order)
 {
-	unsigned x = location_of(address, size), at[MESSAGES];
+	unsigned x = location_of(address, size), at[MESSAGES] = { 0 };
 	unsigned i = at[weak_choose(readable(thread, x, false, at))];
 
 	if (thread != WEAK_FINAL) {
@@ -225,7 +225,7 @@ uint64_t weak_load(unsigned thread, uintptr_t address, unsigned size, int order)
 
 void weak_store(unsigned thread, uintptr_t address, unsigned size, uint64_t value, int order)
 {
-	unsigned x = location_of(address, size), at[MESSAGES];
+	unsigned x = location_of(address, size), at[MESSAGES] = { 0 };
 	unsigned stale = thread == WEAK_FINAL ? 0 : threads[thread].stale[x];
 
 	if (thread != WEAK_FINAL)
@@ -264,7 +264,7 @@ uint64_t weak_modify(unsigned thread, uintptr_t address, unsigned size, enum wea
                      uint64_t value, int order)
 {
 	uint64_t mask = size == 8 ? UINT64_MAX : (UINT64_C(1) << 8 * size) - 1;
-	unsigned x = location_of(address, size), at[MESSAGES];
+	unsigned x = location_of(address, size), at[MESSAGES] = { 0 };
 	unsigned i = at[weak_choose(readable(thread, x, true, at))];
 	uint64_t old = locations[x].message[i].value;
 
