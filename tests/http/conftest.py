@@ -8,7 +8,8 @@ import pytest
 
 sys.dont_write_bytecode = sys.pycache_prefix is None  # keeps the source tree clean
 
-from darkroom import BINARY, IS_SANITIZED, POLICY, SCOPE, SETTINGS, SLOW, Daemon  # noqa: E402
+from darkroom import (BINARY, IS_SANITIZED, POLICY, SCOPE, SETTINGS, SHARD, SLOW,  # noqa: E402
+                      Daemon)
 
 DEFAULT_POLICY = "drain"
 
@@ -39,10 +40,12 @@ def is_selected(item):
 
 
 def pytest_collection_modifyitems(config, items):
-    dropped = [item for item in items if not is_selected(item)]
-    if dropped:
-        config.hook.pytest_deselected(items=dropped)
-        items[:] = [item for item in items if is_selected(item)]
+    modules = sorted({item.module.__name__ for item in items})
+    mine = modules[SHARD[0] - 1::SHARD[1]]
+    selected = [item for item in items if is_selected(item) and item.module.__name__ in mine]
+    if len(selected) < len(items):
+        config.hook.pytest_deselected(items=[item for item in items if item not in selected])
+        items[:] = selected
 
 
 @pytest.fixture(scope="session")

@@ -3,7 +3,8 @@ exit status and standard error, so each stop also checks for leaks and races.
 
 Environment: DARKROOMD is the binary, DARKROOM_POLICY the policy, DARKROOM_SETTINGS more settings
 (SECTION.KEY=VALUE, separated by spaces), and DARKROOM_SLOW a factor for all timeouts.
-DARKROOM_SCOPE=scheduling selects the tests that depend on scheduling."""
+DARKROOM_SCOPE=scheduling selects the tests that depend on scheduling, and DARKROOM_SHARD=2/3 the
+second third of the modules."""
 
 import functools
 import itertools
@@ -23,6 +24,7 @@ CONFIG = ROOT / "conf" / "darkroomd.ini"
 POLICY = os.environ.get("DARKROOM_POLICY", "")
 SETTINGS = os.environ.get("DARKROOM_SETTINGS", "").split()
 SCOPE = os.environ.get("DARKROOM_SCOPE", "")
+SHARD = [int(number) for number in os.environ.get("DARKROOM_SHARD", "1/1").split("/")]
 PER_CONNECTION = POLICY == "thread-per-connection"
 # Least value of scheduler.threads: each of the two replicas or parts of DARKROOM_SETTINGS needs
 # one.

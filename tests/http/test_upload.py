@@ -339,24 +339,31 @@ def test_server_timing_has_the_stages(daemon):
 
 @pytest.mark.every_policy
 def test_server_timing_is_what_the_stages_measured(start):
-    """The only upload of a daemon took the time that /stats reports for its stages."""
+    """An upload took the time that /stats reports for its stages, and nothing else happened. The
+    end of a visit comes after the response, and another thread may run before it: then the stage
+    reports more. That is rare for all stages but the last, which wakes the disk thread."""
     daemon = start()
-    begun = time.monotonic()
-    answer = daemon.upload(LARGE)
-    elapsed_ms = (time.monotonic() - begun) * 1000
-    times = {name: float(ms) for name, ms in
-             re.findall(r"([a-z_]+);dur=([0-9.]+)", answer["server-timing"])}
     names = "jpeg_decode", "scale", "blur", "jpeg_encode"
 
-    def stages():
-        return {s["name"]: s for s in daemon.get("/stats").json()["stages"] if s["name"] in names}
+    def sums():
+        """Histograms of service times are exact in their sums."""
+        return {s["name"]: s["service"]["sum_ms"]
+                for s in daemon.get("/stats").json()["stages"] if s["name"] in names}
 
-    def differences():
-        """Histograms of service times are exact in their sums, at the end of the visits."""
-        return {name: times[name] - stage["service"]["sum_ms"] for name, stage in stages().items()}
-    assert eventually(lambda: all(abs(ms) <= 0.11 for ms in differences().values())), differences()
-    assert all(times[name] < elapsed_ms * stage["events"] for name, stage in stages().items())
-    assert times["read"] < elapsed_ms
+    def is_exact():
+        before, begun = sums(), time.monotonic()
+        answer = daemon.upload(LARGE)
+        elapsed_ms = (time.monotonic() - begun) * 1000
+        times = {name: float(ms) for name, ms in
+                 re.findall(r"([a-z_]+);dur=([0-9.]+)", answer["server-timing"])}
+        assert times["read"] < elapsed_ms and times["jpeg_decode"] < elapsed_ms
+
+        def rest():
+            after = sums()
+            return {name: after[name] - before[name] - times[name] for name in names}
+        assert eventually(lambda: min(rest().values()) > -0.11), rest()
+        return all(rest()[name] < 0.11 for name in names[:-1])
+    assert any(is_exact() for _ in range(20))
 
 
 @pytest.mark.every_policy
