@@ -14,9 +14,9 @@
 #include "app.h"
 #include "base/clock.h"
 #include "conf/conf.h"
-#include "http/client_count.h"
 #include "http/conn.h"
 #include "http/io_loop.h"
+#include "image/client_count.h"
 #include "log/log.h"
 #include "server_counters.h"
 #include "stages.h"
@@ -106,7 +106,7 @@ static void admit_connection(struct io_loop *io, int fd, const struct client_key
 {
 	uint64_t max = client_connections_max(io->http, client), count;
 
-	if (max && (count = client_counts_add(&io->http->clients, client, max)) > max) {
+	if (max && (count = client_counts_add(&io->http->clients, client, 1, max)) > max) {
 		reject_connection(io, fd, client, "limits.connections_per_client", max, count);
 		return;
 	}

@@ -5,16 +5,13 @@
 #include <string.h>
 
 #include "check.h"
+#include "hash.h"
 
-/* FNV-1a. It need not resist attacks by collisions: a table has few entries for a client that can
- * choose keys, since each key is an address from which it has a connection. */
-static unsigned bucket_of(const uint8_t key[KEY_SIZE])
+/* It need not resist attacks by collisions: a table has few entries for a client that can choose
+ * keys, since each key is an address from which it has a connection, or a token. */
+static size_t bucket_of(const uint8_t key[KEY_SIZE])
 {
-	uint64_t h = UINT64_C(14695981039346656037);
-
-	for (unsigned i = 0; i < KEY_SIZE; i++)
-		h = (h ^ key[i]) * UINT64_C(1099511628211);
-	return (unsigned)(h ^ h >> 32) % KEY_TABLE_BUCKETS;
+	return hash_bytes(key, KEY_SIZE) % KEY_TABLE_BUCKETS;
 }
 
 struct key_entry *key_table_find(const struct key_table *t, const uint8_t key[KEY_SIZE])

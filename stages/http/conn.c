@@ -12,7 +12,6 @@
 
 #include "base/clock.h"
 #include "base/pool.h"
-#include "client_count.h"
 #include "conn_body.h"
 #include "conn_read.h"
 #include "conn_timeout.h"

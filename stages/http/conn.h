@@ -16,6 +16,7 @@
 
 #include "access_log.h"
 #include "conn_line.h"
+#include "image/client_count.h"
 #include "image/disk_job.h"
 #include "image/inflight.h"
 #include "image/problem.h"

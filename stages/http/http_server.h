@@ -11,9 +11,9 @@
 #include <stdint.h>
 
 #include "base/check.h"
-#include "client_count.h"
 #include "conf/conf.h"
 #include "daemon/tokens.h"
+#include "image/client_count.h"
 #include "image/image_service.h"
 #include "io_counters.h"
 #include "listener_set.h"

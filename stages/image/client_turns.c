@@ -11,7 +11,7 @@
 #include <sys/random.h>
 
 #include "base/check.h"
-#include "inflight.h"
+#include "client_count.h"
 
 /* CPU time of decoding, for images whose cost is not known yet. */
 #define NS_PER_BYTE 40

@@ -336,7 +336,7 @@ void image_end(struct visit *v, struct image *image)
 	send_waiters(v, inflight_remove(&s->inflight, image));
 	images_resume(s, client_turns_ended(&s->turns, &image->turn, image->decode_ns));
 	if (u->is_client_counted)
-		inflight_client_release(&s->inflight, &u->client, 1);
+		client_counts_drop(&s->clients, &u->client);
 	atomic_fetch_sub_explicit(&s->in_flight, 1, memory_order_relaxed);
 	if (image->reserved_bytes) {
 		uint64_t bytes = image->reserved_bytes;

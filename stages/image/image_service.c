@@ -47,6 +47,7 @@ int image_service_init(struct image_service *s, const struct conf *conf, const s
 		goto fail_inflight;
 	}
 	client_turns_init(&s->turns, turns_window());
+	client_counts_init(&s->clients);
 	budget_init(&s->budget, conf->limits.memory_budget);
 	return 0;
 
@@ -64,6 +65,7 @@ void image_service_fini(struct image_service *s)
 	recovery_fini(&s->recovery);
 	budget_fini(&s->budget);
 	client_turns_fini(&s->turns);
+	client_counts_fini(&s->clients);
 	inflight_fini(&s->inflight);
 	store_close(&s->store);
 	conf_epochs_fini(&s->epochs);

@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "base/check.h"
+#include "client_count.h"
 #include "client_turns.h"
 #include "conf_epoch.h"
 #include "inflight.h"
@@ -26,7 +27,8 @@ struct image_service {
 	struct store store;
 	struct budget budget;
 	struct inflight inflight;
-	struct client_turns turns; /* at jpeg_decode */
+	struct client_counts clients; /* their images in flight */
+	struct client_turns turns;    /* at jpeg_decode */
 	struct recovery recovery;
 	struct graph *graph;        /* borrowed; set once, before the graph is started */
 	unsigned leftovers_cleared; /* unfinished and removed images found at startup; fixed */

@@ -1,6 +1,5 @@
 /*
- * inflight.h - images in flight by id, the events that wait for them, and the number of images in
- * flight of each client.
+ * inflight.h - images in flight by id, and the events that wait for them.
  *
  * Locked inside; the lock is held for a few instructions. Any thread.
  */
@@ -24,17 +23,9 @@ struct waiter {
 	struct image *image; /* under the lock; NULL: not waiting */
 };
 
-/* A client's address without its port; IPv4 is mapped into IPv6. */
-struct client_key {
-	uint8_t address[16];
-};
-
-struct inflight_client;
-
 struct inflight {
 	pthread_mutex_t lock;
-	struct image **image_bucket;
-	struct inflight_client **client_bucket;
+	struct image **bucket;
 	size_t bucket_count; /* a power of two */
 };
 
@@ -57,12 +48,5 @@ bool inflight_cancel(struct inflight *r, struct waiter *w);
 
 /* Returns true and sets *width and *height (0 before decoding) if the image is in flight. */
 bool inflight_find(struct inflight *r, const char *id, uint32_t *width, uint32_t *height);
-
-/* Reserves n slots for the client, unless it would then have more than max in flight. *in_flight is
- * the number before. max 0: no limit, and nothing is counted. Returns 0, -EAGAIN (over the limit)
- * or -ENOMEM. */
-int inflight_client_reserve(struct inflight *r, const struct client_key *key, unsigned n,
-                            uint64_t max, uint64_t *in_flight);
-void inflight_client_release(struct inflight *r, const struct client_key *key, unsigned n);
 
 #endif

@@ -148,8 +148,7 @@ static bool admit(struct upload *u, unsigned n, struct problem *problem)
 {
 	struct image_service *s = u->service;
 	const struct conf *conf = &u->epoch->conf;
-	uint64_t max = conf->limits.images_in_flight, per_client = conf->limits.images_per_client,
-		 of_client;
+	uint64_t max = conf->limits.images_in_flight, per_client = conf->limits.images_per_client;
 	uint64_t before = atomic_fetch_add_explicit(&s->in_flight, n, memory_order_relaxed);
 
 	if (before + n > max) {
@@ -158,17 +157,19 @@ static bool admit(struct upload *u, unsigned n, struct problem *problem)
 		                  before + n);
 		return false;
 	}
-	int err = inflight_client_reserve(&s->inflight, &u->client, n, per_client, &of_client);
+	if (per_client == 0)
+		return true;
+	uint64_t of_client = client_counts_add(&s->clients, &u->client, n, per_client);
 
-	u->is_client_counted = !err && per_client != 0;
-	if (!err)
+	u->is_client_counted = of_client > 0 && of_client <= per_client;
+	if (u->is_client_counted)
 		return true;
 	atomic_fetch_sub_explicit(&s->in_flight, n, memory_order_relaxed);
-	if (err == -ENOMEM)
+	if (of_client == 0)
 		problem_set(problem, 503, "overloaded", "no memory");
 	else
 		problem_set_limit(problem, 429, "too-many-requests", "limits.images_per_client",
-		                  per_client, of_client + n);
+		                  per_client, of_client);
 	return false;
 }
 

@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "inflight.h"
+#include "client_count.h"
 #include "problem.h"
 #include "sched/budget.h"
 #include "sched/event.h"

@@ -9,8 +9,8 @@
 #include <cmocka.h>
 
 #include "base/check.h"
+#include "image/client_count.h"
 #include "image/client_turns.h"
-#include "image/inflight.h"
 
 #define IMAGES 200
 

@@ -1,14 +1,14 @@
-/* client_count.c - one entry for each address with connections. Any thread. */
+/* client_count.c - one entry for each client that has any. Any thread. */
 #include "client_count.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/check.h"
+#include "base/pool.h"
 
 struct counted_client {
 	struct key_entry entry; /* first */
-	uint64_t connections;
+	uint64_t count;
 };
 
 void client_counts_init(struct client_counts *counts)
@@ -30,22 +30,32 @@ static struct counted_client *find(const struct client_counts *counts,
 	return (struct counted_client *)key_table_find(&counts->table, client->address);
 }
 
+static struct counted_client *add_entry(struct client_counts *counts,
+                                        const struct client_key *client)
+{
+	struct counted_client *counted = pool_get(sizeof *counted);
+
+	if (!counted)
+		return NULL;
+	*counted = (struct counted_client){ .count = 0 };
+	memcpy(counted->entry.key, client->address, KEY_SIZE);
+	key_table_add(&counts->table, &counted->entry);
+	return counted;
+}
+
 uint64_t client_counts_add(struct client_counts *counts, const struct client_key *client,
-                           uint64_t max)
+                           unsigned n, uint64_t max)
 {
 	pthread_mutex_lock(&counts->lock);
 	struct counted_client *counted = find(counts, client);
+	uint64_t sum = (counted ? counted->count : 0) + n;
 
-	if (!counted && (counted = calloc(1, sizeof *counted))) {
-		memcpy(counted->entry.key, client->address, KEY_SIZE);
-		key_table_add(&counts->table, &counted->entry);
-	}
-	uint64_t n = counted ? counted->connections + 1 : 0;
-
-	if (counted && n <= max)
-		counted->connections = n;
+	if (sum <= max && !counted && !(counted = add_entry(counts, client)))
+		sum = 0;
+	else if (sum <= max)
+		counted->count = sum;
 	pthread_mutex_unlock(&counts->lock);
-	return n;
+	return sum;
 }
 
 void client_counts_drop(struct client_counts *counts, const struct client_key *client)
@@ -53,10 +63,10 @@ void client_counts_drop(struct client_counts *counts, const struct client_key *c
 	pthread_mutex_lock(&counts->lock);
 	struct counted_client *counted = find(counts, client);
 
-	assert(counted && counted->connections > 0);
-	if (--counted->connections == 0) {
+	assert(counted && counted->count > 0);
+	if (--counted->count == 0) {
 		key_table_remove(&counts->table, &counted->entry);
-		free(counted);
+		pool_put(counted);
 	}
 	pthread_mutex_unlock(&counts->lock);
 }

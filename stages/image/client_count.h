@@ -1,15 +1,19 @@
 /*
- * client_count.h - how many connections each client has, for limits.connections_per_client.
+ * client_count.h - how much each client has of something: connections, or images in flight.
  */
-#ifndef DARKROOM_HTTP_CLIENT_COUNT_H
-#define DARKROOM_HTTP_CLIENT_COUNT_H
+#ifndef DARKROOM_IMAGE_CLIENT_COUNT_H
+#define DARKROOM_IMAGE_CLIENT_COUNT_H
 
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "base/key_table.h"
-#include "image/inflight.h"
+
+/* A client's address without its port; IPv4 is mapped into IPv6. Or a token's key. */
+struct client_key {
+	uint8_t address[KEY_SIZE];
+};
 
 struct client_counts {
 	pthread_mutex_t lock;
@@ -19,13 +23,13 @@ struct client_counts {
 void client_counts_init(struct client_counts *counts);
 void client_counts_fini(struct client_counts *counts); /* all clients must be gone */
 
-/* Counts a connection of the client, unless it would then have more than max. Returns its
- * connections, this one included, or 0 if there is no memory: then it is not counted. Counted
- * means: the result is in 1..max. Any thread. */
+/* Counts n more, unless the client would then have more than max, which is at least 1. Returns what
+ * it would have with them, or 0 if there is no memory. Counted means: the result is in 1..max. Any
+ * thread. */
 uint64_t client_counts_add(struct client_counts *counts, const struct client_key *client,
-                           uint64_t max);
+                           unsigned n, uint64_t max);
 
-/* A counted connection has ended. Any thread. */
+/* One that was counted has ended. Any thread. */
 void client_counts_drop(struct client_counts *counts, const struct client_key *client);
 
 /* Returns whether the client is on this machine: 127.0.0.0/8, ::1, or a Unix socket (all zeros). It
