@@ -38,6 +38,7 @@ struct stage_schedule {
 };
 
 struct schedule {
+	uint32_t number; /* of the graph's schedules in use, from 1 */
 	const struct policy_class *policy;
 	unsigned policy_index; /* in the registry */
 	const struct mechanism *mechanism;
