@@ -68,7 +68,7 @@ static int run(const struct options *o)
 		return EX_CONFIG;
 	switch (o->verb) {
 	case VERB_CTL:
-		return ctl_run(&conf, o->words, o->word_count);
+		return ctl_run(&conf, o->words, o->word_count, o->quiet);
 	case VERB_CHECK:
 		return verb_check(o, &conf);
 	case VERB_DUMP:
