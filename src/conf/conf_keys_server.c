@@ -61,7 +61,7 @@ static const struct conf_key rows[] = {
 	},
 	{
 		CONF_KEY(server, root, root),
-		.type = CONF_TYPE_TEXT,
+		.type = CONF_TYPE_PATH,
 		.min = 1,
 		.default_value = "/var/lib/darkroom",
 		.help = "Directory of the stored images: ROOT/XX/ID/{image.json,VARIANT.jpg}, where XX\n"

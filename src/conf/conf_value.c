@@ -161,7 +161,8 @@ static void describe_text(const struct conf_key *key, struct text *to)
 		text_printf(to, "auto, an absolute path of at most %zu bytes, or nothing", max);
 		break;
 	case CONF_TYPE_PATH:
-		text_printf(to, "an absolute path of at most %zu bytes, or nothing", max);
+		text_printf(to, "an absolute path of at most %zu bytes%s", max,
+		            key->min ? "" : ", or nothing");
 		break;
 	case CONF_TYPE_LOG_FILE:
 		text_printf(to, "stderr, or an absolute path of at most %zu bytes", max);
