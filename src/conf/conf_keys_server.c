@@ -129,6 +129,15 @@ static const struct conf_key rows[] = {
 			"name of their own (DNS rebinding); otherwise all.",
 	},
 	{
+		CONF_KEY(server, trusted_proxies, trusted_proxies),
+		.type = CONF_TYPE_NETWORKS,
+		.default_value = "",
+		.help = "Addresses and networks of proxies, separated by spaces, such as 127.0.0.1 ::1\n"
+			"10.0.0.0/8. The client of their requests is the last address in\n"
+			"X-Forwarded-For that is not one of them: the log shows it, and limits and\n"
+			"turns apply to it. Each proxy must append the address of its client.",
+	},
+	{
 		CONF_KEY(server, allow_origin, allow_origin),
 		.type = CONF_TYPE_ORIGIN,
 		.default_value = "",
