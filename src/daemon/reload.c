@@ -19,6 +19,7 @@
 #include "program.h"
 #include "sched/graph.h"
 #include "sched/schedule_switch.h"
+#include "telemetry/process.h"
 #include "tokens.h"
 
 #define REPORT_MAX ((size_t)64 << 10)
@@ -170,6 +171,7 @@ int reload_file(struct reload *r, struct text *report)
 		report_active(r, report);
 	}
 	r->has_failed = err != 0;
+	process_set_reload(r->has_failed);
 	notify_result(r, errors.data);
 	text_fini(&others);
 	text_fini(&errors);
