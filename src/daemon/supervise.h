@@ -23,9 +23,10 @@ struct supervisor {
 	int profile_fd; /* of --profile; -1: none */
 	int trace_fd;   /* of --trace; -1: none; owned by trace once that is on */
 	struct trace_output trace;
-	const char *phase;  /* for the status: starting, serving or ending */
-	uint64_t report_ns; /* when the next report to the service manager is due */
-	char status[256];   /* the last one that was sent */
+	const char *phase;         /* for the status: starting, serving or ending */
+	uint64_t second_signal_ns; /* when another signal is a second one */
+	uint64_t report_ns;        /* when the next report to the service manager is due */
+	char status[256];          /* the last one that was sent */
 };
 
 /* Blocks SIGTERM, SIGINT and SIGHUP in all threads and opens a descriptor for them. Call it before
