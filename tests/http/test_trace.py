@@ -124,6 +124,7 @@ def test_no_visit_is_to_a_stage_that_is_called_directly(start, path):
                 assert item.stage in schedule.polled or item.events
 
 
+@pytest.mark.shared_layout
 def test_thread_per_connection_carries_a_request_through(start, path):
     """Each request's calls follow one another on one thread, from the parser to the statistics."""
     trace, _ = traced(start, path, "scheduler.threads=2", images=4, policy="thread-per-connection")
