@@ -142,12 +142,12 @@ bool visit_should_yield(const struct visit *v, const struct event *ev, uint64_t 
 	                                    worker_schedule(v->worker)->age_ns);
 }
 
-void visit_yield(struct visit *v, struct event *ev)
+void visit_yield(struct visit *v, struct event *ev, uint64_t left)
 {
 	account_charge(v, ev->timing);
 	v->sent++;
 	ev->queued_ns = v->mark_ns;
-	ev->size /= 2; /* with srpt, before new events of its size */
+	ev->size = left / 2; /* with srpt, before new events of its size */
 	/* Not to the stack, where it would be next again. */
 	push_to_queue(v->stage, v->worker->index, ev, EVENT_HANDLED, v->worker);
 }

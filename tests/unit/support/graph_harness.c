@@ -231,7 +231,7 @@ static void third_handle(struct visit *v, struct event *const *batch, unsigned n
 	else if (!run.is_ordered[THIRD] && !item->has_yielded &&
 	         visit_should_yield(v, batch[0], 0)) {
 		item->has_yielded = true;
-		visit_yield(v, batch[0]);
+		visit_yield(v, batch[0], batch[0]->size);
 		return;
 	}
 	item->has_yielded = false;
