@@ -86,23 +86,25 @@ static double size_of_class(unsigned class)
 	return (double)(UINT64_C(1) << (class + CLASS_FIRST_SHIFT));
 }
 
-/* Returns the class with the highest score, or NULL if all are empty. */
-static struct queue *choose(struct queue *classes, uint64_t now_ns, uint64_t age_ns)
-{
-	struct queue *best = NULL;
-	double best_score = 0;
+struct choice {
+	struct queue *class; /* NULL: all are empty */
+	double score;
+};
 
-	for (unsigned i = 0; i < STAGE_QUEUE_CLASSES; i++) {
+/* Returns the class with the highest score of those before end. */
+static struct choice choose(struct queue *classes, unsigned end, uint64_t now_ns, uint64_t age_ns)
+{
+	struct choice best = { .class = NULL };
+
+	for (unsigned i = 0; i < end; i++) {
 		uint64_t stamp = queue_head_stamp(&classes[i]);
 
 		if (stamp == UINT64_MAX)
 			continue;
 		double own_score = score(stamp, now_ns, age_ns, size_of_class(i));
 
-		if (!best || own_score > best_score) {
-			best = &classes[i];
-			best_score = own_score;
-		}
+		if (!best.class || own_score > best.score)
+			best = (struct choice){ &classes[i], own_score };
 	}
 	return best;
 }
@@ -111,10 +113,12 @@ struct event *stage_queue_pop(struct stage_queue *q, uint64_t age_ns)
 {
 	struct event *ev = queue_try_pop(&q->fifo);
 	struct queue *classes = ev ? NULL : classes_of(q), *chosen;
+	uint64_t now_ns = classes ? clock_ns() : 0;
 
 	/* Another worker may take the event first. The loop then chooses again, and ends when
 	 * all classes are empty. */
-	while (!ev && classes && (chosen = choose(classes, clock_ns(), age_ns)))
+	while (!ev && classes &&
+	       (chosen = choose(classes, STAGE_QUEUE_CLASSES, now_ns, age_ns).class))
 		ev = queue_try_pop(chosen);
 	return ev;
 }
@@ -122,20 +126,15 @@ struct event *stage_queue_pop(struct stage_queue *q, uint64_t age_ns)
 bool stage_queue_should_interrupt(const struct stage_queue *q, uint64_t arrived_ns, uint64_t left,
                                   uint64_t age_ns)
 {
-	const struct queue *classes = classes_of(q);
+	struct queue *classes = classes_of(q);
 
-	for (unsigned i = 0; classes && i < stage_queue_class(left); i++) {
-		uint64_t stamp = queue_head_stamp(&classes[i]);
+	if (!classes)
+		return false;
+	uint64_t now_ns = clock_ns();
+	struct choice best = choose(classes, stage_queue_class(left), now_ns, age_ns);
 
-		if (stamp == UINT64_MAX)
-			continue;
-		uint64_t now_ns = clock_ns();
-
-		if (score(stamp, now_ns, age_ns, size_of_class(i)) >=
-		    INTERRUPT_FACTOR * score(arrived_ns, now_ns, age_ns, (double)left))
-			return true;
-	}
-	return false;
+	return best.class &&
+	       best.score >= INTERRUPT_FACTOR * score(arrived_ns, now_ns, age_ns, (double)left);
 }
 
 bool stage_queue_is_empty(const struct stage_queue *q)
