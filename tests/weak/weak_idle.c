@@ -222,7 +222,8 @@ static void start_baton(void)
 	put_to_sleep(1);
 }
 
-static void two_events(unsigned thread)
+/* Worker 0 works, worker 1 sleeps, and both events are pushed to the queue. */
+static void two_events_to(unsigned queue, unsigned thread)
 {
 	if (thread == 0)
 		work(0);
@@ -230,7 +231,12 @@ static void two_events(unsigned thread)
 		sleep_until_woken(1);
 	else
 		for (unsigned i = 0; i < EVENTS; i++)
-			push(0, &events[i], NULL);
+			push(queue, &events[i], NULL);
+}
+
+static void two_events(unsigned thread)
+{
+	two_events_to(0, thread);
 }
 
 /* Both events are for replica 1, whose own worker sleeps. Worker 0 helps. */
@@ -242,13 +248,7 @@ static void start_replicas(void)
 
 static void replicas(unsigned thread)
 {
-	if (thread == 0)
-		work(0);
-	else if (thread == 1)
-		sleep_until_woken(1);
-	else
-		for (unsigned i = 0; i < EVENTS; i++)
-			push(1, &events[i], NULL);
+	two_events_to(1, thread);
 }
 
 /* A handler of worker 0 puts an event on its stack, and takes forever. */
