@@ -9,7 +9,6 @@
 #include "affinity.h"
 #include "base/clock.h"
 #include "idle.h"
-#include "mechanism.h"
 #include "push.h"
 #include "runtime.h"
 
@@ -161,7 +160,7 @@ void visit_charge(struct visit *v, struct event *ev)
 
 bool visit_is_thread_per_connection(const struct visit *v)
 {
-	return worker_schedule(v->worker)->mechanism->is_thread_per_connection;
+	return schedule_is_thread_per_connection(worker_schedule(v->worker));
 }
 
 bool visit_is_retired(const struct visit *v)

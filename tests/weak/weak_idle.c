@@ -91,7 +91,8 @@ static void prepare(unsigned count, bool has_stacks, unsigned replicas)
 	stage()->gate = gates;
 	stage()->queue_count = replicas;
 	schedule.stage[0].may_visit = (UINT64_C(1) << count) - 1;
-	schedule.can_steal = has_stacks;
+	schedule.group_count = 1;
+	schedule.group[0].can_steal = has_stacks;
 	schedule.steals_across_replicas = replicas > 1;
 	for (unsigned i = 0; i < count; i++) {
 		unsigned domain = i % replicas;
@@ -142,7 +143,8 @@ static struct event *take(struct worker *w)
 
 	for (unsigned k = 0; k < stage()->queue_count && !ev; k++)
 		ev = stage_queue_pop(&queues[(w->domain + k) % stage()->queue_count], 0);
-	for (unsigned k = 1; schedule.can_steal && k < group_worker_count(group()) && !ev; k++)
+	for (unsigned k = 1; schedule.group[0].can_steal && k < group_worker_count(group()) && !ev;
+	     k++)
 		ev = deque_steal(&workers[(w->index + k) % group_worker_count(group())].stack[0]);
 	return ev;
 }
