@@ -159,6 +159,14 @@ const struct conf_variant *conf_variant_find(const struct conf *conf, const char
 	return NULL;
 }
 
+const struct conf_group *conf_group_find(const struct conf *conf, const char *name)
+{
+	for (unsigned i = 0; i < conf->group_count; i++)
+		if (strcmp(conf->group[i].name, name) == 0)
+			return &conf->group[i];
+	return NULL;
+}
+
 /* Returns whether a section of that name can be added, where `count` of at most `max` exist.
  * Otherwise it is reported if may_report. */
 static bool may_add(struct load *l, const struct conf_setting *at, const char *name, unsigned count,
@@ -202,11 +210,11 @@ static struct conf_variant *variant_of(struct load *l, const struct conf_setting
 static struct conf_group *group_of(struct load *l, const struct conf_setting *at, bool may_report)
 {
 	const char *name = at->section + strlen(group_prefix);
+	const struct conf_group *found = conf_group_find(l->conf, name);
 	struct conf_group *g;
 
-	for (unsigned i = 0; i < l->conf->group_count; i++)
-		if (strcmp(l->conf->group[i].name, name) == 0)
-			return &l->conf->group[i];
+	if (found)
+		return &l->conf->group[found - l->conf->group];
 	if (!may_add(l, at, name, l->conf->group_count, CONF_GROUP_MAX, may_report))
 		return NULL;
 	g = &l->conf->group[l->conf->group_count++];

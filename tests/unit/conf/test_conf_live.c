@@ -14,6 +14,7 @@
 #include "base/check.h"
 #include "base/text.h"
 #include "conf/conf.h"
+#include "conf/conf_diff.h"
 #include "conf/conf_live.h"
 #include "conf/stage_table.h"
 
@@ -157,7 +158,16 @@ static void groups_are_copied_together(void **state)
 	conf_print_live(&conf, &report);
 	assert_string_equal(report.data, "policy drain, group.pixels.stages = scale blur, "
 	                                 "group.pixels.policy = mg1, group.pixels.threads = 2");
-	next.group_count--;
+	clear_report();
+	change(&next, "group.pixels.threads=3");
+	change(&next, "group.more.stages=jpeg_encode");
+	assert_int_equal(conf_diff(&next, &conf, "file", &report), 2);
+	assert_int_equal(conf_diff(&conf, &next, "file", &report), 2);
+	assert_string_equal(report.data, "  group.pixels.threads = 3 (file: 2)\n"
+	                                 "  group.more (file: it is not there)\n"
+	                                 "  group.pixels.threads = 2 (file: 3)\n"
+	                                 "  no group.more (file: it is there)\n");
+	next.group_count = 0;
 	assert_int_equal(conf_take_live(&conf, &next, &report), 1);
 	assert_int_equal(conf.group_count, 0);
 }
