@@ -8,6 +8,7 @@
 #include <sys/statvfs.h>
 
 #include "base/check.h"
+#include "base/clock.h"
 #include "base/pool.h"
 #include "base/text.h"
 #include "base/version.h"
@@ -83,6 +84,28 @@ static void images(const struct report_source *source, struct text *t)
 	server_counters_metrics(source->counters, COUNTERS_IMAGES, t);
 }
 
+static void overload(const struct report_source *source, struct text *t)
+{
+	struct admission_report r;
+
+	admission_report(&source->images->admission, &r);
+	metrics_counter(t, "darkroom_overload_admitted_total", "Uploads admitted.", r.admitted);
+	metrics_counter(t, "darkroom_overload_refused_total",
+	                "Uploads refused before their bodies were read.", r.refused);
+	metrics_counter(t, "darkroom_overload_waited_total", "Uploads that waited to be admitted.",
+	                r.waited);
+	metrics_gauge(t, "darkroom_overload_waiting", "Uploads that wait to be admitted.",
+	              r.waiting);
+	metrics_family(t, "darkroom_overload_backlog_seconds", "gauge",
+	               "Time that the admitted images take.");
+	metrics_seconds(t, "darkroom_overload_backlog_seconds", NULL,
+	                (uint64_t)(r.backlog_s * (double)NS_PER_S));
+	metrics_family(t, "darkroom_overload_p90_seconds", "gauge",
+	               "90th percentile of the response times of the last interval.");
+	metrics_seconds(t, "darkroom_overload_p90_seconds", NULL,
+	                (uint64_t)(r.p90_s * (double)NS_PER_S));
+}
+
 static void memory(const struct report_source *source, struct text *t)
 {
 	uint64_t used, kept;
@@ -150,6 +173,7 @@ void metrics_report(const struct report_source *source, struct text *to)
 	state(source, to);
 	http(source, to);
 	images(source, to);
+	overload(source, to);
 	memory(source, to);
 	store(source, to);
 	logs(to);

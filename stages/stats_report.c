@@ -20,6 +20,23 @@ static void images_json(const struct report_source *source, struct json *j)
 	json_object_end(j);
 }
 
+static void overload_json(const struct report_source *source, struct json *j)
+{
+	struct admission_report r;
+
+	admission_report(&source->images->admission, &r);
+	json_object(j, "overload");
+	json_uint(j, "admitted", r.admitted);
+	json_uint(j, "refused", r.refused);
+	json_uint(j, "waited", r.waited);
+	json_uint(j, "waiting", r.waiting);
+	json_double(j, "backlog_s", r.backlog_s);
+	json_double(j, "backlog_limit_s", r.limit_s);
+	json_double(j, "p90_s", r.p90_s);
+	json_double(j, "rate", r.rate);
+	json_object_end(j);
+}
+
 static void store_json(const struct report_source *source, struct json *j)
 {
 	const struct image_service *images = source->images;
@@ -107,6 +124,7 @@ void stats_report(const struct report_source *source, struct text *to)
 	json_bool(&j, "draining",
 	          atomic_load_explicit(&source->http->is_draining, memory_order_relaxed));
 	images_json(source, &j);
+	overload_json(source, &j);
 	store_json(source, &j);
 	http_json(source, &j);
 	memory_json(source, &j);

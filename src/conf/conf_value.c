@@ -17,6 +17,7 @@
 #include "base/check.h"
 #include "base/text.h"
 #include "conf.h"
+#include "conf_decimal.h"
 #include "policy/policy.h"
 
 struct unit {
@@ -77,6 +78,10 @@ void conf_value_format(const struct conf_key *key, uint64_t value, struct text *
 	assert(!is_text(key->type) && key->type != CONF_TYPE_CHOICE);
 	if (key->type == CONF_TYPE_AUTO && value == CONF_AUTO) {
 		text_puts(to, "auto");
+		return;
+	}
+	if (key->type == CONF_TYPE_DECIMAL) {
+		conf_decimal_format(value, to);
 		return;
 	}
 	if (value == 0) {
@@ -196,6 +201,9 @@ void conf_value_describe(const struct conf_key *key, struct text *to)
 	case CONF_TYPE_AUTO:
 		describe_range(key, "auto or a whole number", "", to);
 		break;
+	case CONF_TYPE_DECIMAL:
+		describe_range(key, "a number", " (at most three digits behind the point)", to);
+		break;
 	case CONF_TYPE_CHOICE:
 		describe_choices(key->choices, to);
 		break;
@@ -236,8 +244,12 @@ static bool parse_scaled(const struct conf_key *key, const char *value, uint64_t
 		*out = CONF_AUTO;
 		return true;
 	}
-	if (!parse_number(value, units_of(key->type), &n) || n % base != 0)
+	if (key->type == CONF_TYPE_DECIMAL) {
+		if (!conf_decimal_parse(value, &n))
+			return false;
+	} else if (!parse_number(value, units_of(key->type), &n) || n % base != 0) {
 		return false;
+	}
 	*out = n / base;
 	return *out >= key->min && *out <= key->max;
 }

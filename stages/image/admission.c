@@ -1,0 +1,248 @@
+/* admission.c - the lock, the clock and the line of uploads around overload.c. */
+#include "admission.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#include "base/check.h"
+#include "base/clock.h"
+#include "conf/conf.h"
+#include "image.h"
+#include "image_service.h"
+#include "problem.h"
+#include "sched/graph.h"
+#include "sched/visit.h"
+#include "stage_ids.h"
+#include "upload.h"
+
+/* ---- begin and end ---- */
+
+static void read_params(struct overload_params *p, const struct conf *conf)
+{
+	long cores = sysconf(_SC_NPROCESSORS_ONLN);
+
+	overload_params_from(p, conf, cores > 1 ? (unsigned)cores : 1);
+	if (conf->scheduler.threads != CONF_AUTO)
+		p->cores = (unsigned)conf->scheduler.threads;
+}
+
+void admission_init(struct admission *a, const struct conf *conf)
+{
+	struct overload_params params;
+
+	memset(a, 0, sizeof *a);
+	pthread_mutex_init(&a->lock, NULL);
+	read_params(&params, conf);
+	overload_init(&a->overload, &params, clock_ns());
+}
+
+void admission_fini(struct admission *a)
+{
+	assert(!a->first);
+	pthread_mutex_destroy(&a->lock);
+}
+
+void admission_change(struct admission *a, const struct conf *conf)
+{
+	struct overload_params params;
+
+	read_params(&params, conf);
+	pthread_mutex_lock(&a->lock);
+	overload_change(&a->overload, &params, clock_ns());
+	pthread_mutex_unlock(&a->lock);
+}
+
+/* ---- arriving ---- */
+
+static bool admit(struct admission *a, struct admission_waiter *w)
+{
+	return overload_admit(&a->overload, w->class, w->work, false, &w->ticket, clock_ns());
+}
+
+bool admission_try(struct image_service *s, struct admission_waiter *w)
+{
+	struct admission *a = &s->admission;
+
+	pthread_mutex_lock(&a->lock);
+	bool is_admitted = admit(a, w);
+
+	a->admitted += is_admitted;
+	a->refused += !is_admitted;
+	pthread_mutex_unlock(&a->lock);
+	return is_admitted;
+}
+
+static void join_line(struct admission *a, struct admission_waiter *w)
+{
+	struct admission_waiter **at = &a->first;
+
+	while (*at && (*at)->class <= w->class)
+		at = &(*at)->next;
+	w->next = *at;
+	w->is_waiting = true;
+	*at = w;
+	a->waited++;
+}
+
+bool admission_wait(struct image_service *s, struct admission_waiter *w)
+{
+	struct admission *a = &s->admission;
+
+	pthread_mutex_lock(&a->lock);
+	/* None overtakes the line of its class. */
+	bool is_admitted = !(a->first && a->first->class <= w->class) && admit(a, w);
+
+	a->admitted += is_admitted;
+	if (!is_admitted)
+		join_line(a, w);
+	pthread_mutex_unlock(&a->lock);
+	return is_admitted;
+}
+
+bool admission_leave(struct image_service *s, struct admission_waiter *w)
+{
+	struct admission *a = &s->admission;
+	struct admission_waiter **at = &a->first;
+
+	pthread_mutex_lock(&a->lock);
+	bool was_waiting = w->is_waiting;
+
+	while (was_waiting && *at != w)
+		at = &(*at)->next;
+	if (was_waiting)
+		*at = w->next;
+	w->is_waiting = false;
+	pthread_mutex_unlock(&a->lock);
+	return was_waiting;
+}
+
+void admission_set_problem(struct image_service *s, unsigned class, struct problem *problem)
+{
+	struct admission *a = &s->admission;
+
+	pthread_mutex_lock(&a->lock);
+	uint64_t images = a->overload.images;
+	double backlog_s = overload_backlog_s(&a->overload);
+	unsigned retry_s = overload_retry_s(&a->overload, class);
+
+	pthread_mutex_unlock(&a->lock);
+	problem_set(problem, 503, "overloaded",
+	            "%llu images are being processed, which takes about %.1f s",
+	            (unsigned long long)images, backlog_s);
+	problem->retry_after_s = retry_s;
+}
+
+void admission_cancel(struct image_service *s, struct overload_ticket *ticket)
+{
+	struct admission *a = &s->admission;
+
+	if (ticket->slot == 0)
+		return;
+	pthread_mutex_lock(&a->lock);
+	overload_cancel(&a->overload, ticket, clock_ns());
+	pthread_mutex_unlock(&a->lock);
+}
+
+/* ---- images ---- */
+
+static uint64_t image_work(const struct image *image)
+{
+	return image->source_size + WORK_PER_IMAGE;
+}
+
+void admission_begin(struct image_service *s, struct upload *u)
+{
+	struct admission *a = &s->admission;
+	uint64_t now_ns = clock_ns(), work = 0;
+
+	for (unsigned i = 0; i < u->image_count; i++)
+		work += image_work(u->image[i]);
+	u->begun_ns = now_ns;
+	pthread_mutex_lock(&a->lock);
+	overload_begin(&a->overload, &u->ticket, u->image_count, work, now_ns);
+	pthread_mutex_unlock(&a->lock);
+}
+
+/* Takes what can be admitted out of the line. Under the lock. */
+static struct admission_waiter *admit_line(struct admission *a)
+{
+	struct admission_waiter *list = a->first, **end = &list;
+
+	while (*end && admit(a, *end)) {
+		(*end)->is_waiting = false;
+		a->admitted++;
+		end = &(*end)->next;
+	}
+	a->first = *end;
+	*end = NULL;
+	return list;
+}
+
+static void send_admitted(struct visit *v, struct admission_waiter *list)
+{
+	while (list) {
+		struct admission_waiter *w = list;
+
+		list = w->next; /* w is its owner's once the event is sent */
+		visit_unpark(v, w->event);
+		visit_send_to(v, STAGE_ACCEPT_READ, w->instance, w->event);
+	}
+}
+
+/* The first image of an upload shows what its client waits for; the others wait for it as well. */
+static bool is_measured(struct upload *u, const struct image *image)
+{
+	/* Relaxed, both: only the values matter. */
+	return u->begun_ns && !atomic_load_explicit(&image->has_failed, memory_order_relaxed) &&
+	       !atomic_exchange_explicit(&u->is_measured, true, memory_order_relaxed);
+}
+
+void admission_end(struct visit *v, struct image *image)
+{
+	struct upload *u = image->upload;
+	struct admission *a = &u->service->admission;
+	bool is_sample = is_measured(u, image);
+	uint64_t now_ns = clock_ns();
+
+	pthread_mutex_lock(&a->lock);
+	overload_end(&a->overload, image_work(image), now_ns);
+	if (is_sample)
+		overload_note(&a->overload, u->class, now_ns - u->begun_ns + u->waited_ns, now_ns);
+	struct admission_waiter *list = a->first ? admit_line(a) : NULL;
+
+	pthread_mutex_unlock(&a->lock);
+	send_admitted(v, list);
+}
+
+void admission_poll(struct visit *v, struct image_service *s)
+{
+	struct admission *a = &s->admission;
+
+	pthread_mutex_lock(&a->lock);
+	struct admission_waiter *list = a->first ? admit_line(a) : NULL;
+
+	pthread_mutex_unlock(&a->lock);
+	send_admitted(v, list);
+}
+
+/* ---- reports ---- */
+
+void admission_report(struct admission *a, struct admission_report *report)
+{
+	pthread_mutex_lock(&a->lock);
+	const struct overload *o = &a->overload;
+
+	*report = (struct admission_report){
+		.admitted = a->admitted,
+		.refused = a->refused,
+		.waited = a->waited,
+		.backlog_s = overload_backlog_s(o),
+		.p90_s = o->p90_s,
+		.rate = o->control.class[0].rate,
+	};
+	if (o->control.capacity > 0)
+		report->limit_s = control_backlog_limit(&o->control, 0) / o->control.capacity;
+	for (const struct admission_waiter *w = a->first; w; w = w->next)
+		report->waiting++;
+	pthread_mutex_unlock(&a->lock);
+}
