@@ -355,6 +355,7 @@ static void close_socket(struct conn *c)
 	reactor_watch_fini(&c->writable);
 	reactor_timer_fini(&c->timer);
 	close(c->fd);
+	c->io->shed_count -= c->is_lingering && c->is_shed;
 	*c->link = c->next;
 	if (c->next)
 		c->next->link = c->link;

@@ -1,18 +1,19 @@
 /* conn_admit.c - asks for admission, and ends the connections of refused uploads. */
 #include "conn_admit.h"
 
+#include <linux/sockios.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #include "base/clock.h"
 #include "conf/conf.h"
-#include "conn_body.h"
-#include "conn_read.h"
 #include "conn_timeout.h"
 #include "image/image_service.h"
+#include "io_loop.h"
 
 #define LINGER_FIRST_MS 50 /* the next ones take twice as long each */
-#define LINGER_TICKS 3
-#define LINGER_TICK_BYTES ((size_t)64 << 10)
+#define LINGER_TICKS 4
+#define LINGER_FEW 32 /* refused connections of a thread that may cost some time */
 
 /* ---- admission ---- */
 
@@ -86,6 +87,7 @@ enum conn_step conn_linger_shed(struct visit *v, struct conn *c)
 {
 	(void)v;
 	c->is_lingering = true;
+	c->io->shed_count++;
 	c->phase_start_ns = clock_ns();
 	c->phase_bytes = 0;
 	c->linger_ticks = 0;
@@ -94,24 +96,22 @@ enum conn_step conn_linger_shed(struct visit *v, struct conn *c)
 	return CONN_STEP_SLEEP;
 }
 
-/* The end of the stream may stand behind bytes that the client's system still has to send. */
+/* Returns whether the client's system has the whole response. */
+static bool has_arrived(const struct conn *c)
+{
+	int unsent = 0;
+
+	return ioctl(c->fd, SIOCOUTQ, &unsent) == 0 && unsent == 0;
+}
+
 void conn_late_shed(struct conn *c)
 {
-	enum conn_step step;
+	bool are_many = c->io->shed_count > LINGER_FEW;
 
-	if (conn_has_client_gone(c)) {
+	if (conn_has_client_gone(c) || (are_many && has_arrived(c)))
 		c->state = CONN_CLOSE;
-		return;
-	}
-	if (++c->linger_ticks == LINGER_TICKS) {
-		c->state = CONN_LINGER;
-		return;
-	}
-	size_t n = conn_receive(c, NULL, LINGER_TICK_BYTES, MSG_TRUNC, &step);
-
-	if (c->state == CONN_CLOSE)
-		return;
-	c->phase_bytes += n;
-	c->body_left -= n < c->body_left ? n : c->body_left;
-	conn_set_timeout(c, LINGER_FIRST_MS << c->linger_ticks);
+	else if (++c->linger_ticks == LINGER_TICKS)
+		c->state = are_many ? CONN_CLOSE : CONN_LINGER;
+	else
+		conn_set_timeout(c, (uint64_t)LINGER_FIRST_MS << c->linger_ticks);
 }

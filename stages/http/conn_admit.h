@@ -13,9 +13,9 @@ enum conn_step conn_admitted(struct visit *v, struct conn *c);
 /* Sets the problem of an upload that is not admitted. */
 void conn_shed(struct conn *c);
 
-/* Ends our side of the connection and leaves the body unread: most clients have stopped sending
- * when they have read the response. Then takes the body off slowly, for those that read only at the
- * end. */
+/* Ends our side of the connection and leaves the body unread. Most clients stop sending and close
+ * when they have read the response. For others the body is then read, up to a bound; while there
+ * are many of them, the connection is closed once the response has arrived. */
 enum conn_step conn_linger_shed(struct visit *v, struct conn *c);
 void conn_late_shed(struct conn *c);
 
