@@ -25,7 +25,8 @@ static const struct conf_key rows[] = {
 			"           process within target_p90\n"
 			"  welsh    uploads per second, moved until target_p90 is met (SEDA, 2002)\n"
 			"  off      nothing but limits.images_in_flight\n"
-			"Nothing is refused while a core has fewer than two images to process.",
+			"Nothing is refused while a core has fewer than two images to process, or while\n"
+			"a pool of threads still grows (scheduler.dynamic).",
 	},
 	{
 		CONF_KEY(overload, target_p90, target_p90_ms),

@@ -54,9 +54,10 @@ void admission_change(struct admission *a, const struct conf *conf)
 
 /* ---- arriving ---- */
 
-static bool admit(struct admission *a, struct admission_waiter *w)
+static bool admit(struct image_service *s, struct admission_waiter *w)
 {
-	return overload_admit(&a->overload, w->class, w->work, false, &w->ticket, clock_ns());
+	return overload_admit(&s->admission.overload, w->class, w->work, graph_is_growing(s->graph),
+	                      &w->ticket, clock_ns());
 }
 
 bool admission_try(struct image_service *s, struct admission_waiter *w)
@@ -64,7 +65,7 @@ bool admission_try(struct image_service *s, struct admission_waiter *w)
 	struct admission *a = &s->admission;
 
 	pthread_mutex_lock(&a->lock);
-	bool is_admitted = admit(a, w);
+	bool is_admitted = admit(s, w);
 
 	a->admitted += is_admitted;
 	a->refused += !is_admitted;
@@ -90,7 +91,7 @@ bool admission_wait(struct image_service *s, struct admission_waiter *w)
 
 	pthread_mutex_lock(&a->lock);
 	/* None overtakes the line of its class. */
-	bool is_admitted = !(a->first && a->first->class <= w->class) && admit(a, w);
+	bool is_admitted = !(a->first && a->first->class <= w->class) && admit(s, w);
 
 	a->admitted += is_admitted;
 	if (!is_admitted)
@@ -164,11 +165,12 @@ void admission_begin(struct image_service *s, struct upload *u)
 }
 
 /* Takes what can be admitted out of the line. Under the lock. */
-static struct admission_waiter *admit_line(struct admission *a)
+static struct admission_waiter *admit_line(struct image_service *s)
 {
+	struct admission *a = &s->admission;
 	struct admission_waiter *list = a->first, **end = &list;
 
-	while (*end && admit(a, *end)) {
+	while (*end && admit(s, *end)) {
 		(*end)->is_waiting = false;
 		a->admitted++;
 		end = &(*end)->next;
@@ -200,7 +202,8 @@ static bool is_measured(struct upload *u, const struct image *image)
 void admission_end(struct visit *v, struct image *image)
 {
 	struct upload *u = image->upload;
-	struct admission *a = &u->service->admission;
+	struct image_service *s = u->service;
+	struct admission *a = &s->admission;
 	bool is_sample = is_measured(u, image);
 	uint64_t now_ns = clock_ns();
 
@@ -208,7 +211,7 @@ void admission_end(struct visit *v, struct image *image)
 	overload_end(&a->overload, image_work(image), now_ns);
 	if (is_sample)
 		overload_note(&a->overload, u->class, now_ns - u->begun_ns + u->waited_ns, now_ns);
-	struct admission_waiter *list = a->first ? admit_line(a) : NULL;
+	struct admission_waiter *list = a->first ? admit_line(s) : NULL;
 
 	pthread_mutex_unlock(&a->lock);
 	send_admitted(v, list);
@@ -219,7 +222,7 @@ void admission_poll(struct visit *v, struct image_service *s)
 	struct admission *a = &s->admission;
 
 	pthread_mutex_lock(&a->lock);
-	struct admission_waiter *list = a->first ? admit_line(a) : NULL;
+	struct admission_waiter *list = a->first ? admit_line(s) : NULL;
 
 	pthread_mutex_unlock(&a->lock);
 	send_admitted(v, list);
