@@ -11,7 +11,7 @@
 #define SLOT_NS (250 * NS_PER_MS)
 #define PENDING_WORK_MAX (UINT64_C(1) << 20) /* of one upload; a client may announce any length */
 #define FLOOR_PER_CORE 2
-#define COLD_IMAGES 64         /* admitted before the capacity is known */
+#define COLD_IMAGES 256        /* admitted before the capacity is known */
 #define FIRST_MEASURE_IMAGES 8 /* that the first estimate of it needs */
 #define IDLE_STEPS_MAX 1000    /* intervals without a request that are made up for */
 #define BUCKET_S 0.1           /* what the bucket holds, at the current rate */

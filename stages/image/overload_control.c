@@ -3,7 +3,7 @@
 
 #include "base/check.h"
 
-#define GAIN_FIRST 0.9
+#define GAIN_FIRST 0.75 /* a policy may let small images overtake large ones */
 #define GAIN_MIN 0.2
 #define GAIN_MAX 1.5
 #define GAIN_FALL_MAX 0.7   /* of one step */

@@ -219,7 +219,7 @@ static void the_target_holds_at_every_overload(void **state)
 		run(55, factors[i] * capacity(), 0);
 		report("then");
 		assert_true(p90(0) < 1.2);
-		assert_true(p90(0) > 0.7); /* it does not refuse more than it must */
+		assert_true(p90(0) > 0.6); /* it does not refuse more than it must */
 		assert_true(goodput(55) > 0.95 * capacity());
 	}
 }
@@ -320,15 +320,15 @@ static void nothing_is_refused_while_a_pool_can_grow(void **state)
 static void announced_bodies_count_for_a_second(void **state)
 {
 	const struct overload_params p = params(CONF_CONTROLLER_BACKLOG, 1);
-	struct overload_ticket ticket[200];
+	struct overload_ticket ticket[300];
 	static struct overload o;
 	unsigned n = 0;
 
 	(void)state;
 	overload_init(&o, &p, 0);
-	while (n < 200 && overload_admit(&o, 0, UINT64_MAX, false, &ticket[n], 0))
+	while (n < 300 && overload_admit(&o, 0, UINT64_MAX, false, &ticket[n], 0))
 		n++;
-	assert_int_equal(n, 64); /* nothing is known yet */
+	assert_int_equal(n, 256); /* nothing is known yet */
 	overload_cancel(&o, &ticket[0], 1);
 	assert_int_equal(ticket[0].slot, 0);
 	assert_true(overload_admit(&o, 0, 1, false, &ticket[0], 2));

@@ -123,11 +123,11 @@ static void backlog_admits_what_is_served_within_the_target(void **state)
 	(void)state;
 	control_init(&c, &params, targets, 1);
 	control_backlog_measure(&c, 300, 1);
-	assert_near(control_backlog_limit(&c, 0), 300 * 0.9);
+	assert_near(control_backlog_limit(&c, 0), 300 * 0.75);
 	control_backlog_measure(&c, 100, 1); /* half weight */
-	assert_near(control_backlog_limit(&c, 0), 200 * 0.9);
+	assert_near(control_backlog_limit(&c, 0), 200 * 0.75);
 	control_backlog_measure(&c, 1, 0.001); /* a short measurement counts little */
-	assert_in_range((uint64_t)control_backlog_limit(&c, 0), 180, 182);
+	assert_in_range((uint64_t)control_backlog_limit(&c, 0), 150, 152);
 }
 
 static void backlog_corrects_its_limit_once_per_response_time(void **state)
@@ -136,14 +136,14 @@ static void backlog_corrects_its_limit_once_per_response_time(void **state)
 	control_init(&c, &params, targets, 1);
 	control_backlog_measure(&c, 100, 1);
 	backlog(1.25, true);
-	assert_near(control_backlog_limit(&c, 0), 90); /* one second has passed */
+	assert_near(control_backlog_limit(&c, 0), 75); /* one second has passed */
 	backlog(1.25, true);
-	assert_near(control_backlog_limit(&c, 0), 90 / 1.25);
+	assert_near(control_backlog_limit(&c, 0), 75 / 1.25);
 	for (unsigned i = 0; i < 3; i++)
 		backlog(4, true); /* waits until 4 s have passed */
-	assert_near(control_backlog_limit(&c, 0), 90 / 1.25);
+	assert_near(control_backlog_limit(&c, 0), 75 / 1.25);
 	backlog(4, true);
-	assert_near(control_backlog_limit(&c, 0), 90 / 1.25 * 0.7);
+	assert_near(control_backlog_limit(&c, 0), 75 / 1.25 * 0.7);
 	for (unsigned i = 0; i < 100; i++)
 		backlog(10, true);
 	assert_near(control_backlog_limit(&c, 0), 100 * 0.2);
@@ -155,9 +155,9 @@ static void backlog_raises_its_limit_only_when_something_was_refused(void **stat
 	control_init(&c, &params, targets, 1);
 	control_backlog_measure(&c, 100, 1);
 	backlog(0.5, false);
-	assert_near(control_backlog_limit(&c, 0), 90);
+	assert_near(control_backlog_limit(&c, 0), 75);
 	backlog(0.5, true);
-	assert_near(control_backlog_limit(&c, 0), 99);
+	assert_near(control_backlog_limit(&c, 0), 82.5);
 	for (unsigned i = 0; i < 100; i++)
 		backlog(0.5, true);
 	assert_near(control_backlog_limit(&c, 0), 150);
@@ -170,9 +170,9 @@ static void backlog_leaves_half_of_its_room_to_the_higher_class(void **state)
 	(void)state;
 	control_init(&c, &params, different, 3);
 	control_backlog_measure(&c, 1000, 1);
-	assert_near(control_backlog_limit(&c, 0), 900);
-	assert_near(control_backlog_limit(&c, 1), 450);
-	assert_near(control_backlog_limit(&c, 2), 90); /* its own target is the tighter bound */
+	assert_near(control_backlog_limit(&c, 0), 750);
+	assert_near(control_backlog_limit(&c, 1), 375);
+	assert_near(control_backlog_limit(&c, 2), 75); /* its own target is the tighter bound */
 }
 
 int main(void)
