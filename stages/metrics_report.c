@@ -89,9 +89,16 @@ static void overload(const struct report_source *source, struct text *t)
 	struct admission_report r;
 
 	admission_report(&source->images->admission, &r);
-	metrics_counter(t, "darkroom_overload_admitted_total", "Uploads admitted.", r.admitted);
-	metrics_counter(t, "darkroom_overload_refused_total",
-	                "Uploads refused before their bodies were read.", r.refused);
+	metrics_family(t, "darkroom_overload_admitted_total", "counter",
+	               "Uploads admitted, by class.");
+	for (unsigned i = 0; i < r.class_count; i++)
+		metrics_uint(t, "darkroom_overload_admitted_total",
+		             LABELS({ "class", r.class[i].name }), r.class[i].admitted);
+	metrics_family(t, "darkroom_overload_refused_total", "counter",
+	               "Uploads refused before their bodies were read, by class.");
+	for (unsigned i = 0; i < r.class_count; i++)
+		metrics_uint(t, "darkroom_overload_refused_total",
+		             LABELS({ "class", r.class[i].name }), r.class[i].refused);
 	metrics_counter(t, "darkroom_overload_waited_total", "Uploads that waited to be admitted.",
 	                r.waited);
 	metrics_gauge(t, "darkroom_overload_waiting", "Uploads that wait to be admitted.",

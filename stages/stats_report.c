@@ -26,14 +26,22 @@ static void overload_json(const struct report_source *source, struct json *j)
 
 	admission_report(&source->images->admission, &r);
 	json_object(j, "overload");
-	json_uint(j, "admitted", r.admitted);
-	json_uint(j, "refused", r.refused);
 	json_uint(j, "waited", r.waited);
 	json_uint(j, "waiting", r.waiting);
 	json_double(j, "backlog_s", r.backlog_s);
-	json_double(j, "backlog_limit_s", r.limit_s);
 	json_double(j, "p90_s", r.p90_s);
-	json_double(j, "rate", r.rate);
+	json_array(j, "classes");
+	for (unsigned i = 0; i < r.class_count; i++) {
+		json_object(j, NULL);
+		json_string(j, "name", r.class[i].name);
+		json_uint(j, "admitted", r.class[i].admitted);
+		json_uint(j, "refused", r.class[i].refused);
+		json_double(j, "target_s", r.class[i].target_s);
+		json_double(j, "backlog_limit_s", r.class[i].limit_s);
+		json_double(j, "rate", r.class[i].rate);
+		json_object_end(j);
+	}
+	json_array_end(j);
 	json_object_end(j);
 }
 

@@ -138,8 +138,9 @@ struct conf {
 	struct {
 		uint64_t controller; /* enum conf_controller */
 		uint64_t target_p90_ms;
-		uint64_t when_full; /* enum conf_when_full */
-		uint64_t samples;   /* that end an interval of the controller */
+		char classes[CONF_TEXT_MAX]; /* conf_classes.h; "": none */
+		uint64_t when_full;          /* enum conf_when_full */
+		uint64_t samples;            /* that end an interval of the controller */
 		uint64_t interval_ms;
 		/* welsh; in thousandths, but for the last */
 		uint64_t smoothing, increase_below, decrease_above;

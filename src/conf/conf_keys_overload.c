@@ -51,6 +51,19 @@ static const struct conf_key rows[] = {
 			"for at most limits.body_timeout.",
 	},
 	{
+		CONF_KEY(overload, classes, classes),
+		.type = CONF_TYPE_CLASSES,
+		.default_value = "",
+		.is_live = true,
+		.help = "Classes of uploads, highest first: a name, and terms of which one must match.\n"
+			"  token:NAME         the token of that name in access.tokens_file\n"
+			"  net:10.0.0.0/8     the client's address\n"
+			"  header:X-Tier=gold a header field; only behind a proxy that sets it\n"
+			"  target:1s          the class has this instead of target_p90\n"
+			"All other uploads are in the class other, the lowest. A lower class may use half\n"
+			"of the room of the one above it, so that it is refused first.",
+	},
+	{
 		CONF_KEY(overload, samples, samples),
 		.type = CONF_TYPE_NUMBER,
 		.min = 1,

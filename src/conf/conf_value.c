@@ -17,6 +17,7 @@
 #include "base/check.h"
 #include "base/text.h"
 #include "conf.h"
+#include "conf_classes.h"
 #include "conf_decimal.h"
 #include "policy/policy.h"
 
@@ -158,6 +159,10 @@ static void describe_text(const struct conf_key *key, struct text *to)
 	case CONF_TYPE_HOSTS:
 		text_puts(to, "* or hosts such as images.example.org, without ports and separated "
 		              "by spaces, or nothing");
+		break;
+	case CONF_TYPE_CLASSES:
+		text_puts(to, "at most 3 classes such as gold target:1s token:NAME net:10.0.0.0/8 "
+		              "header:X-Tier=gold, separated by commas, or nothing");
 		break;
 	case CONF_TYPE_USER:
 		text_printf(to, "a user's name of at most %zu bytes, or nothing", max);
@@ -375,6 +380,8 @@ static bool is_text_good(const struct conf_key *key, const char *value)
 		return strcmp(value, "*") == 0 || are_hosts(value);
 	case CONF_TYPE_POLICY:
 		return policy_is_known(value);
+	case CONF_TYPE_CLASSES:
+		return conf_classes_are_valid(value);
 	case CONF_TYPE_USER:
 		return is_user_name(value);
 	case CONF_TYPE_SOCKET:

@@ -25,6 +25,7 @@ enum conf_type {
 	CONF_TYPE_USER,     /* a user's name, or empty; whether the user exists is not checked */
 	CONF_TYPE_SOCKET,   /* "auto", an absolute path, or empty */
 	CONF_TYPE_PATH,     /* an absolute path, or empty */
+	CONF_TYPE_CLASSES,  /* conf_classes.h, or empty */
 	CONF_TYPE_LOG_FILE, /* "stderr" or an absolute path */
 	/* kept as uint64_t */
 	CONF_TYPE_NUMBER,

@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 
 #include "base/clock.h"
+#include "client_class.h"
 #include "conf/conf.h"
 #include "conn_timeout.h"
 #include "image/image_service.h"
@@ -44,6 +45,7 @@ static void prepare(struct conn *c)
 {
 	const struct request *r = &c->request;
 
+	c->admission.class = client_class_of(c);
 	c->admission.event = &c->event;
 	c->admission.instance = c->instance;
 	c->admission.work = (r->is_chunked ? 0 : r->content_length) + WORK_PER_IMAGE;

@@ -33,6 +33,7 @@ void admission_init(struct admission *a, const struct conf *conf)
 	memset(a, 0, sizeof *a);
 	pthread_mutex_init(&a->lock, NULL);
 	read_params(&params, conf);
+	conf_classes_parse(conf->overload.classes, &a->classes);
 	overload_init(&a->overload, &params, clock_ns());
 }
 
@@ -48,14 +49,24 @@ void admission_change(struct admission *a, const struct conf *conf)
 
 	read_params(&params, conf);
 	pthread_mutex_lock(&a->lock);
+	conf_classes_parse(conf->overload.classes, &a->classes);
 	overload_change(&a->overload, &params, clock_ns());
 	pthread_mutex_unlock(&a->lock);
 }
 
 /* ---- arriving ---- */
 
+/* A reload may have removed classes since the request got its own. */
+static unsigned class_now(const struct admission *a, unsigned class)
+{
+	unsigned last = a->overload.params.class_count - 1;
+
+	return class < last ? class : last;
+}
+
 static bool admit(struct image_service *s, struct admission_waiter *w)
 {
+	w->class = class_now(&s->admission, w->class);
 	return overload_admit(&s->admission.overload, w->class, w->work, graph_is_growing(s->graph),
 	                      &w->ticket, clock_ns());
 }
@@ -67,8 +78,8 @@ bool admission_try(struct image_service *s, struct admission_waiter *w)
 	pthread_mutex_lock(&a->lock);
 	bool is_admitted = admit(s, w);
 
-	a->admitted += is_admitted;
-	a->refused += !is_admitted;
+	a->admitted[w->class] += is_admitted;
+	a->refused[w->class] += !is_admitted;
 	pthread_mutex_unlock(&a->lock);
 	return is_admitted;
 }
@@ -93,7 +104,7 @@ bool admission_wait(struct image_service *s, struct admission_waiter *w)
 	/* None overtakes the line of its class. */
 	bool is_admitted = !(a->first && a->first->class <= w->class) && admit(s, w);
 
-	a->admitted += is_admitted;
+	a->admitted[w->class] += is_admitted;
 	if (!is_admitted)
 		join_line(a, w);
 	pthread_mutex_unlock(&a->lock);
@@ -124,7 +135,7 @@ void admission_set_problem(struct image_service *s, unsigned class, struct probl
 	pthread_mutex_lock(&a->lock);
 	uint64_t images = a->overload.images;
 	double backlog_s = overload_backlog_s(&a->overload);
-	unsigned retry_s = overload_retry_s(&a->overload, class);
+	unsigned retry_s = overload_retry_s(&a->overload, class_now(a, class));
 
 	pthread_mutex_unlock(&a->lock);
 	problem_set(problem, 503, "overloaded",
@@ -172,7 +183,7 @@ static struct admission_waiter *admit_line(struct image_service *s)
 
 	while (*end && admit(s, *end)) {
 		(*end)->is_waiting = false;
-		a->admitted++;
+		a->admitted[(*end)->class]++;
 		end = &(*end)->next;
 	}
 	a->first = *end;
@@ -210,7 +221,8 @@ void admission_end(struct visit *v, struct image *image)
 	pthread_mutex_lock(&a->lock);
 	overload_end(&a->overload, image_work(image), now_ns);
 	if (is_sample)
-		overload_note(&a->overload, u->class, now_ns - u->begun_ns + u->waited_ns, now_ns);
+		overload_note(&a->overload, class_now(a, u->class),
+		              now_ns - u->begun_ns + u->waited_ns, now_ns);
 	struct admission_waiter *list = a->first ? admit_line(s) : NULL;
 
 	pthread_mutex_unlock(&a->lock);
@@ -230,21 +242,31 @@ void admission_poll(struct visit *v, struct image_service *s)
 
 /* ---- reports ---- */
 
+static void report_class(const struct admission *a, struct admission_report *report, unsigned i)
+{
+	const struct control *control = &a->overload.control;
+	const char *name = i < a->classes.count ? a->classes.class[i].name : "other";
+
+	memcpy(report->class[i].name, name, strlen(name) + 1);
+	report->class[i].admitted = a->admitted[i];
+	report->class[i].refused = a->refused[i];
+	report->class[i].target_s = control->class[i].target_s;
+	report->class[i].rate = control->class[i].rate;
+	if (control->capacity > 0)
+		report->class[i].limit_s = control_backlog_limit(control, i) / control->capacity;
+}
+
 void admission_report(struct admission *a, struct admission_report *report)
 {
 	pthread_mutex_lock(&a->lock);
-	const struct overload *o = &a->overload;
-
 	*report = (struct admission_report){
-		.admitted = a->admitted,
-		.refused = a->refused,
 		.waited = a->waited,
-		.backlog_s = overload_backlog_s(o),
-		.p90_s = o->p90_s,
-		.rate = o->control.class[0].rate,
+		.backlog_s = overload_backlog_s(&a->overload),
+		.p90_s = a->overload.p90_s,
+		.class_count = a->overload.params.class_count,
 	};
-	if (o->control.capacity > 0)
-		report->limit_s = control_backlog_limit(&o->control, 0) / o->control.capacity;
+	for (unsigned i = 0; i < report->class_count; i++)
+		report_class(a, report, i);
 	for (const struct admission_waiter *w = a->first; w; w = w->next)
 		report->waiting++;
 	pthread_mutex_unlock(&a->lock);

@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "conf/conf_classes.h"
 #include "overload.h"
 
 struct conf;
@@ -36,16 +37,24 @@ struct admission_waiter {
 struct admission {
 	pthread_mutex_t lock;
 	struct overload overload;
-	struct admission_waiter *first;     /* by class, then by arrival */
-	uint64_t admitted, refused, waited; /* since startup */
+	struct admission_waiter *first; /* by class, then by arrival */
+	struct conf_classes classes;    /* under the lock */
+	uint64_t admitted[CONTROL_CLASSES_MAX], refused[CONTROL_CLASSES_MAX]; /* since startup */
+	uint64_t waited;
 };
 
 /* A snapshot for reports. */
 struct admission_report {
-	uint64_t admitted, refused, waited, waiting;
+	uint64_t waited, waiting;
 	double backlog_s, p90_s;
-	double limit_s; /* backlog: what may be admitted; 0: not known */
-	double rate;    /* welsh: uploads per second */
+	unsigned class_count;
+	struct {
+		char name[CONF_CLASS_NAME_MAX];
+		uint64_t admitted, refused;
+		double target_s;
+		double limit_s; /* backlog: what may be admitted; 0: not known */
+		double rate;    /* welsh: uploads per second */
+	} class[CONTROL_CLASSES_MAX];
 };
 
 /* ---- main thread ---- */

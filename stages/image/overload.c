@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "conf/conf.h"
+#include "conf/conf_classes.h"
 
 #define SLOT_NS (250 * NS_PER_MS)
 #define PENDING_WORK_MAX (UINT64_C(1) << 20) /* of one upload; a client may announce any length */
@@ -15,6 +16,20 @@
 #define FIRST_MEASURE_IMAGES 8 /* that the first estimate of it needs */
 #define IDLE_STEPS_MAX 1000    /* intervals without a request that are made up for */
 #define BUCKET_S 0.1           /* what the bucket holds, at the current rate */
+
+static void set_classes(struct overload_params *p, const struct conf *conf)
+{
+	struct conf_classes classes;
+
+	if (!conf_classes_parse(conf->overload.classes, &classes))
+		classes.count = 0; /* it was checked with the configuration */
+	p->class_count = classes.count + 1;
+	for (unsigned i = 0; i < p->class_count; i++) {
+		uint64_t ms = i < classes.count ? classes.class[i].target_ms : 0;
+
+		p->target_s[i] = (double)(ms ? ms : conf->overload.target_p90_ms) / 1000;
+	}
+}
 
 void overload_params_from(struct overload_params *p, const struct conf *conf, unsigned cores)
 {
@@ -34,11 +49,10 @@ void overload_params_from(struct overload_params *p, const struct conf *conf, un
 			.decrease_lower = (double)conf->overload.decrease_lower / 1000,
 			.decrease_patience = (unsigned)conf->overload.decrease_patience,
 		},
-		.target_s = { (double)conf->overload.target_p90_ms / 1000 },
-		.class_count = 1,
 		.cores = cores,
 		.images_max = conf->limits.images_in_flight,
 	};
+	set_classes(p, conf);
 }
 
 static void start_classes(struct overload *o, uint64_t now_ns)
