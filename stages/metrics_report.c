@@ -99,6 +99,12 @@ static void overload(const struct report_source *source, struct text *t)
 	for (unsigned i = 0; i < r.class_count; i++)
 		metrics_uint(t, "darkroom_overload_refused_total",
 		             LABELS({ "class", r.class[i].name }), r.class[i].refused);
+	metrics_family(t, "darkroom_overload_dropped_total", "counter",
+	               "Admitted images, or steps of them, that were no longer wanted.");
+	metrics_uint(t, "darkroom_overload_dropped_total", LABELS({ "reason", "client_gone" }),
+	             counter_read(&source->images->client_gone));
+	metrics_uint(t, "darkroom_overload_dropped_total", LABELS({ "reason", "too_late" }),
+	             counter_read(&source->images->too_late));
 	metrics_counter(t, "darkroom_overload_waited_total", "Uploads that waited to be admitted.",
 	                r.waited);
 	metrics_gauge(t, "darkroom_overload_waiting", "Uploads that wait to be admitted.",

@@ -27,6 +27,8 @@ static void overload_json(const struct report_source *source, struct json *j)
 	admission_report(&source->images->admission, &r);
 	json_object(j, "overload");
 	json_uint(j, "waited", r.waited);
+	json_uint(j, "client_gone", counter_read(&source->images->client_gone));
+	json_uint(j, "too_late", counter_read(&source->images->too_late));
 	json_uint(j, "waiting", r.waiting);
 	json_double(j, "backlog_s", r.backlog_s);
 	json_double(j, "p90_s", r.p90_s);

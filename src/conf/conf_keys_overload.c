@@ -51,6 +51,16 @@ static const struct conf_key rows[] = {
 			"for at most limits.body_timeout.",
 	},
 	{
+		CONF_KEY(overload, max_queue_time, max_queue_time_ms),
+		.type = CONF_TYPE_MS,
+		.max = CONF_MS_PER_HOUR,
+		.default_value = "0",
+		.is_live = true,
+		.help = "An admitted image that has waited longer before it is decoded is dropped, and\n"
+			"its upload is answered 503. 0: it waits. A client sets a bound of its own with\n"
+			"X-Request-Deadline.",
+	},
+	{
 		CONF_KEY(overload, classes, classes),
 		.type = CONF_TYPE_CLASSES,
 		.default_value = "",

@@ -154,6 +154,8 @@ static void on_ready(struct conn *c, struct reactor_watch *w)
 	struct visit *v = c->io->visit;
 
 	if (c->place != CONN_IN_LOOP) {
+		if (conn_is_reset(c)) /* relaxed: only the flag matters */
+			atomic_store_explicit(&c->has_gone, true, memory_order_relaxed);
 		/* The event is elsewhere. Turning the watch off only now saves system calls with
 		 * every request. */
 		reactor_watch_off(w);

@@ -107,8 +107,10 @@ struct conn {
 	size_t at;    /* bytes before it belong to the request and have been processed */
 	size_t end;   /* of what was read */
 	struct request request;
-	struct client_key payer; /* its share is used: the token's, otherwise the client's */
-	bool has_share;          /* otherwise the payer stands for many clients, and has no limit */
+	struct client_key payer;      /* its share is used: the token's, otherwise the client's */
+	_Atomic bool has_gone;        /* reset by the client while it was away */
+	uint64_t request_deadline_ns; /* X-Request-Deadline; 0: none */
+	bool has_share; /* otherwise the payer stands for many clients, and has no limit */
 	struct route route;
 	struct access access;
 	uint64_t request_start_ns, read_ns; /* first byte; body complete */

@@ -9,9 +9,11 @@
 #include "client_class.h"
 #include "conf/conf.h"
 #include "conn_timeout.h"
+#include "head.h"
 #include "image/image_service.h"
 #include "io_loop.h"
 
+#define DEADLINE_DIGITS 9
 #define LINGER_FIRST_MS 50 /* the next ones take twice as long each */
 #define LINGER_TICKS 4
 #define LINGER_FEW 32 /* refused connections of a thread that may cost some time */
@@ -62,8 +64,35 @@ static enum conn_step wait_for_room(struct visit *v, struct conn *c)
 	return CONN_STEP_AGAIN;
 }
 
+/* Reads X-Request-Deadline: milliseconds since the request began. Returns false with the problem
+ * set if it is not a number. */
+static bool read_deadline(struct conn *c)
+{
+	struct slice rest = request_fields(&c->request, c->input + c->begin), value;
+	uint64_t ms = 0;
+
+	if (!head_find(&rest, "x-request-deadline", &value))
+		return true;
+	for (size_t i = 0; i < value.length && value.length <= DEADLINE_DIGITS; i++) {
+		if (value.data[i] < '0' || value.data[i] > '9')
+			value.length = 0;
+		else
+			ms = ms * 10 + (uint64_t)(value.data[i] - '0');
+	}
+	if (value.length == 0 || value.length > DEADLINE_DIGITS) {
+		problem_set(&c->problem, 400, "malformed-request",
+		            "X-Request-Deadline: expected milliseconds, with at most %d digits",
+		            DEADLINE_DIGITS);
+		return false;
+	}
+	c->request_deadline_ns = c->request_start_ns + ms * NS_PER_MS;
+	return true;
+}
+
 enum conn_step conn_admit(struct visit *v, struct conn *c)
 {
+	if (!read_deadline(c))
+		return refuse(c);
 	prepare(c);
 	if (conn_conf(c)->overload.when_full == CONF_WHEN_FULL_WAIT)
 		return wait_for_room(v, c);

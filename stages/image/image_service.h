@@ -32,6 +32,7 @@ struct image_service {
 	struct client_turns turns;    /* at jpeg_decode */
 	struct admission admission;
 	struct recovery recovery;
+	_Atomic uint64_t client_gone, too_late; /* images and steps that were dropped */
 	struct graph *graph;        /* borrowed; set once, before the graph is started */
 	unsigned leftovers_cleared; /* unfinished and removed images found at startup; fixed */
 	alignas(CACHE_LINE) _Atomic uint64_t in_flight; /* images, for limits.images_in_flight */

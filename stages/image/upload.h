@@ -49,6 +49,9 @@ struct upload {
 	struct budget_body memory;  /* the body's */
 	_Atomic unsigned body_refs; /* images that still need it */
 	bool is_client_counted;     /* limits.images_per_client applied at admission */
+	/* whether it is still wanted */
+	uint64_t deadline_ns;            /* X-Request-Deadline; 0: none */
+	const _Atomic bool *client_gone; /* the connection's; NULL: not known */
 	/* of its admission */
 	struct overload_ticket ticket; /* until its images begin */
 	unsigned class;                /* of its client */

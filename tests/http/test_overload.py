@@ -12,10 +12,11 @@ import pytest
 
 import pictures
 from client import chunked
-from darkroom import IS_SANITIZED, ROOT, eventually, run
+from darkroom import IS_SANITIZED, ROOT, TooLate, attempts, eventually, run
 from uploads import JPEG, TINY, in_parallel
 
 LIBRARY = ROOT / "build" / "plain" / "tests" / "tools" / "slow_disk.so"
+HUGE = pictures.photo_jpeg(5000, 4000, 4)
 LARGE = pictures.photo_jpeg(1600, 1200, 3)
 SMALL = pictures.photo_jpeg(320, 240, 2)
 
@@ -261,6 +262,71 @@ def test_token_has_a_class(start, tmp_path):
         header = ("Authorization", f"Bearer {made[name][0]}")
         assert daemon.upload(TINY, headers=[header]).status == 201
     assert overload(daemon, "gold")["admitted"] == overload(daemon)["admitted"] == 1
+
+
+# ---- work that is no longer wanted ----
+
+def occupied(daemon):
+    """Returns a client whose large image keeps the only core busy."""
+    c = daemon.client()
+    c.send(c.head("POST", "/images", HUGE, [JPEG]) + HUGE)
+    assert eventually(lambda: stats(daemon)["images"]["in_flight"] == 1)
+    return c
+
+
+@pytest.mark.also_with("seda")
+def test_deadline_of_a_request_ends_its_work(start):
+    daemon = start("scheduler.threads=1", policy="cohort")
+    assert daemon.upload(SMALL, headers=[("X-Request-Deadline", "100000")]).status == 201
+    answer = daemon.upload(SMALL, headers=[("X-Request-Deadline", "0")])
+    assert (answer.status, answer.slug) == (503, "too-late")
+    assert answer["retry-after"]
+    assert stats(daemon)["overload"]["too_late"] == 1
+    assert len(daemon.stored()) == 1
+
+
+@pytest.mark.parametrize("value", ["", "-1", "1s", "1.5", "1000000000", "1 2"])
+def test_malformed_deadline_is_refused(daemon, value):
+    answer = daemon.upload(SMALL, headers=[("X-Request-Deadline", value)])
+    assert (answer.status, answer.slug) == (400, "malformed-request")
+
+
+@attempts(3)
+def test_image_that_has_waited_too_long_is_dropped(start):
+    daemon = start("scheduler.threads=1", "overload.max_queue_time=1ms",
+                   "stage.jpeg_decode.discipline=fcfs", policy="cohort")
+    first = occupied(daemon)
+    answer = daemon.upload(HUGE)
+    assert first.answer().status == 201
+    first.close()
+    if answer.status == 201:
+        raise TooLate("the first image has ended before the second arrived")
+    assert (answer.status, answer.slug) == (503, "too-late")
+
+
+@attempts(3)
+def test_work_for_a_client_that_has_gone_is_dropped(start):
+    daemon = start("scheduler.threads=1", "stage.jpeg_decode.discipline=fcfs", policy="cohort")
+    first = occupied(daemon)
+    second = daemon.client()
+    second.send(second.head("POST", "/images", HUGE, [JPEG]) + HUGE)
+    if not eventually(lambda: stats(daemon)["images"]["in_flight"] == 2, 2):
+        raise TooLate("the first image has ended before the second arrived")
+    second.reset()
+    assert first.answer().status == 201
+    first.close()
+    assert eventually(lambda: stats(daemon)["images"]["in_flight"] == 0)
+    assert stats(daemon)["overload"]["client_gone"] > 0
+    assert len(daemon.stored()) == 1
+
+
+def test_client_that_ends_its_side_gets_the_answer(start):
+    daemon = start()
+    with daemon.client() as c:
+        c.send(c.head("POST", "/images", LARGE, [JPEG]) + LARGE)
+        c.finish_sending()
+        assert c.answer().status == 201
+    assert stats(daemon)["overload"]["client_gone"] == 0
 
 
 # ---- what overload does not concern ----
