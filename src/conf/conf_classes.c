@@ -1,7 +1,6 @@
 /* conf_classes.c - parses overload.classes, word by word. Any thread. */
 #include "conf_classes.h"
 
-#include <arpa/inet.h>
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,36 +36,6 @@ static bool parse_target(const char *text, uint64_t *ms)
 	return *ms >= 10 && *ms <= TARGET_MAX_MS;
 }
 
-/* 10.0.0.0/8, 2001:db8::/32, or an address alone */
-static bool parse_net(const char *text, struct conf_class_term *term)
-{
-	static const uint8_t mapped[12] = { [10] = 0xff, [11] = 0xff };
-	const char *slash = strchr(text, '/');
-	size_t length = slash ? (size_t)(slash - text) : strlen(text);
-	char address[INET6_ADDRSTRLEN];
-
-	if (!copy_word(address, sizeof address, text, length))
-		return false;
-	bool is_v4 = inet_pton(AF_INET, address, term->address + 12) == 1;
-
-	if (is_v4)
-		memcpy(term->address, mapped, sizeof mapped);
-	else if (inet_pton(AF_INET6, address, term->address) != 1)
-		return false;
-	unsigned max = is_v4 ? 32 : 128, bits = max;
-
-	if (slash) {
-		size_t digits = strspn(slash + 1, "0123456789");
-
-		if (digits == 0 || digits > 3 || slash[1 + digits])
-			return false;
-		bits = (unsigned)strtoul(slash + 1, NULL, 10);
-	}
-	term->kind = CONF_CLASS_NET;
-	term->bits = bits + (is_v4 ? 96 : 0);
-	return bits <= max;
-}
-
 /* X-Tier=silver */
 static bool parse_header(const char *text, struct conf_class_term *term)
 {
@@ -92,8 +61,9 @@ static bool parse_term(const char *word, struct conf_classes *classes)
 	struct conf_class_term *term = &classes->term[classes->term_count++];
 
 	term->class = class;
+	term->kind = CONF_CLASS_NET;
 	if (strncmp(word, "net:", 4) == 0)
-		return parse_net(word + 4, term);
+		return network_parse(word + 4, strlen(word + 4), &term->net);
 	if (strncmp(word, "header:", 7) == 0)
 		return parse_header(word + 7, term);
 	term->kind = CONF_CLASS_TOKEN;

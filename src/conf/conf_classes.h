@@ -12,13 +12,18 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/network.h"
 #include "conf.h"
 
+#define CONF_CLASSES_FORM                                                     \
+	"at most 3 classes such as gold target:1s token:NAME net:10.0.0.0/8 " \
+	"header:X-Tier=gold, separated by commas, or nothing"
 #define CONF_CLASSES_MAX 3      /* named ones */
 #define CONF_CLASS_TERMS_MAX 12 /* of all classes together */
 #define CONF_CLASS_NAME_MAX 16  /* bytes, with the zero */
-#define CONF_CLASS_WORD_MAX 64  /* bytes of a token's name, a field's name or value, with the zero \
-	                         */
+#define CONF_CLASS_WORD_MAX                                                   \
+	64 /* bytes of a token's name, a field's name or value, with the zero \
+	    */
 
 enum conf_class_term_kind { CONF_CLASS_TOKEN = 1, CONF_CLASS_NET, CONF_CLASS_HEADER };
 
@@ -27,8 +32,7 @@ struct conf_class_term {
 	unsigned class;
 	char word[CONF_CLASS_WORD_MAX];  /* of the token, or of the field in lower case */
 	char value[CONF_CLASS_WORD_MAX]; /* of the field */
-	uint8_t address[16];             /* of the network; IPv4 is mapped into IPv6 */
-	unsigned bits;                   /* of it that count */
+	struct network net;
 };
 
 struct conf_classes {

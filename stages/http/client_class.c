@@ -8,26 +8,6 @@
 #include "head.h"
 #include "io_loop.h"
 
-/* IPv4 */
-static bool is_mapped(const uint8_t address[16])
-{
-	static const uint8_t prefix[12] = { [10] = 0xff, [11] = 0xff };
-
-	return memcmp(address, prefix, sizeof prefix) == 0;
-}
-
-static bool is_in_net(const struct client_key *client, const struct conf_class_term *term)
-{
-	unsigned bytes = term->bits / 8, rest = term->bits % 8;
-	bool is_v4 = is_mapped(client->address);
-
-	if (is_v4 != is_mapped(term->address) || memcmp(client->address, term->address, bytes) != 0)
-		return false;
-	unsigned mask = 0xffu << (8 - rest) & 0xff;
-
-	return rest == 0 || ((client->address[bytes] ^ term->address[bytes]) & mask) == 0;
-}
-
 static bool has_field(const struct conn *c, const struct conf_class_term *term)
 {
 	struct slice rest = request_fields(&c->request, c->input + c->begin), value;
@@ -48,7 +28,7 @@ static bool matches(const struct conn *c, const struct conf_class_term *term)
 		return tokens_are_needed(tokens) &&
 		       tokens_is_named(tokens, c->payer.address, term->word);
 	case CONF_CLASS_NET:
-		return is_in_net(&c->client, term);
+		return network_contains(&term->net, c->client.address);
 	case CONF_CLASS_HEADER:
 		return has_field(c, term);
 	}

@@ -36,21 +36,21 @@ static void classes_have_terms_in_order(void **state)
 	assert_int_equal(classes.term[0].kind, CONF_CLASS_TOKEN);
 	assert_string_equal(classes.term[0].word, "partner");
 	assert_int_equal(classes.term[1].kind, CONF_CLASS_NET);
-	assert_int_equal(classes.term[1].bits, 96 + 16);
-	assert_memory_equal(classes.term[1].address, "\0\0\0\0\0\0\0\0\0\0\xff\xff\x0a\x01\0\0",
+	assert_int_equal(classes.term[1].net.bits, 96 + 16);
+	assert_memory_equal(classes.term[1].net.address, "\0\0\0\0\0\0\0\0\0\0\xff\xff\x0a\x01\0\0",
 	                    16);
 	assert_int_equal(classes.term[2].class, 1);
 	assert_string_equal(classes.term[2].word, "x-tier");
 	assert_string_equal(classes.term[2].value, "silver");
-	assert_int_equal(classes.term[3].bits, 33);
+	assert_int_equal(classes.term[3].net.bits, 33);
 }
 
 static void an_address_alone_is_a_network_of_one(void **state)
 {
 	(void)state;
 	assert_true(conf_classes_parse("a net:1.2.3.4 net:::1", &classes));
-	assert_int_equal(classes.term[0].bits, 128);
-	assert_int_equal(classes.term[1].bits, 128);
+	assert_int_equal(classes.term[0].net.bits, 128);
+	assert_int_equal(classes.term[1].net.bits, 128);
 }
 
 static void other_forms_are_refused(void **state)
