@@ -280,6 +280,7 @@ void app_change_commit(struct app *a)
 	store_survive_power(&a->images.store,
 	                    epochs->prepared->conf.server.durability == CONF_DURABILITY_POWER);
 	conf_epochs_commit(epochs);
+	admission_change(&a->images.admission, conf_epochs_conf(epochs));
 }
 
 void app_change_cancel(struct app *a)

@@ -5,6 +5,7 @@
  */
 #include "image/image.h"
 #include "image/picture_step.h"
+#include "image/wanted.h"
 #include "pixel/picture_blur.h"
 #include "pixel/picture_job.h"
 #include "stages.h"
@@ -18,6 +19,8 @@ static struct picture_job *begin(const struct picture *src, const struct plan_st
 
 static void blur_step(struct visit *v, const struct resampler *r, struct step *s)
 {
+	if (!s->job && !step_is_wanted(v, s))
+		return;
 	if (!s->job)
 		s->job = begin(s->input, step_plan(s));
 	picture_step(v, r, s);

@@ -100,6 +100,12 @@ static struct upload *make_upload(struct visit *v, struct conn *c, unsigned imag
 	if (!u)
 		return NULL;
 	u->client = c->payer;
+	u->class = c->admission.class;
+	u->waited_ns = c->waited_ns;
+	u->ticket = c->admission.ticket;
+	u->deadline_ns = c->request_deadline_ns;
+	u->client_gone = &c->has_gone;
+	c->admission.ticket.slot = 0;
 	memcpy(u->request_id, request_id(c), sizeof u->request_id);
 	u->respond_after_decode = c->request.prefers_async ||
 	                          u->epoch->conf.server.respond_after == CONF_RESPOND_DECODE;

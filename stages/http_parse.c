@@ -98,10 +98,12 @@ static bool check_type(struct conn *c)
 
 static enum conn_state decide_chunked(struct visit *v, struct conn *c)
 {
+	(void)v;
 	c->after_continue = CONN_READ_CHUNKS;
-	c->phase_start_ns = visit_now(v);
 	c->phase_bytes = c->end - c->at;
-	return c->request.expects_continue && c->at == c->end ? CONN_CONTINUE : CONN_READ_CHUNKS;
+	c->after_admit =
+		c->request.expects_continue && c->at == c->end ? CONN_CONTINUE : CONN_READ_CHUNKS;
+	return CONN_ADMIT;
 }
 
 /* Returns whether the disk has room for an image; sets the problem if not. */
@@ -140,7 +142,8 @@ static enum conn_state decide_upload(struct visit *v, struct conn *c)
 	if (r->content_length > budget_max(app_budget(v)))
 		return refuse_limit(c, 413, "memory", "limits.memory_budget",
 		                    conf->limits.memory_budget, r->content_length);
-	return CONN_RESERVE_BODY;
+	c->after_admit = CONN_RESERVE_BODY;
+	return CONN_ADMIT;
 }
 
 static unsigned audience_of(const struct http_server *http, const struct conn *c)

@@ -15,6 +15,7 @@
 #include "image/image.h"
 #include "image/image_service.h"
 #include "image/memory_need.h"
+#include "image/wanted.h"
 #include "pixel/decoder.h"
 #include "pixel/metadata.h"
 #include "pixel/orient.h"
@@ -211,6 +212,8 @@ static enum verdict begin(struct visit *v, struct decode *d, struct image *image
 	bool stop_on_loss = conf->server.damaged == CONF_DAMAGED_REJECT;
 	enum verdict verdict;
 
+	if (!image_is_wanted(v, image, p))
+		return HAS_PROBLEM;
 	image->decoder = decoder_new();
 	if (!image->decoder) {
 		problem_set(p, 503, "overloaded", "no memory to decode the image");

@@ -8,6 +8,7 @@
 #include <errno.h>
 
 #include "image/image.h"
+#include "image/wanted.h"
 #include "pixel/encoder.h"
 #include "pixel/picture.h"
 #include "stages.h"
@@ -49,6 +50,8 @@ static void encode_step(struct visit *v, struct step *s)
 	size_t size = 0;
 	int err;
 
+	if (!s->encoder && !step_is_wanted(v, s))
+		return;
 	if (!s->encoder)
 		s->encoder = begin(s);
 	err = s->encoder ? advance(v, s) : -ENOMEM;

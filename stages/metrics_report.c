@@ -8,6 +8,7 @@
 #include <sys/statvfs.h>
 
 #include "base/check.h"
+#include "base/clock.h"
 #include "base/pool.h"
 #include "base/text.h"
 #include "base/version.h"
@@ -113,6 +114,41 @@ static void images(const struct report_source *source, struct text *t)
 	server_counters_metrics(source->counters, COUNTERS_IMAGES, t);
 }
 
+static void overload(const struct report_source *source, struct text *t)
+{
+	struct admission_report r;
+
+	admission_report(&source->images->admission, &r);
+	metrics_family(t, "darkroom_overload_admitted_total", "counter",
+	               "Uploads admitted, by class.");
+	for (unsigned i = 0; i < r.class_count; i++)
+		metrics_uint(t, "darkroom_overload_admitted_total",
+		             LABELS({ "class", r.class[i].name }), r.class[i].admitted);
+	metrics_family(t, "darkroom_overload_refused_total", "counter",
+	               "Uploads refused before their bodies were read, by class.");
+	for (unsigned i = 0; i < r.class_count; i++)
+		metrics_uint(t, "darkroom_overload_refused_total",
+		             LABELS({ "class", r.class[i].name }), r.class[i].refused);
+	metrics_family(t, "darkroom_overload_dropped_total", "counter",
+	               "Admitted images, or steps of them, that were no longer wanted.");
+	metrics_uint(t, "darkroom_overload_dropped_total", LABELS({ "reason", "client_gone" }),
+	             counter_read(&source->images->client_gone));
+	metrics_uint(t, "darkroom_overload_dropped_total", LABELS({ "reason", "too_late" }),
+	             counter_read(&source->images->too_late));
+	metrics_counter(t, "darkroom_overload_waited_total", "Uploads that waited to be admitted.",
+	                r.waited);
+	metrics_gauge(t, "darkroom_overload_waiting", "Uploads that wait to be admitted.",
+	              r.waiting);
+	metrics_family(t, "darkroom_overload_backlog_seconds", "gauge",
+	               "Time that the admitted images take.");
+	metrics_seconds(t, "darkroom_overload_backlog_seconds", NULL,
+	                (uint64_t)(r.backlog_s * (double)NS_PER_S));
+	metrics_family(t, "darkroom_overload_p90_seconds", "gauge",
+	               "90th percentile of the response times of the last interval.");
+	metrics_seconds(t, "darkroom_overload_p90_seconds", NULL,
+	                (uint64_t)(r.p90_s * (double)NS_PER_S));
+}
+
 static void memory(const struct report_source *source, struct text *t)
 {
 	uint64_t used, kept;
@@ -181,6 +217,7 @@ void metrics_report(const struct report_source *source, struct text *to)
 	http(source, to);
 	requests(source, to);
 	images(source, to);
+	overload(source, to);
 	memory(source, to);
 	store(source, to);
 	logs(to);

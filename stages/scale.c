@@ -8,6 +8,7 @@
 #include "image/geometry.h"
 #include "image/image.h"
 #include "image/picture_step.h"
+#include "image/wanted.h"
 #include "pixel/picture_job.h"
 #include "pixel/picture_scale.h"
 #include "stages.h"
@@ -25,6 +26,8 @@ static struct picture_job *begin(const struct step *s)
 
 static void scale_step(struct visit *v, const struct resampler *r, struct step *s)
 {
+	if (!s->job && !step_is_wanted(v, s))
+		return;
 	if (!s->job)
 		s->job = begin(s);
 	picture_step(v, r, s);

@@ -20,6 +20,33 @@ static void images_json(const struct report_source *source, struct json *j)
 	json_object_end(j);
 }
 
+static void overload_json(const struct report_source *source, struct json *j)
+{
+	struct admission_report r;
+
+	admission_report(&source->images->admission, &r);
+	json_object(j, "overload");
+	json_uint(j, "waited", r.waited);
+	json_uint(j, "client_gone", counter_read(&source->images->client_gone));
+	json_uint(j, "too_late", counter_read(&source->images->too_late));
+	json_uint(j, "waiting", r.waiting);
+	json_double(j, "backlog_s", r.backlog_s);
+	json_double(j, "p90_s", r.p90_s);
+	json_array(j, "classes");
+	for (unsigned i = 0; i < r.class_count; i++) {
+		json_object(j, NULL);
+		json_string(j, "name", r.class[i].name);
+		json_uint(j, "admitted", r.class[i].admitted);
+		json_uint(j, "refused", r.class[i].refused);
+		json_double(j, "target_s", r.class[i].target_s);
+		json_double(j, "backlog_limit_s", r.class[i].limit_s);
+		json_double(j, "rate", r.class[i].rate);
+		json_object_end(j);
+	}
+	json_array_end(j);
+	json_object_end(j);
+}
+
 static void store_json(const struct report_source *source, struct json *j)
 {
 	const struct image_service *images = source->images;
@@ -107,6 +134,7 @@ void stats_report(const struct report_source *source, struct text *to)
 	json_bool(&j, "draining",
 	          atomic_load_explicit(&source->http->is_draining, memory_order_relaxed));
 	images_json(source, &j);
+	overload_json(source, &j);
 	store_json(source, &j);
 	http_json(source, &j);
 	memory_json(source, &j);

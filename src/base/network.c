@@ -37,7 +37,7 @@ static unsigned parse_bits(const char *text, size_t length, unsigned max)
 	return bits <= max ? bits : max + 1;
 }
 
-static bool parse_network(const char *text, size_t length, struct network *n)
+bool network_parse(const char *text, size_t length, struct network *n)
 {
 	const char *slash = memchr(text, '/', length);
 	size_t address_length = slash ? (size_t)(slash - text) : length;
@@ -57,7 +57,7 @@ int networks_parse(const char *list, struct networks *networks)
 		size_t length = strcspn(list, " ");
 
 		if (networks->count == NETWORKS_MAX ||
-		    !parse_network(list, length, &networks->network[networks->count]))
+		    !network_parse(list, length, &networks->network[networks->count]))
 			return -EINVAL;
 		networks->count++;
 		list += length;
@@ -65,7 +65,7 @@ int networks_parse(const char *list, struct networks *networks)
 	return 0;
 }
 
-static bool contains(const struct network *n, const uint8_t address[NETWORK_ADDRESS_SIZE])
+bool network_contains(const struct network *n, const uint8_t address[NETWORK_ADDRESS_SIZE])
 {
 	unsigned whole = n->bits / 8, rest = n->bits % 8;
 	unsigned mask = 0xffu << (8 - rest) & 0xffu;
@@ -77,7 +77,7 @@ static bool contains(const struct network *n, const uint8_t address[NETWORK_ADDR
 bool networks_contain(const struct networks *networks, const uint8_t address[NETWORK_ADDRESS_SIZE])
 {
 	for (unsigned i = 0; i < networks->count; i++)
-		if (contains(&networks->network[i], address))
+		if (network_contains(&networks->network[i], address))
 			return true;
 	return false;
 }

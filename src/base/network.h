@@ -26,6 +26,11 @@ struct networks {
 /* Parses an IPv4 or IPv6 address without brackets. Returns whether it is one. */
 bool network_parse_address(const char *text, size_t length, uint8_t address[NETWORK_ADDRESS_SIZE]);
 
+/* Parses an address or a network (ADDRESS/BITS). Returns whether it is one. */
+bool network_parse(const char *text, size_t length, struct network *n);
+
+bool network_contains(const struct network *n, const uint8_t address[NETWORK_ADDRESS_SIZE]);
+
 /* Parses addresses and networks (ADDRESS/BITS), separated by spaces. Returns 0, or -EINVAL: one is
  * not a network, or there are more than NETWORKS_MAX. */
 int networks_parse(const char *list, struct networks *networks);

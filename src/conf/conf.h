@@ -40,6 +40,8 @@ enum conf_discipline {
 enum conf_tristate { CONF_DEFAULT = 0, CONF_NO, CONF_YES };
 enum conf_layout { CONF_LAYOUT_SHARED = 0, CONF_LAYOUT_REPLICATE, CONF_LAYOUT_PARTITION };
 enum conf_distribution { CONF_DISTRIBUTION_LEAST_LOADED = 0, CONF_DISTRIBUTION_ROUND_ROBIN };
+enum conf_controller { CONF_CONTROLLER_OFF = 1, CONF_CONTROLLER_WELSH, CONF_CONTROLLER_BACKLOG };
+enum conf_when_full { CONF_WHEN_FULL_REFUSE = 1, CONF_WHEN_FULL_WAIT };
 enum conf_chroma { CONF_CHROMA_420 = 1, CONF_CHROMA_444 };
 
 /* How long a visit lasts (Gordon 2010, table 3.1 and 2.4.2). */
@@ -144,6 +146,19 @@ struct conf {
 		uint64_t memory_budget; /* bytes */
 		uint64_t free_bytes;    /* of the store's file system; 0: no floor */
 	} limits;
+	struct {
+		uint64_t controller; /* enum conf_controller */
+		uint64_t target_p90_ms;
+		char classes[CONF_TEXT_MAX]; /* conf_classes.h; "": none */
+		uint64_t when_full;          /* enum conf_when_full */
+		uint64_t max_queue_time_ms;  /* 0: none */
+		uint64_t samples;            /* that end an interval of the controller */
+		uint64_t interval_ms;
+		/* welsh; in thousandths, but for the last */
+		uint64_t smoothing, increase_below, decrease_above;
+		uint64_t increase, increase_offset, decrease, rate_min, rate_max;
+		uint64_t decrease_lower, decrease_patience;
+	} overload;
 	struct {
 		char tokens_file[CONF_TEXT_MAX]; /* absolute; "": tokens are not needed */
 	} access;

@@ -22,6 +22,9 @@ static const struct conf_section sections[] = {
 	{ .name = "limits",
 	  .help = "The most that a request may cost. A request above a limit gets the status that is\n"
 	          "named here. The answer names the limit, its value and what was found." },
+	{ .name = "overload",
+	  .help = "What is refused when more is uploaded than the machine can process. The defaults\n"
+	          "suit most sites: only target_p90 is a matter of taste." },
 	{ .name = "scheduler" },
 	{ .name = "layout" },
 };
@@ -33,8 +36,8 @@ const struct conf_section *conf_section_at(size_t index)
 
 const struct conf_key *conf_key_at(size_t index)
 {
-	const struct conf_key_list *const lists[] = { &conf_keys_server, &conf_keys_scheduler,
-		                                      &conf_keys_variant };
+	const struct conf_key_list *const lists[] = { &conf_keys_server, &conf_keys_overload,
+		                                      &conf_keys_scheduler, &conf_keys_variant };
 
 	for (size_t i = 0; i < COUNT_OF(lists); i++) {
 		if (index < lists[i]->count)

@@ -18,6 +18,8 @@
 #include "base/network.h"
 #include "base/text.h"
 #include "conf.h"
+#include "conf_classes.h"
+#include "conf_decimal.h"
 #include "policy/policy.h"
 
 struct unit {
@@ -78,6 +80,10 @@ void conf_value_format(const struct conf_key *key, uint64_t value, struct text *
 	assert(!is_text(key->type) && key->type != CONF_TYPE_CHOICE);
 	if (key->type == CONF_TYPE_AUTO && value == CONF_AUTO) {
 		text_puts(to, "auto");
+		return;
+	}
+	if (key->type == CONF_TYPE_DECIMAL) {
+		conf_decimal_format(value, to);
 		return;
 	}
 	if (value == 0) {
@@ -161,6 +167,9 @@ static void describe_text(const struct conf_key *key, struct text *to)
 		text_puts(to, "* or hosts such as images.example.org, without ports and separated "
 		              "by spaces, or nothing");
 		break;
+	case CONF_TYPE_CLASSES:
+		text_puts(to, CONF_CLASSES_FORM);
+		break;
 	case CONF_TYPE_USER:
 		text_printf(to, "a user's name of at most %zu bytes, or nothing", max);
 		break;
@@ -204,6 +213,9 @@ void conf_value_describe(const struct conf_key *key, struct text *to)
 	case CONF_TYPE_AUTO:
 		describe_range(key, "auto or a whole number", "", to);
 		break;
+	case CONF_TYPE_DECIMAL:
+		describe_range(key, "a number", " (at most three digits behind the point)", to);
+		break;
 	case CONF_TYPE_CHOICE:
 		describe_choices(key->choices, to);
 		break;
@@ -244,7 +256,10 @@ static bool parse_scaled(const struct conf_key *key, const char *value, uint64_t
 		*out = CONF_AUTO;
 		return true;
 	}
-	if (!parse_number(value, units_of(key->type), &n) || n % base != 0)
+	if (key->type == CONF_TYPE_DECIMAL ? !conf_decimal_parse(value, &n)
+	                                   : !parse_number(value, units_of(key->type), &n))
+		return false;
+	if (n % base != 0)
 		return false;
 	*out = n / base;
 	return *out >= key->min && *out <= key->max;
@@ -375,6 +390,8 @@ static bool is_text_good(const struct conf_key *key, const char *value)
 		return strcmp(value, "*") == 0 || are_hosts(value);
 	case CONF_TYPE_POLICY:
 		return policy_is_known(value);
+	case CONF_TYPE_CLASSES:
+		return conf_classes_are_valid(value);
 	case CONF_TYPE_USER:
 		return is_user_name(value);
 	case CONF_TYPE_SOCKET:

@@ -26,15 +26,17 @@ enum conf_type {
 	CONF_TYPE_USER,     /* a user's name, or empty; whether the user exists is not checked */
 	CONF_TYPE_SOCKET,   /* "auto", an absolute path, or empty */
 	CONF_TYPE_PATH,     /* an absolute path, or empty */
+	CONF_TYPE_CLASSES,  /* conf_classes.h, or empty */
 	CONF_TYPE_LOG_FILE, /* "stderr" or an absolute path */
 	/* kept as uint64_t */
 	CONF_TYPE_NUMBER,
-	CONF_TYPE_BYTES,  /* K M G are powers of 1024 */
-	CONF_TYPE_PIXELS, /* K M G are powers of 1000 */
-	CONF_TYPE_MS,     /* a duration, kept in milliseconds */
-	CONF_TYPE_US,     /* a duration, kept in microseconds */
-	CONF_TYPE_AUTO,   /* a number, or "auto", which is CONF_AUTO */
-	CONF_TYPE_CHOICE  /* one of a few words */
+	CONF_TYPE_BYTES,   /* K M G are powers of 1024 */
+	CONF_TYPE_PIXELS,  /* K M G are powers of 1000 */
+	CONF_TYPE_MS,      /* a duration, kept in milliseconds */
+	CONF_TYPE_US,      /* a duration, kept in microseconds */
+	CONF_TYPE_AUTO,    /* a number, or "auto", which is CONF_AUTO */
+	CONF_TYPE_DECIMAL, /* at most three digits behind the point; kept in thousandths */
+	CONF_TYPE_CHOICE   /* one of a few words */
 };
 
 struct conf_choice {

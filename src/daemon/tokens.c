@@ -412,9 +412,16 @@ void tokens_close(struct tokens *t)
 
 /* ---- lookup ---- */
 
-bool tokens_are_needed(const struct tokens *t)
+bool tokens_is_named(struct tokens *t, const uint8_t key[TOKEN_KEY_SIZE], const char *name)
 {
-	return *t->path;
+	bool is_named = false;
+
+	pthread_rwlock_rdlock(&t->lock);
+	for (unsigned i = 0; i < t->count && !is_named; i++)
+		is_named = !memcmp(t->token[i].hash, key, TOKEN_KEY_SIZE) &&
+		           !strcmp(t->token[i].name, name);
+	pthread_rwlock_unlock(&t->lock);
+	return is_named;
 }
 
 enum token_verdict tokens_verdict(struct tokens *t, const char *token, size_t length,

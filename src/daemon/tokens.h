@@ -68,13 +68,20 @@ void tokens_poll(struct tokens *t);
 int tokens_check_file(const char *path, struct text *errors);
 
 /* Whether requests need a token. Any thread. */
-bool tokens_are_needed(const struct tokens *t);
+static inline bool tokens_are_needed(const struct tokens *t)
+{
+	return *t->path;
+}
 
 /* Returns what the token allows. It is compared with every known one, in a time that does not
  * depend on the result. key: receives a value that belongs to this token alone; NULL: none is
  * wanted. Any thread. */
 enum token_verdict tokens_verdict(struct tokens *t, const char *token, size_t length,
                                   enum token_scope scope, uint8_t key[TOKEN_KEY_SIZE]);
+
+/* Returns whether the key is that of a token of that name. Several tokens may share a name. Any
+ * thread. */
+bool tokens_is_named(struct tokens *t, const uint8_t key[TOKEN_KEY_SIZE], const char *name);
 
 /* ---- single tokens, any thread ---- */
 

@@ -53,6 +53,8 @@ void controllers_start(struct controllers *c, const struct graph *g, const struc
 		if (interval_ns)
 			one->class->start(one, g, s, now_ns);
 	}
+	if (c->seda.base.due_ns == UINT64_MAX)
+		atomic_store_explicit(&c->seda.is_growing, false, memory_order_relaxed);
 }
 
 /* Returns the controller that is due first. */
@@ -88,6 +90,12 @@ void controllers_finish(struct controllers *c, const struct schedule *s, int err
 	if (err)
 		log_error("%s: cannot apply a change: %s; disabled until the next switch",
 		          one->class->name, strerror(-err));
+}
+
+bool controllers_are_growing(const struct controllers *c)
+{
+	/* Relaxed: nothing that was written before it matters. */
+	return atomic_load_explicit(&c->seda.is_growing, memory_order_relaxed);
 }
 
 uint64_t controllers_repartitions(const struct controllers *c)

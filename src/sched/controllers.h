@@ -35,6 +35,9 @@ bool controllers_step(struct controllers *c, const struct graph *g, const struct
  * step. */
 void controllers_finish(struct controllers *c, const struct schedule *s, int err);
 
+/* Returns whether a pool got a thread at the last step, or no step was made yet. Any thread. */
+bool controllers_are_growing(const struct controllers *c);
+
 /* Returns how often the graph was repartitioned. Any thread. */
 uint64_t controllers_repartitions(const struct controllers *c);
 

@@ -36,6 +36,11 @@ unsigned graph_io_count(const struct graph *g)
 	return g->io_count;
 }
 
+bool graph_is_growing(const struct graph *g)
+{
+	return controllers_are_growing(g->controllers);
+}
+
 /* ---- stages ---- */
 
 /* Allocates a zeroed array. Its size is a multiple of the alignment, because that of the type

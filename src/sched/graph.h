@@ -48,4 +48,7 @@ struct stage *graph_stage(struct graph *g, unsigned index);
  * Under thread-per-connection there may be more later. Any thread. */
 unsigned graph_io_count(const struct graph *g);
 
+/* Returns whether a pool of threads is still growing (scheduler.dynamic). Any thread. */
+bool graph_is_growing(const struct graph *g);
+
 #endif

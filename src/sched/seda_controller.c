@@ -139,6 +139,11 @@ static bool step_stage(struct seda_controller *c, const struct stage *s, const s
 
 /* ---- the controller ---- */
 
+static int threads_of(const struct schedule *s, unsigned stage)
+{
+	return __builtin_popcountll(s->stage[stage].may_visit);
+}
+
 static uint64_t interval_ns(const struct schedule *s)
 {
 	return s->is_dynamic ? SAMPLE_NS : 0;
@@ -152,6 +157,8 @@ static void start(struct controller *base, const struct graph *g, const struct s
 	memset(c->stage, 0, sizeof c->stage);
 	c->sampled_ns = now_ns;
 	c->random = now_ns;
+	/* Relaxed: nothing that was written before it matters. */
+	atomic_store_explicit(&c->is_growing, true, memory_order_relaxed);
 	for (unsigned i = 0; i < graph_row_count; i++) {
 		const struct stage_schedule *rule = &s->stage[i];
 
@@ -169,7 +176,7 @@ static bool step(struct controller *base, const struct graph *g, const struct sc
 {
 	struct seda_controller *c = seda_of(base);
 	double seconds = (double)(now_ns - c->sampled_ns) / (double)NS_PER_S;
-	bool has_changed = false;
+	bool has_changed = false, is_growing = false;
 
 	for (unsigned i = 0; i < graph_row_count; i++) {
 		if (!is_controlled(&now->stage[i]))
@@ -177,7 +184,10 @@ static bool step(struct controller *base, const struct graph *g, const struct sc
 		sample_workers(&c->stage[i], &g->stage[i], now_ns);
 		if (step_stage(c, &g->stage[i], now, next, seconds))
 			has_changed = true;
+		is_growing |= threads_of(next, i) > threads_of(now, i);
 	}
+	/* Relaxed: nothing that was written before it matters. */
+	atomic_store_explicit(&c->is_growing, is_growing, memory_order_relaxed);
 	c->sampled_ns = now_ns;
 	return has_changed;
 }

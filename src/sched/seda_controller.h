@@ -7,6 +7,7 @@
 #ifndef DARKROOM_SCHED_SEDA_CONTROLLER_H
 #define DARKROOM_SCHED_SEDA_CONTROLLER_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -32,6 +33,7 @@ struct seda_controller {
 	struct controller base;
 	uint64_t sampled_ns;
 	uint64_t random;
+	_Atomic bool is_growing; /* a pool got a thread at the last step; any thread may read it */
 	struct seda_stage stage[STAGE_COUNT_MAX];
 };
 

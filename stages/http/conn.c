@@ -12,9 +12,11 @@
 
 #include "base/clock.h"
 #include "base/pool.h"
+#include "conn_admit.h"
 #include "conn_body.h"
 #include "conn_read.h"
 #include "conn_timeout.h"
+#include "conn_wait.h"
 #include "form.h"
 #include "handle_upload.h"
 #include "handlers.h"
@@ -47,6 +49,8 @@ static const struct {
 	void (*late)(struct conn *c); /* the deadline has passed in the loop */
 } states[CONN_STATE_COUNT] = {
 	[CONN_READ_HEAD] = { "read-head", conn_read_head, conn_late_head },
+	[CONN_ADMIT] = { "admit", conn_admit, NULL },
+	[CONN_ADMITTED] = { "admitted", conn_admitted, NULL },
 	[CONN_RESERVE_BODY] = { "reserve-body", conn_reserve_body, NULL },
 	[CONN_RESERVED] = { "reserved", conn_start_body, NULL },
 	[CONN_CONTINUE] = { "continue", conn_send_continue, conn_late_close },
@@ -63,6 +67,7 @@ static const struct {
 	[CONN_WRITE] = { "write", respond_write, conn_late_write },
 	[CONN_NEXT] = { "next", conn_next, NULL },
 	[CONN_DISCARD] = { "discard", conn_discard, conn_late_body },
+	[CONN_LINGER_SHED] = { "linger-shed", conn_linger_shed, conn_late_shed },
 	[CONN_LINGER] = { "linger", conn_linger, conn_late_close },
 	[CONN_CLOSE] = { "close", close_step, NULL },
 };
@@ -94,11 +99,13 @@ static void park_in_loop(struct visit *v, struct conn *c)
 }
 
 /* Parks the event until the socket is ready. */
-static void wait_in_loop(struct visit *v, struct conn *c, bool for_writing)
+static void wait_in_loop(struct visit *v, struct conn *c, enum conn_step step)
 {
-	int err;
+	int err = 0;
 
-	if (for_writing) {
+	if (step == CONN_STEP_SLEEP) {
+		reactor_watch_off(&c->readable);
+	} else if (step == CONN_STEP_WRITE) {
 		reactor_watch_off(&c->readable);
 		err = reactor_watch_on(&c->writable);
 	} else {
@@ -132,7 +139,7 @@ void conn_run(struct visit *v, struct conn *c)
 		close_unwatched(v, c);
 		return;
 	}
-	wait_in_loop(v, c, step == CONN_STEP_WRITE);
+	wait_in_loop(v, c, step);
 }
 
 static void unpark(struct visit *v, struct conn *c)
@@ -147,6 +154,8 @@ static void on_ready(struct conn *c, struct reactor_watch *w)
 	struct visit *v = c->io->visit;
 
 	if (c->place != CONN_IN_LOOP) {
+		if (conn_is_reset(c)) /* relaxed: only the flag matters */
+			atomic_store_explicit(&c->has_gone, true, memory_order_relaxed);
 		/* The event is elsewhere. Turning the watch off only now saves system calls with
 		 * every request. */
 		reactor_watch_off(w);
@@ -173,36 +182,22 @@ static void on_writable(void *arg)
 	on_ready(c, &c->writable);
 }
 
-/* Takes back an event that has waited too long. Returns false if it has been sent already. */
-static bool cancel_wait(struct conn *c)
-{
-	struct image_service *images = conn_images(c);
-
-	if (c->state == CONN_RESERVED) {
-		if (!budget_cancel(&images->budget, &c->body_waiter))
-			return false;
-		conn_set_no_budget(c, c->request.content_length);
-		return true;
-	}
-	assert(c->state == CONN_IMAGE_ENDED);
-	if (!inflight_cancel(&images->inflight, &c->waiter))
-		return false;
-	problem_set(&c->problem, 503, "not-ready",
-	            "image %s was not ready within server.wait_timeout", c->route.id);
-	return true;
-}
-
 /* The connection waits for memory or an image. Nothing else reads its socket meanwhile, so this
  * looks now and then whether the client is still there. */
 static void check_wait(struct visit *v, struct conn *c)
 {
 	bool has_gone = conn_has_client_gone(c);
 
+	if (c->state == CONN_ADMITTED && !has_gone) {
+		visit_enter(v);
+		admission_poll(v, conn_images(c));
+		visit_leave(v);
+	}
 	if (!has_gone && clock_ns() < c->wait_end_ns) {
 		conn_watch_wait(c);
 		return;
 	}
-	if (!cancel_wait(c))
+	if (!conn_cancel_wait(c))
 		return;
 	visit_enter(v);
 	c->io->served++;
@@ -361,6 +356,7 @@ static void close_socket(struct conn *c)
 	reactor_watch_fini(&c->writable);
 	reactor_timer_fini(&c->timer);
 	close(c->fd);
+	c->io->shed_count -= c->is_lingering && c->is_shed;
 	*c->link = c->next;
 	if (c->next)
 		c->next->link = c->link;
@@ -371,6 +367,7 @@ static void conn_free(struct conn *c)
 {
 	if (!c->has_responded && (c->request.head_length > 0 || c->response.status))
 		access_log_request(c, false);
+	admission_cancel(conn_images(c), &c->admission.ticket);
 	form_free(c->form);
 	conn_drop_body(c);
 	if (c->upload)
@@ -434,7 +431,7 @@ bool conn_close_rejected(struct io_loop *io)
 
 void conn_abandon(struct conn *c)
 {
-	if (c->place == CONN_WAITING && cancel_wait(c))
+	if (c->place == CONN_WAITING && conn_cancel_wait(c))
 		c->place = CONN_IN_LOOP;
 	if (c->place == CONN_IN_LOOP)
 		conn_free(c);

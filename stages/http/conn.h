@@ -16,6 +16,7 @@
 
 #include "access_log.h"
 #include "conn_line.h"
+#include "image/admission.h"
 #include "image/client_count.h"
 #include "image/disk_job.h"
 #include "image/inflight.h"
@@ -38,6 +39,8 @@ struct visit;
 /* What the connection does next; the table in conn.c has a step for each. */
 enum conn_state {
 	CONN_READ_HEAD = 1, /* at http_parse: parse what was read */
+	CONN_ADMIT,         /* ask whether the upload is admitted */
+	CONN_ADMITTED,      /* it is, perhaps after it waited */
 	CONN_RESERVE_BODY,  /* reserve memory for more of a body of known length */
 	CONN_RESERVED,      /* the memory may be used */
 	CONN_CONTINUE,      /* send 100 Continue, then go on in state after_continue */
@@ -52,9 +55,10 @@ enum conn_state {
 	CONN_UPLOADED, /* write the upload's response */
 	CONN_REFUSE,   /* respond with the problem */
 	CONN_WRITE,
-	CONN_NEXT,    /* the request is complete: begin the next one, or close */
-	CONN_DISCARD, /* read the rest of an unwanted body */
-	CONN_LINGER,  /* let the client read the last response before the socket is closed */
+	CONN_NEXT,        /* the request is complete: begin the next one, or close */
+	CONN_DISCARD,     /* read the rest of an unwanted body */
+	CONN_LINGER_SHED, /* the same, but leave the body of a refused upload unread at first */
+	CONN_LINGER,      /* let the client read the last response before the socket is closed */
 	CONN_CLOSE,
 	CONN_STATE_COUNT
 };
@@ -94,7 +98,7 @@ struct conn {
 	                      not set */
 	unsigned parse_count; /* in this call of conn_run() */
 	/* the owner of the event */
-	enum conn_state state, after_continue;
+	enum conn_state state, after_continue, after_admit;
 	struct timing timing;
 	char *input; /* pool memory; NULL while nothing is in it */
 	size_t input_size;
@@ -102,8 +106,10 @@ struct conn {
 	size_t at;    /* bytes before it belong to the request and have been processed */
 	size_t end;   /* of what was read */
 	struct request request;
-	struct client_key client; /* of the request: the peer, or what a trusted proxy says */
-	struct client_key payer;  /* its share is used: the token's, otherwise the client's */
+	struct client_key client;     /* of the request: the peer, or what a trusted proxy says */
+	struct client_key payer;      /* its share is used: the token's, otherwise the client's */
+	_Atomic bool has_gone;        /* reset by the client while it was away */
+	uint64_t request_deadline_ns; /* X-Request-Deadline; 0: none */
 	bool has_share; /* otherwise the payer stands for many clients, and has no limit */
 	struct route route;
 	struct access access;
@@ -114,6 +120,11 @@ struct conn {
 		uint64_t start_ns; /* 0: none */
 		uint64_t bytes;    /* of the phase when it began */
 	} window;                  /* in which a rate is demanded */
+	/* its admission */
+	struct admission_waiter admission;
+	unsigned linger_ticks;
+	bool is_shed;       /* refused before its body was read */
+	uint64_t waited_ns; /* for memory, in all */
 	/* the body */
 	uint8_t *body;    /* pool memory or NULL */
 	size_t body_size; /* received so far */
@@ -145,6 +156,7 @@ enum conn_step {
 	CONN_STEP_AGAIN = 1, /* the state has changed: continue */
 	CONN_STEP_READ,      /* wait until the socket is readable, at most until the deadline */
 	CONN_STEP_WRITE,     /* wait until it is writable */
+	CONN_STEP_SLEEP,     /* wait for the deadline */
 	CONN_STEP_GONE       /* the event is no longer ours */
 };
 

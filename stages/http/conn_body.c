@@ -163,6 +163,8 @@ enum conn_step conn_start_body(struct visit *v, struct conn *c)
 	if (is_start)
 		return start_body(c);
 	if (c->wait_start_ns)
+		c->waited_ns += clock_ns() - c->wait_start_ns;
+	if (c->wait_start_ns)
 		conn_resume_phase(c, c->wait_start_ns);
 	c->state = CONN_READ_BODY;
 	return CONN_STEP_AGAIN;

@@ -10,6 +10,7 @@
 
 #include "conn.h"
 
+#define CONN_SHED_MAX (UINT64_C(64) << 10)   /* the same of an upload that is not admitted */
 #define CONN_DISCARD_MAX (UINT64_C(1) << 20) /* unwanted bytes read to keep the connection */
 
 /* ---- steps; the I/O thread ---- */

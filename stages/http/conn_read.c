@@ -19,6 +19,7 @@
 
 #define THROW_AWAY_MAX ((size_t)1 << 20) /* bytes per system call */
 #define LINGER_TURN_MAX (16 * THROW_AWAY_MAX)
+#define LINGER_SHED_MAX (UINT64_C(8) << 20) /* bytes of an upload that is not admitted */
 #define LINGER_SILENCE_NS (2 * NS_PER_S)
 #define LINGER_TOTAL_NS (10 * NS_PER_S)
 
@@ -172,12 +173,13 @@ enum conn_step conn_linger(struct visit *v, struct conn *c)
 		if (n == 0)
 			break;
 		turn += n;
+		c->phase_bytes += n;
 		step = CONN_STEP_READ;
 	}
 	if (step == CONN_STEP_READ) {
 		uint64_t now = clock_ns(), end = c->phase_start_ns + LINGER_TOTAL_NS;
 
-		if (now >= end) {
+		if (now >= end || (c->is_shed && c->phase_bytes > LINGER_SHED_MAX)) {
 			c->state = CONN_CLOSE;
 			return CONN_STEP_AGAIN;
 		}
@@ -201,6 +203,8 @@ static void forget_request(struct conn *c)
 	c->body_left = c->discarded = c->content_bytes = c->window.start_ns = 0;
 	c->has_chunks_left = c->is_discarding = c->has_responded = false;
 	c->continue_sent = 0;
+	c->waited_ns = c->request_deadline_ns = 0;
+	c->is_shed = false;
 	c->problem.status = 0;
 	c->challenge = NULL;
 }

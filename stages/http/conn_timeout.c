@@ -83,6 +83,13 @@ bool conn_has_client_gone(const struct conn *c)
 	       (uint64_t)unread + (c->end - c->at) < c->body_left;
 }
 
+bool conn_is_reset(const struct conn *c)
+{
+	struct pollfd p = { .fd = c->fd };
+
+	return poll(&p, 1, 0) == 1 && (p.revents & (POLLERR | POLLHUP | POLLNVAL));
+}
+
 /* ---- phases ---- */
 
 static uint64_t smaller(uint64_t a, uint64_t b)

@@ -35,6 +35,9 @@ void conn_watch_wait(struct conn *c);
  * request. A client may end its side behind the request and read on. */
 bool conn_has_client_gone(const struct conn *c);
 
+/* Returns whether the connection is broken in both directions. */
+bool conn_is_reset(const struct conn *c);
+
 /* Sets the deadline to the next check of the phase's rate. */
 void conn_watch_phase(struct conn *c);
 

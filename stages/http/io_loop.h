@@ -50,6 +50,7 @@ struct io_loop {
 	struct conn *conns;               /* all, doubly linked */
 	unsigned conn_count;              /* counted in http->connections */
 	unsigned admin_count;             /* administrative */
+	unsigned shed_count;              /* with a refused upload, until they are closed */
 	unsigned rejected_count;          /* over a limit, until they have read their 503 */
 	struct conn_line without_request; /* counted ones in the loop, idle or within a header */
 	struct conn_line rejected;        /* in the loop */

@@ -16,6 +16,7 @@
 #include "conn_body.h"
 #include "conn_timeout.h"
 #include "head.h"
+#include "image/admission.h"
 #include "io_loop.h"
 #include "log/log.h"
 #include "sched/stage.h"
@@ -78,6 +79,8 @@ static bool must_close(const struct conn *c)
 	if (is_body_left(c) && r->expects_continue && c->continue_sent == 0 && c->at == c->end &&
 	    c->body_size == 0)
 		return true;
+	if (c->is_shed)
+		return c->has_chunks_left || c->body_left > CONN_SHED_MAX + (c->end - c->at);
 	return c->body_left > CONN_DISCARD_MAX;
 }
 
@@ -96,6 +99,7 @@ enum conn_step respond_finish(struct conn *c)
 {
 	bool is_head = c->request.head_length > 0 && c->request.method == ROUTE_HEAD;
 
+	admission_cancel(conn_images(c), &c->admission.ticket);
 	c->closes = must_close(c);
 	const char *connection = c->closes                           ? "close"
 	                         : c->request.parser.http_minor == 0 ? "keep-alive"
@@ -132,7 +136,8 @@ void respond_problem_fields(struct conn *c, const struct problem *problem)
 {
 	respond_content(c, "application/problem+json");
 	if (problem->status == 503 || problem->status == 429)
-		response_text_field(&c->response, "Retry-After", "1");
+		response_field(&c->response, "Retry-After: %u",
+		               problem->retry_after_s ? problem->retry_after_s : 1);
 	/* RFC 9110 15.5.16: tells a client that has compressed its body. */
 	if (problem->status == 415 && has_encoding(c))
 		response_text_field(&c->response, "Accept-Encoding", "identity");
@@ -199,7 +204,7 @@ static void written(struct visit *v, struct conn *c)
 
 		if (is_complete) /* unread bytes must not reset the connection */
 			recv(c->fd, NULL, WRITE_TURN_MAX, MSG_TRUNC | MSG_DONTWAIT);
-		c->state = is_complete ? CONN_CLOSE : CONN_LINGER;
+		c->state = is_complete ? CONN_CLOSE : c->is_shed ? CONN_LINGER_SHED : CONN_LINGER;
 	} else if (is_body_left(c)) {
 		conn_start_phase(c);
 		c->is_discarding = true;

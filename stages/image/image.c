@@ -9,6 +9,7 @@
 
 #include <string.h>
 
+#include "admission.h"
 #include "base/check.h"
 #include "base/pool.h"
 #include "base/round.h"
@@ -338,6 +339,7 @@ void image_end(struct visit *v, struct image *image)
 	if (u->is_client_counted)
 		client_counts_drop(&s->clients, &u->client);
 	atomic_fetch_sub_explicit(&s->in_flight, 1, memory_order_relaxed);
+	admission_end(v, image); /* what it admits finds the place free */
 	if (image->reserved_bytes) {
 		uint64_t bytes = image->reserved_bytes;
 

@@ -46,6 +46,7 @@ int image_service_init(struct image_service *s, const struct conf *conf, const s
 		log_error("recovery: cannot initialise it: %s", strerror(-err));
 		goto fail_inflight;
 	}
+	admission_init(&s->admission, conf);
 	client_turns_init(&s->turns, turns_window());
 	client_counts_init(&s->clients);
 	budget_init(&s->budget, conf->limits.memory_budget);
@@ -64,6 +65,7 @@ void image_service_fini(struct image_service *s)
 {
 	recovery_fini(&s->recovery);
 	budget_fini(&s->budget);
+	admission_fini(&s->admission);
 	client_turns_fini(&s->turns);
 	client_counts_fini(&s->clients);
 	inflight_fini(&s->inflight);

@@ -11,6 +11,7 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
+#include "admission.h"
 #include "base/check.h"
 #include "client_count.h"
 #include "client_turns.h"
@@ -29,7 +30,9 @@ struct image_service {
 	struct inflight inflight;
 	struct client_counts clients; /* their images in flight */
 	struct client_turns turns;    /* at jpeg_decode */
+	struct admission admission;
 	struct recovery recovery;
+	_Atomic uint64_t client_gone, too_late; /* images and steps that were dropped */
 	struct graph *graph;        /* borrowed; set once, before the graph is started */
 	unsigned leftovers_cleared; /* unfinished and removed images found at startup; fixed */
 	alignas(CACHE_LINE) _Atomic uint64_t in_flight; /* images, for limits.images_in_flight */

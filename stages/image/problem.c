@@ -13,6 +13,7 @@ static const struct {
 	const char *slug, *title;
 } types[] = {
 	{ "body-too-large", "The request body is too large" },
+	{ "client-gone", "The client has gone" },
 	{ "damaged-image", "The image is damaged" },
 	{ "draining", "The server is shutting down" },
 	{ "expectation-failed", "The expectation cannot be met" },
@@ -41,6 +42,7 @@ static const struct {
 	{ "storage-missing", "The store is missing" },
 	{ "timeout", "The request was too slow" },
 	{ "too-expensive", "The image takes too much time to decode" },
+	{ "too-late", "The image could not be processed in time" },
 	{ "too-many-parts", "The form has too many parts" },
 	{ "too-many-pixels", "The image has too many pixels" },
 	{ "too-many-requests", "This client has too many images in flight" },

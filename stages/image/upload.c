@@ -9,6 +9,7 @@
 #include <stdalign.h>
 #include <string.h>
 
+#include "admission.h"
 #include "base/check.h"
 #include "base/pool.h"
 #include "base/round.h"
@@ -136,6 +137,7 @@ void upload_unref(struct upload *u)
 	}
 	if (u->body)
 		body_free(u);
+	admission_cancel(u->service, &u->ticket);
 	conf_epoch_unref(&u->service->epochs, u->epoch);
 	u->magic = 0;
 	pool_put(u);
@@ -196,6 +198,7 @@ int upload_start(struct visit *v, struct upload *u, struct event *waiter, unsign
 	assert(n > 0);
 	if (!admit(u, n, problem))
 		return -EAGAIN;
+	admission_begin(u->service, u);
 	assign_replica(v, u);
 	u->waiter = waiter;
 	u->waiter_instance = waiter_instance;
@@ -222,6 +225,8 @@ void upload_restart(struct upload *u)
 	struct image *image = u->image[0];
 
 	assert(u->image_count == 1);
+	admission_begin(s, u);
+	atomic_store_explicit(&u->is_measured, true, memory_order_relaxed);
 	assign_replica(NULL, u);
 	/* Relaxed: the queue publishes them. */
 	atomic_store_explicit(&u->undone, 1, memory_order_relaxed);

@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "client_count.h"
+#include "overload.h"
 #include "problem.h"
 #include "sched/budget.h"
 #include "sched/event.h"
@@ -48,6 +49,14 @@ struct upload {
 	struct budget_body memory;  /* the body's */
 	_Atomic unsigned body_refs; /* images that still need it */
 	bool is_client_counted;     /* limits.images_per_client applied at admission */
+	/* whether it is still wanted */
+	uint64_t deadline_ns;            /* X-Request-Deadline; 0: none */
+	const _Atomic bool *client_gone; /* the connection's; NULL: not known */
+	/* of its admission */
+	struct overload_ticket ticket; /* until its images begin */
+	unsigned class;                /* of its client */
+	uint64_t begun_ns, waited_ns;  /* when its images began; for memory before that */
+	_Atomic bool is_measured;      /* its response time is known to the controller */
 	/* the response */
 	bool respond_after_decode;
 	struct event *waiter; /* the connection's; sent to accept_read when undone reaches 0 */

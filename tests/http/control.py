@@ -19,7 +19,8 @@ class Site:
         self.path = directory / "site.ini"
         self.write(FIRST, *edits)
         # The status names settings that differ from their defaults.
-        self.daemon = start("server.hosts=", *settings, config=self.path, policy="", **options)
+        self.daemon = start("server.hosts=", "overload.target_p90=5s", *settings, config=self.path,
+                            policy="", **options)
 
     def write(self, policy, *edits):
         text = re.sub(r"(?m)^policy = .*", f"policy = {policy}", CONFIG.read_text())

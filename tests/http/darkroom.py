@@ -92,6 +92,8 @@ class Daemon:
         self.store = pathlib.Path(store)
         # Many tests write "Host: x". test_sites.py has the tests of hosts.
         defaults = [f"server.listen={listen}", f"server.root={self.store}", "server.hosts=x"]
+        # Nothing is refused because the machine is busy. test_overload.py has the tests of that.
+        defaults.append("overload.target_p90=1h")
         if os.geteuid() == 0:
             defaults.append("server.user=root")
         else:  # otherwise only root can see the daemon's files in /proc

@@ -57,6 +57,27 @@ static void defaults_of_the_scheduler(void **state)
 	assert_int_equal(defaults.scheduler.dynamic, CONF_NO);
 }
 
+static void defaults_of_overload(void **state)
+{
+	(void)state;
+	assert_int_equal(defaults.overload.controller, CONF_CONTROLLER_BACKLOG);
+	assert_int_equal(defaults.overload.target_p90_ms, 5000);
+	assert_int_equal(defaults.overload.when_full, CONF_WHEN_FULL_REFUSE);
+	/* Welsh 2002, figure 50 */
+	assert_int_equal(defaults.overload.samples, 100);
+	assert_int_equal(defaults.overload.interval_ms, 1000);
+	assert_int_equal(defaults.overload.smoothing, 700);
+	assert_int_equal(defaults.overload.increase_below, 500);
+	assert_int_equal(defaults.overload.decrease_above, 0);
+	assert_int_equal(defaults.overload.increase, 2000);
+	assert_int_equal(defaults.overload.increase_offset, 100);
+	assert_int_equal(defaults.overload.decrease, 1200);
+	assert_int_equal(defaults.overload.rate_min, 50);
+	assert_int_equal(defaults.overload.rate_max, 5000000);
+	assert_int_equal(defaults.overload.decrease_lower, 10000);
+	assert_int_equal(defaults.overload.decrease_patience, 20);
+}
+
 static void defaults_of_limits(void **state)
 {
 	(void)state;
@@ -241,6 +262,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(defaults_of_the_server, load_defaults),
 		cmocka_unit_test_setup(defaults_of_the_scheduler, load_defaults),
+		cmocka_unit_test_setup(defaults_of_overload, load_defaults),
 		cmocka_unit_test_setup(defaults_of_limits, load_defaults),
 		cmocka_unit_test_setup(defaults_of_stages_and_variants, load_defaults),
 		cmocka_unit_test(a_file_sets_plain_sections),

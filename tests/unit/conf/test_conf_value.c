@@ -75,6 +75,26 @@ static void numbers_have_units(void **state)
 	assert_int_equal(load_with(&conf, "limits.width=65500"), 0);
 }
 
+static void decimals_have_three_digits_at_most(void **state)
+{
+	static const char *const bad[] = {
+		"",   ".5",  "1.",   "1.0000",  "1,5",
+		"-1", "1e3", "1.5s", "1000001", "9999999999999999999999"
+	};
+	static struct conf conf;
+
+	(void)state;
+	assert_int_equal(load_with(&conf, "overload.rate_min=0.05"), 0);
+	assert_int_equal(conf.overload.rate_min, 50);
+	assert_int_equal(load_with(&conf, "overload.rate_min=12.345"), 0);
+	assert_int_equal(conf.overload.rate_min, 12345);
+	refuse_all("overload.rate_max", bad, COUNT_OF(bad),
+	           ": expected a number from 1 to 1000000 (at most three digits behind the point)");
+	refuse_override("overload.smoothing=1",
+	                "-o overload.smoothing=1: expected a number from 0 to 0.999 (at most three "
+	                "digits behind the point)\n");
+}
+
 static void words_are_from_a_list(void **state)
 {
 	(void)state;
@@ -170,6 +190,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(numbers_are_strict),
 		cmocka_unit_test(numbers_have_units),
+		cmocka_unit_test(decimals_have_three_digits_at_most),
 		cmocka_unit_test(words_are_from_a_list),
 		cmocka_unit_test(listen_addresses_are_host_and_port),
 		cmocka_unit_test(administrative_addresses_may_be_paths),

@@ -56,13 +56,17 @@ static void a_long_queue_enlarges_the_pool_of_its_stage(void **state)
 {
 	(void)state;
 	start_seda();
+	assert_true(controllers_are_growing(graph->controllers));
 	assert_false(step_after_a_second()); /* no events */
+	assert_false(controllers_are_growing(graph->controllers));
 	push_range(B, 0, 101);
 	assert_true(step_after_a_second());
+	assert_true(controllers_are_growing(graph->controllers));
 	assert_int_equal(pool_of(A), 2);
 	assert_int_equal(pool_of(B), 3);
 	assert_int_equal(now.visit_set[worker_count()], 1 << B); /* a new worker */
 	assert_false(step_after_a_second());                     /* threads_max */
+	assert_false(controllers_are_growing(graph->controllers));
 	while (serve_stage(worker(2), stage(B)) || serve_stage(worker(4), stage(C)))
 		served();
 	/* Idle for five samples in a row. The batches do not change without events. */

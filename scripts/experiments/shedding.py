@@ -1,0 +1,154 @@
+"""Overload with and without control: open loops at several multiples of the capacity, as in Welsh
+2002, figures 52 to 55. Prints a table, and writes one JSON line per run. Runs by itself:
+
+    /usr/bin/python3 scripts/experiments/shedding.py --seconds 60 --out build/shedding"""
+
+import argparse
+import json
+import pathlib
+import sys
+import threading
+import time
+
+import machine
+import run
+
+FACTORS = (0.5, 0.9, 1.2, 2, 5, 10)
+CONTROLLERS = ("backlog", "welsh", "off")
+WARM_UP_S = 5  # the controller may search for as long
+CONNECTIONS = 20000
+
+
+def percentile(values, share):
+    """Returns None without values."""
+    values = sorted(values)
+    return values[min(len(values) - 1, int(share * len(values)))] if values else None
+
+
+def connections(rate, seconds, target_s):
+    """Returns a number of connections with which every due request is sent: those of the admitted,
+    for as long as they may take, and those that are refused meanwhile."""
+    return min(CONNECTIONS, max(256, int(rate * min(seconds, 4 * target_s + 1))))
+
+
+class ResidentMemory:
+    """The largest resident memory of a process during a block."""
+
+    def __init__(self, pid):
+        self.path, self.most, self.ended = pathlib.Path(f"/proc/{pid}/status"), 0, threading.Event()
+
+    def __enter__(self):
+        self.thread = threading.Thread(target=self._watch)
+        self.thread.start()
+        return self
+
+    def _watch(self):
+        while not self.ended.wait(0.05):
+            lines = self.path.read_text().splitlines()
+            self.most = max([self.most] + [int(line.split()[1]) * 1024
+                                           for line in lines if line.startswith("VmRSS")])
+
+    def __exit__(self, *_):
+        self.ended.set()
+        self.thread.join()
+
+
+def capacity(bench, config, seconds):
+    with bench.daemon(config) as daemon:
+        report, _ = bench.load(daemon, "-c", 4 * machine.cores(), "-d", max(2, seconds / 4))
+    return report["responses_per_s"]
+
+
+def summary(rows, report, seconds):
+    """Returns the figures of a run. Times of admitted uploads count from when they were due, those of
+    refusals from when they were sent: the generator shares the machine."""
+    begin = min((float(row["intended"]) for row in rows), default=0)
+    warm_up = min(WARM_UP_S, seconds / 3)
+    late = [row for row in rows if float(row["intended"]) - begin >= warm_up]
+    good = [row for row in late if row["status"] == "201"]
+    refused = [row for row in late if row["status"] == "503"]
+    admitted_s = [float(row["done"]) - float(row["intended"]) for row in good]
+    refusal_s = [float(row["done"]) - float(row["start"]) for row in refused]
+    in_time = [row for row in good if float(row["done"]) - begin <= seconds]
+    return {"sent": len(rows), "unsent": report["unsent"], "errors": report["errors"],
+            "goodput_per_s": len(in_time) / (seconds - warm_up),
+            "refused_share": len(refused) / max(1, len(good) + len(refused)),
+            **{f"admitted_p{int(100 * share)}_s": percentile(admitted_s, share)
+               for share in (0.5, 0.9, 0.99)},
+            "refusal_p50_s": percentile(refusal_s, 0.5),
+            "refusal_p99_s": percentile(refusal_s, 0.99)}
+
+
+def measure(bench, config, controller, factor, rate, seconds, target_s, number):
+    """Measures one open loop on a fresh daemon."""
+    count = connections(rate, seconds, target_s)
+    extra = [f"overload.controller={controller}", f"overload.target_p90={int(target_s * 1000)}ms",
+             f"limits.connections={min(100000, 2 * count)}", "limits.body_timeout=10m"]
+    if controller == "off":
+        extra.append("limits.images_in_flight=65536")
+    with bench.daemon(config, extra) as daemon, ResidentMemory(daemon.process.pid) as memory:
+        report, rows = bench.load(daemon, "-c", count, "--rate", f"{rate:.3f}", "--poisson", "-d",
+                                  seconds, "--timeout", "10m", "--expect", "201,503", "--seed",
+                                  number + 1)
+        stats = daemon.stats()
+    return {"kind": "shedding", "name": controller, "workload": factor, "round": number,
+            "rate_per_s": rate, "seconds": seconds, "target_s": target_s, "connections": count,
+            "peak_rss_bytes": memory.most, "cpu_s": report["server"]["cpu_s"],
+            "received_bytes": stats["http"]["received_bytes"],
+            "controller": stats["overload"], **summary(rows, report, seconds)}
+
+
+HEAD = ("control", "load", "goodput/s", "refused", "p50 s", "p90 s", "p99 s", "refusal p50 ms",
+        "p99 ms", "RSS MB", "unsent")
+
+
+def row(line):
+    def number(value, factor=1, digits=2):
+        return "-" if value is None else f"{factor * value:.{digits}f}"
+    return (line["name"], f"{line['workload']:g}", number(line["goodput_per_s"], 1, 0),
+            f"{100 * line['refused_share']:.0f} %", number(line["admitted_p50_s"]),
+            number(line["admitted_p90_s"]), number(line["admitted_p99_s"]),
+            number(line["refusal_p50_s"], 1000, 1), number(line["refusal_p99_s"], 1000, 1),
+            number(line["peak_rss_bytes"], 1e-6, 0), str(line["unsent"]))
+
+
+def parse(arguments):
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    add = parser.add_argument
+    add("--seconds", type=float, default=60, help="duration of each run (60)")
+    add("--rounds", type=int, default=1, help="runs of each load (1)")
+    add("--target", type=float, default=1, help="overload.target_p90 in seconds (1)")
+    add("--factors", default=",".join(f"{factor:g}" for factor in FACTORS),
+        help="multiples of the capacity")
+    add("--controllers", default=",".join(CONTROLLERS), help="values of overload.controller")
+    add("--files", type=pathlib.Path, default=machine.ROOT / "data" / "sample",
+        help="JPEG files to send (data/sample)")
+    add("--config", type=pathlib.Path, default=machine.ROOT / "conf" / "drain.ini")
+    add("--out", type=pathlib.Path, default=machine.ROOT / "build" / "shedding")
+    return parser.parse_args(arguments)
+
+
+def main():
+    options = parse(sys.argv[1:])
+    work = options.out / "work"
+    work.mkdir(parents=True, exist_ok=True)
+    bench = run.Bench(options.files, work)
+    base = capacity(bench, options.config, options.seconds)
+    print(f"{machine.cores()} cores, capacity {base:.0f}/s, target {options.target:g} s\n")
+    print("| " + " | ".join(HEAD) + " |\n|" + "---|" * len(HEAD))
+    with (options.out / "raw.jsonl").open("a") as raw:
+        for number in range(options.rounds):
+            for controller in options.controllers.split(","):
+                for factor in map(float, options.factors.split(",")):
+                    line = measure(bench, options.config, controller, factor, factor * base,
+                                   options.seconds, options.target, number)
+                    raw.write(json.dumps({"capacity_per_s": base, "time": time.time(), **line})
+                              + "\n")
+                    raw.flush()
+                    print("| " + " | ".join(row(line)) + " |", flush=True)
+                    bench.sweep(is_over=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,148 @@
+/* conn_admit.c - asks for admission, and ends the connections of refused uploads. */
+#include "conn_admit.h"
+
+#include <linux/sockios.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+
+#include "base/clock.h"
+#include "client_class.h"
+#include "conf/conf.h"
+#include "conn_timeout.h"
+#include "head.h"
+#include "image/image_service.h"
+#include "io_loop.h"
+
+#define DEADLINE_DIGITS 9
+#define LINGER_FIRST_MS 50 /* the next ones take twice as long each */
+#define LINGER_TICKS 4
+#define LINGER_FEW 32 /* refused connections of a thread that may cost some time */
+
+/* ---- admission ---- */
+
+void conn_shed(struct conn *c)
+{
+	uint64_t max = conn_conf(c)->limits.images_in_flight;
+	/* Relaxed: it is only for the message. */
+	uint64_t count = atomic_load_explicit(&conn_images(c)->in_flight, memory_order_relaxed);
+
+	c->is_shed = true;
+	admission_set_problem(conn_images(c), c->admission.class, &c->problem);
+	if (count < max)
+		return;
+	unsigned retry_after_s = c->problem.retry_after_s;
+
+	problem_set_limit(&c->problem, 503, "overloaded", "limits.images_in_flight", max,
+	                  count + 1);
+	c->problem.retry_after_s = retry_after_s;
+}
+
+static enum conn_step refuse(struct conn *c)
+{
+	c->state = CONN_REFUSE;
+	return CONN_STEP_AGAIN;
+}
+
+static void prepare(struct conn *c)
+{
+	const struct request *r = &c->request;
+
+	c->admission.class = client_class_of(c);
+	c->admission.event = &c->event;
+	c->admission.instance = c->instance;
+	c->admission.work = (r->is_chunked ? 0 : r->content_length) + WORK_PER_IMAGE;
+}
+
+/* Waits in the line, unless there is room. */
+static enum conn_step wait_for_room(struct visit *v, struct conn *c)
+{
+	c->state = CONN_ADMITTED;
+	conn_wait(v, c, conn_conf(c)->limits.body_timeout_ms);
+	if (!admission_wait(conn_images(c), &c->admission))
+		return CONN_STEP_GONE;
+	conn_unwait(v, c);
+	return CONN_STEP_AGAIN;
+}
+
+/* Reads X-Request-Deadline: milliseconds since the request began. Returns false with the problem
+ * set if it is not a number. */
+static bool read_deadline(struct conn *c)
+{
+	struct slice rest = request_fields(&c->request, c->input + c->begin), value;
+	uint64_t ms = 0;
+
+	if (!head_find(&rest, "x-request-deadline", &value))
+		return true;
+	for (size_t i = 0; i < value.length && value.length <= DEADLINE_DIGITS; i++) {
+		if (value.data[i] < '0' || value.data[i] > '9')
+			value.length = 0;
+		else
+			ms = ms * 10 + (uint64_t)(value.data[i] - '0');
+	}
+	if (value.length == 0 || value.length > DEADLINE_DIGITS) {
+		problem_set(&c->problem, 400, "malformed-request",
+		            "X-Request-Deadline: expected milliseconds, with at most %d digits",
+		            DEADLINE_DIGITS);
+		return false;
+	}
+	c->request_deadline_ns = c->request_start_ns + ms * NS_PER_MS;
+	return true;
+}
+
+enum conn_step conn_admit(struct visit *v, struct conn *c)
+{
+	if (!read_deadline(c))
+		return refuse(c);
+	prepare(c);
+	if (conn_conf(c)->overload.when_full == CONF_WHEN_FULL_WAIT)
+		return wait_for_room(v, c);
+	if (!admission_try(conn_images(c), &c->admission)) {
+		conn_shed(c);
+		return refuse(c);
+	}
+	c->state = CONN_ADMITTED;
+	return CONN_STEP_AGAIN;
+}
+
+enum conn_step conn_admitted(struct visit *v, struct conn *c)
+{
+	(void)v;
+	c->phase_start_ns = clock_ns();
+	c->state = c->after_admit;
+	return CONN_STEP_AGAIN;
+}
+
+/* ---- after a refusal ---- */
+
+enum conn_step conn_linger_shed(struct visit *v, struct conn *c)
+{
+	(void)v;
+	c->is_lingering = true;
+	c->io->shed_count++;
+	c->phase_start_ns = clock_ns();
+	c->phase_bytes = 0;
+	c->linger_ticks = 0;
+	shutdown(c->fd, SHUT_WR);
+	conn_set_timeout(c, LINGER_FIRST_MS);
+	return CONN_STEP_SLEEP;
+}
+
+/* Returns whether the client's system has the whole response. */
+static bool has_arrived(const struct conn *c)
+{
+	int unsent = 0;
+
+	return ioctl(c->fd, SIOCOUTQ, &unsent) == 0 && unsent == 0;
+}
+
+void conn_late_shed(struct conn *c)
+{
+	bool are_many = c->io->shed_count > LINGER_FEW;
+
+	if (conn_has_client_gone(c) || (are_many && has_arrived(c)))
+		c->state = CONN_CLOSE;
+	else if (++c->linger_ticks == LINGER_TICKS)
+		c->state = are_many ? CONN_CLOSE : CONN_LINGER;
+	else
+		conn_set_timeout(c, (uint64_t)LINGER_FIRST_MS << c->linger_ticks);
+}

@@ -1,0 +1,273 @@
+/* admission.c - the lock, the clock and the line of uploads around overload.c. */
+#include "admission.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#include "base/check.h"
+#include "base/clock.h"
+#include "conf/conf.h"
+#include "image.h"
+#include "image_service.h"
+#include "problem.h"
+#include "sched/graph.h"
+#include "sched/visit.h"
+#include "stage_ids.h"
+#include "upload.h"
+
+/* ---- begin and end ---- */
+
+static void read_params(struct overload_params *p, const struct conf *conf)
+{
+	long cores = sysconf(_SC_NPROCESSORS_ONLN);
+
+	overload_params_from(p, conf, cores > 1 ? (unsigned)cores : 1);
+	if (conf->scheduler.threads != CONF_AUTO)
+		p->cores = (unsigned)conf->scheduler.threads;
+}
+
+void admission_init(struct admission *a, const struct conf *conf)
+{
+	struct overload_params params;
+
+	memset(a, 0, sizeof *a);
+	pthread_mutex_init(&a->lock, NULL);
+	read_params(&params, conf);
+	conf_classes_parse(conf->overload.classes, &a->classes);
+	overload_init(&a->overload, &params, clock_ns());
+}
+
+void admission_fini(struct admission *a)
+{
+	assert(!a->first);
+	pthread_mutex_destroy(&a->lock);
+}
+
+void admission_change(struct admission *a, const struct conf *conf)
+{
+	struct overload_params params;
+
+	read_params(&params, conf);
+	pthread_mutex_lock(&a->lock);
+	conf_classes_parse(conf->overload.classes, &a->classes);
+	overload_change(&a->overload, &params, clock_ns());
+	pthread_mutex_unlock(&a->lock);
+}
+
+/* ---- arriving ---- */
+
+/* A reload may have removed classes since the request got its own. */
+static unsigned class_now(const struct admission *a, unsigned class)
+{
+	unsigned last = a->overload.params.class_count - 1;
+
+	return class < last ? class : last;
+}
+
+static bool admit(struct image_service *s, struct admission_waiter *w)
+{
+	w->class = class_now(&s->admission, w->class);
+	return overload_admit(&s->admission.overload, w->class, w->work, graph_is_growing(s->graph),
+	                      &w->ticket, clock_ns());
+}
+
+bool admission_try(struct image_service *s, struct admission_waiter *w)
+{
+	struct admission *a = &s->admission;
+
+	pthread_mutex_lock(&a->lock);
+	bool is_admitted = admit(s, w);
+
+	a->admitted[w->class] += is_admitted;
+	a->refused[w->class] += !is_admitted;
+	pthread_mutex_unlock(&a->lock);
+	return is_admitted;
+}
+
+static void join_line(struct admission *a, struct admission_waiter *w)
+{
+	struct admission_waiter **at = &a->first;
+
+	while (*at && (*at)->class <= w->class)
+		at = &(*at)->next;
+	w->next = *at;
+	w->is_waiting = true;
+	*at = w;
+	a->waited++;
+}
+
+bool admission_wait(struct image_service *s, struct admission_waiter *w)
+{
+	struct admission *a = &s->admission;
+
+	pthread_mutex_lock(&a->lock);
+	/* None overtakes the line of its class. */
+	bool is_admitted = !(a->first && a->first->class <= w->class) && admit(s, w);
+
+	a->admitted[w->class] += is_admitted;
+	if (!is_admitted)
+		join_line(a, w);
+	pthread_mutex_unlock(&a->lock);
+	return is_admitted;
+}
+
+bool admission_leave(struct image_service *s, struct admission_waiter *w)
+{
+	struct admission *a = &s->admission;
+	struct admission_waiter **at = &a->first;
+
+	pthread_mutex_lock(&a->lock);
+	bool was_waiting = w->is_waiting;
+
+	while (was_waiting && *at != w)
+		at = &(*at)->next;
+	if (was_waiting)
+		*at = w->next;
+	w->is_waiting = false;
+	pthread_mutex_unlock(&a->lock);
+	return was_waiting;
+}
+
+void admission_set_problem(struct image_service *s, unsigned class, struct problem *problem)
+{
+	struct admission *a = &s->admission;
+
+	pthread_mutex_lock(&a->lock);
+	uint64_t images = a->overload.images;
+	double backlog_s = overload_backlog_s(&a->overload);
+	unsigned retry_s = overload_retry_s(&a->overload, class_now(a, class));
+
+	pthread_mutex_unlock(&a->lock);
+	problem_set(problem, 503, "overloaded",
+	            "%llu images are being processed, which takes about %.1f s",
+	            (unsigned long long)images, backlog_s);
+	problem->retry_after_s = retry_s;
+}
+
+void admission_cancel(struct image_service *s, struct overload_ticket *ticket)
+{
+	struct admission *a = &s->admission;
+
+	if (ticket->slot == 0)
+		return;
+	pthread_mutex_lock(&a->lock);
+	overload_cancel(&a->overload, ticket, clock_ns());
+	pthread_mutex_unlock(&a->lock);
+}
+
+/* ---- images ---- */
+
+static uint64_t image_work(const struct image *image)
+{
+	return image->source_size + WORK_PER_IMAGE;
+}
+
+void admission_begin(struct image_service *s, struct upload *u)
+{
+	struct admission *a = &s->admission;
+	uint64_t now_ns = clock_ns(), work = 0;
+
+	for (unsigned i = 0; i < u->image_count; i++)
+		work += image_work(u->image[i]);
+	u->begun_ns = now_ns;
+	pthread_mutex_lock(&a->lock);
+	overload_begin(&a->overload, &u->ticket, u->image_count, work, now_ns);
+	pthread_mutex_unlock(&a->lock);
+}
+
+/* Takes what can be admitted out of the line. Under the lock. */
+static struct admission_waiter *admit_line(struct image_service *s)
+{
+	struct admission *a = &s->admission;
+	struct admission_waiter *list = a->first, **end = &list;
+
+	while (*end && admit(s, *end)) {
+		(*end)->is_waiting = false;
+		a->admitted[(*end)->class]++;
+		end = &(*end)->next;
+	}
+	a->first = *end;
+	*end = NULL;
+	return list;
+}
+
+static void send_admitted(struct visit *v, struct admission_waiter *list)
+{
+	while (list) {
+		struct admission_waiter *w = list;
+
+		list = w->next; /* w is its owner's once the event is sent */
+		visit_unpark(v, w->event);
+		visit_send_to(v, STAGE_ACCEPT_READ, w->instance, w->event);
+	}
+}
+
+/* The first image of an upload shows what its client waits for; the others wait for it as well. */
+static bool is_measured(struct upload *u, const struct image *image)
+{
+	/* Relaxed, both: only the values matter. */
+	return u->begun_ns && !atomic_load_explicit(&image->has_failed, memory_order_relaxed) &&
+	       !atomic_exchange_explicit(&u->is_measured, true, memory_order_relaxed);
+}
+
+void admission_end(struct visit *v, struct image *image)
+{
+	struct upload *u = image->upload;
+	struct image_service *s = u->service;
+	struct admission *a = &s->admission;
+	bool is_sample = is_measured(u, image);
+	uint64_t now_ns = clock_ns();
+
+	pthread_mutex_lock(&a->lock);
+	overload_end(&a->overload, image_work(image), now_ns);
+	if (is_sample)
+		overload_note(&a->overload, class_now(a, u->class),
+		              now_ns - u->begun_ns + u->waited_ns, now_ns);
+	struct admission_waiter *list = a->first ? admit_line(s) : NULL;
+
+	pthread_mutex_unlock(&a->lock);
+	send_admitted(v, list);
+}
+
+void admission_poll(struct visit *v, struct image_service *s)
+{
+	struct admission *a = &s->admission;
+
+	pthread_mutex_lock(&a->lock);
+	struct admission_waiter *list = a->first ? admit_line(s) : NULL;
+
+	pthread_mutex_unlock(&a->lock);
+	send_admitted(v, list);
+}
+
+/* ---- reports ---- */
+
+static void report_class(const struct admission *a, struct admission_report *report, unsigned i)
+{
+	const struct control *control = &a->overload.control;
+	const char *name = i < a->classes.count ? a->classes.class[i].name : "other";
+
+	memcpy(report->class[i].name, name, strlen(name) + 1);
+	report->class[i].admitted = a->admitted[i];
+	report->class[i].refused = a->refused[i];
+	report->class[i].target_s = control->class[i].target_s;
+	report->class[i].rate = control->class[i].rate;
+	if (control->capacity > 0)
+		report->class[i].limit_s = control_backlog_limit(control, i) / control->capacity;
+}
+
+void admission_report(struct admission *a, struct admission_report *report)
+{
+	pthread_mutex_lock(&a->lock);
+	*report = (struct admission_report){
+		.waited = a->waited,
+		.backlog_s = overload_backlog_s(&a->overload),
+		.p90_s = a->overload.p90_s,
+		.class_count = a->overload.params.class_count,
+	};
+	for (unsigned i = 0; i < report->class_count; i++)
+		report_class(a, report, i);
+	for (const struct admission_waiter *w = a->first; w; w = w->next)
+		report->waiting++;
+	pthread_mutex_unlock(&a->lock);
+}
