@@ -12,8 +12,8 @@
 
 #define TIME_SLICE_MIN_NS 100000 /* the kernel's own limit */
 
-/* Asks for that time slice for the calling thread. Changes nothing if the thread has another
- * scheduling policy than the usual one. Returns 0 or -errno. */
+/* Asks for that time slice for the calling thread; 0: the usual one. Changes nothing if the thread
+ * has another scheduling policy than the usual one. Returns 0 or -errno. */
 int time_slice_set(uint64_t slice_ns);
 
 #endif

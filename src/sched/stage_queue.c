@@ -10,14 +10,11 @@
 
 #define CLASS_FIRST_SHIFT 12
 #define INTERRUPT_FACTOR 2
-#define MEAN_EVENTS 8
 
 int stage_queue_init(struct stage_queue *q, size_t capacity)
 {
 	q->capacity = capacity;
 	atomic_init(&q->classes, NULL);
-	for (unsigned i = 0; i < STAGE_QUEUE_CLASSES; i++)
-		atomic_init(&q->mean[i], 0);
 	return queue_init(&q->fifo, capacity);
 }
 
@@ -68,28 +65,11 @@ static struct queue *classes_of(const struct stage_queue *q)
 	return atomic_load_explicit(&q->classes, memory_order_acquire);
 }
 
-/* Counts the size in the mean of its class. Events of nearly the same size, in different classes,
- * then have nearly the same score. Relaxed: a lost update does no harm. */
-static void count_size(struct stage_queue *q, unsigned class, uint64_t size)
-{
-	uint64_t mean = atomic_load_explicit(&q->mean[class], memory_order_relaxed);
-
-	atomic_store_explicit(&q->mean[class],
-	                      mean ? mean - mean / MEAN_EVENTS + size / MEAN_EVENTS : size,
-	                      memory_order_relaxed);
-}
-
 void stage_queue_push(struct stage_queue *q, struct event *ev, bool by_size)
 {
-	struct queue *classes = by_size ? classes_of(q) : NULL, *to = &q->fifo;
+	struct queue *classes = by_size ? classes_of(q) : NULL;
 
-	if (classes) {
-		unsigned class = stage_queue_class(ev->size);
-
-		count_size(q, class, ev->size);
-		to = &classes[class];
-	}
-	queue_push(to, ev, ev->arrived_ns);
+	queue_push(classes ? &classes[stage_queue_class(ev->size)] : &q->fifo, ev, ev->arrived_ns);
 }
 
 /* ---- scores ---- */
@@ -101,13 +81,9 @@ static double score(uint64_t arrived_ns, uint64_t now_ns, uint64_t age_ns, doubl
 	return (double)(waited_ns + age_ns) / size;
 }
 
-/* The first class has all small sizes, which take about the same time. */
-static double size_of_class(const struct stage_queue *q, unsigned class)
+static double size_of_class(unsigned class)
 {
-	uint64_t least = UINT64_C(1) << CLASS_FIRST_SHIFT;
-	uint64_t mean = atomic_load_explicit(&q->mean[class], memory_order_relaxed);
-
-	return (double)(mean > least ? mean : least);
+	return (double)(UINT64_C(1) << (class + CLASS_FIRST_SHIFT));
 }
 
 struct choice {
@@ -116,8 +92,7 @@ struct choice {
 };
 
 /* Returns the class with the highest score of those before end. */
-static struct choice choose(const struct stage_queue *q, struct queue *classes, unsigned end,
-                            uint64_t now_ns, uint64_t age_ns)
+static struct choice choose(struct queue *classes, unsigned end, uint64_t now_ns, uint64_t age_ns)
 {
 	struct choice best = { .class = NULL };
 
@@ -126,7 +101,7 @@ static struct choice choose(const struct stage_queue *q, struct queue *classes, 
 
 		if (stamp == UINT64_MAX)
 			continue;
-		double own_score = score(stamp, now_ns, age_ns, size_of_class(q, i));
+		double own_score = score(stamp, now_ns, age_ns, size_of_class(i));
 
 		if (!best.class || own_score > best.score)
 			best = (struct choice){ &classes[i], own_score };
@@ -143,7 +118,7 @@ struct event *stage_queue_pop(struct stage_queue *q, uint64_t age_ns)
 	/* Another worker may take the event first. The loop then chooses again, and ends when
 	 * all classes are empty. */
 	while (!ev && classes &&
-	       (chosen = choose(q, classes, STAGE_QUEUE_CLASSES, now_ns, age_ns).class))
+	       (chosen = choose(classes, STAGE_QUEUE_CLASSES, now_ns, age_ns).class))
 		ev = queue_try_pop(chosen);
 	return ev;
 }
@@ -156,7 +131,7 @@ bool stage_queue_should_interrupt(const struct stage_queue *q, uint64_t arrived_
 	if (!classes)
 		return false;
 	uint64_t now_ns = clock_ns();
-	struct choice best = choose(q, classes, stage_queue_class(left), now_ns, age_ns);
+	struct choice best = choose(classes, stage_queue_class(left), now_ns, age_ns);
 
 	return best.class &&
 	       best.score >= INTERRUPT_FACTOR * score(arrived_ns, now_ns, age_ns, (double)left);

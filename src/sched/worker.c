@@ -12,6 +12,7 @@
 #include "affinity.h"
 #include "base/pool.h"
 #include "base/round.h"
+#include "base/time_slice.h"
 #include "log/log.h"
 #include "mechanism_poll.h"
 #include "push.h"
@@ -123,6 +124,21 @@ static void reset_policy(struct worker *w, const struct schedule *schedule)
 		w->policy->reset(w->policy_state, w->polled_count, w->polled_rates);
 }
 
+/* I/O and disk threads work for microseconds at a time. Without a short slice, each step of a small
+ * upload waits for milliseconds behind the image work on all cores. Under thread-per-connection the
+ * I/O threads do that work, in slices of the usual length. */
+static void adopt_slice(const struct worker *w, const struct schedule *schedule)
+{
+	if (w->group->id == GROUP_MAIN)
+		return;
+	int err =
+		time_slice_set(schedule_is_thread_per_connection(schedule) ? 0 : TIME_SLICE_MIN_NS);
+
+	if (err)
+		log_debug("worker %s/%u: cannot set its time slice: %s; it stays as it was",
+		          w->group->name, w->index, strerror(-err));
+}
+
 /* A worker without performance counters works like the others. */
 static void adopt_perf(struct worker *w, const struct perf_caps *caps)
 {
@@ -152,6 +168,7 @@ int worker_adopt(struct worker *w, const struct schedule *schedule)
 	for (unsigned i = 0; i < graph_row_count && !err; i++)
 		if (missing >> i & 1)
 			err = init_stage(w, i);
+	adopt_slice(w, schedule);
 	adopt_perf(w, &schedule->perf);
 	reset_policy(w, schedule);
 	memset(w->last_visit_ns, 0, sizeof w->last_visit_ns);

@@ -61,20 +61,6 @@ static void waiting_time_counts_in_proportion_to_the_size(void **state)
 	harness_end();
 }
 
-/* 1 MiB and a little more are of different classes. */
-static void nearly_equal_sizes_are_served_by_age(void **state)
-{
-	(void)state;
-	start("cohort", 10);
-	items[0].event.size = (1 << 20) + 1000;
-	items[1].event.size = 1 << 20;
-	push(C, 0);
-	fake_clock_advance(NS_PER_MS);
-	push(C, 1);
-	assert_string_equal(visit(C), "c0 c1");
-	harness_end();
-}
-
 /* A small event arrives before each visit, which serves one event. */
 static void a_large_event_does_not_starve(void **state)
 {
@@ -187,7 +173,6 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_smallest_event_is_served_first),
 		cmocka_unit_test(waiting_time_counts_in_proportion_to_the_size),
-		cmocka_unit_test(nearly_equal_sizes_are_served_by_age),
 		cmocka_unit_test(a_large_event_does_not_starve),
 		cmocka_unit_test(small_events_interrupt_a_large_one),
 		cmocka_unit_test(an_old_event_that_is_nearly_done_runs_on),
