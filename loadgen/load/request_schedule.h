@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "random.h"
+#include "base/random.h"
 
 #define RATE_SPIKES_MAX 16
 #define RATE_PIECES_MAX (2 * RATE_SPIKES_MAX + 2)

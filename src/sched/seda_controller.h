@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/random.h"
 #include "batch_size.h"
 #include "conf/conf.h"
 #include "controller.h"
@@ -31,7 +32,7 @@ struct seda_stage {
 struct seda_controller {
 	struct controller base;
 	uint64_t sampled_ns;
-	uint64_t random;
+	struct random random;
 	struct seda_stage stage[STAGE_COUNT_MAX];
 };
 

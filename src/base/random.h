@@ -5,8 +5,8 @@
  * good one. Mixing distinct numbers gives distinct numbers, which keeps file names unique. Not for
  * secrets. Any thread, with a state of its own.
  */
-#ifndef DARKROOM_LOADGEN_RANDOM_H
-#define DARKROOM_LOADGEN_RANDOM_H
+#ifndef DARKROOM_BASE_RANDOM_H
+#define DARKROOM_BASE_RANDOM_H
 
 #include <stdbool.h>
 #include <stdint.h>
