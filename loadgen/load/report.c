@@ -134,10 +134,10 @@ static void print_errors(const struct report *r)
 		       counter_read(&s->variants), counter_read(&s->variants_wrong));
 	if (s->problem[0])
 		printf("first problem      %s\n", s->problem);
-	if (r->unsent > 0)
+	if (r->args->schedule.is_open)
 		printf("unsent             %" PRIu64
-		       " requests were due but found no free connection before the end\n",
-		       r->unsent);
+		       " requests were due but found no free connection before the end%s\n",
+		       r->unsent, r->unsent > 0 ? "; the times lack them" : "");
 	if (r->is_interrupted)
 		printf("interrupted        %" PRIu64 " requests were in flight\n",
 		       counter_read(&s->aborted));
