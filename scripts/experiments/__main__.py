@@ -5,6 +5,7 @@ import os
 import shutil
 import sys
 
+import job
 import jobs
 import machine
 import options as command_line
@@ -53,20 +54,22 @@ def begin(options, path):
 def measure(options, path):
     out, lines = begin(options, path)
     bench = run.Bench(options.files, options.work, options.option, options.server_cpus,
-                      options.load_cpus)
+                      options.load_cpus, options.warm_up)
     done = {(line["kind"], line["name"], line["workload"], line["round"])
             for line in lines if "round" in line}
-    left = [job for job in jobs.jobs(options, bench) if jobs.key(job) not in done]
+    left = [each for each in jobs.jobs(options, bench) if job.key(each) not in done]
     if done:
         print(f"{path} already has {len(done)} measurements; {len(left)} left.", file=sys.stderr)
     shown = progress.Progress(left)
     at_round = None
     with out:
-        for job in left:
-            bench.sweep(is_over=job.round != at_round)
-            at_round = job.round
-            line = {"kind": job.kind, "name": job.name, "workload": job.workload,
-                    "round": job.round} | shown.run(job)
+        for each in left:
+            bench.sweep(is_over=each.round != at_round)
+            at_round = each.round
+            line = dict(zip(("kind", "name", "workload", "round"), job.key(each)))
+            load, usage = round(machine.load_average(), 2), machine.Usage()
+            line |= shown.run(each)
+            line |= {"load_average": load, "others_cpu_share": usage.of_others()}
             out.write(json.dumps(line) + "\n")
             out.flush()
 

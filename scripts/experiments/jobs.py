@@ -1,19 +1,13 @@
-"""The parts of the experiment. A job is one measurement, and gives one line of the raw results. The
-line has the kind, name, workload (connections) and round of the job."""
+"""The parts of the experiment, and the parts that compare configurations in a closed loop."""
 
-import collections
-import pathlib
 import subprocess
-import tempfile
 import time
 
+import caches
 import run
+from job import Job, closed, linked, sample
 from machine import ROOT
 from plan import PRELOADS, configurations, rotated
-
-Job = collections.namedtuple("Job", "kind name workload round measure guess_s")
-
-PARTS = ("policies", "batching", "layouts", "overload", "baseline")
 
 # Claim 6 compares cohort scheduling with full batches and with batches of one event.
 BATCHING = {"batches": (),
@@ -32,37 +26,6 @@ NO_LIMIT = 65536  # the largest limits.images_in_flight
 OPEN_CONNECTIONS = 1000
 
 
-def key(job):
-    return job.kind, job.name, job.workload, job.round
-
-
-def jobs(options, bench):
-    """Returns all jobs, round by round."""
-    out = []
-    for number in range(options.rounds):
-        if "policies" in options.parts:
-            out += rotated(_policies(options, bench, number), number, options.rounds)
-        if "batching" in options.parts:
-            out += rotated(_batching(options, bench, number), number, options.rounds)
-        if "layouts" in options.parts:
-            out += rotated(_layouts(options, bench, number), number, options.rounds)
-        if "overload" in options.parts:
-            out.append(_overload(options, bench, number))
-        if "baseline" in options.parts:
-            out.append(_baseline(options, bench, number))
-    return out
-
-
-def _closed(bench, name, path, connections, number, options=(), preload=""):
-    """Sends each file once in a closed loop. Returns the results of the run."""
-    with bench.daemon(path, options, run.preload_path(preload)) as daemon:
-        report, rows = bench.load(daemon, "-c", connections, "--seed", number + 1)
-        stats = daemon.stats()
-    return {"configuration": name, "connections": connections,
-            **run.summary(report, rows, bench.server_cores()), **run.stage_counters(stats),
-            "layout": stats["layout"]}
-
-
 def _policies(options, bench, number):
     cases = [configuration.case(workload) for workload in options.connections
              for configuration in configurations(options.configurations)]
@@ -73,14 +36,14 @@ def _policies(options, bench, number):
 
 def _measure_policy(bench, case, number):
     return {"policy": case.policy,
-            **_closed(bench, case.name, case.path, case.connections, number, case.options,
+            **closed(bench, case.name, case.path, case.connections, number, case.options,
                       PRELOADS.get(case.name, ""))}
 
 
 def _batching(options, bench, number):
     path, workload = ROOT / "conf" / "cohort.ini", max(options.connections)
     return [Job("batching", name, workload, number,
-                lambda name=name, extra=extra: _closed(
+                lambda name=name, extra=extra: closed(
                     bench, name, path, workload, number, ("scheduler.counters=yes", *extra)), 5)
             for name, extra in BATCHING.items()]
 
@@ -118,40 +81,29 @@ def _profile(options, bench, workload):
 def _measure_layout(options, bench, name, extra, workload, number):
     if PARTITIONS in name:
         extra += (f"layout.profile={_profile(options, bench, workload)}",)
-    return _closed(bench, name, ROOT / "conf" / "cohort.ini", workload, number, extra)
+    return closed(bench, name, ROOT / "conf" / "cohort.ini", workload, number, extra)
 
 
 # ---- the script that the paper's server replaced ----
 
-def _sample(files, count):
-    """Returns a sample of the files with the same distribution of sizes."""
-    by_size = sorted(files.rglob("*.jpg"), key=lambda path: (path.stat().st_size, path.name))
-    step = len(by_size) / min(count, len(by_size))
-    return [by_size[int((i + 0.5) * step)] for i in range(min(count, len(by_size)))]
-
-
 def _baseline(options, bench, number):
-    return Job("baseline", "imagemagick", 0, number,
-               lambda: _measure_baseline(options, bench, number), 30)
+    return [Job("baseline", "imagemagick", 0, number,
+                lambda: _measure_baseline(options, bench, number), 30)]
 
 
 def _measure_baseline(options, bench, number):
     """Measures the script, and the daemon with one connection, on the same sample."""
-    work = pathlib.Path(tempfile.mkdtemp(prefix="baseline-", dir=bench.work))
-    sample = work / "sample"
-    sample.mkdir()
-    for path in _sample(options.files, options.baseline):
-        (sample / path.name).symlink_to(path.resolve())
-    files = sorted(sample.iterdir())
+    directory = linked(bench, sample(options.files, options.baseline))
+    files = sorted(directory.iterdir())
     size = sum(path.stat().st_size for path in files)
     before, start = run.children_cpu_s(), time.monotonic()
-    done = subprocess.run([ROOT / "scripts" / "experiments" / "imagemagick.sh", work / "out",
+    done = subprocess.run([ROOT / "scripts" / "experiments" / "imagemagick.sh", bench.work / "out",
                            *files], capture_output=True, text=True)
     seconds, cpu = time.monotonic() - start, run.children_cpu_s() - before
     if done.returncode != 0:
         raise run.Failed(f"imagemagick.sh: {done.stderr}")
     with bench.daemon(ROOT / "conf" / "drain.ini") as daemon:
-        report, rows = bench.load(daemon, "-c", 1, "--seed", number + 1, files=sample)
+        report, rows = bench.load(daemon, "-c", 1, "--seed", number + 1, files=directory)
     ours = run.summary(report, rows, bench.server_cores())
     return {"images": len(files), "sample_bytes": size, "makespan_s": seconds,
             "responses_per_s": len(files) / seconds, "input_bytes_per_s": size / seconds,
@@ -163,8 +115,8 @@ def _measure_baseline(options, bench, number):
 # ---- overload ----
 
 def _overload(options, bench, number):
-    return Job("overload", "drain", max(options.connections), number,
-               lambda: _measure_overload(options, bench, number), 2 * options.overload_s + 10)
+    return [Job("overload", "drain", max(options.connections), number,
+                lambda: _measure_overload(options, bench, number), 2 * options.overload_s + 10)]
 
 
 def _measure_overload(options, bench, number):
@@ -207,3 +159,22 @@ def _by_quarter(rows, seconds):
 def _percentile(values, share):
     """Returns None without values."""
     return sorted(values)[min(len(values) - 1, int(share * len(values)))] if values else None
+
+
+# ---- all parts ----
+
+# name: a function that returns the jobs of a round, and the most rounds that it needs.
+PARTS = {"policies": (_policies, None), "batching": (_batching, None), "layouts": (_layouts, None),
+         "overload": (_overload, 4), "baseline": (_baseline, 4),
+         "caches": (caches.jobs, caches.ROUNDS)}
+
+
+def jobs(options, bench):
+    """Returns all jobs, round by round."""
+    out = []
+    for number in range(options.rounds):
+        for name in options.parts:
+            of_round, rounds = PARTS[name]
+            if number < (rounds or options.rounds):
+                out += rotated(of_round(options, bench, number), number, options.rounds)
+    return out

@@ -80,15 +80,21 @@ def parse(arguments):
         help="files of the ImageMagick script (60; --quick: 10)")
     add("--overload-seconds", type=positive, dest="overload_s", metavar="N",
         help="duration of each overload (20; --quick: 6)")
+    add("--cache-files", type=positive, metavar="N",
+        help="pictures of each run of the part caches (47; --quick: 12)")
+    add("--warm-up", type=float, metavar="S",
+        help="seconds of load before each measured run (4; --quick: 0.5)")
     add("--report", action="store_true",
         help="measure nothing, and rewrite the report of the results in --out")
     options = parser.parse_args(arguments)
     unknown = [part for part in options.parts if part not in PARTS]
     if unknown:
         parser.error(f"--parts: {unknown[0]}: expected one of {', '.join(PARTS)}")
-    defaults = dict(rounds=5, connections=[16, 4], scale=1, baseline=60, overload_s=20)
+    defaults = dict(rounds=5, connections=[16, 4], scale=1, baseline=60, overload_s=20, warm_up=4,
+                    cache_files=47)
     if options.quick:
-        defaults = dict(rounds=3, connections=[16], scale=0.1, baseline=10, overload_s=6)
+        defaults = dict(rounds=3, connections=[16], scale=0.1, baseline=10, overload_s=6,
+                        warm_up=0.5, cache_files=12)
     for name, value in defaults.items():
         if getattr(options, name) is None:
             setattr(options, name, value)

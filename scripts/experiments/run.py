@@ -16,7 +16,7 @@ import urllib.request
 from machine import ROOT, busy_s, cores
 
 READY = re.compile(r"ready on (http://\S+)")
-START_TIMEOUT, STOP_TIMEOUT = 20, 60
+START_TIMEOUT, STOP_TIMEOUT = 60, 60
 
 # Removing a store may slow the following runs: ext4 without a journal skips all inodes that were
 # deleted within the last minutes, one by one (recently_deleted() in fs/ext4/ialloc.c). Stores are
@@ -31,18 +31,19 @@ class Failed(Exception):
 
 class Daemon:
     """A darkroomd on a free port of the loopback interface, with a new store, for the duration of a
-    block. profile: a file for the costs of the stages, written at the end."""
+    block. profile: a file for the costs of the stages, written at the end. wrapper: a program that
+    runs the daemon."""
 
-    def __init__(self, config, work, options=(), preload="", cpus=(), profile=None):
+    def __init__(self, config, work, options=(), preload="", cpus=(), profile=None, wrapper=()):
         self.config, self.options, self.preload = config, options, preload
-        self.cpus, self.profile = cpus, profile
+        self.cpus, self.profile, self.wrapper = cpus, profile, wrapper
         self.directory = pathlib.Path(tempfile.mkdtemp(prefix="daemon-", dir=work))
         self.log = self.directory / "log"
 
     def __enter__(self):
         store = self.directory / "store"
         store.mkdir()
-        command = [ROOT / "build" / "darkroomd", "-c", self.config, "-o",
+        command = [*self.wrapper, ROOT / "build" / "darkroomd", "-c", self.config, "-o",
                    "server.listen=127.0.0.1:0", "-o", "log.access=no", "-o", f"server.root={store}",
                    *(["-o", "server.user=root"] if os.geteuid() == 0 else [])]
         for option in self.options:
@@ -92,9 +93,9 @@ class Bench:
     """The common settings of all runs. work: a directory for stores. cpus, load_cpus: empty for all
     cores."""
 
-    def __init__(self, files, work, options=(), cpus=(), load_cpus=()):
+    def __init__(self, files, work, options=(), cpus=(), load_cpus=(), warm_up_s=0):
         self.files, self.work, self.options = files, work, tuple(options)
-        self.cpus, self.load_cpus = cpus, load_cpus
+        self.cpus, self.load_cpus, self.warm_up_s = cpus, load_cpus, warm_up_s
 
     def sweep(self, is_over):
         """Removes the stores of earlier runs after a round, or if space is short."""
@@ -103,8 +104,14 @@ class Bench:
         for directory in self.work.iterdir():
             shutil.rmtree(directory)
 
-    def daemon(self, config, options=(), preload="", profile=None):
-        return Daemon(config, self.work, self.options + tuple(options), preload, self.cpus, profile)
+    def daemon(self, config, options=(), preload="", profile=None, wrapper=()):
+        return Daemon(config, self.work, self.options + tuple(options), preload, self.cpus, profile,
+                      wrapper)
+
+    def warm_up(self, daemon, connections):
+        """Loads the daemon until its buffers are there and its policy has measured the stages."""
+        if self.warm_up_s:
+            self.load(daemon, "-c", connections, "-d", f"{self.warm_up_s:g}", "--seed", 99)
 
     def load(self, daemon, *arguments, files=None):
         """Runs the load generator. Returns its report, with the CPU time of other programs, and one
@@ -190,11 +197,12 @@ def summary(report, rows, server_cores):
     }
 
 
-def stage_counters(stats):
-    """Returns the sums of performance counters over all stages, and the missing counters."""
+def stage_counters(stats, before):
+    """Returns what was added to the sums of performance counters over all stages, and the missing
+    counters."""
     sums = {}
-    for stage in stats["stages"]:
+    for stage, old in zip(stats["stages"], before["stages"]):
         for name, value in stage.get("counters", {}).items():
-            sums[name] = sums.get(name, 0) + value
+            sums[name] = sums.get(name, 0) + value - old["counters"].get(name, 0)
     return {"counters": sums,
             "counters_missing": stats["scheduler"].get("counters", {}).get("missing", {})}

@@ -11,13 +11,14 @@ import xml.etree.ElementTree
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+RUN = "--rounds", "1", "--parts", "policies,batching,layouts,overload,baseline"
 EXPERIMENT = ROOT / "scripts" / "experiment"
 
 
 def command(tmp_path, *arguments):
     return [EXPERIMENT, "--files", ROOT / "data" / "sample", "--out", tmp_path / "out", "--work",
             tmp_path, "--configurations", "drain,seda,thread-per-connection-4", "--connections",
-            "4", "--overload-seconds", "2", "--baseline", "1", *arguments]
+            "4", "--overload-seconds", "2", "--baseline", "1", "--warm-up", "0.2", *arguments]
 
 
 def experiment(tmp_path, *arguments):
@@ -32,7 +33,7 @@ def raw(tmp_path):
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory):
     path = tmp_path_factory.mktemp("experiment")
-    done = experiment(path, "--rounds", "1")
+    done = experiment(path, *RUN)
     assert done.returncode == 0, done.stderr
     return path, done
 
@@ -73,6 +74,27 @@ def test_report_names_its_plots_and_they_are_pictures(finished):
     assert "NOT DECIDED" in done.stdout and str(path / "out" / "report.md") in done.stdout
 
 
+def test_the_load_of_the_machine_is_recorded_with_each_result(finished):
+    _, *lines = raw(finished[0])
+    assert all(line["load_average"] >= 0 and 0 <= line["others_cpu_share"] <= 1 for line in lines)
+
+
+def test_cache_misses_are_counted_by_stage(tmp_path):
+    done = experiment(tmp_path, "--rounds", "1", "--parts", "caches", "--cache-files", "2",
+                      "--configurations", "drain")
+    assert done.returncode == 0, done.stderr
+    line, = raw(tmp_path)[1:]
+    stages = line["misses"]
+    assert list(stages) == ["jpeg_decode", "scale", "blur", "jpeg_encode", "all"]
+    for kind in ("instructions", "l1i", "l1d", "l2i", "l2d"):
+        parts = sum(stages[name][kind] for name in stages if name != "all")
+        # HTTP and the store have the rest.
+        assert 0 < parts < stages["all"][kind]
+    assert stages["jpeg_decode"]["instructions"] > 1e6
+    assert stages["all"]["l2d"] < stages["all"]["l1d"]
+    assert line["events_per_visit"]["jpeg_encode"] > 1
+
+
 def test_nothing_is_left_behind(finished):
     path, _ = finished
     assert not (path / "darkroom-experiment").exists()
@@ -84,7 +106,7 @@ def test_interrupted_experiment_continues(finished):
     before = results.read_text()
     lines = before.splitlines(keepends=True)
     results.write_text("".join(lines[:-1]) + lines[-1][:20])
-    again = experiment(path, "--rounds", "1")
+    again = experiment(path, *RUN)
     assert again.returncode == 0, again.stderr
     assert "; 1 left" in again.stderr
     assert results.read_text().startswith("".join(lines[:-1])) and len(raw(path)) == len(lines)
@@ -94,7 +116,7 @@ def test_report_can_be_written_alone(finished):
     path, _ = finished
     (path / "out" / "report.md").unlink()
     before = (path / "out" / "raw.jsonl").read_bytes()
-    done = experiment(path, "--rounds", "1", "--report")
+    done = experiment(path, *RUN, "--report")
     assert done.returncode == 0, done.stderr
     assert (path / "out" / "report.md").exists()
     assert (path / "out" / "raw.jsonl").read_bytes() == before
@@ -102,7 +124,7 @@ def test_report_can_be_written_alone(finished):
 
 def test_results_of_another_experiment_are_not_mixed_in(finished):
     path, _ = finished
-    done = experiment(path, "--rounds", "1", "--option", "scheduler.spin=10us")
+    done = experiment(path, *RUN, "--option", "scheduler.spin=10us")
     assert done.returncode == 1 and "has results of another experiment (options: []" in done.stderr
 
 
