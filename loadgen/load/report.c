@@ -290,6 +290,7 @@ static void put_results(struct json *j, const struct report *r)
 	const struct request_stats *s = r->stats;
 	uint64_t answered = request_stats_answered(s), bytes = counter_read(&s->input_bytes);
 
+	json_uint(j, "start_monotonic_ns", s->first_ns);
 	json_double(j, "makespan_s", r->makespan_s);
 	json_uint(j, "responses", answered);
 	json_double(j, "responses_per_s", per_second((double)answered, r->makespan_s));

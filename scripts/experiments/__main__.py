@@ -1,9 +1,11 @@
 """Measures the configurations. scripts/experiment --help has the options."""
 
 import json
+import math
 import os
 import shutil
 import sys
+import time
 
 import job
 import jobs
@@ -17,6 +19,7 @@ import run
 import worktree
 
 BUSY = 0.5  # load average per core
+QUICK_S = 285  # --quick, with its report, ends within 5 minutes
 
 
 def make_dataset(options):
@@ -51,7 +54,9 @@ def begin(options, path):
     return path.open("a"), lines
 
 
-def measure(options, path):
+def measure(options, path, end_s):
+    """Measures until all is done, or the time of time.monotonic() is reached. Returns the number
+    of measurements that are left."""
     out, lines = begin(options, path)
     bench = run.Bench(options.files, options.work, options.option, options.server_cpus,
                       options.load_cpus, options.warm_up)
@@ -61,9 +66,15 @@ def measure(options, path):
     if done:
         print(f"{path} already has {len(done)} measurements; {len(left)} left.", file=sys.stderr)
     shown = progress.Progress(left)
+    if left:
+        print(f"{len(left)} measurements take about {progress.duration(shown.remaining())}, until "
+              f"{progress.clock(shown.remaining())}. Interrupt and repeat the command at will: it "
+              "continues.", file=sys.stderr)
     at_round = None
     with out:
-        for each in left:
+        for number, each in enumerate(left):
+            if time.monotonic() + shown.expected(each) > end_s:
+                return len(left) - number
             bench.sweep(is_over=each.round != at_round)
             at_round = each.round
             line = dict(zip(("kind", "name", "workload", "round"), job.key(each)))
@@ -72,10 +83,20 @@ def measure(options, path):
             line |= {"load_average": load, "others_cpu_share": usage.of_others()}
             out.write(json.dumps(line) + "\n")
             out.flush()
+    return 0
+
+
+def too_busy(left, usage):
+    return (f"scripts/experiment: this machine is too busy for --quick: after "
+            f"{QUICK_S // 60} minutes {left} measurements are left (load average "
+            f"{machine.load_average():.1f}; other programs used {100 * usage.of_others():.0f} % of "
+            "the CPUs). The report has what was measured.")
 
 
 def main():
     options = command_line.parse(sys.argv[1:])
+    left, usage = 0, machine.Usage()
+    end_s = time.monotonic() + QUICK_S if options.quick else math.inf
     path = options.out / "raw.jsonl"
     if refusal := worktree.refusal([path, options.out / "report.md"]):
         print(f"scripts/experiment: {refusal}", file=sys.stderr)
@@ -87,7 +108,7 @@ def main():
             options.work.mkdir(parents=True)
             if options.dataset:
                 make_dataset(options)
-            measure(options, path)
+            left = measure(options, path, end_s)
         verdicts = report.write(results.Results(results.read(path)), options.out,
                                 " ".join(["scripts/experiment", *sys.argv[1:]]))
     except KeyboardInterrupt:
@@ -103,7 +124,9 @@ def main():
     for number, verdict in enumerate(verdicts, 1):
         print(f"{number}. {verdict.claim} {verdict.verdict.upper()}")
     print(f"\nTables, numbers and plots: {options.out / 'report.md'}")
-    return 0
+    if left:
+        print(too_busy(left, usage), file=sys.stderr)
+    return 1 if left else 0
 
 
 sys.exit(main())

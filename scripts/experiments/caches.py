@@ -1,5 +1,5 @@
-"""Misses of the caches by stage, simulated by callgrind: they need no counters of the processor, and
-do not depend on what other programs do.
+"""Misses of the caches by stage, simulated by callgrind: they need no counters of the processor,
+and do not depend on what other programs do.
 
 One worker runs on simulated caches of one core. The kernels are those for AVX2, because valgrind
 has no AVX-512. There is no prefetcher, and no other core.

@@ -4,6 +4,7 @@ import subprocess
 import time
 
 import caches
+import overload
 import run
 from job import Job, closed, linked, sample
 from machine import ROOT
@@ -19,32 +20,28 @@ SHARED, REPLICAS, PARTITIONS, BY_LOAD = "shared", "replicas", "partitions", "rep
 SHARES = (2, 4, 8)
 STAGES = 4  # that the main threads visit, and so the most parts
 
-# Claim 7: the load is OVERLOAD times the capacity, and the admitted images take TARGET_S to
-# process.
-OVERLOAD, TARGET_S = 1.5, 0.25
-NO_LIMIT = 65536  # the largest limits.images_in_flight
-OPEN_CONNECTIONS = 1000
-
 
 def _policies(options, bench, number):
-    cases = [configuration.case(workload) for workload in options.connections
+    cases = [configuration.case(workload, bool(options.configurations))
+             for workload in options.connections
              for configuration in configurations(options.configurations)]
     return [Job("policies", case.name, case.workload, number,
-                lambda case=case: _measure_policy(bench, case, number), 5)
+                lambda case=case: _measure_policy(bench, case, number), bench.guess_s)
             for case in cases if case]
 
 
 def _measure_policy(bench, case, number):
     return {"policy": case.policy,
-            **closed(bench, case.name, case.path, case.connections, number, case.options,
-                      PRELOADS.get(case.name, ""))}
+            **closed(bench, case.name, case.path, case.workload, number, case.options,
+                     PRELOADS.get(case.name, ""))}
 
 
 def _batching(options, bench, number):
     path, workload = ROOT / "conf" / "cohort.ini", max(options.connections)
     return [Job("batching", name, workload, number,
                 lambda name=name, extra=extra: closed(
-                    bench, name, path, workload, number, ("scheduler.counters=yes", *extra)), 5)
+                    bench, name, path, workload, number, ("scheduler.counters=yes", *extra)),
+                bench.guess_s)
             for name, extra in BATCHING.items()]
 
 
@@ -64,7 +61,7 @@ def _layouts(options, bench, number):
             out[f"{count} {PARTITIONS}"] = ("layout.mode=partition", f"layout.parts={count}")
     return [Job("layouts", name, workload, number,
                 lambda name=name, extra=extra: _measure_layout(
-                    options, bench, name, extra, workload, number), 5)
+                    options, bench, name, extra, workload, number), bench.guess_s)
             for name, extra in out.items()]
 
 
@@ -88,7 +85,7 @@ def _measure_layout(options, bench, name, extra, workload, number):
 
 def _baseline(options, bench, number):
     return [Job("baseline", "imagemagick", 0, number,
-                lambda: _measure_baseline(options, bench, number), 30)]
+                lambda: _measure_baseline(options, bench, number), 0.7 * options.baseline)]
 
 
 def _measure_baseline(options, bench, number):
@@ -112,61 +109,13 @@ def _measure_baseline(options, bench, number):
                        for name in ("responses_per_s", "input_bytes_per_s", "cpu_ms_per_image")}}
 
 
-# ---- overload ----
-
-def _overload(options, bench, number):
-    return [Job("overload", "drain", max(options.connections), number,
-                lambda: _measure_overload(options, bench, number), 2 * options.overload_s + 10)]
-
-
-def _measure_overload(options, bench, number):
-    """Measures the capacity of the server, and then OVERLOAD times that rate with and without a
-    limit of images in flight."""
-    path = ROOT / "conf" / "drain.ini"
-    with bench.daemon(path) as daemon:
-        report, _ = bench.load(daemon, "-c", max(options.connections), "-d",
-                               max(2, options.overload_s / 4))
-    capacity = report["responses_per_s"]
-    admitted = max(4, round(capacity * TARGET_S))
-    out = {"capacity_per_s": capacity, "rate_per_s": OVERLOAD * capacity, "target_s": TARGET_S,
-           "admitted": admitted}
-    for name, limit in (("limited", admitted), ("unlimited", NO_LIMIT)):
-        extra = [f"limits.images_in_flight={limit}", f"limits.connections={2 * OPEN_CONNECTIONS}",
-                 "limits.body_timeout=10m"]
-        with bench.daemon(path, extra) as daemon:
-            _, rows = bench.load(daemon, "-c", OPEN_CONNECTIONS,
-                                 "--rate", f"{OVERLOAD * capacity:.3f}", "--poisson", "-d",
-                                 options.overload_s, "--timeout", "10m", "--expect", "201,503",
-                                 "--seed", number + 1)
-        out[name] = _by_quarter(rows, options.overload_s)
-    return out
-
-
-def _by_quarter(rows, seconds):
-    """Returns response times of accepted uploads since they were due, by the quarter of the run in
-    which they were due."""
-    begin = min(float(row["intended"]) for row in rows)
-    quarters = [[] for _ in range(4)]
-    for row in rows:
-        if row["status"] == "201":
-            due = float(row["intended"])
-            quarters[min(3, int(4 * (due - begin) / seconds))].append(float(row["done"]) - due)
-    return {"requests": len(rows), "answered": sum(len(times) for times in quarters),
-            "p50_s": [_percentile(times, 0.5) for times in quarters],
-            "p90_s": [_percentile(times, 0.9) for times in quarters]}
-
-
-def _percentile(values, share):
-    """Returns None without values."""
-    return sorted(values)[min(len(values) - 1, int(share * len(values)))] if values else None
-
-
 # ---- all parts ----
 
 # name: a function that returns the jobs of a round, and the most rounds that it needs.
 PARTS = {"policies": (_policies, None), "batching": (_batching, None), "layouts": (_layouts, None),
-         "overload": (_overload, 4), "baseline": (_baseline, 4),
+         "overload": (overload.jobs, 6), "baseline": (_baseline, 4),
          "caches": (caches.jobs, caches.ROUNDS)}
+QUICK_PARTS = tuple(name for name in PARTS if name != "caches")
 
 
 def jobs(options, bench):

@@ -3,14 +3,19 @@
 import argparse
 import pathlib
 
-from jobs import PARTS
-from machine import ROOT
+import paired
+from jobs import PARTS, QUICK_PARTS
+from machine import ROOT, cores
+
+# The residual spread of one run's throughput on a quiet machine (15 configurations, 2026-11-21).
+SPREAD = 0.0088
 
 DESCRIPTION = """
 Compares all configurations in conf/, and checks the claims of Gordon's dissertation (2010, chapter
 4), of Larus and Parkes (2002) and of Welsh (2002). In each round each configuration gets a fresh
-daemon and the whole dataset once, in rotated order. Writes raw.jsonl, report.md and plots (SVG)
-into the output directory. After an interruption the same command with the same --out continues.
+daemon, a warm-up and the whole dataset once, in rotated order. Writes raw.jsonl, report.md and
+plots (SVG) into the output directory. After an interruption the same command with the same --out
+continues.
 """
 EPILOG = """
 Examples: scripts/experiment --quick
@@ -53,15 +58,18 @@ def parse(arguments):
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     add = parser.add_argument
     add("--quick", action="store_true",
-        help="a tenth of the dataset, 3 rounds, 16 connections: less than 5 minutes")
-    add("--rounds", type=positive, metavar="N", help="runs of each configuration (5; --quick: 3)")
+        help="a tenth of the dataset, 3 rounds, 16 connections: ends within 5 minutes")
+    add("--detect", type=float, default=1, metavar="PERCENT",
+        help="difference in throughput that the rounds must be able to detect (1)")
+    add("--rounds", type=positive, metavar="N",
+        help="runs of each configuration (as many as --detect needs; --quick: 3)")
     add("--connections", type=counts, metavar="N,...",
-        help="connections; thread-per-connection gets at most as many as it has threads "
-        "(16,4; --quick: 16)")
+        help="connections; thread-per-connection is measured where it has as many threads "
+        "(16, 8, 4 and one per core; --quick: 16 and one per core)")
     add("--configurations", type=_names, default=[], metavar="NAME,...",
         help="configurations conf/NAME.ini (all but darkroomd.ini)")
-    add("--parts", type=_names, default=list(PARTS), metavar="NAME,...",
-        help=f"parts to measure ({','.join(PARTS)})")
+    add("--parts", type=_names, metavar="NAME,...",
+        help=f"parts to measure ({','.join(PARTS)}; --quick: {','.join(QUICK_PARTS)})")
     add("--files", type=pathlib.Path, metavar="DIR",
         help="JPEG files to send instead of the dataset")
     add("--scale", type=float, metavar="F",
@@ -87,14 +95,18 @@ def parse(arguments):
     add("--report", action="store_true",
         help="measure nothing, and rewrite the report of the results in --out")
     options = parser.parse_args(arguments)
+    if options.detect <= 0:
+        parser.error("--detect: expected a number above 0")
+    options.parts = options.parts or list(QUICK_PARTS if options.quick else PARTS)
     unknown = [part for part in options.parts if part not in PARTS]
     if unknown:
         parser.error(f"--parts: {unknown[0]}: expected one of {', '.join(PARTS)}")
-    defaults = dict(rounds=5, connections=[16, 4], scale=1, baseline=60, overload_s=20, warm_up=4,
-                    cache_files=47)
+    defaults = dict(rounds=paired.rounds_needed(SPREAD, options.detect / 100),
+                    connections=counts(f"16,8,4,{cores()}"), scale=1, baseline=60,
+                    overload_s=20, warm_up=4, cache_files=47)
     if options.quick:
-        defaults = dict(rounds=3, connections=[16], scale=0.1, baseline=10, overload_s=6,
-                        warm_up=0.5, cache_files=12)
+        defaults = dict(rounds=3, connections=counts(f"16,{cores()}"), scale=0.1, baseline=10,
+                        overload_s=6,                       warm_up=0.5, cache_files=12)
     for name, value in defaults.items():
         if getattr(options, name) is None:
             setattr(options, name, value)

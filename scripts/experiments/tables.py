@@ -2,6 +2,8 @@
 
 import statistics
 
+import caches
+import paired
 import results as r
 from plan import PAPER, class_of
 
@@ -53,15 +55,81 @@ def server(results, workload):
 
 
 def drain(results, workload):
-    """Returns a comparison of darkroom's own policy with each other one, round by round."""
+    """Returns a comparison of darkroom's own policy with each other one: ratios with intervals of
+    95 %, not corrected for their number."""
     rows = []
     for name in results.ranking(workload, r.THROUGHPUT):
         if name == "drain":
             continue
-        ratios = [results.ratio("drain", name, workload, metric)
-                  for metric in (r.THROUGHPUT, r.P90, r.P99)]
-        rows.append([name, *map(str, ratios)])
-    return table(["drain relative to", "throughput", "90th percentile", "99th percentile"], rows)
+        ratios = [results.pairs("drain", name, workload, metric)
+                  for metric in (r.THROUGHPUT, r.P90, r.P99, r.CPU)]
+        rows.append([name, *(r.ratio_text(pairs.interval()) if pairs else "" for pairs in ratios)])
+    return table(["drain relative to", "throughput", "90th percentile", "99th percentile",
+                  "CPU per image"], rows)
+
+
+def design(results, workload):
+    """Returns a sentence about the smallest difference that the rounds can detect."""
+    parts = []
+    names = results.ranking(workload, r.THROUGHPUT)
+    for metric in (r.THROUGHPUT, r.CPU, r.P90):
+        spread = results.spread(workload, metric)
+        if spread is None:
+            continue
+        rounds = max(len(results.runs("policies", name, workload)) for name in names)
+        alone = paired.detectable(spread, rounds)
+        among = paired.detectable(spread, rounds, len(names) - 1)
+        parts.append(f"{metric.title.lower()}: {100 * spread:.2f} %, {100 * alone:.1f} %, "
+                     f"{100 * among:.1f} %")
+    if not parts:
+        return "One run of each configuration detects no difference."
+    return ("Residual spread of one run, the smallest difference that is found in four of five "
+            "experiments, and the same if a configuration is compared with all others: "
+            + "; ".join(parts) + ".")
+
+
+def overload(results):
+    rows = []
+    for line in results.of("overload"):
+        for name in ("limited", "unlimited"):
+            run = line[name]
+            rows.append([f"{line['round'] + 1}, {name}",
+                         *(str(run.get(key, "not recorded"))
+                           for key in ("due", "answered", "refused", "unsent")),
+                         " ".join(f"{value:.2f}" if value is not None else "later"
+                                  for value in run["p90_s"])])
+    return table(["Round", "due", "accepted", "refused", "never sent",
+                  "90th percentile by quarter, s"], rows)
+
+
+def cache_misses(results):
+    """Returns tables of misses per image: of the whole program, and of the stages in the L2."""
+    lines = results.of("caches")
+    names = list(dict.fromkeys(line["name"] for line in sorted(lines, key=lambda x: x["round"])))
+
+    def mean(name, stage, kinds):
+        values = [sum(line["misses"][stage][kind] for kind in kinds) for line in lines
+                  if line["name"] == name and stage in line["misses"]]
+        return statistics.fmean(values) if values else None
+
+    def number(value):
+        return "" if value is None else f"{value:,.0f}"
+
+    def visit(name):
+        values = [line["events_per_visit"]["jpeg_decode"] for line in lines
+                  if line["name"] == name]
+        return "" if None in values else f"{statistics.fmean(values):.1f}"
+
+    order = sorted(names, key=lambda name: mean(name, "all", ("l2i", "l2d")))
+    whole = [[name, visit(name), f"{mean(name, 'all', ('instructions',)) / 1e6:.2f}",
+              *(number(mean(name, "all", (kind,))) for kind in ("l1i", "l1d", "l2i", "l2d"))]
+             for name in order]
+    stages = [[name, *(number(mean(name, stage, (kind,))) for kind in ("l2i", "l2d")
+                       for stage in caches.STAGES)] for name in order]
+    return (table(["Misses per image", "decodes a visit", "instructions, million",
+                   "L1 instructions", "L1 data", "L2 instructions", "L2 data"], whole) + "\n\n"
+            + table(["L2 misses by stage", *(f"{stage}, {kind}" for kind in ("instructions", "data")
+                                             for stage in caches.STAGES)], stages))
 
 
 def layouts(results, workload):
