@@ -1,7 +1,6 @@
 """Measures the configurations. scripts/experiment --help has the options."""
 
 import json
-import math
 import os
 import shutil
 import sys
@@ -19,7 +18,6 @@ import run
 import worktree
 
 BUSY = 0.5  # load average per core
-QUICK_S = 285  # --quick, with its report, ends within 5 minutes
 
 
 def make_dataset(options):
@@ -86,17 +84,20 @@ def measure(options, path, end_s):
     return 0
 
 
-def too_busy(left, usage):
-    return (f"scripts/experiment: this machine is too busy for --quick: after "
-            f"{QUICK_S // 60} minutes {left} measurements are left (load average "
-            f"{machine.load_average():.1f}; other programs used {100 * usage.of_others():.0f} % of "
-            "the CPUs). The report has what was measured.")
+def unfinished(options, left, usage):
+    state = (f"load average {machine.load_average():.1f}; other programs used "
+             f"{100 * usage.of_others():.0f} % of the CPUs")
+    if options.quick:
+        return (f"this machine is too busy for --quick: after {options.within:g} minutes {left} "
+                f"measurements are left ({state}). The report has what was measured.")
+    return (f"{left} measurements are left after {options.within:g} minutes ({state}). The same "
+            "command continues.")
 
 
 def main():
     options = command_line.parse(sys.argv[1:])
     left, usage = 0, machine.Usage()
-    end_s = time.monotonic() + QUICK_S if options.quick else math.inf
+    end_s = time.monotonic() + 60 * options.within
     path = options.out / "raw.jsonl"
     if refusal := worktree.refusal([path, options.out / "report.md"]):
         print(f"scripts/experiment: {refusal}", file=sys.stderr)
@@ -125,7 +126,7 @@ def main():
         print(f"{number}. {verdict.claim} {verdict.verdict.upper()}")
     print(f"\nTables, numbers and plots: {options.out / 'report.md'}")
     if left:
-        print(too_busy(left, usage), file=sys.stderr)
+        print(f"scripts/experiment: {unfinished(options, left, usage)}", file=sys.stderr)
     return 1 if left else 0
 
 

@@ -5,8 +5,10 @@ One worker runs on simulated caches of one core. The kernels are those for AVX2,
 has no AVX-512. There is no prefetcher, and no other core.
 """
 
+import pathlib
 import re
 import subprocess
+import tempfile
 
 import job
 import run
@@ -65,7 +67,7 @@ def _measure(options, bench, name, number):
     connections = 1 if configuration == "thread-per-connection" else CONNECTIONS
     files = job.linked(bench, job.sample(options.files, options.cache_files))
     warm = job.linked(bench, job.sample(options.files, WARM_UP))
-    dump = files.parent / (files.name + ".callgrind")
+    dump = pathlib.Path(tempfile.mkdtemp(prefix="callgrind-", dir=bench.work)) / "out"
     valgrind = ["valgrind", "--tool=callgrind", "--cache-sim=yes", f"--callgrind-out-file={dump}",
                 *(f"--{cache}={size}" for cache, size in CACHES.items())]
     with bench.daemon(ROOT / "conf" / f"{configuration}.ini", (*GRAPH, *extra, *VALGRIND),

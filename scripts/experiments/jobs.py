@@ -1,11 +1,15 @@
 """The parts of the experiment, and the parts that compare configurations in a closed loop."""
 
+import math
 import subprocess
 import time
 
+import bursts
 import caches
+import curves
 import overload
 import run
+import synthetic
 from job import Job, closed, linked, sample
 from machine import ROOT
 from plan import PRELOADS, configurations, rotated
@@ -94,8 +98,8 @@ def _measure_baseline(options, bench, number):
     files = sorted(directory.iterdir())
     size = sum(path.stat().st_size for path in files)
     before, start = run.children_cpu_s(), time.monotonic()
-    done = subprocess.run([ROOT / "scripts" / "experiments" / "imagemagick.sh", bench.work / "out",
-                           *files], capture_output=True, text=True)
+    done = subprocess.run([ROOT / "scripts" / "experiments" / "imagemagick.sh",
+                           linked(bench, []) / "out", *files], capture_output=True, text=True)
     seconds, cpu = time.monotonic() - start, run.children_cpu_s() - before
     if done.returncode != 0:
         raise run.Failed(f"imagemagick.sh: {done.stderr}")
@@ -112,18 +116,23 @@ def _measure_baseline(options, bench, number):
 # ---- all parts ----
 
 # name: a function that returns the jobs of a round, and the most rounds that it needs.
-PARTS = {"policies": (_policies, None), "batching": (_batching, None), "layouts": (_layouts, None),
-         "overload": (overload.jobs, 6), "baseline": (_baseline, 4),
+PARTS = {"policies": (_policies, math.inf), "batching": (_batching, math.inf),
+         "layouts": (_layouts, math.inf), "overload": (overload.jobs, 6),
+         "baseline": (_baseline, 4), "cohorts": (curves.cohorts, math.inf),
+         "curves": (curves.curves, curves.ROUNDS), "bursts": (bursts.jobs, bursts.ROUNDS),
+         "bottleneck": (synthetic.bottleneck, math.inf),
+         "ring": (synthetic.ring, synthetic.ROUNDS),
+         "threads": (synthetic.threads, synthetic.ROUNDS),
          "caches": (caches.jobs, caches.ROUNDS)}
 QUICK_PARTS = tuple(name for name in PARTS if name != "caches")
 
 
 def jobs(options, bench):
-    """Returns all jobs, round by round."""
+    """Returns all jobs, round by round. --quick has one round of the parts that need few."""
     out = []
     for number in range(options.rounds):
         for name in options.parts:
             of_round, rounds = PARTS[name]
-            if number < (rounds or options.rounds):
+            if number < (1 if options.quick and rounds < math.inf else rounds):
                 out += rotated(of_round(options, bench, number), number, options.rounds)
     return out

@@ -1,9 +1,11 @@
 """The command line."""
 
 import argparse
+import math
 import pathlib
 
 import paired
+from curves import CLIENTS
 from jobs import PARTS, QUICK_PARTS
 from machine import ROOT, cores
 
@@ -58,11 +60,11 @@ def parse(arguments):
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     add = parser.add_argument
     add("--quick", action="store_true",
-        help="a tenth of the dataset, 3 rounds, 16 connections: ends within 5 minutes")
+        help="a twentieth of the dataset, 2 rounds: ends within 5 minutes")
     add("--detect", type=float, default=1, metavar="PERCENT",
         help="difference in throughput that the rounds must be able to detect (1)")
     add("--rounds", type=positive, metavar="N",
-        help="runs of each configuration (as many as --detect needs; --quick: 3)")
+        help="runs of each configuration (as many as --detect needs; --quick: 2)")
     add("--connections", type=counts, metavar="N,...",
         help="connections; thread-per-connection is measured where it has as many threads "
         "(16, 8, 4 and one per core; --quick: 16 and one per core)")
@@ -73,7 +75,7 @@ def parse(arguments):
     add("--files", type=pathlib.Path, metavar="DIR",
         help="JPEG files to send instead of the dataset")
     add("--scale", type=float, metavar="F",
-        help="size of the dataset relative to its default (1; --quick: 0.1)")
+        help="size of the dataset relative to its default (1; --quick: 0.05)")
     add("--out", type=pathlib.Path, metavar="DIR",
         help="output directory (build/experiment/full or .../quick)")
     add("--work", type=pathlib.Path, metavar="DIR",
@@ -90,8 +92,18 @@ def parse(arguments):
         help="duration of each overload (20; --quick: 6)")
     add("--cache-files", type=positive, metavar="N",
         help="pictures of each run of the part caches (47; --quick: 12)")
+    add("--clients", type=counts, metavar="N,...",
+        help="clients of the part curves (1, 2, 4, ... 1024; --quick: 1,16,256)")
+    add("--curve-seconds", type=float, dest="curve_s", metavar="S",
+        help="duration of each run of the part curves (10; --quick: 1)")
+    add("--burst-seconds", type=float, dest="burst_s", metavar="S",
+        help="duration of each run of the part bursts (60; --quick: 8)")
+    add("--synthetic-seconds", type=float, dest="synthetic_s", metavar="S",
+        help="duration of each run without images (4; --quick: 0.4)")
     add("--warm-up", type=float, metavar="S",
         help="seconds of load before each measured run (4; --quick: 0.5)")
+    add("--within", type=float, metavar="MINUTES",
+        help="start no measurement that would end later (no limit; --quick: 4.7)")
     add("--report", action="store_true",
         help="measure nothing, and rewrite the report of the results in --out")
     options = parser.parse_args(arguments)
@@ -103,10 +115,12 @@ def parse(arguments):
         parser.error(f"--parts: {unknown[0]}: expected one of {', '.join(PARTS)}")
     defaults = dict(rounds=paired.rounds_needed(SPREAD, options.detect / 100),
                     connections=counts(f"16,8,4,{cores()}"), scale=1, baseline=60,
-                    overload_s=20, warm_up=4, cache_files=47)
+                    overload_s=20, warm_up=4, cache_files=47, clients=list(CLIENTS), curve_s=10,
+                    burst_s=60, synthetic_s=4, within=math.inf)
     if options.quick:
-        defaults = dict(rounds=3, connections=counts(f"16,{cores()}"), scale=0.1, baseline=10,
-                        overload_s=6,                       warm_up=0.5, cache_files=12)
+        defaults = dict(rounds=2, connections=counts(f"16,{cores()}"), scale=0.05, baseline=10,
+                        overload_s=6, warm_up=0.5, cache_files=12, clients=[1, 16, 256],
+                        curve_s=1, burst_s=8, synthetic_s=0.4, within=4.7)
     for name, value in defaults.items():
         if getattr(options, name) is None:
             setattr(options, name, value)

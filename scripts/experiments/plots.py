@@ -11,7 +11,7 @@ from plan import PER_CONNECTION, PER_CORE, POOLS, class_of
 COLOURS = {PER_CORE: "#3b76af", POOLS: "#d9822b", PER_CONNECTION: "#7d7d7d"}
 POINTS = (r.THROUGHPUT, r.MAKESPAN, r.RATE, r.P90, r.CPU_USE, r.NET)
 
-STYLE = """set terminal svg size {width},{height} dynamic \
+STYLE = """set terminal svg size {width},{height} dynamic noenhanced \
     background rgb 'white' font 'sans-serif,13'
 set output '{path}'
 set title '{title}' font ',15'
@@ -96,22 +96,26 @@ def _label(results, workload, name):
     return name if count == workload else f"{name} ({count} connections)"
 
 
-def small_multiples(title, panels, path, ylabel, xlabel="s", columns=3):
-    """Draws panels with the same axes, each (name, colour, [(x, y)])."""
+def small_multiples(title, panels, path, ylabel, own_y=False, columns=3):
+    """Draws panels over seconds, each (name, colour, [(x, y)]), with the same axes. own_y: each
+    row has its own scale."""
     rows = -(-len(panels) // columns)
-    tall = max((y for _, _, line in panels for _, y in line), default=1)
+    talls = [max((y for _, _, line in panels[start:end] for _, y in line), default=1) or 1
+             for start, end in ([(i, i + columns) for i in range(0, len(panels), columns)]
+                                if own_y else [(0, len(panels))] * rows)]
     long = max((x for _, _, line in panels for x, _ in line), default=1)
     script = STYLE.format(width=960, height=60 + 150 * rows, path=_quote(path), title="",
                           key="off") \
         + f"set multiplot layout {rows},{columns} title '{_quote(title)}' font ',15'\n" \
-        + f"set yrange [0:{1.05 * tall or 1:.6g}]\nset xrange [0:{long or 1:.6g}]\n" \
-        + f"set tics font ',10'\nset ytics {_step(tall)}\n"
+        + f"set xrange [0:{long or 1:.6g}]\nset tics font ',10'\n"
     for number, (name, colour, line) in enumerate(panels):
         data = "\n".join(f"{x:.6g} {y:.6g}" for x, y in line) or "0 0"
         script += f"$panel_{number} << EOD\n{data}\nEOD\n" \
             + f"set title '{_quote(name)}' font ',12'\n" \
+            + f"set yrange [0:{1.05 * talls[number // columns]:.6g}]\n" \
+            + f"set ytics {_step(talls[number // columns])}\n" \
             + f"set ylabel '{_quote(ylabel) if number % columns == 0 else ''}' font ',10'\n" \
-            + f"set xlabel '{_quote(xlabel) if number >= len(panels) - columns else ''}'\n" \
+            + f"set xlabel '{'s' if number >= len(panels) - columns else ''}'\n" \
             + f"plot $panel_{number} using 1:2 with lines lw 2 lc rgb '{colour}'\n"
     _gnuplot(script + "unset multiplot\n")
 
@@ -129,6 +133,39 @@ def over_time(results, workload, path):
                     f"{interval_s:g} s", panels, path, "MB/s")
 
 
+def load_curve(results, name, path):
+    """Draws medians and single runs by the number of clients, on logarithmic scales."""
+    data, plots = "", []
+    for metric, title in ((r.P50, "p50"), (r.P90, "p90"), (r.P99, "p99")):
+        rows = [(clients, [run[metric.key] for run in results.runs("curves", name, clients)])
+                for clients in results.workloads("curves")[::-1]]
+        rows = [(clients, values) for clients, values in rows if values]
+        data += f"${title} << EOD\n" + "\n".join(
+            f"{clients} {statistics.median(values):.6g}" for clients, values in rows) + "\nEOD\n"
+        data += f"${title}_runs << EOD\n" + "\n".join(
+            f"{clients} {value:.6g}" for clients, values in rows for value in values) + "\nEOD\n"
+        colour = {"p50": "#3b76af", "p90": "#d9822b", "p99": "#7d7d7d"}[title]
+        plots += [f"${title} using 1:2 with lines lw 2 lc rgb '{colour}' title '{title}'",
+                  f"${title}_runs using 1:2 with points pt 7 ps 0.4 lc rgb '{colour}' notitle"]
+    _gnuplot(STYLE.format(width=640, height=400, path=_quote(path), key="left top",
+                          title=_quote(f"Response times by the number of clients, {name}"))
+             + "set logscale xy\nset xlabel 'clients'\nset ylabel 'ms'\n" + data
+             + "plot " + ", ".join(plots) + "\n")
+
+
+def controllers(results, name, path):
+    """Draws queue, threads and batch of the first round over time, in a panel each."""
+    line = min((line for line in results.of("bursts") if line["name"] == name),
+               key=lambda line: line["round"])
+    panels = []
+    for key in ("queued", "threads", "batch"):
+        for stage in ("jpeg_decode", "blur", "jpeg_encode"):
+            points_ = [(sample["s"], sample["stages"][stage].get(key, 0))
+                       for sample in line["samples"] if stage in sample["stages"]]
+            panels.append((f"{stage}: {key}", COLOURS[POOLS], points_))
+    small_multiples(f"{name}, {line['unsent']} requests never sent", panels, path, "", own_y=True)
+
+
 def draw(results, directory):
     """Draws all plots. Returns [(file name, title)]."""
     out = []
@@ -140,4 +177,11 @@ def draw(results, directory):
         name = f"{workload}-connections-over-time.svg"
         over_time(results, workload, directory / name)
         out.append((name, f"Answered input over time, {workload} connections"))
+    for name in sorted({line["name"] for line in results.of("curves")}):
+        load_curve(results, name, directory / f"curve-{name}.svg")
+        out.append((f"curve-{name}.svg", f"Response times by the number of clients, {name}"))
+    for name in sorted({line["name"] for line in results.of("bursts")}):
+        path = f"bursts-{name.replace(' ', '-')}.svg"
+        controllers(results, name, directory / path)
+        out.append((path, f"Queues and pools under bursts, {name}"))
     return out

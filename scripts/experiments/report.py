@@ -57,6 +57,28 @@ def _parts(results):
         text.append("## Overload\n\nAn open loop. The 90th percentile is of accepted uploads, "
                     "since they were due; one that was never sent counts as the latest.\n\n"
                     f"{tables.overload(results)}\n")
+    for kind, title, words, make in (
+            ("cohorts", "Sizes of cohorts",
+             "Policy cohort with at most so many events of a visit (Larus 5.2).", tables.cohorts),
+            ("curves", "Load curves",
+             "A closed loop, in which each client waits 20 ms after an answer (Welsh, figures 37 "
+             "to 40; Larus, figure 6). Uploads are answered when stored. thread-per-connection has "
+             "a thread for each client, at most 64.", tables.curves),
+            ("bursts", "Controllers under bursts",
+             "SEDA with fixed pools and with its controllers: an open loop of half the capacity, "
+             "and twice the capacity within two bursts.", tables.bursts),
+            ("bottleneck", "One bottleneck among idle stages",
+             "A ring of 15 stages without images, of which one spins (Gordon 4.3, tables 4.9 to "
+             "4.13). A round is a request; the best interval is a twentieth of the run.",
+             tables.bottleneck),
+            ("ring", "Cost of a hand-over",
+             "One event goes round stages that do nothing, on one core (Welsh 5.8.2).",
+             tables.ring),
+            ("threads", "Degradation of threads",
+             "Each task reads 8 KB of a cached file on a thread of its own (Welsh, figure 3).",
+             tables.threads)):
+        if results.of(kind):
+            text.append(f"## {title}\n\n{words}\n\n{make(results)}\n")
     if results.of("caches"):
         first = results.of("caches")[0]
         sizes = ", ".join(f"{name} {size}" for name, size in first["sizes"].items())
@@ -85,8 +107,8 @@ def write(results, directory, command):
         text += _policies(results, workload)
     text += _parts(results)
     text.append("## Verdicts\n\nA verdict follows from intervals, which are corrected for the "
-                "number of comparisons (Holm). After a ratio: \"?\" its interval does not decide, \"no\" "
-                "it is outside.\n")
+                "number of comparisons (Holm). After a ratio: \"?\" its interval does not decide, "
+                "\"no\" it is outside.\n")
     text += verdict_lines(verdicts)
     pictures = plots.draw(results, directory)
     if pictures:

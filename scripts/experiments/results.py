@@ -15,9 +15,11 @@ MEAN = Metric("mean_ms", "Mean response time", "ms", 1, 1, False)
 P50 = Metric("p50_ms", "Median response time", "ms", 1, 1, False)
 P90 = Metric("p90_ms", "90th percentile of response times", "ms", 1, 1, False)
 P99 = Metric("p99_ms", "99th percentile of response times", "ms", 1, 1, False)
+MAX = Metric("max_ms", "Maximum response time", "ms", 1, 0, False)
 CPU_USE = Metric("cpu_use", "CPU use of the server", "%", 1, 1, False)
 NET = Metric("max_net_mbps", "Incoming traffic, maximum", "Mbit/s", 1, 0, True)
 CPU = Metric("cpu_ms_per_image", "CPU per image", "ms", 1, 2, False)
+ROUNDS = Metric("rounds_per_s", "Rounds", "1/s", 1, 0, True)
 RSS = Metric("peak_rss_bytes", "Memory, maximum", "MB", 1e-6, 0, False)
 
 class Results:

@@ -96,6 +96,66 @@ def test_cache_misses_are_counted_by_stage(tmp_path):
     assert line["events_per_visit"]["jpeg_encode"] > 1
 
 
+def test_parts_without_images(tmp_path):
+    done = experiment(tmp_path, "--rounds", "1", "--parts", "bottleneck,ring",
+                      "--synthetic-seconds", "0.3", "--configurations", "cohort,seda")
+    assert done.returncode == 0, done.stderr
+    lines = raw(tmp_path)[1:]
+    found = {line["name"]: line for line in lines if line["kind"] == "bottleneck"}
+    assert set(found) == {"cohort, normal", "cohort, underthreaded", "seda, normal",
+                          "seda, underthreaded", "seda, overthreaded"}
+    for line in found.values():
+        assert line["rounds"] > 0 and line["cpu_ns"] > 0 and line["p50_us"] <= line["p99_us"]
+        assert len(line["rounds_per_s_by_interval"]) == 20
+        assert max(line["rounds_per_s_by_interval"]) == line["most_per_s"]
+    assert found["cohort, underthreaded"]["visits"] > 0
+    ring = {line["stages"]: line["cpu_ns"] / line["rounds"] for line in lines
+            if line["kind"] == "ring"}
+    assert list(ring) == [1, 2, 3, 5, 8, 11, 15] and ring[15] > ring[1]
+    report = (tmp_path / "out" / "report.md").read_text()
+    assert "| cohort, underthreaded |" in report
+
+def test_threads_without_a_scheduler():
+    program = ROOT / "build" / "plain" / "tests" / "bench" / "threads"
+    subprocess.run(["make", "-s", "-C", ROOT, "synthetic"], check=True)
+    done = subprocess.run([program, "32", "0.05", ROOT / "data" / "sample" / "lake.jpg"],
+                          capture_output=True, text=True, check=True)
+    report = json.loads(done.stdout)
+    assert report["threads"] == 32 and report["tasks"] > 0 and report["cpu_ns"] > 0
+    assert report["p50_us"] <= report["p99_us"]
+    for arguments in (["0", "1", "x"], ["1025", "1", "x"], ["1", "0", "x"], ["1"]):
+        assert subprocess.run([program, *arguments], capture_output=True).returncode == 2
+
+
+def test_curves_cohorts_and_bursts(tmp_path):
+    done = experiment(tmp_path, "--rounds", "1", "--parts", "curves,cohorts,bursts", "--clients",
+                      "1,8", "--curve-seconds", "0.3", "--burst-seconds", "2", "--configurations",
+                      "drain")
+    assert done.returncode == 0, done.stderr
+    lines = raw(tmp_path)[1:]
+    curve = [line for line in lines if line["kind"] == "curves"]
+    assert sorted(line["workload"] for line in curve) == [1, 8]
+    for line in curve:
+        assert 0 < line["p50_ms"] <= line["p99_ms"] <= line["max_ms"]
+        assert 0 < line["fairness"] <= 1 and line["failed"] == 0
+    assert [line["name"] for line in lines if line["kind"] == "cohorts"] == [
+        "1", "4", "10", "20", "all"]
+    bursts = {line["name"]: line for line in lines if line["kind"] == "bursts"}
+    assert all(line["unsent"] >= 0 and line["samples"] for line in bursts.values())
+    assert "batch" in bursts["controllers"]["samples"][-1]["stages"]["blur"]
+    names = {path.name for path in (tmp_path / "out").glob("*.svg")}
+    assert names == {"curve-drain.svg", "bursts-controllers.svg", "bursts-fixed-pools.svg"}
+
+
+def test_too_little_time_is_reported(tmp_path):
+    done = experiment(tmp_path, "--rounds", "1", "--parts", "policies", "--within", "0")
+    assert done.returncode == 1
+    assert "3 measurements are left after 0 minutes (load average " in done.stderr
+    assert len(raw(tmp_path)) == 1 and (tmp_path / "out" / "report.md").exists()
+    quick = experiment(tmp_path, "--quick", "--parts", "policies", "--within", "0.001")
+    assert quick.returncode == 1 and "this machine is too busy for --quick" in quick.stderr
+
+
 def test_nothing_is_left_behind(finished):
     path, _ = finished
     assert not (path / "darkroom-experiment").exists()
