@@ -12,6 +12,7 @@ import machine
 import options as command_line
 import plots
 import progress
+import readme
 import report
 import results
 import run
@@ -25,14 +26,14 @@ def make_dataset(options):
     run.make_dataset(options.dataset, options.scale, sys.stderr.fileno())
 
 
-def begin(options, path):
+def begin(options, path, command):
     """Opens the raw results for appending. Returns the file and the lines of an interrupted run."""
     files = [file for file in options.files.rglob("*") if file.suffix in (".jpg", ".jpeg")]
     if not files:
         raise ValueError(f"{options.files}: no JPEG files found")
     header = machine.describe() | {"files": len(files),
                                    "file_bytes": sum(file.stat().st_size for file in files),
-                                   "options": options.option}
+                                   "options": options.option, "command": command}
     lines = results.read(path) if path.exists() else []
     if lines:
         for key in ("cpu", "cores", "commit", "files", "file_bytes", "options"):
@@ -52,10 +53,10 @@ def begin(options, path):
     return path.open("a"), lines
 
 
-def measure(options, path, end_s):
+def measure(options, path, end_s, command):
     """Measures until all is done, or the time of time.monotonic() is reached. Returns the number
     of measurements that are left."""
-    out, lines = begin(options, path)
+    out, lines = begin(options, path, command)
     bench = run.Bench(options.files, options.work, options.option, options.server_cpus,
                       options.load_cpus, options.warm_up)
     done = {(line["kind"], line["name"], line["workload"], line["round"])
@@ -96,6 +97,7 @@ def unfinished(options, left, usage):
 
 def main():
     options = command_line.parse(sys.argv[1:])
+    command = " ".join(["scripts/experiment", *sys.argv[1:]])
     left, usage = 0, machine.Usage()
     end_s = time.monotonic() + 60 * options.within
     path = options.out / "raw.jsonl"
@@ -109,9 +111,10 @@ def main():
             options.work.mkdir(parents=True)
             if options.dataset:
                 make_dataset(options)
-            left = measure(options, path, end_s)
-        verdicts = report.write(results.Results(results.read(path)), options.out,
-                                " ".join(["scripts/experiment", *sys.argv[1:]]))
+            left = measure(options, path, end_s, command)
+        verdicts = report.write(results.Results(results.read(path)), options.out, command)
+        if options.out.resolve().parent == readme.RESULTS:
+            readme.update()
     except KeyboardInterrupt:
         print(f"\nInterrupted. The measurements are in {path}; the same command continues.",
               file=sys.stderr)

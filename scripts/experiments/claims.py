@@ -111,7 +111,8 @@ def lowest_response_times(results, workload):
     order = _ranking(results, workload, r.P90)
     named = [name for name in ("srpt", "thread-per-connection") if name in order]
     others = [name for name in order if name not in named]
-    return _claim(f"{' and '.join(named) or 'srpt'} have the lowest 90th percentile of response "
+    verb = "have" if len(named) > 1 else "has"
+    return _claim(f"{' and '.join(named) or 'srpt'} {verb} the lowest 90th percentile of response "
                   f"times, at {workload} connections.",
                   _all_pairs(results, others, named, workload, r.P90, MORE))
 

@@ -89,7 +89,7 @@ def parse(arguments):
     add("--baseline", type=positive, metavar="N",
         help="files of the ImageMagick script (60; --quick: 10)")
     add("--overload-seconds", type=positive, dest="overload_s", metavar="N",
-        help="duration of each overload (20; --quick: 6)")
+        help="duration of each overload (20; --quick: 4)")
     add("--cache-files", type=positive, metavar="N",
         help="pictures of each run of the part caches (47; --quick: 12)")
     add("--clients", type=counts, metavar="N,...",
@@ -97,7 +97,7 @@ def parse(arguments):
     add("--curve-seconds", type=float, dest="curve_s", metavar="S",
         help="duration of each run of the part curves (10; --quick: 1)")
     add("--burst-seconds", type=float, dest="burst_s", metavar="S",
-        help="duration of each run of the part bursts (60; --quick: 8)")
+        help="duration of each run of the part bursts (60; --quick: 5)")
     add("--synthetic-seconds", type=float, dest="synthetic_s", metavar="S",
         help="duration of each run without images (4; --quick: 0.4)")
     add("--warm-up", type=float, metavar="S",
@@ -119,8 +119,8 @@ def parse(arguments):
                     burst_s=60, synthetic_s=4, within=math.inf)
     if options.quick:
         defaults = dict(rounds=2, connections=counts(f"16,{cores()}"), scale=0.05, baseline=10,
-                        overload_s=6, warm_up=0.5, cache_files=12, clients=[1, 16, 256],
-                        curve_s=1, burst_s=8, synthetic_s=0.4, within=4.7)
+                        overload_s=4, warm_up=0.5, cache_files=12, clients=[1, 16, 256],
+                        curve_s=1, burst_s=5, synthetic_s=0.4, within=4.7)
     for name, value in defaults.items():
         if getattr(options, name) is None:
             setattr(options, name, value)

@@ -166,22 +166,30 @@ def controllers(results, name, path):
     small_multiples(f"{name}, {line['unsent']} requests never sent", panels, path, "", own_y=True)
 
 
-def draw(results, directory):
-    """Draws all plots. Returns [(file name, title)]."""
-    out = []
+def _plots(results):
+    """Yields (file name, title, function that draws it to a path)."""
     for workload in results.workloads():
         for metric in POINTS:
-            name = f"{workload}-connections-{metric.key.replace('_', '-')}.svg"
-            points(results, workload, metric, directory / name)
-            out.append((name, f"{metric.title}, {workload} connections"))
-        name = f"{workload}-connections-over-time.svg"
-        over_time(results, workload, directory / name)
-        out.append((name, f"Answered input over time, {workload} connections"))
+            yield (f"{workload}-connections-{metric.key.replace('_', '-')}.svg",
+                   f"{metric.title}, {workload} connections",
+                   lambda path, workload=workload, metric=metric: points(results, workload, metric,
+                                                                         path))
+        yield (f"{workload}-connections-over-time.svg",
+               f"Answered input over time, {workload} connections",
+               lambda path, workload=workload: over_time(results, workload, path))
     for name in sorted({line["name"] for line in results.of("curves")}):
-        load_curve(results, name, directory / f"curve-{name}.svg")
-        out.append((f"curve-{name}.svg", f"Response times by the number of clients, {name}"))
+        yield (f"curve-{name}.svg", f"Response times by the number of clients, {name}",
+               lambda path, name=name: load_curve(results, name, path))
     for name in sorted({line["name"] for line in results.of("bursts")}):
-        path = f"bursts-{name.replace(' ', '-')}.svg"
-        controllers(results, name, directory / path)
-        out.append((path, f"Queues and pools under bursts, {name}"))
-    return out
+        yield (f"bursts-{name.replace(' ', '-')}.svg", f"Queues and pools under bursts, {name}",
+               lambda path, name=name: controllers(results, name, path))
+
+
+def names(results):
+    """Returns [(file name, title)] of all plots."""
+    return [(name, title) for name, title, _ in _plots(results)]
+
+
+def draw(results, directory):
+    for name, _, plot in _plots(results):
+        plot(directory / name)

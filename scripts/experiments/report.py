@@ -1,5 +1,6 @@
 """The report: tables, plots and verdicts in a Markdown document."""
 
+import re
 import statistics
 
 import claims
@@ -99,20 +100,34 @@ def verdict_lines(verdicts):
             f"{' '.join(verdict.numbers)}" for number, verdict in enumerate(verdicts, 1)]
 
 
+def text(results, command):
+    """Returns the verdicts and the lines of the report."""
+    verdicts = claims.verdicts(results)
+    lines = _head(results, command)
+    for workload in results.workloads():
+        lines += _policies(results, workload)
+    lines += _parts(results)
+    lines.append("## Verdicts\n\nA verdict follows from intervals, which are corrected for the "
+                 "number of comparisons (Holm). After a ratio: \"?\" its interval does not decide, "
+                 "\"no\" it is outside.\n")
+    lines += verdict_lines(verdicts)
+    pictures = plots.names(results)
+    if pictures:
+        lines.append("\n## Plots\n")
+        lines += [f"![{title}]({name})" for name, title in pictures]
+    return verdicts, "\n".join(lines) + "\n"
+
+
+def command_of(results, directory, command):
+    """Returns the command that has measured: that of the raw results, or of the old report."""
+    path = directory / "report.md"
+    found = re.search(r"^`([^`]+)` on ", path.read_text(), re.MULTILINE) if path.exists() else None
+    return results.machine.get("command") or (found[1] if found else command)
+
+
 def write(results, directory, command):
     """Draws the plots and writes report.md. Returns the verdicts."""
-    verdicts = claims.verdicts(results)
-    text = _head(results, command)
-    for workload in results.workloads():
-        text += _policies(results, workload)
-    text += _parts(results)
-    text.append("## Verdicts\n\nA verdict follows from intervals, which are corrected for the "
-                "number of comparisons (Holm). After a ratio: \"?\" its interval does not decide, "
-                "\"no\" it is outside.\n")
-    text += verdict_lines(verdicts)
-    pictures = plots.draw(results, directory)
-    if pictures:
-        text.append("\n## Plots\n")
-        text += [f"![{title}]({name})" for name, title in pictures]
-    (directory / "report.md").write_text("\n".join(text) + "\n")
+    verdicts, body = text(results, command_of(results, directory, command))
+    plots.draw(results, directory)
+    (directory / "report.md").write_text(body)
     return verdicts
