@@ -24,7 +24,7 @@ Verdict = collections.namedtuple("Verdict", "claim verdict numbers")
 
 MORE, LESS = (1, math.inf), (0, 1)
 WITHIN = (0.98, 1 / 0.98)      # claim 2
-# Claim 3: a gain smaller than this is no help.
+# Claim 3: a gain smaller than this does not help.
 NO_MORE, NO_SHORTER = (0, 1.01), (0.95, math.inf)
 NO_LOSS = (0.99, math.inf)     # of throughput: darkroom's own claim
 IMBALANCE = (1.1, math.inf)    # claim 5: load per core of the heaviest part, relative to the mean

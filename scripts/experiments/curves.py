@@ -42,7 +42,7 @@ def _measure(options, bench, configuration, clients, number):
 
 
 def cohorts(options, bench, number):
-    """Returns a run of each size of a cohort: at most so many events of a visit."""
+    """Returns a run of each size of a cohort: a largest number of events of a visit."""
     workload = max(options.connections)
     return [Job("cohorts", size, workload, number,
                 lambda events=events: closed(

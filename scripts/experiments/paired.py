@@ -116,7 +116,7 @@ def holm(p_values, alpha=ALPHA):
 
 
 def decide(interval, region):
-    """Returns whether the ratio is in the region (low, high): by the interval and nothing else."""
+    """Returns whether the ratio is in the region (low, high). Only the interval decides."""
     low, high = region
     if interval.low > low and interval.high < high:
         return HOLDS
@@ -156,8 +156,8 @@ def residual_spread(rows):
 
 
 def detectable(spread, rounds, comparisons=1):
-    """Returns the smallest difference that so many rounds find with a chance of POWER, as a share.
-    It is that of the first of so many comparisons, which Holm's correction treats worst."""
+    """Returns the smallest difference that this number of rounds finds with a chance of POWER, as a share.
+    It is that of the first of the comparisons, which Holm's correction treats worst."""
     if rounds < 2:
         return math.inf
     t = (t_quantile(1 - ALPHA / comparisons / 2, rounds - 1) + t_quantile(POWER, rounds - 1))

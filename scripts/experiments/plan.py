@@ -52,7 +52,7 @@ class Configuration:
         return found and found[1]
 
     def case(self, workload, is_named=False):
-        """Returns None if the configuration is not measured with so many connections. With
+        """Returns None if the configuration is not measured with that many connections. With
         thread-per-connection each connection needs a thread, and with more connections than
         threads some starve."""
         if self.policy == "thread-per-connection":

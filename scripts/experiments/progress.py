@@ -18,7 +18,7 @@ def duration(seconds):
 
 
 def clock(seconds):
-    """Returns the time of day after so many seconds."""
+    """Returns the time of day after these seconds."""
     return time.strftime("%a %H:%M", time.localtime(time.time() + seconds))
 
 
