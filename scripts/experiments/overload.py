@@ -66,8 +66,8 @@ def by_quarter(rows, seconds):
 
 
 def percentile(times, later, share):
-    """Returns the percentile of the times and of this many later ones, or None if it is one of those
-    or there is none."""
+    """Returns the percentile of the times and of this many later ones, or None if it is one of
+    those or there is none."""
     index = int(share * (len(times) + later))
     return sorted(times)[min(index, len(times) - 1)] if index < len(times) or (
         times and not later) else None

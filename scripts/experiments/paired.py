@@ -156,8 +156,8 @@ def residual_spread(rows):
 
 
 def detectable(spread, rounds, comparisons=1):
-    """Returns the smallest difference that this number of rounds finds with a chance of POWER, as a share.
-    It is that of the first of the comparisons, which Holm's correction treats worst."""
+    """Returns the smallest difference that this number of rounds finds with a chance of POWER, as a
+    share. It is that of the first of the comparisons, which Holm's correction treats worst."""
     if rounds < 2:
         return math.inf
     t = (t_quantile(1 - ALPHA / comparisons / 2, rounds - 1) + t_quantile(POWER, rounds - 1))

@@ -60,7 +60,8 @@ def _parts(results):
                     f"{tables.overload(results)}\n")
     for kind, title, words, make in (
             ("cohorts", "Sizes of cohorts",
-             "Policy cohort with a largest number of events of a visit (Larus 5.2).", tables.cohorts),
+             "Policy cohort with a largest number of events of a visit (Larus 5.2).",
+             tables.cohorts),
             ("curves", "Load curves",
              "A closed loop, in which each client waits 20 ms after an answer (Welsh, figures 37 "
              "to 40; Larus, figure 6). Uploads are answered when stored. thread-per-connection has "
