@@ -48,6 +48,8 @@ def test_every_part_has_results(finished):
         if line["kind"] in ("policies", "batching", "layouts"):
             assert line["images"] == 6 and line["cpu_s"] > 0
             assert line["p50_ms"] <= line["p90_ms"] <= line["p99_ms"]
+            # It ends when the last image is stored, after the last answer.
+            assert line["makespan_s"] >= line["answered_s"] > 0
             # The intervals have all bytes.
             assert sum(line["processed"]) * line["interval_s"] == pytest.approx(
                 machine["file_bytes"], rel=0.01)

@@ -1,11 +1,14 @@
 """From runs to verdicts: each claim holds, does not hold, or cannot be told."""
 
+import io
 import random
 
 import claims
+import job
 import overload
 import plan
 import plots
+import progress
 import pytest
 import results
 from results import Results
@@ -299,6 +302,17 @@ def test_one_plot_has_one_bin_width():
     run = {"interval_s": 0.1, "processed": [10, 20, 30, 40, 50]}
     assert plots.binned(run, 0.1) == [10, 20, 30, 40]
     assert plots.binned(run, 0.2) == [15, 35]
+
+
+def test_remaining_time_is_that_of_earlier_jobs_of_the_same_kind():
+    jobs = [job.Job(kind, kind, 4, number, dict, guess_s)
+            for number in range(2) for kind, guess_s in (("ring", 5), ("curves", 7000))]
+    shown = progress.Progress(jobs, io.StringIO())
+    assert shown.remaining() == 14010
+    shown.run(jobs[0])
+    assert shown.remaining() == pytest.approx(14000, abs=2)
+    assert [progress.duration(s) for s in (9.6, 120, 5999, 14010)] == [
+        "10 s", "2 min 00 s", "99 min 59 s", "3 h 53 min"]
 
 
 def test_an_unfinished_last_line_does_not_count(tmp_path):
