@@ -6,6 +6,7 @@ import pathlib
 import tempfile
 
 import run
+import visits
 
 # guess_s: its duration, until one of its kind was measured.
 Job = collections.namedtuple("Job", "kind name workload round measure guess_s")
@@ -24,7 +25,8 @@ def closed(bench, name, path, connections, number, options=(), preload=""):
         stats = daemon.stats()
     return {"configuration": name, "connections": connections,
             **run.summary(report, rows, bench.server_cores()),
-            **run.stage_counters(stats, before), "layout": stats["layout"]}
+            **run.stage_counters(stats, before), "layout": stats["layout"],
+            "visits": visits.of(stats)}
 
 
 def sample(files, count):

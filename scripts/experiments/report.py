@@ -7,6 +7,7 @@ import claims
 import machine
 import plots
 import tables
+import visits
 
 MUCH = 5  # per cent of the CPUs used by other programs
 
@@ -40,6 +41,9 @@ def _policies(results, workload):
             f"Clients, as in table 4.5.\n\n{tables.clients(results, workload)}\n\n"
             "The server, as in table 4.6. Traffic is that of the busiest second (of a tenth of it "
             f"in short runs).\n\n{tables.server(results, workload)}\n"]
+    if found := visits.table(results, workload):
+        text.append("Visits to stages by the threads that serve images, in the order of "
+                    f"throughput. Maxima are since the start of a run.\n\n{found}\n")
     has_others = len(results.ranking(workload, tables.r.RATE)) > 1
     if results.runs("policies", "drain", workload) and has_others:
         text.append("darkroom's default relative to each other configuration: above 1 is better in "

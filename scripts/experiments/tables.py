@@ -6,13 +6,8 @@ import caches
 import paired
 import results as r
 from curves import COHORTS
+from markdown import table
 from plan import PAPER, class_of
-
-
-def table(head, rows):
-    line = "| " + " | ".join(head) + " |"
-    rule = "|" + "---|" + "---:|" * (len(head) - 1)
-    return "\n".join([line, rule, *("| " + " | ".join(row) + " |" for row in rows)])
 
 
 def _head(metric):
