@@ -279,7 +279,7 @@ def test_all_configurations_of_the_paper_answer_when_decoded_on_one_graph():
         case = configuration.case(configuration.threads if "connection" in configuration.name
                                   else 16)
         assert set(plan.PAPER_SERVER) <= set(case.options)
-        if configuration.name != "drain":
+        if configuration.name not in ("drain", "groups"):  # not of the paper's table
             text = configuration.path.read_text()
             assert "\nrespond_after = decode " in text and "\ndurability = none\n" in text
             assert "[stage.form_decode]\npass_through = no\n" in text
