@@ -62,13 +62,14 @@ endif
 FUZZERS := $(patsubst %.c,$B/%,$(sort $(wildcard tests/fuzz/fuzz_*.c)))
 SERVER := $B/tests/tools/answer_server
 LIMIT  := $B/tests/bench/limit
+SYNTHETIC := $(patsubst %,$B/tests/bench/%,synthetic threads)
 DAMAGE := $B/tests/bench/damage
 PRELOADS := $(patsubst %,$B/tests/tools/%.so,power_recorder faults slow_disk)
 ESCAPES := $B/tests/tools/sandbox_escapes
 
 say = $(if $(filter 1,$V),,@printf '  %-5s %s\n' $(1) $@;)
 
-.PHONY: all check fuzz fuzzers coverage analyze analyze-objects docs asan tsan ubsan format lint lint-quick layers bench bench-peers clean help FORCE uninstall deb \
+.PHONY: all check synthetic fuzz fuzzers coverage analyze analyze-objects docs asan tsan ubsan format lint lint-quick layers bench bench-peers clean help FORCE uninstall deb \
         install install-bin install-conf install-man install-systemd install-completion
 .DELETE_ON_ERROR:
 .SECONDARY:
@@ -156,6 +157,11 @@ $(ESCAPES): $(ESCAPES).o $B/libdarkroom.a
 # Measures the daemon's work without a daemon.
 $(LIMIT): $(LIMIT).o $B/loadgen/load/corpus.o $B/loadgen/load/request_schedule.o $B/libdarkroom.a
 	$(call say,LINK)$(CC) $(DARKROOM_LDFLAGS) -o $@ $^ $(LIBS)
+
+# Measure the scheduler without images, and threads without a scheduler. scripts/experiment runs them.
+$(SYNTHETIC): %: %.o $B/libdarkroom.a
+	$(call say,LINK)$(CC) $(DARKROOM_LDFLAGS) -o $@ $^ $(LIBS)
+synthetic: $(SYNTHETIC)
 
 # Measures the share of damaged files that the decoder notices: make damage FILES='...'
 $(DAMAGE): $(DAMAGE).o $B/libdarkroom.a
@@ -308,4 +314,4 @@ help:
 	 'Variables: CC=gcc|clang (builds into build/clang-*), DEBUG=1 costly assertions, WERROR=1, V=1 show commands,' \
 	 '           OPT="-O2 -g", CPPFLAGS, CFLAGS, LDFLAGS, LDLIBS'
 
--include $(OBJ:.o=.d) $(TESTS:=.d) $(FIXTURES:.o=.d) $(REPLACEMENTS:.o=.d) $(patsubst %.c,$B/%.d,$(wildcard tests/fuzz/*.c)) $(SERVER:=.d) $(LIMIT:=.d) $(ESCAPES:=.d) $(DAMAGE:=.d) $(PRELOADS:.so=.d) $(foreach t,$(TOOLS),$(patsubst %.o,%.d,$(call tool_objects,$t)))
+-include $(OBJ:.o=.d) $(TESTS:=.d) $(FIXTURES:.o=.d) $(REPLACEMENTS:.o=.d) $(patsubst %.c,$B/%.d,$(wildcard tests/fuzz/*.c)) $(SERVER:=.d) $(LIMIT:=.d) $(SYNTHETIC:=.d) $(ESCAPES:=.d) $(DAMAGE:=.d) $(PRELOADS:.so=.d) $(foreach t,$(TOOLS),$(patsubst %.o,%.d,$(call tool_objects,$t)))

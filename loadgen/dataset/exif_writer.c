@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/check.h"
-#include "random.h"
+#include "base/random.h"
 
 #define TIFF_AT 10 /* marker, length, "Exif\0\0" */
 

@@ -12,8 +12,8 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "base/random.h"
 #include "exif_writer.h"
-#include "random.h"
 #include "scene.h"
 
 #define SAMPLE_ROWS 8 /* least number of rows of MCUs in a sample */

@@ -9,8 +9,8 @@
 #include <stdio.h>
 
 #include "base/check.h"
+#include "base/random.h"
 #include "integer_root.h"
-#include "random.h"
 
 /* The quantiles of the file sizes. Table 4.1 gives those at 0, 50, 90 and 100 %; the others make
  * the mean 204.4 KB. */

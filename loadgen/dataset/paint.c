@@ -7,7 +7,7 @@
 #include "paint.h"
 
 #include "base/check.h"
-#include "random.h"
+#include "base/random.h"
 
 /* A row in progress: one plane of luma or two of chroma. */
 struct stroke {

@@ -7,8 +7,8 @@
 #include "scene.h"
 
 #include "base/check.h"
+#include "base/random.h"
 #include "integer_root.h"
-#include "random.h"
 
 #define LEVEL 16            /* of luma and chroma */
 #define STEP_MAX (2u << 16) /* more texels per pixel would alias */

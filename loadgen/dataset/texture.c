@@ -11,8 +11,8 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "base/random.h"
 #include "integer_root.h"
-#include "random.h"
 
 #define TEXELS ((size_t)TEXTURE_SIZE * TEXTURE_SIZE)
 #define TEXTURE_MASK (TEXTURE_SIZE - 1)

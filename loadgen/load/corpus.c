@@ -12,8 +12,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/random.h"
 #include "base/text.h"
-#include "random.h"
 
 #define HEAD_MAX 16384 /* bytes of a request's head, including the user's fields */
 

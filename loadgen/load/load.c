@@ -40,6 +40,7 @@ struct session {
 	struct request_stats *stats;
 	uint64_t *per_connection;
 	uint64_t start_ns, end_ns;
+	struct request_records unsent; /* with a CSV file */
 	FILE *csv;
 	int signal_fd;
 	bool is_interrupted;
@@ -226,6 +227,11 @@ static void watch(struct session *s)
 	progress_clear(&s->progress);
 }
 
+static void complain_lost(void)
+{
+	fputs("darkroom-load: out of memory: the CSV file lacks rows\n", stderr);
+}
+
 /* Joins the threads and adds up their counters. Returns 0, or -1 if one of them failed. */
 static int collect(struct session *s)
 {
@@ -241,19 +247,21 @@ static int collect(struct session *s)
 		if (t->is_failed || t->records.lost > 0)
 			err = -1;
 		if (t->records.lost > 0)
-			fputs("darkroom-load: out of memory: the CSV file lacks rows\n", stderr);
+			complain_lost();
 	}
 	return err;
 }
 
 static int write_csv(struct session *s)
 {
-	const struct request_records *records[THREADS_MAX];
+	const struct request_records *records[RECORD_LISTS_MAX];
+	unsigned count = 0;
 	int err;
 
-	for (unsigned i = 0; i < s->thread_count; i++)
-		records[i] = &s->threads[i]->records;
-	err = request_records_write(s->csv, records, s->thread_count, s->start_ns, &s->files);
+	for (; count < s->thread_count; count++)
+		records[count] = &s->threads[count]->records;
+	records[count++] = &s->unsent;
+	err = request_records_write(s->csv, records, count, s->start_ns, &s->files);
 	if (fclose(s->csv) != 0)
 		err = -1;
 	s->csv = NULL;
@@ -267,6 +275,20 @@ static bool is_success(const struct session *s)
 	return !s->is_interrupted && request_stats_failed(stats) == 0 &&
 	       counter_read(&stats->unexpected) == 0 && counter_read(&stats->variants_wrong) == 0 &&
 	       counter_read(&stats->aborted) == 0;
+}
+
+/* Returns the number of requests that were due and never sent. Records them for the CSV file. */
+static uint64_t collect_unsent(struct session *s)
+{
+	struct request_record record = { .file = RECORD_UNSENT };
+	uint64_t count = 0;
+
+	for (; request_schedule_unsent(&s->schedule, s->end_ns, &record.intended_ns); count++)
+		if (s->run.args->csv_path)
+			request_records_add(&s->unsent, &record);
+	if (s->unsent.lost > 0)
+		complain_lost();
+	return count;
 }
 
 /* Reports the results. Returns the exit status. */
@@ -284,7 +306,7 @@ static int report_results(struct session *s)
 		.makespan_s = stats->last_ns > stats->first_ns
 		                      ? (double)(stats->last_ns - stats->first_ns) / 1e9
 		                      : 0,
-		.unsent = request_schedule_unsent(&s->schedule, s->end_ns),
+		.unsent = collect_unsent(s),
 	};
 	int err = 0;
 

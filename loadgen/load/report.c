@@ -134,10 +134,10 @@ static void print_errors(const struct report *r)
 		       counter_read(&s->variants), counter_read(&s->variants_wrong));
 	if (s->problem[0])
 		printf("first problem      %s\n", s->problem);
-	if (r->unsent > 0)
+	if (r->args->schedule.is_open)
 		printf("unsent             %" PRIu64
-		       " requests were due but found no free connection before the end\n",
-		       r->unsent);
+		       " requests were due but found no free connection before the end%s\n",
+		       r->unsent, r->unsent > 0 ? "; the times lack them" : "");
 	if (r->is_interrupted)
 		printf("interrupted        %" PRIu64 " requests were in flight\n",
 		       counter_read(&s->aborted));
@@ -290,6 +290,7 @@ static void put_results(struct json *j, const struct report *r)
 	const struct request_stats *s = r->stats;
 	uint64_t answered = request_stats_answered(s), bytes = counter_read(&s->input_bytes);
 
+	json_uint(j, "start_monotonic_ns", s->first_ns);
 	json_double(j, "makespan_s", r->makespan_s);
 	json_uint(j, "responses", answered);
 	json_double(j, "responses_per_s", per_second((double)answered, r->makespan_s));

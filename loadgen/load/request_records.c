@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/check.h"
-#include "command_line.h"
 #include "connection.h"
 
 #define CHUNK_RECORDS 16384
@@ -90,6 +89,10 @@ static void write_record(FILE *out, const struct request_record *r, uint64_t zer
 	write_time(out, r->start_ns, zero_ns);
 	write_time(out, r->sent_ns, zero_ns);
 	write_time(out, r->done_ns, zero_ns);
+	if (r->file == RECORD_UNSENT) {
+		fputs(",,unsent,,\n", out);
+		return;
+	}
 	fprintf(out, "%" PRIu64 ",", files->list[r->file].size);
 	if (r->status)
 		fprintf(out, "%u", (unsigned)r->status);
@@ -102,9 +105,9 @@ static void write_record(FILE *out, const struct request_record *r, uint64_t zer
 int request_records_write(FILE *out, const struct request_records *const *records, unsigned count,
                           uint64_t zero_ns, const struct corpus *files)
 {
-	struct cursor cursors[THREADS_MAX] = { 0 };
+	struct cursor cursors[RECORD_LISTS_MAX] = { 0 };
 
-	assert(count <= THREADS_MAX);
+	assert(count <= RECORD_LISTS_MAX);
 	for (unsigned i = 0; i < count; i++)
 		cursors[i].chunk = records[i]->first;
 	fputs("intended,start,sent,done,bytes,status,error,connection,file\n", out);

@@ -6,11 +6,16 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "command_line.h"
 #include "corpus.h"
+
+#define RECORD_UNSENT UINT32_MAX
+#define RECORD_LISTS_MAX (THREADS_MAX + 1) /* the threads', and that of requests never sent */
 
 struct request_record {
 	uint64_t intended_ns, start_ns, sent_ns, done_ns; /* 0: never */
-	uint32_t file, connection;
+	uint32_t file;                                    /* RECORD_UNSENT: due but never sent */
+	uint32_t connection;
 	uint16_t status; /* 0: none */
 	uint16_t result; /* enum exchange_result */
 };
@@ -26,7 +31,8 @@ struct request_records {
 void request_records_add(struct request_records *r, const struct request_record *record);
 void request_records_fini(struct request_records *r);
 
-/* Writes the records of all threads as CSV rows in the order of done_ns, with zero_ns as time 0.
+/* Writes lists of records as CSV rows in the order of done_ns, with zero_ns as time 0. A request
+ * that was never sent has only intended and error. count is at most RECORD_LISTS_MAX.
  * Returns 0, or -1 with errno. */
 int request_records_write(FILE *out, const struct request_records *const *records, unsigned count,
                           uint64_t zero_ns, const struct corpus *files);

@@ -178,15 +178,13 @@ enum request_schedule_answer request_schedule_take(struct request_schedule *s, u
 	return answer;
 }
 
-uint64_t request_schedule_unsent(struct request_schedule *s, uint64_t now_ns)
+bool request_schedule_unsent(struct request_schedule *s, uint64_t now_ns, uint64_t *due_ns)
 {
-	uint64_t unsent = 0;
-
 	if (!s->conf.is_open)
-		return 0;
-	for (uint64_t due = next_due(s); due <= now_ns; due = next_due(s)) {
-		step(s);
-		unsent++;
-	}
-	return unsent;
+		return false;
+	*due_ns = next_due(s);
+	if (*due_ns > now_ns)
+		return false;
+	step(s);
+	return true;
 }

@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "random.h"
+#include "base/random.h"
 
 #define RATE_SPIKES_MAX 16
 #define RATE_PIECES_MAX (2 * RATE_SPIKES_MAX + 2)
@@ -83,8 +83,8 @@ void request_schedule_start(struct request_schedule *s, uint64_t start_ns);
 enum request_schedule_answer request_schedule_take(struct request_schedule *s, uint64_t now_ns,
                                                    struct request_ticket *ticket);
 
-/* Returns the number of open-loop requests that were due before now_ns and the end of the run but
- * were not taken. Call after the run. */
-uint64_t request_schedule_unsent(struct request_schedule *s, uint64_t now_ns);
+/* Takes the next open-loop request that was due before now_ns and the end of the run but was not
+ * taken. Returns false if none is left. Call after the run. */
+bool request_schedule_unsent(struct request_schedule *s, uint64_t now_ns, uint64_t *due_ns);
 
 #endif

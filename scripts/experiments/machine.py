@@ -5,6 +5,7 @@ import os
 import pathlib
 import platform
 import subprocess
+import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
@@ -42,6 +43,22 @@ def busy_s():
     tick_s = 1 / os.sysconf("SC_CLK_TCK")
     user, nice, system, _idle, _iowait, irq, softirq, steal = (int(n) * tick_s for n in first)
     return user + nice + system + irq + softirq + steal
+
+
+class Usage:
+    """What other programs use of the CPUs from now on, as a share of all. The programs that were
+    started since then must have ended."""
+
+    def __init__(self):
+        self.start_s, self.cpu_s = time.monotonic(), self._others_s()
+
+    @staticmethod
+    def _others_s():
+        return busy_s() - sum(os.times()[:4])
+
+    def of_others(self):
+        seconds = max(time.monotonic() - self.start_s, 1e-3) * (os.cpu_count() or 1)
+        return round(max(0.0, self._others_s() - self.cpu_s) / seconds, 4)
 
 
 def describe():

@@ -1,16 +1,23 @@
 """The command line."""
 
 import argparse
+import math
 import pathlib
 
-from jobs import PARTS
-from machine import ROOT
+import paired
+from curves import CLIENTS
+from jobs import PARTS, QUICK_PARTS
+from machine import ROOT, cores
+
+# The residual spread of one run's throughput on a quiet machine (15 configurations, 2026-11-21).
+SPREAD = 0.0088
 
 DESCRIPTION = """
 Compares all configurations in conf/, and checks the claims of Gordon's dissertation (2010, chapter
 4), of Larus and Parkes (2002) and of Welsh (2002). In each round each configuration gets a fresh
-daemon and the whole dataset once, in rotated order. Writes raw.jsonl, report.md and plots (SVG)
-into the output directory. After an interruption the same command with the same --out continues.
+daemon, a warm-up and the whole dataset once, in rotated order. Writes raw.jsonl, report.md and
+plots (SVG) into the output directory. After an interruption the same command with the same --out
+continues.
 """
 EPILOG = """
 Examples: scripts/experiment --quick
@@ -53,19 +60,22 @@ def parse(arguments):
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     add = parser.add_argument
     add("--quick", action="store_true",
-        help="a tenth of the dataset, 3 rounds, 16 connections: less than 5 minutes")
-    add("--rounds", type=positive, metavar="N", help="runs of each configuration (5; --quick: 3)")
+        help="a twentieth of the dataset, 2 rounds: ends within 5 minutes")
+    add("--detect", type=float, default=1, metavar="PERCENT",
+        help="difference in throughput that the rounds must be able to detect (1)")
+    add("--rounds", type=positive, metavar="N",
+        help="runs of each configuration (as many as --detect needs; --quick: 2)")
     add("--connections", type=counts, metavar="N,...",
-        help="connections; thread-per-connection gets at most as many as it has threads "
-        "(16,4; --quick: 16)")
+        help="connections; thread-per-connection is measured where it has as many threads "
+        "(16, 8, 4 and one per core; --quick: 16 and one per core)")
     add("--configurations", type=_names, default=[], metavar="NAME,...",
         help="configurations conf/NAME.ini (all but darkroomd.ini)")
-    add("--parts", type=_names, default=list(PARTS), metavar="NAME,...",
-        help=f"parts to measure ({','.join(PARTS)})")
+    add("--parts", type=_names, metavar="NAME,...",
+        help=f"parts to measure ({','.join(PARTS)}; --quick: {','.join(QUICK_PARTS)})")
     add("--files", type=pathlib.Path, metavar="DIR",
         help="JPEG files to send instead of the dataset")
     add("--scale", type=float, metavar="F",
-        help="size of the dataset relative to its default (1; --quick: 0.1)")
+        help="size of the dataset relative to its default (1; --quick: 0.05)")
     add("--out", type=pathlib.Path, metavar="DIR",
         help="output directory (build/experiment/full or .../quick)")
     add("--work", type=pathlib.Path, metavar="DIR",
@@ -79,16 +89,38 @@ def parse(arguments):
     add("--baseline", type=positive, metavar="N",
         help="files of the ImageMagick script (60; --quick: 10)")
     add("--overload-seconds", type=positive, dest="overload_s", metavar="N",
-        help="duration of each overload (20; --quick: 6)")
+        help="duration of each overload (20; --quick: 4)")
+    add("--cache-files", type=positive, metavar="N",
+        help="pictures of each run of the part caches (47; --quick: 12)")
+    add("--clients", type=counts, metavar="N,...",
+        help="clients of the part curves (1, 2, 4, ... 1024; --quick: 1,16,256)")
+    add("--curve-seconds", type=float, dest="curve_s", metavar="S",
+        help="duration of each run of the part curves (10; --quick: 1)")
+    add("--burst-seconds", type=float, dest="burst_s", metavar="S",
+        help="duration of each run of the part bursts (60; --quick: 5)")
+    add("--synthetic-seconds", type=float, dest="synthetic_s", metavar="S",
+        help="duration of each run without images (4; --quick: 0.4)")
+    add("--warm-up", type=float, metavar="S",
+        help="seconds of load before each measured run (4; --quick: 0.5)")
+    add("--within", type=float, metavar="MINUTES",
+        help="start no measurement that would end later (no limit; --quick: 4.7)")
     add("--report", action="store_true",
         help="measure nothing, and rewrite the report of the results in --out")
     options = parser.parse_args(arguments)
+    if options.detect <= 0:
+        parser.error("--detect: expected a number above 0")
+    options.parts = options.parts or list(QUICK_PARTS if options.quick else PARTS)
     unknown = [part for part in options.parts if part not in PARTS]
     if unknown:
         parser.error(f"--parts: {unknown[0]}: expected one of {', '.join(PARTS)}")
-    defaults = dict(rounds=5, connections=[16, 4], scale=1, baseline=60, overload_s=20)
+    defaults = dict(rounds=paired.rounds_needed(SPREAD, options.detect / 100),
+                    connections=counts(f"16,8,4,{cores()}"), scale=1, baseline=60,
+                    overload_s=20, warm_up=4, cache_files=47, clients=list(CLIENTS), curve_s=10,
+                    burst_s=60, synthetic_s=4, within=math.inf)
     if options.quick:
-        defaults = dict(rounds=3, connections=[16], scale=0.1, baseline=10, overload_s=6)
+        defaults = dict(rounds=2, connections=counts(f"16,{cores()}"), scale=0.05, baseline=10,
+                        overload_s=4, warm_up=0.5, cache_files=12, clients=[1, 16, 256],
+                        curve_s=1, burst_s=5, synthetic_s=0.4, within=4.7)
     for name, value in defaults.items():
         if getattr(options, name) is None:
             setattr(options, name, value)

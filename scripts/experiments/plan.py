@@ -1,6 +1,7 @@
 """The configurations in conf/, their numbers of connections, and the order of the runs."""
 
 import collections
+import math
 import re
 
 from machine import ROOT, cores
@@ -19,14 +20,28 @@ PAPER = {"mg1": 1.0, "cohort": 0.999, "srpt": 0.999, "cohort-stacks": 0.983, "se
          "seda-underthreaded": 0.477, "thread-per-connection-8": 0.469,
          "thread-per-connection-16": 0.376}
 
-# name: of the file; workload: number of connections in its table; connections: its own number.
-Case = collections.namedtuple("Case", "name path policy workload connections options")
+# Every configuration runs the paper's server: it answers when decoded, stores nothing that must
+# survive, and has a stage for forms but none for scaling. The limit is that no upload is refused.
+PAPER_SERVER = ("server.respond_after=decode", "server.durability=none",
+                "stage.form_decode.pass_through=no", "stage.scale.pass_through=yes",
+                "limits.images_in_flight=65536")
+
+# The paper's pools were for 4 cores. This row has them for the cores of this machine.
+POOLS_FOR_CORES, POOL_CORES = "seda-cores", 4
+POOL_THREADS = {"jpeg_decode": 3, "blur": 2, "jpeg_encode": 3}
+
+# Numbers of connections other than the two of the paper are measured for these only.
+PAPER_CONNECTIONS = (4, 16)
+AT_EVERY = ("drain", "cohort", "srpt", POOLS_FOR_CORES)
+
+# name: of the row; path: the file; workload: the number of connections.
+Case = collections.namedtuple("Case", "name path policy workload options")
 
 
 class Configuration:
-    def __init__(self, path):
+    def __init__(self, path, name="", options=()):
         text = path.read_text()
-        self.name, self.path = path.stem, path
+        self.name, self.path, self.options = name or path.stem, path, tuple(options)
         self.policy = self._value(text, "policy")
         threads = self._value(text, "threads")
         self.threads = int(threads) if threads and threads.isdigit() else cores()
@@ -36,25 +51,35 @@ class Configuration:
         found = re.search(rf"^{key}\s*=\s*(\S+)", text, re.MULTILINE)
         return found and found[1]
 
-    def case(self, workload, options=()):
-        """Returns None if the configuration has more threads than connections."""
-        connections = workload
+    def case(self, workload, is_named=False):
+        """Returns None if the configuration is not measured with that many connections. With
+        thread-per-connection each connection needs a thread, and with more connections than
+        threads some starve."""
         if self.policy == "thread-per-connection":
-            if self.threads > workload:
+            if self.threads != workload:
                 return None
-            connections = self.threads
-        return Case(self.name, self.path, self.policy, workload, connections, tuple(options))
+        elif workload not in PAPER_CONNECTIONS and self.name not in AT_EVERY and not is_named:
+            return None
+        return Case(self.name, self.path, self.policy, workload, (*PAPER_SERVER, *self.options))
+
+
+def pools_for(count):
+    """Returns the settings of the paper's pools for this number of cores."""
+    return [f"stage.{stage}.threads={max(1, math.ceil(threads * count / POOL_CORES))}"
+            for stage, threads in POOL_THREADS.items()]
 
 
 def configurations(names=()):
     """Returns the configurations in conf/, or those of these names, in the order of file names.
     darkroomd.ini is left out, since it equals drain.ini."""
-    found = {path.stem: path for path in sorted((ROOT / "conf").glob("*.ini"))
+    found = {path.stem: Configuration(path) for path in sorted((ROOT / "conf").glob("*.ini"))
              if path.stem != "darkroomd"}
+    found[POOLS_FOR_CORES] = Configuration(ROOT / "conf" / "seda.ini", POOLS_FOR_CORES,
+                                           pools_for(cores()))
     unknown = [name for name in names if name not in found]
     if unknown:
         raise ValueError(f"--configurations: no conf/{unknown[0]}.ini; expected {', '.join(found)}")
-    return [Configuration(path) for name, path in found.items() if not names or name in names]
+    return [found[name] for name in sorted(found) if not names or name in names]
 
 
 def rotated(items, number, rounds):

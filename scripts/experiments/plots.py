@@ -1,6 +1,7 @@
-"""The plots, drawn by gnuplot as SVG: box plots like the paper's figures 4.2 to 4.13, and
-throughput over time like figure 4.14."""
+"""The plots, drawn by gnuplot as SVG: the runs of each configuration as points, for the paper's
+figures 4.2 to 4.13, and throughput over time in small multiples, for figure 4.14."""
 
+import math
 import statistics
 import subprocess
 
@@ -8,9 +9,9 @@ import results as r
 from plan import PER_CONNECTION, PER_CORE, POOLS, class_of
 
 COLOURS = {PER_CORE: "#3b76af", POOLS: "#d9822b", PER_CONNECTION: "#7d7d7d"}
-BOXES = (r.THROUGHPUT, r.MAKESPAN, r.RATE, r.P90, r.CPU_USE, r.NET)
+POINTS = (r.THROUGHPUT, r.MAKESPAN, r.RATE, r.P90, r.CPU_USE, r.NET)
 
-STYLE = """set terminal svg size {width},{height} dynamic \
+STYLE = """set terminal svg size {width},{height} dynamic noenhanced \
     background rgb 'white' font 'sans-serif,13'
 set output '{path}'
 set title '{title}' font ',15'
@@ -39,42 +40,34 @@ def _quote(text):
     return str(text).replace("'", "''")
 
 
-def quartiles(values):
-    """Returns minimum, lower quartile, median, upper quartile, maximum."""
-    values = sorted(values)
-    if len(values) == 1:
-        return values * 5
-    lower, middle, upper = statistics.quantiles(values, n=4, method="inclusive")
-    return [values[0], lower, middle, upper, values[-1]]
-
-
-def boxes(results, workload, metric, path):
-    """Draws one box for each configuration, in the order of the throughput table."""
-    blocks, names = {colour: [] for colour in COLOURS}, []
+def points(results, workload, metric, path):
+    """Draws one point for each run and a line at the median, by configuration, in the order of the
+    throughput table."""
+    blocks, names, medians = {colour: [] for colour in COLOURS}, [], []
     top = 0
-    for x, name in enumerate(results.ranking(workload, r.THROUGHPUT)):
-        five = quartiles(results.values("policies", name, workload, metric))
+    order = results.ranking(workload, r.THROUGHPUT)[::-1]
+    for y, name in enumerate(order):
+        values = results.values("policies", name, workload, metric)
         policy = results.runs("policies", name, workload)[0]["policy"]
-        blocks[class_of(policy)].append(
-            f"{x} {five[1]:.6g} {five[0]:.6g} {five[4]:.6g} {five[3]:.6g} {five[2]:.6g}")
-        names.append(f"'{_quote(name)}' {x}")
-        top = max(top, five[4])
+        blocks[class_of(policy)] += [f"{value:.6g} {y}" for value in values]
+        medians.append(f"{statistics.median(values):.6g} {y}")
+        names.append(f"'{_quote(_label(results, workload, name))}' {y}")
+        top = max(top, *values)
     drawn = [(kind, "$" + kind.replace("-", "_").replace(" ", "_"), COLOURS[kind])
              for kind, rows in blocks.items() if rows]
     data = "".join(f"{block} << EOD\n" + "\n".join(blocks[kind]) + "\nEOD\n"
-                   for kind, block, _ in drawn)
-    plots = ", ".join(
-        f"{block} using 1:2:3:4:5 with candlesticks whiskerbars 0.5 lc rgb '{colour}' "
-        f"fs solid 0.35 title '{kind}', "
-        f"{block} using 1:6:6:6:6 with candlesticks lc rgb '{colour}' lw 3 notitle"
-        for kind, block, colour in drawn)
+                   for kind, block, _ in drawn) + "$medians << EOD\n" + "\n".join(medians) \
+        + "\nEOD\n"
+    plots = ", ".join(f"{block} using 1:2 with points pt 7 ps 0.6 lc rgb '{colour}' title '{kind}'"
+                      for kind, block, colour in drawn)
+    plots += (", $medians using 1:($2-0.3):(0):(0.6) with vectors nohead lw 3 lc rgb '#222222' "
+              "title 'median'")
     title = f"{metric.title}, {workload} connections, {results.rounds()} runs each"
-    _gnuplot(STYLE.format(width=900, height=480, path=_quote(path), title=_quote(title),
-                          key="outside bottom center horizontal")
-             + f"set ylabel '{_quote(metric.title)} ({_quote(metric.unit)})'\n"
-             + f"set yrange [0:{1.08 * top:.6g}]\n"
-             + f"set xrange [-0.7:{len(names) - 0.3}]\nset boxwidth 0.5\n"
-             + f"set xtics rotate by -35 ({', '.join(names)})\n"
+    _gnuplot(STYLE.format(width=900, height=140 + 26 * len(order), path=_quote(path),
+                          title=_quote(title), key="outside bottom center horizontal")
+             + f"set xlabel '{_quote(metric.title)} ({_quote(metric.unit)})'\n"
+             + f"set xrange [0:{1.05 * top:.6g}]\nset yrange [-0.7:{len(order) - 0.3}]\n"
+             + f"set grid xtics lc rgb '#dddddd' lt 1\nset ytics ({', '.join(names)})\n"
              + data + "plot " + plots + "\n")
 
 
@@ -83,44 +76,120 @@ def _typical(runs):
     return sorted(runs, key=lambda run: run["makespan_s"])[len(runs) // 2]
 
 
-def over_time(results, workload, path):
-    """Draws the run of median makespan of each configuration. The upper half of the table is above
-    the lower half, as in the paper."""
-    order = results.ranking(workload, r.THROUGHPUT)
-    half = (len(order) + 1) // 2
-    title = f"Processed input over time, {workload} connections, single runs"
-    script = STYLE.format(width=900, height=760, path=_quote(path), title="",
-                          key="outside right top vertical") \
-        + f"set multiplot layout 2,1 title '{title}' font ',15'\n" \
-        + "set ylabel 'MB/s'\nset xlabel 's'\nset yrange [0:*]\nset rmargin 28\nunset title\n"
-    runs = {name: _typical(results.runs("policies", name, workload)) for name in order}
-    longest = max(run["makespan_s"] for run in runs.values())
-    for names in (order[:half], order[half:]):
-        if not names:
-            continue
-        blocks, plots = "", []
-        for number, name in enumerate(names):
-            run = runs[name]
-            step = run["interval_s"]
-            # The end of the run cuts the last interval.
-            points = [f"{(i + 0.5) * step:.3f} {1e-6 * n:.3f}"
-                      for i, n in enumerate(run["processed"][:-1])]
-            block = f"$run_{order.index(name)}"
-            blocks += f"{block} << EOD\n" + "\n".join(points or ["0 0"]) + "\nEOD\n"
-            plots.append(f"{block} with lines lw 2 lt {number + 1} title '{_quote(name)}'")
-        script += blocks + f"set xrange [0:{longest:.3g}]\nplot " + ", ".join(plots) + "\n"
+def binned(run, interval_s):
+    """Returns the bytes per second of a run by intervals of this length, a multiple of the run's
+    own. Those that the end of the run cuts are left out."""
+    step = max(1, round(interval_s / run["interval_s"]))
+    values = run["processed"][:-1] or run["processed"]
+    return [statistics.fmean(values[i:i + step]) for i in range(0, len(values) - step + 1, step)]
+
+
+def _step(top):
+    """Returns a round distance that makes two to five tics."""
+    power = 10 ** math.floor(math.log10(top or 1))
+    return f"{power * (0.5 if top / power < 2 else 1 if top / power < 4 else 2):g}"
+
+
+def _label(results, workload, name):
+    """Returns the name, with the number of connections if it is not that of the plot."""
+    count = results.runs("policies", name, workload)[0]["connections"]
+    return name if count == workload else f"{name} ({count} connections)"
+
+
+def small_multiples(title, panels, path, ylabel, own_y=False, columns=3):
+    """Draws panels over seconds, each (name, colour, [(x, y)]), with the same axes. own_y: each
+    row has its own scale."""
+    rows = -(-len(panels) // columns)
+    talls = [max((y for _, _, line in panels[start:end] for _, y in line), default=1) or 1
+             for start, end in ([(i, i + columns) for i in range(0, len(panels), columns)]
+                                if own_y else [(0, len(panels))] * rows)]
+    long = max((x for _, _, line in panels for x, _ in line), default=1)
+    script = STYLE.format(width=960, height=60 + 150 * rows, path=_quote(path), title="",
+                          key="off") \
+        + f"set multiplot layout {rows},{columns} title '{_quote(title)}' font ',15'\n" \
+        + f"set xrange [0:{long or 1:.6g}]\nset tics font ',10'\n"
+    for number, (name, colour, line) in enumerate(panels):
+        data = "\n".join(f"{x:.6g} {y:.6g}" for x, y in line) or "0 0"
+        script += f"$panel_{number} << EOD\n{data}\nEOD\n" \
+            + f"set title '{_quote(name)}' font ',12'\n" \
+            + f"set yrange [0:{1.05 * talls[number // columns]:.6g}]\n" \
+            + f"set ytics {_step(talls[number // columns])}\n" \
+            + f"set ylabel '{_quote(ylabel) if number % columns == 0 else ''}' font ',10'\n" \
+            + f"set xlabel '{'s' if number >= len(panels) - columns else ''}'\n" \
+            + f"plot $panel_{number} using 1:2 with lines lw 2 lc rgb '{colour}'\n"
     _gnuplot(script + "unset multiplot\n")
 
 
-def draw(results, directory):
-    """Draws all plots. Returns [(file name, title)]."""
-    out = []
+def over_time(results, workload, path):
+    """Draws the run of median makespan of each configuration, in a panel of its own."""
+    runs = {name: _typical(results.runs("policies", name, workload))
+            for name in results.ranking(workload, r.THROUGHPUT)}
+    interval_s = max(run["interval_s"] for run in runs.values())
+    panels = [(_label(results, workload, name), COLOURS[class_of(run["policy"])],
+               [((i + 0.5) * interval_s, 1e-6 * value)
+                for i, value in enumerate(binned(run, interval_s))])
+              for name, run in runs.items()]
+    small_multiples(f"Answered input over time, {workload} connections, single runs, intervals of "
+                    f"{interval_s:g} s", panels, path, "MB/s")
+
+
+def load_curve(results, name, path):
+    """Draws medians and single runs by the number of clients, on logarithmic scales."""
+    data, plots = "", []
+    for metric, title in ((r.P50, "p50"), (r.P90, "p90"), (r.P99, "p99")):
+        rows = [(clients, [run[metric.key] for run in results.runs("curves", name, clients)])
+                for clients in results.workloads("curves")[::-1]]
+        rows = [(clients, values) for clients, values in rows if values]
+        data += f"${title} << EOD\n" + "\n".join(
+            f"{clients} {statistics.median(values):.6g}" for clients, values in rows) + "\nEOD\n"
+        data += f"${title}_runs << EOD\n" + "\n".join(
+            f"{clients} {value:.6g}" for clients, values in rows for value in values) + "\nEOD\n"
+        colour = {"p50": "#3b76af", "p90": "#d9822b", "p99": "#7d7d7d"}[title]
+        plots += [f"${title} using 1:2 with lines lw 2 lc rgb '{colour}' title '{title}'",
+                  f"${title}_runs using 1:2 with points pt 7 ps 0.4 lc rgb '{colour}' notitle"]
+    _gnuplot(STYLE.format(width=640, height=400, path=_quote(path), key="left top",
+                          title=_quote(f"Response times by the number of clients, {name}"))
+             + "set logscale xy\nset xlabel 'clients'\nset ylabel 'ms'\n" + data
+             + "plot " + ", ".join(plots) + "\n")
+
+
+def controllers(results, name, path):
+    """Draws queue, threads and batch of the first round over time, in a panel each."""
+    line = min((line for line in results.of("bursts") if line["name"] == name),
+               key=lambda line: line["round"])
+    panels = []
+    for key in ("queued", "threads", "batch"):
+        for stage in ("jpeg_decode", "blur", "jpeg_encode"):
+            points_ = [(sample["s"], sample["stages"][stage].get(key, 0))
+                       for sample in line["samples"] if stage in sample["stages"]]
+            panels.append((f"{stage}: {key}", COLOURS[POOLS], points_))
+    small_multiples(f"{name}, {line['unsent']} requests never sent", panels, path, "", own_y=True)
+
+
+def _plots(results):
+    """Yields (file name, title, function that draws it to a path)."""
     for workload in results.workloads():
-        for metric in BOXES:
-            name = f"{workload}-{metric.key.replace('_', '-')}.svg"
-            boxes(results, workload, metric, directory / name)
-            out.append((name, f"{metric.title}, {workload} connections"))
-        name = f"{workload}-over-time.svg"
-        over_time(results, workload, directory / name)
-        out.append((name, f"Processed input over time, {workload} connections"))
-    return out
+        for metric in POINTS:
+            yield (f"{workload}-connections-{metric.key.replace('_', '-')}.svg",
+                   f"{metric.title}, {workload} connections",
+                   lambda path, workload=workload, metric=metric: points(results, workload, metric,
+                                                                         path))
+        yield (f"{workload}-connections-over-time.svg",
+               f"Answered input over time, {workload} connections",
+               lambda path, workload=workload: over_time(results, workload, path))
+    for name in sorted({line["name"] for line in results.of("curves")}):
+        yield (f"curve-{name}.svg", f"Response times by the number of clients, {name}",
+               lambda path, name=name: load_curve(results, name, path))
+    for name in sorted({line["name"] for line in results.of("bursts")}):
+        yield (f"bursts-{name.replace(' ', '-')}.svg", f"Queues and pools under bursts, {name}",
+               lambda path, name=name: controllers(results, name, path))
+
+
+def names(results):
+    """Returns [(file name, title)] of all plots."""
+    return [(name, title) for name, title, _ in _plots(results)]
+
+
+def draw(results, directory):
+    for name, _, plot in _plots(results):
+        plot(directory / name)

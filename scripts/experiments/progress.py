@@ -10,7 +10,16 @@ import time
 
 def duration(seconds):
     seconds = round(seconds)
-    return f"{seconds} s" if seconds < 100 else f"{seconds // 60} min {seconds % 60:02d} s"
+    if seconds < 100:
+        return f"{seconds} s"
+    if seconds < 6000:
+        return f"{seconds // 60} min {seconds % 60:02d} s"
+    return f"{seconds // 3600} h {seconds % 3600 // 60:02d} min"
+
+
+def clock(seconds):
+    """Returns the time of day after these seconds."""
+    return time.strftime("%a %H:%M", time.localtime(time.time() + seconds))
 
 
 class Progress:
@@ -22,13 +31,17 @@ class Progress:
     def remaining(self):
         """Returns the remaining seconds, by the times of earlier jobs of the same kind, or by a
         guess."""
-        return sum(statistics.mean(self.times[job.kind]) if self.times[job.kind] else job.guess_s
-                   for job in self.left)
+        return sum(map(self.expected, self.left))
+
+    def expected(self, job):
+        times = self.times[job.kind]
+        return statistics.mean(times) if times else job.guess_s
 
     def _line(self, job, seconds):
-        eta = duration(max(0, self.remaining() - seconds))
+        left = max(0, self.remaining() - seconds)
         return f"[{self.done + 1}/{self.count}] round {job.round + 1}: {job.kind}, {job.name}"\
-            f"{f', {job.workload} connections' if job.workload else ''}; {eta} left"
+            f"{f', {job.workload} connections' if job.workload else ''}; "\
+            f"{duration(left)} left, until {clock(left)}"
 
     def run(self, job):
         """Runs a job. Returns its result."""

@@ -1,5 +1,6 @@
 """The report: tables, plots and verdicts in a Markdown document."""
 
+import re
 import statistics
 
 import claims
@@ -11,50 +12,127 @@ import visits
 MUCH = 5  # per cent of the CPUs used by other programs
 
 
-def write(results, directory, command):
-    """Draws the plots and writes report.md. Returns the verdicts."""
-    verdicts = claims.verdicts(results)
-    text = [f"# Configurations compared\n\n`{command}` on {machine.sentence(results.machine)}.\n",
-            f"{results.machine['files']} files, {results.machine['file_bytes'] / 1e6:.0f} MB. "
+def _head(results, command):
+    machine_line = results.machine
+    text = [f"# Configurations compared\n\n`{command}` on {machine.sentence(machine_line)}.\n",
+            f"{machine_line['files']} files, {machine_line['file_bytes'] / 1e6:.0f} MB. "
             f"{results.rounds(None)} rounds. Each round has every configuration once, in rotated "
             "order, with a fresh daemon and an empty store, and sends every file once in a closed "
             "loop. Server and load generator are on the same machine. Values are medians, with the "
-            "range over the rounds in parentheses. The raw results are in raw.jsonl.\n"]
-    others = [run["others_cpu_use"] for run in results.of("policies")]
+            "range over the rounds in parentheses. Ratios have intervals. The raw results are in "
+            "raw.jsonl.\n"]
+    others = [100 * line["others_cpu_share"] if "others_cpu_share" in line
+              else line["others_cpu_use"] for line in results.lines
+              if line["kind"] != "caches" and ("others_cpu_share" in line
+                                               or "others_cpu_use" in line)]
     if others:
         median = statistics.median(others)
-        advice = " **That is much: repeat the experiment on a quiet machine.**"
+        advice = (" **The machine was busy: the times say little. Repeat the experiment on a quiet "
+                  "one.**")
         text.append(f"Other programs used {median:.1f} % of the CPUs (median of the runs, at most "
                     f"{max(others):.1f} %).{advice if median > MUCH else ''}\n")
-    for workload in results.workloads():
-        text.append(f"## {workload} connections\n\nThroughput, as in the paper's table 4.4. The "
-                    "last column is the paper's, relative to its best.\n\n"
-                    f"{tables.throughput(results, workload)}\n\nClients, as in table 4.5.\n\n"
-                    f"{tables.clients(results, workload)}\n\nThe server, as in table 4.6. Traffic "
-                    "is that of the busiest second (of a tenth of it in short runs).\n\n"
-                    f"{tables.server(results, workload)}\n")
-        if found := visits.table(results, workload):
-            text.append("Visits to stages by the threads that serve images, in the order of "
-                        f"throughput. Maxima are since the start of a run.\n\n{found}\n")
-        has_others = len(results.ranking(workload, tables.r.RATE)) > 1
-        if results.runs("policies", "drain", workload) and has_others:
-            text.append("darkroom's default relative to each other configuration, round by round: "
-                        "above 1 is better in throughput, below 1 is better in times.\n\n"
-                        f"{tables.drain(results, workload)}\n")
+    return text
+
+
+def _policies(results, workload):
+    text = [f"## {workload} connections\n\nThroughput, as in the paper's table 4.4. The "
+            "last column is the paper's, relative to its best.\n\n"
+            f"{tables.throughput(results, workload)}\n\n{tables.design(results, workload)}\n\n"
+            f"Clients, as in table 4.5.\n\n{tables.clients(results, workload)}\n\n"
+            "The server, as in table 4.6. Traffic is that of the busiest second (of a tenth of it "
+            f"in short runs).\n\n{tables.server(results, workload)}\n"]
+    if found := visits.table(results, workload):
+        text.append("Visits to stages by the threads that serve images, in the order of "
+                    f"throughput. Maxima are since the start of a run.\n\n{found}\n")
+    has_others = len(results.ranking(workload, tables.r.RATE)) > 1
+    if results.runs("policies", "drain", workload) and has_others:
+        text.append("darkroom's default relative to each other configuration: above 1 is better in "
+                    "throughput, below 1 is better in times. Intervals of 95 %, each by itself."
+                    f"\n\n{tables.drain(results, workload)}\n")
+    return text
+
+
+def _parts(results):
+    text = []
     for workload in results.workloads("layouts"):
         text.append("## Replicas and partitions\n\n"
                     f"Cohort scheduling, {workload} connections.\n\n"
                     f"{tables.layouts(results, workload)}\n")
+    if results.of("overload"):
+        text.append("## Overload\n\nAn open loop. The 90th percentile is of accepted uploads, "
+                    "since they were due; one that was never sent counts as the latest.\n\n"
+                    f"{tables.overload(results)}\n")
+    for kind, title, words, make in (
+            ("cohorts", "Sizes of cohorts",
+             "Policy cohort with a largest number of events of a visit (Larus 5.2).",
+             tables.cohorts),
+            ("curves", "Load curves",
+             "A closed loop, in which each client waits 20 ms after an answer (Welsh, figures 37 "
+             "to 40; Larus, figure 6). Uploads are answered when stored. thread-per-connection has "
+             "a thread for each client, at most 64.", tables.curves),
+            ("bursts", "Controllers under bursts",
+             "SEDA with fixed pools and with its controllers: an open loop of half the capacity, "
+             "and twice the capacity within two bursts.", tables.bursts),
+            ("bottleneck", "One bottleneck among idle stages",
+             "A ring of 15 stages without images, of which one spins (Gordon 4.3, tables 4.9 to "
+             "4.13). A round is a request; the best interval is a twentieth of the run.",
+             tables.bottleneck),
+            ("ring", "Cost of a hand-over",
+             "One event goes round stages that do nothing, on one core (Welsh 5.8.2).",
+             tables.ring),
+            ("threads", "Degradation of threads",
+             "Each task reads 8 KB of a cached file on a thread of its own (Welsh, figure 3).",
+             tables.threads)):
+        if results.of(kind):
+            text.append(f"## {title}\n\n{words}\n\n{make(results)}\n")
+    if results.of("caches"):
+        first = results.of("caches")[0]
+        sizes = ", ".join(f"{name} {size}" for name, size in first["sizes"].items())
+        text.append(f"## Simulated caches\n\n{first['images']} pictures, one worker, callgrind "
+                    f"({sizes}; LL is the core's L2). Means of the rounds. Other programs do not "
+                    "change these counts.\n\n"
+                    f"{tables.cache_misses(results)}\n")
     if results.of("baseline"):
         first = results.of("baseline")[0]
         text.append("## The script that the paper's server replaced\n\n"
                     f"The same {first['images']} files ({first['sample_bytes'] / 1e6:.0f} MB) and "
                     f"the same variants.\n\n{tables.baseline(results)}\n")
-    text.append("## Verdicts\n")
-    text += [
-        f"{number}. **{verdict.claim}** {verdict.verdict.capitalize()}. {' '.join(verdict.numbers)}"
-        for number, verdict in enumerate(verdicts, 1)]
-    text.append("\n## Plots\n")
-    text += [f"![{title}]({name})" for name, title in plots.draw(results, directory)]
-    (directory / "report.md").write_text("\n".join(text) + "\n")
+    return text
+
+
+def verdict_lines(verdicts):
+    return [f"{number}. **{verdict.claim}** {verdict.verdict.capitalize()}. "
+            f"{' '.join(verdict.numbers)}" for number, verdict in enumerate(verdicts, 1)]
+
+
+def text(results, command):
+    """Returns the verdicts and the lines of the report."""
+    verdicts = claims.verdicts(results)
+    lines = _head(results, command)
+    for workload in results.workloads():
+        lines += _policies(results, workload)
+    lines += _parts(results)
+    lines.append("## Verdicts\n\nA verdict follows from intervals, which are corrected for the "
+                 "number of comparisons (Holm). After a ratio: \"?\" its interval does not decide, "
+                 "\"no\" it is outside.\n")
+    lines += verdict_lines(verdicts)
+    pictures = plots.names(results)
+    if pictures:
+        lines.append("\n## Plots\n")
+        lines += [f"![{title}]({name})" for name, title in pictures]
+    return verdicts, "\n".join(lines) + "\n"
+
+
+def command_of(results, directory, command):
+    """Returns the command that has measured: that of the raw results, or of the old report."""
+    path = directory / "report.md"
+    found = re.search(r"^`([^`]+)` on ", path.read_text(), re.MULTILINE) if path.exists() else None
+    return results.machine.get("command") or (found[1] if found else command)
+
+
+def write(results, directory, command):
+    """Draws the plots and writes report.md. Returns the verdicts."""
+    verdicts, body = text(results, command_of(results, directory, command))
+    plots.draw(results, directory)
+    (directory / "report.md").write_text(body)
     return verdicts

@@ -4,6 +4,8 @@ import collections
 import json
 import statistics
 
+import paired
+
 Metric = collections.namedtuple("Metric", "key title unit scale digits is_more_better")
 
 THROUGHPUT = Metric("input_bytes_per_s", "Throughput", "MB/s", 1e-6, 1, True)
@@ -13,40 +15,12 @@ MEAN = Metric("mean_ms", "Mean response time", "ms", 1, 1, False)
 P50 = Metric("p50_ms", "Median response time", "ms", 1, 1, False)
 P90 = Metric("p90_ms", "90th percentile of response times", "ms", 1, 1, False)
 P99 = Metric("p99_ms", "99th percentile of response times", "ms", 1, 1, False)
+MAX = Metric("max_ms", "Maximum response time", "ms", 1, 0, False)
 CPU_USE = Metric("cpu_use", "CPU use of the server", "%", 1, 1, False)
 NET = Metric("max_net_mbps", "Incoming traffic, maximum", "Mbit/s", 1, 0, True)
 CPU = Metric("cpu_ms_per_image", "CPU per image", "ms", 1, 2, False)
+ROUNDS = Metric("rounds_per_s", "Rounds", "1/s", 1, 0, True)
 RSS = Metric("peak_rss_bytes", "Memory, maximum", "MB", 1e-6, 0, False)
-
-# The share of rounds that must agree on which configuration is better.
-AGREEMENT = 0.8
-MIN_ROUNDS = 3
-
-
-class Ratio:
-    """Ratios of two configurations, round by round. Runs of a round are close in time, so that
-    changes of the machine affect both. With neither is_more nor is_less there is no difference
-    beyond the noise."""
-
-    def __init__(self, values):
-        self.values = sorted(values)
-        self.median = statistics.median(values)
-
-    @property
-    def is_more(self):
-        return self._agree(lambda value: value > 1)
-
-    @property
-    def is_less(self):
-        return self._agree(lambda value: value < 1)
-
-    def _agree(self, test):
-        return len(self.values) >= MIN_ROUNDS and test(self.median) \
-            and sum(map(test, self.values)) >= AGREEMENT * len(self.values)
-
-    def __str__(self):
-        return f"{self.median:.3f} ({self.values[0]:.3f}..{self.values[-1]:.3f})"
-
 
 class Results:
     def __init__(self, lines):
@@ -77,13 +51,21 @@ class Results:
         return sorted(names, key=lambda name: self.median(name, workload, metric, kind),
                       reverse=metric.is_more_better)
 
-    def ratio(self, a, b, workload, metric, kind="policies"):
+    def pairs(self, a, b, workload, metric, kind="policies"):
         """Returns the ratios of a to b for the rounds that have both, or None without such a
         round."""
         mine = {run["round"]: run[metric.key] for run in self.runs(kind, a, workload)}
         theirs = {run["round"]: run[metric.key] for run in self.runs(kind, b, workload)}
-        shared = [mine[number] / theirs[number] for number in mine if theirs.get(number)]
-        return Ratio(shared) if shared else None
+        shared = [mine[number] / theirs[number] for number in mine
+                  if theirs.get(number) and mine[number]]
+        return paired.Pairs(shared) if shared else None
+
+    def spread(self, workload, metric, kind="policies"):
+        """Returns the residual spread of one run, or None with too few runs."""
+        names = {line["name"] for line in self.of(kind) if line["workload"] == workload}
+        rows = [self.values(kind, name, workload, metric) for name in sorted(names)]
+        rounds = max(map(len, rows), default=0)
+        return paired.residual_spread([row for row in rows if len(row) == rounds])
 
     def rounds(self, kind="policies"):
         """Returns the number of rounds. kind = None means all kinds."""
@@ -108,3 +90,12 @@ def spread(values, digits):
     median = f"{statistics.median(values):.{digits}f}"
     return (median if len(values) == 1
             else f"{median} ({min(values):.{digits}f}..{max(values):.{digits}f})")
+
+
+def ratio_text(interval):
+    """Returns a ratio with its interval as text."""
+    if interval.low == 0:
+        return f"{interval.ratio:.3f} (one round)"
+    digits = 3 if interval.high / interval.low < 1.5 else 2
+    return (f"{interval.ratio:.{digits}f} ({interval.low:.{digits}f}.."
+            f"{interval.high:.{digits}f})")

@@ -2,14 +2,12 @@
 
 import statistics
 
+import caches
+import paired
 import results as r
+from curves import COHORTS
+from markdown import table
 from plan import PAPER, class_of
-
-
-def table(head, rows):
-    line = "| " + " | ".join(head) + " |"
-    rule = "|" + "---|" + "---:|" * (len(head) - 1)
-    return "\n".join([line, rule, *("| " + " | ".join(row) + " |" for row in rows)])
 
 
 def _head(metric):
@@ -53,15 +51,168 @@ def server(results, workload):
 
 
 def drain(results, workload):
-    """Returns a comparison of darkroom's own policy with each other one, round by round."""
+    """Returns a comparison of darkroom's own policy with each other one: ratios with intervals of
+    95 %, not corrected for their number."""
     rows = []
     for name in results.ranking(workload, r.THROUGHPUT):
         if name == "drain":
             continue
-        ratios = [results.ratio("drain", name, workload, metric)
-                  for metric in (r.THROUGHPUT, r.P90, r.P99)]
-        rows.append([name, *map(str, ratios)])
-    return table(["drain relative to", "throughput", "90th percentile", "99th percentile"], rows)
+        ratios = [results.pairs("drain", name, workload, metric)
+                  for metric in (r.THROUGHPUT, r.P90, r.P99, r.CPU)]
+        rows.append([name, *(r.ratio_text(pairs.interval()) if pairs else "" for pairs in ratios)])
+    return table(["drain relative to", "throughput", "90th percentile", "99th percentile",
+                  "CPU per image"], rows)
+
+
+def design(results, workload):
+    """Returns a sentence about the smallest difference that the rounds can detect."""
+    parts = []
+    names = results.ranking(workload, r.THROUGHPUT)
+    for metric in (r.THROUGHPUT, r.CPU, r.P90):
+        spread = results.spread(workload, metric)
+        if spread is None:
+            continue
+        rounds = max(len(results.runs("policies", name, workload)) for name in names)
+        alone = paired.detectable(spread, rounds)
+        among = paired.detectable(spread, rounds, len(names) - 1)
+        parts.append(f"{metric.title.lower()}: {100 * spread:.2f} %, {100 * alone:.1f} %, "
+                     f"{100 * among:.1f} %")
+    if not parts:
+        return "One run of each configuration detects no difference."
+    return ("Residual spread of one run, the smallest difference that is found in four of five "
+            "experiments, and the same if a configuration is compared with all others: "
+            + "; ".join(parts) + ".")
+
+
+def overload(results):
+    rows = []
+    for line in results.of("overload"):
+        for name in ("limited", "unlimited"):
+            run = line[name]
+            rows.append([f"{line['round'] + 1}, {name}",
+                         *(str(run.get(key, "not recorded"))
+                           for key in ("due", "answered", "refused", "unsent")),
+                         " ".join(f"{value:.2f}" if value is not None else "later"
+                                  for value in run["p90_s"])])
+    return table(["Round", "due", "accepted", "refused", "never sent",
+                  "90th percentile by quarter, s"], rows)
+
+
+def cache_misses(results):
+    """Returns tables of misses per image: of the whole program, and of the stages in the L2."""
+    lines = results.of("caches")
+    names = list(dict.fromkeys(line["name"] for line in sorted(lines, key=lambda x: x["round"])))
+
+    def mean(name, stage, kinds):
+        values = [sum(line["misses"][stage][kind] for kind in kinds) for line in lines
+                  if line["name"] == name and stage in line["misses"]]
+        return statistics.fmean(values) if values else None
+
+    def number(value):
+        return "" if value is None else f"{value:,.0f}"
+
+    def visit(name):
+        values = [line["events_per_visit"]["jpeg_decode"] for line in lines
+                  if line["name"] == name]
+        return "" if None in values else f"{statistics.fmean(values):.1f}"
+
+    order = sorted(names, key=lambda name: mean(name, "all", ("l2i", "l2d")))
+    whole = [[name, visit(name), f"{mean(name, 'all', ('instructions',)) / 1e6:.2f}",
+              *(number(mean(name, "all", (kind,))) for kind in ("l1i", "l1d", "l2i", "l2d"))]
+             for name in order]
+    stages = [[name, *(number(mean(name, stage, (kind,))) for kind in ("l2i", "l2d")
+                       for stage in caches.STAGES)] for name in order]
+    return (table(["Misses per image", "decodes a visit", "instructions, million",
+                   "L1 instructions", "L1 data", "L2 instructions", "L2 data"], whole) + "\n\n"
+            + table(["L2 misses by stage", *(f"{stage}, {kind}" for kind in ("instructions", "data")
+                                             for stage in caches.STAGES)], stages))
+
+
+def curves(results):
+    """Returns a table for each configuration, by the number of clients."""
+    out = []
+    names = sorted({line["name"] for line in results.of("curves")})
+    for name in names:
+        rows = []
+        for clients in results.workloads("curves")[::-1]:
+            runs = results.runs("curves", name, clients)
+            if runs:
+                rows.append([str(clients), *(r.spread([run[metric.key] * metric.scale
+                                                       for run in runs], metric.digits)
+                                             for metric in (r.RATE, r.P50, r.P90, r.P99, r.MAX)),
+                             r.spread([run["fairness"] for run in runs], 3),
+                             str(sum(run["failed"] for run in runs))])
+        out.append(table([f"{name}, clients", "responses/s", "p50, ms", "p90, ms", "p99, ms",
+                          "maximum, ms", "Jain's index", "failed"], rows))
+    return "\n\n".join(out)
+
+
+def cohorts(results):
+    """Returns a table of sizes of cohorts, each relative to the next one in the list."""
+    workload = results.workloads("cohorts")[0]
+    rows = []
+    for size in COHORTS:
+        if not results.runs("cohorts", size, workload):
+            continue
+        pairs = [results.pairs(size, "1", workload, metric, "cohorts") if size != "1" else None
+                 for metric in (r.THROUGHPUT, r.CPU)]
+        rows.append([size, *(r.spread(results.values("cohorts", size, workload, metric),
+                                      metric.digits)
+                             for metric in (r.THROUGHPUT, r.P50, r.P90, r.CPU)),
+                     *(r.ratio_text(each.interval()) if each else "" for each in pairs)])
+    return table(["Events of a visit", *map(_head, (r.THROUGHPUT, r.P50, r.P90, r.CPU)),
+                  "throughput to 1", "CPU to 1"], rows)
+
+
+def bursts(results):
+    rows = []
+    for line in sorted(results.of("bursts"), key=lambda line: (line["round"], line["name"])):
+        rows.append([f"{line['round'] + 1}, {line['name']}", f"{line['rate_per_s']:.0f}",
+                     str(line["answered"]), str(line["unsent"]),
+                     *(f"{line[key]:.0f}" for key in ("p50_ms", "p90_ms", "p99_ms", "max_ms"))])
+    return table(["Round", "rate between bursts, 1/s", "answered", "never sent",
+                  "p50 since due, ms", "p90, ms", "p99, ms", "maximum, ms"], rows)
+
+
+def bottleneck(results):
+    """Returns a table like 4.9 and 4.10: rates, maxima of intervals, burstiness and visits."""
+    lines = results.of("bottleneck")
+    names = sorted({line["name"] for line in lines}, key=lambda name: -statistics.median(
+        line["rounds_per_s"] for line in lines if line["name"] == name))
+    rows = []
+    for name in names:
+        runs = [line for line in lines if line["name"] == name]
+        visits = [run["visits"] / max(1, run["visits"] + run["visits_empty"]) for run in runs]
+        rows.append([name, r.spread([run["rounds_per_s"] for run in runs], 0),
+                     r.spread([run["most_per_s"] for run in runs], 0),
+                     r.spread([run["most_per_s"] / run["rounds_per_s"] for run in runs], 2),
+                     r.spread([run["cpu_ns"] / max(1, run["rounds"]) / 1e3 for run in runs], 1),
+                     r.spread([run["p90_us"] / 1e3 for run in runs], 1),
+                     r.spread([run["p99_us"] / 1e3 for run in runs], 1),
+                     r.spread([100 * share for share in visits], 0)])
+    return table(["Policy", "rounds/s", "best interval", "best to mean", "CPU us per round",
+                  "p90, ms", "p99, ms", "visits with work, %"], rows)
+
+
+def ring(results):
+    rows = []
+    for stages in sorted({line["stages"] for line in results.of("ring")}):
+        runs = [line for line in results.of("ring") if line["stages"] == stages]
+        cpu_ns = [run["cpu_ns"] / max(1, run["rounds"]) for run in runs]
+        rows.append([str(stages), r.spread(cpu_ns, 0),
+                     r.spread([value / stages for value in cpu_ns], 0)])
+    return table(["Stages of the ring", "CPU ns per round", "CPU ns per hand-over"], rows)
+
+
+def threads(results):
+    rows = []
+    for count in results.workloads("threads")[::-1]:
+        runs = results.runs("threads", f"{count} threads", count)
+        rows.append([str(count), *(r.spread(values, digits) for values, digits in (
+            ([run["tasks_per_s"] for run in runs], 0),
+            ([run["cpu_ns"] / max(1, run["tasks"]) / 1e3 for run in runs], 2),
+            ([run["p50_us"] for run in runs], 1), ([run["p99_us"] for run in runs], 1)))])
+    return table(["Threads", "tasks/s", "CPU us per task", "p50, us", "p99, us"], rows)
 
 
 def layouts(results, workload):

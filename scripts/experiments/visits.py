@@ -4,7 +4,7 @@ of the work among the processors (Larus & Parkes 2002, figure 4)."""
 import statistics
 
 import results as r
-import tables
+from markdown import table as markdown_table
 
 
 def of(stats):
@@ -38,5 +38,6 @@ def table(results, workload):
                      *(f"{statistics.median(run[key] for run in runs):.0f}"
                        for key in ("max_events_per_visit", "max_queued_at_visit")),
                      f"{statistics.median(imbalance(run) or 0 for run in runs):.2f}"])
-    return tables.table(["Configuration", "visits that found work", "most events in a visit",
-                         "most events waiting", "busiest thread to the mean"], rows) if rows else ""
+    return markdown_table(["Configuration", "visits that found work", "most events in a visit",
+                           "most events waiting", "busiest thread to the mean"],
+                          rows) if rows else ""

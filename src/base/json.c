@@ -155,11 +155,30 @@ void json_ms(struct json *j, const char *name, uint64_t ns)
 	text_ms(j->text, ns);
 }
 
+/* Writes nine significant digits or a whole number, with at most 15 decimals and no exponent. No
+ * locale is set: the point is a '.'. */
+static void put_number(struct text *text, double value)
+{
+	char digits[340];
+	double size = fabs(value);
+
+	if (size > 0 && (size < 1e-4 || size >= 1e8)) {
+		int end = snprintf(digits, sizeof digits, "%.*f", size < 1 ? 15 : 0, value);
+
+		while (size < 1 && digits[end - 1] == '0')
+			end--;
+		digits[digits[end - 1] == '.' ? end - 1 : end] = '\0';
+	} else {
+		snprintf(digits, sizeof digits, "%.9g", value);
+	}
+	text_puts(text, digits);
+}
+
 void json_double(struct json *j, const char *name, double value)
 {
 	json_begin(j, name);
 	if (isfinite(value))
-		text_printf(j->text, "%.9g", value); /* no locale is set: the point is a '.' */
+		put_number(j->text, value);
 	else
 		text_puts(j->text, "null");
 }

@@ -26,16 +26,6 @@ static bool is_controlled(const struct stage_schedule *rule)
 	return rule->threads_max || rule->is_batch_controlled;
 }
 
-/* splitmix64 (Steele, Lea & Flood 2014). */
-static uint64_t next_random(struct seda_controller *c)
-{
-	uint64_t x = c->random += UINT64_C(0x9e3779b97f4a7c15);
-
-	x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-	x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
-	return x ^ x >> 31;
-}
-
 /* ---- sampling ---- */
 
 /* Samples the stage's workers. A worker counts as idle if it has slept since the last sample and
@@ -127,7 +117,7 @@ static bool step_stage(struct seda_controller *c, const struct stage *s, const s
 	for (unsigned pool = 0; pool < pool_count(now, s->index); pool++) {
 		struct pool_sample sample = pool_sample(own, s, now, pool, seconds);
 
-		sample.random = next_random(c);
+		sample.random = random_next(&c->random);
 		events_per_s += sample.events_per_s;
 		if (rule->threads_max && resize_pool(own, s, next, pool, &sample))
 			has_changed = true;
@@ -156,7 +146,7 @@ static void start(struct controller *base, const struct graph *g, const struct s
 
 	memset(c->stage, 0, sizeof c->stage);
 	c->sampled_ns = now_ns;
-	c->random = now_ns;
+	c->random.state = now_ns;
 	/* Relaxed: nothing that was written before it matters. */
 	atomic_store_explicit(&c->is_growing, true, memory_order_relaxed);
 	for (unsigned i = 0; i < graph_row_count; i++) {

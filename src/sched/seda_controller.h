@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/random.h"
 #include "batch_size.h"
 #include "conf/conf.h"
 #include "controller.h"
@@ -32,7 +33,7 @@ struct seda_stage {
 struct seda_controller {
 	struct controller base;
 	uint64_t sampled_ns;
-	uint64_t random;
+	struct random random;
 	_Atomic bool is_growing; /* a pool got a thread at the last step; any thread may read it */
 	struct seda_stage stage[STAGE_COUNT_MAX];
 };

@@ -11,6 +11,7 @@
 #include <sys/random.h>
 
 #include "base/check.h"
+#include "base/random.h"
 #include "client_count.h"
 
 /* CPU time of decoding, for images whose cost is not known yet. */
@@ -133,21 +134,13 @@ void client_turns_fini(struct client_turns *t)
 	pthread_mutex_destroy(&t->lock);
 }
 
-/* The finaliser of MurmurHash3: every bit of the result depends on every bit of x. */
-static uint64_t mix(uint64_t x)
-{
-	x = (x ^ x >> 33) * UINT64_C(0xff51afd7ed558ccd);
-	x = (x ^ x >> 33) * UINT64_C(0xc4ceb9fe1a85ec53);
-	return x ^ x >> 33;
-}
-
 static unsigned slot_of(const struct client_turns *t, const struct client_key *client)
 {
 	uint64_t word[2];
 
 	static_assert(sizeof word == sizeof client->address, "two words");
 	memcpy(word, client->address, sizeof word);
-	return (unsigned)(mix(mix(word[0] ^ t->seed[0]) ^ word[1] ^ t->seed[1]) %
+	return (unsigned)(random_mix(random_mix(word[0] ^ t->seed[0]) ^ word[1] ^ t->seed[1]) %
 	                  CLIENT_TURNS_SLOTS);
 }
 

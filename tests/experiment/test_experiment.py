@@ -11,13 +11,14 @@ import xml.etree.ElementTree
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+RUN = "--rounds", "1", "--parts", "policies,batching,layouts,overload,baseline"
 EXPERIMENT = ROOT / "scripts" / "experiment"
 
 
 def command(tmp_path, *arguments):
     return [EXPERIMENT, "--files", ROOT / "data" / "sample", "--out", tmp_path / "out", "--work",
             tmp_path, "--configurations", "drain,seda,thread-per-connection-4", "--connections",
-            "4", "--overload-seconds", "2", "--baseline", "1", *arguments]
+            "4", "--overload-seconds", "2", "--baseline", "1", "--warm-up", "0.2", *arguments]
 
 
 def experiment(tmp_path, *arguments):
@@ -32,7 +33,7 @@ def raw(tmp_path):
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory):
     path = tmp_path_factory.mktemp("experiment")
-    done = experiment(path, "--rounds", "1")
+    done = experiment(path, *RUN)
     assert done.returncode == 0, done.stderr
     return path, done
 
@@ -47,6 +48,8 @@ def test_every_part_has_results(finished):
         if line["kind"] in ("policies", "batching", "layouts"):
             assert line["images"] == 6 and line["cpu_s"] > 0
             assert line["p50_ms"] <= line["p90_ms"] <= line["p99_ms"]
+            # It ends when the last image is stored, after the last answer.
+            assert line["makespan_s"] >= line["answered_s"] > 0
             # The intervals have all bytes.
             assert sum(line["processed"]) * line["interval_s"] == pytest.approx(
                 machine["file_bytes"], rel=0.01)
@@ -63,14 +66,96 @@ def test_every_part_has_results(finished):
 def test_report_names_its_plots_and_they_are_pictures(finished):
     path, done = finished
     report = (path / "out" / "report.md").read_text()
-    for name in ("4-input-bytes-per-s", "4-makespan-s", "4-responses-per-s", "4-p90-ms",
-                 "4-cpu-use", "4-max-net-mbps", "4-over-time"):
+    for name in ("input-bytes-per-s", "makespan-s", "responses-per-s", "p90-ms", "cpu-use",
+                 "max-net-mbps", "over-time"):
+        name = f"4-connections-{name}"
         assert f"({name}.svg)" in report
         root = xml.etree.ElementTree.parse(path / "out" / f"{name}.svg").getroot()
         assert root.tag.endswith("svg")
         assert len(list(root.iter("{http://www.w3.org/2000/svg}path"))) > 5
-    assert report.count("| seda |") >= 3
-    assert "NOT DECIDED" in done.stdout and str(path / "out" / "report.md") in done.stdout
+    assert report.count("| seda |") >= 3 and "never sent" in report
+    assert "CANNOT BE TOLD" in done.stdout and str(path / "out" / "report.md") in done.stdout
+
+
+def test_the_load_of_the_machine_is_recorded_with_each_result(finished):
+    _, *lines = raw(finished[0])
+    assert all(line["load_average"] >= 0 and 0 <= line["others_cpu_share"] <= 1 for line in lines)
+
+
+def test_cache_misses_are_counted_by_stage(tmp_path):
+    done = experiment(tmp_path, "--rounds", "1", "--parts", "caches", "--cache-files", "2",
+                      "--configurations", "drain")
+    assert done.returncode == 0, done.stderr
+    line, = raw(tmp_path)[1:]
+    stages = line["misses"]
+    assert list(stages) == ["jpeg_decode", "scale", "blur", "jpeg_encode", "all"]
+    for kind in ("instructions", "l1i", "l1d", "l2i", "l2d"):
+        parts = sum(stages[name][kind] for name in stages if name != "all")
+        # HTTP and the store have the rest.
+        assert 0 < parts < stages["all"][kind]
+    assert stages["jpeg_decode"]["instructions"] > 1e6
+    assert stages["all"]["l2d"] < stages["all"]["l1d"]
+    assert line["events_per_visit"]["jpeg_encode"] > 1
+
+
+def test_parts_without_images(tmp_path):
+    done = experiment(tmp_path, "--rounds", "1", "--parts", "bottleneck,ring",
+                      "--synthetic-seconds", "0.3", "--configurations", "cohort,seda")
+    assert done.returncode == 0, done.stderr
+    lines = raw(tmp_path)[1:]
+    found = {line["name"]: line for line in lines if line["kind"] == "bottleneck"}
+    assert set(found) == {"cohort, normal", "cohort, underthreaded", "seda, normal",
+                          "seda, underthreaded", "seda, overthreaded"}
+    for line in found.values():
+        assert line["rounds"] > 0 and line["cpu_ns"] > 0 and line["p50_us"] <= line["p99_us"]
+        assert len(line["rounds_per_s_by_interval"]) == 20
+        assert max(line["rounds_per_s_by_interval"]) == line["most_per_s"]
+    assert found["cohort, underthreaded"]["visits"] > 0
+    ring = {line["stages"]: line["cpu_ns"] / line["rounds"] for line in lines
+            if line["kind"] == "ring"}
+    assert list(ring) == [1, 2, 3, 5, 8, 11, 15] and ring[15] > ring[1]
+    report = (tmp_path / "out" / "report.md").read_text()
+    assert "| cohort, underthreaded |" in report
+
+def test_threads_without_a_scheduler():
+    program = ROOT / "build" / "plain" / "tests" / "bench" / "threads"
+    subprocess.run(["make", "-s", "-C", ROOT, "synthetic"], check=True)
+    done = subprocess.run([program, "32", "0.05", ROOT / "data" / "sample" / "lake.jpg"],
+                          capture_output=True, text=True, check=True)
+    report = json.loads(done.stdout)
+    assert report["threads"] == 32 and report["tasks"] > 0 and report["cpu_ns"] > 0
+    assert report["p50_us"] <= report["p99_us"]
+    for arguments in (["0", "1", "x"], ["1025", "1", "x"], ["1", "0", "x"], ["1"]):
+        assert subprocess.run([program, *arguments], capture_output=True).returncode == 2
+
+
+def test_curves_cohorts_and_bursts(tmp_path):
+    done = experiment(tmp_path, "--rounds", "1", "--parts", "curves,cohorts,bursts", "--clients",
+                      "1,8", "--curve-seconds", "0.3", "--burst-seconds", "2", "--configurations",
+                      "drain")
+    assert done.returncode == 0, done.stderr
+    lines = raw(tmp_path)[1:]
+    curve = [line for line in lines if line["kind"] == "curves"]
+    assert sorted(line["workload"] for line in curve) == [1, 8]
+    for line in curve:
+        assert 0 < line["p50_ms"] <= line["p99_ms"] <= line["max_ms"]
+        assert 0 < line["fairness"] <= 1 and line["failed"] == 0
+    assert [line["name"] for line in lines if line["kind"] == "cohorts"] == [
+        "1", "4", "10", "20", "all"]
+    bursts = {line["name"]: line for line in lines if line["kind"] == "bursts"}
+    assert all(line["unsent"] >= 0 and line["samples"] for line in bursts.values())
+    assert "batch" in bursts["controllers"]["samples"][-1]["stages"]["blur"]
+    names = {path.name for path in (tmp_path / "out").glob("*.svg")}
+    assert names == {"curve-drain.svg", "bursts-controllers.svg", "bursts-fixed-pools.svg"}
+
+
+def test_too_little_time_is_reported(tmp_path):
+    done = experiment(tmp_path, "--rounds", "1", "--parts", "policies", "--within", "0")
+    assert done.returncode == 1
+    assert "3 measurements are left after 0 minutes (load average " in done.stderr
+    assert len(raw(tmp_path)) == 1 and (tmp_path / "out" / "report.md").exists()
+    quick = experiment(tmp_path, "--quick", "--parts", "policies", "--within", "0.001")
+    assert quick.returncode == 1 and "this machine is too busy for --quick" in quick.stderr
 
 
 def test_nothing_is_left_behind(finished):
@@ -84,7 +169,7 @@ def test_interrupted_experiment_continues(finished):
     before = results.read_text()
     lines = before.splitlines(keepends=True)
     results.write_text("".join(lines[:-1]) + lines[-1][:20])
-    again = experiment(path, "--rounds", "1")
+    again = experiment(path, *RUN)
     assert again.returncode == 0, again.stderr
     assert "; 1 left" in again.stderr
     assert results.read_text().startswith("".join(lines[:-1])) and len(raw(path)) == len(lines)
@@ -94,7 +179,7 @@ def test_report_can_be_written_alone(finished):
     path, _ = finished
     (path / "out" / "report.md").unlink()
     before = (path / "out" / "raw.jsonl").read_bytes()
-    done = experiment(path, "--rounds", "1", "--report")
+    done = experiment(path, *RUN, "--report")
     assert done.returncode == 0, done.stderr
     assert (path / "out" / "report.md").exists()
     assert (path / "out" / "raw.jsonl").read_bytes() == before
@@ -102,7 +187,7 @@ def test_report_can_be_written_alone(finished):
 
 def test_results_of_another_experiment_are_not_mixed_in(finished):
     path, _ = finished
-    done = experiment(path, "--rounds", "1", "--option", "scheduler.spin=10us")
+    done = experiment(path, *RUN, "--option", "scheduler.spin=10us")
     assert done.returncode == 1 and "has results of another experiment (options: []" in done.stderr
 
 

@@ -2,6 +2,7 @@
 
 import csv
 import os
+import re
 import statistics
 
 import pytest
@@ -129,17 +130,32 @@ def test_a_ramp_ends_the_run(load, serve, files, tmp_path):
     path = tmp_path / "rows.csv"
     code, report = load.json("--csv", path, "--ramp", "0:400@1s", serve(), files)
     moments = [float(row["intended"]) for row in csv.DictReader(path.read_text().splitlines())]
-    assert code == 0 and len(moments) == report["responses"]
-    assert report["responses"] + report["unsent"] == pytest.approx(200, abs=2)
+    assert code == 0 and len(moments) == report["responses"] + report["unsent"]
+    assert len(moments) == pytest.approx(200, abs=2)
     assert sum(t < 0.5 for t in moments) == pytest.approx(50, abs=2)
 
 
-def test_unsent_requests_are_reported(load, serve, files):
+def test_unsent_requests_are_reported(load, serve, files, tmp_path):
     """One connection takes a fifth of a second per request, and ten times as many are due. The rest
-    counts as unsent."""
-    code, report = load.json("--rate", 50, "-c", 1, "-d", "500ms", serve("-d", "200"), files)
+    counts as unsent, and has rows with nothing but the time when it was due."""
+    path = tmp_path / "rows.csv"
+    code, report = load.json("--csv", path, "--rate", 50, "-c", 1, "-d", "500ms",
+                             serve("-d", "200"), files)
     assert report["responses"] + report["unsent"] == 25 and 1 <= report["responses"] <= 5
     assert report["makespan_s"] < 4 and code == 0, "the whole backlog would take 5 s"
+    found = list(csv.DictReader(path.read_text().splitlines()))
+    assert sorted(float(row["intended"]) for row in found) == pytest.approx(
+        [i / 50 for i in range(25)], abs=1e-6)
+    unsent = [row for row in found if row["error"] == "unsent"]
+    assert len(unsent) == report["unsent"]
+    assert {row[key] for row in unsent for key in row if key not in ("intended", "error")} == {""}
+
+
+@pytest.mark.parametrize("delay_ms, count", [(0, "0"), (200, "[1-9][0-9]*")])
+def test_an_open_loop_always_tells_its_unsent_requests(load, serve, files, delay_ms, count):
+    done = load("--rate", 20, "-c", 1, "-d", "500ms", serve("-d", delay_ms), files)
+    assert re.search(f"^unsent +{count} requests were due but found no free connection",
+                     done.output, re.MULTILINE)
 
 
 # ---- how it is shown ----

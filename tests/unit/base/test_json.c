@@ -59,6 +59,35 @@ static void check_quoted(const char *in, size_t length, const char *expected)
 	assert_string_equal(t.data, expected);
 }
 
+static void numbers_have_no_exponent(void **state)
+{
+	static const struct {
+		double value;
+		const char *text;
+	} cases[] = {
+		{ 0, "0" },
+		{ -0.5, "-0.5" },
+		{ 1e-5, "0.00001" },
+		{ 1.25e-7, "0.000000125" },
+		{ -1e-300, "-0" },
+		{ 123456789.4, "123456789" },
+		{ 999999999.9, "1000000000" },
+		{ 2.5e12, "2500000000000" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		char memory[64];
+		struct text t;
+		struct json j;
+
+		text_init(&t, memory, sizeof memory);
+		json_init(&j, &t);
+		json_double(&j, NULL, cases[i].value);
+		assert_string_equal(t.data, cases[i].text);
+	}
+}
+
 static void strings_are_escaped(void **state)
 {
 	(void)state;
@@ -130,6 +159,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(objects_and_arrays_nest),
+		cmocka_unit_test(numbers_have_no_exponent),
 		cmocka_unit_test(strings_are_escaped),
 		cmocka_unit_test(invalid_utf8_is_replaced),
 		cmocka_unit_test(all_strings_of_two_bytes_are_quoted),

@@ -80,6 +80,7 @@ static void closed_loop_ends_after_a_count_or_a_time(void **state)
 	const struct request_schedule_conf conf = { .requests_max = 2, .duration_ns = 100 };
 	struct request_schedule s;
 	struct request_ticket ticket;
+	uint64_t due_ns;
 
 	(void)state;
 	assert_int_equal(request_schedule_init(&s, &conf), 0);
@@ -90,7 +91,7 @@ static void closed_loop_ends_after_a_count_or_a_time(void **state)
 	assert_int_equal(request_schedule_take(&s, 1050, &ticket), TICKET_TAKEN);
 	assert_int_equal(ticket.number, 1);
 	assert_int_equal(request_schedule_take(&s, 1050, &ticket), TICKET_END);
-	assert_int_equal(request_schedule_unsent(&s, 2000), 0);
+	assert_false(request_schedule_unsent(&s, 2000, &due_ns));
 	request_schedule_fini(&s);
 }
 
@@ -102,6 +103,7 @@ static void open_loop_requests_wait_until_they_are_due(void **state)
 	const uint64_t start_ns = 5 * NS_PER_S;
 	struct request_schedule s;
 	struct request_ticket ticket;
+	uint64_t due_ns;
 
 	(void)state;
 	assert_int_equal(request_schedule_init(&s, &conf), 0);
@@ -114,7 +116,11 @@ static void open_loop_requests_wait_until_they_are_due(void **state)
 	assert_int_equal(ticket.intended_ns, start_ns + NS_PER_S / 10);
 	assert_int_equal(request_schedule_take(&s, start_ns + NS_PER_S + GRACE_NS, &ticket),
 	                 TICKET_END);
-	assert_int_equal(request_schedule_unsent(&s, start_ns + 2 * NS_PER_S), 8);
+	for (unsigned i = 2; i < 10; i++) {
+		assert_true(request_schedule_unsent(&s, start_ns + 2 * NS_PER_S, &due_ns));
+		assert_int_equal(due_ns, start_ns + i * NS_PER_S / 10);
+	}
+	assert_false(request_schedule_unsent(&s, start_ns + 2 * NS_PER_S, &due_ns));
 	request_schedule_fini(&s);
 }
 

@@ -1,0 +1,328 @@
+/*
+ * synthetic.c - the scheduler without images: events go round a graph of stages that only spin.
+ *
+ * Each event is handled by stage 1, 2, ... and comes back to stage 1, which is one round. One stage
+ * may be a bottleneck (Gordon 4.3), or none spins, so that the cost of a hand-over remains (Welsh
+ * 5.8.2). Stages that are not used, or passed through, have no queue. scripts/experiment runs it.
+ *
+ * usage: synthetic POLICY STAGES PASSED THREADS POOL EVENTS BOTTLENECK_US IDLE_US SECONDS
+ *   STAGES         stages of the ring, 1 to 15; the middle one is the bottleneck
+ *   PASSED         1: the stages between the first, the bottleneck and the last are called directly
+ *   THREADS        workers, and the threads of the bottleneck's pool with policy seda
+ *   POOL           threads of the other pools with policy seda
+ *   EVENTS         events that go round at a time
+ *   BOTTLENECK_US, IDLE_US  CPU time of an event in the bottleneck and in each other stage
+ * Prints one JSON object about SECONDS, after a warm-up of a quarter of that.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "base/check.h"
+#include "base/clock.h"
+#include "conf/conf.h"
+#include "log/log.h"
+#include "policy/policy.h"
+#include "sched/graph.h"
+#include "sched/push.h"
+#include "sched/runtime.h"
+#include "sched/visit.h"
+#include "telemetry/histogram.h"
+
+#define STAGES_MAX 15
+#define EVENTS_MAX 1024
+#define INTERVALS 20 /* of the measured time */
+#define PATIENCE_MS 60000
+
+struct item {
+	struct event event;
+	uint64_t begun_ns; /* of its round */
+	struct histogram rounds;
+};
+
+static struct {
+	unsigned stages, bottleneck;
+	uint64_t spins[STAGES_MAX];
+	_Atomic uint64_t rounds;
+	_Atomic unsigned live;
+	_Atomic bool is_measured, is_stopping;
+	struct item items[EVENTS_MAX];
+} ring;
+
+/* ---- spinning ---- */
+
+static void spin(uint64_t n)
+{
+	for (volatile uint64_t i = 0; i < n; i++)
+		continue;
+}
+
+/* Returns the iterations that take a microsecond of CPU time, so that a busy machine does not
+ * shorten the work. */
+static double spins_per_us(void)
+{
+	const uint64_t n = 2000000;
+	uint64_t best = UINT64_MAX;
+
+	for (unsigned i = 0; i < 5; i++) {
+		uint64_t start = clock_thread_ns(), spent;
+
+		spin(n);
+		spent = clock_thread_ns() - start;
+		best = spent < best ? spent : best;
+	}
+	return (double)n * 1e3 / (double)best;
+}
+
+/* ---- the stages ---- */
+
+static void end_round(struct item *item, uint64_t now_ns)
+{
+	atomic_fetch_add_explicit(&ring.rounds, 1, memory_order_relaxed);
+	if (atomic_load_explicit(&ring.is_measured, memory_order_relaxed))
+		histogram_add(&item->rounds, now_ns - item->begun_ns, 1);
+	item->begun_ns = now_ns;
+}
+
+static void handle(struct visit *v, struct event *const *batch, unsigned n, unsigned me)
+{
+	unsigned next = me + 1 < ring.stages ? me + 1 : 0;
+
+	for (unsigned i = 0; i < n; i++) {
+		struct item *item = (struct item *)(void *)batch[i];
+
+		if (me == 0) {
+			if (atomic_load_explicit(&ring.is_stopping, memory_order_relaxed)) {
+				visit_park(v, batch[i]);
+				atomic_fetch_sub(&ring.live, 1);
+				continue;
+			}
+			end_round(item, visit_now(v));
+		}
+		if (ring.spins[me])
+			spin(ring.spins[me]);
+		visit_send(v, next, batch[i]);
+	}
+}
+
+/* X(number, index): the names begin with s1, whose index is 0. */
+#define EACH_STAGE(X)                                                                        \
+	X(1, 0)                                                                              \
+	X(2, 1)                                                                              \
+	X(3, 2) X(4, 3) X(5, 4) X(6, 5) X(7, 6) X(8, 7) X(9, 8) X(10, 9) X(11, 10) X(12, 11) \
+		X(13, 12) X(14, 13) X(15, 14)
+
+#define DEFINE(number, index)                                                                \
+	static void handle_##number(struct visit *v, struct event *const *batch, unsigned n) \
+	{                                                                                    \
+		handle(v, batch, n, index);                                                  \
+	}                                                                                    \
+	static const struct stage_class class_##number = { .name = "s" #number,              \
+		                                           .kind = STAGE_SHARED,             \
+		                                           .batch_max = 16,                  \
+		                                           .handle = handle_##number };
+EACH_STAGE(DEFINE)
+
+#define ROW(number, index) { &class_##number, GROUP_MAIN, { NEXT_##number, "s1" } },
+#define NEXT_1 "s2"
+#define NEXT_2 "s3"
+#define NEXT_3 "s4"
+#define NEXT_4 "s5"
+#define NEXT_5 "s6"
+#define NEXT_6 "s7"
+#define NEXT_7 "s8"
+#define NEXT_8 "s9"
+#define NEXT_9 "s10"
+#define NEXT_10 "s11"
+#define NEXT_11 "s12"
+#define NEXT_12 "s13"
+#define NEXT_13 "s14"
+#define NEXT_14 "s15"
+#define NEXT_15 "s1"
+
+const struct graph_row graph_rows[] = { EACH_STAGE(ROW) };
+const unsigned graph_row_count = COUNT_OF(graph_rows);
+
+/* ---- the run ---- */
+
+/* The settings, with the values of the command line. */
+struct setting {
+	const char *policy;
+	unsigned stages, threads, pool, events;
+	bool is_passed;
+	double bottleneck_us, idle_us, seconds;
+};
+
+static void fill_conf(struct conf *conf, const struct setting *s)
+{
+	memset(conf, 0, sizeof *conf);
+	snprintf(conf->scheduler.policy, sizeof conf->scheduler.policy, "%s", s->policy);
+	conf->scheduler.threads = s->threads;
+	conf->scheduler.spin_us = 10;
+	conf->scheduler.cutoff_us = 5000;
+	conf->scheduler.age_ms = 10;
+	conf->scheduler.idle = CONF_IDLE_WAKE;
+	for (unsigned i = 0; i < STAGES_MAX; i++) {
+		bool is_queued = i < s->stages && (!s->is_passed || i == 0 ||
+		                                   i == ring.bottleneck || i + 1 == s->stages);
+
+		conf->stage[i].kind = STAGE_SHARED;
+		conf->stage[i].pass_through = is_queued ? CONF_NO : CONF_YES;
+		conf->stage[i].threads = i == ring.bottleneck ? s->threads : s->pool;
+		conf->stage[i].threads_max = CONF_THREADS_MAX;
+	}
+}
+
+struct sample {
+	uint64_t visits, visits_empty, rounds, cpu_ns;
+};
+
+static uint64_t cpu_ns(void)
+{
+	struct rusage u;
+
+	getrusage(RUSAGE_SELF, &u);
+	return (uint64_t)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) * NS_PER_S +
+	       (uint64_t)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) * 1000;
+}
+
+static struct sample take_sample(const struct graph *g)
+{
+	const struct group *group = &g->group[GROUP_MAIN];
+	struct sample out = { .rounds = atomic_load(&ring.rounds), .cpu_ns = cpu_ns() };
+
+	for (unsigned w = 0; w < group_worker_count(group); w++)
+		for (unsigned i = 0; i < STAGES_MAX; i++)
+			for (unsigned p = 0; p < POLICY_COUNT_MAX; p++) {
+				const struct stage_counters *c = &group->workers[w].stage[i];
+
+				out.visits += counter_read(&c->visits[p]);
+				out.visits_empty += counter_read(&c->visits_empty[p]);
+			}
+	return out;
+}
+
+static void wait_ns(uint64_t ns)
+{
+	struct timespec t = { .tv_sec = (time_t)(ns / NS_PER_S), .tv_nsec = (long)(ns % NS_PER_S) };
+
+	while (nanosleep(&t, &t) < 0 && errno == EINTR)
+		continue;
+}
+
+/* Measures the graph, and prints the results. */
+static void measure(const struct graph *g, const struct setting *s)
+{
+	uint64_t interval_ns = (uint64_t)(s->seconds * 1e9) / INTERVALS, most = 0, before, start_ns;
+	struct histogram_sum times = { 0 };
+	struct sample from, to;
+	double seconds;
+
+	wait_ns((uint64_t)(s->seconds * 0.25e9));
+	atomic_store(&ring.is_measured, true);
+	from = take_sample(g);
+	start_ns = clock_ns();
+	before = from.rounds;
+	printf("{\"rounds_per_s_by_interval\":[");
+	for (unsigned i = 0; i < INTERVALS; i++) {
+		uint64_t begin_ns = clock_ns(), rounds;
+
+		wait_ns(interval_ns);
+		rounds = (atomic_load(&ring.rounds) - before) * NS_PER_S / (clock_ns() - begin_ns);
+		before = atomic_load(&ring.rounds);
+		most = rounds > most ? rounds : most;
+		printf("%s%" PRIu64, i ? "," : "", rounds);
+	}
+	/* On a machine that is very busy no worker may have run. */
+	for (unsigned i = 0; i < PATIENCE_MS && atomic_load(&ring.rounds) == from.rounds; i++)
+		wait_ns(NS_PER_MS);
+	to = take_sample(g);
+	seconds = (double)(clock_ns() - start_ns) / 1e9;
+	atomic_store(&ring.is_measured, false);
+	for (unsigned i = 0; i < s->events; i++)
+		histogram_collect(&times, &ring.items[i].rounds);
+	printf("],\"interval_s\":%.3f,\"rounds\":%" PRIu64
+	       ",\"seconds\":%.3f,\"rounds_per_s\":%.1f,"
+	       "\"most_per_s\":%" PRIu64 ",\"cpu_ns\":%" PRIu64 ",\"visits\":%" PRIu64
+	       ",\"visits_empty\":%" PRIu64 ",\"p50_us\":%.1f,\"p90_us\":%.1f,\"p99_us\":%.1f}\n",
+	       (double)interval_ns / 1e9, to.rounds - from.rounds, seconds,
+	       (double)(to.rounds - from.rounds) / seconds, most, to.cpu_ns - from.cpu_ns,
+	       to.visits - from.visits, to.visits_empty - from.visits_empty,
+	       histogram_quantile(&times, 0.5) / 1e3, histogram_quantile(&times, 0.9) / 1e3,
+	       histogram_quantile(&times, 0.99) / 1e3);
+}
+
+static int run(const struct setting *s)
+{
+	struct conf conf;
+	struct graph *g;
+	double per_us = spins_per_us();
+
+	ring.stages = s->stages;
+	ring.bottleneck = s->stages / 2;
+	for (unsigned i = 0; i < s->stages; i++)
+		ring.spins[i] =
+			(uint64_t)(per_us * (i == ring.bottleneck ? s->bottleneck_us : s->idle_us));
+	fill_conf(&conf, s);
+	if (graph_new(&g, &conf, NULL, EVENTS_MAX, EVENTS_MAX) != 0 || graph_start(g) != 0)
+		return EXIT_FAILURE;
+	atomic_store(&ring.live, s->events);
+	for (unsigned i = 0; i < s->events; i++) {
+		event_init(&ring.items[i].event, NULL);
+		ring.items[i].begun_ns = clock_ns();
+		stage_push(graph_stage(g, 0), 0, &ring.items[i].event);
+	}
+	measure(g, s);
+	atomic_store(&ring.is_stopping, true);
+	while (atomic_load(&ring.live))
+		wait_ns(NS_PER_MS);
+	graph_stop(g);
+	for (unsigned i = 0; i < s->events; i++)
+		event_fini(&ring.items[i].event);
+	graph_free(g);
+	return EXIT_SUCCESS;
+}
+
+static bool take(const char *text, double low, double high, double *out)
+{
+	char *end;
+
+	errno = 0;
+	*out = strtod(text, &end);
+	return end != text && !*end && !errno && *out >= low && *out <= high;
+}
+
+int main(int argc, char **argv)
+{
+	static const double low[] = { 1, 0, 1, 1, 1, 0, 0, 0.01 }, high[] = {
+		STAGES_MAX, 1, CONF_THREADS_MAX, CONF_THREADS_MAX, EVENTS_MAX, 1e6, 1e6, 3600
+	};
+	double value[COUNT_OF(low)];
+	bool is_right = argc == 2 + (int)COUNT_OF(low) && policy_find(argv[1]) &&
+	                policy_find(argv[1])->mechanism != POLICY_THREAD_PER_CONNECTION;
+
+	for (size_t i = 0; is_right && i < COUNT_OF(low); i++)
+		is_right = take(argv[i + 2], low[i], high[i], &value[i]);
+	if (!is_right) {
+		fputs("usage: synthetic POLICY STAGES PASSED THREADS POOL EVENTS BOTTLENECK_US "
+		      "IDLE_US SECONDS\n",
+		      stderr);
+		return 2;
+	}
+	const struct setting s = { .policy = argv[1],
+		                   .stages = (unsigned)value[0],
+		                   .is_passed = value[1] > 0,
+		                   .threads = (unsigned)value[2],
+		                   .pool = (unsigned)value[3],
+		                   .events = (unsigned)value[4],
+		                   .bottleneck_us = value[5],
+		                   .idle_us = value[6],
+		                   .seconds = value[7] };
+
+	return run(&s);
+}
