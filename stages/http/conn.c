@@ -15,6 +15,7 @@
 #include "conn_body.h"
 #include "conn_read.h"
 #include "conn_timeout.h"
+#include "files.h"
 #include "form.h"
 #include "handle_upload.h"
 #include "handlers.h"
@@ -56,11 +57,14 @@ static const struct {
 	[CONN_FORM_TURN] = { "form-turn", conn_end_turn, NULL },
 	[CONN_HANDLE] = { "handle", handle_request, NULL },
 	[CONN_IMAGE_ENDED] = { "image-ended", handle_image_ended, NULL },
-	[CONN_REMOVE] = { "remove", handle_remove, NULL },
+	[CONN_FOUND] = { "found", files_found, NULL },
+	[CONN_REMOVE] = { "remove", files_check_removal, NULL },
+	[CONN_REMOVE_NOW] = { "remove-now", handle_remove, NULL },
 	[CONN_REMOVED] = { "removed", handle_removed, NULL },
 	[CONN_UPLOADED] = { "uploaded", handle_uploaded, NULL },
 	[CONN_REFUSE] = { "refuse", respond_refuse, NULL },
 	[CONN_WRITE] = { "write", respond_write, conn_late_write },
+	[CONN_FILE_READ] = { "file-read", respond_file_read, NULL },
 	[CONN_NEXT] = { "next", conn_next, NULL },
 	[CONN_DISCARD] = { "discard", conn_discard, conn_late_body },
 	[CONN_LINGER] = { "linger", conn_linger, conn_late_close },
@@ -176,24 +180,24 @@ static void on_writable(void *arg)
 /* Takes back an event that has waited too long. Returns false if it has been sent already. */
 static bool cancel_wait(struct conn *c)
 {
-	struct image_service *images = conn_images(c);
-
 	if (c->state == CONN_RESERVED) {
-		if (!budget_cancel(&images->budget, &c->body_waiter))
+		if (!budget_cancel(&conn_images(c)->budget, &c->body_waiter))
 			return false;
 		conn_set_no_budget(c, c->request.content_length);
 		return true;
 	}
+	if (c->state == CONN_FOUND || c->state == CONN_FILE_READ)
+		return files_cancel(c);
 	assert(c->state == CONN_IMAGE_ENDED);
-	if (!inflight_cancel(&images->inflight, &c->waiter))
+	if (!inflight_cancel(&conn_images(c)->inflight, &c->waiter))
 		return false;
 	problem_set(&c->problem, 503, "not-ready",
 	            "image %s was not ready within server.wait_timeout", c->route.id);
 	return true;
 }
 
-/* The connection waits for memory or an image. Nothing else reads its socket meanwhile, so this
- * looks now and then whether the client is still there. */
+/* The connection waits for memory, an image or the disk. Nothing else reads its socket meanwhile,
+ * so this looks now and then whether the client is still there. */
 static void check_wait(struct visit *v, struct conn *c)
 {
 	bool has_gone = conn_has_client_gone(c);
@@ -206,7 +210,8 @@ static void check_wait(struct visit *v, struct conn *c)
 		return;
 	visit_enter(v);
 	c->io->served++;
-	c->state = has_gone ? CONN_CLOSE : CONN_REFUSE;
+	/* A response that has begun cannot become another. */
+	c->state = has_gone || c->state == CONN_FILE_READ ? CONN_CLOSE : CONN_REFUSE;
 	unpark(v, c);
 	conn_run(v, c);
 	visit_leave(v);
@@ -324,7 +329,7 @@ struct conn *conn_new(struct io_loop *io, int fd, const struct client_key *clien
 	if (!c)
 		return NULL;
 	event_init(&c->event, &c->timing);
-	event_init(&c->removal.event, &c->timing);
+	event_init(&c->job.event, &c->timing);
 	response_init(&c->response);
 	request_init(&c->request);
 	c->magic = CONN_MAGIC;
@@ -379,7 +384,7 @@ static void conn_free(struct conn *c)
 	response_reset(&c->response);
 	pool_put(c->input);
 	event_fini(&c->event);
-	event_fini(&c->removal.event);
+	event_fini(&c->job.event);
 	c->magic = 0;
 	close_socket(c);
 	free(c);

@@ -15,6 +15,7 @@
 #include "client_count.h"
 #include "client_turns.h"
 #include "conf_epoch.h"
+#include "disk_reads.h"
 #include "inflight.h"
 #include "recovery.h"
 #include "sched/budget.h"
@@ -29,6 +30,7 @@ struct image_service {
 	struct inflight inflight;
 	struct client_counts clients; /* their images in flight */
 	struct client_turns turns;    /* at jpeg_decode */
+	struct disk_reads reads;      /* of files, by connections */
 	struct recovery recovery;
 	struct graph *graph;        /* borrowed; set once, before the graph is started */
 	unsigned leftovers_cleared; /* unfinished and removed images found at startup; fixed */

@@ -39,8 +39,6 @@
 #define TRASH ".trash"
 #define SPOOL ".spool"
 #define QUARANTINE ".quarantine"
-/* Trailing characters of the id. They are random, so images spread over 1024 directories. */
-#define SHARD_LENGTH 2
 #define PATH_SIZE 96
 #define TIDY_NS NS_PER_S /* between attempts to clear the trash */
 
@@ -56,12 +54,12 @@
 
 static void shard_path(char path[PATH_SIZE], const char *id)
 {
-	snprintf(path, PATH_SIZE, "%s", id + ULID_LENGTH - SHARD_LENGTH);
+	snprintf(path, PATH_SIZE, "%s", id + ULID_LENGTH - STORE_SHARD_LENGTH);
 }
 
 static void image_path(char path[PATH_SIZE], const char *id, const char *name)
 {
-	int n = snprintf(path, PATH_SIZE, "%s/%s%s%s", id + ULID_LENGTH - SHARD_LENGTH, id,
+	int n = snprintf(path, PATH_SIZE, "%s/%s%s%s", id + ULID_LENGTH - STORE_SHARD_LENGTH, id,
 	                 name ? "/" : "", name ? name : "");
 
 	assert(n > 0 && n < PATH_SIZE);
@@ -411,38 +409,4 @@ int store_unspool(struct store *s, const char *id)
 	if (!err)
 		clear_trash(s, name);
 	return err;
-}
-
-/* ---- reading ---- */
-
-int store_open_file(struct store *s, const char *id, const char *name, uint64_t *size)
-{
-	char path[PATH_SIZE];
-	struct stat st;
-
-	image_path(path, id, name);
-	unsigned openings = atomic_load(&s->openings);
-	int fd = openat(s->root_fd, path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-
-	if (fd < 0 && errno != ENOENT)
-		return -errno;
-	if (fd < 0 && store_check_missing(s, openings))
-		fd = openat(s->root_fd, path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-	if (fd < 0)
-		return -ENOENT;
-	int err = fstat(fd, &st) ? -errno : S_ISREG(st.st_mode) ? 0 : -ENOENT;
-
-	if (err) {
-		close(fd);
-		return err;
-	}
-	*size = (uint64_t)st.st_size;
-	return fd;
-}
-
-bool store_is_spooled(struct store *s, const char *id)
-{
-	/* An error other than ENOENT counts as spooled: an acknowledged image must not get a
-	 * 404. */
-	return faccessat(s->spool_fd, id, F_OK, AT_SYMLINK_NOFOLLOW) == 0 || errno != ENOENT;
 }

@@ -17,6 +17,9 @@
 
 #include "ulid.h"
 
+/* Trailing characters of the id. They are random, so images spread over 1024 directories. */
+#define STORE_SHARD_LENGTH 2
+
 struct store {
 	char *root; /* its path; fixed */
 	int root_fd, incoming_fd, trash_fd, spool_fd, quarantine_fd;
@@ -79,15 +82,5 @@ int store_remove(struct store *s, enum store_place place, const char *id);
 /* Takes a stored image out of the spool, without a flush: its return after a crash does no harm.
  * Returns 0, -ENOENT or -errno. */
 int store_unspool(struct store *s, const char *id);
-
-/* ---- short; also called from I/O threads ---- */
-
-/* Opens a file of a finished image for reading; name as in store_file. Returns a descriptor and
- * sets *size, or returns -errno (-ENOENT). */
-int store_open_file(struct store *s, const char *id, const char *name, uint64_t *size);
-
-/* Returns whether the image's original is spooled; also true if the system cannot tell. The image
- * is then stored by now, or will be. */
-bool store_is_spooled(struct store *s, const char *id);
 
 #endif

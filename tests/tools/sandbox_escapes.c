@@ -16,6 +16,7 @@
 #include <linux/filter.h>
 #include <linux/io_uring.h>
 #include <linux/keyctl.h>
+#include <linux/openat2.h>
 #include <linux/perf_event.h>
 #include <linux/sched.h>
 #include <netinet/in.h>
@@ -163,6 +164,14 @@ static long do_clone_with_structure(void)
 
 /* ---- files ---- */
 
+/* Like the call that is allowed, but with a structure of its own. */
+static long do_create_with_structure(void)
+{
+	struct open_how how = { .flags = O_WRONLY | O_CREAT, .mode = 04755 };
+
+	return CALL(openat2, w.store, "program2", &how, sizeof how);
+}
+
 static long do_make_socket(void)
 {
 	const struct sockaddr_un in_store = { AF_UNIX, "store/socket" };
@@ -281,6 +290,7 @@ static long do_set_timer_signal(void)
 	X(set_mode, fchmod(w.file, 04755))                                         \
 	X(set_mode_of_path, chmod("store/file", 04755))                            \
 	X(create_with_mode, openat(w.store, "program", O_WRONLY | O_CREAT, 04755)) \
+	X(create_with_structure, do_create_with_structure())                       \
 	X(set_owner, fchown(w.file, geteuid(), getegid()))                         \
 	X(set_attribute, fsetxattr(w.file, "user.x", "x", 1, 0))                   \
 	X(watch_file, inotify_init1(IN_CLOEXEC))

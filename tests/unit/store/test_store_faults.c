@@ -4,6 +4,7 @@
 
 #include "store/directory.c"
 #include "store/store.c"
+#include "store/store_find.c"
 
 static struct store store;
 static unsigned descriptors;
