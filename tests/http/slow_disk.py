@@ -22,5 +22,12 @@ class SlowDisk:
 
     def delay_reads(self, milliseconds):
         """Delays each read of a file; 0 ends it."""
+        self._set(milliseconds, 1)
+
+    def delay_all(self, milliseconds):
+        """Delays writes as well."""
+        self._set(milliseconds, 0)
+
+    def _set(self, milliseconds, reads_only):
         with open(self.path, "r+b") as file:
-            file.write(struct.pack("II", milliseconds * 1000, 1))
+            file.write(struct.pack("II", milliseconds * 1000, reads_only))

@@ -6,8 +6,7 @@ import platform
 import pytest
 
 import pictures
-from client import Closed
-from darkroom import IS_SANITIZED, PER_CONNECTION, eventually
+from darkroom import IS_SANITIZED, PER_CONNECTION, TooLate, attempts, eventually
 from slow_disk import SlowDisk
 
 pytestmark = pytest.mark.skipif(IS_SANITIZED, reason="the library must come before the runtime")
@@ -31,9 +30,13 @@ def slow(start, tmp_path):
     disk.delay_reads(0)
 
 
+def stats(daemon):
+    return daemon.get("/stats").json()
+
+
 def disk_events(daemon):
     """Returns how often disk_write was visited with a job."""
-    stage = next(s for s in daemon.get("/stats").json()["stages"] if s["name"] == "disk_write")
+    stage = next(s for s in stats(daemon)["stages"] if s["name"] == "disk_write")
     return stage["events"]
 
 
@@ -143,7 +146,7 @@ def test_a_client_that_goes_away_gives_up_its_place_in_the_line_for_the_disk(slo
     with contextlib.ExitStack() as stack:
         for client in ask(stack, daemon, [image["variants"]["thumb"]["url"]] * 12):
             client.reset()
-    assert eventually(lambda: daemon.get("/stats").json()["http"]["connections"] == 1)
+    assert eventually(lambda: stats(daemon)["http"]["connections"] == 1)
     assert disk_events(daemon) - before < 8
 
 
@@ -158,3 +161,24 @@ def test_a_file_that_is_not_read_in_time_is_refused(slow):
     assert refused and len(refused) < len(answers)
     for answer in refused:
         assert answer.slug == "overloaded" and answer["retry-after"] == "1"
+
+
+@attempts(5)
+def test_a_client_that_waits_for_an_image_and_leaves_is_forgotten_at_once(slow):
+    """The image is still being written then."""
+    daemon, disk = slow()
+    disk.delay_all(200)
+    answer = daemon.upload(SMALL, headers=[("Prefer", "respond-async")])
+    assert answer.status == 202
+    path = answer.json()["images"][0]["url"] + "/thumb.jpg"
+    with daemon.client() as stays, daemon.client() as leaves:
+        for client in (stays, leaves):
+            client.send(client.head("GET", path))
+        assert eventually(lambda: stats(daemon)["http"]["connections"] == 3)
+        leaves.reset()
+        assert eventually(lambda: stats(daemon)["http"]["connections"] == 2)
+        if stats(daemon)["images"]["in_flight"] == 0:
+            raise TooLate("the image was stored before")
+        assert stays.is_silent()
+        disk.delay_all(0)
+        assert stays.answer().status == 200
