@@ -15,6 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "leftovers.h"
 #include "ulid.h"
 
 /* Trailing characters of the id. They are random, so images spread over 1024 directories. */
@@ -29,6 +30,7 @@ struct store {
 	_Atomic uint64_t flushes;    /* of the file system, so far */
 	_Atomic uint64_t free_bytes; /* of the file system, when store_look() saw it last */
 	_Atomic uint64_t looked_ns;
+	struct leftovers leftovers; /* in .incoming */
 	/* of store_check.h */
 	pthread_mutex_t checking;
 	_Atomic unsigned openings; /* of the directories, after they were deleted */
