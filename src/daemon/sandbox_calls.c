@@ -203,9 +203,12 @@ static int add_own_signals(scmp_filter_ctx filter)
  * is allowed. */
 static int add_open_cached(scmp_filter_ctx filter)
 {
-	return seccomp_rule_add(filter, SCMP_ACT_ALLOW, CALL(openat2), 2,
-	                        SCMP_A2(SCMP_CMP_EQ, (scmp_datum_t)(uintptr_t)&open_cached_how),
-	                        SCMP_A3(SCMP_CMP_EQ, (scmp_datum_t)sizeof open_cached_how));
+	const struct scmp_arg_cmp how[] = {
+		SCMP_CMP(2, SCMP_CMP_MASKED_EQ, UINT64_MAX, (uintptr_t)&open_cached_how),
+		SCMP_CMP(3, SCMP_CMP_MASKED_EQ, UINT64_MAX, sizeof open_cached_how),
+	};
+
+	return seccomp_rule_add_array(filter, SCMP_ACT_ALLOW, CALL(openat2), COUNT_OF(how), how);
 }
 
 static int add_rules(scmp_filter_ctx filter, bool with_counters)
