@@ -77,12 +77,13 @@ struct conf {
 		char admin_listen[CONF_TEXT_MAX]; /* as listen, an absolute path, "auto" or "no" */
 		uint64_t admin_on_public;         /* enum conf_tristate */
 		char root[CONF_TEXT_MAX];
-		uint64_t respond_after;           /* enum conf_respond_after */
-		uint64_t durability;              /* enum conf_durability */
-		uint64_t keep_originals;          /* enum conf_tristate */
-		uint64_t damaged;                 /* enum conf_damaged */
-		char hosts[CONF_TEXT_MAX];        /* separated by spaces; "*": all */
-		char allow_origin[CONF_TEXT_MAX]; /* "": no CORS headers */
+		uint64_t respond_after;              /* enum conf_respond_after */
+		uint64_t durability;                 /* enum conf_durability */
+		uint64_t keep_originals;             /* enum conf_tristate */
+		uint64_t damaged;                    /* enum conf_damaged */
+		char hosts[CONF_TEXT_MAX];           /* separated by spaces; "*": all */
+		char trusted_proxies[CONF_TEXT_MAX]; /* networks, separated by spaces */
+		char allow_origin[CONF_TEXT_MAX];    /* "": no CORS headers */
 		uint64_t wait_timeout_ms;
 		uint64_t drain_delay_ms, drain_timeout_ms;
 		char control[CONF_SOCKET_MAX]; /* "auto", an absolute path, or "" for none */
@@ -93,6 +94,7 @@ struct conf {
 	struct {
 		uint64_t level;                  /* enum log_level */
 		uint64_t access;                 /* enum log_access */
+		uint64_t skip_probes;            /* CONF_YES or CONF_NO */
 		char access_file[CONF_TEXT_MAX]; /* "stderr" or an absolute path */
 	} log;
 	struct {
