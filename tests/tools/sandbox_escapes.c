@@ -408,14 +408,14 @@ static void prepare(void)
 /* Enters the sandbox as daemon.c does. */
 static void enter(const char *mode)
 {
-	const char *const settings[] = { "server.root=store" };
 	static struct conf conf;
 	struct conf_source source;
 	struct text errors;
 
 	text_init_growable(&errors, 1 << 16);
-	if (conf_load(&conf, &source, NULL, settings, 1, &errors))
+	if (conf_load(&conf, &source, NULL, NULL, 0, &errors))
 		errx(3, "%s", errors.data);
+	snprintf(conf.server.root, sizeof conf.server.root, "store");
 	if (strcmp(mode, "files") == 0) {
 		need(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "PR_SET_NO_NEW_PRIVS");
 		errno = -sandbox_files_enter(conf.server.root);
