@@ -11,6 +11,7 @@
 #include "counter_sums.h"
 #include "layout_report.h"
 #include "runtime.h"
+#include "visit_stats.h"
 
 #define JSON_MEMBER(name, help) json_uint(j, #name, sum.name);
 
@@ -31,7 +32,7 @@ static void durations_json(struct json *j, const char *name, const struct histog
 	json_object_end(j);
 }
 
-static void group_json(struct json *j, const struct group *grp)
+static void group_json(struct json *j, const struct group *grp, const struct schedule *schedule)
 {
 	struct group_sum sum;
 
@@ -41,7 +42,29 @@ static void group_json(struct json *j, const struct group *grp)
 	json_uint(j, "threads", sum.threads);
 	WORKER_COUNTERS(JSON_MEMBER)
 	json_uint(j, "idle_ns", sum.idle_ns);
+	visit_stats_group_json(j, grp, schedule);
 	json_object_end(j);
+}
+
+/* The stage groups, which share the threads of the main group. */
+static void stage_groups_json(struct json *j, const struct schedule *schedule)
+{
+	json_array(j, "stage_groups");
+	for (unsigned i = 0; i < schedule->group_count; i++) {
+		const struct stage_group *own = &schedule->group[i];
+
+		json_object(j, NULL);
+		json_string(j, "name", own->name);
+		json_string(j, "policy", own->policy->name);
+		json_uint(j, "threads", schedule_group_threads(schedule, i));
+		json_array(j, "stages");
+		for (unsigned k = 0; k < graph_row_count; k++)
+			if (graph_stage_group(k) == GROUP_MAIN && schedule->stage[k].group == i)
+				json_string(j, NULL, graph_rows[k].class->name);
+		json_array_end(j);
+		json_object_end(j);
+	}
+	json_array_end(j);
 }
 
 /* Which performance counters exist, why others are missing, and how many threads have them. */
@@ -109,25 +132,21 @@ static void stage_json(struct json *j, const struct stage *s, const struct sched
 		                                            [STAGE_EXCLUSIVE] = "exclusive",
 		                                            [STAGE_PARTITIONED] = "partitioned" };
 	struct stage_sum sum;
-	uint64_t visits = 0, visits_empty = 0;
 
 	stage_sum_collect(&sum, s);
-	for (unsigned i = 0; i < POLICY_COUNT_MAX; i++) {
-		visits += sum.visits[i];
-		visits_empty += sum.visits_empty[i];
-	}
 	json_object(j, NULL);
 	json_string(j, "name", s->class->name);
 	json_string(j, "kind", kind[s->kind]);
-	json_string(j, "group", s->group->name);
+	json_string(j, "group",
+	            s->group->id == GROUP_MAIN ? schedule_group_of_stage(schedule, s->index)->name
+	                                       : s->group->name);
 	json_bool(j, "pass_through", schedule->pass_through >> s->index & 1);
 	json_uint(j, "threads", thread_count(s, schedule));
 	if (schedule->stage[s->index].service == SERVICE_N_GATED && !s->class->poll)
 		json_uint(j, "batch", schedule->stage[s->index].events_max);
 	json_uint(j, "queued", sum.queued);
 	STAGE_COUNTERS(JSON_MEMBER)
-	json_uint(j, "visits", visits);
-	json_uint(j, "visits_empty", visits_empty);
+	visit_stats_stage_json(j, &sum);
 	durations_json(j, "service", &sum.service);
 	durations_json(j, "wait", &sum.wait);
 	if (schedule->perf.is_on)
@@ -140,7 +159,7 @@ void graph_stats_json(struct graph *g, struct json *j)
 	const struct schedule *schedule = atomic_load_explicit(&g->schedule, memory_order_acquire);
 
 	json_object(j, "scheduler");
-	json_string(j, "policy", schedule->policy->name);
+	json_string(j, "policy", schedule->group[0].policy->name);
 	json_bool(j, "dynamic", schedule->is_dynamic);
 	json_array(j, "policies");
 	for (size_t i = 0; policy_at(i); i++)
@@ -149,8 +168,9 @@ void graph_stats_json(struct graph *g, struct json *j)
 	json_array(j, "groups");
 	for (unsigned i = 1; i < GROUP_COUNT; i++)
 		if (group_worker_count(&g->group[i]))
-			group_json(j, &g->group[i]);
+			group_json(j, &g->group[i], schedule);
 	json_array_end(j);
+	stage_groups_json(j, schedule);
 	if (schedule->perf.is_on)
 		perf_json(j, g, &schedule->perf);
 	json_object_end(j);

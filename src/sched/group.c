@@ -12,9 +12,11 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "base/time_slice.h"
 #include "log/log.h"
 #include "mechanism_color.h"
 #include "runtime.h"
+#include "trace.h"
 #include "worker.h"
 #include "worker_loop.h"
 
@@ -58,6 +60,17 @@ static void report(struct worker *w, int err)
 	pthread_mutex_unlock(&g->lock);
 }
 
+/* I/O and disk threads work for microseconds at a time. Without a short slice, each step of a small
+ * upload waits for milliseconds behind the image work on all cores. */
+static void shorten_slice(const struct worker *w)
+{
+	int err = time_slice_set(TIME_SLICE_MIN_NS);
+
+	if (err)
+		log_debug("worker %s/%u: cannot shorten its time slice: %s; it keeps the usual one",
+		          w->group->name, w->index, strerror(-err));
+}
+
 static void *worker_thread(void *arg)
 {
 	struct worker *w = arg;
@@ -66,6 +79,8 @@ static void *worker_thread(void *arg)
 
 	snprintf(name, sizeof name, "%s/%u", w->group->name, w->index);
 	pthread_setname_np(pthread_self(), name);
+	if (w->group->id != GROUP_MAIN)
+		shorten_slice(w);
 	int err = worker_adopt(w, atomic_load_explicit(&g->schedule, memory_order_acquire));
 
 	report(w, err);
@@ -133,6 +148,7 @@ static int start_worker(struct group *grp, unsigned index)
 	/* A source waits for its descriptor together with others; other workers block in read. */
 	w->wake_fd = eventfd(0, EFD_CLOEXEC | (grp->source ? EFD_NONBLOCK : 0));
 	err = w->wake_fd < 0 ? -errno : init_inboxes(grp, index);
+	trace_attach(w);
 	if (!err)
 		err = start_thread(w);
 	if (!err)

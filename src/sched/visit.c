@@ -9,9 +9,9 @@
 #include "affinity.h"
 #include "base/clock.h"
 #include "idle.h"
-#include "mechanism.h"
 #include "push.h"
 #include "runtime.h"
+#include "trace_visit.h"
 
 /* ---- where the handler runs ---- */
 
@@ -68,6 +68,7 @@ static void call(const struct visit *v, struct stage *s, struct event *ev, struc
 	counter_add(&v->worker->stage[s->index].calls, 1);
 	s->class->handle(inner, &ev, 1);
 	account_end(inner, 1);
+	trace_call(inner, v->mark_ns);
 }
 
 /* Returns whether the handler was called, and has replied to the caller. */
@@ -142,12 +143,12 @@ bool visit_should_yield(const struct visit *v, const struct event *ev, uint64_t 
 	                                    worker_schedule(v->worker)->age_ns);
 }
 
-void visit_yield(struct visit *v, struct event *ev)
+void visit_yield(struct visit *v, struct event *ev, uint64_t left)
 {
 	account_charge(v, ev->timing);
 	v->sent++;
 	ev->queued_ns = v->mark_ns;
-	ev->size /= 2; /* with srpt, before new events of its size */
+	ev->size = left / 2; /* with srpt, before new events of its size */
 	/* Not to the stack, where it would be next again. */
 	push_to_queue(v->stage, v->worker->index, ev, EVENT_HANDLED, v->worker);
 }
@@ -161,7 +162,7 @@ void visit_charge(struct visit *v, struct event *ev)
 
 bool visit_is_thread_per_connection(const struct visit *v)
 {
-	return worker_schedule(v->worker)->mechanism->is_thread_per_connection;
+	return schedule_is_thread_per_connection(worker_schedule(v->worker));
 }
 
 bool visit_is_retired(const struct visit *v)
@@ -178,6 +179,8 @@ void visit_enter(struct visit *v)
 {
 	idle_retract(v->worker);
 	account_restart(v);
+	if (!v->begin_ns)
+		v->begin_ns = v->mark_ns;
 	idle_time_off(&v->worker->counters.idle, v->mark_ns);
 }
 
