@@ -265,7 +265,7 @@ static void read_file(struct visit *v, struct disk_job *job)
 	if (!next)
 		return;
 	visit_unpark(v, &next->event);
-	visit_yield(v, &next->event); /* never calls a handler, so the line costs no stack */
+	visit_yield(v, &next->event, next->length); /* never calls a handler: it costs no stack */
 }
 
 static void disk_write_handle(struct visit *v, struct event *const *batch, unsigned n)

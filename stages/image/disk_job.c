@@ -47,6 +47,7 @@ void disk_job_send_find(struct visit *v, struct disk_reads *reads, struct disk_j
                         unsigned reply_instance)
 {
 	job->work = DISK_FIND;
+	job->length = 0;
 	memcpy(job->id, id, sizeof job->id);
 	snprintf(job->name, sizeof job->name, "%s", name);
 	set_reply(job, reply, reply_instance);
