@@ -1,5 +1,6 @@
 /*
- * disk_write.c - writes finished images into the store, and removes images.
+ * disk_write.c - writes finished images into the store, removes images, and reads files that are
+ * not in memory.
  *
  * The only stage whose handler may block; its group has threads for it. All waiting jobs, up to
  * DISK_BATCH_MAX, are one commit (group commit). So an image waits for a flush in progress and for
@@ -8,6 +9,7 @@
  */
 #include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "app.h"
 #include "base/json.h"
@@ -16,12 +18,15 @@
 #include "conf/conf.h"
 #include "image/conf_epoch.h"
 #include "image/disk_job.h"
+#include "image/disk_reads.h"
 #include "image/image.h"
 #include "image/image_json.h"
+#include "image/image_service.h"
 #include "log/log.h"
 #include "server_counters.h"
 #include "stages.h"
 #include "store/spool.h"
+#include "store/store_find.h"
 #include "store/store_room.h"
 
 #define METADATA_BYTES_MAX (16u << 10) /* an image.json of 16 variants takes a quarter of it */
@@ -37,7 +42,10 @@ static_assert(UPLOAD_FIELD_MAX <= SPOOL_FILE_NAME_MAX, "a note has room for an u
 struct disk_scratch {
 	struct store_item item[DISK_BATCH_MAX];
 	struct store_file file[DISK_BATCH_MAX][FILE_COUNT_MAX];
-	char metadata[DISK_BATCH_MAX][METADATA_BYTES_MAX];
+	union {
+		char metadata[DISK_BATCH_MAX][METADATA_BYTES_MAX];
+		char piece[DISK_READ_MAX]; /* of a file that is read into the page cache */
+	};
 };
 
 /* Counts and logs a failure of the store, and sets the image's problem. */
@@ -176,7 +184,7 @@ static void commit(struct visit *v, struct event *const *batch, unsigned n, int 
 		const struct disk_job *job = disk_job_of(batch[i]);
 
 		err[i] = 0;
-		if (job->work == DISK_REMOVE)
+		if (job->work != DISK_SPOOL && job->work != DISK_STORE)
 			continue;
 		if (job->work == DISK_SPOOL)
 			list_spooled(d, count, job->image);
@@ -203,23 +211,67 @@ static int remove_both(struct store *s, const char *id)
 	return image_err == -ENOENT ? spool_err : image_err;
 }
 
-static void remove_image(struct visit *v, struct disk_job *job)
+/* Sends the reply. Its owner may reuse or free the job. */
+static void reply(struct visit *v, struct disk_job *job)
 {
-	struct event *reply = job->reply;
+	struct event *ev = job->reply;
 	unsigned instance = job->reply_instance;
 
+	visit_park(v, &job->event); /* before the reply */
+	visit_unpark(v, ev);
+	visit_send_to(v, STAGE_ACCEPT_READ, instance, ev);
+}
+
+static void remove_image(struct visit *v, struct disk_job *job)
+{
 	job->result = remove_both(app_store(v), job->id);
 	store_look(app_store(v));
 	if (job->result && job->result != -ENOENT)
 		log_error("image %s: cannot remove it: %s; responding 500", job->id,
 		          strerror(-job->result));
-	visit_park(v, &job->event); /* before the reply, whose owner may reuse or free the job */
-	visit_unpark(v, reply);
-	visit_send_to(v, STAGE_ACCEPT_READ, instance, reply);
+	reply(v, job);
+}
+
+/* ---- reading ---- */
+
+/* Reads a piece, so that it is in the page cache. Returns 0 or -errno; a file that has become
+ * shorter is found by its reader. */
+static int read_piece(struct disk_scratch *d, const struct disk_job *job)
+{
+	ssize_t n;
+
+	for (size_t done = 0; done < job->length; done += (size_t)n) {
+		n = pread(job->fd, d->piece, job->length - done, (off_t)(job->at + done));
+		if (n == 0)
+			return 0;
+		if (n < 0 && errno != EINTR)
+			return -errno;
+		if (n < 0)
+			n = 0;
+	}
+	return 0;
+}
+
+/* Serves a job of the line, and enqueues the next one behind the writes that wait. */
+static void read_file(struct visit *v, struct disk_job *job)
+{
+	if (job->work == DISK_FIND)
+		store_find(app_store(v), job->id, job->name, &job->found);
+	else
+		job->result = read_piece(visit_scratch(v), job);
+	reply(v, job);
+	struct disk_job *next = disk_reads_end(&app_images(v)->reads);
+
+	if (!next)
+		return;
+	visit_unpark(v, &next->event);
+	visit_yield(v, &next->event, next->length); /* never calls a handler: it costs no stack */
 }
 
 static void disk_write_handle(struct visit *v, struct event *const *batch, unsigned n)
 {
+	struct disk_job *read[DISK_BATCH_MAX]; /* after what uploads wait for */
+	unsigned read_count = 0;
 	int err[DISK_BATCH_MAX];
 
 	assert(n <= DISK_BATCH_MAX);
@@ -231,9 +283,13 @@ static void disk_write_handle(struct visit *v, struct event *const *batch, unsig
 			remove_image(v, job);
 		else if (job->work == DISK_SPOOL)
 			end_spool(v, job, err[i]);
-		else
+		else if (job->work == DISK_STORE)
 			end_store(v, job, err[i]);
+		else
+			read[read_count++] = job;
 	}
+	for (unsigned i = 0; i < read_count; i++)
+		read_file(v, read[i]);
 }
 
 const struct stage_class stage_disk_write = {

@@ -153,7 +153,7 @@ static const struct conf_key rows[] = {
 		.default_value = "10s",
 		.is_live = true,
 		.help = "How long GET of a variant, or DELETE, waits for an image that is still being\n"
-			"processed. After this time it is answered 503.",
+			"processed, and GET for a slow disk. After this time it is answered 503.",
 	},
 	{
 		CONF_KEY(server, drain_delay, drain_delay_ms),

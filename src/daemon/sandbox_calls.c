@@ -22,7 +22,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/cached_read.h"
 #include "base/check.h"
+#include "base/open_cached.h"
 
 #define CALL(name) SCMP_SYS(name)
 
@@ -32,6 +34,8 @@ static const int allowed[] = {
 	CALL(read),
 	CALL(readv),
 	CALL(pread64),
+	CALL(preadv2),
+	CACHED_READ_CALL,
 	CALL(write),
 	CALL(writev),
 	CALL(pwrite64),
@@ -197,6 +201,18 @@ static int add_own_signals(scmp_filter_ctx filter)
 	                        SCMP_A0(SCMP_CMP_MASKED_EQ, INT, (scmp_datum_t)getpid()));
 }
 
+/* The structure with the flags and the mode is behind a pointer. Only the one in read-only memory
+ * is allowed. */
+static int add_open_cached(scmp_filter_ctx filter)
+{
+	const struct scmp_arg_cmp how[] = {
+		SCMP_CMP(2, SCMP_CMP_MASKED_EQ, UINT64_MAX, (uintptr_t)&open_cached_how),
+		SCMP_CMP(3, SCMP_CMP_MASKED_EQ, UINT64_MAX, sizeof open_cached_how),
+	};
+
+	return seccomp_rule_add_array(filter, SCMP_ACT_ALLOW, CALL(openat2), COUNT_OF(how), how);
+}
+
 static int add_rules(scmp_filter_ctx filter, bool with_counters)
 {
 	int err = 0;
@@ -207,6 +223,8 @@ static int add_rules(scmp_filter_ctx filter, bool with_counters)
 		err = add_rules_if(filter, allowed_if, COUNT_OF(allowed_if));
 	if (!err)
 		err = add_own_signals(filter);
+	if (!err)
+		err = add_open_cached(filter);
 	if (!err && with_counters)
 		err = add_rules_if(filter, allowed_if_counting, COUNT_OF(allowed_if_counting));
 	/* A filter cannot see the flags of clone3. With ENOSYS libc uses clone instead. */

@@ -17,6 +17,7 @@
 #include "conn_read.h"
 #include "conn_timeout.h"
 #include "conn_wait.h"
+#include "files.h"
 #include "form.h"
 #include "handle_upload.h"
 #include "handlers.h"
@@ -60,11 +61,14 @@ static const struct {
 	[CONN_FORM_TURN] = { "form-turn", conn_end_turn, NULL },
 	[CONN_HANDLE] = { "handle", handle_request, NULL },
 	[CONN_IMAGE_ENDED] = { "image-ended", handle_image_ended, NULL },
-	[CONN_REMOVE] = { "remove", handle_remove, NULL },
+	[CONN_FOUND] = { "found", files_found, NULL },
+	[CONN_REMOVE] = { "remove", files_check_removal, NULL },
+	[CONN_REMOVE_NOW] = { "remove-now", handle_remove, NULL },
 	[CONN_REMOVED] = { "removed", handle_removed, NULL },
 	[CONN_UPLOADED] = { "uploaded", handle_uploaded, NULL },
 	[CONN_REFUSE] = { "refuse", respond_refuse, NULL },
 	[CONN_WRITE] = { "write", respond_write, conn_late_write },
+	[CONN_FILE_READ] = { "file-read", respond_file_read, NULL },
 	[CONN_NEXT] = { "next", conn_next, NULL },
 	[CONN_DISCARD] = { "discard", conn_discard, conn_late_body },
 	[CONN_LINGER_SHED] = { "linger-shed", conn_linger_shed, conn_late_shed },
@@ -182,8 +186,8 @@ static void on_writable(void *arg)
 	on_ready(c, &c->writable);
 }
 
-/* The connection waits for memory or an image. Nothing else reads its socket meanwhile, so this
- * looks now and then whether the client is still there. */
+/* The connection waits for memory, an image or the disk. Nothing else reads its socket meanwhile,
+ * so this looks now and then whether the client is still there. */
 static void check_wait(struct visit *v, struct conn *c)
 {
 	bool has_gone = conn_has_client_gone(c);
@@ -201,7 +205,8 @@ static void check_wait(struct visit *v, struct conn *c)
 		return;
 	visit_enter(v);
 	c->io->served++;
-	c->state = has_gone ? CONN_CLOSE : CONN_REFUSE;
+	/* A response that has begun cannot become another. */
+	c->state = has_gone || c->state == CONN_FILE_READ ? CONN_CLOSE : CONN_REFUSE;
 	unpark(v, c);
 	conn_run(v, c);
 	visit_leave(v);
@@ -319,7 +324,7 @@ struct conn *conn_new(struct io_loop *io, int fd, const struct client_key *peer,
 	if (!c)
 		return NULL;
 	event_init(&c->event, &c->timing);
-	event_init(&c->removal.event, &c->timing);
+	event_init(&c->job.event, &c->timing);
 	response_init(&c->response);
 	request_init(&c->request);
 	c->magic = CONN_MAGIC;
@@ -375,7 +380,7 @@ static void conn_free(struct conn *c)
 	response_reset(&c->response);
 	pool_put(c->input);
 	event_fini(&c->event);
-	event_fini(&c->removal.event);
+	event_fini(&c->job.event);
 	c->magic = 0;
 	close_socket(c);
 	free(c);

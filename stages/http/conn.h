@@ -50,11 +50,14 @@ enum conn_state {
 	CONN_FORM_TURN,   /* a part of it is parsed: the same, after others had their turn */
 	CONN_HANDLE,      /* the request needs no more of its body: do what it asks for */
 	CONN_IMAGE_ENDED, /* the image for which it waited has ended */
-	CONN_REMOVE,      /* send the removal to disk_write */
+	CONN_FOUND,       /* disk_write has looked for the file */
+	CONN_REMOVE,      /* check the conditions of a removal */
+	CONN_REMOVE_NOW,  /* send it to disk_write */
 	CONN_REMOVED,
 	CONN_UPLOADED, /* write the upload's response */
 	CONN_REFUSE,   /* respond with the problem */
 	CONN_WRITE,
+	CONN_FILE_READ,   /* disk_write has read the next piece of the file */
 	CONN_NEXT,        /* the request is complete: begin the next one, or close */
 	CONN_DISCARD,     /* read the rest of an unwanted body */
 	CONN_LINGER_SHED, /* the same, but leave the body of a refused upload unread at first */
@@ -67,13 +70,20 @@ enum conn_state {
 enum conn_place {
 	CONN_AWAY = 1, /* in a handler or a queue, or with an upload */
 	CONN_IN_LOOP,  /* parked; readiness or the timer continue it */
-	CONN_WAITING   /* parked, for memory or an image; the timer may take it back */
+	CONN_WAITING   /* parked, for memory, an image or the disk; the timer may take it back */
 };
 
 enum conn_kind {
 	CONN_COUNTED = 1, /* a client, counted in http_server.connections */
 	CONN_REJECTED,    /* over a limit: it gets a 503 */
 	CONN_ADMIN        /* from the administrative listener */
+};
+
+/* Why files.c looks for a file. */
+enum conn_purpose {
+	CONN_FIND = 1,    /* to respond with it; the image may be in flight */
+	CONN_FIND_ENDED,  /* the same; it is not */
+	CONN_FIND_REMOVED /* to tell whether the image exists */
 };
 
 struct conn {
@@ -142,11 +152,13 @@ struct conn {
 	struct problem problem;
 	const char *challenge; /* static: of a problem with the token; otherwise NULL */
 	struct waiter waiter;  /* for an image */
-	struct disk_job removal;
-	struct upload *upload; /* a reference */
-	bool has_responded;    /* the response is written: a later error can only close */
-	bool is_used;          /* an earlier request has been answered */
-	bool closes;           /* after the response */
+	struct disk_job job;
+	enum conn_purpose purpose; /* of the file that is looked for */
+	uint64_t disk_start_ns;    /* the client, to which a rate applies, waits for the disk */
+	struct upload *upload;     /* a reference */
+	bool has_responded;        /* the response is written: a later error can only close */
+	bool is_used;              /* an earlier request has been answered */
+	bool closes;               /* after the response */
 	size_t continue_sent;
 	struct response response;
 };
@@ -203,8 +215,8 @@ void conn_abandon(struct conn *c);
 /* Has http_parse parse what was read, and continues in the state that it sets. */
 enum conn_step conn_parse(struct visit *v, struct conn *c);
 
-/* Parks the event to wait for memory or an image, for at most timeout_ms. The caller then gives the
- * event away, or calls conn_unwait() if it need not wait. */
+/* Parks the event to wait for memory, an image or the disk, for at most timeout_ms. The caller then
+ * gives the event away, or calls conn_unwait() if it need not wait. */
 void conn_wait(struct visit *v, struct conn *c, uint64_t timeout_ms);
 void conn_unwait(struct visit *v, struct conn *c);
 

@@ -99,7 +99,7 @@ static bool make_body_room(struct conn *c)
 {
 	uint64_t size = c->request.content_length, room = c->memory.bytes * ROOM_FACTOR;
 
-	if (c->body_room == size || (room < size && c->memory.bytes <= c->body_room))
+	if (c->body && (c->body_room == size || (room < size && c->memory.bytes <= c->body_room)))
 		return true;
 	if (room > size)
 		room = size;
@@ -107,7 +107,7 @@ static bool make_body_room(struct conn *c)
 
 	if (!body)
 		return false;
-	if (c->body_size)
+	if (c->body)
 		memcpy(body, c->body, c->body_size);
 	pool_put(c->body);
 	c->body = body;

@@ -125,6 +125,16 @@ void conn_resume_phase(struct conn *c, uint64_t since_ns)
 	conn_watch_phase(c);
 }
 
+void conn_resume_write(struct conn *c, uint64_t since_ns)
+{
+	uint64_t waited = clock_ns() - since_ns;
+
+	c->phase_start_ns += waited;
+	if (c->window.start_ns)
+		c->window.start_ns += waited;
+	conn_watch_phase(c);
+}
+
 /* ---- rates ---- */
 
 /* Returns the bytes that the client has sent, or has taken of its response. */

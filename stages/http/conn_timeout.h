@@ -44,6 +44,9 @@ void conn_watch_phase(struct conn *c);
 /* The phase goes on after a wait for memory since since_ns, which does not count. */
 void conn_resume_phase(struct conn *c, uint64_t since_ns);
 
+/* The response goes on after a wait for the disk since since_ns, which does not count either. */
+void conn_resume_write(struct conn *c, uint64_t since_ns);
+
 /* ---- for the table of states: the deadline has passed in the loop ---- */
 
 /* A new deadline means that it waits on; otherwise its state is run. */

@@ -5,6 +5,7 @@
 #include "conn.h"
 #include "conn_admit.h"
 #include "conn_body.h"
+#include "files.h"
 #include "image/image_service.h"
 
 bool conn_cancel_wait(struct conn *c)
@@ -23,6 +24,8 @@ bool conn_cancel_wait(struct conn *c)
 		conn_set_no_budget(c, c->request.content_length);
 		return true;
 	}
+	if (c->state == CONN_FOUND || c->state == CONN_FILE_READ)
+		return files_cancel(c);
 	assert(c->state == CONN_IMAGE_ENDED);
 	if (!inflight_cancel(&images->inflight, &c->waiter))
 		return false;

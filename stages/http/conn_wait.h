@@ -1,5 +1,5 @@
 /*
- * conn_wait.h - ends waits for admission, for memory and for images. The I/O thread.
+ * conn_wait.h - ends waits for admission, memory, images and the disk. The I/O thread.
  */
 #ifndef DARKROOM_HTTP_CONN_WAIT_H
 #define DARKROOM_HTTP_CONN_WAIT_H

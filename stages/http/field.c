@@ -201,7 +201,7 @@ size_t field_boundary(struct slice content_type, char out[BOUNDARY_MAX], const c
 	if (found <= 0)
 		return 0;
 	*error = "the boundary is empty, has more than 70 characters, or has one that RFC 2046 "
-		 "does not allow";
+		 "does not allow, such as \\ or $";
 	for (size_t i = 0; i < param.value.length; i++) {
 		if (param.is_quoted && param.value.data[i] == '\\' && i + 1 < param.value.length)
 			i++;

@@ -1,7 +1,8 @@
 /*
  * files.c - responds with files of the store, and waits for images that are not stored yet.
  *
- * Knows the store's short calls and HTTP's rules about files. The I/O thread.
+ * Knows HTTP's rules about files. What may wait for the disk is a job of disk_write. The I/O
+ * thread.
  */
 #include "files.h"
 
@@ -10,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/check.h"
 #include "base/json.h"
 #include "base/text.h"
 #include "conf/conf.h"
@@ -78,16 +80,6 @@ static void add_validators(struct conn *c, const char *etag)
 	http_date_format(date, modified < now ? modified : now);
 	response_text_field(&c->response, "ETag", etag);
 	response_text_field(&c->response, "Last-Modified", date);
-}
-
-/* Opens the variant or the metadata, as the route says. Returns a descriptor or -errno. */
-static int open_file(struct conn *c, uint64_t *size)
-{
-	char name[CONF_NAME_MAX + 5] = "image.json";
-
-	if (c->route.kind == ROUTE_VARIANT)
-		snprintf(name, sizeof name, "%s.jpg", c->route.variant);
-	return store_open_file(&conn_images(c)->store, c->route.id, name, size);
 }
 
 /* Responds 200, 304 or 412. Owns fd. */
@@ -231,17 +223,11 @@ static enum conn_step respond_processing(struct conn *c, uint32_t width, uint32_
 	return respond_finish(c);
 }
 
-/* The image is neither stored nor in flight. It is spooled, or was stored just now, or does not
- * exist. */
-static enum conn_step respond_absent(struct conn *c)
+/* The image is not in flight. It is stored or spooled, or does not exist. */
+static enum conn_step respond_found(struct conn *c, const struct store_found *found)
 {
-	uint64_t size = 0;
-
-	if (!store_is_spooled(&conn_images(c)->store, c->route.id)) {
-		int fd = open_file(c, &size);
-
-		return respond_opened(c, fd, size);
-	}
+	if (found->fd != -ENOENT || !found->is_spooled)
+		return respond_opened(c, found->fd, found->size);
 	if (c->route.kind == ROUTE_IMAGE)
 		return respond_processing(c, 0, 0);
 	problem_set(&c->problem, 503, "not-ready", "image %s waits to be processed again",
@@ -249,48 +235,93 @@ static enum conn_step respond_absent(struct conn *c)
 	return respond_problem(c);
 }
 
-enum conn_step files_get(struct visit *v, struct conn *c)
-{
-	uint64_t size = 0;
-	uint32_t width, height;
-	int fd = open_file(c, &size);
+/* ---- looking for files ---- */
 
-	if (fd != -ENOENT)
-		return respond_opened(c, fd, size);
-	/* If it is not in flight, it may have been stored since open_file(): that is tried again.
-	 */
+/* Looks for the variant or the metadata, as the route says. Continues in files_found(), after
+ * disk_write has looked if the kernel does not have it in memory. */
+static enum conn_step find(struct visit *v, struct conn *c, enum conn_purpose purpose)
+{
+	struct image_service *images = conn_images(c);
+	char name[DISK_JOB_NAME_MAX] = "image.json";
+
+	if (c->route.kind == ROUTE_VARIANT)
+		snprintf(name, sizeof name, "%s.jpg", c->route.variant);
+	c->purpose = purpose;
+	if (store_find_cached(&images->store, c->route.id, name, &c->job.found))
+		return files_found(v, c);
+	c->state = CONN_FOUND;
+	conn_wait(v, c, conn_conf(c)->server.wait_timeout_ms);
+	disk_job_send_find(v, &images->reads, &c->job, c->route.id, name, &c->event, c->instance);
+	return CONN_STEP_GONE;
+}
+
+/* The image was not stored when it was looked for. */
+static enum conn_step get_absent(struct visit *v, struct conn *c)
+{
+	uint32_t width, height;
+
+	/* If it is not in flight, it may have been stored meanwhile: it is looked for again. */
 	if (c->route.kind == ROUTE_VARIANT)
 		return files_wait(v, c);
 	if (inflight_find(&conn_images(c)->inflight, c->route.id, &width, &height))
 		return respond_processing(c, width, height);
-	return respond_absent(c);
+	return find(v, c, CONN_FIND_ENDED);
 }
 
-enum conn_step files_get_ended(struct conn *c)
+/* RFC 9110 13.2.1: conditions count only if the request would succeed without them. */
+static enum conn_step check_removal_of(struct conn *c, const struct store_found *found)
 {
-	uint64_t size = 0;
-	int fd = open_file(c, &size);
+	if (found->fd >= 0)
+		close(found->fd);
+	if (found->fd != -ENOENT || found->is_spooled)
+		return precondition_failed(c);
+	c->state = CONN_REMOVE_NOW; /* which responds 404 */
+	return CONN_STEP_AGAIN;
+}
 
-	return fd == -ENOENT ? respond_absent(c) : respond_opened(c, fd, size);
+enum conn_step files_found(struct visit *v, struct conn *c)
+{
+	const struct store_found *found = &c->job.found;
+
+	switch (c->purpose) {
+	case CONN_FIND:
+		return found->fd == -ENOENT ? get_absent(v, c) : respond_found(c, found);
+	case CONN_FIND_ENDED:
+		return respond_found(c, found);
+	default:
+		assert(c->purpose == CONN_FIND_REMOVED);
+		return check_removal_of(c, found);
+	}
+}
+
+bool files_cancel(struct conn *c)
+{
+	if (!disk_reads_cancel(&conn_images(c)->reads, &c->job))
+		return false;
+	problem_set(&c->problem, 503, "overloaded",
+	            "the file was not read within server.wait_timeout");
+	return true;
+}
+
+enum conn_step files_get(struct visit *v, struct conn *c)
+{
+	return find(v, c, CONN_FIND);
+}
+
+enum conn_step files_get_ended(struct visit *v, struct conn *c)
+{
+	return find(v, c, CONN_FIND_ENDED);
 }
 
 /* ---- DELETE ---- */
 
-bool files_may_remove(struct conn *c, enum conn_step *step)
+enum conn_step files_check_removal(struct visit *v, struct conn *c)
 {
 	char etag[ETAG_MAX];
-	uint64_t size;
 
 	write_etag(c, etag);
-	if (check_preconditions(c, etag) == PRECONDITION_TRUE)
-		return true;
-	int fd = open_file(c, &size);
-
-	if (fd >= 0)
-		close(fd);
-	/* RFC 9110 13.2.1: conditions count only if the request would succeed without them. */
-	if (fd == -ENOENT && !store_is_spooled(&conn_images(c)->store, c->route.id))
-		return true;
-	*step = precondition_failed(c);
-	return false;
+	if (check_preconditions(c, etag) != PRECONDITION_TRUE)
+		return find(v, c, CONN_FIND_REMOVED);
+	c->state = CONN_REMOVE_NOW;
+	return CONN_STEP_AGAIN;
 }

@@ -12,15 +12,22 @@
 enum conn_step files_get(struct visit *v, struct conn *c);
 
 /* The image for which files_get() waited has ended: responds with its file, or without it. */
-enum conn_step files_get_ended(struct conn *c);
+enum conn_step files_get_ended(struct visit *v, struct conn *c);
+
+/* The file was looked for. */
+enum conn_step files_found(struct visit *v, struct conn *c);
 
 /* Waits until the image is stored or has failed, then continues in CONN_IMAGE_ENDED; at once if it
  * is not in flight. */
 enum conn_step files_wait(struct visit *v, struct conn *c);
 
-/* Evaluates the conditions of a DELETE (RFC 9110 13). Returns true if the image may be removed, or
- * does not exist; otherwise responds, and *step is the next step. */
-bool files_may_remove(struct conn *c, enum conn_step *step);
+/* Takes back the connection's job in the line for the disk, and sets the problem. Returns false if
+ * the job was sent. */
+bool files_cancel(struct conn *c);
+
+/* Evaluates the conditions of a DELETE (RFC 9110 13). Continues in CONN_REMOVE_NOW if the image may
+ * be removed, or does not exist; otherwise responds. */
+enum conn_step files_check_removal(struct visit *v, struct conn *c);
 
 /* Responds 404. */
 enum conn_step files_not_found(struct conn *c);

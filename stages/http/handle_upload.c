@@ -80,6 +80,7 @@ struct errors {
 static void error_json(struct errors *e, const char *part_name, const char *file_name,
                        const struct problem *problem)
 {
+	assert(part_name && file_name);
 	size_t names = strlen(part_name) + strlen(file_name);
 
 	if (e->errors_left == 0) {

@@ -99,9 +99,8 @@ enum conn_step handle_request(struct visit *v, struct conn *c)
 
 enum conn_step handle_image_ended(struct visit *v, struct conn *c)
 {
-	(void)v;
 	if (c->request.method != ROUTE_DELETE)
-		return files_get_ended(c);
+		return files_get_ended(v, c);
 	c->state = CONN_REMOVE;
 	return CONN_STEP_AGAIN;
 }
@@ -110,19 +109,15 @@ enum conn_step handle_image_ended(struct visit *v, struct conn *c)
 
 enum conn_step handle_remove(struct visit *v, struct conn *c)
 {
-	enum conn_step step;
-
-	if (!files_may_remove(c, &step))
-		return step;
 	c->state = CONN_REMOVED;
 	visit_park(v, &c->event);
-	disk_job_send_removal(v, &c->removal, c->route.id, &c->event, c->instance);
+	disk_job_send_removal(v, &c->job, c->route.id, &c->event, c->instance);
 	return CONN_STEP_GONE;
 }
 
 enum conn_step handle_removed(struct visit *v, struct conn *c)
 {
-	int result = c->removal.result;
+	int result = c->job.result;
 
 	(void)v;
 	if (result == -ENOENT)

@@ -13,7 +13,8 @@ enum conn_step handle_request(struct visit *v, struct conn *c);
 /* The image for which the request waited has ended. */
 enum conn_step handle_image_ended(struct visit *v, struct conn *c);
 
-/* DELETE: sends the removal to disk_write; handle_removed() responds. */
+/* DELETE, after its conditions are checked: sends the removal to disk_write; handle_removed()
+ * responds. */
 enum conn_step handle_remove(struct visit *v, struct conn *c);
 enum conn_step handle_removed(struct visit *v, struct conn *c);
 

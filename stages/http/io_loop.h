@@ -54,6 +54,7 @@ struct io_loop {
 	unsigned rejected_count;          /* over a limit, until they have read their 503 */
 	struct conn_line without_request; /* counted ones in the loop, idle or within a header */
 	struct conn_line rejected;        /* in the loop */
+	char copy[RESPONSE_COPY_MAX];     /* scratch of response_send() */
 	time_t date_s;                    /* the second of `date` */
 	char date[32];
 	time_t log_s; /* the second of `log_time`, which has the log's format */

@@ -17,6 +17,7 @@
 #include "conn_timeout.h"
 #include "head.h"
 #include "image/admission.h"
+#include "image/image_service.h"
 #include "io_loop.h"
 #include "log/log.h"
 #include "sched/stage.h"
@@ -214,13 +215,46 @@ static void written(struct visit *v, struct conn *c)
 	}
 }
 
+/* The next piece of the file is on the disk, for which this thread must not wait. */
+static enum conn_step read_file(struct visit *v, struct conn *c)
+{
+	const struct response *r = &c->response;
+
+	c->disk_start_ns = c->deadline_ns == UINT64_MAX ? 0 : clock_ns();
+	c->state = CONN_FILE_READ;
+	conn_wait(v, c, conn_conf(c)->server.wait_timeout_ms);
+	disk_job_send_read(v, &conn_images(c)->reads, &c->job, r->file, (uint64_t)r->file_at,
+	                   response_next_piece(r), &c->event, c->instance);
+	return CONN_STEP_GONE;
+}
+
+enum conn_step respond_file_read(struct visit *v, struct conn *c)
+{
+	(void)v;
+	if (c->disk_start_ns)
+		conn_resume_write(c, c->disk_start_ns);
+	if (c->job.result) {
+		log_error("request %s: cannot read the file for its response: %s; closing the "
+		          "connection",
+		          request_id(c), strerror(-c->job.result));
+		c->state = CONN_CLOSE;
+		return CONN_STEP_AGAIN;
+	}
+	c->response.read_ahead = (off_t)(c->job.at + c->job.length);
+	c->state = CONN_WRITE;
+	return CONN_STEP_AGAIN;
+}
+
 enum conn_step respond_write(struct visit *v, struct conn *c)
 {
 	uint64_t before = c->phase_bytes;
-	int result = response_send(&c->response, c->fd, WRITE_TURN_MAX, &c->phase_bytes);
+	int result =
+		response_send(&c->response, c->fd, WRITE_TURN_MAX, c->io->copy, &c->phase_bytes);
 
 	counter_add(&conn_counters(c)->sent_bytes, c->phase_bytes - before);
-	if (result == 0) {
+	if (result == RESPONSE_COLD)
+		return read_file(v, c);
+	if (result == RESPONSE_FULL) {
 		if (c->deadline_ns == UINT64_MAX) {
 			uint64_t sent = c->phase_bytes;
 

@@ -42,5 +42,6 @@ enum conn_step respond_problem(struct conn *c);
 
 enum conn_step respond_refuse(struct visit *v, struct conn *c);
 enum conn_step respond_write(struct visit *v, struct conn *c);
+enum conn_step respond_file_read(struct visit *v, struct conn *c);
 
 #endif

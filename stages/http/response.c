@@ -1,4 +1,4 @@
-/* response.c - builds responses, and writes them: header and text by one call, files by
+/* response.c - builds responses, and writes them: header and text by one call, large files by
  * sendfile(2). The I/O thread. */
 #include "response.h"
 
@@ -11,6 +11,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "base/cached_read.h"
 #include "base/check.h"
 
 static const struct {
@@ -168,6 +169,12 @@ static ssize_t write_text(const struct response *r, int fd)
 	            MSG_NOSIGNAL | MSG_DONTWAIT | (r->file_left ? MSG_MORE : 0));
 }
 
+/* Returns the result of a call that failed. */
+static int failed(void)
+{
+	return errno == EAGAIN || errno == EWOULDBLOCK ? RESPONSE_FULL : -errno;
+}
+
 /* Writes the rest of header and text. Returns as response_send(). */
 static int send_text(struct response *r, int fd, uint64_t *sent)
 {
@@ -179,32 +186,122 @@ static int send_text(struct response *r, int fd, uint64_t *sent)
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0)
-			return errno == EAGAIN || errno == EWOULDBLOCK ? 0 : -errno;
+			return failed();
 		r->sent += (size_t)n;
 		*sent += (uint64_t)n;
 	}
-	return 1;
+	return RESPONSE_DONE;
 }
 
-int response_send(struct response *r, int fd, size_t max_bytes, uint64_t *sent)
+/* ---- files ---- */
+
+size_t response_next_piece(const struct response *r)
 {
-	int result = send_text(r, fd, sent);
+	return r->file_left < RESPONSE_PIECE_MAX ? (size_t)r->file_left : RESPONSE_PIECE_MAX;
+}
 
-	while (result == 1 && r->file_left > 0) {
-		if (max_bytes == 0)
-			return 0;
-		size_t size = r->file_left < max_bytes ? (size_t)r->file_left : max_bytes;
-		ssize_t n = sendfile(fd, r->file, &r->file_at, size);
+enum piece {
+	PIECE_COLD,   /* on the disk */
+	PIECE_COPIED, /* in `copy` */
+	PIECE_WARM    /* in the page cache */
+};
 
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return errno == EAGAIN || errno == EWOULDBLOCK ? 0 : -errno;
+/* Looks for a large part of the file in the page cache: all *size bytes, or its next piece. */
+static enum piece look_for_large(struct response *r, size_t *size)
+{
+	int is_cached = cached_look(r->file, r->file_at, *size);
+	size_t piece = response_next_piece(r);
+
+	if (is_cached == 0 && piece < *size) {
+		*size = piece;
+		is_cached = cached_look(r->file, r->file_at, *size);
+	}
+	if (is_cached == 1)
+		r->read_ahead = r->file_at + (off_t)*size;
+	return is_cached == 1 ? PIECE_WARM : is_cached == 0 ? PIECE_COLD : PIECE_COPIED;
+}
+
+/* Looks where the next bytes are, and may make them fewer. Those that were read for this response
+ * are sent even if they have left the page cache since: otherwise a full memory would stop it. */
+static enum piece look(struct response *r, size_t *size, void *copy)
+{
+	bool was_read = r->file_at < r->read_ahead;
+
+	if (was_read && *size > (size_t)(r->read_ahead - r->file_at))
+		*size = (size_t)(r->read_ahead - r->file_at);
+	if (*size > RESPONSE_COPY_MAX && was_read)
+		return PIECE_WARM;
+	if (*size > RESPONSE_COPY_MAX) {
+		enum piece piece = look_for_large(r, size);
+
+		if (piece != PIECE_COPIED)
+			return piece;
+		*size = RESPONSE_COPY_MAX; /* the kernel cannot tell */
+	}
+	if (cached_read(r->file, copy, *size, r->file_at))
+		return PIECE_COPIED;
+	return was_read ? PIECE_WARM : PIECE_COLD;
+}
+
+/* Writes the rest of the header and a copied piece once, by one call. Returns as sendfile(2), with
+ * the bytes of the piece. */
+static ssize_t write_copy(struct response *r, int fd, void *copy, size_t size, uint64_t *sent)
+{
+	size_t head_left = r->head.length - r->sent;
+	const struct iovec iov[2] = { { r->head.data + r->sent, head_left }, { copy, size } };
+	ssize_t n =
+		head_left ? writev(fd, iov, 2) : send(fd, copy, size, MSG_NOSIGNAL | MSG_DONTWAIT);
+
+	if (n < 0)
+		return n;
+	size_t of_head = (size_t)n < head_left ? (size_t)n : head_left;
+
+	r->sent += of_head;
+	r->file_at += n - (off_t)of_head;
+	*sent += (uint64_t)n;
+	return n - (ssize_t)of_head;
+}
+
+/* Writes a piece of at most *size bytes once, and sets *size to what was written. Returns as
+ * response_send(), RESPONSE_DONE for a success. */
+static int send_piece(struct response *r, int fd, size_t *size, void *copy, uint64_t *sent)
+{
+	enum piece piece = look(r, size, copy);
+	ssize_t n;
+
+	if (piece == PIECE_COLD)
+		return RESPONSE_COLD;
+	if (piece == PIECE_COPIED) {
+		n = write_copy(r, fd, copy, *size, sent);
+	} else {
+		int result = send_text(r, fd, sent);
+
+		if (result != RESPONSE_DONE)
+			return result;
+		n = sendfile(fd, r->file, &r->file_at, *size);
 		if (n == 0)
 			return -EIO; /* the file has become shorter than Content-Length */
-		r->file_left -= (uint64_t)n;
-		*sent += (uint64_t)n;
-		max_bytes -= (size_t)n;
+		*sent += n > 0 ? (uint64_t)n : 0;
 	}
-	return result;
+	if (n < 0 && errno != EINTR)
+		return failed();
+	*size = n > 0 ? (size_t)n : 0;
+	r->file_left -= *size;
+	return RESPONSE_DONE;
+}
+
+int response_send(struct response *r, int fd, size_t max_bytes, void *copy, uint64_t *sent)
+{
+	while (r->file_left > 0) {
+		size_t size = r->file_left < max_bytes ? (size_t)r->file_left : max_bytes;
+
+		if (max_bytes == 0)
+			return RESPONSE_FULL;
+		int result = send_piece(r, fd, &size, copy, sent);
+
+		if (result != RESPONSE_DONE)
+			return result;
+		max_bytes -= size;
+	}
+	return send_text(r, fd, sent);
 }

@@ -26,6 +26,7 @@ struct response {
 	int file;         /* owned descriptor or -1 */
 	off_t file_at;
 	uint64_t file_left;
+	off_t read_ahead;   /* where the part of the file ends that was read for this response */
 	size_t sent;        /* of head and body text together */
 	size_t body_length; /* bytes of the text to send; 0 for HEAD */
 	char buffer[RESPONSE_HEAD_MAX];
@@ -62,8 +63,25 @@ bool response_finish(struct response *r, const char *connection, bool is_head);
 void response_finish_fixed(struct response *r, const char *connection, bool is_head,
                            const char *body);
 
-/* Writes until the socket is full, or about max_bytes of the file are written; adds to *sent.
- * Returns 1 if all is written, 0 if more is left (wait until the socket is writable), or -errno. */
-int response_send(struct response *r, int fd, size_t max_bytes, uint64_t *sent);
+/* What response_send() returns, beside -errno. */
+enum response_sent {
+	RESPONSE_FULL, /* more is left: wait until the socket is writable */
+	RESPONSE_DONE,
+	RESPONSE_COLD /* the next bytes of the file are on the disk: response_next_piece() */
+};
+
+/* A file is sent in pieces of at most this size. One is read from the disk at a time. */
+#define RESPONSE_PIECE_MAX ((size_t)256 << 10)
+/* Smaller pieces are copied, which costs less than sendfile(2). */
+#define RESPONSE_COPY_MAX ((size_t)64 << 10)
+
+/* Writes until the socket is full, or about max_bytes of the file are written; adds to *sent. Never
+ * waits for the disk. copy: scratch of RESPONSE_COPY_MAX bytes. Returns enum response_sent or
+ * -errno. */
+int response_send(struct response *r, int fd, size_t max_bytes, void *copy, uint64_t *sent);
+
+/* Returns the size of the piece that is sent next. It begins at file_at. The caller has it read
+ * into the page cache, then sets read_ahead to its end. */
+size_t response_next_piece(const struct response *r);
 
 #endif

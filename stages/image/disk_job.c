@@ -1,8 +1,11 @@
 /* disk_job.c - sends jobs to disk_write. Any worker. */
 #include "disk_job.h"
 
+#include <stdio.h>
 #include <string.h>
 
+#include "base/check.h"
+#include "disk_reads.h"
 #include "sched/stage.h"
 #include "stage_ids.h"
 
@@ -24,12 +27,43 @@ void disk_job_send_image(struct visit *v, struct disk_job *job, enum disk_work w
 	send(v, job);
 }
 
+static void set_reply(struct disk_job *job, struct event *reply, unsigned reply_instance)
+{
+	job->reply = reply;
+	job->reply_instance = reply_instance;
+}
+
 void disk_job_send_removal(struct visit *v, struct disk_job *job, const char *id,
                            struct event *reply, unsigned reply_instance)
 {
 	job->work = DISK_REMOVE;
 	memcpy(job->id, id, sizeof job->id);
-	job->reply = reply;
-	job->reply_instance = reply_instance;
+	set_reply(job, reply, reply_instance);
 	send(v, job);
+}
+
+void disk_job_send_find(struct visit *v, struct disk_reads *reads, struct disk_job *job,
+                        const char *id, const char *name, struct event *reply,
+                        unsigned reply_instance)
+{
+	job->work = DISK_FIND;
+	job->length = 0;
+	memcpy(job->id, id, sizeof job->id);
+	snprintf(job->name, sizeof job->name, "%s", name);
+	set_reply(job, reply, reply_instance);
+	if (disk_reads_begin(reads, job))
+		send(v, job);
+}
+
+void disk_job_send_read(struct visit *v, struct disk_reads *reads, struct disk_job *job, int fd,
+                        uint64_t at, size_t length, struct event *reply, unsigned reply_instance)
+{
+	assert(length <= DISK_READ_MAX);
+	job->work = DISK_READ;
+	job->fd = fd;
+	job->at = at;
+	job->length = length;
+	set_reply(job, reply, reply_instance);
+	if (disk_reads_begin(reads, job))
+		send(v, job);
 }

@@ -25,6 +25,14 @@ static unsigned turns_window(void)
 	return cores > 4 ? 2 * (unsigned)cores : 8;
 }
 
+/* One less than the disk threads by default. */
+static unsigned reads_at_once(void)
+{
+	long cores = sysconf(_SC_NPROCESSORS_ONLN);
+
+	return cores / 4 > 2 ? (unsigned)cores / 4 - 1 : 1;
+}
+
 int image_service_init(struct image_service *s, const struct conf *conf, const struct plan *plan)
 {
 	int err = conf_epochs_init(&s->epochs, conf, plan);
@@ -48,6 +56,7 @@ int image_service_init(struct image_service *s, const struct conf *conf, const s
 	}
 	admission_init(&s->admission, conf);
 	client_turns_init(&s->turns, turns_window());
+	disk_reads_init(&s->reads, reads_at_once());
 	client_counts_init(&s->clients);
 	budget_init(&s->budget, conf->limits.memory_budget);
 	return 0;
@@ -66,6 +75,7 @@ void image_service_fini(struct image_service *s)
 	recovery_fini(&s->recovery);
 	budget_fini(&s->budget);
 	admission_fini(&s->admission);
+	disk_reads_fini(&s->reads);
 	client_turns_fini(&s->turns);
 	client_counts_fini(&s->clients);
 	inflight_fini(&s->inflight);

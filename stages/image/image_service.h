@@ -16,6 +16,7 @@
 #include "client_count.h"
 #include "client_turns.h"
 #include "conf_epoch.h"
+#include "disk_reads.h"
 #include "inflight.h"
 #include "recovery.h"
 #include "sched/budget.h"
@@ -31,6 +32,7 @@ struct image_service {
 	struct client_counts clients; /* their images in flight */
 	struct client_turns turns;    /* at jpeg_decode */
 	struct admission admission;
+	struct disk_reads reads; /* of files, by connections */
 	struct recovery recovery;
 	_Atomic uint64_t client_gone, too_late; /* images and steps that were dropped */
 	struct graph *graph;        /* borrowed; set once, before the graph is started */

@@ -21,6 +21,7 @@
 #include "sched/graph.h"
 #include "stage_ids.h"
 #include "store/spool.h"
+#include "store/store_find.h"
 
 #define LIST_MAX 4096   /* images of one pass; more images take another pass */
 #define ROOM_POLL_MS 20 /* interval between checks for room */

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/check.h"
+#include "store_find.h"
 
 #define PATH_SIZE 64
 

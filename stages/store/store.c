@@ -39,8 +39,6 @@
 #define TRASH ".trash"
 #define SPOOL ".spool"
 #define QUARANTINE ".quarantine"
-/* Trailing characters of the id. They are random, so images spread over 1024 directories. */
-#define SHARD_LENGTH 2
 #define PATH_SIZE 96
 #define TIDY_NS NS_PER_S /* between attempts to clear the trash */
 
@@ -56,12 +54,12 @@
 
 static void shard_path(char path[PATH_SIZE], const char *id)
 {
-	snprintf(path, PATH_SIZE, "%s", id + ULID_LENGTH - SHARD_LENGTH);
+	snprintf(path, PATH_SIZE, "%s", id + ULID_LENGTH - STORE_SHARD_LENGTH);
 }
 
 static void image_path(char path[PATH_SIZE], const char *id, const char *name)
 {
-	int n = snprintf(path, PATH_SIZE, "%s/%s%s%s", id + ULID_LENGTH - SHARD_LENGTH, id,
+	int n = snprintf(path, PATH_SIZE, "%s/%s%s%s", id + ULID_LENGTH - STORE_SHARD_LENGTH, id,
 	                 name ? "/" : "", name ? name : "");
 
 	assert(n > 0 && n < PATH_SIZE);
@@ -115,7 +113,8 @@ int store_open(struct store *s, const char *root, bool survives_power, unsigned 
 		             .spool_fd = -1,
 		             .quarantine_fd = -1,
 		             .survives_power = survives_power,
-		             .checking = PTHREAD_MUTEX_INITIALIZER };
+		             .checking = PTHREAD_MUTEX_INITIALIZER,
+		             .leftovers = LEFTOVERS_NONE };
 	*cleared = 0;
 	s->root = strdup(root);
 	if (!s->root)
@@ -136,12 +135,14 @@ int store_open(struct store *s, const char *root, bool survives_power, unsigned 
 	err = store_open_directories(s);
 	if (!err)
 		err = directory_clear(s->incoming_fd, cleared);
+	if (err == -EAGAIN)
+		leftovers_add_all(&s->leftovers, s->incoming_fd);
 	if (!err || err == -EAGAIN)
 		err = directory_clear(s->trash_fd, cleared);
-	if (err == -EAGAIN) {
+	if (err == -EAGAIN || s->leftovers.count > 0)
 		atomic_store(&s->tidy_ns, clock_ns() + TIDY_NS);
+	if (err == -EAGAIN)
 		err = 0;
-	}
 	if (!err && faccessat(s->incoming_fd, ".", W_OK, 0))
 		err = -errno;
 	store_look(s);
@@ -280,7 +281,7 @@ static void trash_name(struct store *s, const char *id, char name[PATH_SIZE])
 {
 	uint64_t serial = atomic_fetch_add_explicit(&s->trash_serial, 1, memory_order_relaxed);
 
-	snprintf(name, PATH_SIZE, "%s.%llu", id, (unsigned long long)serial);
+	snprintf(name, PATH_SIZE, "%.*s.%llu", ULID_LENGTH, id, (unsigned long long)serial);
 }
 
 /* Makes the image invisible by one rename. Its name in the trash is written to `to`. */
@@ -320,18 +321,41 @@ static void discard(struct store *s, const char *id)
 	int err = directory_remove(s->incoming_fd, id);
 	char name[PATH_SIZE];
 
-	if (!err || err == -ENOENT)
+	if (!err || err == -ENOENT) {
+		leftovers_forget(&s->leftovers, id);
 		return;
+	}
 	trash_name(s, id, name);
-	if (renameat(s->incoming_fd, id, s->trash_fd, name))
-		log_warning("store: cannot remove " INCOMING
-		            "/%s: %s; it stays until the next start",
-		            id, strerror(-err));
-	else
+	if (renameat(s->incoming_fd, id, s->trash_fd, name) == 0) {
 		clear_trash(s, name);
+		return;
+	}
+	bool is_noted = leftovers_add(&s->leftovers, id);
+
+	log_warning("store: cannot remove " INCOMING "/%s: %s; %s", id, strerror(-err),
+	            is_noted ? "retrying later" : "it stays until the next start");
+	if (is_noted)
+		atomic_store(&s->tidy_ns, clock_ns() + TIDY_NS);
 }
 
-/* Clears the trash when tidy_ns is due. One thread at a time. */
+/* Moves what could not be removed from .incoming to the trash. Returns false if a part stays. */
+static bool move_leftovers(struct store *s)
+{
+	char id[LEFTOVERS_MAX][ULID_LENGTH + 1], name[PATH_SIZE];
+	unsigned count = leftovers_take(&s->leftovers, id);
+	bool are_moved = true;
+
+	for (unsigned i = 0; i < count; i++) {
+		trash_name(s, id[i], name);
+		if (renameat(s->incoming_fd, id[i], s->trash_fd, name) && errno != ENOENT) {
+			leftovers_add(&s->leftovers, id[i]);
+			are_moved = false;
+		}
+	}
+	return are_moved;
+}
+
+/* Clears leftovers and the trash when tidy_ns is due. One thread at a time. */
 static void tidy(struct store *s)
 {
 	uint64_t due = atomic_load(&s->tidy_ns), now;
@@ -341,7 +365,7 @@ static void tidy(struct store *s)
 	    !atomic_compare_exchange_strong(&s->tidy_ns, &due, 0))
 		return;
 	/* Flush first, for the same reason as in store_remove(). */
-	if (flush(s) || directory_clear(s->trash_fd, &ignored))
+	if (!move_leftovers(s) || flush(s) || directory_clear(s->trash_fd, &ignored))
 		atomic_store(&s->tidy_ns, now + TIDY_NS);
 }
 
@@ -412,38 +436,4 @@ int store_unspool(struct store *s, const char *id)
 	if (!err)
 		clear_trash(s, name);
 	return err;
-}
-
-/* ---- reading ---- */
-
-int store_open_file(struct store *s, const char *id, const char *name, uint64_t *size)
-{
-	char path[PATH_SIZE];
-	struct stat st;
-
-	image_path(path, id, name);
-	unsigned openings = atomic_load(&s->openings);
-	int fd = openat(s->root_fd, path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-
-	if (fd < 0 && errno != ENOENT)
-		return -errno;
-	if (fd < 0 && store_check_missing(s, openings))
-		fd = openat(s->root_fd, path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-	if (fd < 0)
-		return -ENOENT;
-	int err = fstat(fd, &st) ? -errno : S_ISREG(st.st_mode) ? 0 : -ENOENT;
-
-	if (err) {
-		close(fd);
-		return err;
-	}
-	*size = (uint64_t)st.st_size;
-	return fd;
-}
-
-bool store_is_spooled(struct store *s, const char *id)
-{
-	/* An error other than ENOENT counts as spooled: an acknowledged image must not get a
-	 * 404. */
-	return faccessat(s->spool_fd, id, F_OK, AT_SYMLINK_NOFOLLOW) == 0 || errno != ENOENT;
 }

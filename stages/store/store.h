@@ -15,7 +15,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "leftovers.h"
 #include "ulid.h"
+
+/* Trailing characters of the id. They are random, so images spread over 1024 directories. */
+#define STORE_SHARD_LENGTH 2
 
 struct store {
 	char *root; /* its path; fixed */
@@ -26,6 +30,7 @@ struct store {
 	_Atomic uint64_t flushes;    /* of the file system, so far */
 	_Atomic uint64_t free_bytes; /* of the file system, when store_look() saw it last */
 	_Atomic uint64_t looked_ns;
+	struct leftovers leftovers; /* in .incoming */
 	/* of store_check.h */
 	pthread_mutex_t checking;
 	_Atomic unsigned openings; /* of the directories, after they were deleted */
@@ -79,15 +84,5 @@ int store_remove(struct store *s, enum store_place place, const char *id);
 /* Takes a stored image out of the spool, without a flush: its return after a crash does no harm.
  * Returns 0, -ENOENT or -errno. */
 int store_unspool(struct store *s, const char *id);
-
-/* ---- short; also called from I/O threads ---- */
-
-/* Opens a file of a finished image for reading; name as in store_file. Returns a descriptor and
- * sets *size, or returns -errno (-ENOENT). */
-int store_open_file(struct store *s, const char *id, const char *name, uint64_t *size);
-
-/* Returns whether the image's original is spooled; also true if the system cannot tell. The image
- * is then stored by now, or will be. */
-bool store_is_spooled(struct store *s, const char *id);
 
 #endif

@@ -211,6 +211,17 @@ def test_chunked_body_that_can_never_fit_is_refused_for_good_reason(start):
     assert daemon.upload(SMALL + bytes(15 << 20)).status == 201, "its length is known"
 
 
+def test_chunked_body_may_fill_the_room_that_is_left_exactly(start):
+    """Bodies get half of the memory. The last growth keeps the 4 MiB that it copies."""
+    daemon = start("limits.memory_budget=32M", "limits.body_bytes=16M")
+    most = (16 << 20) - (4 << 20)
+    for size, status in ((most, 201), (most + 1, 413)):
+        with daemon.client() as c:
+            c.send(c.head("POST", "/images", None, [JPEG, ("Transfer-Encoding", "chunked")]))
+            c.send_some(chunked(SMALL + bytes(size - len(SMALL)), 60000))
+            assert c.answer().status == status, size
+
+
 @pytest.mark.every_policy
 @attempts(10)
 def test_slow_body_releases_memory_that_others_wait_for(start):

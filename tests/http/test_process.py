@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import re
+import resource
 import signal
 import threading
 import time
@@ -286,6 +287,23 @@ def test_idle_costs_nothing(start):
         c.close()
     assert max(spent) < 3 * 0.001, (
         f"CPU seconds in 3 idle seconds: fresh, after uploads, with connections: {spent}")
+
+
+def test_a_connection_that_cannot_be_accepted_costs_nothing_while_it_waits(start):
+    """Without descriptors, an I/O thread looks ten times a second. It would otherwise spin."""
+    daemon = start()
+    assert daemon.get("/healthz").status == 200
+    limits = resource.prlimit(daemon.pid, resource.RLIMIT_NOFILE)
+    resource.prlimit(daemon.pid, resource.RLIMIT_NOFILE, (3, limits[1]))
+    with daemon.client() as waiting:
+        assert daemon.says("Too many open files")
+        before = daemon.cpu_seconds()
+        time.sleep(1)
+        spent = daemon.cpu_seconds() - before
+        resource.prlimit(daemon.pid, resource.RLIMIT_NOFILE, limits)
+        assert waiting.request("GET", "/healthz").status == 200
+    assert spent < 0.1, f"{spent} CPU seconds in one second"
+
 
 
 @pytest.mark.every_policy

@@ -10,6 +10,7 @@ shows. As root, the store is on a file system of its own in memory, which can be
 import argparse
 import contextlib
 import itertools
+import json
 import os
 import pathlib
 import random
@@ -24,16 +25,28 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "tests" / "http"), str(ROOT / "tests" / "soak")]
 
+import pictures  # noqa: E402
 from clients import JPEG, SOURCES, From, Shared, start_all  # noqa: E402
 from control import command  # noqa: E402
 from darkroom import BINARY, CONFIG, Daemon, eventually, run  # noqa: E402
-from store_files import check_stored, check_whole  # noqa: E402
+from store_files import check_stored, files_of  # noqa: E402
 
 DISK_BYTES = 512 << 20
 SLOW_DISK = BINARY.parent / "plain" / "tests" / "tools" / "slow_disk.so"
 MEMORY_DRIFT_BYTES = 48 << 20  # beyond a quarter: free buffers, whose sizes vary
 LATENCY_DRIFT = 2.0
 PROBES = 40
+
+
+def check_whole(store, ident):
+    """Checks an image that no response may have reported: it has all files, of the right sizes."""
+    files = files_of(store, ident)
+    variants = json.loads(files["image.json"])["variants"]
+    assert files.keys() == {"image.json", *(f"{name}.jpg" for name in pictures.VARIANTS)}, ident
+    for name, variant in variants.items():
+        data = files[f"{name}.jpg"]
+        assert len(data) == variant["bytes"], (ident, name)
+        assert pictures.size(data) == (variant["width"], variant["height"]), (ident, name)
 
 
 def policies():

@@ -74,6 +74,8 @@ static void parameters_are_names_with_values(void **state)
 	check_params("x; a=b c; d=e", "a=b c;d=e;");
 }
 
+static const char *boundary_error;
+
 static void check_boundary(const char *text, const char *expected)
 {
 	struct slice all = slice_new(text);
@@ -85,6 +87,7 @@ static void check_boundary(const char *text, const char *expected)
 	assert_memory_equal(boundary, expected, length);
 	if (length == 0)
 		assert_non_null(error);
+	boundary_error = error;
 	slice_free(all);
 }
 
@@ -101,6 +104,9 @@ static void boundaries_are_those_of_rfc_2046(void **state)
 	check_boundary("multipart/form-data; boundary=" SEVENTY, SEVENTY);
 	check_boundary("multipart/form-data; boundary=\"a\\b\"", "ab");
 	check_boundary("multipart/form-data; boundary=" SEVENTY "x", "");
+	check_boundary("multipart/form-data; boundary=a$b", "");
+	check_boundary("multipart/form-data; boundary=\"a\\\\b\"", "");
+	assert_non_null(strstr(boundary_error, "such as \\ or $"));
 	check_boundary("multipart/form-data", "");
 	check_boundary("multipart/form-data; boundary=", "");
 	check_boundary("multipart/form-data; boundary=\"\"", "");

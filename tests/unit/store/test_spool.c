@@ -13,6 +13,7 @@
 
 #include "log/log.h"
 #include "store/spool.h"
+#include "store/store_find.h"
 
 static char root[64];
 static struct store store;

@@ -17,6 +17,7 @@
 
 #include "log/log.h"
 #include "store/store.h"
+#include "store/store_find.h"
 
 static char root[64];
 

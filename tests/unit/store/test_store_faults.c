@@ -4,6 +4,7 @@
 
 #include "store/directory.c"
 #include "store/store.c"
+#include "store/store_find.c"
 
 static struct store store;
 static unsigned descriptors;
@@ -303,16 +304,76 @@ static void files_that_cannot_be_discarded_go_to_the_trash(void **state)
 	assert_int_equal(put_two(STORE_IMAGES), -EIO);
 	assert_int_equal(entries(".incoming") + entries(".trash"), 0);
 	assert_int_equal(store.tidy_ns, 0);
-	/* Neither works: they stay until the next start. */
-	fail_calls(CALL_RENAMEAT, EIO);
-	shell("mkdir -p .incoming/01K0000000000000000000000A/full");
-	discard(&store, id);
-	assert_int_equal(entries(".incoming"), 1);
-	assert_int_equal(entries(".trash"), 0);
-	assert_int_equal(store.tidy_ns, 0);
 	no_fault();
 	discard(&store, "01K0000000000000000000000Z"); /* it is not there */
 	assert_int_equal(calls[CALL_RENAMEAT], 0);
+}
+
+/* Neither removing it nor moving it to the trash works. */
+static void files_that_cannot_be_moved_either_are_retried(void **state)
+{
+	(void)state;
+	shell("mkdir -p .incoming/01K0000000000000000000000A/full");
+	fail_calls(CALL_RENAMEAT, EIO);
+	discard(&store, id);
+	assert_int_equal(entries(".incoming"), 1);
+	assert_int_equal(store.tidy_ns, fake_now + TIDY_NS);
+	for (int i = 0; i < 2; i++) { /* it is not forgotten */
+		fake_now += TIDY_NS;
+		tidy(&store);
+		assert_int_equal(entries(".incoming"), 1);
+		assert_int_equal(store.tidy_ns, fake_now + TIDY_NS);
+	}
+	no_fault();
+	fake_now += TIDY_NS;
+	tidy(&store);
+	assert_int_equal(entries(".incoming"), 0);
+	assert_int_equal(entries(".trash"), 1); /* a directory in it stays there */
+	assert_int_equal(store.tidy_ns, fake_now + TIDY_NS);
+	shell("rmdir .trash/*/full");
+	fake_now += TIDY_NS;
+	tidy(&store);
+	assert_int_equal(entries(".trash"), 0);
+	assert_int_equal(store.tidy_ns, 0);
+}
+
+/* A recovered image is written again under its id. */
+static void a_leftover_that_was_removed_is_not_moved(void **state)
+{
+	(void)state;
+	shell("mkdir -p .incoming/01K0000000000000000000000A/full");
+	fail_calls(CALL_RENAMEAT, EIO);
+	discard(&store, id);
+	no_fault();
+	shell("rmdir .incoming/*/full");
+	discard(&store, id);
+	shell("mkdir .incoming/01K0000000000000000000000A");
+	fake_now += TIDY_NS;
+	tidy(&store);
+	assert_int_equal(entries(".incoming"), 1);
+	assert_int_equal(store.tidy_ns, 0);
+}
+
+static void leftovers_are_listed_once_and_not_without_end(void **state)
+{
+	char name[ULID_LENGTH + 1], all[LEFTOVERS_MAX][ULID_LENGTH + 1];
+
+	(void)state;
+	for (unsigned i = 0; i < LEFTOVERS_MAX; i++) {
+		snprintf(name, sizeof name, "01K00000000000000000000%03u", i);
+		assert_true(leftovers_add(&store.leftovers, name));
+	}
+	assert_true(leftovers_add(&store.leftovers, "01K00000000000000000000007"));
+	assert_false(leftovers_add(&store.leftovers, "01K00000000000000000000999"));
+	leftovers_forget(&store.leftovers, "01K00000000000000000000999");
+	leftovers_forget(&store.leftovers, "01K00000000000000000000000");
+	assert_int_equal(leftovers_take(&store.leftovers, all), LEFTOVERS_MAX - 1);
+	for (unsigned i = 0; i < LEFTOVERS_MAX - 1; i++)
+		for (unsigned k = 0; k < i; k++)
+			assert_string_not_equal(all[i], all[k]);
+	for (unsigned i = 0; i < LEFTOVERS_MAX - 1; i++)
+		assert_string_not_equal(all[i], "01K00000000000000000000000");
+	assert_int_equal(leftovers_take(&store.leftovers, all), 0);
 }
 
 static void names_in_the_trash_are_unique(void **state)
@@ -344,6 +405,9 @@ int main(void)
 		WITH_STORE(a_removal_that_is_not_flushed_is_tidied_later),
 		WITH_STORE(a_removal_tidies_what_is_due),
 		WITH_STORE(files_that_cannot_be_discarded_go_to_the_trash),
+		WITH_STORE(files_that_cannot_be_moved_either_are_retried),
+		WITH_STORE(a_leftover_that_was_removed_is_not_moved),
+		WITH_STORE(leftovers_are_listed_once_and_not_without_end),
 		WITH_STORE(names_in_the_trash_are_unique),
 	};
 

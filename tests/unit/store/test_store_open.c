@@ -3,6 +3,7 @@
 
 #include "store/directory.c"
 #include "store/store.c"
+#include "store/store_find.c"
 
 static struct store store;
 static unsigned descriptors;
@@ -106,7 +107,7 @@ static void leftovers_that_stay_are_cleared_later(void **state)
 		shell(command);
 		assert_int_equal(open_store(&cleared), 0);
 		assert_int_equal(cleared, 2); /* the trash is cleared all the same */
-		/* Only the trash is cleared while the store is open. */
+		/* While the store is open, the trash is cleared, and of .incoming only ids. */
 		assert_int_equal(store.tidy_ns, i == 1 ? fake_now + TIDY_NS : 0);
 		store_close(&store);
 		snprintf(command, sizeof command, "rm -r %s/a", shards[i]);
@@ -115,6 +116,22 @@ static void leftovers_that_stay_are_cleared_later(void **state)
 		assert_int_equal(store.tidy_ns, 0);
 		store_close(&store);
 	}
+}
+
+static void unfinished_images_that_stay_are_moved_later(void **state)
+{
+	unsigned cleared;
+
+	(void)state;
+	shell("mkdir -p .incoming/01K0000000000000000000000A/full .incoming/x");
+	assert_int_equal(open_store(&cleared), 0);
+	assert_int_equal(cleared, 1);
+	assert_int_equal(entries(".incoming"), 1);
+	fake_now += TIDY_NS;
+	tidy(&store);
+	assert_int_equal(entries(".incoming"), 0);
+	assert_int_equal(entries(".trash"), 1);
+	store_close(&store);
 }
 
 static void a_leftover_that_is_gone_is_cleared(void **state)
@@ -222,6 +239,7 @@ int main(void)
 		WITH_ROOT(each_failing_call_is_an_error),
 		WITH_ROOT(leftovers_are_counted),
 		WITH_ROOT(leftovers_that_stay_are_cleared_later),
+		WITH_ROOT(unfinished_images_that_stay_are_moved_later),
 		WITH_ROOT(a_leftover_that_is_gone_is_cleared),
 		WITH_ROOT(a_directory_is_removed_with_its_files),
 		WITH_ROOT(only_regular_files_are_opened),
