@@ -28,6 +28,7 @@ struct text;
 enum conf_respond_after { CONF_RESPOND_STORE = 1, CONF_RESPOND_DECODE };
 enum conf_durability { CONF_DURABILITY_NONE = 1, CONF_DURABILITY_PROCESS, CONF_DURABILITY_POWER };
 enum conf_damaged { CONF_DAMAGED_REJECT = 1, CONF_DAMAGED_ACCEPT };
+enum conf_huffman { CONF_HUFFMAN_OWN = 1, CONF_HUFFMAN_LIBJPEG };
 enum conf_sandbox { CONF_SANDBOX_AUTO = 1, CONF_SANDBOX_OFF };
 enum conf_idle { CONF_IDLE_WAKE = 1, CONF_IDLE_BACKOFF };
 enum conf_discipline {
@@ -81,6 +82,7 @@ struct conf {
 		uint64_t durability;              /* enum conf_durability */
 		uint64_t keep_originals;          /* enum conf_tristate */
 		uint64_t damaged;                 /* enum conf_damaged */
+		uint64_t huffman;                 /* enum conf_huffman */
 		char hosts[CONF_TEXT_MAX];        /* separated by spaces; "*": all */
 		char allow_origin[CONF_TEXT_MAX]; /* "": no CORS headers */
 		uint64_t wait_timeout_ms;

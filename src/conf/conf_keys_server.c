@@ -21,6 +21,9 @@ static const struct conf_choice durability_choices[] = {
 static const struct conf_choice damaged_choices[] = { { "reject", CONF_DAMAGED_REJECT },
 	                                              { "accept", CONF_DAMAGED_ACCEPT },
 	                                              { 0 } };
+static const struct conf_choice huffman_choices[] = { { "own", CONF_HUFFMAN_OWN },
+	                                              { "libjpeg", CONF_HUFFMAN_LIBJPEG },
+	                                              { 0 } };
 static const struct conf_choice sandbox_choices[] = { { "auto", CONF_SANDBOX_AUTO },
 	                                              { "off", CONF_SANDBOX_OFF },
 	                                              { 0 } };
@@ -116,6 +119,16 @@ static const struct conf_key rows[] = {
 			"them with 422, or accept what can be decoded and report \"damaged\": true.\n"
 			"Harmless faults of cameras are accepted in both cases. JPEG has no checksum:\n"
 			"missing data are found, changed data mostly. See darkroom-http(7).",
+	},
+	{
+		CONF_KEY(server, huffman, huffman),
+		.type = CONF_TYPE_CHOICE,
+		.choices = huffman_choices,
+		.default_value = "own",
+		.is_live = true,
+		.help = "The decoder for the Huffman codes of baseline JPEGs. own: the daemon's, which\n"
+			"takes half as long and finds more damage. libjpeg: the library's, which also\n"
+			"decodes all other files, and damaged ones. With libjpeg-turbo 3 own has no effect.",
 	},
 	{
 		CONF_KEY(server, hosts, hosts),
