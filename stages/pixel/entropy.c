@@ -57,8 +57,9 @@ static struct entropy *entropy_of(j_decompress_ptr in)
 
 /* ---- window ---- */
 
-/* Copies bytes until the window is full or has all before the next marker. Returns the first byte
- * that is not copied. */
+/* Copies bytes until the window is full or has all before the next marker. Two bytes of 0xff and a
+ * zero are not data: libjpeg returns different blocks for them. Returns the first byte that is not
+ * copied. */
 static const uint8_t *copy_data(struct entropy *e, const uint8_t *from, const uint8_t *from_end)
 {
 	const uint8_t *full = e->window + WINDOW_BYTES;
@@ -76,9 +77,9 @@ static const uint8_t *copy_data(struct entropy *e, const uint8_t *from, const ui
 			continue;
 		for (p = from; p < from_end && *p == 0xff;)
 			p++;
-		if (p == from_end || *p != 0) {
+		if (p - from != 1 || p == from_end || *p != 0) {
 			e->is_last = true;
-			e->marker = p < from_end ? *p : 0;
+			e->marker = p == from_end ? 0 : *p == 0 ? 0xff : *p;
 			break;
 		}
 		*e->end++ = 0xff;
