@@ -278,8 +278,7 @@ static void decode_again(struct decoder *d, enum entropy_end end)
 		[ENTROPY_BAD_CODE] = "Corrupt JPEG data: bad Huffman code",
 		[ENTROPY_CUT] = DECODER_PREMATURE_END,
 		[ENTROPY_SHORT] = "Corrupt JPEG data: premature end of data segment",
-		[ENTROPY_OUT_OF_ORDER] =
-			"Corrupt JPEG data: a restart marker is out of order",
+		[ENTROPY_OUT_OF_ORDER] = "Corrupt JPEG data: a restart marker is out of order",
 	};
 
 	if (texts[end])
@@ -301,7 +300,7 @@ static void output(struct decoder *d)
 	bool is_over = d->rows_done == d->in.total_iMCU_rows;
 
 	if (d->has_entropy)
-		end = is_over ? entropy_finish(&d->in) : entropy_check(&d->in);
+		end = entropy_check(&d->in, is_over);
 	if (end)
 		decode_again(d, end);
 	else if (is_over)

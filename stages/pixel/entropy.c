@@ -17,8 +17,7 @@
 #include "kernel.h"
 
 #if LIBJPEG_HAS_PRIVATE
-/* A coefficient has at most 16 bits of code and 15 bits of value. Reading is up to 16 bytes ahead.
- */
+/* A coefficient has at most 16 bits of code and 15 of value. Reading is up to 16 bytes ahead. */
 #define MCU_BYTES (D_MAX_BLOCKS_IN_MCU * DCTSIZE2 * 31 / 8 + 16)
 #define WINDOW_BYTES 8192
 /* Two tables for the codes of a file take 10 us, which 3 KB of data save. */
@@ -49,11 +48,6 @@ struct entropy {
 	const struct entropy_table *table[MAX_COMPS_IN_SCAN];
 	uint8_t window[WINDOW_BYTES + MCU_BYTES];
 };
-
-static struct entropy *entropy_of(j_decompress_ptr in)
-{
-	return (struct entropy *)(void *)in->entropy;
-}
 
 /* ---- window ---- */
 
@@ -90,15 +84,14 @@ static const uint8_t *copy_data(struct entropy *e, const uint8_t *from, const ui
 
 static void window_fill(j_decompress_ptr in, struct entropy *e)
 {
-	const uint8_t *from = in->src->next_input_byte, *to;
+	const uint8_t *from = in->src->next_input_byte, *end = from + in->src->bytes_in_buffer;
 	size_t kept = (size_t)(e->end - e->bits.next);
 
 	memmove(e->window, e->bits.next, kept);
 	e->bits.next = e->window;
 	e->end = e->window + kept;
-	to = copy_data(e, from, from + in->src->bytes_in_buffer);
-	in->src->next_input_byte = to;
-	in->src->bytes_in_buffer -= (size_t)(to - from);
+	in->src->next_input_byte = copy_data(e, from, end);
+	in->src->bytes_in_buffer = (size_t)(end - in->src->next_input_byte);
 	if (e->is_last)
 		memset(e->end, 0, MCU_BYTES);
 	e->low = e->end - e->window > MCU_BYTES ? e->end - MCU_BYTES : e->window;
@@ -112,9 +105,9 @@ static ptrdiff_t bits_left(const struct entropy *e)
 
 static enum entropy_end check_length(const struct entropy *e)
 {
-	if (e->is_last && bits_left(e) < 0)
-		return e->marker ? ENTROPY_SHORT : ENTROPY_CUT;
-	return ENTROPY_GOOD;
+	bool is_short = e->is_last && bits_left(e) < 0;
+
+	return !is_short ? ENTROPY_GOOD : e->marker ? ENTROPY_SHORT : ENTROPY_CUT;
 }
 
 static void segment_begin(j_decompress_ptr in, struct entropy *e)
@@ -140,12 +133,9 @@ static enum entropy_end restart(j_decompress_ptr in, struct entropy *e)
 		return ENTROPY_LEFT_OVER;
 	if (!e->is_last || e->marker != JPEG_RST0 + e->restarts % 8)
 		return ENTROPY_OUT_OF_ORDER;
-	while (*src->next_input_byte == 0xff) {
-		src->next_input_byte++;
+	do
 		src->bytes_in_buffer--;
-	}
-	src->next_input_byte++;
-	src->bytes_in_buffer--;
+	while (*src->next_input_byte++ == 0xff);
 	e->restarts++;
 	segment_begin(in, e);
 	return ENTROPY_GOOD;
@@ -212,17 +202,14 @@ INLINE int long_code(struct bits *b, uint64_t entry, const struct entropy_codes 
  * of coefficients until then, with ENTROPY_END if they are all, or -1. */
 INLINE int decode_dc(struct bits *b, const struct entropy_table *t, JCOEF *block)
 {
-	uint64_t e;
-	int code;
-
 	bits_fill(b);
-	e = t->dc[b->buffer >> (64 - ENTROPY_DC_BITS)];
+	uint64_t e = t->dc[b->buffer >> (64 - ENTROPY_DC_BITS)];
+
 	if (__builtin_expect(e >> 24 & ENTROPY_LONG, 0)) {
-		code = long_code(b, e, &t->dc_codes);
-		if (code < 0)
-			return -1;
+		int code = long_code(b, e, &t->dc_codes);
+
 		block[0] = (JCOEF)bits_value(b, (unsigned)code & 15);
-		return 1;
+		return code < 0 ? -1 : 1;
 	}
 	block[jpeg_natural_order[e >> 16 & 0xff]] = (JCOEF)(e >> 48);
 	block[0] = (JCOEF)(e >> 32);
@@ -237,15 +224,12 @@ INLINE int decode_long(struct bits *b, uint64_t e, const struct entropy_table *t
 	int code = long_code(b, e, &t->ac_codes);
 	unsigned to = n + ((unsigned)code >> 4), size = (unsigned)code & 15;
 
-	if (code < 0)
-		return -1;
-	if (size == 0 && code != 0xf0)
+	if (code >= 0 && size == 0 && code != 0xf0)
 		return DCTSIZE2;
-	if (size == 0)
-		return to < DCTSIZE2 ? (int)to + 1 : -1;
-	if (to >= DCTSIZE2)
+	if (code < 0 || to >= DCTSIZE2)
 		return -1;
-	block[jpeg_natural_order[to]] = (JCOEF)bits_value(b, size);
+	if (size > 0)
+		block[jpeg_natural_order[to]] = (JCOEF)bits_value(b, size);
 	return (int)to + 1;
 }
 
@@ -285,7 +269,7 @@ INLINE bool decode_block(struct bits *b, const struct entropy_table *t, JCOEF *b
 
 INLINE boolean decode_mcu(j_decompress_ptr in, JBLOCKROW *blocks)
 {
-	struct entropy *e = entropy_of(in);
+	struct entropy *e = (struct entropy *)(void *)in->entropy;
 
 	if (e->fault || !mcu_begin(in, e))
 		return TRUE;
@@ -318,12 +302,6 @@ __attribute__((target("bmi,bmi2"))) static boolean on_mcu_bmi2(j_decompress_ptr 
 {
 	return decode_mcu(in, blocks);
 }
-
-static bool has_bmi2(void)
-{
-	__builtin_cpu_init();
-	return __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2");
-}
 #endif
 
 /* ---- life ---- */
@@ -339,16 +317,15 @@ static const struct entropy_table *standard_of(const struct jpeg_decompress_stru
 	return dc && ac ? entropy_table_standard(dc, ac) : NULL;
 }
 
-/* Returns the component before c with the same tables, or c. */
+/* Returns the first component with the same tables as component c. */
 static int sharer(const struct jpeg_decompress_struct *in, int c)
 {
-	const jpeg_component_info *a = in->cur_comp_info[c];
+	jpeg_component_info *const *ci = in->cur_comp_info;
+	int i = 0;
 
-	for (int i = 0; i < c; i++)
-		if (in->cur_comp_info[i]->dc_tbl_no == a->dc_tbl_no &&
-		    in->cur_comp_info[i]->ac_tbl_no == a->ac_tbl_no)
-			return i;
-	return c;
+	while (ci[i]->dc_tbl_no != ci[c]->dc_tbl_no || ci[i]->ac_tbl_no != ci[c]->ac_tbl_no)
+		i++;
+	return i;
 }
 
 /* Returns the number of tables that are made for this file. */
@@ -373,51 +350,42 @@ size_t entropy_bytes(const struct jpeg_decompress_struct *in)
 	return sizeof(struct entropy) + own_tables(in) * sizeof(struct entropy_table);
 }
 
-static const struct entropy_table *make_table(j_decompress_ptr in, const jpeg_component_info *ci)
-{
-	struct entropy_table *t = in->mem->alloc_large((j_common_ptr)in, JPOOL_IMAGE, sizeof *t);
-
-	entropy_table_make(t, in->dc_huff_tbl_ptrs[ci->dc_tbl_no],
-	                   in->ac_huff_tbl_ptrs[ci->ac_tbl_no]);
-	return t;
-}
-
 void entropy_start(j_decompress_ptr in)
 {
 	struct entropy *e = in->mem->alloc_large((j_common_ptr)in, JPOOL_IMAGE, sizeof *e);
+	struct entropy_table *t;
 
 	assert(libjpeg_private_is_usable());
 	e->methods = *in->entropy;
 	e->methods.decode_mcu = on_mcu;
 #ifdef __x86_64__
-	if (has_bmi2())
+	if (__builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2"))
 		e->methods.decode_mcu = on_mcu_bmi2;
 #endif
 	e->fault = ENTROPY_GOOD;
 	e->restarts = 0;
 	for (int c = 0; c < in->comps_in_scan; c++) {
+		const jpeg_component_info *ci = in->cur_comp_info[c];
 		int same = sharer(in, c);
 
-		e->table[c] = same < c ? e->table[same] : standard_of(in, in->cur_comp_info[c]);
-		if (!e->table[c])
-			e->table[c] = make_table(in, in->cur_comp_info[c]);
+		e->table[c] = same < c ? e->table[same] : standard_of(in, ci);
+		if (e->table[c])
+			continue;
+		e->table[c] = t = in->mem->alloc_large((j_common_ptr)in, JPOOL_IMAGE, sizeof *t);
+		entropy_table_make(t, in->dc_huff_tbl_ptrs[ci->dc_tbl_no],
+		                   in->ac_huff_tbl_ptrs[ci->ac_tbl_no]);
 	}
 	segment_begin(in, e);
 	in->entropy = &e->methods;
 }
 
-enum entropy_end entropy_check(j_decompress_ptr in)
+enum entropy_end entropy_check(j_decompress_ptr in, bool is_over)
 {
-	return entropy_of(in)->fault;
-}
+	struct entropy *e = (struct entropy *)(void *)in->entropy;
 
-enum entropy_end entropy_finish(j_decompress_ptr in)
-{
-	struct entropy *e = entropy_of(in);
-
-	if (!e->fault)
+	if (!e->fault && is_over)
 		e->fault = check_length(e);
-	if (e->fault)
+	if (e->fault || !is_over)
 		return e->fault;
 	/* back over the bytes in the window, each of which may be stuffed */
 	for (ptrdiff_t left = bits_left(e) / 8; left > 0; left--) {
@@ -429,9 +397,6 @@ enum entropy_end entropy_finish(j_decompress_ptr in)
 	}
 	return ENTROPY_GOOD;
 }
-
 #else
-
 typedef int entropy_is_empty; /* ISO C requires a declaration in every file */
-
 #endif

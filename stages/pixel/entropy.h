@@ -4,11 +4,9 @@
  *	entropy_suits()   after jpeg_read_header(); whether the file can be decoded
  *	entropy_start()   after jpeg_start_decompress(); libjpeg gets its blocks from it now
  *	entropy_check()   after each row of MCUs
- *	entropy_finish()  after the last row
  *
- * Its blocks are those of libjpeg, bit by bit, as long as the data are sound. If they are not, it
- * stops, and the file must be decoded again without it. libjpeg does not notice most bad codes. The
- * thread of the libjpeg object only.
+ * Its blocks are those of libjpeg, bit by bit, as long as the data are sound. Otherwise it stops,
+ * and the file must be decoded again without it. The thread of the libjpeg object only.
  */
 #ifndef DARKROOM_PIXEL_ENTROPY_H
 #define DARKROOM_PIXEL_ENTROPY_H
@@ -43,17 +41,14 @@ size_t entropy_bytes(const struct jpeg_decompress_struct *in);
  * jpeg_abort_decompress(). Errors go to error_exit. */
 void entropy_start(j_decompress_ptr in);
 
-/* Returns why it has stopped, or ENTROPY_GOOD. After entropy_start(). */
-enum entropy_end entropy_check(j_decompress_ptr in);
-
-/* The same after the last row. Sets the source to the first byte that was not used. */
-enum entropy_end entropy_finish(j_decompress_ptr in);
+/* Returns why it has stopped, or ENTROPY_GOOD. After entropy_start(). After the last row is_over
+ * sets the source to the first byte that was not used. */
+enum entropy_end entropy_check(j_decompress_ptr in, bool is_over);
 #else
 #define entropy_suits(in) false /* the others are not called */
 #define entropy_bytes(in) 0U
 #define entropy_start(in) ((void)(in))
-#define entropy_check(in) ENTROPY_GOOD
-#define entropy_finish(in) ENTROPY_GOOD
+#define entropy_check(in, is_over) ENTROPY_GOOD
 #endif
 
 #endif

@@ -1,8 +1,7 @@
 /*
  * entropy_table.h - tables that find up to two Huffman symbols and their values in one look-up.
  *
- * A table is indexed by the next bits of a scan. Its entries are for baseline files (ITU-T T.81,
- * annex F.2.2). Pure functions, any thread.
+ * The next bits of a scan are the index (baseline, ITU-T T.81, F.2.2). Any thread.
  */
 #ifndef DARKROOM_PIXEL_ENTROPY_TABLE_H
 #define DARKROOM_PIXEL_ENTROPY_TABLE_H

@@ -68,21 +68,20 @@ static void compare(struct side *own, struct side *theirs, struct entropy_compar
 	result->is_decoded = true;
 	for (uint64_t i = 0; i < count; i++) {
 		side_decode(own);
-		result->end = entropy_check(&own->in);
+		result->end = entropy_check(&own->in, false);
 		if (result->end)
 			return;
 		side_decode(theirs);
-		/* The MCU before a missing end may be wrong; entropy_finish() sees it. */
+		/* The MCU before a missing end may be wrong; the next check sees it. */
 		if (memcmp(own->blocks, theirs->blocks, sizeof own->blocks) != 0) {
 			side_decode(own);
-			result->end =
-				i + 1 < count ? entropy_check(&own->in) : entropy_finish(&own->in);
+			result->end = entropy_check(&own->in, i + 1 == count);
 			assert(result->end);
 			return;
 		}
 		result->blocks += (unsigned)own->in.blocks_in_MCU;
 	}
-	result->end = entropy_finish(&own->in);
+	result->end = entropy_check(&own->in, true);
 	result->bytes_left = own->in.src->bytes_in_buffer;
 	assert(result->end || !theirs->has_lost);
 }
