@@ -28,7 +28,6 @@ struct text;
 enum conf_respond_after { CONF_RESPOND_STORE = 1, CONF_RESPOND_DECODE };
 enum conf_durability { CONF_DURABILITY_NONE = 1, CONF_DURABILITY_PROCESS, CONF_DURABILITY_POWER };
 enum conf_damaged { CONF_DAMAGED_REJECT = 1, CONF_DAMAGED_ACCEPT };
-enum conf_huffman { CONF_HUFFMAN_OWN = 1, CONF_HUFFMAN_LIBJPEG };
 enum conf_sandbox { CONF_SANDBOX_AUTO = 1, CONF_SANDBOX_OFF };
 enum conf_idle { CONF_IDLE_WAKE = 1, CONF_IDLE_BACKOFF };
 enum conf_discipline {
@@ -78,13 +77,14 @@ struct conf {
 		char admin_listen[CONF_TEXT_MAX]; /* as listen, an absolute path, "auto" or "no" */
 		uint64_t admin_on_public;         /* enum conf_tristate */
 		char root[CONF_TEXT_MAX];
-		uint64_t respond_after;           /* enum conf_respond_after */
-		uint64_t durability;              /* enum conf_durability */
-		uint64_t keep_originals;          /* enum conf_tristate */
-		uint64_t damaged;                 /* enum conf_damaged */
-		uint64_t huffman;                 /* enum conf_huffman */
-		char hosts[CONF_TEXT_MAX];        /* separated by spaces; "*": all */
-		char allow_origin[CONF_TEXT_MAX]; /* "": no CORS headers */
+		uint64_t respond_after;              /* enum conf_respond_after */
+		uint64_t durability;                 /* enum conf_durability */
+		uint64_t keep_originals;             /* enum conf_tristate */
+		uint64_t damaged;                    /* enum conf_damaged */
+		uint64_t own_huffman;                /* enum conf_tristate */
+		char hosts[CONF_TEXT_MAX];           /* separated by spaces; "*": all */
+		char trusted_proxies[CONF_TEXT_MAX]; /* networks, separated by spaces */
+		char allow_origin[CONF_TEXT_MAX];    /* "": no CORS headers */
 		uint64_t wait_timeout_ms;
 		uint64_t drain_delay_ms, drain_timeout_ms;
 		char control[CONF_SOCKET_MAX]; /* "auto", an absolute path, or "" for none */
@@ -95,6 +95,7 @@ struct conf {
 	struct {
 		uint64_t level;                  /* enum log_level */
 		uint64_t access;                 /* enum log_access */
+		uint64_t skip_probes;            /* CONF_YES or CONF_NO */
 		char access_file[CONF_TEXT_MAX]; /* "stderr" or an absolute path */
 	} log;
 	struct {

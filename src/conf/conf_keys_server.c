@@ -8,21 +8,15 @@
 
 #define GIB (UINT64_C(1) << 30)
 #define SIDE_MAX 65500 /* pixels of an image; libjpeg's JPEG_MAX_DIMENSION */
-
 static const struct conf_choice respond_choices[] = { { "store", CONF_RESPOND_STORE },
 	                                              { "decode", CONF_RESPOND_DECODE },
 	                                              { 0 } };
-static const struct conf_choice durability_choices[] = {
-	{ "none", CONF_DURABILITY_NONE },
-	{ "process", CONF_DURABILITY_PROCESS },
-	{ "power", CONF_DURABILITY_POWER },
-	{ 0 },
-};
+static const struct conf_choice durability_choices[] = { { "none", CONF_DURABILITY_NONE },
+	                                                 { "process", CONF_DURABILITY_PROCESS },
+	                                                 { "power", CONF_DURABILITY_POWER },
+	                                                 { 0 } };
 static const struct conf_choice damaged_choices[] = { { "reject", CONF_DAMAGED_REJECT },
 	                                              { "accept", CONF_DAMAGED_ACCEPT },
-	                                              { 0 } };
-static const struct conf_choice huffman_choices[] = { { "own", CONF_HUFFMAN_OWN },
-	                                              { "libjpeg", CONF_HUFFMAN_LIBJPEG },
 	                                              { 0 } };
 static const struct conf_choice sandbox_choices[] = { { "auto", CONF_SANDBOX_AUTO },
 	                                              { "off", CONF_SANDBOX_OFF },
@@ -64,7 +58,7 @@ static const struct conf_key rows[] = {
 	},
 	{
 		CONF_KEY(server, root, root),
-		.type = CONF_TYPE_TEXT,
+		.type = CONF_TYPE_PATH,
 		.min = 1,
 		.default_value = "/var/lib/darkroom",
 		.help = "Directory of the stored images: ROOT/XX/ID/{image.json,VARIANT.jpg}, where XX\n"
@@ -121,14 +115,12 @@ static const struct conf_key rows[] = {
 			"missing data are found, changed data mostly. See darkroom-http(7).",
 	},
 	{
-		CONF_KEY(server, huffman, huffman),
+		CONF_KEY(server, own_huffman, own_huffman),
 		.type = CONF_TYPE_CHOICE,
-		.choices = huffman_choices,
-		.default_value = "own",
+		.choices = conf_yes_no,
+		.default_value = "yes",
 		.is_live = true,
-		.help = "The decoder for the Huffman codes of baseline JPEGs. own: the daemon's, which\n"
-			"takes half as long and finds more damage. libjpeg: the library's, which also\n"
-			"decodes all other files, and damaged ones. With libjpeg-turbo 3 own has no effect.",
+		.help = "Baseline JPEGs: an own Huffman decoder, faster than that of libjpeg-turbo 2.",
 	},
 	{
 		CONF_KEY(server, hosts, hosts),
@@ -140,6 +132,15 @@ static const struct conf_key rows[] = {
 			"127.x.x.x, [::1] and the host of listen always count. Empty: no others if all\n"
 			"addresses are loopback, so that web pages cannot reach the server through a\n"
 			"name of their own (DNS rebinding); otherwise all.",
+	},
+	{
+		CONF_KEY(server, trusted_proxies, trusted_proxies),
+		.type = CONF_TYPE_NETWORKS,
+		.default_value = "",
+		.help = "Addresses and networks of proxies, separated by spaces, such as 127.0.0.1 ::1\n"
+			"10.0.0.0/8. The client of their requests is the last address in\n"
+			"X-Forwarded-For that is not one of them: the log shows it, and limits and\n"
+			"turns apply to it. Each proxy must append the address of its client.",
 	},
 	{
 		CONF_KEY(server, allow_origin, allow_origin),
@@ -229,6 +230,15 @@ static const struct conf_key rows[] = {
 		.is_live = true,
 		.help = "One line per request, written when it is answered or its client has gone.\n"
 			"text: KEY=VALUE, separated by spaces.",
+	},
+	{
+		CONF_KEY(log, skip_probes, skip_probes),
+		.type = CONF_TYPE_CHOICE,
+		.choices = conf_yes_no,
+		.default_value = "no",
+		.is_live = true,
+		.help = "Whether these lines leave out /healthz, /readyz, /stats and /metrics that were\n"
+			"answered with success. A proxy that probes every second writes 86,400 a day.",
 	},
 	{
 		CONF_KEY(log, access_file, access_file),

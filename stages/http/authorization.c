@@ -82,7 +82,7 @@ static bool allows(struct tokens *tokens, struct conn *c, enum token_scope scope
 bool authorization_allows(struct tokens *tokens, struct conn *c)
 {
 	c->payer = c->client;
-	c->has_share = !c->is_local;
+	c->has_share = !client_is_local(&c->client); /* a proxy stands for many */
 	if (!tokens_are_needed(tokens))
 		return true;
 	if (c->request.method == ROUTE_POST)
