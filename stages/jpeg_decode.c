@@ -114,6 +114,8 @@ static enum verdict read_header(struct decode *d, struct image *image, struct pr
 	}
 	if (check_limits(decoder, conf, p))
 		return HAS_PROBLEM;
+	if (conf->server.own_huffman == CONF_NO)
+		decoder_use_libjpeg(decoder);
 	metadata_read(&d->metadata, image->source, image->source_size);
 	image->orientation = d->metadata.orientation;
 	width = (int)decoder->in.image_width;

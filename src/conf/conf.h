@@ -92,6 +92,7 @@ struct conf {
 		uint64_t durability;                 /* enum conf_durability */
 		uint64_t keep_originals;             /* enum conf_tristate */
 		uint64_t damaged;                    /* enum conf_damaged */
+		uint64_t own_huffman;                /* enum conf_tristate */
 		char hosts[CONF_TEXT_MAX];           /* separated by spaces; "*": all */
 		char trusted_proxies[CONF_TEXT_MAX]; /* networks, separated by spaces */
 		char allow_origin[CONF_TEXT_MAX];    /* "": no CORS headers */

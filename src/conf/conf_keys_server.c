@@ -8,16 +8,13 @@
 
 #define GIB (UINT64_C(1) << 30)
 #define SIDE_MAX 65500 /* pixels of an image; libjpeg's JPEG_MAX_DIMENSION */
-
 static const struct conf_choice respond_choices[] = { { "store", CONF_RESPOND_STORE },
 	                                              { "decode", CONF_RESPOND_DECODE },
 	                                              { 0 } };
-static const struct conf_choice durability_choices[] = {
-	{ "none", CONF_DURABILITY_NONE },
-	{ "process", CONF_DURABILITY_PROCESS },
-	{ "power", CONF_DURABILITY_POWER },
-	{ 0 },
-};
+static const struct conf_choice durability_choices[] = { { "none", CONF_DURABILITY_NONE },
+	                                                 { "process", CONF_DURABILITY_PROCESS },
+	                                                 { "power", CONF_DURABILITY_POWER },
+	                                                 { 0 } };
 static const struct conf_choice damaged_choices[] = { { "reject", CONF_DAMAGED_REJECT },
 	                                              { "accept", CONF_DAMAGED_ACCEPT },
 	                                              { 0 } };
@@ -116,6 +113,14 @@ static const struct conf_key rows[] = {
 			"them with 422, or accept what can be decoded and report \"damaged\": true.\n"
 			"Harmless faults of cameras are accepted in both cases. JPEG has no checksum:\n"
 			"missing data are found, changed data mostly. See darkroom-http(7).",
+	},
+	{
+		CONF_KEY(server, own_huffman, own_huffman),
+		.type = CONF_TYPE_CHOICE,
+		.choices = conf_yes_no,
+		.default_value = "yes",
+		.is_live = true,
+		.help = "Baseline JPEGs: an own Huffman decoder, faster than that of libjpeg-turbo 2.",
 	},
 	{
 		CONF_KEY(server, hosts, hosts),

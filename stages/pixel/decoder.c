@@ -18,6 +18,7 @@
 #include "decoder_errors.h"
 #include "decoder_range.h"
 #include "decoder_scans.h"
+#include "entropy.h"
 
 #define SIZE_COUNT 4
 /* A plane reduced to fewer samples than this would be blended with the padding of its blocks. */
@@ -53,6 +54,14 @@ static void check_supported(struct decoder *d)
 	}
 }
 
+static void read_header(struct decoder *d)
+{
+	jpeg_mem_src(&d->in, d->source, d->source_size);
+	jpeg_read_header(&d->in, TRUE);
+	check_supported(d);
+	decoder_scans_begin(d);
+}
+
 enum decoder_result decoder_open(struct decoder *d, const uint8_t *jpeg, size_t size)
 {
 	assert(d->state == DECODER_CLOSED);
@@ -67,12 +76,16 @@ enum decoder_result decoder_open(struct decoder *d, const uint8_t *jpeg, size_t 
 		return DECODER_FAILED;
 	}
 	d->source = jpeg;
-	jpeg_mem_src(&d->in, jpeg, size);
-	jpeg_read_header(&d->in, TRUE);
-	check_supported(d);
+	d->source_size = size;
+	read_header(d);
 	d->is_buffered = jpeg_has_multiple_scans(&d->in);
-	decoder_scans_begin(d);
+	d->has_entropy = entropy_suits(&d->in);
 	return DECODER_MORE;
+}
+
+void decoder_use_libjpeg(struct decoder *d)
+{
+	d->has_entropy = false;
 }
 
 bool decoder_is_buffered(const struct decoder *d)
@@ -150,6 +163,8 @@ uint64_t decoder_working_bytes(const struct decoder *d)
 {
 	uint64_t bytes = 0;
 
+	if (d->has_entropy)
+		return WORKING_BYTES + entropy_bytes(&d->in);
 	if (!decoder_is_buffered(d))
 		return WORKING_BYTES;
 	for (int c = 0; c < d->in.num_components; c++) {
@@ -207,8 +222,10 @@ static void start(struct decoder *d)
 	in->out_color_space = in->jpeg_color_space;
 	in->buffered_image = d->is_buffered;
 	jpeg_start_decompress(in);
+	if (d->has_entropy)
+		entropy_start(in);
 	decoder_range_begin(d);
-	if (!picture_make(d))
+	if (!d->picture && !picture_make(d))
 		decoder_fail(d, DECODER_NO_MEMORY, "no memory for the decoded picture");
 	d->state = in->buffered_image ? DECODER_INPUT : DECODER_OUTPUT;
 }
@@ -242,7 +259,51 @@ static void output_row(struct decoder *d)
 	}
 	jpeg_read_raw_data(in, planes,
 	                   (JDIMENSION)(in->max_v_samp_factor * in->min_DCT_scaled_size));
-	if (++d->rows_done == in->total_iMCU_rows)
+	d->rows_done++;
+}
+
+/* Without this a file without tables would use those of the previous file, from another upload. */
+static void forget_tables(struct jpeg_decompress_struct *in)
+{
+	for (int i = 0; i < NUM_QUANT_TBLS; i++)
+		in->quant_tbl_ptrs[i] = NULL;
+	for (int i = 0; i < NUM_HUFF_TBLS; i++)
+		in->dc_huff_tbl_ptrs[i] = in->ac_huff_tbl_ptrs[i] = NULL;
+}
+
+/* Decodes the file again with libjpeg's Huffman decoder, which finds its way after an error. */
+static void decode_again(struct decoder *d, enum entropy_end end)
+{
+	static const char *const texts[] = {
+		[ENTROPY_BAD_CODE] = "Corrupt JPEG data: bad Huffman code",
+		[ENTROPY_CUT] = DECODER_PREMATURE_END,
+		[ENTROPY_SHORT] = "Corrupt JPEG data: premature end of data segment",
+		[ENTROPY_OUT_OF_ORDER] = "Corrupt JPEG data: a restart marker is out of order",
+	};
+
+	if (texts[end])
+		decoder_note_loss(d, texts[end]);
+	jpeg_abort_decompress(&d->in);
+	forget_tables(&d->in);
+	d->has_entropy = d->has_ended_early = false;
+	d->rows_done = 0;
+	d->state = DECODER_HEADER;
+	read_header(d);
+	start(d);
+}
+
+static void output(struct decoder *d)
+{
+	enum entropy_end end = ENTROPY_GOOD;
+
+	output_row(d);
+	bool is_over = d->rows_done == d->in.total_iMCU_rows;
+
+	if (d->has_entropy)
+		end = entropy_check(&d->in, is_over);
+	if (end)
+		decode_again(d, end);
+	else if (is_over)
 		d->state = DECODER_FINISHED;
 }
 
@@ -251,7 +312,7 @@ static void advance(struct decoder *d, unsigned rows)
 	for (; rows > 0 && d->state == DECODER_INPUT; rows--)
 		decoder_scans_row(d);
 	for (; rows > 0 && d->state == DECODER_OUTPUT; rows--)
-		output_row(d);
+		output(d);
 	/* All pixels are decoded. jpeg_finish_decompress() is not called: it would warn about bytes
 	 * that follow, such as another picture, or about a missing EOI. */
 	if (d->state != DECODER_FINISHED)
@@ -284,15 +345,6 @@ struct picture *decoder_take(struct decoder *d)
 	assert(d->state == DECODER_FINISHED && p);
 	d->picture = NULL;
 	return p;
-}
-
-/* Without this a file without tables would use those of the previous file, from another upload. */
-static void forget_tables(struct jpeg_decompress_struct *in)
-{
-	for (int i = 0; i < NUM_QUANT_TBLS; i++)
-		in->quant_tbl_ptrs[i] = NULL;
-	for (int i = 0; i < NUM_HUFF_TBLS; i++)
-		in->dc_huff_tbl_ptrs[i] = in->ac_huff_tbl_ptrs[i] = NULL;
 }
 
 void decoder_close(struct decoder *d)

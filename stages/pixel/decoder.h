@@ -65,12 +65,14 @@ struct decoder {
 	struct picture *picture;
 	unsigned rows_done; /* of MCUs */
 	unsigned scans_max;
-	const uint8_t *source;       /* the file */
+	const uint8_t *source; /* the file */
+	size_t source_size;
 	uint64_t bytes_before_scans; /* of the file, that were unread when the header was */
 	uint64_t visits;             /* of blocks, by all scans so far */
 	boolean (*decode_mcu)(j_decompress_ptr, JBLOCKROW *); /* libjpeg's own */
 	int dc_max[D_MAX_BLOCKS_IN_MCU];
 	bool is_buffered;
+	bool has_entropy; /* entropy.h decodes the file */
 	bool stop_on_loss;
 	bool has_ended_early; /* EOI is missing, which is harmless if all pixels are there */
 };
@@ -94,6 +96,9 @@ enum decoder_result decoder_open(struct decoder *d, const uint8_t *jpeg, size_t 
 /* Returns whether the file has fewer bits than blocks, so that pixels must be missing: every block
  * has a DC code of at least one bit. After decoder_open(). */
 bool decoder_is_cut(const struct decoder *d);
+
+/* Leaves the Huffman codes of this file to libjpeg. After decoder_open(). */
+void decoder_use_libjpeg(struct decoder *d);
 
 /* Returns whether the whole image is buffered as coefficients before the first row is decoded.
  * After decoder_open(). */
@@ -119,7 +124,7 @@ enum decoder_result decoder_advance(struct decoder *d, unsigned rows);
 
 /* Returns the bytes of the file that are still to be read, a measure of the remaining work. The
  * pass from coefficients to samples, which follows the last byte, takes at most a tenth of the
- * time. After decoder_open(). */
+ * time. Damage may make it grow once: the file is then decoded again. After decoder_open(). */
 uint64_t decoder_bytes_left(const struct decoder *d);
 
 /* Returns the padded picture and transfers its reference to the caller. After DECODER_DONE. */

@@ -4,8 +4,9 @@
  * It decodes, scales, blurs and encodes files from memory to memory with the code of the daemon.
  * The additional cost of the daemon is sockets, HTTP, scheduling and storage.
  *
- * usage: limit CONFIGURATION THREADS REPEAT PATH...
- * Prints one JSON object about REPEAT passes, after a pass that is not measured.
+ * usage: limit [--libjpeg] CONFIGURATION THREADS REPEAT PATH...
+ * Prints one JSON object about REPEAT passes, after a pass that is not measured. With --libjpeg all
+ * Huffman codes are decoded by libjpeg.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -37,6 +38,7 @@
 
 struct limit {
 	struct plan plan;
+	bool uses_libjpeg;
 	struct corpus files;
 	uint64_t total; /* files to process, with repeats */
 	_Atomic uint64_t next;
@@ -62,6 +64,8 @@ static struct picture *decode(struct work *w, const uint8_t *jpeg, size_t size)
 	if (!d)
 		return NULL;
 	if (decoder_open(d, jpeg, size) != DECODER_FAILED) {
+		if (w->limit->uses_libjpeg)
+			decoder_use_libjpeg(d);
 		metadata_read(&w->metadata, jpeg, size);
 		w->width = (int)d->in.image_width;
 		w->height = (int)d->in.image_height;
@@ -237,13 +241,19 @@ static int configure(struct plan *plan, const char *path)
 int main(int argc, char **argv)
 {
 	static struct limit limit;
+
+	if (argc > 1 && strcmp(argv[1], "--libjpeg") == 0) {
+		limit.uses_libjpeg = true;
+		argv++;
+		argc--;
+	}
 	const struct corpus_conf request = { .path = "/", .authority = "localhost", .seed = 1 };
 	unsigned threads = argc > 4 ? (unsigned)strtoul(argv[2], NULL, 10) : 0;
 	uint64_t repeat = argc > 4 ? strtoull(argv[3], NULL, 10) : 0;
 	int status = EXIT_FAILURE;
 
 	if (threads < 1 || threads > CONF_THREADS_MAX || repeat < 1) {
-		fprintf(stderr, "usage: limit CONFIGURATION THREADS REPEAT PATH...\n");
+		fprintf(stderr, "usage: limit [--libjpeg] CONFIGURATION THREADS REPEAT PATH...\n");
 		return 2;
 	}
 	pool_setup_malloc();

@@ -41,6 +41,18 @@ def test_file_truncated_in_the_header_is_refused(daemon):
             assert (answer.status, answer.slug) == (422, "damaged-image"), f"{length}: {answer}"
 
 
+def test_damage_that_libjpeg_does_not_notice_is_found(start):
+    """A byte of a file is doubled. server.own_huffman=no leaves the file to libjpeg."""
+    daemon = start()
+    at = SMALL.index(b"\xff\0", jpegfile.entropy_start(SMALL) + 1000)
+    source = SMALL[:at] + b"\xff" + SMALL[at:]
+    assert "premature end" in refused(daemon, source, 422, "damaged-image")["detail"]
+    assert ctl(daemon, "set", "server.damaged", "accept").returncode == 0
+    assert daemon.image(source)["damaged"] is True
+    assert ctl(daemon, "set", "server.own_huffman", "no").returncode == 0
+    assert "damaged" not in daemon.image(source)
+
+
 @pytest.mark.every_policy
 @pytest.mark.parametrize("progressive", [False, True])
 def test_truncated_file_is_accepted_if_configured(start, progressive):
