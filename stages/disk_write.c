@@ -10,21 +10,21 @@
 #include <string.h>
 
 #include "app.h"
-#include "base/json.h"
 #include "base/round.h"
 #include "base/text.h"
 #include "conf/conf.h"
 #include "image/conf_epoch.h"
 #include "image/disk_job.h"
 #include "image/image.h"
-#include "image/image_json.h"
+#include "image/image_record.h"
 #include "log/log.h"
 #include "server_counters.h"
 #include "stages.h"
+#include "store/checksum.h"
 #include "store/spool.h"
 #include "store/store_room.h"
+#include "store/stored_image.h"
 
-#define METADATA_BYTES_MAX (16u << 10) /* an image.json of 16 variants takes a quarter of it */
 #define DISK_BATCH_MAX 16
 #define BELOW_FLOOR 1   /* an error beside -errno: limits.free_bytes would not be left */
 #define BLOCK_SIZE 4096 /* of most file systems; a directory takes one, too */
@@ -37,7 +37,8 @@ static_assert(UPLOAD_FIELD_MAX <= SPOOL_FILE_NAME_MAX, "a note has room for an u
 struct disk_scratch {
 	struct store_item item[DISK_BATCH_MAX];
 	struct store_file file[DISK_BATCH_MAX][FILE_COUNT_MAX];
-	char metadata[DISK_BATCH_MAX][METADATA_BYTES_MAX];
+	char metadata[DISK_BATCH_MAX][STORED_IMAGE_MAX];
+	char sum[DISK_BATCH_MAX][FILE_COUNT_MAX][CHECKSUM_LENGTH + 1];
 };
 
 /* Counts and logs a failure of the store, and sets the image's problem. */
@@ -63,30 +64,35 @@ static void problem_from_store(struct visit *v, struct problem *p, const struct 
 		problem_set(p, 500, "storage-failed", "%s", strerror(-err));
 }
 
+static struct store_file summed_file(const char *name, const void *data, size_t size,
+                                     char sum[CHECKSUM_LENGTH + 1])
+{
+	checksum_of(data, size, sum);
+	return (struct store_file){ name, data, size, sum };
+}
+
 /* Lists the files of a finished image. Returns 0 or -ENOMEM. */
 static int list_files(struct disk_scratch *d, unsigned index, const struct image *image)
 {
 	struct store_file *file = d->file[index];
+	char(*sum)[CHECKSUM_LENGTH + 1] = d->sum[index];
 	const struct conf_epoch *epoch = image->upload->epoch;
-	unsigned n = epoch->plan.variant_count;
+	unsigned count = epoch->plan.variant_count, n = count;
+	struct image_sums sums = { .variant = (const char(*)[CHECKSUM_LENGTH + 1]) sum };
 	struct text metadata;
-	struct json j;
 
+	for (unsigned i = 0; i < count; i++)
+		file[i] = summed_file(epoch->file_name[i], image->variant[i].data,
+		                      image->variant[i].size, sum[i]);
+	if (epoch->conf.server.keep_originals == CONF_YES) {
+		file[n] = summed_file(STORE_ORIGINAL, image->source, image->source_size, sum[n]);
+		sums.original = sum[n++];
+	}
 	text_init(&metadata, d->metadata[index], sizeof d->metadata[index]);
-	json_init(&j, &metadata);
-	json_object(&j, NULL);
-	image_json(&j, image, true);
-	json_object_end(&j);
-	text_puts(&metadata, "\n");
+	image_record_write(&metadata, image, &sums);
 	if (metadata.overflowed)
 		return -ENOMEM;
-	for (unsigned i = 0; i < n; i++)
-		file[i] = (struct store_file){ epoch->file_name[i], image->variant[i].data,
-			                       image->variant[i].size };
-	file[n] = (struct store_file){ "image.json", metadata.data, metadata.length };
-	if (epoch->conf.server.keep_originals == CONF_YES)
-		file[++n] =
-			(struct store_file){ STORE_ORIGINAL, image->source, image->source_size };
+	file[n] = summed_file(STORED_IMAGE, metadata.data, metadata.length, sum[n]);
 	d->item[index] = (struct store_item){
 		.place = STORE_IMAGES, .id = image->id, .file = file, .file_count = n + 1
 	};
@@ -98,9 +104,11 @@ static void list_spooled(struct disk_scratch *d, unsigned index, const struct im
 {
 	struct store_file *file = d->file[index];
 
-	file[0] = (struct store_file){ STORE_ORIGINAL, image->source, image->source_size };
-	file[1] = (struct store_file){ SPOOL_NOTE, d->metadata[index],
-		                       spool_note(d->metadata[index], image->file_name) };
+	file[0] = (struct store_file){ STORE_ORIGINAL, image->source, image->source_size, NULL };
+	file[1] = (struct store_file){
+		SPOOL_NOTE, d->metadata[index],
+		spool_note(d->metadata[index], image->file_name, image->upload->token_name), NULL
+	};
 	d->item[index] = (struct store_item){
 		.place = STORE_SPOOL, .id = image->id, .file = file, .file_count = 2
 	};

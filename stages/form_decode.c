@@ -101,6 +101,7 @@ static struct upload *make_upload(struct visit *v, struct conn *c, unsigned imag
 		return NULL;
 	u->client = c->payer;
 	memcpy(u->request_id, request_id(c), sizeof u->request_id);
+	memcpy(u->token_name, c->token_name, sizeof u->token_name);
 	u->respond_after_decode = c->request.prefers_async ||
 	                          u->epoch->conf.server.respond_after == CONF_RESPOND_DECODE;
 	c->upload = u;

@@ -125,7 +125,7 @@ static void report_unknown_section(struct load *l, const struct conf_setting *at
 
 /* ---- sections ---- */
 
-static bool is_variant_name(const char *name)
+bool conf_is_variant_name(const char *name)
 {
 	size_t length = strlen(name);
 
@@ -167,7 +167,7 @@ static struct conf_variant *variant_of(struct load *l, const struct conf_setting
 
 	if (found)
 		return &l->conf->variant[found - l->conf->variant];
-	if (!is_variant_name(name)) {
+	if (!conf_is_variant_name(name)) {
 		if (may_report)
 			report(l, at,
 			       "expected variant.NAME with at most 31 of a-z, 0-9, '_' and '-'");

@@ -158,6 +158,9 @@ int conf_load(struct conf *conf, struct conf_source *source, const char *path,
 int conf_change(struct conf *conf, struct conf_source *source, const char *setting,
                 struct text *errors);
 
+/* Returns whether a variant may have the name. Any thread. */
+bool conf_is_variant_name(const char *name);
+
 /* The variant of that name, or NULL. Any thread. */
 const struct conf_variant *conf_variant_find(const struct conf *conf, const char *name);
 

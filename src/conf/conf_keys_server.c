@@ -64,8 +64,8 @@ static const struct conf_key rows[] = {
 		.type = CONF_TYPE_TEXT,
 		.min = 1,
 		.default_value = "/var/lib/darkroom",
-		.help = "Directory of the stored images: ROOT/XX/ID/{image.json,VARIANT.jpg}, where XX\n"
-			"are the last two characters of ID. It is created if it is missing, its\n"
+		.help = "Directory of the stored images: ROOT/SPAN/XX/ID/{image.json,VARIANT.jpg}, where\n"
+			"SPAN and XX are the first characters of ID. It is created if it is missing, its\n"
 			"parents are not. It belongs to one daemon at a time. If it is deleted and made\n"
 			"again, the daemon uses the new one; the sandbox permits this if the parent\n"
 			"directory holds nothing else at the start.",

@@ -438,3 +438,13 @@ enum token_verdict tokens_verdict(struct tokens *t, const char *token, size_t le
 		return TOKEN_UNKNOWN;
 	return found & scope ? TOKEN_GOOD : TOKEN_INSUFFICIENT;
 }
+
+void tokens_name(struct tokens *t, const uint8_t key[TOKEN_KEY_SIZE], char name[TOKEN_NAME_MAX])
+{
+	name[0] = '\0';
+	pthread_rwlock_rdlock(&t->lock);
+	for (unsigned i = 0; i < t->count; i++)
+		if (memcmp(t->token[i].hash, key, TOKEN_KEY_SIZE) == 0)
+			memcpy(name, t->token[i].name, TOKEN_NAME_MAX);
+	pthread_rwlock_unlock(&t->lock);
+}

@@ -76,6 +76,9 @@ bool tokens_are_needed(const struct tokens *t);
 enum token_verdict tokens_verdict(struct tokens *t, const char *token, size_t length,
                                   enum token_scope scope, uint8_t key[TOKEN_KEY_SIZE]);
 
+/* Writes the name of the token with that key, or "". Any thread. */
+void tokens_name(struct tokens *t, const uint8_t key[TOKEN_KEY_SIZE], char name[TOKEN_NAME_MAX]);
+
 /* ---- single tokens, any thread ---- */
 
 /* Appends the scopes in the file's notation, each after a space. */

@@ -74,8 +74,11 @@ static bool allows(struct tokens *tokens, struct conn *c, enum token_scope scope
 		              BEARER ", error=\"insufficient_scope\", scope=\"delete\"",
 		              "the token does not allow removing images");
 	static_assert(sizeof key == sizeof c->payer.address, "a token counts like an address");
+	static_assert(sizeof c->token_name == TOKEN_NAME_MAX, "a name is copied whole");
 	memcpy(c->payer.address, key, sizeof key);
 	c->has_share = true;
+	if (scope == TOKEN_UPLOAD) /* image.json keeps it */
+		tokens_name(tokens, key, c->token_name);
 	return true;
 }
 
@@ -83,6 +86,7 @@ bool authorization_allows(struct tokens *tokens, struct conn *c)
 {
 	c->payer = c->client;
 	c->has_share = !c->is_local;
+	c->token_name[0] = '\0';
 	if (!tokens_are_needed(tokens))
 		return true;
 	if (c->request.method == ROUTE_POST)

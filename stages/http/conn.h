@@ -20,6 +20,7 @@
 #include "image/disk_job.h"
 #include "image/inflight.h"
 #include "image/problem.h"
+#include "image/upload.h"
 #include "reactor.h"
 #include "request.h"
 #include "response.h"
@@ -104,7 +105,8 @@ struct conn {
 	size_t end;   /* of what was read */
 	struct request request;
 	struct client_key payer; /* its share is used: the token's, otherwise the client's */
-	bool has_share;          /* otherwise the payer stands for many clients, and has no limit */
+	char token_name[UPLOAD_TOKEN_MAX]; /* of an upload; "": none was needed */
+	bool has_share; /* otherwise the payer stands for many clients, and has no limit */
 	struct route route;
 	struct access access;
 	uint64_t request_start_ns, read_ns; /* first byte; body complete */

@@ -20,6 +20,7 @@
 #include "preconditions.h"
 #include "range.h"
 #include "respond.h"
+#include "store/stored_image.h"
 
 /* ---- errors ---- */
 
@@ -52,15 +53,14 @@ static enum conn_step precondition_failed(struct conn *c)
 /* ---- files ---- */
 
 #define CACHE_CONTROL "public, max-age=31536000, immutable"
-#define ETAG_MAX (ULID_LENGTH + CONF_NAME_MAX + 4)
+#define ETAG_MAX (STORE_TAG_MAX + 2)
 
-/* Images never change, so their names tell versions apart, and the id tells the time. */
-static void write_etag(const struct conn *c, char etag[ETAG_MAX])
+/* Writes the entity tag of an open file. */
+static void write_etag(int fd, char etag[ETAG_MAX])
 {
-	bool is_variant = c->route.kind == ROUTE_VARIANT;
-
-	snprintf(etag, ETAG_MAX, "\"%s%s%s\"", c->route.id, is_variant ? "/" : "",
-	         is_variant ? c->route.variant : "");
+	etag[0] = '"';
+	store_tag(fd, etag + 1);
+	strcat(etag, "\"");
 }
 
 static enum precondition check_preconditions(const struct conn *c, const char *etag)
@@ -83,7 +83,7 @@ static void add_validators(struct conn *c, const char *etag)
 /* Opens the variant or the metadata, as the route says. Returns a descriptor or -errno. */
 static int open_file(struct conn *c, uint64_t *size)
 {
-	char name[CONF_NAME_MAX + 5] = "image.json";
+	char name[CONF_NAME_MAX + 5] = STORED_IMAGE;
 
 	if (c->route.kind == ROUTE_VARIANT)
 		snprintf(name, sizeof name, "%s.jpg", c->route.variant);
@@ -91,24 +91,27 @@ static int open_file(struct conn *c, uint64_t *size)
 }
 
 /* Responds 200, 304 or 412. Owns fd. */
-static enum conn_step respond_metadata(struct conn *c, int fd, uint64_t size)
+static enum conn_step respond_metadata(struct conn *c, int fd)
 {
 	char etag[ETAG_MAX];
 
-	write_etag(c, etag);
+	write_etag(fd, etag);
 	enum precondition condition = check_preconditions(c, etag);
 
-	if (condition != PRECONDITION_TRUE)
+	if (condition == PRECONDITION_FAILED) {
 		close(fd);
-	if (condition == PRECONDITION_FAILED)
 		return precondition_failed(c);
-	respond_start(c, condition == PRECONDITION_NOT_MODIFIED ? 304 : 200, 1);
+	}
+	respond_start(c, condition == PRECONDITION_NOT_MODIFIED ? 304 : 200, STORED_IMAGE_MAX);
 	add_validators(c, etag);
-	if (condition == PRECONDITION_NOT_MODIFIED)
-		return respond_finish(c);
-	response_text_field(&c->response, "Content-Type", "application/json");
-	response_file(&c->response, fd, 0, size);
-	return respond_finish(c);
+	int err = 0;
+
+	if (condition == PRECONDITION_TRUE) {
+		response_text_field(&c->response, "Content-Type", "application/json");
+		err = stored_image_read_public(fd, &c->response.body);
+	}
+	close(fd);
+	return err ? store_failed(c, err) : respond_finish(c);
 }
 
 /* RFC 9110 13.1.5: with If-Range, the range applies only if the client's entity tag is the file's.
@@ -169,7 +172,7 @@ static enum conn_step respond_variant(struct conn *c, int fd, uint64_t size)
 {
 	char etag[ETAG_MAX];
 
-	write_etag(c, etag);
+	write_etag(fd, etag);
 	enum precondition condition = check_preconditions(c, etag);
 
 	if (condition == PRECONDITION_TRUE)
@@ -183,14 +186,32 @@ static enum conn_step respond_variant(struct conn *c, int fd, uint64_t size)
 	return respond_finish(c);
 }
 
+/* The image may exist without the variant. */
+static enum conn_step respond_no_variant(struct conn *c)
+{
+	char data[CONF_VARIANT_MAX * (CONF_NAME_MAX + 2)];
+	struct text names;
+
+	text_init(&names, data, sizeof data);
+	int n = stored_image_variants(&conn_images(c)->store, c->route.id, &names);
+
+	if (n == -ENOENT)
+		return files_not_found(c);
+	if (n < 0)
+		return store_failed(c, n);
+	problem_set(&c->problem, 404, "not-found", "image %s has no variant %s; it has %s",
+	            c->route.id, c->route.variant, n > 0 ? data : "none");
+	return respond_problem(c);
+}
+
 static enum conn_step respond_opened(struct conn *c, int fd, uint64_t size)
 {
 	if (fd == -ENOENT)
-		return files_not_found(c);
+		return c->route.kind == ROUTE_VARIANT ? respond_no_variant(c) : files_not_found(c);
 	if (fd < 0)
 		return store_failed(c, fd);
 	return c->route.kind == ROUTE_VARIANT ? respond_variant(c, fd, size)
-	                                      : respond_metadata(c, fd, size);
+	                                      : respond_metadata(c, fd);
 }
 
 /* ---- images that are not stored yet ---- */
@@ -278,18 +299,18 @@ enum conn_step files_get_ended(struct conn *c)
 
 bool files_may_remove(struct conn *c, enum conn_step *step)
 {
-	char etag[ETAG_MAX];
+	char etag[ETAG_MAX] = "\"spooled\""; /* not stored: nothing to compare it with */
 	uint64_t size;
-
-	write_etag(c, etag);
-	if (check_preconditions(c, etag) == PRECONDITION_TRUE)
-		return true;
 	int fd = open_file(c, &size);
 
-	if (fd >= 0)
-		close(fd);
 	/* RFC 9110 13.2.1: conditions count only if the request would succeed without them. */
 	if (fd == -ENOENT && !store_is_spooled(&conn_images(c)->store, c->route.id))
+		return true;
+	if (fd >= 0) {
+		write_etag(fd, etag);
+		close(fd);
+	}
+	if (check_preconditions(c, etag) == PRECONDITION_TRUE)
 		return true;
 	*step = precondition_failed(c);
 	return false;

@@ -64,22 +64,25 @@ static bool slice_equals(struct slice s, const char *text)
 	return s.length == strlen(text) && memcmp(s.data, text, s.length) == 0;
 }
 
-/* Looks up a file name like "medium.jpg" among the variants. */
-static bool find_variant(const struct conf *conf, struct slice name, char found[CONF_NAME_MAX])
+/* Takes the name of a variant off a file name like "medium.jpg". What an image has is decided by
+ * its files, so the name need not be in the configuration. Returns false if no variant can have it.
+ */
+static bool find_variant(struct slice file, char found[CONF_NAME_MAX])
 {
-	if (name.length <= 4 || memcmp(name.data + name.length - 4, ".jpg", 4) != 0)
+	char name[CONF_NAME_MAX] = "";
+
+	if (file.length <= 4 || file.length - 4 >= CONF_NAME_MAX ||
+	    memcmp(file.data + file.length - 4, ".jpg", 4) != 0 ||
+	    slice_equals(file, STORE_ORIGINAL))
 		return false;
-	name.length -= 4;
-	for (unsigned i = 0; i < conf->variant_count; i++) {
-		if (slice_equals(name, conf->variant[i].name)) {
-			memcpy(found, conf->variant[i].name, CONF_NAME_MAX);
-			return true;
-		}
-	}
-	return false;
+	memcpy(name, file.data, file.length - 4);
+	if (strlen(name) != file.length - 4 || !conf_is_variant_name(name))
+		return false;
+	memcpy(found, name, CONF_NAME_MAX);
+	return true;
 }
 
-void route_find(struct route *route, const struct conf *conf, struct slice target)
+void route_find(struct route *route, struct slice target)
 {
 	static const char prefix[] = "/images/";
 	size_t prefix_length = sizeof prefix - 1;
@@ -109,8 +112,7 @@ void route_find(struct route *route, const struct conf *conf, struct slice targe
 	if (rest.length == 0)
 		route->kind = ROUTE_IMAGE;
 	else if (rest.data[0] == '/' &&
-	         find_variant(conf, (struct slice){ rest.data + 1, rest.length - 1 },
-	                      route->variant))
+	         find_variant((struct slice){ rest.data + 1, rest.length - 1 }, route->variant))
 		route->kind = ROUTE_VARIANT;
 }
 

@@ -1,6 +1,6 @@
 /*
  * store.h - finished images on disk, under
- * <root>/<last 2 characters of id>/<id>/{image.json,<variant>.jpg}.
+ * <root>/<first 4 characters of id>/<next 2>/<id>/{image.json,<variant>.jpg} (store_path.h).
  *
  * An image is written into <root>/.incoming/<id>/ and becomes visible by one rename. A removed
  * image is first renamed into <root>/.trash/. Both directories are emptied at startup. Spooled
@@ -54,6 +54,7 @@ struct store_file {
 	const char *name; /* "medium.jpg" */
 	const void *data;
 	size_t size;
+	const char *sum; /* of checksum.h, kept beside the content as its tag; NULL: none */
 };
 
 enum store_place { STORE_IMAGES = 1, STORE_SPOOL };
@@ -69,7 +70,7 @@ struct store_item {
 
 /* Writes the items' files and publishes each item under its id by one rename. Each item fails for
  * itself, except if the disk cannot be flushed. With survives_power, all items share two flushes
- * (flush_note in store.c). */
+ * (flush_note in store_put.c). */
 void store_put(struct store *s, struct store_item *items, unsigned count);
 
 /* Removes an image. It is invisible from the rename on, and its removal is as durable as its
@@ -85,6 +86,16 @@ int store_unspool(struct store *s, const char *id);
 /* Opens a file of a finished image for reading; name as in store_file. Returns a descriptor and
  * sets *size, or returns -errno (-ENOENT). */
 int store_open_file(struct store *s, const char *id, const char *name, uint64_t *size);
+
+/* Opens the directory of a finished image for reading. Returns a descriptor or -errno. */
+int store_open_directory(struct store *s, const char *id);
+
+#define STORE_TAG_MAX 48 /* bytes of a tag, with the zero */
+
+/* Writes a tag of an open file's content, which changes with it: its checksum. On a file without
+ * one (written by an earlier version, or copied by a program that drops extended attributes) its
+ * size and time. */
+void store_tag(int fd, char tag[STORE_TAG_MAX]);
 
 /* Returns whether the image's original is spooled; also true if the system cannot tell. The image
  * is then stored by now, or will be. */

@@ -10,6 +10,7 @@ import socket
 import pictures
 from client import Closed, chunked, form
 from darkroom import LEAST_THREADS, Daemon, eventually
+from store_files import directory_of
 
 SOURCES = [pictures.photo_jpeg(96, 64, 1), pictures.photo_jpeg(64, 96, 2, progressive=True)]
 SETTINGS = ("server.durability=power", "server.keep_originals=yes", "limits.body_timeout=2s")
@@ -152,7 +153,7 @@ class Site:
 
     def check_unacknowledged(self, ident):
         """Checks an image whose answer was lost: if it is stored, it must be complete."""
-        directory = self.daemon.store / ident[-2:] / ident
+        directory = directory_of(self.daemon.store, ident)
         found = {p.name: p.read_bytes() for p in directory.iterdir()}
         expected = {f"{v}.jpg": f
                     for v, f in self.references.get(found.get("original.jpg"), {}).items()}

@@ -4,6 +4,7 @@
 
 #include "store/directory.c"
 #include "store/store.c"
+#include "store/store_put.c"
 
 static struct store store;
 static unsigned descriptors;
@@ -34,7 +35,8 @@ static int teardown(void **state)
 	return 0;
 }
 
-static const struct store_file two_files[] = { { "a.jpg", "content", 7 }, { "empty", "", 0 } };
+static const struct store_file two_files[] = { { "a.jpg", "content", 7, NULL },
+	                                       { "empty", "", 0, NULL } };
 
 /* Puts an item of two files. Returns its error. */
 static int put_two(enum store_place place)
@@ -51,7 +53,7 @@ static bool is_there(enum store_place place)
 {
 	char path[64];
 
-	snprintf(path, sizeof path, place == STORE_SPOOL ? ".spool/%s" : "0A/%s", id);
+	snprintf(path, sizeof path, place == STORE_SPOOL ? ".spool/%s" : "01K0/00/%s", id);
 	return exists(path);
 }
 
@@ -71,7 +73,7 @@ static void an_item_is_written_whole(void **state)
 	(void)state;
 	write_most = 2; /* bytes at a time */
 	assert_int_equal(put_two(STORE_IMAGES), 0);
-	check_content("0A");
+	check_content("01K0/00");
 	assert_int_equal(calls[CALL_WRITE], 4);
 	assert_int_equal(calls[CALL_FALLOCATE], 1); /* not for an empty file */
 	assert_int_equal(calls[CALL_SYNCFS], 2);
@@ -179,18 +181,20 @@ static void the_shard_is_made_when_it_is_missing(void **state)
 	fail_call(CALL_RENAMEAT, 1, EACCES);
 	assert_int_equal(put_two(STORE_IMAGES), -EACCES);
 	assert_int_equal(calls[CALL_MKDIRAT], 1); /* of the item alone */
-	assert_false(exists("0A"));
+	assert_false(exists("01K0"));
 	fail_call(CALL_MKDIRAT, 2, ENOSPC);
+	assert_int_equal(put_two(STORE_IMAGES), -ENOSPC);
+	fail_call(CALL_MKDIRAT, 3, ENOSPC);
 	assert_int_equal(put_two(STORE_IMAGES), -ENOSPC);
 	fail_call(CALL_RENAMEAT, 2, EIO); /* after the shard was made */
 	assert_int_equal(put_two(STORE_IMAGES), -EIO);
-	assert_true(exists("0A"));
-	assert_int_equal(entries("0A"), 0);
+	assert_true(exists("01K0/00"));
+	assert_int_equal(entries("01K0/00"), 0);
 	/* Another thread has made it in the meantime. */
 	fail_call(CALL_RENAMEAT, 1, ENOENT);
 	assert_int_equal(put_two(STORE_IMAGES), 0);
 	assert_int_equal(calls[CALL_RENAMEAT], 2);
-	check_content("0A");
+	check_content("01K0/00");
 }
 
 /* ---- removal and the trash ---- */
@@ -214,7 +218,7 @@ static void a_removal_is_one_rename_and_a_flush(void **state)
 /* Tries to clear the trash by putting and removing another image. */
 static void put_another(void)
 {
-	static const struct store_file file = { "b.jpg", "b", 1 };
+	static const struct store_file file = { "b.jpg", "b", 1, NULL };
 	struct store_item item = { .place = STORE_SPOOL,
 		                   .id = "01K0000000000000000000000B",
 		                   .file = &file,
