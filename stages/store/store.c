@@ -116,6 +116,41 @@ fail:
 	return err;
 }
 
+int store_attach(struct store *s, const char *root)
+{
+	*s = (struct store){ .root_fd = -1,
+		             .incoming_fd = -1,
+		             .trash_fd = -1,
+		             .spool_fd = -1,
+		             .quarantine_fd = -1,
+		             .survives_power = true,
+		             .checking = PTHREAD_MUTEX_INITIALIZER };
+	const struct {
+		int *fd;
+		const char *name;
+	} directory[] = {
+		{ &s->trash_fd, STORE_TRASH_DIRECTORY },
+		{ &s->spool_fd, STORE_SPOOL_DIRECTORY },
+		{ &s->quarantine_fd, STORE_QUARANTINE_DIRECTORY },
+	};
+	int err = 0;
+
+	s->root = strdup(root);
+	s->root_fd = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (s->root_fd < 0)
+		err = -errno;
+	for (size_t i = 0; i < COUNT_OF(directory) && !err; i++) {
+		*directory[i].fd =
+			openat(s->root_fd, directory[i].name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		err = *directory[i].fd < 0 ? -errno : 0;
+	}
+	if (!err && s->root)
+		return 0;
+	store_close(s);
+	s->root_fd = -1;
+	return err ? err : -ENOMEM;
+}
+
 void store_close(struct store *s)
 {
 	const int fd[] = { s->quarantine_fd, s->spool_fd, s->trash_fd, s->incoming_fd, s->root_fd };

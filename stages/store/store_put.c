@@ -30,6 +30,8 @@
 #include "store_path.h"
 #include "store_trash.h"
 
+#define SHARD_ATTEMPTS_MAX 3
+
 /* Allocates the file's blocks in one piece. It makes a flush cheaper; without a flush, it would
  * cost half as much as the whole rest. */
 static int allocate(int fd, size_t size)
@@ -98,15 +100,15 @@ static int publish(struct store *s, const struct store_item *item)
 	if (item->place == STORE_SPOOL)
 		return renameat(s->incoming_fd, id, s->spool_fd, id) ? -errno : 0;
 	store_image_path(to, STORE_BY_TIME, id, NULL);
-	if (renameat(s->incoming_fd, id, s->root_fd, to) == 0)
-		return 0;
-	if (errno != ENOENT)
-		return -errno;
-	int err = make_shard(s, id);
+	int err = renameat(s->incoming_fd, id, s->root_fd, to) ? -errno : 0;
 
-	if (err)
-		return err;
-	return renameat(s->incoming_fd, id, s->root_fd, to) ? -errno : 0;
+	/* store_delete.c may remove the directory when it is empty. */
+	for (unsigned i = 0; i < SHARD_ATTEMPTS_MAX && err == -ENOENT; i++) {
+		err = make_shard(s, id);
+		if (!err)
+			err = renameat(s->incoming_fd, id, s->root_fd, to) ? -errno : 0;
+	}
+	return err;
 }
 
 /* Writes all files of the item into the incoming directory. */

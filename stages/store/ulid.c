@@ -30,6 +30,19 @@ static void random_take(uint64_t random[2])
 	random[1] = stock.data[--stock.left];
 }
 
+static void print_time(uint64_t ms, char id[ULID_LENGTH + 1])
+{
+	for (int i = 9; i >= 0; i--, ms >>= 5)
+		id[i] = crockford[ms & 31];
+}
+
+void ulid_bound(uint64_t ms, char fill, char id[ULID_LENGTH + 1])
+{
+	print_time(ms, id);
+	memset(id + 10, fill, ULID_LENGTH - 10);
+	id[ULID_LENGTH] = '\0';
+}
+
 void ulid_new(char id[ULID_LENGTH + 1])
 {
 	struct timespec now;
@@ -39,8 +52,7 @@ void ulid_new(char id[ULID_LENGTH + 1])
 	uint64_t ms = (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 
 	random_take(random);
-	for (int i = 9; i >= 0; i--, ms >>= 5)
-		id[i] = crockford[ms & 31];
+	print_time(ms, id);
 	for (int i = 0; i < 16; i++)
 		id[10 + i] = crockford[random[i / 8] >> (i % 8 * 5) & 31];
 	id[ULID_LENGTH] = '\0';
