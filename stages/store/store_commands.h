@@ -19,4 +19,7 @@ int store_count(struct store_query *q);
 /* Removes the selected images. */
 int store_delete(struct store_query *q);
 
+/* check: compares all files with their checksums. */
+int store_audit(struct store_query *q);
+
 #endif

@@ -13,10 +13,8 @@ static const struct {
 	const char *name;
 	int (*run)(struct store_query *q);
 } commands[] = {
-	{ "list", store_list },
-	{ "find", store_find },
-	{ "count", store_count },
-	{ "remove", store_delete },
+	{ "list", store_list },     { "find", store_find },   { "count", store_count },
+	{ "remove", store_delete }, { "check", store_audit },
 };
 
 int store_tool(const char *root, char *const *words, size_t count)
@@ -27,7 +25,8 @@ int store_tool(const char *root, char *const *words, size_t count)
 	while (i < COUNT_OF(commands) && strcmp(words[0], commands[i].name) != 0)
 		i++;
 	if (i == COUNT_OF(commands))
-		return store_query_usage("%s: expected list, find, count or remove", words[0]);
+		return store_query_usage("%s: expected list, find, count, remove or check",
+		                         words[0]);
 	int status = store_query_open(&q, root, words, count);
 
 	if (!status)

@@ -86,8 +86,8 @@ int stored_info_read(struct stored_info *info, const char *data, size_t length)
 	const char *record = json_reader_member(all, STORED_RECORD);
 
 	info->has_record = record != NULL;
-	if (!record)
-		return 0;
+	if (!record) /* a checksum without a record: its name is damaged */
+		return read_own_sum(info, data, length) ? 0 : -EINVAL;
 	return read_record(info, record) ? -EINVAL : read_own_sum(info, data, length);
 }
 

@@ -228,6 +228,11 @@ def test_recipe_the_disk_is_full(recipe):
     assert said[-1] == past and recipe.daemon.stored() == [new]
 
 
+def test_recipe_are_all_files_sound(recipe):
+    recipe.upload("up")
+    assert recipe("Are all files sound?") == ""
+
+
 def test_every_recipe_has_a_test():
     here = pathlib.Path(__file__).read_text()
     assert len(recipes()) >= 3

@@ -210,7 +210,8 @@ def units(installed, tmp_path):
 
 def test_units_have_no_errors(units):
     done = run("systemd-analyze", "--man=no", "verify", units / "darkroomd.service",
-               units / "darkroomd.socket")
+               units / "darkroomd.socket", units / "darkroom-check.service",
+               units / "darkroom-check.timer")
     assert done.returncode == 0 and "darkroomd" not in done.stderr, done.stderr
 
 
