@@ -1,5 +1,5 @@
 /*
- * disk_write.c - writes finished images into the store, and removes images.
+ * disk_write.c - writes finished images into the store, removes images, and lists them.
  *
  * The only stage whose handler may block; its group has threads for it. All waiting jobs, up to
  * DISK_BATCH_MAX, are one commit (group commit). So an image waits for a flush in progress and for
@@ -17,6 +17,7 @@
 #include "image/disk_job.h"
 #include "image/image.h"
 #include "image/image_record.h"
+#include "image/stored_list.h"
 #include "log/log.h"
 #include "server_counters.h"
 #include "stages.h"
@@ -184,7 +185,7 @@ static void commit(struct visit *v, struct event *const *batch, unsigned n, int 
 		const struct disk_job *job = disk_job_of(batch[i]);
 
 		err[i] = 0;
-		if (job->work == DISK_REMOVE)
+		if (job->work == DISK_REMOVE || job->work == DISK_LIST)
 			continue;
 		if (job->work == DISK_SPOOL)
 			list_spooled(d, count, job->image);
@@ -211,19 +212,31 @@ static int remove_both(struct store *s, const char *id)
 	return image_err == -ENOENT ? spool_err : image_err;
 }
 
-static void remove_image(struct visit *v, struct disk_job *job)
+/* Sends the reply of a removal or a list. */
+static void reply(struct visit *v, struct disk_job *job)
 {
-	struct event *reply = job->reply;
+	struct event *event = job->reply;
 	unsigned instance = job->reply_instance;
 
+	visit_park(v, &job->event); /* before the reply, whose owner may reuse or free the job */
+	visit_unpark(v, event);
+	visit_send_to(v, STAGE_ACCEPT_READ, instance, event);
+}
+
+static void remove_image(struct visit *v, struct disk_job *job)
+{
 	job->result = remove_both(app_store(v), job->id);
 	store_look(app_store(v));
 	if (job->result && job->result != -ENOENT)
 		log_error("image %s: cannot remove it: %s; responding 500", job->id,
 		          strerror(-job->result));
-	visit_park(v, &job->event); /* before the reply, whose owner may reuse or free the job */
-	visit_unpark(v, reply);
-	visit_send_to(v, STAGE_ACCEPT_READ, instance, reply);
+	reply(v, job);
+}
+
+static void list_images(struct visit *v, struct disk_job *job)
+{
+	job->result = stored_list_make(job->list, app_store(v));
+	reply(v, job);
 }
 
 static void disk_write_handle(struct visit *v, struct event *const *batch, unsigned n)
@@ -237,6 +250,8 @@ static void disk_write_handle(struct visit *v, struct event *const *batch, unsig
 
 		if (job->work == DISK_REMOVE)
 			remove_image(v, job);
+		else if (job->work == DISK_LIST)
+			list_images(v, job);
 		else if (job->work == DISK_SPOOL)
 			end_spool(v, job, err[i]);
 		else

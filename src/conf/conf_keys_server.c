@@ -60,6 +60,15 @@ static const struct conf_key rows[] = {
 			"or let the proxy pass on /images only.",
 	},
 	{
+		CONF_KEY(server, public_list, public_list),
+		.type = CONF_TYPE_CHOICE,
+		.choices = conf_yes_no,
+		.default_value = "no",
+		.is_live = true,
+		.help = "Whether GET /images lists all images for every client. Otherwise it serves\n"
+			"server.admin_listen, and tokens that may list.",
+	},
+	{
 		CONF_KEY(server, root, root),
 		.type = CONF_TYPE_TEXT,
 		.min = 1,
@@ -417,8 +426,8 @@ static const struct conf_key rows[] = {
 		.type = CONF_TYPE_PATH,
 		.default_value = "",
 		.help = "File of the tokens that POST and DELETE need (Authorization: Bearer TOKEN).\n"
-			"darkroomd token makes a token and its line: NAME HASH [upload] [delete]. A\n"
-			"line without a scope allows both. The file is reloaded when it changes. If it\n"
+			"darkroomd token makes a token and its line: NAME HASH [upload] [delete]\n"
+			"[list]. A line without a scope allows all. The file is reloaded when it changes. If it\n"
 			"is wrong, the tokens stay as they were. The daemon's user must be able to\n"
 			"read it, others should not. Empty: requests need no token.",
 	},

@@ -34,9 +34,9 @@ static_assert(TOKEN_HASH_SIZE == SHA256_DIGEST_SIZE, "the hash is SHA-256");
 static const struct {
 	const char *name;
 	enum token_scope scope;
-} scopes[] = { { "upload", TOKEN_UPLOAD }, { "delete", TOKEN_DELETE } };
+} scopes[] = { { "upload", TOKEN_UPLOAD }, { "delete", TOKEN_DELETE }, { "list", TOKEN_LIST } };
 
-#define ALL_SCOPES (TOKEN_UPLOAD | TOKEN_DELETE)
+#define ALL_SCOPES (TOKEN_UPLOAD | TOKEN_DELETE | TOKEN_LIST)
 
 unsigned token_scope_of(const char *word, size_t length)
 {
@@ -135,7 +135,7 @@ static const char *parse_line(struct reading *r, const char *at, const char *end
 	if (length == 0 || *word == '#')
 		return NULL;
 	if (!token_name_is_valid(word, length))
-		return "expected NAME HASH [upload] [delete], NAME of at most 63 of a-z, A-Z, 0-9, "
+		return "expected NAME HASH [upload] [delete] [list], NAME of at most 63 of a-z, A-Z, 0-9, "
 		       "'.', '_', '@' and '-'";
 	memcpy(token.name, word, length);
 	word = next_word(&at, end, &length);
@@ -145,7 +145,7 @@ static const char *parse_line(struct reading *r, const char *at, const char *end
 		unsigned scope = token_scope_of(word, length);
 
 		if (!scope)
-			return "expected upload or delete, or nothing, after the hash";
+			return "expected upload, delete or list, or nothing, after the hash";
 		token.scopes |= scope;
 	}
 	if (!token.scopes)

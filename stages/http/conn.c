@@ -16,6 +16,7 @@
 #include "conn_read.h"
 #include "conn_timeout.h"
 #include "form.h"
+#include "handle_list.h"
 #include "handle_upload.h"
 #include "handlers.h"
 #include "image/upload.h"
@@ -58,6 +59,7 @@ static const struct {
 	[CONN_IMAGE_ENDED] = { "image-ended", handle_image_ended, NULL },
 	[CONN_REMOVE] = { "remove", handle_remove, NULL },
 	[CONN_REMOVED] = { "removed", handle_removed, NULL },
+	[CONN_LISTED] = { "listed", handle_listed, NULL },
 	[CONN_UPLOADED] = { "uploaded", handle_uploaded, NULL },
 	[CONN_REFUSE] = { "refuse", respond_refuse, NULL },
 	[CONN_WRITE] = { "write", respond_write, conn_late_write },

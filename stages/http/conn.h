@@ -50,6 +50,7 @@ enum conn_state {
 	CONN_IMAGE_ENDED, /* the image for which it waited has ended */
 	CONN_REMOVE,      /* send the removal to disk_write */
 	CONN_REMOVED,
+	CONN_LISTED,
 	CONN_UPLOADED, /* write the upload's response */
 	CONN_REFUSE,   /* respond with the problem */
 	CONN_WRITE,

@@ -8,6 +8,7 @@
 
 #define READING (ROUTE_GET | ROUTE_HEAD | ROUTE_OPTIONS)
 #define READING_TEXT "GET, HEAD, OPTIONS"
+#define IMAGES_TEXT "GET, HEAD, POST, OPTIONS"
 
 static const struct {
 	unsigned methods; /* enum route_method */
@@ -18,7 +19,8 @@ static const struct {
 	[ROUTE_NONE] = { 0, "", 0, NULL },
 	[ROUTE_SERVER] = { ROUTE_OPTIONS, "GET, HEAD, POST, DELETE, OPTIONS",
 	                   ROUTE_PUBLIC | ROUTE_ADMIN, NULL },
-	[ROUTE_IMAGES] = { ROUTE_POST | ROUTE_OPTIONS, "POST, OPTIONS", ROUTE_PUBLIC, "/images" },
+	[ROUTE_IMAGES] = { ROUTE_POST | ROUTE_OPTIONS, IMAGES_TEXT, ROUTE_PUBLIC, "/images" },
+	[ROUTE_LIST] = { ROUTE_GET | ROUTE_HEAD, IMAGES_TEXT, ROUTE_PUBLIC | ROUTE_ADMIN, NULL },
 	[ROUTE_IMAGE] = { READING | ROUTE_DELETE, "GET, HEAD, DELETE, OPTIONS", ROUTE_PUBLIC,
 	                  NULL },
 	[ROUTE_VARIANT] = { READING, READING_TEXT, ROUTE_PUBLIC, NULL },
@@ -82,7 +84,7 @@ static bool find_variant(struct slice file, char found[CONF_NAME_MAX])
 	return true;
 }
 
-void route_find(struct route *route, struct slice target)
+void route_find(struct route *route, enum route_method method, struct slice target)
 {
 	static const char prefix[] = "/images/";
 	size_t prefix_length = sizeof prefix - 1;
@@ -97,6 +99,8 @@ void route_find(struct route *route, struct slice target)
 	for (unsigned kind = 1; kind < ROUTE_COUNT; kind++) {
 		if (routes[kind].path && slice_equals(path, routes[kind].path)) {
 			route->kind = (enum route_kind)kind;
+			if (kind == ROUTE_IMAGES && method & (ROUTE_GET | ROUTE_HEAD))
+				route->kind = ROUTE_LIST;
 			return;
 		}
 	}

@@ -33,3 +33,13 @@ void disk_job_send_removal(struct visit *v, struct disk_job *job, const char *id
 	job->reply_instance = reply_instance;
 	send(v, job);
 }
+
+void disk_job_send_list(struct visit *v, struct disk_job *job, struct stored_list *list,
+                        struct event *reply, unsigned reply_instance)
+{
+	job->work = DISK_LIST;
+	job->list = list;
+	job->reply = reply;
+	job->reply_instance = reply_instance;
+	send(v, job);
+}

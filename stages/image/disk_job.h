@@ -8,12 +8,14 @@
 #include "store/ulid.h"
 
 struct image;
+struct stored_list;
 struct visit;
 
 enum disk_work {
 	DISK_STORE = 1, /* all files of an image; its event then goes to stats */
 	DISK_SPOOL,     /* the uploaded file; image_spooled() follows */
-	DISK_REMOVE     /* a finished image; the reply then goes to accept_read */
+	DISK_REMOVE,    /* a finished image; the reply then goes to accept_read */
+	DISK_LIST       /* of stored images; the reply as for DISK_REMOVE */
 };
 
 struct disk_job {
@@ -21,9 +23,10 @@ struct disk_job {
 	enum disk_work work;
 	struct image *image;      /* store, spool: borrowed */
 	char id[ULID_LENGTH + 1]; /* remove */
-	struct event *reply;      /* remove: parked by its owner before the job is sent */
+	struct stored_list *list; /* list: borrowed */
+	struct event *reply;      /* remove, list: parked by its owner before the job is sent */
 	unsigned reply_instance;
-	int result; /* remove: 0, -ENOENT or -errno, set before the reply is sent */
+	int result; /* remove, list: 0, -ENOENT or -errno, set before the reply is sent */
 };
 
 struct disk_job *disk_job_of(struct event *ev);
@@ -34,5 +37,9 @@ void disk_job_send_image(struct visit *v, struct disk_job *job, enum disk_work w
 /* Sends the removal of an image. The reply goes to the given instance of accept_read. */
 void disk_job_send_removal(struct visit *v, struct disk_job *job, const char *id,
                            struct event *reply, unsigned reply_instance);
+
+/* Sends a list to be made. The reply goes to the given instance of accept_read. */
+void disk_job_send_list(struct visit *v, struct disk_job *job, struct stored_list *list,
+                        struct event *reply, unsigned reply_instance);
 
 #endif

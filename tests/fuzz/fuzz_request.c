@@ -78,7 +78,7 @@ static void check_head(const struct request *r, const uint8_t *data, size_t size
 	}
 	assert(r->target.length > 0);
 	assert(!(r->is_chunked && r->has_content_length));
-	route_find(&route, span_slice(r->target, copy));
+	route_find(&route, r->method, span_slice(r->target, copy));
 	assert(route.kind >= ROUTE_NONE && route.kind < ROUTE_COUNT);
 	assert(strlen(route.id) <= ULID_LENGTH);
 	free(copy);

@@ -18,7 +18,7 @@ static void check_route(const char *target, enum route_kind kind, const char *va
 	struct slice all = slice_new(target);
 	struct route route;
 
-	route_find(&route, all);
+	route_find(&route, ROUTE_POST, all);
 	if (route.kind != kind)
 		fail_msg("'%s' gave %d", target, (int)route.kind);
 	if (kind == ROUTE_IMAGE || kind == ROUTE_VARIANT)
@@ -71,7 +71,13 @@ static void a_target_names_one_resource(void **state)
 
 static void a_resource_has_its_methods(void **state)
 {
+	struct route route;
+
 	(void)state;
+	route_find(&route, ROUTE_GET, (struct slice){ "/images?limit=1", 15 });
+	assert_int_equal(route.kind, ROUTE_LIST);
+	route_find(&route, ROUTE_DELETE, (struct slice){ "/images", 7 });
+	assert_int_equal(route.kind, ROUTE_IMAGES);
 	assert_true(route_allows(ROUTE_IMAGES, ROUTE_POST));
 	assert_false(route_allows(ROUTE_IMAGES, ROUTE_GET));
 	assert_true(route_allows(ROUTE_IMAGE, ROUTE_DELETE));
