@@ -26,6 +26,7 @@ static const struct program program = {
 	.app = &app,
 	.check_variants = app_check_variants,
 	.check_room = app_check_room,
+	.check_addresses = app_check_addresses,
 	.prepare = app_change_prepare,
 	.commit = app_change_commit,
 	.cancel = app_change_cancel,
@@ -70,11 +71,11 @@ static int run(const struct options *o)
 		return EX_CONFIG;
 	switch (o->verb) {
 	case VERB_CTL:
-		return ctl_run(&conf, o->words, o->word_count);
+		return ctl_run(&conf, o->words, o->word_count, o->quiet);
 	case VERB_STORE:
 		return store_tool(conf.server.root, o->words, o->word_count);
 	case VERB_CHECK:
-		return verb_check(o, &conf);
+		return verb_check(o, &conf, &program);
 	case VERB_DUMP:
 		return verb_dump(&conf);
 	case VERB_TOPOLOGY:

@@ -69,7 +69,9 @@ static uint64_t client_connections_max(const struct http_server *http,
 
 	if (max != CONF_AUTO)
 		return max;
-	return client_is_local(client) ? 0 : (conf->limits.connections + 3) / 4;
+	if (client_is_local(client) || networks_contain(&http->proxies, client->address))
+		return 0;
+	return (conf->limits.connections + 3) / 4;
 }
 
 /* Returns the connection, unless there are too many. Owns fd. */
@@ -110,12 +112,12 @@ static void admit_connection(struct io_loop *io, int fd, const struct client_key
 		reject_connection(io, fd, client, "limits.connections_per_client", max, count);
 		return;
 	}
-	bool is_client_counted = max && count > 0;
+	bool is_peer_counted = max && count > 0;
 	struct conn *c = admit_to_all(io, fd, client);
 
 	if (c)
-		c->is_client_counted = is_client_counted;
-	else if (is_client_counted)
+		c->is_peer_counted = is_peer_counted;
+	else if (is_peer_counted)
 		client_counts_drop(&io->http->clients, client);
 }
 

@@ -130,6 +130,11 @@ int app_check_variants(const struct conf *conf, unsigned *variant, char *error, 
 	return plan_build(&plan, conf, variant, error, error_size);
 }
 
+void app_check_addresses(const struct conf *conf)
+{
+	listener_set_check(conf);
+}
+
 int app_init(struct app *a, const struct conf *conf)
 {
 	char error[CONF_TEXT_MAX * 2];

@@ -39,6 +39,9 @@ extern struct app app; /* the one instance */
  * index of the variant. */
 int app_check_variants(const struct conf *conf, unsigned *variant, char *error, size_t error_size);
 
+/* Logs each address to listen on whose host cannot be resolved. */
+void app_check_addresses(const struct conf *conf);
+
 /* Opens the store, makes the graph and opens the listeners; starts no thread. Returns 0, or -errno
  * with the reason logged. */
 int app_init(struct app *a, const struct conf *conf);

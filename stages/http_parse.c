@@ -11,6 +11,7 @@
 #include "http/conn.h"
 #include "http/conn_body.h"
 #include "http/conn_read.h"
+#include "http/forwarded.h"
 #include "http/head.h"
 #include "http/http_server.h"
 #include "http/site_guard.h"
@@ -179,6 +180,10 @@ static enum conn_state decide(struct visit *v, struct conn *c)
 	c->at = c->begin + r->fed;
 	c->body_left = r->content_length;
 	c->has_chunks_left = r->is_chunked;
+	struct client_key client = forwarded_client(&app_http(v)->proxies, &c->peer,
+	                                            request_fields(r, c->input + c->begin));
+
+	access_set_client(c, &client);
 	if (!site_guard_allows(app_http(v), app_conf(v), c) || !check_route(v, c) ||
 	    !authorization_allows(&app_http(v)->tokens, c))
 		return CONN_REFUSE;

@@ -18,6 +18,7 @@
 #include "server_counters.h"
 #include "stats_report.h"
 #include "telemetry/counter.h"
+#include "telemetry/histogram.h"
 #include "telemetry/metrics_text.h"
 #include "telemetry/process.h"
 
@@ -70,6 +71,35 @@ static void http(const struct report_source *source, struct text *t)
 	for (unsigned i = 0; problem_type_at(i); i++)
 		metrics_uint(t, "darkroom_rejections_total",
 		             LABELS({ "reason", problem_type_at(i) }), totals.rejections[i]);
+}
+
+/* Rate, errors and duration of each kind of request. */
+static void requests(const struct report_source *source, struct text *t)
+{
+	static const char *const classes[IO_STATUS_CLASSES] = { "2xx", "3xx", "4xx", "5xx" };
+	const struct http_server *http = source->http;
+	struct histogram_sum sum;
+	struct io_totals totals;
+
+	io_totals_collect(&totals, http->io_counters, COUNT_OF(http->io_counters));
+	metrics_family(t, "darkroom_http_route_responses_total", "counter",
+	               "Responses, by route, method and class of status.");
+	for (unsigned i = 0; i < ROUTE_CLASS_COUNT; i++)
+		for (unsigned s = 0; s < IO_STATUS_CLASSES; s++)
+			metrics_uint(t, "darkroom_http_route_responses_total",
+			             LABELS({ "route", route_class_route(i) },
+			                    { "method", route_class_method(i) },
+			                    { "status", classes[s] }),
+			             totals.requests[i][s]);
+	metrics_family(t, "darkroom_http_request_duration_seconds", "histogram",
+	               "From a request's first byte to the last of its response.");
+	for (unsigned i = 0; i < ROUTE_CLASS_COUNT; i++) {
+		io_durations_collect(&sum, http->io_counters, COUNT_OF(http->io_counters), i);
+		metrics_histogram(t, "darkroom_http_request_duration_seconds",
+		                  LABELS({ "route", route_class_route(i) },
+		                         { "method", route_class_method(i) }),
+		                  &sum, METRICS_FINE);
+	}
 }
 
 static void images(const struct report_source *source, struct text *t)
@@ -149,6 +179,7 @@ void metrics_report(const struct report_source *source, struct text *to)
 {
 	state(source, to);
 	http(source, to);
+	requests(source, to);
 	images(source, to);
 	memory(source, to);
 	store(source, to);

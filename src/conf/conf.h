@@ -78,12 +78,13 @@ struct conf {
 		uint64_t admin_on_public;         /* enum conf_tristate */
 		uint64_t public_list;             /* enum conf_tristate */
 		char root[CONF_TEXT_MAX];
-		uint64_t respond_after;           /* enum conf_respond_after */
-		uint64_t durability;              /* enum conf_durability */
-		uint64_t keep_originals;          /* enum conf_tristate */
-		uint64_t damaged;                 /* enum conf_damaged */
-		char hosts[CONF_TEXT_MAX];        /* separated by spaces; "*": all */
-		char allow_origin[CONF_TEXT_MAX]; /* "": no CORS headers */
+		uint64_t respond_after;              /* enum conf_respond_after */
+		uint64_t durability;                 /* enum conf_durability */
+		uint64_t keep_originals;             /* enum conf_tristate */
+		uint64_t damaged;                    /* enum conf_damaged */
+		char hosts[CONF_TEXT_MAX];           /* separated by spaces; "*": all */
+		char trusted_proxies[CONF_TEXT_MAX]; /* networks, separated by spaces */
+		char allow_origin[CONF_TEXT_MAX];    /* "": no CORS headers */
 		uint64_t wait_timeout_ms;
 		uint64_t drain_delay_ms, drain_timeout_ms;
 		char control[CONF_SOCKET_MAX]; /* "auto", an absolute path, or "" for none */

@@ -70,7 +70,7 @@ static const struct conf_key rows[] = {
 	},
 	{
 		CONF_KEY(server, root, root),
-		.type = CONF_TYPE_TEXT,
+		.type = CONF_TYPE_PATH,
 		.min = 1,
 		.default_value = "/var/lib/darkroom",
 		.help = "Directory of the stored images: ROOT/SPAN/XX/ID/{image.json,VARIANT.jpg}, where\n"
@@ -136,6 +136,15 @@ static const struct conf_key rows[] = {
 			"127.x.x.x, [::1] and the host of listen always count. Empty: no others if all\n"
 			"addresses are loopback, so that web pages cannot reach the server through a\n"
 			"name of their own (DNS rebinding); otherwise all.",
+	},
+	{
+		CONF_KEY(server, trusted_proxies, trusted_proxies),
+		.type = CONF_TYPE_NETWORKS,
+		.default_value = "",
+		.help = "Addresses and networks of proxies, separated by spaces, such as 127.0.0.1 ::1\n"
+			"10.0.0.0/8. The client of their requests is the last address in\n"
+			"X-Forwarded-For that is not one of them: the log shows it, and limits and\n"
+			"turns apply to it. Each proxy must append the address of its client.",
 	},
 	{
 		CONF_KEY(server, allow_origin, allow_origin),

@@ -15,6 +15,7 @@
 #include <strings.h>
 
 #include "base/check.h"
+#include "base/network.h"
 #include "base/text.h"
 #include "conf.h"
 #include "policy/policy.h"
@@ -150,6 +151,12 @@ static void describe_text(const struct conf_key *key, struct text *to)
 	case CONF_TYPE_ORIGIN:
 		text_puts(to, "* or an origin such as https://example.org, or nothing");
 		break;
+	case CONF_TYPE_NETWORKS:
+		text_printf(to,
+		            "at most %d addresses or networks such as 10.0.0.0/8, separated by "
+		            "spaces, or nothing",
+		            NETWORKS_MAX);
+		break;
 	case CONF_TYPE_HOSTS:
 		text_puts(to, "* or hosts such as images.example.org, without ports and separated "
 		              "by spaces, or nothing");
@@ -161,7 +168,8 @@ static void describe_text(const struct conf_key *key, struct text *to)
 		text_printf(to, "auto, an absolute path of at most %zu bytes, or nothing", max);
 		break;
 	case CONF_TYPE_PATH:
-		text_printf(to, "an absolute path of at most %zu bytes, or nothing", max);
+		text_printf(to, "an absolute path of at most %zu bytes%s", max,
+		            key->min ? "" : ", or nothing");
 		break;
 	case CONF_TYPE_LOG_FILE:
 		text_printf(to, "stderr, or an absolute path of at most %zu bytes", max);
@@ -347,6 +355,8 @@ static bool is_admin_address(const char *value)
 
 static bool is_text_good(const struct conf_key *key, const char *value)
 {
+	struct networks ignored;
+
 	if (strlen(value) < key->min || strlen(value) >= key->size)
 		return false;
 	for (const char *c = value; *c; c++)
@@ -359,6 +369,8 @@ static bool is_text_good(const struct conf_key *key, const char *value)
 		return is_admin_address(value);
 	case CONF_TYPE_ORIGIN:
 		return is_origin(value);
+	case CONF_TYPE_NETWORKS:
+		return networks_parse(value, &ignored) == 0;
 	case CONF_TYPE_HOSTS:
 		return strcmp(value, "*") == 0 || are_hosts(value);
 	case CONF_TYPE_POLICY:

@@ -20,6 +20,7 @@ enum conf_type {
 	CONF_TYPE_LISTEN,   /* HOST:PORT or [HOST]:PORT */
 	CONF_TYPE_ADMIN,    /* as LISTEN, "auto", "no" or an absolute path */
 	CONF_TYPE_ORIGIN,   /* "*" or SCHEME://HOST[:PORT] */
+	CONF_TYPE_NETWORKS, /* addresses or networks, separated by spaces */
 	CONF_TYPE_HOSTS,    /* "*" or hosts without ports, separated by spaces */
 	CONF_TYPE_POLICY,   /* a name in the registry of policies */
 	CONF_TYPE_USER,     /* a user's name, or empty; whether the user exists is not checked */

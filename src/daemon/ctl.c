@@ -95,14 +95,17 @@ static bool read_answer(int fd, struct text *answer)
 	return true;
 }
 
-/* Prints the answer without its first line, which is the exit status. */
-static int print_answer(const char *path, const struct text *answer)
+/* Prints the answer without its first line, which is the exit status. is_quiet: only if it reports
+ * a failure. */
+static int print_answer(const char *path, const struct text *answer, bool is_quiet)
 {
 	if (answer->length < 2 || answer->data[0] < '0' || answer->data[0] > '2' ||
 	    answer->data[1] != '\n')
 		return fail("%s: the process that listens there is not darkroomd", path);
 	int status = answer->data[0] - '0';
 
+	if (status == CTL_DONE && is_quiet)
+		return status;
 	if (status != CTL_DONE)
 		fputs("darkroomd ctl: ", stderr);
 	fputs(answer->data + 2, status == CTL_DONE ? stdout : stderr);
@@ -114,7 +117,7 @@ static int print_answer(const char *path, const struct text *answer)
 }
 
 /* Sends the line and prints what comes back. Owns fd. */
-static int talk(int fd, const char *path, const struct text *line)
+static int talk(int fd, const char *path, const struct text *line, bool is_quiet)
 {
 	struct text answer;
 	int status;
@@ -127,13 +130,13 @@ static int talk(int fd, const char *path, const struct text *line)
 		status = fail("%s: %s", path,
 		              errno == EAGAIN ? "the daemon does not answer" : strerror(errno));
 	else
-		status = print_answer(path, &answer);
+		status = print_answer(path, &answer, is_quiet);
 	text_fini(&answer);
 	close(fd);
 	return status;
 }
 
-int ctl_run(const struct conf *conf, char *const *words, size_t count)
+int ctl_run(const struct conf *conf, char *const *words, size_t count, bool is_quiet)
 {
 	char path[CONF_SOCKET_MAX], data[CTL_LINE_MAX + 1];
 	struct text line;
@@ -151,5 +154,5 @@ int ctl_run(const struct conf *conf, char *const *words, size_t count)
 		return fail("server.control is empty: the daemon has no control socket");
 	int fd = connect_to(path);
 
-	return fd < 0 ? CTL_REFUSED : talk(fd, path, &line);
+	return fd < 0 ? CTL_REFUSED : talk(fd, path, &line, is_quiet);
 }

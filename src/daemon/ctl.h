@@ -9,6 +9,7 @@
 #ifndef DARKROOM_DAEMON_CTL_H
 #define DARKROOM_DAEMON_CTL_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "conf/conf.h"
@@ -22,8 +23,8 @@ enum ctl_status { CTL_DONE = 0, CTL_REFUSED = 1, CTL_USAGE = 2 };
  * the beginning of the path. Any thread. */
 int ctl_path(const struct conf *conf, char path[CONF_SOCKET_MAX]);
 
-/* The client: sends the words to the daemon of the configuration and prints its answer. Returns the
- * exit status. Main thread. */
-int ctl_run(const struct conf *conf, char *const *words, size_t count);
+/* The client: sends the words to the daemon of the configuration and prints its answer; is_quiet:
+ * only if the daemon refused. Returns the exit status. Main thread. */
+int ctl_run(const struct conf *conf, char *const *words, size_t count, bool is_quiet);
 
 #endif

@@ -14,6 +14,7 @@
 #include "base/suggest.h"
 #include "base/text.h"
 #include "base/version.h"
+#include "conf/conf_dump.h"
 #include "layout/partition.h"
 #include "program.h"
 #include "reload.h"
@@ -61,7 +62,14 @@ static enum ctl_status run_status(struct reload *r, char *arguments, struct text
 	text_printf(answer, "darkroomd %s, process %d\n", darkroom_version, (int)getpid());
 	reload_print(r, answer);
 	text_puts(answer, "\n");
+	reload_print_differences(r, answer);
 	return CTL_DONE;
+}
+
+static enum ctl_status run_dump(struct reload *r, char *arguments, struct text *answer)
+{
+	(void)arguments;
+	return conf_dump(&r->conf, answer) ? CTL_REFUSED : CTL_DONE;
 }
 
 /* Prints what --profile would write now. */
@@ -83,7 +91,9 @@ static const struct command commands[] = {
 	{ "reload", "", "reload the configuration, as SIGHUP does", true, run_reload },
 	{ "profile", "", "print the costs of the stages since startup, for layout.profile", true,
 	  run_profile },
-	{ "status", "", "print the version and the active live keys", true, run_status },
+	{ "status", "", "print the version, the active live keys, and what differs from the file",
+	  true, run_status },
+	{ "dump", "", "print the active configuration as an INI file", true, run_dump },
 };
 
 void ctl_print_commands(struct text *to)

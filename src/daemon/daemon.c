@@ -11,6 +11,7 @@
 
 #include "base/opener.h"
 #include "base/pool.h"
+#include "check_start.h"
 #include "conf/conf.h"
 #include "ctl_socket.h"
 #include "descriptors.h"
@@ -56,6 +57,7 @@ int daemon_run(const struct options *o, const struct conf *conf, const struct pr
 	pool_setup_malloc();
 	pool_set_max(conf->limits.memory_budget);
 	descriptors_raise_limit(conf);
+	check_start_memory(conf);
 	notify_open();
 	if (supervisor_open_signals(&supervisor))
 		return EXIT_FAILURE;

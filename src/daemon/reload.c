@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "check_all.h"
+#include "conf/conf_diff.h"
 #include "conf/conf_live.h"
 #include "log/log.h"
 #include "notify.h"
@@ -19,6 +20,7 @@
 #include "program.h"
 #include "sched/graph.h"
 #include "sched/schedule_switch.h"
+#include "telemetry/process.h"
 #include "tokens.h"
 
 #define REPORT_MAX ((size_t)64 << 10)
@@ -61,6 +63,24 @@ void reload_print(const struct reload *r, struct text *to)
 {
 	text_puts(to, "active: ");
 	conf_print_live(&r->conf, to);
+}
+
+void reload_print_differences(const struct reload *r, struct text *to)
+{
+	const char *path = r->options->config_path;
+	struct text errors, lines;
+	struct conf file;
+
+	text_init_growable(&errors, REPORT_MAX);
+	text_init_growable(&lines, REPORT_MAX);
+	if (check_load(r->program, r->options, false, &file, &errors))
+		text_printf(to, "the file is wrong; a reload would fail:\n%s", errors.data);
+	else if (conf_diff(&r->conf, &file, path ? "file" : "default", &lines))
+		text_printf(to, "differs from %s:\n%s", path ? path : "the defaults", lines.data);
+	else
+		text_printf(to, "as in %s\n", path ? path : "the defaults");
+	text_fini(&lines);
+	text_fini(&errors);
 }
 
 static void report_active(const struct reload *r, struct text *report)
@@ -170,6 +190,7 @@ int reload_file(struct reload *r, struct text *report)
 		report_active(r, report);
 	}
 	r->has_failed = err != 0;
+	process_set_reload(r->has_failed);
 	notify_result(r, errors.data);
 	text_fini(&others);
 	text_fini(&errors);

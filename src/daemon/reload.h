@@ -37,6 +37,10 @@ int reload_set(struct reload *r, const char *setting, struct text *report);
 /* Appends the active live keys as one line without an end. */
 void reload_print(const struct reload *r, struct text *to);
 
+/* Appends what differs from the file with the overrides of the command line, one key a line, or
+ * that nothing does, or why the file cannot be loaded. */
+void reload_print_differences(const struct reload *r, struct text *to);
+
 /* Sets the level and the access style of the log by the configuration, or by -q. */
 void reload_log(const struct options *options, const struct conf *conf);
 

@@ -52,8 +52,8 @@ int sandbox_become_user(const struct conf *conf)
 	if (!*name) {
 		if (geteuid() != 0)
 			return 0;
-		log_error("running as root: expected server.user with the user to become, or "
-		          "server.user = root");
+		log_error("running as root: expected server.user with the user to become; "
+		          "-o server.user=root stays root");
 		return -EPERM;
 	}
 	errno = 0;

@@ -33,7 +33,10 @@
 #define DRAIN_POLL_MS 5     /* interval between checks whether a drain has finished */
 #define DRAIN_SLACK_MS 5000 /* for the service manager, beyond the limits of the drain */
 #define STATUS_MS 5000      /* interval between reports to the service manager */
-#define WATCHDOG_PART 4     /* reports within the time that the watchdog allows */
+/* A signal within that time after the first belongs to the first: `timeout -s INT` sends it to the
+ * process and to its group. */
+#define SECOND_SIGNAL_NS (500 * NS_PER_MS)
+#define WATCHDOG_PART 4 /* reports within the time that the watchdog allows */
 
 /* ---- signals ---- */
 
@@ -153,7 +156,7 @@ static _Noreturn void end_now(struct supervisor *s)
 
 static void wait_or_end(struct supervisor *s, int timeout_ms)
 {
-	if (!wait_for_signal(s, timeout_ms))
+	if (!wait_for_signal(s, timeout_ms) || clock_ns() < s->second_signal_ns)
 		return;
 	log_warning("second signal: ending at once");
 	end_now(s);
@@ -227,6 +230,7 @@ int supervise(struct supervisor *s)
 	do
 		signal_number = wait_for_signal(s, -1);
 	while (!signal_number);
+	s->second_signal_ns = clock_ns() + SECOND_SIGNAL_NS;
 	announce_end(s, strsignal(signal_number));
 	drain(s, strsignal(signal_number));
 	p->stop(p->app);

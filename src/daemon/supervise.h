@@ -19,10 +19,11 @@ struct supervisor {
 	struct ctl_socket ctl;
 	struct reload reload;
 	int signal_fd;
-	int profile_fd;     /* of --profile; -1: none */
-	const char *phase;  /* for the status: starting, serving or ending */
-	uint64_t report_ns; /* when the next report to the service manager is due */
-	char status[256];   /* the last one that was sent */
+	int profile_fd;            /* of --profile; -1: none */
+	const char *phase;         /* for the status: starting, serving or ending */
+	uint64_t second_signal_ns; /* when another signal is a second one */
+	uint64_t report_ns;        /* when the next report to the service manager is due */
+	char status[256];          /* the last one that was sent */
 };
 
 /* Blocks SIGTERM, SIGINT and SIGHUP in all threads and opens a descriptor for them. Call it before

@@ -7,8 +7,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sysexits.h>
 
 #include "base/text.h"
+#include "check_start.h"
 #include "conf/conf_dump.h"
 #include "conf/conf_print.h"
 #include "log/log.h"
@@ -26,11 +28,13 @@ static int finish(struct text *text)
 	return options_finish_output();
 }
 
-int verb_check(const struct options *o, const struct conf *conf)
+int verb_check(const struct options *o, const struct conf *conf, const struct program *program)
 {
 	char data[512];
 	struct text sandbox;
 
+	if (check_start(program, conf))
+		return EX_CONFIG;
 	if (o->quiet)
 		return EXIT_SUCCESS;
 	text_init(&sandbox, data, sizeof data);

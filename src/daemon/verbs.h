@@ -8,9 +8,11 @@
 
 struct conf;
 struct options;
+struct program;
 
-/* -t: reports that the configuration is valid, and what the sandbox will do. */
-int verb_check(const struct options *o, const struct conf *conf);
+/* -t: reports that the configuration is valid, what would keep it from starting here, and what the
+ * sandbox will do. */
+int verb_check(const struct options *o, const struct conf *conf, const struct program *program);
 
 /* -T: prints the configuration as an INI file. */
 int verb_dump(const struct conf *conf);

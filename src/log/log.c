@@ -33,7 +33,7 @@ static _Atomic uint64_t suppressed_total;
 
 /* ---- messages ---- */
 
-static bool has_priorities, is_journal; /* fixed by style_init() */
+static bool has_priorities, is_journal, is_terminal; /* fixed by style_init() */
 static pthread_once_t style_once = PTHREAD_ONCE_INIT;
 
 /* Checks that standard error is the journal: a process may inherit the variable and have another
@@ -51,9 +51,13 @@ static bool is_journal_stream(const char *stream)
 static void style_init(void)
 {
 	const char *stream = getenv("JOURNAL_STREAM");
+	struct stat st;
 
 	is_journal = is_journal_stream(stream);
-	has_priorities = stream || !isatty(STDERR_FILENO);
+	is_terminal = isatty(STDERR_FILENO);
+	/* A pipe may lead to the journal. */
+	has_priorities =
+		stream && !is_terminal && fstat(STDERR_FILENO, &st) == 0 && !S_ISREG(st.st_mode);
 	tzset();
 }
 
@@ -68,7 +72,8 @@ bool log_enabled(enum log_level level)
 	return (int)level <= atomic_load_explicit(&level_max, memory_order_relaxed);
 }
 
-/* "<6>" for journald, "12:34:56.789 warning: " on a terminal. Returns its length. */
+/* "<6>" for journald, "12:34:56.789 warning: " on a terminal, otherwise with the date before it.
+ * Returns its length. */
 static size_t write_head(char *out, size_t size, enum log_level level)
 {
 	static const char *const names[] = {
@@ -87,8 +92,12 @@ static size_t write_head(char *out, size_t size, enum log_level level)
 	} else {
 		clock_gettime(CLOCK_REALTIME, &now);
 		localtime_r(&now.tv_sec, &local);
-		length = snprintf(out, size, "%02d:%02d:%02d.%03ld %s", local.tm_hour, local.tm_min,
-		                  local.tm_sec, now.tv_nsec / 1000000, names[level]);
+		length = is_terminal ? 0
+		                     : snprintf(out, size, "%d-%02d-%02d ", local.tm_year + 1900,
+		                                local.tm_mon + 1, local.tm_mday);
+		length += snprintf(out + length, size - (size_t)length, "%02d:%02d:%02d.%03ld %s",
+		                   local.tm_hour, local.tm_min, local.tm_sec, now.tv_nsec / 1000000,
+		                   names[level]);
 	}
 	assert(length > 0 && (size_t)length < size);
 	return (size_t)length;

@@ -27,12 +27,13 @@ static void stage_durations(struct text *t, const struct stage_sum *sum)
 	               "Time in the stage's handler, by event.");
 	for (unsigned i = 0; i < graph_row_count; i++)
 		metrics_histogram(t, "darkroom_stage_service_seconds",
-		                  LABELS({ "stage", stage_name(i) }), &sum[i].service);
+		                  LABELS({ "stage", stage_name(i) }), &sum[i].service,
+		                  METRICS_COARSE);
 	metrics_family(t, "darkroom_stage_wait_seconds", "histogram",
 	               "Time in the stage's queue, by event.");
 	for (unsigned i = 0; i < graph_row_count; i++)
 		metrics_histogram(t, "darkroom_stage_wait_seconds",
-		                  LABELS({ "stage", stage_name(i) }), &sum[i].wait);
+		                  LABELS({ "stage", stage_name(i) }), &sum[i].wait, METRICS_COARSE);
 }
 
 /* Leaves out policies under which the stage was never visited, except for the current one. */

@@ -13,13 +13,18 @@
 #include "base/text.h"
 #include "histogram.h"
 
-/* The limits of buckets are every other octave of histogram.h: 2^10 ns, 2^12 ns, ... 2^34 ns. */
-#define LIMIT_FIRST 10
-#define LIMIT_LAST 34
-#define LIMIT_STEP 2
+/* The bucket of histogram.h whose limit is 2^octave ns. */
+#define BUCKET_BELOW(octave) (((octave)-HISTOGRAM_SHIFT) * 4 + 3)
 
-static_assert(LIMIT_FIRST >= HISTOGRAM_SHIFT && LIMIT_LAST < HISTOGRAM_SHIFT + HISTOGRAM_OCTAVES,
-              "limits of whole octaves");
+/* Every step-th bucket of histogram.h gives a limit. */
+static const struct {
+	unsigned first, last, step;
+} limits[] = {
+	[METRICS_COARSE] = { BUCKET_BELOW(10), BUCKET_BELOW(34), 8 },
+	[METRICS_FINE] = { BUCKET_BELOW(18), BUCKET_BELOW(36), 2 },
+};
+
+static_assert(BUCKET_BELOW(36) < HISTOGRAM_BUCKETS, "the last bucket has no limit");
 
 void metrics_family(struct text *t, const char *name, const char *type, const char *help)
 {
@@ -89,20 +94,21 @@ void metrics_seconds(struct text *t, const char *name, const struct metrics_labe
 }
 
 void metrics_histogram(struct text *t, const char *name, const struct metrics_label *labels,
-                       const struct histogram_sum *h)
+                       const struct histogram_sum *h, enum metrics_buckets buckets)
 {
 	uint64_t count = 0;
 	unsigned bucket = 0;
 
 	/* A duration equal to a limit belongs to the next bucket here, and to this one for
 	 * Prometheus. The difference of a nanosecond does not matter. */
-	for (unsigned octave = LIMIT_FIRST; octave <= LIMIT_LAST; octave += LIMIT_STEP) {
-		uint64_t limit_ns = UINT64_C(1) << octave;
+	for (unsigned i = limits[buckets].first; i <= limits[buckets].last;
+	     i += limits[buckets].step) {
 		char limit[32];
 
-		while (histogram_bucket_limit(bucket) <= limit_ns)
+		while (bucket <= i)
 			count += h->bucket[bucket++];
-		snprintf(limit, sizeof limit, "%.12g", (double)limit_ns / (double)NS_PER_S);
+		snprintf(limit, sizeof limit, "%.12g",
+		         (double)histogram_bucket_limit(i) / (double)NS_PER_S);
 		put_head(t, name, "_bucket", labels, limit);
 		put_uint(t, count);
 	}

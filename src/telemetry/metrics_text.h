@@ -33,10 +33,15 @@ void metrics_uint(struct text *t, const char *name, const struct metrics_label *
 void metrics_seconds(struct text *t, const char *name, const struct metrics_label *labels,
                      uint64_t ns);
 
-/* Writes a histogram of durations in buckets of two octaves, from 1 us to 17 s: NAME_bucket,
- * NAME_sum and NAME_count, in seconds. */
+/* The limits of a histogram's buckets. */
+enum metrics_buckets {
+	METRICS_COARSE, /* two octaves, from 1 us to 17 s */
+	METRICS_FINE    /* half an octave, from 0.26 ms to 69 s: quantiles are exact within 20 % */
+};
+
+/* Writes a histogram of durations: NAME_bucket, NAME_sum and NAME_count, in seconds. */
 void metrics_histogram(struct text *t, const char *name, const struct metrics_label *labels,
-                       const struct histogram_sum *h);
+                       const struct histogram_sum *h, enum metrics_buckets buckets);
 
 /* Write a family of one sample without labels. */
 void metrics_counter(struct text *t, const char *name, const char *help, uint64_t value);

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <inttypes.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -14,6 +15,7 @@
 
 void process_open(struct process *p)
 {
+	process_set_reload(false);
 	clock_gettime(CLOCK_REALTIME, &p->start);
 	pthread_mutex_init(&p->lock, NULL);
 	p->statm_fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
@@ -29,6 +31,28 @@ void process_close(struct process *p)
 	if (p->fds)
 		closedir(p->fds);
 	pthread_mutex_destroy(&p->lock);
+}
+
+static _Atomic bool has_reload_failed;
+static _Atomic uint64_t reload_s; /* the time of the last reload that succeeded */
+
+void process_set_reload(bool has_failed)
+{
+	struct timespec now;
+
+	atomic_store_explicit(&has_reload_failed, has_failed, memory_order_relaxed);
+	if (!has_failed && clock_gettime(CLOCK_REALTIME, &now) == 0)
+		atomic_store_explicit(&reload_s, (uint64_t)now.tv_sec, memory_order_relaxed);
+}
+
+static void reloads(struct text *t)
+{
+	metrics_gauge(t, "darkroom_config_last_reload_successful",
+	              "Whether the last reload of the configuration succeeded.",
+	              !atomic_load_explicit(&has_reload_failed, memory_order_relaxed));
+	metrics_gauge(t, "darkroom_config_last_reload_success_timestamp_seconds",
+	              "Time of the last successful reload, or of the start.",
+	              atomic_load_explicit(&reload_s, memory_order_relaxed));
 }
 
 static void memory(struct process *p, struct text *t)
@@ -83,4 +107,5 @@ void process_metrics(struct process *p, struct text *t)
 	                (uint64_t)p->start.tv_sec * NS_PER_S + (uint64_t)p->start.tv_nsec);
 	memory(p, t);
 	descriptors(p, t);
+	reloads(t);
 }

@@ -9,6 +9,7 @@
 
 #include <dirent.h>
 #include <pthread.h>
+#include <stdbool.h>
 #include <time.h>
 
 struct text;
@@ -23,6 +24,9 @@ struct process {
 /* Main thread. */
 void process_open(struct process *p);
 void process_close(struct process *p);
+
+/* Records the result of a reload; the start counts as one. Main thread. */
+void process_set_reload(bool has_failed);
 
 /* Appends the families to /metrics. Any thread. */
 void process_metrics(struct process *p, struct text *t);

@@ -198,8 +198,17 @@ void access_log_request(struct conn *c, bool is_complete)
 		write_line(c, is_complete, style);
 }
 
+void access_set_client(struct conn *c, const struct client_key *client)
+{
+	if (memcmp(&c->client, client, sizeof *client) == 0)
+		return; /* its text may be there */
+	c->client = *client;
+	c->access.client[0] = '\0';
+}
+
 void access_forget(struct conn *c)
 {
+	access_set_client(c, &c->peer);
 	c->access.id[0] = '\0';
 	c->access.files = c->access.failed = c->access.image_count = 0;
 }

@@ -10,6 +10,7 @@
 #include "access_log_format.h"
 #include "image/upload.h"
 
+struct client_key;
 struct conn;
 struct upload;
 
@@ -30,6 +31,9 @@ void access_note_upload(struct conn *c, const struct upload *u, unsigned good);
 
 /* Writes the line. is_complete: the response was written to its end. The I/O thread. */
 void access_log_request(struct conn *c, bool is_complete);
+
+/* Sets the client of the request, which is the peer before. */
+void access_set_client(struct conn *c, const struct client_key *client);
 
 /* Prepares for the next request. */
 void access_forget(struct conn *c);

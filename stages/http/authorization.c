@@ -107,7 +107,7 @@ static bool may_list(struct tokens *tokens, struct conn *c)
 bool authorization_allows(struct tokens *tokens, struct conn *c)
 {
 	c->payer = c->client;
-	c->has_share = !c->is_local;
+	c->has_share = !client_is_local(&c->client); /* a proxy stands for many */
 	c->token_name[0] = '\0';
 	if (c->route.kind == ROUTE_LIST)
 		return may_list(tokens, c);

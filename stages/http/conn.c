@@ -318,7 +318,7 @@ static void link_to(struct io_loop *io, struct conn *c)
 	io->conns = c;
 }
 
-struct conn *conn_new(struct io_loop *io, int fd, const struct client_key *client,
+struct conn *conn_new(struct io_loop *io, int fd, const struct client_key *peer,
                       enum conn_kind kind)
 {
 	struct conn *c = calloc(1, sizeof *c);
@@ -334,8 +334,7 @@ struct conn *conn_new(struct io_loop *io, int fd, const struct client_key *clien
 	c->instance = io->instance;
 	c->fd = fd;
 	c->kind = kind;
-	c->client = *client;
-	c->is_local = client_is_local(client);
+	c->peer = c->client = *peer;
 	c->place = CONN_IN_LOOP;
 	c->state = CONN_READ_HEAD;
 	c->deadline_ns = c->armed_ns = UINT64_MAX;
@@ -358,8 +357,8 @@ struct conn *conn_new(struct io_loop *io, int fd, const struct client_key *clien
 static void close_socket(struct conn *c)
 {
 	conn_line_remove(c);
-	if (c->is_client_counted)
-		client_counts_drop(&c->io->http->clients, &c->client);
+	if (c->is_peer_counted)
+		client_counts_drop(&c->io->http->clients, &c->peer);
 	reactor_watch_fini(&c->readable);
 	reactor_watch_fini(&c->writable);
 	reactor_timer_fini(&c->timer);

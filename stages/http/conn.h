@@ -82,9 +82,8 @@ struct conn {
 	unsigned instance;
 	int fd;
 	enum conn_kind kind;
-	struct client_key client;
-	bool is_client_counted; /* in http_server.clients */
-	bool is_local;          /* a client on this machine, perhaps a proxy: it stands for many */
+	struct client_key peer; /* perhaps a proxy */
+	bool is_peer_counted;   /* in http_server.clients */
 	/* the I/O thread only */
 	struct conn *next, **link;
 	struct conn_line_place in_line;
@@ -105,7 +104,8 @@ struct conn {
 	size_t at;    /* bytes before it belong to the request and have been processed */
 	size_t end;   /* of what was read */
 	struct request request;
-	struct client_key payer; /* its share is used: the token's, otherwise the client's */
+	struct client_key client; /* of the request: the peer, or what a trusted proxy says */
+	struct client_key payer;  /* its share is used: the token's, otherwise the client's */
 	char token_name[UPLOAD_TOKEN_MAX]; /* of an upload; "": none was needed */
 	bool has_share; /* otherwise the payer stands for many clients, and has no limit */
 	struct route route;
@@ -168,7 +168,7 @@ struct image_service *conn_images(const struct conn *c);
 
 /* Makes a connection that waits for its first bytes. Owns fd on success. Returns NULL if there is
  * no memory. */
-struct conn *conn_new(struct io_loop *io, int fd, const struct client_key *client,
+struct conn *conn_new(struct io_loop *io, int fd, const struct client_key *peer,
                       enum conn_kind kind);
 
 /* Runs steps until the connection waits, is sent to another stage or has ended. */

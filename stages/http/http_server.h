@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "base/check.h"
+#include "base/network.h"
 #include "conf/conf.h"
 #include "daemon/tokens.h"
 #include "image/client_count.h"
@@ -34,7 +35,8 @@ struct http_server {
 	struct graph *graph;
 	struct http_reports reports;
 	struct listener_set listeners;
-	struct tokens tokens; /* locked inside */
+	struct networks proxies; /* server.trusted_proxies */
+	struct tokens tokens;    /* locked inside */
 	struct client_counts clients;
 	/* atomic, any thread */
 	alignas(CACHE_LINE) _Atomic bool is_ready;

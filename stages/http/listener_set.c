@@ -42,6 +42,17 @@ static int open_sockets(struct listener_set *l, struct sockaddr_storage *address
 	return err;
 }
 
+void listener_set_check(const struct conf *conf)
+{
+	const char *admin = conf->server.admin_listen;
+	struct sockaddr_storage address;
+	socklen_t length;
+
+	listener_resolve("server.listen", conf->server.listen, &address, &length);
+	if (*admin != '/' && strchr(admin, ':'))
+		listener_resolve("server.admin_listen", admin, &address, &length);
+}
+
 static int open_configured(struct listener_set *l, const struct conf *conf, unsigned count)
 {
 	struct sockaddr_storage address;
@@ -52,7 +63,10 @@ static int open_configured(struct listener_set *l, const struct conf *conf, unsi
 		return err;
 	err = open_sockets(l, &address, length, count);
 	if (err)
-		log_error("server.listen = %s: %s", conf->server.listen, strerror(-err));
+		log_error("server.listen = %s: %s%s", conf->server.listen, strerror(-err),
+		          err == -EACCES ? "; a port below 1024 needs darkroomd.socket: "
+		                           "EXAMPLES in darkroomd(8)"
+		                         : "");
 	return err;
 }
 

@@ -24,6 +24,9 @@ struct listener_set {
 /* Takes the service manager's sockets, or opens `count` listeners at server.listen; then opens the
  * administrative one. Returns 0, or -errno with the reason logged and nothing open. Main thread. */
 int listener_set_open(struct listener_set *l, const struct conf *conf, unsigned count);
+
+/* Logs each configured address whose host cannot be resolved. Main thread. */
+void listener_set_check(const struct conf *conf);
 void listener_set_close(struct listener_set *l);
 
 #endif

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "base/clock.h"
 #include "base/json.h"
 #include "base/text.h"
 #include "conf/conf.h"
@@ -175,10 +176,21 @@ enum conn_step respond_refuse(struct visit *v, struct conn *c)
 
 /* ---- writing ---- */
 
+static void count_request(const struct conn *c)
+{
+	const struct request *r = &c->request;
+	enum route_class class =
+		r->head_length ? route_class(c->route.kind, r->method) : ROUTE_CLASS_OTHER;
+
+	io_counters_add_request(conn_counters(c), class, c->response.status,
+	                        c->request_start_ns ? clock_ns() - c->request_start_ns : 0);
+}
+
 /* The response is written: decides what comes next. */
 static void written(struct visit *v, struct conn *c)
 {
 	visit_charge(v, &c->event);
+	count_request(c);
 	access_log_request(c, true);
 	response_reset(&c->response);
 	c->has_responded = true;

@@ -134,3 +134,46 @@ const char *route_allow(enum route_kind kind)
 {
 	return routes[kind].allow;
 }
+
+/* ---- classes ---- */
+
+enum route_class route_class(enum route_kind kind, enum route_method method)
+{
+	bool is_get = method == ROUTE_GET || method == ROUTE_HEAD;
+
+	if (kind == ROUTE_IMAGES && method == ROUTE_POST)
+		return ROUTE_CLASS_UPLOAD;
+	if (kind == ROUTE_IMAGE && method == ROUTE_DELETE)
+		return ROUTE_CLASS_DELETE;
+	if (kind == ROUTE_IMAGE && is_get)
+		return ROUTE_CLASS_IMAGE;
+	if (kind == ROUTE_VARIANT && is_get)
+		return ROUTE_CLASS_VARIANT;
+	if ((kind == ROUTE_HEALTHZ || kind == ROUTE_READYZ) && is_get)
+		return ROUTE_CLASS_PROBE;
+	if ((kind == ROUTE_STATS || kind == ROUTE_METRICS) && is_get)
+		return ROUTE_CLASS_REPORT;
+	return ROUTE_CLASS_OTHER;
+}
+
+static const struct {
+	const char *route, *method;
+} class_names[] = {
+	[ROUTE_CLASS_UPLOAD] = { "/images", "POST" },
+	[ROUTE_CLASS_IMAGE] = { "/images/ID", "GET" },
+	[ROUTE_CLASS_VARIANT] = { "/images/ID/VARIANT", "GET" },
+	[ROUTE_CLASS_DELETE] = { "/images/ID", "DELETE" },
+	[ROUTE_CLASS_PROBE] = { "probe", "GET" },
+	[ROUTE_CLASS_REPORT] = { "report", "GET" },
+	[ROUTE_CLASS_OTHER] = { "other", "other" },
+};
+
+const char *route_class_route(enum route_class class)
+{
+	return class_names[class].route;
+}
+
+const char *route_class_method(enum route_class class)
+{
+	return class_names[class].method;
+}

@@ -60,6 +60,25 @@ bool route_is_for(enum route_kind kind, unsigned audience);
 /* Returns whether the resource has the method. */
 bool route_allows(enum route_kind kind, enum route_method method);
 
+/* Requests that are measured together. */
+enum route_class {
+	ROUTE_CLASS_UPLOAD, /* POST /images */
+	ROUTE_CLASS_IMAGE,  /* GET and HEAD of an image's description */
+	ROUTE_CLASS_VARIANT,
+	ROUTE_CLASS_DELETE,
+	ROUTE_CLASS_PROBE,  /* /healthz, /readyz */
+	ROUTE_CLASS_REPORT, /* /stats, /metrics */
+	ROUTE_CLASS_OTHER,  /* also what was not understood */
+	ROUTE_CLASS_COUNT
+};
+
+/* kind: 0 before the route is known. */
+enum route_class route_class(enum route_kind kind, enum route_method method);
+
+/* Returns the labels of a class; static. */
+const char *route_class_route(enum route_class class);
+const char *route_class_method(enum route_class class);
+
 /* Returns the value of the Allow header field; static. */
 const char *route_allow(enum route_kind kind);
 

@@ -70,3 +70,11 @@ int directory_open(int at, const char *name, mode_t mode)
 
 	return fd < 0 ? -errno : fd;
 }
+
+const char *directory_advice(int err)
+{
+	if (err == -EROFS || err == -EACCES)
+		return "; under systemd the unit needs ReadWritePaths=, and the daemon's user the "
+		       "right to write: MOVING THE STORE in darkroomd(8)";
+	return err == -ENOENT ? "; the directory above it must exist" : "";
+}

@@ -18,4 +18,8 @@ int directory_remove(int at, const char *name);
  * logged. */
 int directory_clear(int at, unsigned *cleared);
 
+/* Returns what an operator may do about the store's directory that cannot be opened, as the end of
+ * a message, or "". Any thread. */
+const char *directory_advice(int err);
+
 #endif

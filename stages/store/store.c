@@ -86,7 +86,7 @@ int store_open(struct store *s, const char *root, bool survives_power, unsigned 
 	s->root_fd = directory_open(AT_FDCWD, root, ROOT_MODE);
 	if (s->root_fd < 0) {
 		err = s->root_fd;
-		log_error("server.root = %s: %s", root, strerror(-err));
+		log_error("server.root = %s: %s%s", root, strerror(-err), directory_advice(err));
 		goto fail;
 	}
 	if (flock(s->root_fd, LOCK_EX | LOCK_NB)) {
@@ -110,7 +110,8 @@ int store_open(struct store *s, const char *root, bool survives_power, unsigned 
 	store_look(s);
 	if (!err)
 		return 0;
-	log_error("server.root = %s: cannot prepare the store: %s", root, strerror(-err));
+	log_error("server.root = %s: cannot prepare the store: %s%s", root, strerror(-err),
+	          directory_advice(err));
 fail:
 	store_close(s);
 	return err;

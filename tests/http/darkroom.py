@@ -111,7 +111,8 @@ class Daemon:
         words = command("-c", config, *overrides(*defaults, *settings), *extra)
         self.process = subprocess.Popen(activated(words, sockets, names) if sockets else words,
                                         stdin=subprocess.DEVNULL, stderr=subprocess.PIPE,
-                                        cwd="/", env={**os.environ, **(environ or {})},
+                                        cwd="/", env={**os.environ, "JOURNAL_STREAM": "0:0",
+                                             **(environ or {})},
                                         pass_fds=[s.fileno() for s in sockets])
         self.reader = threading.Thread(target=self._drain, daemon=True)
         self.reader.start()
@@ -231,6 +232,14 @@ class Daemon:
 
     def signal(self, number):
         self.process.send_signal(number)
+
+    def signal_until_exit(self, number):
+        """Sends the signal again and again: it counts as a second one only after half a second."""
+        def has_ended():
+            self.signal(number)
+            return self.process.poll() is not None
+        assert eventually(has_ended, step=0.05)
+        return self.wait_exit()
 
     def wait_exit(self, timeout=60):
         status = self.process.wait(slow(timeout))

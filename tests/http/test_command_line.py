@@ -1,6 +1,7 @@
 """The daemon's command line and configuration: what it accepts, how it reports errors, and what it
 prints."""
 
+import os
 import re
 import subprocess
 
@@ -204,7 +205,7 @@ def test_variants_are_what_the_configuration_says(start, tmp_path):
     (),
     ("server.root=/tmp/a;b#c d", "server.control=", "limits.pixels=1500K",
      "limits.idle_timeout=90s"),
-    ("server.root='/tmp/x\\", "server.drain_delay=1500ms", "variant.new.operations=blur 2"),
+    ("server.root=/tmp/'x\\", "server.drain_delay=1500ms", "variant.new.operations=blur 2"),
     ("server.root=/a'b\"c", "stage.blur.threads=3", "scheduler.spin=7us")])
 def test_dump_repeats_the_configuration(tmp_path, settings):
     done = run("-T", "-c", CONFIG, *overrides(*settings))
@@ -242,3 +243,50 @@ def test_dump_refuses_what_an_ini_file_cannot_hold():
     assert done.returncode == 78 and not done.stdout and "limits.parts" in done.stderr
     done = run("-T", "-o", "server.root=/a;\"'")
     assert done.returncode == 1 and not done.stdout and "quotation" in done.stderr
+
+
+# ---- what would keep a valid configuration from starting ----
+
+def check_start(*settings):
+    done = run("-t", *overrides(*settings))
+    return done.returncode, done.stderr
+
+
+def test_check_refuses_an_unknown_user():
+    status, said = check_start("server.user=no-such-user")
+    assert status == 78 and "server.user = no-such-user: unknown user" in said
+
+
+def test_check_warns_of_missing_directories(tmp_path):
+    missing = tmp_path / "missing"
+    status, said = check_start(f"server.root={missing}/store", f"log.access_file={missing}/log")
+    assert status == 0 and "the configuration is valid" in said
+    for setting in (f"server.root = {missing}/store", f"log.access_file = {missing}/log"):
+        assert f"{setting}: {missing}: No such file or directory" in said
+    status, said = check_start(f"server.root={tmp_path}/store", f"log.access_file={tmp_path}/log")
+    assert status == 0 and "warning" not in said
+
+
+def test_check_warns_of_a_store_that_is_a_file(tmp_path):
+    (tmp_path / "file").touch()
+    assert f"{tmp_path}/file is not a directory" in check_start(f"server.root={tmp_path}/file")[1]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+def test_check_has_the_rights_of_the_daemons_user(tmp_path):
+    tmp_path.chmod(0o700)
+    tokens = tmp_path / "tokens"
+    tokens.touch(0o600)
+    status, said = check_start("server.user=nobody", f"server.root={tmp_path}",
+                               f"access.tokens_file={tokens}")
+    assert status == 0
+    assert f"server.root = {tmp_path}: " in said and "Permission denied" in said
+    assert f"access.tokens_file = {tokens}: cannot read it as nobody: " in said
+
+
+def test_check_warns_of_addresses_and_memory(tmp_path):
+    said = check_start(f"server.root={tmp_path}", "server.listen=no-such-host.invalid:80",
+                       "limits.memory_budget=4096G")[1]
+    assert "server.listen = no-such-host.invalid:80: " in said
+    assert re.search(r"limits.memory_budget = \d+ MiB: expected at most \d+ MiB, the memory of "
+                     r"this (machine|control group)", said)

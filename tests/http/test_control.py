@@ -45,6 +45,34 @@ def test_ctl_changes_and_shows_settings(site):
     assert (done.returncode, done.stdout) == (0, f"active: policy {FIRST}\n")
 
 
+def test_status_shows_what_differs_from_the_file(site):
+    daemon = site.daemon
+    assert f"as in {site.path}\n" in ctl(daemon, "status").stdout
+    assert ctl(daemon, "set", "variant.thumb.quality", "70").returncode == 0
+    assert ctl(daemon, "set", "limits.idle_timeout", "7s").returncode == 0
+    file_quality = re.search(r"^\[variant.thumb\].*?^quality = (\d+)", ctl(daemon, "dump").stdout,
+                             re.M | re.S)[1]
+    assert file_quality == "70"
+    shown = ctl(daemon, "status").stdout
+    assert f"differs from {site.path}:\n" in shown
+    assert re.search(r"^  variant.thumb.quality = 70 \(file: \d+\)$", shown, re.M)
+    assert re.search(r"^  limits.idle_timeout = 7s \(file: \w+\)$", shown, re.M)
+    site.path.write_text(site.path.read_text() + "\n[variant.more]\noperations = blur 2\n")
+    assert re.search(r"^  no variant.more \(file: it is there\)$", ctl(daemon, "status").stdout,
+                     re.M)
+    assert ctl(daemon, "reload").returncode == 0
+    assert f"as in {site.path}\n" in ctl(daemon, "status").stdout
+
+
+def test_dump_is_the_running_configuration(site, tmp_path):
+    daemon = site.daemon
+    assert ctl(daemon, "set", "variant.thumb.quality", "70").returncode == 0
+    (tmp_path / "dumped.ini").write_text(ctl(daemon, "dump").stdout)
+    done = run("-c", tmp_path / "dumped.ini", "-T")
+    assert done.returncode == 0 and done.stdout == ctl(daemon, "dump").stdout
+    assert f"root = {daemon.store}\n" in done.stdout
+
+
 @pytest.mark.parametrize("words, status, said", [
     (["policy", "best"], 1, "expected one of drain, cohort"),
     (["set", "scheduler.threads", "0"], 1, "auto or a whole number from 1"),

@@ -2,13 +2,14 @@
 
 import os
 import pathlib
+import signal
 import time
 
 import pytest
 
 import pictures
 from client import form
-from darkroom import IS_SANITIZED, TooLate, attempts, eventually, run, slow
+from darkroom import CONFIG, IS_SANITIZED, TooLate, attempts, eventually, run, slow
 from prometheus_text import Malformed, Metrics, parse
 
 SMALL = pictures.photo_jpeg(320, 240, 2)
@@ -105,6 +106,47 @@ def test_metrics_count_requests_images_and_bytes(start):
     version = run("--version").stdout.split(" ", 1)[1].strip()
     compiler = dict(next(iter(after.families["darkroom_build_info"].samples))[1])["compiler"]
     assert after("darkroom_build_info", version=version, compiler=compiler) == 1
+
+
+def test_requests_are_measured_by_route(start):
+    daemon = start()
+    before = scrape(daemon)
+    image = daemon.image(SMALL)
+    assert daemon.upload(b"no picture").status == 415
+    assert daemon.get(image["url"]).status == 200
+    daemon.fetch(image, "medium")
+    assert daemon.get("/nowhere").status == 404 and daemon.get("/healthz").status == 200
+    with daemon.client() as client:
+        assert client.request("DELETE", image["url"]).status == 204
+    after = scrape(daemon)
+    expected = {("/images", "POST", "2xx"): 1, ("/images", "POST", "4xx"): 1,
+                ("/images/ID", "GET", "2xx"): 1, ("/images/ID/VARIANT", "GET", "2xx"): 1,
+                ("/images/ID", "DELETE", "2xx"): 1, ("probe", "GET", "2xx"): 1,
+                ("report", "GET", "2xx"): 1, ("other", "other", "4xx"): 1}
+    for series in after.families["darkroom_http_route_responses_total"].samples:
+        labels = dict(series[1])
+        key = labels["route"], labels["method"], labels["status"]
+        name = "darkroom_http_route_responses_total"
+        assert after(name, **labels) - before(name, **labels) == expected.get(key, 0), key
+    name = "darkroom_http_request_duration_seconds"
+    for route, method, count in (("/images", "POST", 2), ("/images/ID/VARIANT", "GET", 1)):
+        assert after(f"{name}_count", route=route, method=method) == count
+        assert 0 < after(f"{name}_sum", route=route, method=method) < slow(20)
+
+
+def test_reloads_are_reported(start, tmp_path):
+    config = tmp_path / "site.ini"
+    good = CONFIG.read_text()
+    config.write_text(good)
+    daemon = start(config=config)
+    started = scrape(daemon)("darkroom_config_last_reload_success_timestamp_seconds")
+    assert 0 <= time.time() - started < slow(60)
+    for text, is_good in (("[nonsense]\n", 0), (good, 1)):
+        config.write_text(text)
+        daemon.signal(signal.SIGHUP)
+        assert eventually(
+            lambda: scrape(daemon)("darkroom_config_last_reload_successful") == is_good)
+    assert scrape(daemon)("darkroom_config_last_reload_success_timestamp_seconds") >= started
 
 
 def test_metrics_and_stats_agree(start):

@@ -195,9 +195,23 @@ def test_second_signal_ends_the_drain(start, first, second):
         c.send(SMALL[1000:2000])
         assert eventually(lambda: daemon.has_read(c)), "the upload was abandoned"
         started = time.monotonic()
-        daemon.signal(second)
-        assert daemon.wait_exit() == 1
+        assert daemon.signal_until_exit(second) == 1
         assert time.monotonic() - started < slow(15)  # it would wait for 30 s
+
+
+@pytest.mark.also_with("thread-per-connection")
+def test_two_signals_at_once_are_one(start):
+    """`timeout -s INT` sends its signal to the process and to its group."""
+    daemon = start()
+    with daemon.client() as c:
+        c.send(c.head("POST", "/images", SMALL, [JPEG]) + SMALL[:1000])
+        assert eventually(lambda: daemon.has_read(c))
+        daemon.signal(signal.SIGTERM)
+        daemon.signal(signal.SIGINT)
+        assert eventually(daemon.refuses_connections)
+        c.send(SMALL[1000:])
+        assert c.answer().status == 201
+    assert daemon.wait_exit() == 0
 
 
 @pytest.mark.every_policy

@@ -187,6 +187,25 @@ def test_proxy_hides_admin_paths(start, start_proxy):
                 path, spelling, status)
 
 
+def check_problem(headers, body, status):
+    assert headers["Content-Type"] == "application/problem+json"
+    assert json.loads(body)["status"] == status
+
+
+def test_clients_behind_the_proxy_are_told_apart(start, start_proxy):
+    """server.trusted_proxies: the log and the limits see the client."""
+    daemon = start("server.trusted_proxies=127.0.0.1", "log.access=text",
+                   "limits.images_per_client=1")
+    proxy = start_proxy(daemon.port)
+    assert eventually(proxy.is_up, 30), proxy.log.read_text()
+    for source in ("127.0.0.5", "127.0.0.6"):
+        connection = proxy.connect(source=source)
+        connection.request("POST", "/images", PICTURE, {"Content-Type": "image/jpeg"})
+        assert connection.getresponse().status == 201
+        connection.close()
+        assert daemon.says(f"client={source} ")
+
+
 def test_proxy_has_the_daemons_body_limit(start, start_proxy):
     """A body of exactly the limit passes. The proxy or the daemon refuses a larger one."""
     daemon = start(f"limits.body_bytes={LIMIT}")
@@ -194,11 +213,11 @@ def test_proxy_has_the_daemons_body_limit(start, start_proxy):
     assert eventually(proxy.is_up, 30), proxy.log.read_text()
     whole = PICTURE + bytes(LIMIT - len(PICTURE))
     assert proxy.request("POST", "/images", whole, {"Content-Type": "image/jpeg"})[0] == 201
-    try:
-        assert proxy.request("POST", "/images", whole + b"x",
-                             {"Content-Type": "image/jpeg"})[0] == 413
-    except OSError:
-        pass  # refused before it was sent completely
+    with contextlib.suppress(OSError):  # refused before it was sent completely
+        status, headers, body = proxy.request("POST", "/images", whole + b"x",
+                                              {"Content-Type": "image/jpeg"})
+        assert status == 413
+        check_problem(headers, body, 413)
     assert len(daemon.stored()) == 1
 
 
@@ -280,7 +299,9 @@ def test_proxy_survives_a_restart_of_the_daemon(start, start_proxy):
     proxy = start_proxy(port)
     assert eventually(proxy.is_up, 30), proxy.log.read_text()
     first.stop()
-    assert proxy.request("GET", "/images/01ARZ3NDEKTSV4RRFFQ69G5FAV")[0] in (502, 503)
+    status, headers, body = proxy.request("GET", "/images/01ARZ3NDEKTSV4RRFFQ69G5FAV")
+    assert status in (502, 503) and headers["Retry-After"] == "5"
+    check_problem(headers, body, status)
     start(listen=f"127.0.0.1:{port}")
     assert eventually(proxy.is_up, 30)
     assert eventually(lambda: proxy.request("POST", "/images", PICTURE,

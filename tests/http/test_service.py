@@ -295,8 +295,7 @@ def test_drain_delay_serves_while_not_ready(start):
         assert daemon.upload(SMALL).status == 201
         assert kept.request("GET", "/healthz").status == 200
     assert daemon.says("drain_delay")
-    daemon.signal(signal.SIGTERM)  # the second signal ends the drain
-    assert daemon.wait_exit() == 1
+    assert daemon.signal_until_exit(signal.SIGTERM) == 1
 
 
 def test_drain_delay_ends(start):

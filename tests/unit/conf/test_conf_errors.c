@@ -88,8 +88,8 @@ static void syntax_is_checked_line_by_line(void **state)
 	       "@:5: duplicate key server.root, first on line 4\n");
 	refuse(VARIANT "[server]\n[SERVER]\n",
 	       "@:4: duplicate section [server], first on line 3\n");
-	refuse(VARIANT "[server]\nroot = a\tb\n",
-	       "@:4: server.root = \"a?b\": expected text of at least one and at most 255 bytes\n");
+	refuse(VARIANT "[server]\nroot = /a\tb\n",
+	       "@:4: server.root = \"/a?b\": expected an absolute path of at most 255 bytes\n");
 }
 
 static void hostile_bytes_are_refused(void **state)
@@ -114,7 +114,7 @@ static void hostile_bytes_are_refused(void **state)
 	memcpy(big + strlen(VARIANT "[server]\nroot=") + 995, "\n", 2);
 	assert_int_equal(load(&conf, big), -22);
 	assert_non_null(
-		strstr(conf_errors.data, "expected text of at least one and at most 255 bytes\n"));
+		strstr(conf_errors.data, "expected an absolute path of at most 255 bytes\n"));
 	assert_true(strlen(conf_errors.data) < 300);
 	free(big);
 }

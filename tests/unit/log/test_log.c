@@ -259,6 +259,36 @@ static void a_renamed_access_file_is_reopened(void **state)
 	rmdir(directory);
 }
 
+/* Without the journal, nothing else would add the time. Each process decides once: so in another
+ * one. */
+static void lines_have_the_time_without_the_journal(void **state)
+{
+	(void)state;
+	redirect();
+	pid_t child = fork();
+
+	assert_true(child >= 0);
+	if (child == 0) {
+		unsetenv("JOURNAL_STREAM");
+		log_write(LOG_LEVEL_WARNING, "careful");
+		_exit(0);
+	}
+	restore();
+	unsigned year, month, day, hour, minute, second, ms;
+	int end = 0, status;
+	char *all = read_all();
+
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+	assert_int_equal(sscanf(all, "%4u-%2u-%2u %2u:%2u:%2u.%3u warning: careful\n%n", &year,
+	                        &month, &day, &hour, &minute, &second, &ms, &end),
+	                 7);
+	assert_int_equal(end, strlen(all));
+	assert_in_range(year, 2020, 9999);
+	assert_in_range(month, 1, 12);
+	assert_in_range(day, 1, 31);
+}
+
 /* Only the journal gets a priority before JSON. Each process decides once: so in another one. */
 static void json_lines_have_priorities_only_in_the_journal(void **state)
 {
@@ -329,10 +359,11 @@ static void a_crash_loses_no_line(void **state)
 
 int main(void)
 {
+	setenv("JOURNAL_STREAM", "0:0", 1); /* lines have priorities */
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(
-			json_lines_have_priorities_only_in_the_journal), /* before this process
-		                                                            decides */
+		/* Before this process decides: */
+		cmocka_unit_test(json_lines_have_priorities_only_in_the_journal),
+		cmocka_unit_test(lines_have_the_time_without_the_journal),
 		cmocka_unit_test(all_lines_are_written_before_the_log_stops),
 		cmocka_unit_test(no_thread_waits_for_a_slow_reader),
 		cmocka_unit_test(messages_over_the_rate_limit_are_counted),

@@ -80,7 +80,7 @@ static void histograms_are_cumulative(void **state)
 	histogram_add(&h, UINT64_C(20000000000), 1); /* beyond the last */
 	histogram_collect(&sum, &h);
 	sum.count++; /* a writer is between bucket and count */
-	metrics_histogram(&text, "h_seconds", LABELS({ "s", "x" }), &sum);
+	metrics_histogram(&text, "h_seconds", LABELS({ "s", "x" }), &sum, METRICS_COARSE);
 	assert_int_equal(number_at("h_seconds_bucket{s=\"x\",le=\"1.024e-06\"} "), 4);
 	assert_int_equal(number_at("h_seconds_bucket{s=\"x\",le=\"4.096e-06\"} "), 5);
 	assert_int_equal(number_at("h_seconds_bucket{s=\"x\",le=\"0.001048576\"} "), 5);
@@ -89,6 +89,26 @@ static void histograms_are_cumulative(void **state)
 	assert_int_equal(number_at("h_seconds_bucket{s=\"x\",le=\"+Inf\"} "), 8);
 	assert_int_equal(number_at("h_seconds_count{s=\"x\"} "), 8);
 	assert_non_null(strstr(text.data, "h_seconds_sum{s=\"x\"} 20.008002347\n"));
+}
+
+static void fine_buckets_are_half_an_octave(void **state)
+{
+	struct histogram h = { 0 };
+	struct histogram_sum sum = { 0 };
+
+	(void)state;
+	histogram_add(&h, 250000, 1);
+	histogram_add(&h, 300000, 2);
+	histogram_add(&h, 400000, 4);
+	histogram_add(&h, UINT64_C(60000000000), 8);
+	histogram_add(&h, UINT64_C(80000000000), 16);
+	histogram_collect(&sum, &h);
+	metrics_histogram(&text, "h", NULL, &sum, METRICS_FINE);
+	assert_int_equal(number_at("h_bucket{le=\"0.000262144\"} "), 1);
+	assert_int_equal(number_at("h_bucket{le=\"0.000393216\"} "), 3);
+	assert_int_equal(number_at("h_bucket{le=\"0.000524288\"} "), 7);
+	assert_int_equal(number_at("h_bucket{le=\"68.719476736\"} "), 15);
+	assert_int_equal(number_at("h_bucket{le=\"+Inf\"} "), 31);
 }
 
 static void idle_time_grows_during_a_sleep(void **state)
@@ -120,6 +140,7 @@ int main(void)
 		cmocka_unit_test_setup(label_values_are_escaped, set_up),
 		cmocka_unit_test_setup(a_small_text_overflows, set_up),
 		cmocka_unit_test_setup(histograms_are_cumulative, set_up),
+		cmocka_unit_test_setup(fine_buckets_are_half_an_octave, set_up),
 		cmocka_unit_test(idle_time_grows_during_a_sleep),
 	};
 

@@ -1,0 +1,174 @@
+/*
+ * check_start.c - tries what a start would need, and changes nothing.
+ *
+ * What belongs to server.user is tried by a child process that becomes this user. Main thread.
+ */
+#include "check_start.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/text.h"
+#include "conf/conf.h"
+#include "log/log.h"
+#include "program.h"
+#include "sandbox.h"
+
+#define PATH_BYTES CONF_TEXT_MAX
+
+/* ---- memory ---- */
+
+/* Returns the limit in the file, or UINT64_MAX: it has none, or does not exist. */
+static uint64_t read_limit(const char *group)
+{
+	char path[PATH_BYTES + 64];
+	uint64_t limit = UINT64_MAX;
+	int n = snprintf(path, sizeof path, "/sys/fs/cgroup%s/memory.max", group);
+	FILE *file = n > 0 && (size_t)n < sizeof path ? fopen(path, "re") : NULL;
+
+	if (!file)
+		return UINT64_MAX;
+	if (fscanf(file, "%" SCNu64, &limit) != 1)
+		limit = UINT64_MAX; /* "max" */
+	fclose(file);
+	return limit;
+}
+
+/* Returns the lowest limit of this process's control group (version 2) and of those above it. */
+static uint64_t group_memory_max(void)
+{
+	char line[PATH_BYTES], *end;
+	uint64_t lowest = UINT64_MAX, limit;
+	FILE *file = fopen("/proc/self/cgroup", "re");
+
+	if (!file)
+		return UINT64_MAX;
+	while (fgets(line, sizeof line, file)) {
+		if (strncmp(line, "0::/", 4) != 0)
+			continue;
+		line[strcspn(line, "\n")] = '\0';
+		while ((end = strrchr(line + 3, '/'))) {
+			limit = read_limit(line + 3);
+			lowest = limit < lowest ? limit : lowest;
+			*end = '\0';
+		}
+	}
+	fclose(file);
+	return lowest;
+}
+
+void check_start_memory(const struct conf *conf)
+{
+	uint64_t pages = (uint64_t)sysconf(_SC_PHYS_PAGES), max = group_memory_max();
+	uint64_t all = pages * (uint64_t)sysconf(_SC_PAGESIZE);
+	bool is_group = max < all;
+
+	if (!is_group)
+		max = all;
+	if (conf->limits.memory_budget > max)
+		log_warning("limits.memory_budget = %" PRIu64 " MiB: expected at most %" PRIu64
+		            " MiB, the memory of this %s",
+		            conf->limits.memory_budget >> 20, max >> 20,
+		            is_group ? "control group" : "machine");
+}
+
+/* ---- directories ---- */
+
+/* Warns unless the directory exists and can be written. what: its key and value. */
+static void check_directory(const char *what, const char *directory)
+{
+	struct stat st;
+
+	if (stat(directory, &st))
+		log_warning("%s: %s: %s", what, directory, strerror(errno));
+	else if (!S_ISDIR(st.st_mode))
+		log_warning("%s: %s is not a directory", what, directory);
+	else if (access(directory, W_OK | X_OK))
+		log_warning("%s: cannot write in %s: %s", what, directory, strerror(errno));
+}
+
+/* Copies the path of the directory above. */
+static void directory_above(const char *path, char above[PATH_BYTES])
+{
+	size_t length = strlen(path);
+
+	while (length > 1 && path[length - 1] == '/')
+		length--;
+	while (length > 0 && path[length - 1] != '/')
+		length--;
+	while (length > 1 && path[length - 1] == '/')
+		length--;
+	snprintf(above, PATH_BYTES, "%.*s", (int)length, length ? path : ".");
+	if (!length)
+		snprintf(above, PATH_BYTES, ".");
+}
+
+/* The start makes the store, but not the directories above it. */
+static void check_files(const struct conf *conf)
+{
+	const char *root = conf->server.root, *log = conf->log.access_file,
+		   *tokens = conf->access.tokens_file;
+	char above[PATH_BYTES], what[PATH_BYTES + 32];
+
+	snprintf(what, sizeof what, "server.root = %s", root);
+	if (access(root, F_OK) == 0) {
+		check_directory(what, root);
+	} else {
+		directory_above(root, above);
+		check_directory(what, above);
+	}
+	if (strcmp(log, "stderr") != 0) {
+		snprintf(what, sizeof what, "log.access_file = %s", log);
+		directory_above(log, above);
+		check_directory(what, above);
+	}
+	if (*tokens && access(tokens, R_OK))
+		log_warning("access.tokens_file = %s: cannot read it%s%s: %s", tokens,
+		            *conf->server.user ? " as " : "", conf->server.user, strerror(errno));
+}
+
+/* The same as server.user. Returns 0, or -ENOENT if there is no such user. */
+static int check_files_as_user(const struct conf *conf)
+{
+	int status = 0;
+
+	fflush(NULL);
+	pid_t child = fork();
+
+	if (child == 0) {
+		if (sandbox_become_user(conf))
+			_exit(EXIT_FAILURE);
+		check_files(conf);
+		_exit(EXIT_SUCCESS);
+	}
+	if (child < 0 || waitpid(child, &status, 0) < 0) {
+		log_warning("cannot check the files of server.user: %s", strerror(errno));
+		return 0;
+	}
+	return WIFEXITED(status) && WEXITSTATUS(status) == EXIT_SUCCESS ? 0 : -ENOENT;
+}
+
+int check_start(const struct program *program, const struct conf *conf)
+{
+	const char *user = conf->server.user;
+	int err = 0;
+
+	if (!*user) {
+		check_files(conf);
+	} else if (geteuid() == 0) {
+		err = check_files_as_user(conf);
+	} else if (!getpwnam(user)) {
+		log_error("server.user = %s: unknown user", user);
+		err = -ENOENT;
+	}
+	program->check_addresses(conf);
+	check_start_memory(conf);
+	return err;
+}
