@@ -8,6 +8,7 @@ import tempfile
 import time
 
 import run
+import visits
 from machine import ROOT
 from plan import PRELOADS, configurations, rotated
 
@@ -60,7 +61,7 @@ def _closed(bench, name, path, connections, number, options=(), preload=""):
         stats = daemon.stats()
     return {"configuration": name, "connections": connections,
             **run.summary(report, rows, bench.server_cores()), **run.stage_counters(stats),
-            "layout": stats["layout"]}
+            "layout": stats["layout"], "visits": visits.of(stats)}
 
 
 def _policies(options, bench, number):

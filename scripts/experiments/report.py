@@ -6,6 +6,7 @@ import claims
 import machine
 import plots
 import tables
+import visits
 
 MUCH = 5  # per cent of the CPUs used by other programs
 
@@ -32,6 +33,9 @@ def write(results, directory, command):
                     f"{tables.clients(results, workload)}\n\nThe server, as in table 4.6. Traffic "
                     "is that of the busiest second (of a tenth of it in short runs).\n\n"
                     f"{tables.server(results, workload)}\n")
+        if found := visits.table(results, workload):
+            text.append("Visits to stages by the threads that serve images, in the order of "
+                        f"throughput. Maxima are since the start of a run.\n\n{found}\n")
         has_others = len(results.ranking(workload, tables.r.RATE)) > 1
         if results.runs("policies", "drain", workload) and has_others:
             text.append("darkroom's default relative to each other configuration, round by round: "

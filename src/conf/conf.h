@@ -95,6 +95,7 @@ struct conf {
 	struct {
 		uint64_t level;                  /* enum log_level */
 		uint64_t access;                 /* enum log_access */
+		uint64_t skip_probes;            /* CONF_YES or CONF_NO */
 		char access_file[CONF_TEXT_MAX]; /* "stderr" or an absolute path */
 	} log;
 	struct {

@@ -236,6 +236,15 @@ static const struct conf_key rows[] = {
 			"text: KEY=VALUE, separated by spaces.",
 	},
 	{
+		CONF_KEY(log, skip_probes, skip_probes),
+		.type = CONF_TYPE_CHOICE,
+		.choices = conf_yes_no,
+		.default_value = "no",
+		.is_live = true,
+		.help = "Whether these lines leave out /healthz, /readyz, /stats and /metrics that were\n"
+			"answered with success. A proxy that probes every second writes 86,400 a day.",
+	},
+	{
 		CONF_KEY(log, access_file, access_file),
 		.type = CONF_TYPE_LOG_FILE,
 		.default_value = "stderr",

@@ -116,6 +116,38 @@ static int print_answer(const char *path, const struct text *answer, bool is_qui
 	return status;
 }
 
+/* Copies a trace to standard output, until the daemon closes. */
+static int copy_trace(int fd, const char *path)
+{
+	char buffer[65536];
+	bool is_empty = true;
+	ssize_t n;
+
+	for (; (n = recv(fd, buffer, sizeof buffer, 0)) != 0; is_empty = false) {
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return fail("%s: %s", path,
+			            errno == EAGAIN ? "the daemon does not answer"
+			                            : strerror(errno));
+		if (fwrite(buffer, 1, (size_t)n, stdout) != (size_t)n || fflush(stdout)) {
+			perror("darkroomd ctl: standard output");
+			return EXIT_FAILURE;
+		}
+	}
+	return is_empty ? fail("%s: the daemon could not start the trace", path) : CTL_DONE;
+}
+
+/* Returns whether the answer is a trace, which follows its first line. */
+static bool is_trace(int fd, const char *line)
+{
+	char status[2];
+
+	return strncmp(line, "trace ", 6) == 0 &&
+	       recv(fd, status, sizeof status, MSG_PEEK | MSG_WAITALL) == sizeof status &&
+	       status[0] == '0' && recv(fd, status, sizeof status, 0) == sizeof status;
+}
+
 /* Sends the line and prints what comes back. Owns fd. */
 static int talk(int fd, const char *path, const struct text *line, bool is_quiet)
 {
@@ -125,8 +157,11 @@ static int talk(int fd, const char *path, const struct text *line, bool is_quiet
 	text_init_growable(&answer, CTL_ANSWER_MAX + 16);
 	/* The daemon may answer and close before it has read everything (EPIPE): its answer can
 	 * still be read. */
-	if ((send(fd, line->data, line->length, MSG_NOSIGNAL) < 0 && errno != EPIPE) ||
-	    !read_answer(fd, &answer))
+	bool is_sent = send(fd, line->data, line->length, MSG_NOSIGNAL) >= 0 || errno == EPIPE;
+
+	if (is_sent && is_trace(fd, line->data))
+		status = copy_trace(fd, path);
+	else if (!is_sent || !read_answer(fd, &answer))
 		status = fail("%s: %s", path,
 		              errno == EAGAIN ? "the daemon does not answer" : strerror(errno));
 	else
@@ -150,6 +185,8 @@ int ctl_run(const struct conf *conf, char *const *words, size_t count, bool is_q
 		return fail("%s...: expected a socket's path of at most 107 bytes; "
 		            "server.control can name another",
 		            path);
+	if (count && strcmp(words[0], "trace") == 0 && isatty(STDOUT_FILENO))
+		return fail("a trace is binary: expected a file, such as: ctl trace 10 >FILE");
 	if (!*path)
 		return fail("server.control is empty: the daemon has no control socket");
 	int fd = connect_to(path);

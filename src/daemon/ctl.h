@@ -17,7 +17,12 @@
 #define CTL_LINE_MAX 1024 /* bytes of a command, with its end */
 #define CTL_ANSWER_MAX ((size_t)64 << 10)
 
-enum ctl_status { CTL_DONE = 0, CTL_REFUSED = 1, CTL_USAGE = 2 };
+enum ctl_status {
+	CTL_DONE = 0,
+	CTL_REFUSED = 1,
+	CTL_USAGE = 2,
+	CTL_TRACE /* not sent: CTL_DONE, and a trace follows until the daemon closes */
+};
 
 /* Writes the socket's path of the configuration; "": no socket. Returns 0, or -ENAMETOOLONG with
  * the beginning of the path. Any thread. */

@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -20,6 +21,7 @@
 #include "reload.h"
 #include "sched/profile.h"
 #include "sched/stage_costs.h"
+#include "trace_output.h"
 
 struct command {
 	const char *name, *arguments, *help;
@@ -83,6 +85,25 @@ static enum ctl_status run_profile(struct reload *r, char *arguments, struct tex
 	return CTL_DONE;
 }
 
+/* Accepts SECONDS. The socket starts the trace after the answer. */
+static enum ctl_status run_trace(struct reload *r, char *arguments, struct text *answer)
+{
+	size_t digits = strspn(arguments, "0123456789");
+	unsigned long seconds = digits < 6 ? strtoul(arguments, NULL, 10) : 0;
+
+	if (arguments[digits] || seconds < 1 || seconds > TRACE_SECONDS_MAX) {
+		text_printf(answer, "trace %.40s: expected seconds, from 1 to %u\n", arguments,
+		            TRACE_SECONDS_MAX);
+		return CTL_USAGE;
+	}
+	if (trace_output_is_on(r->trace)) {
+		text_puts(answer, "a trace is on already; there can be one at a time\n");
+		return CTL_REFUSED;
+	}
+	r->trace->seconds = (unsigned)seconds;
+	return CTL_TRACE;
+}
+
 static const struct command commands[] = {
 	{ "policy", "[NAME]", "switch to another policy at once, or print the active one", true,
 	  run_policy },
@@ -91,6 +112,8 @@ static const struct command commands[] = {
 	{ "reload", "", "reload the configuration, as SIGHUP does", true, run_reload },
 	{ "profile", "", "print the costs of the stages since startup, for layout.profile", true,
 	  run_profile },
+	{ "trace", "SECONDS", "write the visits of workers to standard output; see darkroomd(8)",
+	  false, run_trace },
 	{ "status", "", "print the version, the active live keys, and what differs from the file",
 	  true, run_status },
 	{ "dump", "", "print the active configuration as an INI file", true, run_dump },

@@ -16,7 +16,9 @@
 #include "base/text.h"
 #include "ctl_command.h"
 #include "log/log.h"
+#include "program.h"
 #include "reload.h"
+#include "trace_output.h"
 
 #define BACKLOG 16
 #define ACCEPT_PAUSE_MS 50  /* when the process has no free descriptor */
@@ -101,8 +103,18 @@ static void refuse(const struct ctl_client *c, const char *why)
 	answer(c, CTL_REFUSED, &message);
 }
 
+/* Passes the client's socket on to a trace. Closes it if that fails. */
+static void hand_over(struct ctl_socket *s, struct ctl_client *c, const struct reload *r)
+{
+	const struct program *p = r->program;
+
+	epoll_ctl(s->fd, EPOLL_CTL_DEL, c->fd, NULL);
+	trace_output_start(r->trace, p->graph(p->app), c->fd, true);
+	c->fd = -1;
+}
+
 /* Reads the line of the client. Once it is complete, runs the command, answers and closes. */
-static void client_read(struct ctl_client *c, struct reload *r)
+static void client_read(struct ctl_socket *s, struct ctl_client *c, struct reload *r)
 {
 	ssize_t n = recv(c->fd, c->line + c->length, sizeof c->line - c->length, MSG_DONTWAIT);
 	struct text message;
@@ -124,8 +136,10 @@ static void client_read(struct ctl_client *c, struct reload *r)
 		text_init_growable(&message, CTL_ANSWER_MAX);
 		enum ctl_status status = ctl_command(r, c->line, &message);
 
-		answer(c, status, &message);
+		answer(c, status == CTL_TRACE ? CTL_DONE : status, &message);
 		text_fini(&message);
+		if (status == CTL_TRACE)
+			hand_over(s, c, r);
 	} else {
 		refuse(c, "the command is too long");
 	}
@@ -199,7 +213,7 @@ void ctl_socket_serve(struct ctl_socket *s, struct reload *r)
 	if (event.data.u32 == LISTENER)
 		client_accept(s);
 	else
-		client_read(&s->client[event.data.u32], r);
+		client_read(s, &s->client[event.data.u32], r);
 }
 
 void ctl_socket_close(struct ctl_socket *s)

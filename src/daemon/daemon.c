@@ -29,7 +29,10 @@ static int serve(struct supervisor *s, const struct options *o, const struct con
 {
 	int status = EXIT_FAILURE;
 
-	s->reload = (struct reload){ .options = o, .program = s->program, .conf = *conf };
+	s->reload = (struct reload){
+		.options = o, .program = s->program, .trace = &s->trace, .conf = *conf
+	};
+	s->trace.fd = -1;
 	if (ctl_socket_open(&s->ctl, conf) == 0 && sandbox_enter(conf) == 0 && log_start() == 0)
 		status = supervise(s);
 	log_stop();
@@ -46,7 +49,8 @@ int daemon_run(const struct options *o, const struct conf *conf, const struct pr
 	reload_log(o, conf);
 	/* With the rights of the user that starts the daemon. */
 	supervisor.profile_fd = o->profile ? profile_file_open(o->profile) : -1;
-	if (o->profile && supervisor.profile_fd < 0)
+	supervisor.trace_fd = o->trace ? trace_output_open(o->trace) : -1;
+	if ((o->profile && supervisor.profile_fd < 0) || (o->trace && supervisor.trace_fd < 0))
 		return EXIT_FAILURE;
 	if (sandbox_become_user(conf))
 		return EX_CONFIG;

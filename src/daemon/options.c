@@ -13,7 +13,7 @@
 #include "ctl_command.h"
 #include "policy/policy.h"
 
-enum { OPTION_TOPOLOGY = 256, OPTION_PROFILE }; /* without a letter */
+enum { OPTION_TOPOLOGY = 256, OPTION_PROFILE, OPTION_TRACE }; /* without a letter */
 
 static const struct option long_options[] = {
 	{ "config", required_argument, NULL, 'c' },
@@ -26,13 +26,14 @@ static const struct option long_options[] = {
 	{ "help", no_argument, NULL, 'h' },
 	{ "topology", no_argument, NULL, OPTION_TOPOLOGY },
 	{ "profile", required_argument, NULL, OPTION_PROFILE },
+	{ "trace", required_argument, NULL, OPTION_TRACE },
 	{ "version", no_argument, NULL, 'V' },
 	{ NULL, 0, NULL, 0 },
 };
 
 static const char help_text[] =
 	"usage: darkroomd [-t | -T | --topology] [-q] [-c FILE] [-o SECTION.KEY=VALUE]...\n"
-	"                 [--profile FILE]\n"
+	"                 [--profile FILE] [--trace FILE]\n"
 	"       darkroomd [-c FILE] [-o SECTION.KEY=VALUE]... ctl COMMAND\n"
 	"       darkroomd [-c FILE] [-o SECTION.KEY=VALUE]... store COMMAND\n"
 	"       darkroomd token NAME [upload] [delete] [list]\n"
@@ -49,6 +50,7 @@ static const char help_text[] =
 	"  -T, --dump           check it and print every key with its value as an INI file\n"
 	"      --topology       print the machine's cores and caches, and the place of each thread\n"
 	"      --profile FILE   at shutdown, write the costs of the stages to FILE, for layout.profile\n"
+	"      --trace FILE     write every visit of a worker to FILE, for scripts/trace-draw\n"
 	"  -q, --quiet          log only warnings and errors; ctl prints only failures\n"
 	"  -K, --keys           print every key with its default and meaning as an INI file\n"
 	"  -h, --help           print this text\n"
@@ -125,6 +127,9 @@ static int take_option(struct options *o, int option)
 		break;
 	case OPTION_PROFILE:
 		o->profile = optarg;
+		break;
+	case OPTION_TRACE:
+		o->trace = optarg;
 		break;
 	case 'v':
 		o->verbose = true;

@@ -34,6 +34,7 @@ struct options {
 	size_t word_count;
 	bool verbose;        /* -v, -VV: with the versions of compiler and libraries */
 	const char *profile; /* --profile: file for the costs of the stages; NULL: none */
+	const char *trace;   /* --trace: file for the visits of workers; NULL: none */
 	bool quiet;          /* -q: only warnings and errors; -t prints nothing if all is well */
 };
 

@@ -15,10 +15,12 @@
 struct options;
 struct program;
 struct text;
+struct trace_output;
 
 struct reload {
 	const struct options *options; /* borrowed */
 	const struct program *program; /* borrowed */
+	struct trace_output *trace;    /* borrowed; for ctl trace */
 	struct conf conf;              /* the active configuration */
 	bool has_failed;               /* the last reload of the file failed */
 };

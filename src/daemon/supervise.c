@@ -129,7 +129,8 @@ static int wait_for_signal(struct supervisor *s, int timeout_ms)
 		                { .fd = s->ctl.fd, .events = POLLIN },
 		                { .fd = tokens->watch_fd, .events = POLLIN } };
 	struct signalfd_siginfo info;
-	int tick_ms = earlier(tick(s), graph_tick(p->graph(p->app)));
+	int tick_ms = earlier(earlier(tick(s), graph_tick(p->graph(p->app))),
+	                      trace_output_tick(&s->trace, p->graph(p->app)));
 
 	if (poll(fds, COUNT_OF(fds), earlier(timeout_ms, tick_ms)) <= 0)
 		return 0;
@@ -220,6 +221,8 @@ int supervise(struct supervisor *s)
 	int signal_number;
 
 	s->phase = "starting";
+	if (s->trace_fd >= 0 && trace_output_start(&s->trace, p->graph(p->app), s->trace_fd, false))
+		return EXIT_FAILURE;
 	if (p->start(p->app))
 		return EXIT_FAILURE;
 	s->phase = "serving";
@@ -234,6 +237,7 @@ int supervise(struct supervisor *s)
 	announce_end(s, strsignal(signal_number));
 	drain(s, strsignal(signal_number));
 	p->stop(p->app);
+	trace_output_end(&s->trace, p->graph(p->app));
 	log_notice("ended, %" PRIu64 " images stored", p->images_stored(p->app));
 	if (s->profile_fd >= 0 &&
 	    profile_file_write(s->profile_fd, s->reload.options->profile, p->graph(p->app)))

@@ -11,6 +11,7 @@
 
 #include "ctl_socket.h"
 #include "reload.h"
+#include "trace_output.h"
 
 struct program;
 
@@ -19,7 +20,9 @@ struct supervisor {
 	struct ctl_socket ctl;
 	struct reload reload;
 	int signal_fd;
-	int profile_fd;            /* of --profile; -1: none */
+	int profile_fd; /* of --profile; -1: none */
+	int trace_fd;   /* of --trace; -1: none; owned by trace once that is on */
+	struct trace_output trace;
 	const char *phase;         /* for the status: starting, serving or ending */
 	uint64_t second_signal_ns; /* when another signal is a second one */
 	uint64_t report_ns;        /* when the next report to the service manager is due */

@@ -14,7 +14,8 @@
 struct dbr {
 	const struct stage_rates *rates;
 	unsigned n;
-	unsigned at; /* next position in order[]; n: the round has ended */
+	unsigned at;     /* next position in order[]; n: the round has ended */
+	uint32_t number; /* of the order */
 	unsigned char order[DBR_STAGES_MAX];
 };
 
@@ -41,6 +42,7 @@ static void sort(struct dbr *d)
 		d->order[k] = (unsigned char)i;
 	}
 	d->at = 0;
+	d->number++;
 }
 
 static void dbr_reset(void *state, unsigned n, const struct stage_rates *rates)
@@ -50,6 +52,7 @@ static void dbr_reset(void *state, unsigned n, const struct stage_rates *rates)
 	assert(n > 0 && n <= DBR_STAGES_MAX);
 	d->n = n;
 	d->rates = rates;
+	d->number = 0;
 	sort(d);
 }
 
@@ -64,6 +67,13 @@ static unsigned dbr_next(void *state, struct policy_in in)
 	return d->order[d->at++];
 }
 
+static void dbr_order(const void *state, struct policy_order *out)
+{
+	const struct dbr *d = state;
+
+	*out = (struct policy_order){ .position = d->order, .length = d->n, .number = d->number };
+}
+
 const struct policy_class policy_dbr = {
 	.name = "dbr",
 	.help = "one thread per core; the slowest stage first, and again after every hit",
@@ -71,4 +81,5 @@ const struct policy_class policy_dbr = {
 	.wants_rates = true,
 	.reset = dbr_reset,
 	.next = dbr_next,
+	.order = dbr_order,
 };

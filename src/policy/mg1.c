@@ -21,6 +21,7 @@ struct mg1 {
 	const struct stage_rates *rates;
 	unsigned n;
 	unsigned at;
+	uint32_t number; /* of the table */
 	unsigned char table[MG1_TABLE_MAX];
 };
 
@@ -97,6 +98,7 @@ static void rebuild(struct mg1 *m)
 		weight[i] = mg1_weight(&m->rates[i]);
 	mg1_table(m->table, MG1_TABLE_MAX, m->n, weight);
 	m->at = 0;
+	m->number++;
 }
 
 static void mg1_reset(void *state, unsigned n, const struct stage_rates *rates)
@@ -105,6 +107,7 @@ static void mg1_reset(void *state, unsigned n, const struct stage_rates *rates)
 
 	m->rates = rates;
 	m->n = n;
+	m->number = 0;
 	rebuild(m);
 }
 
@@ -117,6 +120,15 @@ static unsigned mg1_next(void *state, struct policy_in in)
 	return m->table[m->at++];
 }
 
+static void mg1_order(const void *state, struct policy_order *out)
+{
+	const struct mg1 *m = state;
+
+	*out = (struct policy_order){ .position = m->table,
+		                      .length = MG1_TABLE_MAX,
+		                      .number = m->number };
+}
+
 const struct policy_class policy_mg1 = {
 	.name = "mg1",
 	.help = "one thread per core; stages visited in proportion to their load, "
@@ -125,4 +137,5 @@ const struct policy_class policy_mg1 = {
 	.wants_rates = true,
 	.reset = mg1_reset,
 	.next = mg1_next,
+	.order = mg1_order,
 };

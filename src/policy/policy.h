@@ -41,6 +41,13 @@ struct stage_rates {
 	bool is_gated;        /* events that arrive during a visit wait for the next one */
 };
 
+/* An order that a policy has computed from rates. */
+struct policy_order {
+	const unsigned char *position; /* in the visit set, in the order of the visits; borrowed */
+	unsigned length;
+	uint32_t number; /* another one after each computation; not 0 */
+};
+
 struct policy_class {
 	const char *name;
 	const char *help;
@@ -52,6 +59,8 @@ struct policy_class {
 	void (*reset)(void *state, unsigned n, const struct stage_rates *rates);
 	/* Returns the index of the next stage in the visit set, < n. */
 	unsigned (*next)(void *state, struct policy_in in);
+	/* Tells the order, for a trace. NULL: the order never changes. */
+	void (*order)(const void *state, struct policy_order *out);
 };
 
 extern const struct policy_class policy_cohort, policy_mg1, policy_srpt, policy_dbr, policy_drain;

@@ -14,6 +14,9 @@ static void add_worker(struct stage_sum *sum, const struct worker *w, unsigned s
 
 #define SUM_STAGE(name, help) sum->name += counter_read(&c->name);
 	STAGE_COUNTERS(SUM_STAGE)
+#define MAX_STAGE(name, help) \
+	sum->name = counter_read(&c->name) > sum->name ? counter_read(&c->name) : sum->name;
+	STAGE_MAXIMA(MAX_STAGE)
 	for (unsigned i = 0; i < POLICY_COUNT_MAX; i++) {
 		sum->visits[i] += counter_read(&c->visits[i]);
 		sum->visits_empty[i] += counter_read(&c->visits_empty[i]);

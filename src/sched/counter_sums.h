@@ -20,6 +20,7 @@ struct worker;
 
 struct stage_sum {
 	STAGE_COUNTERS(SUM_MEMBER)
+	STAGE_MAXIMA(SUM_MEMBER) /* of all workers */
 	uint64_t visits[POLICY_COUNT_MAX], visits_empty[POLICY_COUNT_MAX];
 	struct histogram_sum service, wait;
 	struct perf_sum perf;

@@ -22,6 +22,7 @@
 #include "replicas.h"
 #include "runtime.h"
 #include "schedule_switch.h"
+#include "trace.h"
 #include "watchdog.h"
 
 struct stage *graph_stage(struct graph *g, unsigned index)
@@ -176,6 +177,7 @@ void graph_free(struct graph *g)
 	for (unsigned i = 0; i < graph_row_count; i++)
 		stage_free(&g->stage[i]);
 	switch_free_schedules(g);
+	trace_free(g->tracer);
 	controllers_free(g->controllers);
 	replicas_free(g->replicas);
 	topology_free(g->topology);

@@ -11,6 +11,7 @@
 #include "counter_sums.h"
 #include "layout_report.h"
 #include "runtime.h"
+#include "visit_stats.h"
 
 #define JSON_MEMBER(name, help) json_uint(j, #name, sum.name);
 
@@ -31,7 +32,7 @@ static void durations_json(struct json *j, const char *name, const struct histog
 	json_object_end(j);
 }
 
-static void group_json(struct json *j, const struct group *grp)
+static void group_json(struct json *j, const struct group *grp, const struct schedule *schedule)
 {
 	struct group_sum sum;
 
@@ -41,6 +42,7 @@ static void group_json(struct json *j, const struct group *grp)
 	json_uint(j, "threads", sum.threads);
 	WORKER_COUNTERS(JSON_MEMBER)
 	json_uint(j, "idle_ns", sum.idle_ns);
+	visit_stats_group_json(j, grp, schedule);
 	json_object_end(j);
 }
 
@@ -109,13 +111,8 @@ static void stage_json(struct json *j, const struct stage *s, const struct sched
 		                                            [STAGE_EXCLUSIVE] = "exclusive",
 		                                            [STAGE_PARTITIONED] = "partitioned" };
 	struct stage_sum sum;
-	uint64_t visits = 0, visits_empty = 0;
 
 	stage_sum_collect(&sum, s);
-	for (unsigned i = 0; i < POLICY_COUNT_MAX; i++) {
-		visits += sum.visits[i];
-		visits_empty += sum.visits_empty[i];
-	}
 	json_object(j, NULL);
 	json_string(j, "name", s->class->name);
 	json_string(j, "kind", kind[s->kind]);
@@ -126,8 +123,7 @@ static void stage_json(struct json *j, const struct stage *s, const struct sched
 		json_uint(j, "batch", schedule->stage[s->index].events_max);
 	json_uint(j, "queued", sum.queued);
 	STAGE_COUNTERS(JSON_MEMBER)
-	json_uint(j, "visits", visits);
-	json_uint(j, "visits_empty", visits_empty);
+	visit_stats_stage_json(j, &sum);
 	durations_json(j, "service", &sum.service);
 	durations_json(j, "wait", &sum.wait);
 	if (schedule->perf.is_on)
@@ -149,7 +145,7 @@ void graph_stats_json(struct graph *g, struct json *j)
 	json_array(j, "groups");
 	for (unsigned i = 1; i < GROUP_COUNT; i++)
 		if (group_worker_count(&g->group[i]))
-			group_json(j, &g->group[i]);
+			group_json(j, &g->group[i], schedule);
 	json_array_end(j);
 	if (schedule->perf.is_on)
 		perf_json(j, g, &schedule->perf);

@@ -15,6 +15,7 @@
 #include "log/log.h"
 #include "mechanism_color.h"
 #include "runtime.h"
+#include "trace.h"
 #include "worker.h"
 #include "worker_loop.h"
 
@@ -133,6 +134,7 @@ static int start_worker(struct group *grp, unsigned index)
 	/* A source waits for its descriptor together with others; other workers block in read. */
 	w->wake_fd = eventfd(0, EFD_CLOEXEC | (grp->source ? EFD_NONBLOCK : 0));
 	err = w->wake_fd < 0 ? -errno : init_inboxes(grp, index);
+	trace_attach(w);
 	if (!err)
 		err = start_thread(w);
 	if (!err)

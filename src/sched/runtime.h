@@ -30,6 +30,8 @@ struct graph;
 struct group;
 struct replicas;
 struct topology;
+struct trace_ring;
+struct tracer;
 
 /* The state beside one of a stage's queues. */
 struct stage_gate {
@@ -94,6 +96,8 @@ struct worker {
 	_Atomic uint64_t progress; /* changes with each step of work, and each search for work */
 	struct perf_thread perf;
 	struct perf_total perf_total[STAGE_COUNT_MAX];
+	/* main thread writes, owner reads */
+	_Atomic(struct trace_ring *) trace; /* NULL: no trace is on; trace_visit.h */
 	/* owner pushes and pops, other workers steal */
 	struct deque stack[STAGE_COUNT_MAX];
 	/* main thread only: watchdog.c */
@@ -130,6 +134,7 @@ struct graph {
 	struct group group[GROUP_COUNT];
 	struct replicas *replicas;       /* replicas.h */
 	struct controllers *controllers; /* main thread; controllers.h */
+	struct tracer *tracer;           /* main thread; trace.h; NULL before the first trace */
 	/* main thread writes, any thread reads: release and acquire */
 	alignas(CACHE_LINE) _Atomic(const struct schedule *) schedule;
 	/* main thread only */
@@ -146,6 +151,7 @@ struct graph {
 struct visit {
 	struct worker *worker;
 	struct stage *stage;
+	uint64_t begin_ns;   /* a source: of its first piece of work; 0: none */
 	uint64_t mark_ns;    /* service is charged up to here */
 	uint64_t service_ns; /* of this call, without nested calls */
 	unsigned queue; /* index of the stage's queue that its events come from; for a direct call,

@@ -47,6 +47,7 @@ struct schedule {
 	bool can_steal;  /* idle workers take events from other workers' stacks */
 	bool is_backoff; /* idle = backoff: workers sleep by the clock, not by idle.h */
 	uint64_t spin_ns, age_ns;
+	uint32_t number;         /* in the order in which schedules came into use, from 1 */
 	unsigned io_count;       /* I/O threads that take new connections */
 	unsigned listener_count; /* I/O threads that have listeners of their own */
 	unsigned disk_count;

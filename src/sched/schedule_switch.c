@@ -37,6 +37,12 @@ static void free_schedule(const struct schedule *schedule)
 	free((void *)(uintptr_t)schedule);
 }
 
+/* Returns the number of the schedule that is published next. */
+static uint32_t next_number(const struct graph *g)
+{
+	return current_of(g) ? current_of(g)->number + 1 : 1;
+}
+
 /* ---- making ---- */
 
 /* Makes the queues that the schedule needs, before any worker uses it. */
@@ -109,6 +115,7 @@ static int complete(struct graph *g, const struct conf *conf, struct schedule *s
 		err = prepare_queues(g, schedule);
 	if (!err)
 		set_perf(g, conf, &schedule->perf);
+	schedule->number = next_number(g);
 	return err;
 }
 
@@ -248,6 +255,7 @@ static int publish_changed(struct graph *g, struct schedule *schedule)
 		err = switch_start_workers(g, schedule);
 	if (err)
 		return err;
+	schedule->number = next_number(g);
 	publish(g, schedule);
 	if (has_new_parts)
 		layout_report_log(schedule);

@@ -11,6 +11,7 @@
 #include "idle.h"
 #include "push.h"
 #include "runtime.h"
+#include "trace_visit.h"
 #include "waiting.h"
 
 /* A source handles at most this many queued events before it polls again, so that neither
@@ -205,20 +206,23 @@ static size_t serve_exclusive(struct worker *w, struct stage *s, unsigned queue,
 
 /* ---- visits ---- */
 
-static void count_visit(struct worker *w, const struct stage *s, bool has_served)
+static void count_visit(struct worker *w, const struct stage *s, size_t total, size_t queued)
 {
 	struct stage_counters *c = &w->stage[s->index];
 	unsigned policy = worker_schedule(w)->policy_index;
 
-	counter_add(has_served ? &c->visits[policy] : &c->visits_empty[policy], 1);
+	counter_add(total ? &c->visits[policy] : &c->visits_empty[policy], 1);
+	counter_max(&c->max_events_per_visit, total);
+	counter_max(&c->max_queued_at_visit, queued);
 }
 
 bool serve_stage(struct worker *w, struct stage *s)
 {
+	size_t total = 0, queued = waiting_is_empty(w, s) ? 0 : waiting_count(w, s);
+	struct trace_mark mark = trace_begin(w, s, queued);
 	struct stage *other;
-	size_t total = 0;
 
-	if (!waiting_is_empty(w, s)) {
+	if (queued) {
 		charge_cpu(w, NULL);
 		total = s->kind == STAGE_EXCLUSIVE && !s->class->poll
 		                ? serve_exclusive(w, s, stage_own_queue(s, w), false)
@@ -227,20 +231,25 @@ bool serve_stage(struct worker *w, struct stage *s)
 	}
 	if (s->kind == STAGE_EXCLUSIVE && total && (other = interrupter(w, s)))
 		interrupt(w, other);
+	trace_end(&mark, w, s, stage_own_queue(s, w), total,
+	          w->is_interrupting ? TRACE_INTERRUPTING : 0);
 	/* A worker that has only its source polls it when it goes idle: one system call, not
 	 * two. */
 	if (s->class->poll && (total || w->visit_set_count > 1))
 		total += serve_source(w, false);
-	count_visit(w, s, total > 0);
+	count_visit(w, s, total, queued);
 	return total > 0;
 }
 
 bool serve_one(struct worker *w, struct stage *s, unsigned queue)
 {
+	size_t queued = stage_queue_length(&s->queue[queue]);
+	struct trace_mark mark = trace_begin(w, s, queued);
 	size_t total = s->kind == STAGE_EXCLUSIVE ? serve_exclusive(w, s, queue, true)
 	                                          : serve_batch(w, s, queue, 1);
 
-	count_visit(w, s, total > 0);
+	count_visit(w, s, total, queued);
+	trace_end(&mark, w, s, queue, total, TRACE_ONE);
 	return total > 0;
 }
 
@@ -249,8 +258,14 @@ unsigned serve_source(struct worker *w, bool may_block)
 	struct visit v;
 
 	account_begin(&v, w, w->group->source, 0, 0);
+	struct trace_mark mark = trace_begin(w, v.stage, 0);
 	unsigned served = v.stage->class->poll(&v, may_block);
+
 	account_check(&v);
+	if (served) {
+		mark.begin_ns = v.begin_ns; /* before, it slept */
+		trace_end(&mark, w, v.stage, stage_own_queue(v.stage, w), served, TRACE_SOURCE);
+	}
 	return served;
 }
 
@@ -303,8 +318,11 @@ bool serve_stolen(struct worker *w)
 		push_to_queue(s, 0, ev, EVENT_HANDLED, w);
 		return true;
 	}
+	struct trace_mark mark = trace_begin(w, s, 1);
+
 	handle(w, s, queue, &ev, 1);
-	count_visit(w, s, true);
+	count_visit(w, s, 1, 1);
+	trace_end(&mark, w, s, queue, 1, TRACE_STOLEN | TRACE_ONE);
 	counter_add(&w->counters.stolen, 1);
 	return true;
 }

@@ -12,6 +12,7 @@
 #include "mechanism.h"
 #include "push.h"
 #include "runtime.h"
+#include "trace_visit.h"
 
 /* ---- where the handler runs ---- */
 
@@ -68,6 +69,7 @@ static void call(const struct visit *v, struct stage *s, struct event *ev, struc
 	counter_add(&v->worker->stage[s->index].calls, 1);
 	s->class->handle(inner, &ev, 1);
 	account_end(inner, 1);
+	trace_call(inner, v->mark_ns);
 }
 
 /* Returns whether the handler was called, and has replied to the caller. */
@@ -178,6 +180,8 @@ void visit_enter(struct visit *v)
 {
 	idle_retract(v->worker);
 	account_restart(v);
+	if (!v->begin_ns)
+		v->begin_ns = v->mark_ns;
 	idle_time_off(&v->worker->counters.idle, v->mark_ns);
 }
 

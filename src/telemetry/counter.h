@@ -19,6 +19,13 @@ static inline void counter_add(_Atomic uint64_t *c, uint64_t n)
 	                      memory_order_relaxed);
 }
 
+/* Raises a maximum to n, if that is more. Owner's thread only. */
+static inline void counter_max(_Atomic uint64_t *c, uint64_t n)
+{
+	if (n > atomic_load_explicit(c, memory_order_relaxed))
+		atomic_store_explicit(c, n, memory_order_relaxed);
+}
+
 /* Any thread. */
 static inline uint64_t counter_read(const _Atomic uint64_t *c)
 {
@@ -71,6 +78,11 @@ static inline uint64_t idle_time_ns(const struct idle_time *t, uint64_t now_ns)
 	X(events, "events handled") \
 	X(calls, "direct calls of a pass-through stage")
 
+/* The largest values since the start, of one stage on one worker. */
+#define STAGE_MAXIMA(X)                                           \
+	X(max_events_per_visit, "most events handled in a visit") \
+	X(max_queued_at_visit, "most events that a visit found waiting")
+
 #define WORKER_COUNTERS(X)                                    \
 	X(spins, "searches for work before sleeping")         \
 	X(sleeps, "times blocked")                            \
@@ -85,6 +97,7 @@ static inline uint64_t idle_time_ns(const struct idle_time *t, uint64_t now_ns)
 /* The counters of one stage on one worker. */
 struct stage_counters {
 	STAGE_COUNTERS(COUNTER_MEMBER)
+	STAGE_MAXIMA(COUNTER_MEMBER)
 	/* by policy; empty: without an event, or the exclusive stage was in use */
 	_Atomic uint64_t visits[POLICY_COUNT_MAX], visits_empty[POLICY_COUNT_MAX];
 	struct histogram service, wait;

@@ -190,11 +190,22 @@ static void write_line(struct conn *c, bool is_complete, enum log_access style)
 	log_access_write(style, t.data, t.length);
 }
 
+/* Returns whether it is a probe or a scrape with success, and log.skip_probes. */
+static bool is_skipped(const struct conn *c)
+{
+	if (conn_conf(c)->log.skip_probes != CONF_YES || c->request.head_length == 0 ||
+	    c->response.status != 200)
+		return false;
+	enum route_class class = route_class(c->route.kind, c->request.method);
+
+	return class == ROUTE_CLASS_PROBE || class == ROUTE_CLASS_REPORT;
+}
+
 void access_log_request(struct conn *c, bool is_complete)
 {
 	enum log_access style = log_access_style();
 
-	if (style != LOG_ACCESS_NO)
+	if (style != LOG_ACCESS_NO && !is_skipped(c))
 		write_line(c, is_complete, style);
 }
 

@@ -52,6 +52,21 @@ def get(path, *headers, close=False):
     return ("\r\n".join(head) + "\r\n\r\n").encode("latin-1")
 
 
+def test_probes_can_be_left_out(start):
+    daemon = start("log.skip_probes=yes", "log.level=info")
+    for path in ("/healthz", "/readyz", "/stats", "/metrics"):
+        assert daemon.get(path).status == 200
+    assert daemon.get("/healthz/x").status == 404
+    with daemon.client() as c:
+        assert c.request("POST", "/healthz", b"").status == 405
+    daemon.get("/images/01ARZ3NDEKTSV4RRFFQ69G5FAV")
+    assert daemon.says("01ARZ3NDEKTSV4RRFFQ69G5FAV ")
+    paths = re.findall(r" path=(\S+) ", daemon.log)
+    assert sorted(p for p in paths if "01ARZ3" in p or "health" in p) == [
+        "/healthz", "/healthz/x", "/images/01ARZ3NDEKTSV4RRFFQ69G5FAV"]
+    assert not {"/readyz", "/stats", "/metrics"} & set(paths)
+
+
 # ---- contents of lines ----
 
 def test_upload_line_has_the_images_and_stage_times(daemon):
