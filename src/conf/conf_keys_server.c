@@ -1,5 +1,5 @@
 /*
- * conf_keys_server.c - rows of the table of keys: [server], [log], [limits] and [access].
+ * conf_keys_server.c - rows of the table of keys: [server], [log] and [limits].
  */
 #include "base/check.h"
 #include "conf.h"
@@ -438,16 +438,6 @@ static const struct conf_key rows[] = {
 		.is_live = true,
 		.help = "Bytes of the store's file system that images leave free, for logs and others:\n"
 			"507. 0: images may use all.",
-	},
-	{
-		CONF_KEY(access, tokens_file, tokens_file),
-		.type = CONF_TYPE_PATH,
-		.default_value = "",
-		.help = "File of the tokens that POST and DELETE need (Authorization: Bearer TOKEN).\n"
-			"darkroomd token makes a token and its line: NAME HASH [upload] [delete]\n"
-			"[list]. A line without a scope allows all. The file is reloaded when it changes. If it\n"
-			"is wrong, the tokens stay as they were. The daemon's user must be able to\n"
-			"read it, others should not. Empty: requests need no token.",
 	},
 };
 
