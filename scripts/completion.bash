@@ -16,7 +16,7 @@ _darkroom_keys() {
 # Prints the values of a key that offers a choice of words: --keys has "(auto, yes or no)".
 _darkroom_values() {
 	local section=${2%.*} key=${2##*.}
-	case $section in stage.*) section=stage.NAME ;; variant.*) section=variant.NAME ;; esac
+	case $section in stage.* | group.* | variant.*) section=${section%%.*}.NAME ;; esac
 	"$1" --keys 2>/dev/null | awk -v section="$section" -v key="$key" '
 		{ sub(/^;/, "") }
 		/^\[/ { at = substr($0, 2, length($0) - 2) }

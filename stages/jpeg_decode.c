@@ -270,8 +270,7 @@ static enum verdict advance(struct visit *v, struct image *image, struct problem
 			return HAS_PROBLEM;
 		}
 		if (yields) {
-			image->event.size = left;
-			visit_yield(v, &image->event);
+			visit_yield(v, &image->event, left);
 			return GONE;
 		}
 	}

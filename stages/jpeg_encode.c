@@ -23,8 +23,7 @@ static int advance(struct visit *v, struct step *s)
 		uint64_t left = (uint64_t)encoder_lines_left(s->encoder) * width;
 
 		if (visit_should_yield(v, &s->event, left)) {
-			s->event.size = left;
-			visit_yield(v, &s->event);
+			visit_yield(v, &s->event, left);
 			return 1;
 		}
 	}

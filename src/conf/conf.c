@@ -25,7 +25,8 @@ struct load {
 
 /* ---- names ---- */
 
-static const char stage_prefix[] = "stage.", variant_prefix[] = "variant.";
+static const char stage_prefix[] = "stage.", variant_prefix[] = "variant.",
+		  group_prefix[] = "group.";
 
 static bool has_prefix(const char *s, const char *prefix)
 {
@@ -37,12 +38,14 @@ static const char *class_of(const char *section)
 {
 	return has_prefix(section, stage_prefix)     ? "stage"
 	       : has_prefix(section, variant_prefix) ? "variant"
+	       : has_prefix(section, group_prefix)   ? "group"
 	                                             : section;
 }
 
 static bool has_instances(const char *class)
 {
-	return strcmp(class, "stage") == 0 || strcmp(class, "variant") == 0;
+	return strcmp(class, "stage") == 0 || strcmp(class, "variant") == 0 ||
+	       strcmp(class, "group") == 0;
 }
 
 static int stage_index(const char *name)
@@ -72,7 +75,7 @@ static void report_unknown_key(struct load *l, const struct conf_setting *at)
 	for (size_t i = 0; (key = conf_key_at(i)); i++) {
 		if (strcmp(key->section, class) == 0)
 			suggest_offer(&suggest, key->name);
-		else if (strcmp(key->name, at->key) == 0)
+		else if (!elsewhere && strcmp(key->name, at->key) == 0)
 			elsewhere = key->section;
 	}
 	text_init(&message, data, sizeof data);
@@ -118,7 +121,7 @@ static void report_unknown_section(struct load *l, const struct conf_setting *at
 		text_puts(&message, "expected ");
 		for (size_t i = 0; conf_section_at(i); i++)
 			text_printf(&message, "%s, ", conf_section_at(i)->name);
-		text_puts(&message, "stage.NAME or variant.NAME");
+		text_puts(&message, "stage.NAME, group.NAME or variant.NAME");
 	}
 	report(l, at, data);
 }
@@ -156,6 +159,34 @@ const struct conf_variant *conf_variant_find(const struct conf *conf, const char
 	return NULL;
 }
 
+const struct conf_group *conf_group_find(const struct conf *conf, const char *name)
+{
+	for (unsigned i = 0; i < conf->group_count; i++)
+		if (strcmp(conf->group[i].name, name) == 0)
+			return &conf->group[i];
+	return NULL;
+}
+
+/* Returns whether a section of that name can be added, where `count` of at most `max` exist.
+ * Otherwise it is reported if may_report. */
+static bool may_add(struct load *l, const struct conf_setting *at, const char *name, unsigned count,
+                    unsigned max, bool may_report)
+{
+	const char *class = class_of(at->section);
+	struct text message;
+	char data[128];
+
+	text_init(&message, data, sizeof data);
+	if (!conf_is_variant_name(name))
+		text_printf(&message, "expected %s.NAME with at most %d of a-z, 0-9, '_' and '-'",
+		            class, CONF_NAME_MAX - 1);
+	else if (count == max)
+		text_printf(&message, "too many %ss: expected at most %u", class, max);
+	if (message.length && may_report)
+		report(l, at, data);
+	return !message.length;
+}
+
 /* Finds or adds the section's variant. NULL: it cannot be added, which is reported if may_report.
  */
 static struct conf_variant *variant_of(struct load *l, const struct conf_setting *at,
@@ -167,24 +198,30 @@ static struct conf_variant *variant_of(struct load *l, const struct conf_setting
 
 	if (found)
 		return &l->conf->variant[found - l->conf->variant];
-	if (!conf_is_variant_name(name)) {
-		if (may_report)
-			report(l, at,
-			       "expected variant.NAME with at most 31 of a-z, 0-9, '_' and '-'");
+	if (!may_add(l, at, name, l->conf->variant_count, CONF_VARIANT_MAX, may_report))
 		return NULL;
-	}
-	if (l->conf->variant_count == CONF_VARIANT_MAX) {
-		if (may_report)
-			report(l, at, "too many variants: expected at most 16");
-		return NULL;
-	}
 	v = &l->conf->variant[l->conf->variant_count++];
 	memcpy(v->name, name, strlen(name) + 1);
 	set_defaults("variant", v);
 	return v;
 }
 
-static_assert(CONF_VARIANT_MAX == 16 && CONF_NAME_MAX == 32, "messages name these");
+/* Does the same for a group. */
+static struct conf_group *group_of(struct load *l, const struct conf_setting *at, bool may_report)
+{
+	const char *name = at->section + strlen(group_prefix);
+	const struct conf_group *found = conf_group_find(l->conf, name);
+	struct conf_group *g;
+
+	if (found)
+		return &l->conf->group[found - l->conf->group];
+	if (!may_add(l, at, name, l->conf->group_count, CONF_GROUP_MAX, may_report))
+		return NULL;
+	g = &l->conf->group[l->conf->group_count++];
+	memcpy(g->name, name, strlen(name) + 1);
+	set_defaults("group", g);
+	return g;
+}
 
 /* The struct with the section's fields; NULL if the section is wrong. That is reported once: at the
  * section's head, or at the override. */
@@ -194,6 +231,8 @@ static void *section_base(struct load *l, const struct conf_setting *at)
 
 	if (has_prefix(at->section, variant_prefix))
 		return variant_of(l, at, may_report);
+	if (has_prefix(at->section, group_prefix))
+		return group_of(l, at, may_report);
 	if (has_prefix(at->section, stage_prefix)) {
 		int index = stage_index(at->section + strlen(stage_prefix));
 

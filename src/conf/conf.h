@@ -20,7 +20,8 @@ struct conf_source;
 struct text;
 
 #define CONF_VARIANT_MAX 16
-#define CONF_NAME_MAX 32     /* bytes of a variant's name, with the zero */
+#define CONF_GROUP_MAX 8
+#define CONF_NAME_MAX 32     /* bytes of the name of a variant or a group, with the zero */
 #define CONF_TEXT_MAX 256    /* bytes of any other text value, with the zero */
 #define CONF_SOCKET_MAX 108  /* bytes of a socket's path, with the zero: unix(7) */
 #define CONF_AUTO UINT64_MAX /* "auto", for keys that offer it */
@@ -69,6 +70,14 @@ struct conf_stage {
 	uint64_t service;      /* enum schedule_service; 0: scheduler.service */
 	uint64_t discipline;   /* enum conf_discipline; 0: scheduler.discipline */
 	uint64_t threshold_events, threshold_interval_us; /* 0: none */
+};
+
+/* Stages that have their own policy and threads (Gordon 2010, 4.1.1). */
+struct conf_group {
+	char name[CONF_NAME_MAX];   /* [a-z0-9_-]+ */
+	char stages[CONF_TEXT_MAX]; /* names, separated by spaces */
+	char policy[CONF_NAME_MAX];
+	uint64_t threads; /* CONF_AUTO: one per core that the process may use */
 };
 
 struct conf {
@@ -142,6 +151,8 @@ struct conf {
 	struct conf_stage stage[STAGE_COUNT_MAX];      /* by index in stage_table */
 	struct conf_variant variant[CONF_VARIANT_MAX]; /* in the file's order */
 	unsigned variant_count;
+	struct conf_group group[CONF_GROUP_MAX]; /* in the file's order */
+	unsigned group_count;
 };
 
 /*
@@ -161,10 +172,13 @@ int conf_load(struct conf *conf, struct conf_source *source, const char *path,
 int conf_change(struct conf *conf, struct conf_source *source, const char *setting,
                 struct text *errors);
 
-/* Returns whether a variant may have the name. Any thread. */
+/* Returns whether a variant or a group may have the name. Any thread. */
 bool conf_is_variant_name(const char *name);
 
 /* The variant of that name, or NULL. Any thread. */
 const struct conf_variant *conf_variant_find(const struct conf *conf, const char *name);
+
+/* The group of that name, or NULL. Any thread. */
+const struct conf_group *conf_group_find(const struct conf *conf, const char *name);
 
 #endif

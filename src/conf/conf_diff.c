@@ -1,5 +1,5 @@
 /*
- * conf_diff.c - walks the table of keys; variants are compared by name. Any thread.
+ * conf_diff.c - walks the table of keys; variants and groups are compared by name. Any thread.
  */
 #include "conf_diff.h"
 
@@ -34,29 +34,40 @@ static void diff_section(struct diff *d, const char *class, const char *section,
 	}
 }
 
-static void diff_variants(struct diff *d, const struct conf *conf, const struct conf *other)
+/* Compares a variant or a group with that of the same name; NULL: there is none. */
+static void diff_named(struct diff *d, const char *class, const char *name, const void *base,
+                       const void *other)
 {
-	const struct conf_variant *v, *same;
 	char section[CONF_NAME_MAX + 16];
 
-	for (unsigned i = 0; i < conf->variant_count; i++) {
-		v = &conf->variant[i];
-		same = conf_variant_find(other, v->name);
-		snprintf(section, sizeof section, "variant.%s", v->name);
-		if (same) {
-			diff_section(d, "variant", section, v, same);
-			continue;
-		}
-		text_printf(d->to, "  %s (%s: it is not there)\n", section, d->where);
-		d->count++;
+	snprintf(section, sizeof section, "%s.%s", class, name);
+	if (base && other) {
+		diff_section(d, class, section, base, other);
+		return;
 	}
-	for (unsigned i = 0; i < other->variant_count; i++) {
-		if (conf_variant_find(conf, other->variant[i].name))
-			continue;
-		text_printf(d->to, "  no variant.%s (%s: it is there)\n", other->variant[i].name,
-		            d->where);
-		d->count++;
-	}
+	text_printf(d->to, base ? "  %s (%s: it is not there)\n" : "  no %s (%s: it is there)\n",
+	            section, d->where);
+	d->count++;
+}
+
+static void diff_variants(struct diff *d, const struct conf *conf, const struct conf *other)
+{
+	for (unsigned i = 0; i < conf->variant_count; i++)
+		diff_named(d, "variant", conf->variant[i].name, &conf->variant[i],
+		           conf_variant_find(other, conf->variant[i].name));
+	for (unsigned i = 0; i < other->variant_count; i++)
+		if (!conf_variant_find(conf, other->variant[i].name))
+			diff_named(d, "variant", other->variant[i].name, NULL, &other->variant[i]);
+}
+
+static void diff_groups(struct diff *d, const struct conf *conf, const struct conf *other)
+{
+	for (unsigned i = 0; i < conf->group_count; i++)
+		diff_named(d, "group", conf->group[i].name, &conf->group[i],
+		           conf_group_find(other, conf->group[i].name));
+	for (unsigned i = 0; i < other->group_count; i++)
+		if (!conf_group_find(conf, other->group[i].name))
+			diff_named(d, "group", other->group[i].name, NULL, &other->group[i]);
 }
 
 unsigned conf_diff(const struct conf *conf, const struct conf *other, const char *where,
@@ -72,6 +83,7 @@ unsigned conf_diff(const struct conf *conf, const struct conf *other, const char
 		snprintf(name, sizeof name, "stage.%s", stage_table[i].name);
 		diff_section(&d, "stage", name, &conf->stage[i], &other->stage[i]);
 	}
+	diff_groups(&d, conf, other);
 	diff_variants(&d, conf, other);
 	return d.count;
 }

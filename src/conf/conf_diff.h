@@ -8,8 +8,8 @@ struct conf;
 struct text;
 
 /* Appends a line "  SECTION.KEY = VALUE (WHERE: OTHER)" for each key of conf with another value in
- * other, variants included. where: where the other configuration is. Returns the number of lines.
- * Any thread. */
+ * other, variants and groups included. where: where the other configuration is. Returns the number
+ * of lines. Any thread. */
 unsigned conf_diff(const struct conf *conf, const struct conf *other, const char *where,
                    struct text *to);
 

@@ -61,6 +61,10 @@ int conf_dump(const struct conf *conf, struct text *to)
 		snprintf(section, sizeof section, "stage.%s", stage_table[i].name);
 		err = dump_section(to, "stage", section, &conf->stage[i]) ? -EILSEQ : err;
 	}
+	for (unsigned i = 0; i < conf->group_count; i++) {
+		snprintf(section, sizeof section, "group.%s", conf->group[i].name);
+		err = dump_section(to, "group", section, &conf->group[i]) ? -EILSEQ : err;
+	}
 	for (unsigned i = 0; i < conf->variant_count; i++) {
 		snprintf(section, sizeof section, "variant.%s", conf->variant[i].name);
 		err = dump_section(to, "variant", section, &conf->variant[i]) ? -EILSEQ : err;

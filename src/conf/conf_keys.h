@@ -22,7 +22,8 @@ struct conf_section {
 /* The row at the index; NULL after the last. Rows of one section stand together. */
 const struct conf_key *conf_key_at(size_t index);
 
-/* The row of the key; section is "stage" or "variant" for those that have a name. NULL: unknown. */
+/* The row of the key; section is "stage", "group" or "variant" for those that have a name. NULL:
+ * unknown. */
 const struct conf_key *conf_key_find(const char *section, const char *name);
 
 /* The section at the index, in the order of the shipped file; NULL after the last. */

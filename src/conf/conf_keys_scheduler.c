@@ -1,5 +1,6 @@
 /*
- * conf_keys_scheduler.c - rows of the table of keys: [scheduler], [layout] and [stage.NAME].
+ * conf_keys_scheduler.c - rows of the table of keys: [scheduler], [layout], [group.NAME] and
+ * [stage.NAME].
  */
 #include "base/check.h"
 #include "conf.h"
@@ -268,6 +269,34 @@ static const struct conf_key rows[] = {
 		.default_value = "20",
 		.is_live = true,
 		.help = "Imbalance that is tolerated, in per cent.",
+	},
+	{
+		CONF_KEY_OF(group, stages, stages),
+		.type = CONF_TYPE_TEXT,
+		.default_value = "",
+		.is_live = true,
+		.help = "Its stages, separated by spaces. Each is in one group at most. At least one has\n"
+			"a queue.",
+	},
+	{
+		CONF_KEY_OF(group, policy, policy),
+		.type = CONF_TYPE_POLICY,
+		.min = 1,
+		.default_value = "drain",
+		.is_live = true,
+		.help = "As scheduler.policy, for the stages of the group. thread-per-connection is only\n"
+			"possible if there is no other group.",
+	},
+	{
+		CONF_KEY_OF(group, threads, threads),
+		.type = CONF_TYPE_AUTO,
+		.min = 1,
+		.max = CONF_THREADS_MAX,
+		.default_value = "auto",
+		.is_live = true,
+		.help = "As scheduler.threads, for the stages of the group. With policy seda each stage\n"
+			"has its stage.NAME.threads instead. All groups have at most 64 threads\n"
+			"together. Threads are bound to cores if all together have a core each.",
 	},
 	{
 		CONF_KEY_OF(stage, threads, threads),

@@ -48,14 +48,15 @@ static void take_stages(struct take *t, struct conf *conf, const struct conf *ne
 	}
 }
 
-static bool is_variant_equal(const struct conf_variant *a, const struct conf_variant *b)
+/* Returns whether two sections of the class have equal values. */
+static bool is_section_equal(const char *class, const void *a, const void *b)
 {
 	const struct conf_key *key;
 
 	for (size_t i = 0; (key = conf_key_at(i)); i++)
-		if (strcmp(key->section, "variant") == 0 && !conf_value_equals(key, a, b))
+		if (strcmp(key->section, class) == 0 && !conf_value_equals(key, a, b))
 			return false;
-	return strcmp(a->name, b->name) == 0;
+	return true;
 }
 
 /* Variants change as a whole: added, removed and changed ones together. */
@@ -64,11 +65,27 @@ static void take_variants(struct take *t, struct conf *conf, const struct conf *
 	bool is_equal = conf->variant_count == next->variant_count;
 
 	for (unsigned i = 0; i < conf->variant_count && is_equal; i++)
-		is_equal = is_variant_equal(&conf->variant[i], &next->variant[i]);
+		is_equal = is_section_equal("variant", &conf->variant[i], &next->variant[i]) &&
+		           strcmp(conf->variant[i].name, next->variant[i].name) == 0;
 	if (is_equal)
 		return;
 	memcpy(conf->variant, next->variant, sizeof conf->variant);
 	conf->variant_count = next->variant_count;
+	t->taken++;
+}
+
+/* So do groups. */
+static void take_groups(struct take *t, struct conf *conf, const struct conf *next)
+{
+	bool is_equal = conf->group_count == next->group_count;
+
+	for (unsigned i = 0; i < conf->group_count && is_equal; i++)
+		is_equal = is_section_equal("group", &conf->group[i], &next->group[i]) &&
+		           strcmp(conf->group[i].name, next->group[i].name) == 0;
+	if (is_equal)
+		return;
+	memcpy(conf->group, next->group, sizeof conf->group);
+	conf->group_count = next->group_count;
 	t->taken++;
 }
 
@@ -80,6 +97,7 @@ unsigned conf_take_live(struct conf *conf, const struct conf *next, struct text 
 	for (size_t i = 0; (section = conf_section_at(i)); i++)
 		take_section(&t, section->name, section->name, true, conf, next);
 	take_stages(&t, conf, next);
+	take_groups(&t, conf, next);
 	take_variants(&t, conf, next);
 	return t.taken;
 }
@@ -114,6 +132,13 @@ void conf_print_live(const struct conf *conf, struct text *to)
 	memcpy(defaults.scheduler.policy, conf->scheduler.policy, sizeof defaults.scheduler.policy);
 	for (size_t i = 0; (section = conf_section_at(i)); i++)
 		print_section(to, section->name, section->name, conf, &defaults);
+	for (unsigned i = 0; i < conf->group_count; i++) {
+		static const struct conf_group empty; /* so that all its keys are reported */
+		char name[CONF_NAME_MAX + 8];
+
+		snprintf(name, sizeof name, "group.%s", conf->group[i].name);
+		print_section(to, "group", name, &conf->group[i], &empty);
+	}
 	for (unsigned i = 0; i < stage_table_count; i++) {
 		char name[64];
 

@@ -63,7 +63,7 @@ static void print_key(struct text *to, const struct conf_key *key, const char *l
 {
 	text_puts(to, "\n");
 	print_comment(to, key->help);
-	for (size_t i = 0; key->type == CONF_TYPE_POLICY && policy_at(i); i++)
+	for (size_t i = 0; key == conf_key_find("scheduler", "policy") && policy_at(i); i++)
 		print_policy(to, policy_at(i));
 	text_puts(to, "; (");
 	conf_value_describe(key, to);
@@ -100,6 +100,17 @@ static void print_stages(struct text *to)
 	print_section(to, "stage", "stage.NAME", data, ";");
 }
 
+static void print_groups(struct text *to)
+{
+	print_section(
+		to, "group", "group.NAME",
+		"Stages with a policy and threads of their own, up to 8 groups. NAME consists of\n"
+		"a-z, 0-9, _ and -. The other stages stay in the group main, which has\n"
+		"scheduler.policy and scheduler.threads. accept_read and disk_write have threads\n"
+		"of their own in any case. More than one group needs layout.mode = shared.",
+		";");
+}
+
 static void print_variants(struct text *to)
 {
 	const struct conf_variant *v;
@@ -122,6 +133,7 @@ void conf_print_keys(struct text *to)
 	text_puts(to, head);
 	for (size_t i = 0; (section = conf_section_at(i)); i++)
 		print_section(to, section->name, section->name, section->help, "");
+	print_groups(to);
 	print_stages(to);
 	print_variants(to);
 }

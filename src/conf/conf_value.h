@@ -43,10 +43,11 @@ struct conf_choice {
 };
 
 struct conf_key {
-	const char *section; /* "server", ...; "stage" or "variant" for those that have a name */
+	const char *section; /* "server", ...; "stage", "group" or "variant" for those that have
+	                      * a name */
 	const char *name;
 	enum conf_type type;
-	size_t offset;     /* in struct conf, conf_stage or conf_variant */
+	size_t offset;     /* in struct conf, conf_stage, conf_group or conf_variant */
 	size_t size;       /* of the field */
 	uint64_t min, max; /* of numbers, in the unit they are kept in */
 	const struct conf_choice *choices;

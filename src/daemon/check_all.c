@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <stdio.h>
 
+#include "base/check.h"
 #include "base/text.h"
 #include "conf/conf.h"
 #include "conf/conf_keys.h"
@@ -20,6 +21,7 @@
 #include "sched/profile.h"
 #include "sched/schedule.h"
 #include "sched/schedule_build.h"
+#include "sched/stage_groups.h"
 #include "tokens.h"
 
 #define ERRORS_MAX ((size_t)64 << 10)
@@ -153,6 +155,40 @@ static void check_limits(struct checking *c)
 	report(c, "limits", find(c, "limits", "body_bytes") ? "body_bytes" : "memory_budget", data);
 }
 
+/* Returns a setting of the section: that of the key if there is one, or its head. */
+static const struct conf_setting *find_any(const struct checking *c, const char *section,
+                                           const char *key)
+{
+	const char *const others[] = { NULL, "stages", "policy", "threads" };
+	const struct conf_setting *found = key ? find(c, section, key) : NULL;
+
+	for (size_t i = 0; i < COUNT_OF(others) && !found; i++)
+		found = find(c, section, others[i]);
+	return found;
+}
+
+/* Returns whether the groups are right. */
+static bool check_groups(struct checking *c)
+{
+	struct stage_groups_place place;
+	struct text message;
+	char data[256], section[CONF_NAME_MAX + 16];
+
+	text_init(&message, data, sizeof data);
+	if (!stage_groups_check(c->conf, &place, &message))
+		return true;
+	snprintf(section, sizeof section, "group.%s", c->conf->group[place.group].name);
+	const struct conf_setting *at = find_any(c, section, place.key);
+
+	c->err = -EINVAL;
+	if (at)
+		conf_source_report(c->check->source, at, data, c->errors);
+	else /* another key, or a merged configuration */
+		text_printf(c->errors, "%s%s%s: %s\n", section, place.key ? "." : "",
+		            place.key ? place.key : "", data);
+	return false;
+}
+
 /* Builds a schedule for one core. With more cores only their number could differ. */
 static void check_schedule(struct checking *c)
 {
@@ -214,7 +250,8 @@ int check_all(const struct check *check, const struct conf *conf, struct text *e
 		return -EINVAL;
 	check_names(&c);
 	check_limits(&c);
-	check_schedule(&c);
+	if (check_groups(&c))
+		check_schedule(&c);
 	check_layout(&c);
 	if (!c.err)
 		check_plan(&c);

@@ -107,6 +107,7 @@ static const int allowed[] = {
 	CALL(sched_yield),
 	CALL(sched_setaffinity),
 	CALL(sched_getaffinity),
+	CALL(sched_getattr),
 	CALL(getcpu),
 	CALL(gettid),
 	CALL(getpid),
@@ -167,6 +168,7 @@ static const struct call_if allowed_if[] = {
 	{ CALL(sendto), { { 4, UINT64_MAX, 0 } } },
 	{ CALL(setsockopt), { { 1, INT, IPPROTO_TCP }, { 2, INT, TCP_NODELAY } } },
 	{ CALL(prctl), { { 0, INT, PR_SET_NAME } } },
+	{ CALL(sched_setattr), { { 0, INT, 0 } } },    /* of the calling thread */
 	{ CALL(prlimit64), { { 2, UINT64_MAX, 0 } } }, /* only queries */
 };
 

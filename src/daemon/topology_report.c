@@ -52,7 +52,9 @@ static void print_worker(const struct report *r, unsigned worker)
 		text_printf(r->to, "  cores %u-%u", cores.first, cores.first + cores.count - 1);
 	else
 		text_puts(r->to, "  any core");
-	for (unsigned i = 0; i < graph_row_count && s->policy->mechanism == POLICY_POOL; i++)
+	bool is_pool = schedule_group_of_worker(s, worker)->policy->mechanism == POLICY_POOL;
+
+	for (unsigned i = 0; i < graph_row_count && is_pool; i++)
 		if ((s->visit_set[worker] & ~s->pass_through) >> i & 1)
 			text_printf(r->to, "  %s", graph_rows[i].class->name);
 	text_puts(r->to, "\n");
@@ -77,6 +79,15 @@ static void print_stages(const struct report *r, unsigned part)
 	}
 }
 
+static void print_group_stages(const struct report *r, unsigned group)
+{
+	text_puts(r->to, ":");
+	for (unsigned i = 0; i < graph_row_count; i++)
+		if (graph_stage_group(i) == GROUP_MAIN && r->schedule.stage[i].group == group &&
+		    !(r->schedule.pass_through >> i & 1))
+			text_printf(r->to, " %s", graph_rows[i].class->name);
+}
+
 static void print_domain(const struct report *r, unsigned domain)
 {
 	static const char *const name[] = { [CONF_LAYOUT_SHARED] = "Shared",
@@ -84,10 +95,17 @@ static void print_domain(const struct report *r, unsigned domain)
 		                            [CONF_LAYOUT_PARTITION] = "Part" };
 	const struct schedule *s = &r->schedule;
 
-	text_printf(r->to, "\n%s %u, workers %u", name[s->layout], domain,
+	if (s->group_count > 1)
+		text_printf(r->to, "\nGroup %s, policy %s", s->group[domain].name,
+		            s->group[domain].policy->name);
+	else
+		text_printf(r->to, "\n%s %u", name[s->layout], domain);
+	text_printf(r->to, ", workers %u",
 	            (unsigned)__builtin_popcountll(s->domain_workers[domain]));
 	if (s->layout == CONF_LAYOUT_PARTITION)
 		print_stages(r, domain);
+	if (s->group_count > 1)
+		print_group_stages(r, domain);
 	text_puts(r->to, "\n");
 	for (unsigned i = 0; i < s->worker_count; i++)
 		if (s->domain[i] == domain)
@@ -99,7 +117,8 @@ static void print(const struct report *r)
 	const struct schedule *s = &r->schedule;
 
 	print_cores(r);
-	text_printf(r->to, "Policy: %s\n", s->policy->name);
+	if (s->group_count == 1)
+		text_printf(r->to, "Policy: %s\n", s->group[0].policy->name);
 	text_printf(r->to, "Threads that are not bound: %u I/O, %u disk\n", s->io_count,
 	            s->disk_count);
 	if (r->has_profile)

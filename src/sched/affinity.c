@@ -16,6 +16,13 @@
 
 static_assert(CONF_THREADS_MAX <= PLACEMENT_WORKERS_MAX, "all workers can be placed");
 
+/* Returns whether each worker is bound to a core of its own. If workers of several groups are
+ * bound, all are. */
+static bool has_core_each(const struct schedule *s)
+{
+	return s->group[0].mechanism->has_core_per_worker;
+}
+
 /* A CPU quota grants time but no cores. Several processes with a quota would all be bound to the
  * first cores of the machine, so with a quota no worker is bound. */
 int affinity_place(const struct topology *t, struct schedule *s)
@@ -31,7 +38,7 @@ int affinity_place(const struct topology *t, struct schedule *s)
 	if (err)
 		return err;
 	memcpy(s->domain_range, place.domain, sizeof s->domain_range);
-	for (unsigned i = 0; i < s->worker_count && s->mechanism->has_core_per_worker; i++) {
+	for (unsigned i = 0; i < s->worker_count && has_core_each(s); i++) {
 		assert(place.worker[i].domain == s->domain[i]);
 		s->core[i] = place.worker[i].core;
 	}
@@ -42,8 +49,8 @@ struct topology_range affinity_cores(const struct schedule *s, unsigned worker)
 {
 	if (!s->is_bound)
 		return (struct topology_range){ 0, 0 };
-	return s->mechanism->has_core_per_worker ? (struct topology_range){ s->core[worker], 1 }
-	                                         : s->domain_range[s->domain[worker]];
+	return has_core_each(s) ? (struct topology_range){ s->core[worker], 1 }
+	                        : s->domain_range[s->domain[worker]];
 }
 
 /* Returns the home of buffers for a core: they stay on its NUMA node, if there are several. */

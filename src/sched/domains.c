@@ -1,7 +1,8 @@
 /*
- * domains.c - the division of cores, workers and stages among replicas or parts.
+ * domains.c - the division of cores, workers and stages among replicas, parts or stage groups.
  *
- * Layout shared is one domain with everything. Parts come from layout/partition.h. Pure.
+ * Layout shared with one group is one domain with everything. Parts come from layout/partition.h.
+ * Pure.
  */
 #include "domains.h"
 
@@ -20,7 +21,7 @@ void domains_init(struct schedule *s, const struct conf *conf)
 	s->layout = (enum conf_layout)conf->layout.mode;
 	s->domain_count = s->layout == CONF_LAYOUT_REPLICATE   ? (unsigned)conf->layout.replicas
 	                  : s->layout == CONF_LAYOUT_PARTITION ? (unsigned)conf->layout.parts
-	                                                       : 1;
+	                                                       : s->group_count;
 	s->is_bound = true;
 	s->steals_across_replicas =
 		s->layout == CONF_LAYOUT_REPLICATE && conf->layout.steal == CONF_YES;
@@ -41,7 +42,16 @@ unsigned domains_threads(uint64_t configured, unsigned automatic)
 
 unsigned domains_threads_of_cores(const struct schedule *s, uint64_t configured, unsigned cores)
 {
-	return domains_threads(configured, cores > s->domain_count ? cores : s->domain_count);
+	unsigned max = CONF_THREADS_MAX / s->group_count,
+		 least = s->group_count > 1 ? 1 : s->domain_count;
+
+	return domains_threads(configured, cores < least ? least : cores < max ? cores : max);
+}
+
+struct domains_range domains_of_group(const struct schedule *s, unsigned group)
+{
+	return s->group_count > 1 ? (struct domains_range){ group, group + 1 }
+	                          : (struct domains_range){ 0, s->domain_count };
 }
 
 /* Sets weights for stages of which nothing is known but the edges. */
@@ -79,21 +89,25 @@ static int partition_stages(struct schedule *s, const struct schedule_input *inp
 	return err;
 }
 
-int domains_set_cores(struct schedule *s, const struct schedule_input *input, unsigned cores)
+int domains_set_cores(struct schedule *s, const struct schedule_input *input, unsigned group,
+                      unsigned cores)
 {
-	if (s->domain_count > cores) {
+	struct domains_range range = domains_of_group(s, group);
+	unsigned count = range.end - range.first;
+
+	if (count > cores) {
 		if (input->error)
 			text_printf(input->error,
 			            "%u threads (scheduler.threads) are too few for %u %s: "
 			            "expected one for each at least",
-			            cores, s->domain_count,
+			            cores, count,
 			            s->layout == CONF_LAYOUT_REPLICATE ? "replicas" : "parts");
 		return -EINVAL;
 	}
 	if (s->layout == CONF_LAYOUT_PARTITION)
 		return partition_stages(s, input, cores);
-	for (unsigned i = 0; i < s->domain_count; i++)
-		s->domain_cores[i] = cores / s->domain_count + (i < cores % s->domain_count);
+	for (unsigned i = 0; i < count; i++)
+		s->domain_cores[range.first + i] = cores / count + (i < cores % count);
 	return 0;
 }
 
@@ -108,16 +122,22 @@ unsigned domains_core_count(const struct schedule *s)
 
 /* ---- workers ---- */
 
-/* Workers of a replica visit all stages. Those of a part visit its stages, and the stages that
- * are in no part, which are mostly called directly. */
+/* Workers of a replica visit all stages, and those of a group its stages. Those of a part visit its
+ * stages, and the stages that are in no part, which are mostly called directly. */
+static bool has_stage(const struct schedule *s, unsigned domain, unsigned index)
+{
+	if (s->group_count > 1)
+		return s->stage[index].group == domain;
+	return s->layout != CONF_LAYOUT_PARTITION || s->partition.part[index] == domain ||
+	       s->partition.part[index] == PARTITION_NONE;
+}
+
 uint32_t domains_stages(const struct schedule *s, unsigned domain)
 {
 	uint32_t stages = 0;
 
 	for (unsigned i = 0; i < graph_row_count; i++)
-		if (graph_stage_group(i) == GROUP_MAIN &&
-		    (s->layout != CONF_LAYOUT_PARTITION || s->partition.part[i] == domain ||
-		     s->partition.part[i] == PARTITION_NONE))
+		if (graph_stage_group(i) == GROUP_MAIN && has_stage(s, domain, i))
 			stages |= UINT32_C(1) << i;
 	return stages;
 }
@@ -137,11 +157,12 @@ void domains_add_stages(struct schedule *s, unsigned worker, uint32_t stages)
 }
 
 /* One worker for each core. */
-static void assign_workers(struct schedule *s)
+static void assign_workers(struct schedule *s, unsigned group)
 {
-	unsigned worker = 0;
+	struct domains_range range = domains_of_group(s, group);
+	unsigned worker = s->worker_count;
 
-	for (unsigned domain = 0; domain < s->domain_count; domain++)
+	for (unsigned domain = range.first; domain < range.end; domain++)
 		for (unsigned end = worker + s->domain_cores[domain]; worker < end; worker++) {
 			domains_add_worker(s, worker, domain);
 			domains_add_stages(s, worker, domains_stages(s, domain));
@@ -149,12 +170,21 @@ static void assign_workers(struct schedule *s)
 	s->worker_count = worker;
 }
 
-int domains_assign(struct schedule *s, const struct schedule_input *input, unsigned workers)
+int domains_assign(struct schedule *s, const struct schedule_input *input, unsigned group,
+                   unsigned workers)
 {
-	int err = domains_set_cores(s, input, workers);
+	if (workers > CONF_THREADS_MAX - s->worker_count) {
+		if (input->error)
+			text_printf(input->error,
+			            "the groups have more than %d threads together: "
+			            "expected less in scheduler.threads and group.NAME.threads",
+			            CONF_THREADS_MAX);
+		return -EINVAL;
+	}
+	int err = domains_set_cores(s, input, group, workers);
 
 	if (!err)
-		assign_workers(s);
+		assign_workers(s, group);
 	return err;
 }
 
@@ -165,12 +195,13 @@ void domains_reassign(struct schedule *s)
 	for (unsigned i = 0; i < graph_row_count; i++)
 		if (graph_stage_group(i) == GROUP_MAIN)
 			s->stage[i].may_visit = 0;
-	assign_workers(s);
+	s->worker_count = 0;
+	assign_workers(s, 0);
 }
 
 void domains_repartition(struct schedule *s, const struct partition *partition)
 {
 	assert(s->layout == CONF_LAYOUT_PARTITION && partition->part_count == s->domain_count);
 	set_partition(s, partition);
-	s->mechanism->reassign(s);
+	s->group[0].mechanism->reassign(s); /* there is one group */
 }

@@ -46,8 +46,8 @@ static void stage_visits(struct text *t, const struct stage_sum *sum,
 		for (unsigned k = 0; policy_at(k); k++) {
 			const char *policy = policy_at(k)->name;
 
-			if (k != schedule->policy_index && !sum[i].visits[k] &&
-			    !sum[i].visits_empty[k])
+			if (k != schedule_group_of_stage(schedule, i)->policy_index &&
+			    !sum[i].visits[k] && !sum[i].visits_empty[k])
 				continue;
 			metrics_uint(t, "darkroom_stage_visits_total",
 			             LABELS({ "stage", stage_name(i) }, { "policy", policy },
@@ -145,6 +145,23 @@ static void workers(struct text *t, struct graph *g)
 	WORKER_COUNTERS(WORKER_FAMILY)
 }
 
+static void stage_groups(struct text *t, const struct schedule *schedule)
+{
+	metrics_family(t, "darkroom_scheduler_info", "gauge",
+	               "The current policy, by stage group.");
+	for (unsigned i = 0; i < schedule->group_count; i++)
+		metrics_uint(t, "darkroom_scheduler_info",
+		             LABELS({ "group", schedule->group[i].name },
+		                    { "policy", schedule->group[i].policy->name }),
+		             1);
+	metrics_family(t, "darkroom_scheduler_threads", "gauge",
+	               "Threads for image work, by stage group.");
+	for (unsigned i = 0; i < schedule->group_count; i++)
+		metrics_uint(t, "darkroom_scheduler_threads",
+		             LABELS({ "group", schedule->group[i].name }),
+		             schedule_group_threads(schedule, i));
+}
+
 /* ---- all ---- */
 
 void graph_metrics(struct graph *g, struct text *t)
@@ -159,8 +176,7 @@ void graph_metrics(struct graph *g, struct text *t)
 	}
 	for (unsigned i = 0; i < graph_row_count; i++)
 		stage_sum_collect(&sum[i], &g->stage[i]);
-	metrics_family(t, "darkroom_scheduler_info", "gauge", "The current policy.");
-	metrics_uint(t, "darkroom_scheduler_info", LABELS({ "policy", schedule->policy->name }), 1);
+	stage_groups(t, schedule);
 	stage_durations(t, sum);
 	stage_visits(t, sum, schedule);
 	stage_counts(t, sum);

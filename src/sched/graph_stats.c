@@ -46,6 +46,27 @@ static void group_json(struct json *j, const struct group *grp, const struct sch
 	json_object_end(j);
 }
 
+/* The stage groups, which share the threads of the main group. */
+static void stage_groups_json(struct json *j, const struct schedule *schedule)
+{
+	json_array(j, "stage_groups");
+	for (unsigned i = 0; i < schedule->group_count; i++) {
+		const struct stage_group *own = &schedule->group[i];
+
+		json_object(j, NULL);
+		json_string(j, "name", own->name);
+		json_string(j, "policy", own->policy->name);
+		json_uint(j, "threads", schedule_group_threads(schedule, i));
+		json_array(j, "stages");
+		for (unsigned k = 0; k < graph_row_count; k++)
+			if (graph_stage_group(k) == GROUP_MAIN && schedule->stage[k].group == i)
+				json_string(j, NULL, graph_rows[k].class->name);
+		json_array_end(j);
+		json_object_end(j);
+	}
+	json_array_end(j);
+}
+
 /* Which performance counters exist, why others are missing, and how many threads have them. */
 static void perf_json(struct json *j, const struct graph *g, const struct perf_caps *caps)
 {
@@ -116,7 +137,9 @@ static void stage_json(struct json *j, const struct stage *s, const struct sched
 	json_object(j, NULL);
 	json_string(j, "name", s->class->name);
 	json_string(j, "kind", kind[s->kind]);
-	json_string(j, "group", s->group->name);
+	json_string(j, "group",
+	            s->group->id == GROUP_MAIN ? schedule_group_of_stage(schedule, s->index)->name
+	                                       : s->group->name);
 	json_bool(j, "pass_through", schedule->pass_through >> s->index & 1);
 	json_uint(j, "threads", thread_count(s, schedule));
 	if (schedule->stage[s->index].service == SERVICE_N_GATED && !s->class->poll)
@@ -136,7 +159,7 @@ void graph_stats_json(struct graph *g, struct json *j)
 	const struct schedule *schedule = atomic_load_explicit(&g->schedule, memory_order_acquire);
 
 	json_object(j, "scheduler");
-	json_string(j, "policy", schedule->policy->name);
+	json_string(j, "policy", schedule->group[0].policy->name);
 	json_bool(j, "dynamic", schedule->is_dynamic);
 	json_array(j, "policies");
 	for (size_t i = 0; policy_at(i); i++)
@@ -147,6 +170,7 @@ void graph_stats_json(struct graph *g, struct json *j)
 		if (group_worker_count(&g->group[i]))
 			group_json(j, &g->group[i], schedule);
 	json_array_end(j);
+	stage_groups_json(j, schedule);
 	if (schedule->perf.is_on)
 		perf_json(j, g, &schedule->perf);
 	json_object_end(j);

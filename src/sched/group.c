@@ -12,6 +12,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "base/time_slice.h"
 #include "log/log.h"
 #include "mechanism_color.h"
 #include "runtime.h"
@@ -59,6 +60,17 @@ static void report(struct worker *w, int err)
 	pthread_mutex_unlock(&g->lock);
 }
 
+/* I/O and disk threads work for microseconds at a time. Without a short slice, each step of a small
+ * upload waits for milliseconds behind the image work on all cores. */
+static void shorten_slice(const struct worker *w)
+{
+	int err = time_slice_set(TIME_SLICE_MIN_NS);
+
+	if (err)
+		log_debug("worker %s/%u: cannot shorten its time slice: %s; it keeps the usual one",
+		          w->group->name, w->index, strerror(-err));
+}
+
 static void *worker_thread(void *arg)
 {
 	struct worker *w = arg;
@@ -67,6 +79,8 @@ static void *worker_thread(void *arg)
 
 	snprintf(name, sizeof name, "%s/%u", w->group->name, w->index);
 	pthread_setname_np(pthread_self(), name);
+	if (w->group->id != GROUP_MAIN)
+		shorten_slice(w);
 	int err = worker_adopt(w, atomic_load_explicit(&g->schedule, memory_order_acquire));
 
 	report(w, err);

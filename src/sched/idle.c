@@ -94,7 +94,6 @@ static void pass_baton(struct worker *w, const struct stage *s, unsigned queue, 
 void idle_found(struct worker *w)
 {
 	struct group *g = w->group;
-	const struct schedule *schedule = worker_schedule(w);
 	uint64_t all = 0;
 
 	atomic_fetch_and_explicit(&g->searchers, ~bit_of(w), memory_order_relaxed);
@@ -109,7 +108,7 @@ void idle_found(struct worker *w)
 		for (unsigned k = 0; k < count; k++)
 			pass_baton(w, s, (first + k) % s->queue_count, &all);
 	}
-	if (schedule->can_steal && all && waiting_on_stacks(w))
+	if (worker_stage_group(w)->can_steal && all && waiting_on_stacks(w))
 		wake_one(g, all, all, w);
 }
 

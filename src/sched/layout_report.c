@@ -19,7 +19,7 @@
  * each worker, or all cores of the domain once. */
 static void workers_json(struct json *j, const struct schedule *schedule, unsigned domain)
 {
-	bool has_core_each = schedule->mechanism->has_core_per_worker;
+	bool has_core_each = schedule->group[0].mechanism->has_core_per_worker;
 	unsigned first = has_core_each ? 0 : schedule->domain_range[domain].first;
 	unsigned count =
 		has_core_each ? schedule->worker_count : schedule->domain_range[domain].count;

@@ -1,5 +1,5 @@
 /*
- * mechanism.h - how the threads of the main group get their stages.
+ * mechanism.h - how the threads of a stage group get their stages.
  *
  * Each mechanism is one constant in one file, mechanism_NAME.c. A policy names its mechanism
  * (policy/policy.h); many policies share POLICY_POLL. The mechanism is chosen when a schedule is
@@ -25,27 +25,27 @@ enum visit_result {
 
 struct mechanism {
 	/* Properties, used when a schedule is built. */
-	bool is_thread_per_connection; /* I/O threads call every stage that can be called */
 	bool has_core_per_worker; /* a worker is bound to one core; otherwise to all cores of its
 	                           * domain */
 	bool has_stacks;          /* workers may keep events on stacks of their own */
 	bool has_thresholds;      /* thresholds may interrupt a visit */
 
-	/* Assigns stages and domains to workers. Returns 0, or -EINVAL with a contradiction of
-	 * the configuration in input->error. Pure. */
-	int (*assign)(struct schedule *s, const struct schedule_input *input);
+	/* Assigns the stages and domains of the stage group of that index to workers. Returns 0,
+	 * or -EINVAL with a contradiction of the configuration in input->error. Pure. */
+	int (*assign)(struct schedule *s, const struct schedule_input *input, unsigned group);
 
 	/* Assigns them again after the partition of an unpublished schedule has changed. Pure. */
 	void (*reassign)(struct schedule *s);
 
-	/* Makes what the group needs before the schedule is published. Returns 0 or -ENOMEM. May
-	 * be NULL. Main thread. */
-	int (*prepare)(struct group *g, const struct schedule *s);
+	/* Makes what the stage group needs before the schedule is published. Returns 0 or
+	 * -ENOMEM. May be NULL. Main thread. */
+	int (*prepare)(struct group *g, const struct schedule *s, unsigned group);
 
-	/* Start and end the use of the mechanism by the group, after all workers have adopted a
-	 * schedule. Both are called at every switch. Either may be NULL. Main thread. */
-	void (*start)(struct group *g, const struct schedule *s);
+	/* End and start the use of the mechanism, after all workers have adopted a schedule. Both
+	 * are called at every switch, for each stage group that has the mechanism: first stop() by
+	 * the previous schedule, then start() by the new one. Either may be NULL. Main thread. */
 	void (*stop)(struct group *g);
+	void (*start)(struct group *g, const struct schedule *s, unsigned group);
 
 	/* Called after an event was pushed to a queue of the main group, before a worker is
 	 * woken. May be NULL. Any thread. */

@@ -54,33 +54,40 @@ struct stage *color_take_turn(struct group *g, unsigned domain)
 
 /* Makes the domains' queues. Each has room for a turn per event and stage, twice, because turns of
  * the previous schedule may be left. */
-static int prepare(struct group *g, const struct schedule *schedule)
+static int prepare(struct group *g, const struct schedule *schedule, unsigned group)
 {
+	struct domains_range range = domains_of_group(schedule, group);
 	int err = 0;
 
-	for (unsigned i = 0; i < schedule->domain_count && !err; i++)
+	for (unsigned i = range.first; i < range.end && !err; i++)
 		if (!g->turns[i].cells)
 			err = queue_init(&g->turns[i],
 			                 2 * g->graph->queue_capacity * graph_row_count);
 	return err;
 }
 
-/* Removes all turns: they are those of a previous policy or partition. */
-static void stop(struct group *g)
+static void remove_turns(struct group *g, struct domains_range range)
 {
-	for (unsigned i = 0; i < COUNT_OF(g->turns); i++)
+	for (unsigned i = range.first; i < range.end; i++)
 		while (g->turns[i].cells && color_take_turn(g, i))
 			continue;
 }
 
-/* Adds a turn for every event that waits. Those that were queued under another policy have none. */
-static void start(struct group *g, const struct schedule *schedule)
+/* Removes all turns: they are those of a previous policy, group or partition. */
+static void stop(struct group *g)
 {
-	stop(g);
+	remove_turns(g, (struct domains_range){ 0, COUNT_OF(g->turns) });
+}
+
+/* Adds a turn for every event that waits. Those that were queued under another policy have none. */
+static void start(struct group *g, const struct schedule *schedule, unsigned group)
+{
+	remove_turns(g, domains_of_group(schedule, group));
 	for (unsigned i = 0; i < graph_row_count; i++) {
 		struct stage *s = &g->graph->stage[i];
+		bool is_own = s->group == g && schedule->stage[i].group == group;
 
-		for (unsigned k = 0; k < s->queue_count && s->group == g; k++)
+		for (unsigned k = 0; k < s->queue_count && is_own; k++)
 			for (size_t n = stage_queue_length(&s->queue[k]); n > 0; n--)
 				give_turn(s, schedule, k);
 	}

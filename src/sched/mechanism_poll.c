@@ -49,11 +49,10 @@ enum visit_result poll_visit(struct worker *w, bool has_served)
 	return serve_stage(w, w->visit_set[position]) ? VISIT_SERVED : VISIT_EMPTY;
 }
 
-int poll_assign(struct schedule *s, const struct schedule_input *input)
+int poll_assign(struct schedule *s, const struct schedule_input *input, unsigned group)
 {
-	return domains_assign(
-		s, input,
-		domains_threads_of_cores(s, input->conf->scheduler.threads, input->cores));
+	return domains_assign(s, input, group,
+	                      domains_threads_of_cores(s, s->group[group].threads, input->cores));
 }
 
 const struct mechanism mechanism_poll = {

@@ -11,7 +11,7 @@
 extern const struct mechanism mechanism_poll;
 
 /* Assigns scheduler.threads workers, by default one per core: see struct mechanism. Pure. */
-int poll_assign(struct schedule *s, const struct schedule_input *input);
+int poll_assign(struct schedule *s, const struct schedule_input *input, unsigned group);
 
 /* Visits the next stage in the order of the worker's policy. Owner's thread. */
 enum visit_result poll_visit(struct worker *w, bool has_served);

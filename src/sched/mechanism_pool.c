@@ -189,16 +189,19 @@ static int set_control(struct schedule *s, const struct schedule_input *input, u
 
 /* ---- the mechanism ---- */
 
-static int assign(struct schedule *s, const struct schedule_input *input)
+static int assign(struct schedule *s, const struct schedule_input *input, unsigned group)
 {
-	int err = domains_set_cores(s, input, domains_threads_of_cores(s, CONF_AUTO, input->cores));
+	struct domains_range range = domains_of_group(s, group);
+	int err = domains_set_cores(s, input, group,
+	                            domains_threads_of_cores(s, CONF_AUTO, input->cores));
 
 	s->is_bound = s->layout != CONF_LAYOUT_SHARED; /* otherwise pools float */
 	s->is_dynamic = input->conf->scheduler.dynamic == CONF_YES;
-	for (unsigned domain = 0; domain < s->domain_count && !err; domain++)
+	for (unsigned domain = range.first; domain < range.end && !err; domain++)
 		err = add_pools(s, input, domain);
 	for (unsigned i = 0; i < graph_row_count && s->is_dynamic && !err; i++)
-		err = set_control(s, input, i);
+		if (is_disk(i) || s->stage[i].group == group)
+			err = set_control(s, input, i);
 	return err;
 }
 

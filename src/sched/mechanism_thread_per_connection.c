@@ -43,7 +43,7 @@ static int check_source(const struct conf *conf, struct text *error)
 	return 0;
 }
 
-static int assign(struct schedule *s, const struct schedule_input *input)
+static int assign(struct schedule *s, const struct schedule_input *input, unsigned group)
 {
 	int err = check_layout(s, input->error);
 
@@ -52,13 +52,12 @@ static int assign(struct schedule *s, const struct schedule_input *input)
 	if (err)
 		return err;
 	if (s->listener_count)
-		s->io_count =
-			domains_threads_of_cores(s, input->conf->scheduler.threads, input->cores);
-	return domains_assign(s, input, domains_threads_of_cores(s, CONF_AUTO, input->cores));
+		s->io_count = domains_threads_of_cores(s, s->group[group].threads, input->cores);
+	return domains_assign(s, input, group,
+	                      domains_threads_of_cores(s, CONF_AUTO, input->cores));
 }
 
 const struct mechanism mechanism_thread_per_connection = {
-	.is_thread_per_connection = true,
 	.has_core_per_worker = true,
 	.has_stacks = true,
 	.assign = assign,

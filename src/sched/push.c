@@ -49,7 +49,7 @@ bool push_to_stack(const struct visit *v, struct stage *s, struct event *ev)
 		event_change(ev, EVENT_QUEUED, EVENT_HANDLED);
 		return false;
 	}
-	if (schedule->can_steal)
+	if (worker_stage_group(w)->can_steal)
 		wake_thief(s, schedule, queue, w);
 	return true;
 }
@@ -66,8 +66,10 @@ void push_to_queue(struct stage *s, unsigned instance, struct event *ev, enum ev
 	/* P1; push() in tests/model/idle.pml, and P2 to P4 below. Admission limits the number of
 	 * events to the capacity of the queue. */
 	stage_queue_push(&s->queue[queue], ev, schedule->stage[s->index].by_size);
-	if (schedule->mechanism->queued && s->group->id == GROUP_MAIN)
-		schedule->mechanism->queued(s, schedule, queue);
+	const struct mechanism *mechanism = schedule_group_of_stage(schedule, s->index)->mechanism;
+
+	if (mechanism->queued && s->group->id == GROUP_MAIN)
+		mechanism->queued(s, schedule, queue);
 	idle_wake(s->group, stage_home(s, schedule, queue), stage_may_visit(s, schedule, queue),
 	          waker);
 }

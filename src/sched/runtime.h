@@ -195,6 +195,16 @@ static inline const struct stage_schedule *worker_rule(const struct worker *w,
 	return &worker_schedule(w)->stage[s->index];
 }
 
+/* Returns the worker's stage group in that schedule. Workers of the I/O and disk threads have none,
+ * and the first stands for it. Owner's thread. */
+static inline const struct stage_group *worker_stage_group(const struct worker *w)
+{
+	const struct schedule *schedule = worker_schedule(w);
+
+	return w->group->id == GROUP_MAIN ? schedule_group_of_worker(schedule, w->index)
+	                                  : &schedule->group[0];
+}
+
 static inline bool worker_is_stopping(const struct worker *w)
 {
 	/* Relaxed: the thread that sets it wakes the worker afterwards. */

@@ -21,8 +21,19 @@
 struct mechanism;
 struct text;
 
+/* Stages that share a policy and threads: see stage_groups.h. */
+struct stage_group {
+	char name[CONF_NAME_MAX];
+	const struct policy_class *policy;
+	unsigned policy_index; /* in the registry */
+	const struct mechanism *mechanism;
+	bool can_steal;   /* idle workers take events from other workers' stacks */
+	uint64_t threads; /* configured; CONF_AUTO */
+};
+
 /* The rules for one stage. */
 struct stage_schedule {
+	unsigned group; /* index of its stage group; only for stages of GROUP_MAIN */
 	enum schedule_service service;
 	unsigned events_max;            /* n-gated */
 	uint64_t time_ns;               /* time-gated */
@@ -38,13 +49,11 @@ struct stage_schedule {
 };
 
 struct schedule {
-	const struct policy_class *policy;
-	unsigned policy_index; /* in the registry */
-	const struct mechanism *mechanism;
+	struct stage_group group[CONF_GROUP_MAX + 1];
+	unsigned group_count; /* >= 1; if there are several, group i is domain i */
 	struct stage_schedule stage[STAGE_COUNT_MAX];
 	uint32_t pass_through; /* bit i: stage i is called directly */
 	bool has_thresholds;
-	bool can_steal;  /* idle workers take events from other workers' stacks */
 	bool is_backoff; /* idle = backoff: workers sleep by the clock, not by idle.h */
 	uint64_t spin_ns, age_ns;
 	uint32_t number;         /* in the order in which schedules came into use, from 1 */
@@ -59,8 +68,9 @@ struct schedule {
 	unsigned worker_count;
 	uint32_t visit_set[CONF_THREADS_MAX]; /* by worker; bit i: it visits stage i */
 
-	/* Domains: sets of workers that work apart from each other, which are replicas or parts.
-	 * Layout shared has one. If each worker has a core, workers are ordered by domain. */
+	/* Domains: sets of workers that work apart from each other, which are replicas, parts or
+	 * stage groups. Layout shared with one group has one. If each worker has a core, workers
+	 * are ordered by domain. */
 	enum conf_layout layout;
 	unsigned domain_count;
 	unsigned domain[CONF_THREADS_MAX];         /* by worker */
@@ -94,9 +104,38 @@ struct schedule_input {
  * stages with a queue per replica. */
 static inline unsigned schedule_domain_of(const struct schedule *s, unsigned index)
 {
+	if (s->group_count > 1)
+		return s->stage[index].group;
 	return s->layout == CONF_LAYOUT_PARTITION && s->partition.part[index] != PARTITION_NONE
 	               ? s->partition.part[index]
 	               : 0;
+}
+
+/* Returns the stage group of a stage of the main group of threads. */
+static inline const struct stage_group *schedule_group_of_stage(const struct schedule *s,
+                                                                unsigned index)
+{
+	return &s->group[s->stage[index].group];
+}
+
+/* Returns whether I/O threads call every stage that can be called. Then there is one group. */
+static inline bool schedule_is_thread_per_connection(const struct schedule *s)
+{
+	return s->group[0].policy->mechanism == POLICY_THREAD_PER_CONNECTION;
+}
+
+/* Returns the stage group of a worker of the main group of threads. */
+static inline const struct stage_group *schedule_group_of_worker(const struct schedule *s,
+                                                                 unsigned worker)
+{
+	return &s->group[s->group_count > 1 ? s->domain[worker] : 0];
+}
+
+/* Returns the number of the stage group's workers. */
+static inline unsigned schedule_group_threads(const struct schedule *s, unsigned group)
+{
+	return s->group_count > 1 ? (unsigned)__builtin_popcountll(s->domain_workers[group])
+	                          : s->worker_count;
 }
 
 #endif

@@ -11,28 +11,15 @@
 #include "domains.h"
 #include "graph_table.h"
 #include "mechanism.h"
-#include "mechanisms.h"
 #include "schedule.h"
+#include "stage_groups.h"
 
 /* ---- direct calls ---- */
 
-/* Returns whether the stage must not be called directly: an exclusive stage would be entered by
- * several threads at a time. */
-static bool must_have_queue(const struct conf *conf, unsigned index)
-{
-	return graph_rows[index].class->poll || graph_stage_kind(conf, index) == STAGE_EXCLUSIVE;
-}
-
 static bool is_pass_through(const struct schedule *s, const struct conf *conf, unsigned index)
 {
-	uint64_t configured = conf->stage[index].pass_through;
-
-	if (must_have_queue(conf, index))
-		return false;
-	if (s->mechanism->is_thread_per_connection)
-		return true;
-	return configured == CONF_DEFAULT ? graph_rows[index].class->pass_through
-	                                  : configured == CONF_YES;
+	return schedule_is_thread_per_connection(s) ? !graph_stage_must_have_queue(conf, index)
+	                                            : graph_stage_is_called(conf, index);
 }
 
 /* ---- regimes and disciplines ---- */
@@ -75,7 +62,8 @@ static void set_stage(struct schedule *s, const struct conf *conf, unsigned inde
 {
 	const struct conf_stage *own = &conf->stage[index];
 	struct stage_schedule *to = &s->stage[index];
-	bool is_drain = s->policy->wants_ready, is_first = index == first_main_stage();
+	const struct stage_group *group = schedule_group_of_stage(s, index);
+	bool is_drain = group->policy->wants_ready, is_first = index == first_main_stage();
 	uint64_t service = own_or_global(own->service, conf->scheduler.service);
 
 	/* drain starts one image, and finishes it before the next. */
@@ -89,11 +77,13 @@ static void set_stage(struct schedule *s, const struct conf *conf, unsigned inde
 	               is_first);
 	/* The core that holds the stack might not visit an exclusive stage for long: Gordon
 	 * 2010, A.1. */
-	if (graph_stage_kind(conf, index) == STAGE_EXCLUSIVE || !s->mechanism->has_stacks)
+	if (graph_stage_kind(conf, index) == STAGE_EXCLUSIVE || !group->mechanism->has_stacks)
 		to->use_stacks = false;
-	to->threshold_events = own->threshold_events;
-	to->threshold_interval_ns = own->threshold_interval_us * 1000;
-	if (s->mechanism->has_thresholds && (to->threshold_events || to->threshold_interval_ns))
+	if (group->mechanism->has_thresholds) {
+		to->threshold_events = own->threshold_events;
+		to->threshold_interval_ns = own->threshold_interval_us * 1000;
+	}
+	if (to->threshold_events || to->threshold_interval_ns)
 		s->has_thresholds = true;
 	if (is_pass_through(s, conf, index))
 		s->pass_through |= UINT32_C(1) << index;
@@ -130,25 +120,38 @@ static void set_other_groups(struct schedule *s, const struct conf *conf, unsign
 
 /* ---- the schedule ---- */
 
+/* Assigns stages and workers to each other, group by group. */
+static int assign(struct schedule *s, const struct schedule_input *input)
+{
+	bool has_core_each = true;
+	int err = 0;
+
+	for (unsigned i = 0; i < s->group_count && !err; i++) {
+		err = s->group[i].mechanism->assign(s, input, i);
+		has_core_each = has_core_each && s->group[i].mechanism->has_core_per_worker;
+	}
+	if (s->group_count > 1) /* otherwise the groups share all cores */
+		s->is_bound = has_core_each && s->worker_count <= input->cores;
+	return err;
+}
+
 int schedule_build(struct schedule *s, const struct conf *conf, unsigned cores,
                    const struct partition_weights *weights, struct text *error)
 {
 	const struct schedule_input input = {
 		.conf = conf, .cores = cores, .weights = weights, .error = error
 	};
-	const struct policy_class *policy = policy_find(conf->scheduler.policy);
 
-	assert(policy); /* validated with the configuration */
-	*s = (struct schedule){ .policy = policy,
-		                .policy_index = policy_index(policy),
-		                .mechanism = mechanism_of(policy->mechanism),
-		                .can_steal = policy->wants_ready,
-		                .spin_ns = conf->scheduler.spin_us * 1000,
+	*s = (struct schedule){ .spin_ns = conf->scheduler.spin_us * 1000,
 		                .age_ns = conf->scheduler.age_ms * NS_PER_MS,
 		                .is_backoff = conf->scheduler.idle == CONF_IDLE_BACKOFF };
+	int err = stage_groups_build(s, conf, error);
+
+	if (err)
+		return err;
 	domains_init(s, conf);
 	for (unsigned i = 0; i < graph_row_count; i++)
 		set_stage(s, conf, i);
 	set_other_groups(s, conf, cores);
-	return s->mechanism->assign(s, &input);
+	return assign(s, &input);
 }

@@ -58,8 +58,10 @@ static int prepare_queues(struct graph *g, const struct schedule *schedule)
 		     k++)
 			err = stage_queue_make_classes(&s->queue[k]);
 	}
-	if (!err && schedule->mechanism->prepare)
-		err = schedule->mechanism->prepare(&g->group[GROUP_MAIN], schedule);
+	for (unsigned i = 0; i < schedule->group_count && !err; i++)
+		if (schedule->group[i].mechanism->prepare)
+			err = schedule->group[i].mechanism->prepare(&g->group[GROUP_MAIN], schedule,
+			                                            i);
 	return err;
 }
 
@@ -107,7 +109,7 @@ static int complete(struct graph *g, const struct conf *conf, struct schedule *s
 	          */
 		log_error("%s", data);
 	/* Listeners exist for the I/O threads of the first schedule. */
-	if (!err && g->io_count && !schedule->mechanism->is_thread_per_connection)
+	if (!err && g->io_count && !schedule_is_thread_per_connection(schedule))
 		schedule->io_count = g->io_count;
 	if (!err)
 		err = affinity_place(g->topology, schedule);
@@ -190,10 +192,12 @@ static void retire(struct graph *g)
 	const struct schedule *schedule = current_of(g);
 	struct group *main_group = &g->group[GROUP_MAIN];
 
-	if (g->retired->mechanism->stop)
-		g->retired->mechanism->stop(main_group);
-	if (schedule->mechanism->start)
-		schedule->mechanism->start(main_group, schedule);
+	for (unsigned i = 0; i < g->retired->group_count; i++)
+		if (g->retired->group[i].mechanism->stop)
+			g->retired->group[i].mechanism->stop(main_group);
+	for (unsigned i = 0; i < schedule->group_count; i++)
+		if (schedule->group[i].mechanism->start)
+			schedule->group[i].mechanism->start(main_group, schedule, i);
 	wake_all(g);
 	free_schedule(g->retired);
 	g->retired = NULL;

@@ -209,7 +209,7 @@ static size_t serve_exclusive(struct worker *w, struct stage *s, unsigned queue,
 static void count_visit(struct worker *w, const struct stage *s, size_t total, size_t queued)
 {
 	struct stage_counters *c = &w->stage[s->index];
-	unsigned policy = worker_schedule(w)->policy_index;
+	unsigned policy = worker_stage_group(w)->policy_index;
 
 	counter_add(total ? &c->visits[policy] : &c->visits_empty[policy], 1);
 	counter_max(&c->max_events_per_visit, total);

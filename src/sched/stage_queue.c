@@ -10,11 +10,14 @@
 
 #define CLASS_FIRST_SHIFT 12
 #define INTERRUPT_FACTOR 2
+#define MEAN_EVENTS 8
 
 int stage_queue_init(struct stage_queue *q, size_t capacity)
 {
 	q->capacity = capacity;
 	atomic_init(&q->classes, NULL);
+	for (unsigned i = 0; i < STAGE_QUEUE_CLASSES; i++)
+		atomic_init(&q->mean[i], 0);
 	return queue_init(&q->fifo, capacity);
 }
 
@@ -65,11 +68,28 @@ static struct queue *classes_of(const struct stage_queue *q)
 	return atomic_load_explicit(&q->classes, memory_order_acquire);
 }
 
+/* Counts the size in the mean of its class. Events of nearly the same size, in different classes,
+ * then have nearly the same score. Relaxed: a lost update does no harm. */
+static void count_size(struct stage_queue *q, unsigned class, uint64_t size)
+{
+	uint64_t mean = atomic_load_explicit(&q->mean[class], memory_order_relaxed);
+
+	atomic_store_explicit(&q->mean[class],
+	                      mean ? mean - mean / MEAN_EVENTS + size / MEAN_EVENTS : size,
+	                      memory_order_relaxed);
+}
+
 void stage_queue_push(struct stage_queue *q, struct event *ev, bool by_size)
 {
-	struct queue *classes = by_size ? classes_of(q) : NULL;
+	struct queue *classes = by_size ? classes_of(q) : NULL, *to = &q->fifo;
 
-	queue_push(classes ? &classes[stage_queue_class(ev->size)] : &q->fifo, ev, ev->arrived_ns);
+	if (classes) {
+		unsigned class = stage_queue_class(ev->size);
+
+		count_size(q, class, ev->size);
+		to = &classes[class];
+	}
+	queue_push(to, ev, ev->arrived_ns);
 }
 
 /* ---- scores ---- */
@@ -81,28 +101,35 @@ static double score(uint64_t arrived_ns, uint64_t now_ns, uint64_t age_ns, doubl
 	return (double)(waited_ns + age_ns) / size;
 }
 
-static double size_of_class(unsigned class)
+/* The first class has all small sizes, which take about the same time. */
+static double size_of_class(const struct stage_queue *q, unsigned class)
 {
-	return (double)(UINT64_C(1) << (class + CLASS_FIRST_SHIFT));
+	uint64_t least = UINT64_C(1) << CLASS_FIRST_SHIFT;
+	uint64_t mean = atomic_load_explicit(&q->mean[class], memory_order_relaxed);
+
+	return (double)(mean > least ? mean : least);
 }
 
-/* Returns the class with the highest score, or NULL if all are empty. */
-static struct queue *choose(struct queue *classes, uint64_t now_ns, uint64_t age_ns)
-{
-	struct queue *best = NULL;
-	double best_score = 0;
+struct choice {
+	struct queue *class; /* NULL: all are empty */
+	double score;
+};
 
-	for (unsigned i = 0; i < STAGE_QUEUE_CLASSES; i++) {
+/* Returns the class with the highest score of those before end. */
+static struct choice choose(const struct stage_queue *q, struct queue *classes, unsigned end,
+                            uint64_t now_ns, uint64_t age_ns)
+{
+	struct choice best = { .class = NULL };
+
+	for (unsigned i = 0; i < end; i++) {
 		uint64_t stamp = queue_head_stamp(&classes[i]);
 
 		if (stamp == UINT64_MAX)
 			continue;
-		double own_score = score(stamp, now_ns, age_ns, size_of_class(i));
+		double own_score = score(stamp, now_ns, age_ns, size_of_class(q, i));
 
-		if (!best || own_score > best_score) {
-			best = &classes[i];
-			best_score = own_score;
-		}
+		if (!best.class || own_score > best.score)
+			best = (struct choice){ &classes[i], own_score };
 	}
 	return best;
 }
@@ -111,10 +138,12 @@ struct event *stage_queue_pop(struct stage_queue *q, uint64_t age_ns)
 {
 	struct event *ev = queue_try_pop(&q->fifo);
 	struct queue *classes = ev ? NULL : classes_of(q), *chosen;
+	uint64_t now_ns = classes ? clock_ns() : 0;
 
 	/* Another worker may take the event first. The loop then chooses again, and ends when
 	 * all classes are empty. */
-	while (!ev && classes && (chosen = choose(classes, clock_ns(), age_ns)))
+	while (!ev && classes &&
+	       (chosen = choose(q, classes, STAGE_QUEUE_CLASSES, now_ns, age_ns).class))
 		ev = queue_try_pop(chosen);
 	return ev;
 }
@@ -122,20 +151,15 @@ struct event *stage_queue_pop(struct stage_queue *q, uint64_t age_ns)
 bool stage_queue_should_interrupt(const struct stage_queue *q, uint64_t arrived_ns, uint64_t left,
                                   uint64_t age_ns)
 {
-	const struct queue *classes = classes_of(q);
+	struct queue *classes = classes_of(q);
 
-	for (unsigned i = 0; classes && i < stage_queue_class(left); i++) {
-		uint64_t stamp = queue_head_stamp(&classes[i]);
+	if (!classes)
+		return false;
+	uint64_t now_ns = clock_ns();
+	struct choice best = choose(q, classes, stage_queue_class(left), now_ns, age_ns);
 
-		if (stamp == UINT64_MAX)
-			continue;
-		uint64_t now_ns = clock_ns();
-
-		if (score(stamp, now_ns, age_ns, size_of_class(i)) >=
-		    INTERRUPT_FACTOR * score(arrived_ns, now_ns, age_ns, (double)left))
-			return true;
-	}
-	return false;
+	return best.class &&
+	       best.score >= INTERRUPT_FACTOR * score(arrived_ns, now_ns, age_ns, (double)left);
 }
 
 bool stage_queue_is_empty(const struct stage_queue *q)

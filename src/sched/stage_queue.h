@@ -3,10 +3,10 @@
  *
  * For discipline srpt, events are sorted into classes by size, one class per octave. Each class is
  * a queue of its own. The class with the highest score is served: (time since the arrival of its
- * first event + age) / size. So the smallest event comes first at a moderate load. Under overload
- * all events are slowed down in proportion to their size, and none starves: an event that is n
- * times as large as others waits for at most n times as long. Scaled age is from Cheng (Gordon
- * 2010, 3.1.1). Lock-free; any thread.
+ * first event + age) / mean size of its latest events. So the smallest event comes first at a
+ * moderate load. Under overload all events are slowed down in proportion to their size, and none
+ * starves: an event that is n times as large as others waits for at most n times as long. Scaled
+ * age is from Cheng (Gordon 2010, 3.1.1). Lock-free; any thread.
  */
 #ifndef DARKROOM_SCHED_STAGE_QUEUE_H
 #define DARKROOM_SCHED_STAGE_QUEUE_H
@@ -26,6 +26,8 @@ struct stage_queue {
 	size_t capacity;
 	_Atomic(struct queue *) classes; /* STAGE_QUEUE_CLASSES queues, or NULL until they are
 	                                  * needed; kept until the end */
+	_Atomic uint64_t mean[STAGE_QUEUE_CLASSES]; /* size of the latest events of each class, in
+	                                             * bytes */
 };
 
 /* Returns 0 or -ENOMEM. */

@@ -33,7 +33,7 @@ static bool put_schedule(struct trace_ring *ring, const struct worker *w, uint64
 {
 	const struct schedule *schedule = worker_schedule(w);
 	struct trace_record record = record_of(w, TRACE_SCHEDULE, now_ns);
-	struct trace_schedule content = { .policy = (uint8_t)schedule->policy_index,
+	struct trace_schedule content = { .policy = (uint8_t)worker_stage_group(w)->policy_index,
 		                          .polled = (uint8_t)w->polled_count,
 		                          .stages = (uint8_t)w->visit_set_count,
 		                          .domain = (uint8_t)w->domain,

@@ -9,7 +9,6 @@
 #include "affinity.h"
 #include "base/clock.h"
 #include "idle.h"
-#include "mechanism.h"
 #include "push.h"
 #include "runtime.h"
 #include "trace_visit.h"
@@ -144,12 +143,12 @@ bool visit_should_yield(const struct visit *v, const struct event *ev, uint64_t 
 	                                    worker_schedule(v->worker)->age_ns);
 }
 
-void visit_yield(struct visit *v, struct event *ev)
+void visit_yield(struct visit *v, struct event *ev, uint64_t left)
 {
 	account_charge(v, ev->timing);
 	v->sent++;
 	ev->queued_ns = v->mark_ns;
-	ev->size /= 2; /* with srpt, before new events of its size */
+	ev->size = left / 2; /* with srpt, before new events of its size */
 	/* Not to the stack, where it would be next again. */
 	push_to_queue(v->stage, v->worker->index, ev, EVENT_HANDLED, v->worker);
 }
@@ -163,7 +162,7 @@ void visit_charge(struct visit *v, struct event *ev)
 
 bool visit_is_thread_per_connection(const struct visit *v)
 {
-	return worker_schedule(v->worker)->mechanism->is_thread_per_connection;
+	return schedule_is_thread_per_connection(worker_schedule(v->worker));
 }
 
 bool visit_is_retired(const struct visit *v)

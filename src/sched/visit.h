@@ -63,9 +63,9 @@ void visit_unpark(struct visit *v, struct event *ev);
  * cannot yield. */
 bool visit_should_yield(const struct visit *v, const struct event *ev, uint64_t left);
 
-/* Puts a half-done event back into this stage's queue, for a later visit, and owns it. ev->size is
- * what remains of it. */
-void visit_yield(struct visit *v, struct event *ev);
+/* Puts a half-done event back into this stage's queue, for a later visit, and owns it. left: as for
+ * visit_should_yield(). */
+void visit_yield(struct visit *v, struct event *ev, uint64_t left);
 
 /* Charges the time spent on the event so far to its request, so that it can be reported before
  * the event leaves the handler. */

@@ -85,7 +85,7 @@ static void worker_json(struct json *j, const struct worker *w, const struct sch
 	}
 	json_object(j, NULL);
 	if (w->group->id == GROUP_MAIN && w->index < schedule->worker_count && schedule->is_bound &&
-	    schedule->mechanism->has_core_per_worker)
+	    schedule_group_of_worker(schedule, w->index)->mechanism->has_core_per_worker)
 		json_uint(j, "core", schedule->core[w->index]);
 	visits_json(j, &sum);
 	json_ms(j, "busy_ms", worker_busy_ns(w));

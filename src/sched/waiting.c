@@ -78,7 +78,7 @@ static bool sees_foreign_replica(const struct worker *w)
 size_t waiting_for_worker(const struct worker *w)
 {
 	const struct group *g = w->group;
-	bool can_steal = worker_schedule(w)->can_steal;
+	bool can_steal = worker_stage_group(w)->can_steal;
 	unsigned worker_count = group_worker_count(g);
 	size_t n = 0;
 
@@ -105,5 +105,5 @@ bool worker_sees_work(const struct worker *w)
 			return true;
 	if (schedule->steals_across_replicas && sees_foreign_replica(w))
 		return true;
-	return schedule->can_steal && w->visit_set_count && waiting_on_stacks(w);
+	return worker_stage_group(w)->can_steal && w->visit_set_count && waiting_on_stacks(w);
 }

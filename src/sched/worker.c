@@ -112,10 +112,11 @@ static void set_visit_set(struct worker *w, const struct schedule *schedule)
 static void reset_policy(struct worker *w, const struct schedule *schedule)
 {
 	bool is_main = w->group->id == GROUP_MAIN;
+	const struct stage_group *own = schedule_group_of_worker(schedule, w->index);
 
-	/* Workers of the other groups have one stage each, so that any order is right. */
-	w->mechanism = is_main ? schedule->mechanism : &mechanism_poll;
-	w->policy = is_main && schedule->policy->next ? schedule->policy : &policy_cohort;
+	/* I/O and disk threads have one stage each, so that any order is right. */
+	w->mechanism = is_main ? own->mechanism : &mechanism_poll;
+	w->policy = is_main && own->policy->next ? own->policy : &policy_cohort;
 	if (w->policy->wants_rates)
 		rates_restart(w, schedule);
 	if (w->polled_count)

@@ -71,8 +71,8 @@ void http_server_close_admin(struct http_server *h);
 /* Returns whether an I/O thread still accepts, or a connection is open. */
 bool http_server_is_busy(const struct http_server *h);
 
-/* Returns whether the connections are so many that those without a request should make room: a
- * sixteenth of limits.connections is left, or less. */
+/* Returns whether connections without a request should make room: a sixteenth of
+ * limits.connections is left, or less. */
 bool http_server_is_crowded(const struct http_server *h);
 
 /* Returns whether all administrative connections have ended. */

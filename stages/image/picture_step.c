@@ -14,12 +14,14 @@ static int advance(struct visit *v, const struct resampler *r, struct step *s)
 	unsigned tiles = rows_per_check((uint32_t)s->input->width);
 	int more;
 
-	while ((more = picture_job_advance(s->job, r, tiles)) > 0)
-		if (visit_should_yield(v, &s->event, picture_job_samples_left(s->job))) {
-			s->event.size = picture_job_samples_left(s->job);
-			visit_yield(v, &s->event);
+	while ((more = picture_job_advance(s->job, r, tiles)) > 0) {
+		uint64_t left = picture_job_samples_left(s->job);
+
+		if (visit_should_yield(v, &s->event, left)) {
+			visit_yield(v, &s->event, left);
 			return 1;
 		}
+	}
 	return more;
 }
 

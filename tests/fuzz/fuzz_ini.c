@@ -94,6 +94,7 @@ void target_seeds(void (*emit)(const void *data, size_t size))
 		"[variant.a]\noperations = sharpen 1 0.5, scale 5x5 exact, grey\n",
 		"[variant.a]\r\noperations = '\"'\r\n[variant.a]\nx = y\\\n",
 		"key = value\n[nonsense\n[limits]\npixels = 1e9\npixels = -1\n",
+		"[group.a]\nstages = scale  blur\npolicy = mg1\n[group.b]\nthreads = 3\n",
 		"[layout]\nmode = replicate\n[log]\nlevel = debug\n[variant.b]\noperations =\n",
 	};
 

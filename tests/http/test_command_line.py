@@ -206,7 +206,8 @@ def test_variants_are_what_the_configuration_says(start, tmp_path):
     ("server.root=/tmp/a;b#c d", "server.control=", "limits.pixels=1500K",
      "limits.idle_timeout=90s"),
     ("server.root=/tmp/'x\\", "server.drain_delay=1500ms", "variant.new.operations=blur 2"),
-    ("server.root=/a'b\"c", "stage.blur.threads=3", "scheduler.spin=7us")])
+    ("server.root=/a'b\"c", "stage.blur.threads=3", "scheduler.spin=7us"),
+    ("group.pixels.stages=scale blur", "group.pixels.policy=mg1", "group.pixels.threads=3")])
 def test_dump_repeats_the_configuration(tmp_path, settings):
     done = run("-T", "-c", CONFIG, *overrides(*settings))
     assert done.returncode == 0 and not done.stderr
@@ -220,8 +221,8 @@ def test_dump_repeats_the_configuration(tmp_path, settings):
 
 
 def test_dump_has_every_key():
-    """The keys are those of --keys, in sections for all stages and variants."""
-    dumped = run("-T").stdout
+    """The keys are those of --keys, in sections for all stages, groups and variants."""
+    dumped = run("-T", *overrides("group.a.stages=blur")).stdout
     section = ""
     for line in run("--keys").stdout.splitlines():
         if match := re.match(r";?\[([a-z_.]+)(NAME)?\]", line):

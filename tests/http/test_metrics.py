@@ -157,7 +157,9 @@ def test_metrics_and_stats_agree(start):
     assert metrics("darkroom_images_stored_total") == stats["images"]["stored"]
     assert metrics("darkroom_images_output_bytes_total") == stats["images"]["output_bytes_stored"]
     assert metrics("darkroom_memory_budget_bytes") == stats["memory"]["budget_bytes"]
-    assert metrics("darkroom_scheduler_info", policy=stats["scheduler"]["policy"]) == 1
+    for group in stats["scheduler"]["stage_groups"]:
+        assert metrics("darkroom_scheduler_info", group=group["name"], policy=group["policy"]) == 1
+        assert metrics("darkroom_scheduler_threads", group=group["name"]) == group["threads"]
     for stage in stats["stages"]:
         if stage["name"] in ("accept_read", "http_parse"):
             continue  # the scrape itself visits these

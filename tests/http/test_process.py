@@ -241,6 +241,27 @@ def test_sigpipe_is_ignored(start):
 
 @pytest.mark.every_policy
 @pytest.mark.skipif(IS_SANITIZED, reason="sanitizers cost time")
+def has_slices():
+    """Returns whether the kernel grants time slices, and reports them."""
+    version = tuple(int(number) for number in re.findall(r"\d+", os.uname().release)[:2])
+    try:
+        return version >= (6, 12) and "se.slice" in pathlib.Path("/proc/self/sched").read_text()
+    except OSError:
+        return False
+
+
+@pytest.mark.skipif(not has_slices(), reason="needs Linux 6.12 with CONFIG_SCHED_DEBUG")
+def test_io_and_disk_threads_have_short_time_slices(start):
+    """They run soon after they were woken, although all cores work on images. The sandbox allows it."""
+    daemon, slices = start(), {}
+    for task in pathlib.Path(f"/proc/{daemon.pid}/task").iterdir():
+        group = (task / "comm").read_text().split("/")[0]
+        slices.setdefault(group, set()).add(
+            int(re.search(r"^se.slice +: +(\d+)", (task / "sched").read_text(), re.M)[1]))
+    assert slices["io"] == slices["disk"] == {100000}
+    assert min(slices["main"]) > 100000
+
+
 def test_idle_costs_nothing(start):
     """Idle daemons use less than 0.1 % of a core: a fresh one, one after uploads, and one with open
     connections."""

@@ -115,6 +115,37 @@ def test_switching_policies_by_hangup_fails_no_request(site):
     load.check()
 
 
+def groups(daemon):
+    """Returns {name: (policy, threads, stages)}."""
+    return {group["name"]: (group["policy"], group["threads"], " ".join(group["stages"]))
+            for group in daemon.get("/stats").json()["scheduler"]["stage_groups"]}
+
+
+@pytest.mark.skipif(bool(SETTINGS), reason="groups need the shared layout")
+def test_switching_groups_fails_no_request(site):
+    """A group comes by a reload, changes its policy, threads and stages by ctl, and goes again."""
+    daemon = site.daemon
+    policies = [policy for policy in POLICIES if policy != "thread-per-connection"]
+    with Load(daemon) as load:
+        site.write(FIRST, ("[variant.medium]", "[group.pixels]\nstages = scale blur\n"
+                                               "policy = mg1\nthreads = 1\n[variant.medium]"))
+        assert "group.pixels.policy = mg1" in site.reload()
+        assert groups(daemon)["pixels"] == ("mg1", 1, "scale blur")
+        for i, policy in enumerate(policies):
+            for setting in (f"group.pixels.policy {policy}",
+                            f"scheduler.policy {policies[i * 3 % len(policies)]}",
+                            f"group.pixels.stages {['scale', 'blur jpeg_encode'][i % 2]}",
+                            f"group.pixels.threads {1 + i % 3}"):
+                status, answer = command(daemon, f"set {setting}")
+                assert status == 0, answer
+            assert groups(daemon)["pixels"][0] == policy
+            time.sleep(EVERY / 2)
+        site.write(FIRST)
+        assert "group" not in site.reload()
+        assert list(groups(daemon)) == ["main"]
+    load.check()
+
+
 def test_switching_live_keys_fails_no_request(site):
     """Regimes, disciplines, threads, thresholds and direct calls change in random order."""
     rng = random.Random(5)

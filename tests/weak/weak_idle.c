@@ -91,7 +91,8 @@ static void prepare(unsigned count, bool has_stacks, unsigned replicas)
 	stage()->gate = gates;
 	stage()->queue_count = replicas;
 	schedule.stage[0].may_visit = (UINT64_C(1) << count) - 1;
-	schedule.can_steal = has_stacks;
+	schedule.group_count = 1;
+	schedule.group[0].can_steal = has_stacks;
 	schedule.steals_across_replicas = replicas > 1;
 	for (unsigned i = 0; i < count; i++) {
 		unsigned domain = i % replicas;
@@ -142,7 +143,8 @@ static struct event *take(struct worker *w)
 
 	for (unsigned k = 0; k < stage()->queue_count && !ev; k++)
 		ev = stage_queue_pop(&queues[(w->domain + k) % stage()->queue_count], 0);
-	for (unsigned k = 1; schedule.can_steal && k < group_worker_count(group()) && !ev; k++)
+	for (unsigned k = 1; schedule.group[0].can_steal && k < group_worker_count(group()) && !ev;
+	     k++)
 		ev = deque_steal(&workers[(w->index + k) % group_worker_count(group())].stack[0]);
 	return ev;
 }
@@ -222,7 +224,8 @@ static void start_baton(void)
 	put_to_sleep(1);
 }
 
-static void two_events(unsigned thread)
+/* Worker 0 works, worker 1 sleeps, and both events are pushed to the queue. */
+static void two_events_to(unsigned queue, unsigned thread)
 {
 	if (thread == 0)
 		work(0);
@@ -230,7 +233,12 @@ static void two_events(unsigned thread)
 		sleep_until_woken(1);
 	else
 		for (unsigned i = 0; i < EVENTS; i++)
-			push(0, &events[i], NULL);
+			push(queue, &events[i], NULL);
+}
+
+static void two_events(unsigned thread)
+{
+	two_events_to(0, thread);
 }
 
 /* Both events are for replica 1, whose own worker sleeps. Worker 0 helps. */
@@ -242,13 +250,7 @@ static void start_replicas(void)
 
 static void replicas(unsigned thread)
 {
-	if (thread == 0)
-		work(0);
-	else if (thread == 1)
-		sleep_until_woken(1);
-	else
-		for (unsigned i = 0; i < EVENTS; i++)
-			push(1, &events[i], NULL);
+	two_events_to(1, thread);
 }
 
 /* A handler of worker 0 puts an event on its stack, and takes forever. */

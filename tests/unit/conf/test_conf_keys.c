@@ -74,10 +74,8 @@ static void every_key_is_documented(void **state)
 
 	(void)state;
 	for (size_t i = 0; (key = conf_key_at(i)); i++) {
-		snprintf(line, sizeof line, "\n%s%s =",
-		         strcmp(key->section, "stage") == 0 || strcmp(key->section, "variant") == 0
-		                 ? ";"
-		                 : "",
+		snprintf(line, sizeof line,
+		         "\n%s%s =", strstr("stage group variant", key->section) ? ";" : "",
 		         key->name);
 		assert_non_null(strstr(keys.data, line));
 		for (const char *help = key->help; *help; help += strspn(help, "\n")) {

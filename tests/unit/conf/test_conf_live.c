@@ -14,6 +14,7 @@
 #include "base/check.h"
 #include "base/text.h"
 #include "conf/conf.h"
+#include "conf/conf_diff.h"
 #include "conf/conf_live.h"
 #include "conf/stage_table.h"
 
@@ -143,6 +144,34 @@ static void variants_are_copied_together(void **state)
 	assert_string_equal(report.data, "");
 }
 
+static void groups_are_copied_together(void **state)
+{
+	(void)state;
+	change(&next, "group.pixels.stages=scale blur");
+	change(&next, "group.pixels.threads=2");
+	assert_string_equal(next.group[0].policy, "drain");
+	assert_int_equal(conf_take_live(&conf, &next, &report), 1);
+	assert_memory_equal(&conf, &next, sizeof conf);
+	change(&next, "group.pixels.policy=mg1");
+	assert_int_equal(conf_take_live(&conf, &next, &report), 1);
+	assert_int_equal(next.group_count, 1);
+	conf_print_live(&conf, &report);
+	assert_string_equal(report.data, "policy drain, group.pixels.stages = scale blur, "
+	                                 "group.pixels.policy = mg1, group.pixels.threads = 2");
+	clear_report();
+	change(&next, "group.pixels.threads=3");
+	change(&next, "group.more.stages=jpeg_encode");
+	assert_int_equal(conf_diff(&next, &conf, "file", &report), 2);
+	assert_int_equal(conf_diff(&conf, &next, "file", &report), 2);
+	assert_string_equal(report.data, "  group.pixels.threads = 3 (file: 2)\n"
+	                                 "  group.more (file: it is not there)\n"
+	                                 "  group.pixels.threads = 2 (file: 3)\n"
+	                                 "  no group.more (file: it is there)\n");
+	next.group_count = 0;
+	assert_int_equal(conf_take_live(&conf, &next, &report), 1);
+	assert_int_equal(conf.group_count, 0);
+}
+
 static void active_keys_are_reported_in_one_line(void **state)
 {
 	(void)state;
@@ -171,6 +200,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(live_keys_are_copied, begin, end),
 		cmocka_unit_test_setup_teardown(other_keys_are_named, begin, end),
 		cmocka_unit_test_setup_teardown(variants_are_copied_together, begin, end),
+		cmocka_unit_test_setup_teardown(groups_are_copied_together, begin, end),
 		cmocka_unit_test_setup_teardown(active_keys_are_reported_in_one_line, begin, end),
 	};
 

@@ -199,6 +199,35 @@ static void a_source_has_a_queue_and_one_thread_per_loop(void **state)
 	            "an instance of the source: expected stage.accept_read.kind = partitioned\n");
 }
 
+#define TWO_QUEUES "[stage.http_parse]\npass_through = no\n"
+
+static void groups_divide_the_stages(void **state)
+{
+	(void)state;
+	accept_file(VARIANT TWO_QUEUES "[group.a]\nstages = blur\npolicy = mg1\nthreads = 1\n");
+	reject_file(
+		VARIANT "[group.a]\nstages = http_parse blurr\n",
+		"@:4: group.a.stages = \"http_parse blurr\": blurr is not a stage; did you mean "
+		"blur?\n");
+	reject_file(VARIANT "[group.a]\nstages = blur\n[group.b]\nstages = http_parse blur\n",
+	            "@:6: group.b.stages = \"http_parse blur\": blur is named twice: expected each "
+	            "stage in one group\n");
+	reject_file(VARIANT "[group.a]\npolicy = mg1\n",
+	            "@:3: [group.a]: has no stages: expected for example stages = scale blur\n");
+	reject_file("[layout]\nmode = replicate\n" VARIANT TWO_QUEUES "[group.a]\nstages = blur\n",
+	            "@:7: [group.a]: several groups need layout.mode = shared\n");
+	reject_file("[scheduler]\npolicy = thread-per-connection\n" VARIANT TWO_QUEUES
+	            "[group.a]\nstages = blur\n",
+	            "@:7: [group.a]: scheduler.policy = thread-per-connection calls the stages of "
+	            "all groups: expected another policy\n");
+	reject_override("group.a.policy=mg1",
+	                "-o group.a.policy=mg1: has no stages: expected for example stages = scale "
+	                "blur\n");
+	reject_override("group.a.b.policy=mg1",
+	                "-o group.a.b.policy=mg1: expected group.NAME with at most 31 of a-z, 0-9, "
+	                "'_' and '-'\n");
+}
+
 static void thread_per_connection_needs_the_shared_layout(void **state)
 {
 	(void)state;
@@ -357,6 +386,7 @@ int main(void)
 		cmocka_unit_test(originals_need_their_name),
 		cmocka_unit_test(pools_have_at_most_64_threads_together),
 		cmocka_unit_test(a_source_has_a_queue_and_one_thread_per_loop),
+		cmocka_unit_test(groups_divide_the_stages),
 		cmocka_unit_test(thread_per_connection_needs_the_shared_layout),
 		cmocka_unit_test(only_a_source_has_instances),
 		cmocka_unit_test(an_exclusive_stage_cannot_be_called_directly),

@@ -32,7 +32,7 @@ static unsigned place(const struct topology *t, unsigned first, unsigned second)
 	struct placement expected;
 
 	s = (struct schedule){ .is_bound = true,
-		               .mechanism = &one_core_each,
+		               .group = { { .mechanism = &one_core_each } },
 		               .worker_count = first + second,
 		               .domain_count = 2,
 		               .domain_cores = { first, second } };
@@ -74,7 +74,8 @@ static void each_worker_gets_the_core_of_its_placement(void **state)
 
 static void without_binding_no_worker_has_a_core(void **state)
 {
-	static struct schedule s = { .worker_count = 2, .mechanism = &one_core_each };
+	static struct schedule s = { .worker_count = 2,
+		                     .group = { { .mechanism = &one_core_each } } };
 	struct topology *t = machine("Package:1 Core:2 PU:1");
 
 	(void)state;

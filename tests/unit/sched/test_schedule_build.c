@@ -65,7 +65,7 @@ static void thread_per_connection_calls_all_stages_that_it_can(void **state)
 	assert_int_equal(s.listener_count, IO_THREADS);
 	assert_int_equal(s.worker_count, 6);
 	assert_int_equal(s.pass_through, 1 << FIRST | 1 << THIRD | 1 << DISK | 1 << CALLED);
-	assert_true(s.mechanism->is_thread_per_connection);
+	assert_true(schedule_is_thread_per_connection(&s));
 }
 
 static void each_domain_has_a_thread(void **state)

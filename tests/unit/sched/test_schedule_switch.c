@@ -93,7 +93,7 @@ static void a_refused_switch_changes_nothing(void **state)
 	setting.policy = "thread-per-connection"; /* expects the shared layout */
 	run_conf(&conf, &setting);
 	assert_int_equal(graph_switch(run.graph, &conf), -EINVAL);
-	assert_string_equal(atomic_load(&run.graph->schedule)->policy->name, "cohort");
+	assert_string_equal(atomic_load(&run.graph->schedule)->group[0].policy->name, "cohort");
 	run_finish();
 }
 
@@ -112,7 +112,7 @@ static void *read_schedule(void *arg)
 	while (atomic_load(&run.graph->schedule) == schedule)
 		usleep(100);
 	usleep(5000);
-	assert_string_equal(schedule->policy->name, "cohort");
+	assert_string_equal(schedule->group[0].policy->name, "cohort");
 	atomic_store(&has_read, true);
 	schedule_read_unlock(run.graph);
 	return NULL;

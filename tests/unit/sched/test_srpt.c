@@ -61,6 +61,20 @@ static void waiting_time_counts_in_proportion_to_the_size(void **state)
 	harness_end();
 }
 
+/* 1 MiB and a little more are of different classes. */
+static void nearly_equal_sizes_are_served_by_age(void **state)
+{
+	(void)state;
+	start("cohort", 10);
+	items[0].event.size = (1 << 20) + 1000;
+	items[1].event.size = 1 << 20;
+	push(C, 0);
+	fake_clock_advance(NS_PER_MS);
+	push(C, 1);
+	assert_string_equal(visit(C), "c0 c1");
+	harness_end();
+}
+
 /* A small event arrives before each visit, which serves one event. */
 static void a_large_event_does_not_starve(void **state)
 {
@@ -91,7 +105,19 @@ static void a_large_event_does_not_starve(void **state)
 
 static bool should_yield[3];
 
-/* Checks event 0, of 8 MiB, before and after others come. */
+/* Visits event 0, of 8 MiB, with `check` in its handler, and then all that is left. */
+static void check_during_a_large_event(void (*check)(struct visit *, unsigned, unsigned))
+{
+	start("drain", 10);
+	items[0].event.size = 8 << 20;
+	push(A, 0);
+	during.call = check;
+	during.left = 1;
+	visit_all();
+	harness_end();
+}
+
+/* Checks event 0 before and after others come. */
 static void check_yield(struct visit *v, unsigned stage_index, unsigned number)
 {
 	struct event *ev = &items[0].event;
@@ -110,17 +136,10 @@ static void check_yield(struct visit *v, unsigned stage_index, unsigned number)
 static void small_events_interrupt_a_large_one(void **state)
 {
 	(void)state;
-	start("drain", 10);
-	items[0].event.size = 8 << 20;
-	push(A, 0);
-	during.call = check_yield;
-	during.left = 1;
-	visit(A);
+	check_during_a_large_event(check_yield);
 	assert_false(should_yield[0]);
 	assert_false(should_yield[1]);
 	assert_true(should_yield[2]);
-	visit_all();
-	harness_end();
 }
 
 /* It came a second ago, and 40 KB are left of it. */
@@ -136,16 +155,9 @@ static void check_old_event(struct visit *v, unsigned stage_index, unsigned numb
 static void an_old_event_that_is_nearly_done_runs_on(void **state)
 {
 	(void)state;
-	start("drain", 10);
-	items[0].event.size = 8 << 20;
-	push(A, 0);
-	during.call = check_old_event;
-	during.left = 1;
-	visit(A);
+	check_during_a_large_event(check_old_event);
 	assert_false(should_yield[0]);
 	assert_true(should_yield[1]);
-	visit_all();
-	harness_end();
 }
 
 static void yielding_does_not_make_an_event_young(void **state)
@@ -175,6 +187,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_smallest_event_is_served_first),
 		cmocka_unit_test(waiting_time_counts_in_proportion_to_the_size),
+		cmocka_unit_test(nearly_equal_sizes_are_served_by_age),
 		cmocka_unit_test(a_large_event_does_not_starve),
 		cmocka_unit_test(small_events_interrupt_a_large_one),
 		cmocka_unit_test(an_old_event_that_is_nearly_done_runs_on),

@@ -24,7 +24,7 @@ static void start(const char *policy, uint64_t stages)
 static uint64_t visits(const struct worker *w, unsigned index)
 {
 	const struct stage_counters *c = &w->stage[index];
-	unsigned policy = worker_schedule(w)->policy_index;
+	unsigned policy = worker_stage_group(w)->policy_index;
 
 	return counter_read(&c->visits[policy]) + counter_read(&c->visits_empty[policy]);
 }

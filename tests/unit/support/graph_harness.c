@@ -133,6 +133,11 @@ static void check_place(const struct visit *v, const struct event *ev, unsigned 
 
 	if (is_main && !v->is_direct && !(schedule->visit_set[w->index] >> stage & 1))
 		fail_run("an event is handled outside its part");
+	if (is_main &&
+	    schedule->stage[stage].group !=
+	            (schedule->group_count > 1 ? schedule->domain[w->index] : 0) &&
+	    !v->is_direct)
+		fail_run("an event is handled outside its group");
 	if (schedule->layout == CONF_LAYOUT_REPLICATE && stage != DISK && is_main &&
 	    !schedule->steals_across_replicas && schedule->domain[w->index] != ev->replica)
 		fail_run("an event is handled outside its replica");
@@ -231,7 +236,7 @@ static void third_handle(struct visit *v, struct event *const *batch, unsigned n
 	else if (!run.is_ordered[THIRD] && !item->has_yielded &&
 	         visit_should_yield(v, batch[0], 0)) {
 		item->has_yielded = true;
-		visit_yield(v, batch[0]);
+		visit_yield(v, batch[0], batch[0]->size);
 		return;
 	}
 	item->has_yielded = false;

@@ -52,6 +52,7 @@ struct setting {
 	unsigned domains;            /* replicas or parts; 0: 2 */
 	bool steals_across_replicas; /* replicas */
 	bool is_online;              /* parts */
+	const char *third_policy;    /* of a group of THIRD with two threads; NULL: no such group */
 	enum spread spread;
 };
 

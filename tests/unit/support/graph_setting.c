@@ -16,6 +16,16 @@ static enum stage_kind kind_of(const struct setting *setting, unsigned stage)
 	return setting->kinds == ALL_SHARED ? STAGE_SHARED : STAGE_EXCLUSIVE;
 }
 
+static void add_group(struct conf *conf, const char *policy)
+{
+	struct conf_group *g = &conf->group[conf->group_count++];
+
+	snprintf(g->name, sizeof g->name, "back");
+	snprintf(g->stages, sizeof g->stages, "third");
+	snprintf(g->policy, sizeof g->policy, "%s", policy);
+	g->threads = 2;
+}
+
 void run_conf(struct conf *conf, const struct setting *setting)
 {
 	memset(conf, 0, sizeof *conf);
@@ -44,20 +54,22 @@ void run_conf(struct conf *conf, const struct setting *setting)
 	conf->stage[THIRD].threads = WORKERS; /* seda */
 	conf->stage[DISK].threads = 2;
 	conf->stage[REPLY].threads = IO_THREADS;
+	if (setting->third_policy)
+		add_group(conf, setting->third_policy);
 }
 
 void run_describe(const struct setting *setting)
 {
 	static const char *const layout[] = { "shared", "replicate", "partition" };
 
-	snprintf(run.name, sizeof run.name,
-	         "policy %s, service %d, discipline %d, kinds %d, layout %s (%u%s), spin %u us, "
-	         "%u events",
-	         setting->policy, (int)setting->service, (int)setting->discipline,
-	         (int)setting->kinds, layout[setting->layout],
-	         setting->domains ? setting->domains : 2,
-	         setting->steals_across_replicas ? ", with help" : "", setting->spin_us,
-	         run.events);
+	snprintf(
+		run.name, sizeof run.name,
+		"policy %s and %s, service %d, discipline %d, kinds %d, layout %s (%u%s), spin %u us, "
+		"%u events",
+		setting->policy, setting->third_policy ? setting->third_policy : "no other",
+		(int)setting->service, (int)setting->discipline, (int)setting->kinds,
+		layout[setting->layout], setting->domains ? setting->domains : 2,
+		setting->steals_across_replicas ? ", with help" : "", setting->spin_us, run.events);
 }
 
 /* Under drain, the first stage serves the smallest event. */

@@ -37,7 +37,7 @@ static void handle_one(struct visit *v, struct event *ev, unsigned index)
 		during.call(v, index, number);
 	}
 	if (visit_should_yield(v, ev, ev->size)) {
-		visit_yield(v, ev);
+		visit_yield(v, ev, ev->size);
 		return;
 	}
 	item->stage = index + 1;
