@@ -44,7 +44,7 @@ DARKROOM_CPPFLAGS := -D_GNU_SOURCE $(addprefix -iquote ,src stages loadgen) -isy
 DARKROOM_CFLAGS := -std=c11 -pthread $(OPT) $(HARDEN) $(WARN) $(SANFLAGS) $(if $(COVERAGE),-mllvm -runtime-counter-relocation) \
                    $(CFLAGS)
 DARKROOM_LDFLAGS := -pthread -Wl,-z,relro,-z,now $(if $(cet),$(shadow_stacks)) $(SANFLAGS) $(LDFLAGS)
-LIBS := -ljpeg -levent_core -lhwloc -lmetis -liniparser -lseccomp -lnettle -lm -lpthread $(LDLIBS)
+LIBS := -ljpeg -levent_core -lhwloc -lmetis -liniparser -lseccomp -lnettle -lxxhash -lm -lpthread $(LDLIBS)
 
 # Sources are at most one folder deep. Debian's node-llhttp has the C files of llhttp.
 SRC    := $(sort $(wildcard $(foreach d,src stages,$d/*.c $d/*/*.c)))
@@ -132,7 +132,7 @@ $(foreach r,$(REPLACEMENTS),$(eval $(call tests_with,$(basename $(notdir $r))): 
 # A target takes what it uses from this library before the others, so that a part of it can replace one of the program.
 $B/tests/fuzz/%.o: private DARKROOM_CPPFLAGS += -iquote tests/unit
 $B/tests/fuzz/libfuzz.a: $(patsubst %,$B/%.o,$(addprefix tests/fuzz/,pattern_pool jpeg_mutator one_thread) \
-                         tests/unit/support/fake_clock loadgen/load/response_reader loadgen/load/json_reader) Makefile
+                         tests/unit/support/fake_clock loadgen/load/response_reader) Makefile
 	$(call say,AR)rm -f $@; $(AR) qcs $@ $(filter %.o,$^)
 $B/tests/fuzz/fuzz_%: $B/tests/fuzz/fuzz_%.o $B/tests/fuzz/corpus_runner.o $B/tests/fuzz/libfuzz.a $B/libfixtures.a $B/libdarkroom.a
 	$(call say,LINK)$(CC) $(DARKROOM_LDFLAGS) $(if $(FUZZ),-fsanitize=fuzzer) -o $@ $(filter %.o,$^) $(filter %.a,$^) -lcmocka $(LIBS)
@@ -245,7 +245,7 @@ install-conf:
 
 # The manual for a browser, in build/docs.
 pages := $(foreach t,$(TOOLS),loadgen/$t/darkroom-$t.1) $B/man/darkroomd.ini.5 stages/http/darkroom-http.7 \
-         src/sched/darkroom-scheduling.7 src/daemon/darkroomd.8
+         stages/store/darkroom-store.7 src/sched/darkroom-scheduling.7 src/daemon/darkroomd.8
 docs: $(pages)
 	@mkdir -p build/docs
 	@for p in $(pages); do sed 's|@SYSCONFDIR@|/etc|g' $$p | \
@@ -258,13 +258,16 @@ install-man: $B/man/darkroomd.ini.5
 	$(INSTALL) -m 644 $(foreach t,$(TOOLS),loadgen/$t/darkroom-$t.1) $(DESTDIR)$(mandir)/man1
 	$(call put,$<,$(mandir)/man5/darkroomd.ini.5)
 	$(call put,stages/http/darkroom-http.7,$(mandir)/man7/darkroom-http.7)
+	$(call put,stages/store/darkroom-store.7,$(mandir)/man7/darkroom-store.7)
 	$(call put,src/sched/darkroom-scheduling.7,$(mandir)/man7/darkroom-scheduling.7)
 	$(call put,src/daemon/darkroomd.8,$(mandir)/man8/darkroomd.8)
 
 install-systemd:
 	$(INSTALL) -d $(DESTDIR)$(unitdir)
 	$(call put,conf/systemd/darkroomd.service,$(unitdir)/darkroomd.service)
+	$(call put,conf/systemd/darkroom-check.service,$(unitdir)/darkroom-check.service)
 	$(INSTALL) -m 644 conf/systemd/darkroomd.socket $(DESTDIR)$(unitdir)/darkroomd.socket
+	$(INSTALL) -m 644 conf/systemd/darkroom-check.timer $(DESTDIR)$(unitdir)/darkroom-check.timer
 
 # bash looks for a file of the command's name.
 install-completion:
@@ -280,8 +283,10 @@ deb:
 uninstall:
 	rm -f $(PROGRAMS:%=$(DESTDIR)$(bindir)/%) $(TOOLS:%=$(DESTDIR)$(mandir)/man1/darkroom-%.1) \
 	 $(DESTDIR)$(mandir)/man5/darkroomd.ini.5 $(DESTDIR)$(mandir)/man8/darkroomd.8 \
-	 $(DESTDIR)$(mandir)/man7/darkroom-http.7 $(DESTDIR)$(mandir)/man7/darkroom-scheduling.7 \
+	 $(DESTDIR)$(mandir)/man7/darkroom-http.7 $(DESTDIR)$(mandir)/man7/darkroom-store.7 \
+	 $(DESTDIR)$(mandir)/man7/darkroom-scheduling.7 \
 	 $(DESTDIR)$(unitdir)/darkroomd.service $(DESTDIR)$(unitdir)/darkroomd.socket \
+	 $(DESTDIR)$(unitdir)/darkroom-check.service $(DESTDIR)$(unitdir)/darkroom-check.timer \
 	 $(DESTDIR)$(completiondir)/darkroomd $(TOOLS:%=$(DESTDIR)$(completiondir)/darkroom-%)
 
 clean:

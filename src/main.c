@@ -19,6 +19,7 @@
 #include "daemon/program.h"
 #include "daemon/token_command.h"
 #include "daemon/verbs.h"
+#include "store/store_tool.h"
 #include "versions.h"
 
 static const struct program program = {
@@ -61,7 +62,8 @@ static int run(const struct options *o)
 
 	text_init_growable(&errors, 64 << 10);
 	/* The files belong to the daemon: the user of ctl may not be allowed to read them. */
-	int err = check_load(&program, o, o->verb != VERB_CTL, &conf, &errors);
+	bool checks_files = o->verb != VERB_CTL && o->verb != VERB_STORE;
+	int err = check_load(&program, o, checks_files, &conf, &errors);
 
 	fputs(errors.data, stderr);
 	text_fini(&errors);
@@ -70,6 +72,8 @@ static int run(const struct options *o)
 	switch (o->verb) {
 	case VERB_CTL:
 		return ctl_run(&conf, o->words, o->word_count, o->quiet);
+	case VERB_STORE:
+		return store_tool(conf.server.root, o->words, o->word_count);
 	case VERB_CHECK:
 		return verb_check(o, &conf, &program);
 	case VERB_DUMP:

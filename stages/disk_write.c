@@ -1,6 +1,6 @@
 /*
- * disk_write.c - writes finished images into the store, removes images, and reads files that are
- * not in memory.
+ * disk_write.c - writes finished images into the store, removes and lists images, and reads files
+ * that are not in memory.
  *
  * The only stage whose handler may block; its group has threads for it. All waiting jobs, up to
  * DISK_BATCH_MAX, are one commit (group commit). So an image waits for a flush in progress and for
@@ -12,7 +12,6 @@
 #include <unistd.h>
 
 #include "app.h"
-#include "base/json.h"
 #include "base/round.h"
 #include "base/text.h"
 #include "conf/conf.h"
@@ -20,17 +19,21 @@
 #include "image/disk_job.h"
 #include "image/disk_reads.h"
 #include "image/image.h"
-#include "image/image_json.h"
+#include "image/image_record.h"
 #include "image/image_service.h"
+#include "image/problem.h"
+#include "image/stored_list.h"
 #include "log/log.h"
 #include "server_counters.h"
 #include "stages.h"
+#include "store/checksum.h"
 #include "store/spool.h"
 #include "store/store_find.h"
 #include "store/store_room.h"
+#include "store/stored_image.h"
 
-#define METADATA_BYTES_MAX (16u << 10) /* an image.json of 16 variants takes a quarter of it */
 #define DISK_BATCH_MAX 16
+#define SMALL_FILE ((uint64_t)64 << 10) /* is read with its name */
 #define BELOW_FLOOR 1   /* an error beside -errno: limits.free_bytes would not be left */
 #define BLOCK_SIZE 4096 /* of most file systems; a directory takes one, too */
 #define FILE_COUNT_MAX (CONF_VARIANT_MAX + 2) /* the variants, image.json, the original */
@@ -43,9 +46,10 @@ struct disk_scratch {
 	struct store_item item[DISK_BATCH_MAX];
 	struct store_file file[DISK_BATCH_MAX][FILE_COUNT_MAX];
 	union {
-		char metadata[DISK_BATCH_MAX][METADATA_BYTES_MAX];
+		char metadata[DISK_BATCH_MAX][STORED_IMAGE_MAX];
 		char piece[DISK_READ_MAX]; /* of a file that is read into the page cache */
 	};
+	char sum[DISK_BATCH_MAX][FILE_COUNT_MAX][CHECKSUM_LENGTH + 1];
 };
 
 /* Counts and logs a failure of the store, and sets the image's problem. */
@@ -71,30 +75,35 @@ static void problem_from_store(struct visit *v, struct problem *p, const struct 
 		problem_set(p, 500, "storage-failed", "%s", strerror(-err));
 }
 
+static struct store_file summed_file(const char *name, const void *data, size_t size,
+                                     char sum[CHECKSUM_LENGTH + 1])
+{
+	checksum_of(data, size, sum);
+	return (struct store_file){ name, data, size, sum };
+}
+
 /* Lists the files of a finished image. Returns 0 or -ENOMEM. */
 static int list_files(struct disk_scratch *d, unsigned index, const struct image *image)
 {
 	struct store_file *file = d->file[index];
+	char(*sum)[CHECKSUM_LENGTH + 1] = d->sum[index];
 	const struct conf_epoch *epoch = image->upload->epoch;
-	unsigned n = epoch->plan.variant_count;
+	unsigned count = epoch->plan.variant_count, n = count;
+	struct image_sums sums = { .variant = (const char(*)[CHECKSUM_LENGTH + 1]) sum };
 	struct text metadata;
-	struct json j;
 
+	for (unsigned i = 0; i < count; i++)
+		file[i] = summed_file(epoch->file_name[i], image->variant[i].data,
+		                      image->variant[i].size, sum[i]);
+	if (epoch->conf.server.keep_originals == CONF_YES) {
+		file[n] = summed_file(STORE_ORIGINAL, image->source, image->source_size, sum[n]);
+		sums.original = sum[n++];
+	}
 	text_init(&metadata, d->metadata[index], sizeof d->metadata[index]);
-	json_init(&j, &metadata);
-	json_object(&j, NULL);
-	image_json(&j, image, true);
-	json_object_end(&j);
-	text_puts(&metadata, "\n");
+	image_record_write(&metadata, image, &sums);
 	if (metadata.overflowed)
 		return -ENOMEM;
-	for (unsigned i = 0; i < n; i++)
-		file[i] = (struct store_file){ epoch->file_name[i], image->variant[i].data,
-			                       image->variant[i].size };
-	file[n] = (struct store_file){ "image.json", metadata.data, metadata.length };
-	if (epoch->conf.server.keep_originals == CONF_YES)
-		file[++n] =
-			(struct store_file){ STORE_ORIGINAL, image->source, image->source_size };
+	file[n] = summed_file(STORED_IMAGE, metadata.data, metadata.length, sum[n]);
 	d->item[index] = (struct store_item){
 		.place = STORE_IMAGES, .id = image->id, .file = file, .file_count = n + 1
 	};
@@ -106,9 +115,11 @@ static void list_spooled(struct disk_scratch *d, unsigned index, const struct im
 {
 	struct store_file *file = d->file[index];
 
-	file[0] = (struct store_file){ STORE_ORIGINAL, image->source, image->source_size };
-	file[1] = (struct store_file){ SPOOL_NOTE, d->metadata[index],
-		                       spool_note(d->metadata[index], image->file_name) };
+	file[0] = (struct store_file){ STORE_ORIGINAL, image->source, image->source_size, NULL };
+	file[1] = (struct store_file){
+		SPOOL_NOTE, d->metadata[index],
+		spool_note(d->metadata[index], image->file_name, image->upload->token_name), NULL
+	};
 	d->item[index] = (struct store_item){
 		.place = STORE_SPOOL, .id = image->id, .file = file, .file_count = 2
 	};
@@ -252,11 +263,39 @@ static int read_piece(struct disk_scratch *d, const struct disk_job *job)
 	return 0;
 }
 
+/* Finds a file. A small one is read as well, so that its content needs no further job. */
+static void find_file(struct visit *v, struct disk_job *job)
+{
+	store_find(app_store(v), job->id, job->name, &job->found);
+	if (job->found.fd < 0 || job->found.size > SMALL_FILE)
+		return;
+	job->fd = job->found.fd;
+	job->at = 0;
+	job->length = (size_t)job->found.size;
+	read_piece(visit_scratch(v), job);
+}
+
+/* Fills in the problem of a request for a variant that the image lacks. */
+static void explain(struct visit *v, struct disk_job *job)
+{
+	char data[CONF_VARIANT_MAX * (CONF_NAME_MAX + 2)];
+	struct text names;
+
+	text_init(&names, data, sizeof data);
+	int n = stored_image_variants(app_store(v), job->id, &names);
+
+	job->result = n < 0 ? n : 0;
+	problem_set(job->problem, 404, "not-found", "image %s has no variant %s; it has %s",
+	            job->id, job->name, n > 0 ? data : "none");
+}
+
 /* Serves a job of the line, and enqueues the next one behind the writes that wait. */
 static void read_file(struct visit *v, struct disk_job *job)
 {
 	if (job->work == DISK_FIND)
-		store_find(app_store(v), job->id, job->name, &job->found);
+		find_file(v, job);
+	else if (job->work == DISK_EXPLAIN)
+		explain(v, job);
 	else
 		job->result = read_piece(visit_scratch(v), job);
 	reply(v, job);
@@ -266,6 +305,12 @@ static void read_file(struct visit *v, struct disk_job *job)
 		return;
 	visit_unpark(v, &next->event);
 	visit_yield(v, &next->event, next->length); /* never calls a handler: it costs no stack */
+}
+
+static void list_images(struct visit *v, struct disk_job *job)
+{
+	job->result = stored_list_make(job->list, app_store(v));
+	reply(v, job);
 }
 
 static void disk_write_handle(struct visit *v, struct event *const *batch, unsigned n)
@@ -281,6 +326,8 @@ static void disk_write_handle(struct visit *v, struct event *const *batch, unsig
 
 		if (job->work == DISK_REMOVE)
 			remove_image(v, job);
+		else if (job->work == DISK_LIST)
+			list_images(v, job);
 		else if (job->work == DISK_SPOOL)
 			end_spool(v, job, err[i]);
 		else if (job->work == DISK_STORE)

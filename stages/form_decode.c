@@ -107,6 +107,7 @@ static struct upload *make_upload(struct visit *v, struct conn *c, unsigned imag
 	u->client_gone = &c->has_gone;
 	c->admission.ticket.slot = 0;
 	memcpy(u->request_id, request_id(c), sizeof u->request_id);
+	memcpy(u->token_name, c->token_name, sizeof u->token_name);
 	u->respond_after_decode = c->request.prefers_async ||
 	                          u->epoch->conf.server.respond_after == CONF_RESPOND_DECODE;
 	c->upload = u;

@@ -158,7 +158,7 @@ static bool check_route(struct visit *v, struct conn *c)
 {
 	struct request *r = &c->request;
 
-	route_find(&c->route, app_conf(v), span_slice(r->target, c->input + c->begin));
+	route_find(&c->route, r->method, span_slice(r->target, c->input + c->begin));
 	if (!route_is_for(c->route.kind, audience_of(app_http(v), c)))
 		c->route.kind = ROUTE_NONE;
 	if (r->expects_other)

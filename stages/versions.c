@@ -10,6 +10,7 @@
 #include <nettle/version.h>
 #include <seccomp.h>
 #include <sys/utsname.h>
+#include <xxhash.h>
 
 #include "base/version.h"
 
@@ -58,6 +59,11 @@ void versions_print(FILE *to)
 	        METIS_VER_SUBMINOR);
 	fprintf(to, "nettle         %d.%d, running %d.%d\n", NETTLE_VERSION_MAJOR,
 	        NETTLE_VERSION_MINOR, nettle_version_major(), nettle_version_minor());
+	unsigned xxhash = XXH_versionNumber();
+
+	fprintf(to, "xxhash         %d.%d.%d, running %u.%u.%u\n", XXH_VERSION_MAJOR,
+	        XXH_VERSION_MINOR, XXH_VERSION_RELEASE, xxhash / 10000, xxhash / 100 % 100,
+	        xxhash % 100);
 	fprintf(to,
 	        "glibc          " VALUE_OF(__GLIBC__) "." VALUE_OF(
 			__GLIBC_MINOR__) ", running %s\n",

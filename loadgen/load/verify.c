@@ -14,7 +14,7 @@
 
 #include "base/check.h"
 #include "jpeg_check.h"
-#include "json_reader.h"
+#include "base/json_reader.h"
 
 #define BODY_MAX (256U * 1024 * 1024)
 

@@ -1,7 +1,7 @@
 /*
  * json.h - writes JSON into a text. Commas and nesting are kept right, strings are escaped.
  *
- * darkroom writes JSON and never reads it, and only in these few shapes. A writer of one page needs
+ * darkroom writes JSON only in these few shapes (json_reader.h reads it). A writer of one page needs
  * no allocation per answer, which no library for JSON offers. A writer belongs to one thread at a
  * time.
  */

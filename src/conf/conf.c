@@ -128,7 +128,7 @@ static void report_unknown_section(struct load *l, const struct conf_setting *at
 
 /* ---- sections ---- */
 
-static bool is_section_name(const char *name)
+bool conf_is_variant_name(const char *name)
 {
 	size_t length = strlen(name);
 
@@ -177,7 +177,7 @@ static bool may_add(struct load *l, const struct conf_setting *at, const char *n
 	char data[128];
 
 	text_init(&message, data, sizeof data);
-	if (!is_section_name(name))
+	if (!conf_is_variant_name(name))
 		text_printf(&message, "expected %s.NAME with at most %d of a-z, 0-9, '_' and '-'",
 		            class, CONF_NAME_MAX - 1);
 	else if (count == max)

@@ -87,6 +87,7 @@ struct conf {
 		char listen[CONF_TEXT_MAX]; /* HOST:PORT or [HOST]:PORT; port 0: any free one */
 		char admin_listen[CONF_TEXT_MAX]; /* as listen, an absolute path, "auto" or "no" */
 		uint64_t admin_on_public;         /* enum conf_tristate */
+		uint64_t public_list;             /* enum conf_tristate */
 		char root[CONF_TEXT_MAX];
 		uint64_t respond_after;              /* enum conf_respond_after */
 		uint64_t durability;                 /* enum conf_durability */
@@ -186,6 +187,9 @@ int conf_load(struct conf *conf, struct conf_source *source, const char *path,
  */
 int conf_change(struct conf *conf, struct conf_source *source, const char *setting,
                 struct text *errors);
+
+/* Returns whether a variant or a group may have the name. Any thread. */
+bool conf_is_variant_name(const char *name);
 
 /* The variant of that name, or NULL. Any thread. */
 const struct conf_variant *conf_variant_find(const struct conf *conf, const char *name);

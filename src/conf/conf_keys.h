@@ -1,8 +1,8 @@
 /*
  * conf_keys.h - the table of all keys.
  *
- * To add a key, add a member in conf.h and a row in conf_keys_server.c, conf_keys_overload.c,
- * conf_keys_scheduler.c or conf_keys_variant.c. Any thread.
+ * To add a key, add a member in conf.h and a row in the conf_keys_SECTION.c of its section. Any
+ * thread.
  */
 #ifndef DARKROOM_CONF_CONF_KEYS_H
 #define DARKROOM_CONF_CONF_KEYS_H
@@ -39,8 +39,8 @@ struct conf_key_list {
 	size_t count;
 };
 
-extern const struct conf_key_list conf_keys_server, conf_keys_overload, conf_keys_scheduler,
-	conf_keys_variant;
+extern const struct conf_key_list conf_keys_server, conf_keys_access, conf_keys_overload,
+	conf_keys_scheduler, conf_keys_variant;
 
 extern const struct conf_choice conf_yes_no[], conf_yes_no_auto[];
 

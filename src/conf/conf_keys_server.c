@@ -1,5 +1,5 @@
 /*
- * conf_keys_server.c - rows of the table of keys: [server], [log], [limits] and [access].
+ * conf_keys_server.c - rows of the table of keys: [server], [log] and [limits].
  */
 #include "base/check.h"
 #include "conf.h"
@@ -57,12 +57,21 @@ static const struct conf_key rows[] = {
 			"or let the proxy pass on /images only.",
 	},
 	{
+		CONF_KEY(server, public_list, public_list),
+		.type = CONF_TYPE_CHOICE,
+		.choices = conf_yes_no,
+		.default_value = "no",
+		.is_live = true,
+		.help = "Whether GET /images lists all images for every client. Otherwise it serves\n"
+			"server.admin_listen, and tokens that may list.",
+	},
+	{
 		CONF_KEY(server, root, root),
 		.type = CONF_TYPE_PATH,
 		.min = 1,
 		.default_value = "/var/lib/darkroom",
-		.help = "Directory of the stored images: ROOT/XX/ID/{image.json,VARIANT.jpg}, where XX\n"
-			"are the last two characters of ID. It is created if it is missing, its\n"
+		.help = "Directory of the stored images: ROOT/SPAN/XX/ID/{image.json,VARIANT.jpg}, where\n"
+			"SPAN and XX are the first characters of ID. It is created if it is missing, its\n"
 			"parents are not. It belongs to one daemon at a time. If it is deleted and made\n"
 			"again, the daemon uses the new one; the sandbox permits this if the parent\n"
 			"directory holds nothing else at the start.",
@@ -434,16 +443,6 @@ static const struct conf_key rows[] = {
 		.is_live = true,
 		.help = "Bytes of the store's file system that images leave free, for logs and others:\n"
 			"507. 0: images may use all.",
-	},
-	{
-		CONF_KEY(access, tokens_file, tokens_file),
-		.type = CONF_TYPE_PATH,
-		.default_value = "",
-		.help = "File of the tokens that POST and DELETE need (Authorization: Bearer TOKEN).\n"
-			"darkroomd token makes a token and its line: NAME HASH [upload] [delete]. A\n"
-			"line without a scope allows both. The file is reloaded when it changes. If it\n"
-			"is wrong, the tokens stay as they were. The daemon's user must be able to\n"
-			"read it, others should not. Empty: requests need no token.",
 	},
 };
 

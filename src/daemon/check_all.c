@@ -116,10 +116,9 @@ static void check_names(struct checking *c)
 		            source && source->path ? source->path : "configuration");
 	}
 	/* The file of a variant has its name. */
-	if (c->conf->server.keep_originals == CONF_YES && conf_variant_find(c->conf, "original"))
+	if (conf_variant_find(c->conf, "original"))
 		report(c, "variant.original", NULL,
-		       "with server.keep_originals = yes, original.jpg is the uploaded file: "
-		       "expected another name");
+		       "original.jpg is the uploaded file: expected another name");
 }
 
 static void check_plan(struct checking *c)

@@ -35,7 +35,8 @@ static const char help_text[] =
 	"usage: darkroomd [-t | -T | --topology] [-q] [-c FILE] [-o SECTION.KEY=VALUE]...\n"
 	"                 [--profile FILE] [--trace FILE]\n"
 	"       darkroomd [-c FILE] [-o SECTION.KEY=VALUE]... ctl COMMAND\n"
-	"       darkroomd token NAME [upload] [delete]\n"
+	"       darkroomd [-c FILE] [-o SECTION.KEY=VALUE]... store COMMAND\n"
+	"       darkroomd token NAME [upload] [delete] [list]\n"
 	"       darkroomd --keys | --help | --version [-v]\n"
 	"\n"
 	"An HTTP daemon that turns every uploaded JPEG into scaled, blurred and re-encoded variants\n"
@@ -93,6 +94,7 @@ int options_print_help(void)
 	ctl_print_commands(&t);
 	printf("%s\nPolicies:  %s\n\n", help_text, policies);
 	printf("token makes a token for uploads and DELETE, with its line of access.tokens_file.\n\n");
+	printf("store lists, finds, counts, removes and checks images: see darkroom-store(7).\n\n");
 	printf("Commands of ctl, for the running daemon of the configuration (server.control):\n%s",
 	       commands);
 	return options_finish_output();
@@ -157,6 +159,10 @@ static int take_words(struct options *o, char *const *words, size_t count)
 {
 	if (count == 0)
 		return 0;
+	if (strcmp(words[0], "store") == 0) {
+		fputs("darkroomd: store: expected a command\n", stderr);
+		return usage(); /* with one, take_store() has taken it */
+	}
 	if (strcmp(words[0], "token") != 0 && strcmp(words[0], "ctl") != 0) {
 		fprintf(stderr, "darkroomd: unexpected argument '%s'\n", words[0]);
 		return usage();
@@ -173,20 +179,45 @@ static int take_words(struct options *o, char *const *words, size_t count)
 	return 0;
 }
 
-int options_parse(struct options *o, int argc, char **argv)
+/* Parses options. order: "+": only those before the first other word; "": all. */
+static int take_options(struct options *o, int argc, char **argv, const char *order)
 {
+	char letters[32];
 	int option, status = 0;
 
+	snprintf(letters, sizeof letters, "%sc:o:tTqvKhV", order);
+	optind = 0; /* restarts getopt, also after an earlier call */
+	while (status == 0 && o->verb < VERB_KEYS &&
+	       (option = getopt_long(argc, argv, letters, long_options, NULL)) != -1)
+		status = take_option(o, option);
+	return status;
+}
+
+/* Returns whether the command is store. What follows it are its own words and options. */
+static bool take_store(struct options *o, int argc, char **argv)
+{
+	if (o->verb >= VERB_KEYS || optind + 1 >= argc || strcmp(argv[optind], "store") != 0)
+		return false;
+	request(o, VERB_STORE);
+	o->words = argv + optind + 1;
+	o->word_count = (size_t)(argc - optind - 1);
+	return true;
+}
+
+int options_parse(struct options *o, int argc, char **argv)
+{
 	assert(argc >= 1);
 	*o = (struct options){ .overrides = calloc((size_t)argc, sizeof *o->overrides) };
 	if (!o->overrides) {
 		perror("darkroomd");
 		return EXIT_FAILURE;
 	}
-	optind = 0; /* restarts getopt, also after an earlier call */
-	while (status == 0 && o->verb < VERB_KEYS &&
-	       (option = getopt_long(argc, argv, "c:o:tTqvKhV", long_options, NULL)) != -1)
-		status = take_option(o, option);
+	int status = take_options(o, argc, argv, "+");
+
+	if (status || o->verb >= VERB_KEYS || take_store(o, argc, argv))
+		return status;
+	*o = (struct options){ .overrides = o->overrides };
+	status = take_options(o, argc, argv, "");
 	if (status || o->verb >= VERB_KEYS)
 		return status;
 	return take_words(o, argv + optind, (size_t)(argc - optind));

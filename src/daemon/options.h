@@ -15,6 +15,7 @@
 enum verb {
 	VERB_RUN = 0,  /* run the daemon */
 	VERB_CTL,      /* ctl COMMAND */
+	VERB_STORE,    /* store COMMAND */
 	VERB_CHECK,    /* -t */
 	VERB_DUMP,     /* -T */
 	VERB_TOPOLOGY, /* --topology */
@@ -29,7 +30,7 @@ struct options {
 	const char *config_path; /* -c; NULL: the defaults */
 	const char **overrides;  /* -o, in order, for conf_load(); the texts are those of argv */
 	size_t override_count;
-	char *const *words; /* ctl, token: the words after it, in argv */
+	char *const *words; /* ctl, store, token: the words after it, in argv */
 	size_t word_count;
 	bool verbose;        /* -v, -VV: with the versions of compiler and libraries */
 	const char *profile; /* --profile: file for the costs of the stages; NULL: none */

@@ -67,7 +67,7 @@ int token_command(char *const *words, size_t count)
 		unsigned scope = token_scope_of(words[i], strlen(words[i]));
 
 		if (!scope)
-			return usage("expected upload or delete after the name");
+			return usage("expected upload, delete or list after the name");
 		set |= scope;
 	}
 	text_init(&scopes, scope_data, sizeof scope_data);

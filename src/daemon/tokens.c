@@ -34,9 +34,9 @@ static_assert(TOKEN_HASH_SIZE == SHA256_DIGEST_SIZE, "the hash is SHA-256");
 static const struct {
 	const char *name;
 	enum token_scope scope;
-} scopes[] = { { "upload", TOKEN_UPLOAD }, { "delete", TOKEN_DELETE } };
+} scopes[] = { { "upload", TOKEN_UPLOAD }, { "delete", TOKEN_DELETE }, { "list", TOKEN_LIST } };
 
-#define ALL_SCOPES (TOKEN_UPLOAD | TOKEN_DELETE)
+#define ALL_SCOPES (TOKEN_UPLOAD | TOKEN_DELETE | TOKEN_LIST)
 
 unsigned token_scope_of(const char *word, size_t length)
 {
@@ -135,7 +135,7 @@ static const char *parse_line(struct reading *r, const char *at, const char *end
 	if (length == 0 || *word == '#')
 		return NULL;
 	if (!token_name_is_valid(word, length))
-		return "expected NAME HASH [upload] [delete], NAME of at most 63 of a-z, A-Z, 0-9, "
+		return "expected NAME HASH [upload] [delete] [list], NAME of at most 63 of a-z, A-Z, 0-9, "
 		       "'.', '_', '@' and '-'";
 	memcpy(token.name, word, length);
 	word = next_word(&at, end, &length);
@@ -145,7 +145,7 @@ static const char *parse_line(struct reading *r, const char *at, const char *end
 		unsigned scope = token_scope_of(word, length);
 
 		if (!scope)
-			return "expected upload or delete, or nothing, after the hash";
+			return "expected upload, delete or list, or nothing, after the hash";
 		token.scopes |= scope;
 	}
 	if (!token.scopes)
@@ -412,18 +412,6 @@ void tokens_close(struct tokens *t)
 
 /* ---- lookup ---- */
 
-bool tokens_is_named(struct tokens *t, const uint8_t key[TOKEN_KEY_SIZE], const char *name)
-{
-	bool is_named = false;
-
-	pthread_rwlock_rdlock(&t->lock);
-	for (unsigned i = 0; i < t->count && !is_named; i++)
-		is_named = !memcmp(t->token[i].hash, key, TOKEN_KEY_SIZE) &&
-		           !strcmp(t->token[i].name, name);
-	pthread_rwlock_unlock(&t->lock);
-	return is_named;
-}
-
 enum token_verdict tokens_verdict(struct tokens *t, const char *token, size_t length,
                                   enum token_scope scope, uint8_t key[TOKEN_KEY_SIZE])
 {
@@ -444,4 +432,14 @@ enum token_verdict tokens_verdict(struct tokens *t, const char *token, size_t le
 	if (!found)
 		return TOKEN_UNKNOWN;
 	return found & scope ? TOKEN_GOOD : TOKEN_INSUFFICIENT;
+}
+
+void tokens_name(struct tokens *t, const uint8_t key[TOKEN_KEY_SIZE], char name[TOKEN_NAME_MAX])
+{
+	name[0] = '\0';
+	pthread_rwlock_rdlock(&t->lock);
+	for (unsigned i = 0; i < t->count; i++)
+		if (memcmp(t->token[i].hash, key, TOKEN_KEY_SIZE) == 0)
+			memcpy(name, t->token[i].name, TOKEN_NAME_MAX);
+	pthread_rwlock_unlock(&t->lock);
 }

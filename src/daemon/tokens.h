@@ -1,12 +1,12 @@
 /*
- * tokens.h - bearer tokens for uploads and DELETE, known by their SHA-256 hashes, from a file that
- * may change at any time.
+ * tokens.h - bearer tokens for uploads, DELETE and lists, known by their SHA-256 hashes, from a
+ * file that may change at any time.
  *
- * A line of the file is NAME HASH [upload] [delete], with HASH in hexadecimal; without a scope the
- * token has all scopes. A token is 32 random bytes, so one plain hash protects it as well as
- * possible: slow and salted hashes are for secrets that can be guessed. SHA-256 is that of nettle.
- * It is the smallest library of Debian that has it, needs no initialisation, and is installed on
- * every Debian because apt needs it.
+ * A line of the file is NAME HASH [upload] [delete] [list], with HASH in hexadecimal; without a
+ * scope the token has all scopes. A token is 32 random bytes, so one plain hash protects it as well
+ * as possible: slow and salted hashes are for secrets that can be guessed. SHA-256 is that of
+ * nettle. It is the smallest library of Debian that has it, needs no initialisation, and is
+ * installed on every Debian because apt needs it.
  */
 #ifndef DARKROOM_DAEMON_TOKENS_H
 #define DARKROOM_DAEMON_TOKENS_H
@@ -27,7 +27,7 @@ struct text;
 #define TOKEN_KEY_SIZE 16
 #define TOKENS_MAX 4096
 
-enum token_scope { TOKEN_UPLOAD = 1, TOKEN_DELETE = 2 };
+enum token_scope { TOKEN_UPLOAD = 1, TOKEN_DELETE = 2, TOKEN_LIST = 4 };
 
 enum token_verdict {
 	TOKEN_GOOD = 1,
@@ -79,9 +79,8 @@ static inline bool tokens_are_needed(const struct tokens *t)
 enum token_verdict tokens_verdict(struct tokens *t, const char *token, size_t length,
                                   enum token_scope scope, uint8_t key[TOKEN_KEY_SIZE]);
 
-/* Returns whether the key is that of a token of that name. Several tokens may share a name. Any
- * thread. */
-bool tokens_is_named(struct tokens *t, const uint8_t key[TOKEN_KEY_SIZE], const char *name);
+/* Writes the name of the token with that key, or "". Any thread. */
+void tokens_name(struct tokens *t, const uint8_t key[TOKEN_KEY_SIZE], char name[TOKEN_NAME_MAX]);
 
 /* ---- single tokens, any thread ---- */
 

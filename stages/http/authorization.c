@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "conf/conf.h"
 #include "conn.h"
 #include "daemon/tokens.h"
 
@@ -47,6 +48,21 @@ static bool skip_scheme(struct slice *value)
 	return true;
 }
 
+static bool refuse_scope(struct conn *c, enum token_scope scope)
+{
+	static const char slug[] = "forbidden";
+
+	if (scope == TOKEN_UPLOAD)
+		return refuse(c, 403, slug,
+		              BEARER ", error=\"insufficient_scope\", scope=\"upload\"",
+		              "the token does not allow uploads");
+	if (scope == TOKEN_LIST)
+		return refuse(c, 403, slug, BEARER ", error=\"insufficient_scope\", scope=\"list\"",
+		              "the token does not allow listing images");
+	return refuse(c, 403, slug, BEARER ", error=\"insufficient_scope\", scope=\"delete\"",
+	              "the token does not allow removing images");
+}
+
 static bool allows(struct tokens *tokens, struct conn *c, enum token_scope scope)
 {
 	struct slice value = request_value(&c->request, REQUEST_AUTHORIZATION, c->input + c->begin);
@@ -65,24 +81,36 @@ static bool allows(struct tokens *tokens, struct conn *c, enum token_scope scope
 	if (verdict == TOKEN_UNKNOWN)
 		return refuse(c, 401, "unauthorized", BEARER ", error=\"invalid_token\"",
 		              "the token is not valid");
-	if (verdict == TOKEN_INSUFFICIENT && scope == TOKEN_UPLOAD)
-		return refuse(c, 403, "forbidden",
-		              BEARER ", error=\"insufficient_scope\", scope=\"upload\"",
-		              "the token does not allow uploads");
 	if (verdict == TOKEN_INSUFFICIENT)
-		return refuse(c, 403, "forbidden",
-		              BEARER ", error=\"insufficient_scope\", scope=\"delete\"",
-		              "the token does not allow removing images");
+		return refuse_scope(c, scope);
 	static_assert(sizeof key == sizeof c->payer.address, "a token counts like an address");
+	static_assert(sizeof c->token_name == TOKEN_NAME_MAX, "a name is copied whole");
 	memcpy(c->payer.address, key, sizeof key);
 	c->has_share = true;
+	if (scope == TOKEN_UPLOAD) /* image.json keeps it */
+		tokens_name(tokens, key, c->token_name);
 	return true;
+}
+
+/* A list names every image, so it is not open to all by default. */
+static bool may_list(struct tokens *tokens, struct conn *c)
+{
+	if (c->kind == CONN_ADMIN || conn_conf(c)->server.public_list == CONF_YES)
+		return true;
+	if (tokens_are_needed(tokens))
+		return allows(tokens, c, TOKEN_LIST);
+	return refuse(c, 403, "forbidden", NULL,
+	              "the list is for the administrative address and for tokens; "
+	              "server.public_list = yes opens it to all");
 }
 
 bool authorization_allows(struct tokens *tokens, struct conn *c)
 {
 	c->payer = c->client;
 	c->has_share = !client_is_local(&c->client); /* a proxy stands for many */
+	c->token_name[0] = '\0';
+	if (c->route.kind == ROUTE_LIST)
+		return may_list(tokens, c);
 	if (!tokens_are_needed(tokens))
 		return true;
 	if (c->request.method == ROUTE_POST)

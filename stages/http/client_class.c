@@ -21,12 +21,9 @@ static bool has_field(const struct conn *c, const struct conf_class_term *term)
 
 static bool matches(const struct conn *c, const struct conf_class_term *term)
 {
-	struct tokens *tokens = &c->io->http->tokens;
-
 	switch (term->kind) {
 	case CONF_CLASS_TOKEN:
-		return tokens_are_needed(tokens) &&
-		       tokens_is_named(tokens, c->payer.address, term->word);
+		return strcmp(c->token_name, term->word) == 0;
 	case CONF_CLASS_NET:
 		return network_contains(&term->net, c->client.address);
 	case CONF_CLASS_HEADER:

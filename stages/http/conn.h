@@ -21,6 +21,7 @@
 #include "image/disk_job.h"
 #include "image/inflight.h"
 #include "image/problem.h"
+#include "image/upload.h"
 #include "reactor.h"
 #include "request.h"
 #include "response.h"
@@ -54,6 +55,7 @@ enum conn_state {
 	CONN_REMOVE,      /* check the conditions of a removal */
 	CONN_REMOVE_NOW,  /* send it to disk_write */
 	CONN_REMOVED,
+	CONN_LISTED,
 	CONN_UPLOADED, /* write the upload's response */
 	CONN_REFUSE,   /* respond with the problem */
 	CONN_WRITE,
@@ -81,9 +83,10 @@ enum conn_kind {
 
 /* Why files.c looks for a file. */
 enum conn_purpose {
-	CONN_FIND = 1,    /* to respond with it; the image may be in flight */
-	CONN_FIND_ENDED,  /* the same; it is not */
-	CONN_FIND_REMOVED /* to tell whether the image exists */
+	CONN_FIND = 1,      /* to respond with it; the image may be in flight */
+	CONN_FIND_ENDED,    /* the same; it is not */
+	CONN_FIND_VARIANTS, /* to name the variants that the image has instead */
+	CONN_FIND_REMOVED   /* to tell whether the image exists, and its tag */
 };
 
 struct conn {
@@ -120,6 +123,7 @@ struct conn {
 	struct client_key payer;      /* its share is used: the token's, otherwise the client's */
 	_Atomic bool has_gone;        /* reset by the client while it was away */
 	uint64_t request_deadline_ns; /* X-Request-Deadline; 0: none */
+	char token_name[UPLOAD_TOKEN_MAX]; /* of an upload; "": none was needed */
 	bool has_share; /* otherwise the payer stands for many clients, and has no limit */
 	struct route route;
 	struct access access;

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/cached_read.h"
 #include "base/check.h"
 #include "base/json.h"
 #include "base/text.h"
@@ -22,6 +23,7 @@
 #include "preconditions.h"
 #include "range.h"
 #include "respond.h"
+#include "store/stored_image.h"
 
 /* ---- errors ---- */
 
@@ -54,15 +56,14 @@ static enum conn_step precondition_failed(struct conn *c)
 /* ---- files ---- */
 
 #define CACHE_CONTROL "public, max-age=31536000, immutable"
-#define ETAG_MAX (ULID_LENGTH + CONF_NAME_MAX + 4)
+#define ETAG_MAX (STORE_TAG_MAX + 2)
 
-/* Images never change, so their names tell versions apart, and the id tells the time. */
-static void write_etag(const struct conn *c, char etag[ETAG_MAX])
+/* Writes the entity tag of an open file. */
+static void write_etag(int fd, char etag[ETAG_MAX])
 {
-	bool is_variant = c->route.kind == ROUTE_VARIANT;
-
-	snprintf(etag, ETAG_MAX, "\"%s%s%s\"", c->route.id, is_variant ? "/" : "",
-	         is_variant ? c->route.variant : "");
+	etag[0] = '"';
+	store_tag(fd, etag + 1);
+	strcat(etag, "\"");
 }
 
 static enum precondition check_preconditions(const struct conn *c, const char *etag)
@@ -83,24 +84,27 @@ static void add_validators(struct conn *c, const char *etag)
 }
 
 /* Responds 200, 304 or 412. Owns fd. */
-static enum conn_step respond_metadata(struct conn *c, int fd, uint64_t size)
+static enum conn_step respond_metadata(struct conn *c, int fd)
 {
 	char etag[ETAG_MAX];
 
-	write_etag(c, etag);
+	write_etag(fd, etag);
 	enum precondition condition = check_preconditions(c, etag);
 
-	if (condition != PRECONDITION_TRUE)
+	if (condition == PRECONDITION_FAILED) {
 		close(fd);
-	if (condition == PRECONDITION_FAILED)
 		return precondition_failed(c);
-	respond_start(c, condition == PRECONDITION_NOT_MODIFIED ? 304 : 200, 1);
+	}
+	respond_start(c, condition == PRECONDITION_NOT_MODIFIED ? 304 : 200, STORED_IMAGE_MAX);
 	add_validators(c, etag);
-	if (condition == PRECONDITION_NOT_MODIFIED)
-		return respond_finish(c);
-	response_text_field(&c->response, "Content-Type", "application/json");
-	response_file(&c->response, fd, 0, size);
-	return respond_finish(c);
+	int err = 0;
+
+	if (condition == PRECONDITION_TRUE) {
+		response_text_field(&c->response, "Content-Type", "application/json");
+		err = stored_image_read_public(fd, &c->response.body);
+	}
+	close(fd);
+	return err ? store_failed(c, err) : respond_finish(c);
 }
 
 /* RFC 9110 13.1.5: with If-Range, the range applies only if the client's entity tag is the file's.
@@ -161,7 +165,7 @@ static enum conn_step respond_variant(struct conn *c, int fd, uint64_t size)
 {
 	char etag[ETAG_MAX];
 
-	write_etag(c, etag);
+	write_etag(fd, etag);
 	enum precondition condition = check_preconditions(c, etag);
 
 	if (condition == PRECONDITION_TRUE)
@@ -175,14 +179,32 @@ static enum conn_step respond_variant(struct conn *c, int fd, uint64_t size)
 	return respond_finish(c);
 }
 
-static enum conn_step respond_opened(struct conn *c, int fd, uint64_t size)
+/* The image may exist without the variant. disk_write looks which ones it has. */
+static enum conn_step explain(struct visit *v, struct conn *c)
+{
+	c->purpose = CONN_FIND_VARIANTS;
+	c->state = CONN_FOUND;
+	conn_wait(v, c, conn_conf(c)->server.wait_timeout_ms);
+	disk_job_send_explanation(v, &conn_images(c)->reads, &c->job, c->route.id, c->route.variant,
+	                          &c->problem, &c->event, c->instance);
+	return CONN_STEP_GONE;
+}
+
+static enum conn_step respond_explained(struct conn *c)
+{
+	if (c->job.result == -ENOENT)
+		return files_not_found(c);
+	return c->job.result ? store_failed(c, c->job.result) : respond_problem(c);
+}
+
+static enum conn_step respond_opened(struct visit *v, struct conn *c, int fd, uint64_t size)
 {
 	if (fd == -ENOENT)
-		return files_not_found(c);
+		return c->route.kind == ROUTE_VARIANT ? explain(v, c) : files_not_found(c);
 	if (fd < 0)
 		return store_failed(c, fd);
 	return c->route.kind == ROUTE_VARIANT ? respond_variant(c, fd, size)
-	                                      : respond_metadata(c, fd, size);
+	                                      : respond_metadata(c, fd);
 }
 
 /* ---- images that are not stored yet ---- */
@@ -224,10 +246,11 @@ static enum conn_step respond_processing(struct conn *c, uint32_t width, uint32_
 }
 
 /* The image is not in flight. It is stored or spooled, or does not exist. */
-static enum conn_step respond_found(struct conn *c, const struct store_found *found)
+static enum conn_step respond_found(struct visit *v, struct conn *c,
+                                    const struct store_found *found)
 {
 	if (found->fd != -ENOENT || !found->is_spooled)
-		return respond_opened(c, found->fd, found->size);
+		return respond_opened(v, c, found->fd, found->size);
 	if (c->route.kind == ROUTE_IMAGE)
 		return respond_processing(c, 0, 0);
 	problem_set(&c->problem, 503, "not-ready", "image %s waits to be processed again",
@@ -237,17 +260,32 @@ static enum conn_step respond_found(struct conn *c, const struct store_found *fo
 
 /* ---- looking for files ---- */
 
+/* Returns whether the content can be read without the disk, if it is read at once: metadata are.
+ * Otherwise closes the file. */
+static bool has_content(const struct conn *c, struct store_found *found)
+{
+	char content[STORED_IMAGE_MAX];
+	size_t size = found->size < sizeof content ? (size_t)found->size : sizeof content;
+
+	if (c->route.kind != ROUTE_IMAGE || found->fd < 0 ||
+	    cached_read(found->fd, content, size, 0))
+		return true;
+	close(found->fd);
+	return false;
+}
+
 /* Looks for the variant or the metadata, as the route says. Continues in files_found(), after
  * disk_write has looked if the kernel does not have it in memory. */
 static enum conn_step find(struct visit *v, struct conn *c, enum conn_purpose purpose)
 {
 	struct image_service *images = conn_images(c);
-	char name[DISK_JOB_NAME_MAX] = "image.json";
+	char name[DISK_JOB_NAME_MAX] = STORED_IMAGE;
 
 	if (c->route.kind == ROUTE_VARIANT)
 		snprintf(name, sizeof name, "%s.jpg", c->route.variant);
 	c->purpose = purpose;
-	if (store_find_cached(&images->store, c->route.id, name, &c->job.found))
+	if (store_find_cached(&images->store, c->route.id, name, &c->job.found) &&
+	    has_content(c, &c->job.found))
 		return files_found(v, c);
 	c->state = CONN_FOUND;
 	conn_wait(v, c, conn_conf(c)->server.wait_timeout_ms);
@@ -271,11 +309,16 @@ static enum conn_step get_absent(struct visit *v, struct conn *c)
 /* RFC 9110 13.2.1: conditions count only if the request would succeed without them. */
 static enum conn_step check_removal_of(struct conn *c, const struct store_found *found)
 {
-	if (found->fd >= 0)
+	char etag[ETAG_MAX] = "\"spooled\""; /* not stored: nothing to compare it with */
+	bool exists = found->fd != -ENOENT || found->is_spooled;
+
+	if (found->fd >= 0) {
+		write_etag(found->fd, etag);
 		close(found->fd);
-	if (found->fd != -ENOENT || found->is_spooled)
+	}
+	if (exists && check_preconditions(c, etag) != PRECONDITION_TRUE)
 		return precondition_failed(c);
-	c->state = CONN_REMOVE_NOW; /* which responds 404 */
+	c->state = CONN_REMOVE_NOW; /* which responds 404 if there is none */
 	return CONN_STEP_AGAIN;
 }
 
@@ -285,9 +328,11 @@ enum conn_step files_found(struct visit *v, struct conn *c)
 
 	switch (c->purpose) {
 	case CONN_FIND:
-		return found->fd == -ENOENT ? get_absent(v, c) : respond_found(c, found);
+		return found->fd == -ENOENT ? get_absent(v, c) : respond_found(v, c, found);
 	case CONN_FIND_ENDED:
-		return respond_found(c, found);
+		return respond_found(v, c, found);
+	case CONN_FIND_VARIANTS:
+		return respond_explained(c);
 	default:
 		assert(c->purpose == CONN_FIND_REMOVED);
 		return check_removal_of(c, found);
@@ -317,11 +362,5 @@ enum conn_step files_get_ended(struct visit *v, struct conn *c)
 
 enum conn_step files_check_removal(struct visit *v, struct conn *c)
 {
-	char etag[ETAG_MAX];
-
-	write_etag(c, etag);
-	if (check_preconditions(c, etag) != PRECONDITION_TRUE)
-		return find(v, c, CONN_FIND_REMOVED);
-	c->state = CONN_REMOVE_NOW;
-	return CONN_STEP_AGAIN;
+	return find(v, c, CONN_FIND_REMOVED);
 }

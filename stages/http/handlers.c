@@ -5,6 +5,7 @@
 
 #include "base/text.h"
 #include "files.h"
+#include "handle_list.h"
 #include "image/image_service.h"
 #include "io_loop.h"
 #include "respond.h"
@@ -85,6 +86,8 @@ enum conn_step handle_request(struct visit *v, struct conn *c)
 		return c->request.method == ROUTE_DELETE ? files_wait(v, c) : files_get(v, c);
 	case ROUTE_VARIANT:
 		return files_get(v, c);
+	case ROUTE_LIST:
+		return handle_list(v, c);
 	case ROUTE_HEALTHZ:
 		return respond_text(c, "ok\n");
 	case ROUTE_READYZ:

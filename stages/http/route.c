@@ -8,6 +8,7 @@
 
 #define READING (ROUTE_GET | ROUTE_HEAD | ROUTE_OPTIONS)
 #define READING_TEXT "GET, HEAD, OPTIONS"
+#define IMAGES_TEXT "GET, HEAD, POST, OPTIONS"
 
 static const struct {
 	unsigned methods; /* enum route_method */
@@ -18,7 +19,8 @@ static const struct {
 	[ROUTE_NONE] = { 0, "", 0, NULL },
 	[ROUTE_SERVER] = { ROUTE_OPTIONS, "GET, HEAD, POST, DELETE, OPTIONS",
 	                   ROUTE_PUBLIC | ROUTE_ADMIN, NULL },
-	[ROUTE_IMAGES] = { ROUTE_POST | ROUTE_OPTIONS, "POST, OPTIONS", ROUTE_PUBLIC, "/images" },
+	[ROUTE_IMAGES] = { ROUTE_POST | ROUTE_OPTIONS, IMAGES_TEXT, ROUTE_PUBLIC, "/images" },
+	[ROUTE_LIST] = { ROUTE_GET | ROUTE_HEAD, IMAGES_TEXT, ROUTE_PUBLIC | ROUTE_ADMIN, NULL },
 	[ROUTE_IMAGE] = { READING | ROUTE_DELETE, "GET, HEAD, DELETE, OPTIONS", ROUTE_PUBLIC,
 	                  NULL },
 	[ROUTE_VARIANT] = { READING, READING_TEXT, ROUTE_PUBLIC, NULL },
@@ -64,22 +66,25 @@ static bool slice_equals(struct slice s, const char *text)
 	return s.length == strlen(text) && memcmp(s.data, text, s.length) == 0;
 }
 
-/* Looks up a file name like "medium.jpg" among the variants. */
-static bool find_variant(const struct conf *conf, struct slice name, char found[CONF_NAME_MAX])
+/* Takes the name of a variant off a file name like "medium.jpg". What an image has is decided by
+ * its files, so the name need not be in the configuration. Returns false if no variant can have it.
+ */
+static bool find_variant(struct slice file, char found[CONF_NAME_MAX])
 {
-	if (name.length <= 4 || memcmp(name.data + name.length - 4, ".jpg", 4) != 0)
+	char name[CONF_NAME_MAX] = "";
+
+	if (file.length <= 4 || file.length - 4 >= CONF_NAME_MAX ||
+	    memcmp(file.data + file.length - 4, ".jpg", 4) != 0 ||
+	    slice_equals(file, STORE_ORIGINAL))
 		return false;
-	name.length -= 4;
-	for (unsigned i = 0; i < conf->variant_count; i++) {
-		if (slice_equals(name, conf->variant[i].name)) {
-			memcpy(found, conf->variant[i].name, CONF_NAME_MAX);
-			return true;
-		}
-	}
-	return false;
+	memcpy(name, file.data, file.length - 4);
+	if (strlen(name) != file.length - 4 || !conf_is_variant_name(name))
+		return false;
+	memcpy(found, name, CONF_NAME_MAX);
+	return true;
 }
 
-void route_find(struct route *route, const struct conf *conf, struct slice target)
+void route_find(struct route *route, enum route_method method, struct slice target)
 {
 	static const char prefix[] = "/images/";
 	size_t prefix_length = sizeof prefix - 1;
@@ -94,6 +99,8 @@ void route_find(struct route *route, const struct conf *conf, struct slice targe
 	for (unsigned kind = 1; kind < ROUTE_COUNT; kind++) {
 		if (routes[kind].path && slice_equals(path, routes[kind].path)) {
 			route->kind = (enum route_kind)kind;
+			if (kind == ROUTE_IMAGES && method & (ROUTE_GET | ROUTE_HEAD))
+				route->kind = ROUTE_LIST;
 			return;
 		}
 	}
@@ -109,8 +116,7 @@ void route_find(struct route *route, const struct conf *conf, struct slice targe
 	if (rest.length == 0)
 		route->kind = ROUTE_IMAGE;
 	else if (rest.data[0] == '/' &&
-	         find_variant(conf, (struct slice){ rest.data + 1, rest.length - 1 },
-	                      route->variant))
+	         find_variant((struct slice){ rest.data + 1, rest.length - 1 }, route->variant))
 		route->kind = ROUTE_VARIANT;
 }
 

@@ -16,6 +16,7 @@ enum route_kind {
 	ROUTE_NONE = 1, /* 404 */
 	ROUTE_SERVER,   /* OPTIONS * */
 	ROUTE_IMAGES,
+	ROUTE_LIST, /* the same path, with GET or HEAD */
 	ROUTE_IMAGE,
 	ROUTE_VARIANT,
 	ROUTE_HEALTHZ,
@@ -41,12 +42,12 @@ enum route_audience { ROUTE_PUBLIC = 1, ROUTE_ADMIN = 2 };
 struct route {
 	enum route_kind kind;
 	char id[ULID_LENGTH + 1];    /* image, variant */
-	char variant[CONF_NAME_MAX]; /* variant: its name, in the configuration of the request */
+	char variant[CONF_NAME_MAX]; /* variant: its name, which the image may lack */
 };
 
 /* Finds the resource of a request target, in origin, absolute or asterisk form. A query is ignored.
  */
-void route_find(struct route *route, const struct conf *conf, struct slice target);
+void route_find(struct route *route, enum route_method method, struct slice target);
 
 /* Splits a target in absolute form, of http or https: *authority gets HOST[:PORT], which ends
  * before the first '/' or '?' (RFC 3986 3.2), and *target keeps the rest. Returns false, with

@@ -67,3 +67,26 @@ void disk_job_send_read(struct visit *v, struct disk_reads *reads, struct disk_j
 	if (disk_reads_begin(reads, job))
 		send(v, job);
 }
+
+void disk_job_send_explanation(struct visit *v, struct disk_reads *reads, struct disk_job *job,
+                               const char *id, const char *variant, struct problem *problem,
+                               struct event *reply, unsigned reply_instance)
+{
+	job->work = DISK_EXPLAIN;
+	job->length = 0;
+	memcpy(job->id, id, sizeof job->id);
+	snprintf(job->name, sizeof job->name, "%s", variant);
+	job->problem = problem;
+	set_reply(job, reply, reply_instance);
+	if (disk_reads_begin(reads, job))
+		send(v, job);
+}
+
+void disk_job_send_list(struct visit *v, struct disk_job *job, struct stored_list *list,
+                        struct event *reply, unsigned reply_instance)
+{
+	job->work = DISK_LIST;
+	job->list = list;
+	set_reply(job, reply, reply_instance);
+	send(v, job);
+}

@@ -16,6 +16,8 @@
 
 struct disk_reads;
 struct image;
+struct problem;
+struct stored_list;
 struct visit;
 
 #define DISK_JOB_NAME_MAX (CONF_NAME_MAX + 5) /* "medium.jpg", with its zero */
@@ -25,18 +27,22 @@ enum disk_work {
 	DISK_SPOOL,     /* the uploaded file; image_spooled() follows */
 	DISK_REMOVE,    /* a finished image; the reply then goes to accept_read */
 	DISK_FIND,      /* a file to respond with; the same */
-	DISK_READ       /* a piece of it into the page cache; the same */
+	DISK_READ,      /* a piece of it into the page cache; the same */
+	DISK_EXPLAIN,   /* which variants an image has instead of the one asked for; the same */
+	DISK_LIST       /* of stored images; the same */
 };
 
 struct disk_job {
 	struct event event; /* first */
 	enum disk_work work;
 	struct image *image;      /* store, spool: borrowed */
-	char id[ULID_LENGTH + 1]; /* remove, find */
+	char id[ULID_LENGTH + 1]; /* remove, find, explain */
 	struct event *reply;      /* not of images: parked by its owner before the job is sent */
 	unsigned reply_instance;
-	int result; /* remove, read: 0, -ENOENT or -errno, set before the reply is sent */
-	char name[DISK_JOB_NAME_MAX]; /* find */
+	int result; /* of all but find: 0, -ENOENT or -errno, set before the reply is sent */
+	char name[DISK_JOB_NAME_MAX]; /* find: of the file; explain: of the variant */
+	struct problem *problem;      /* explain: filled in; borrowed */
+	struct stored_list *list;     /* list: borrowed */
 	struct store_found found;     /* find: the result */
 	int fd;                       /* read: borrowed */
 	uint64_t at;
@@ -67,5 +73,15 @@ void disk_job_send_find(struct visit *v, struct disk_reads *reads, struct disk_j
 /* The same for a job that reads a piece of an open file. */
 void disk_job_send_read(struct visit *v, struct disk_reads *reads, struct disk_job *job, int fd,
                         uint64_t at, size_t length, struct event *reply, unsigned reply_instance);
+
+/* The same for a job that fills in the 404 of an image without the variant. Its result is -ENOENT
+ * if there is no such image. */
+void disk_job_send_explanation(struct visit *v, struct disk_reads *reads, struct disk_job *job,
+                               const char *id, const char *variant, struct problem *problem,
+                               struct event *reply, unsigned reply_instance);
+
+/* Sends a list to be made. The reply goes to the given instance of accept_read. */
+void disk_job_send_list(struct visit *v, struct disk_job *job, struct stored_list *list,
+                        struct event *reply, unsigned reply_instance);
 
 #endif

@@ -210,15 +210,16 @@ static int read_all(int fd, uint8_t *data, size_t size)
 /* Makes an upload of one image, for which no response waits. Returns NULL if there is no memory;
  * the body is then still the caller's. */
 static struct upload *make_upload(struct recovery *r, const char *id, uint8_t *body, uint64_t size,
-                                  struct budget_body *memory, const char *file_name)
+                                  struct budget_body *memory, const struct spool_names *names)
 {
 	struct upload *u = upload_new(r->service, body, memory, 1, 0);
 
 	if (!u)
 		return NULL;
 	struct image *image =
-		upload_add_image(u, body, (size_t)size, "", 0, file_name, strlen(file_name));
+		upload_add_image(u, body, (size_t)size, "", 0, names->file, strlen(names->file));
 
+	memcpy(u->token_name, names->token, sizeof u->token_name);
 	memcpy(image->id, id, sizeof image->id);
 	image->is_spooled = true;
 	return u;
@@ -240,12 +241,12 @@ static struct recovery_slot *take_slot(struct recovery *r, const struct spooled 
 
 /* Reads the original and starts it. Owns fd and the room taken. Returns 0 or -errno. */
 static int feed(struct recovery *r, const struct spooled *spooled, int fd, uint64_t size,
-                struct budget_body *memory, const char *file_name)
+                struct budget_body *memory, const struct spool_names *names)
 {
 	struct image_service *s = r->service;
 	uint8_t *body = pool_get((size_t)size);
 	int err = body ? read_all(fd, body, (size_t)size) : -ENOMEM;
-	struct upload *u = err ? NULL : make_upload(r, spooled->id, body, size, memory, file_name);
+	struct upload *u = err ? NULL : make_upload(r, spooled->id, body, size, memory, names);
 
 	close(fd);
 	if (!err && !u)
@@ -285,7 +286,7 @@ static bool is_stored(struct store *s, const char *id)
 static bool begin(struct recovery *r, const struct spooled *spooled, bool *is_delayed)
 {
 	struct image_service *s = r->service;
-	char file_name[SPOOL_FILE_NAME_MAX];
+	struct spool_names names;
 	struct budget_body memory;
 	uint64_t size = 0;
 
@@ -300,7 +301,7 @@ static bool begin(struct recovery *r, const struct spooled *spooled, bool *is_de
 		quarantine(r, spooled->id, "3 attempts failed");
 		return false;
 	}
-	int fd = spool_open(&s->store, spooled->id, &size, file_name);
+	int fd = spool_open(&s->store, spooled->id, &size, &names);
 
 	if (fd >= 0 && size > budget_max(&s->budget)) {
 		close(fd);
@@ -311,7 +312,7 @@ static bool begin(struct recovery *r, const struct spooled *spooled, bool *is_de
 		close(fd);
 		return false;
 	}
-	int err = fd < 0 ? fd : feed(r, spooled, fd, size, &memory, file_name);
+	int err = fd < 0 ? fd : feed(r, spooled, fd, size, &memory, &names);
 
 	if (err == -EINVAL)
 		quarantine(r, spooled->id, "its spooled files are damaged");

@@ -26,6 +26,7 @@ struct visit;
 
 #define REQUEST_ID_MAX 65    /* with the zero */
 #define UPLOAD_FIELD_MAX 128 /* bytes kept of a part's name and file name, with the zero */
+#define UPLOAD_TOKEN_MAX 64  /* bytes of a token's name, with the zero */
 
 /* A part of the form that is not a JPEG. */
 struct upload_bad_part {
@@ -42,8 +43,9 @@ struct upload {
 	struct conf_epoch
 		*epoch; /* a reference: the upload keeps the configuration it began with */
 	struct client_key client;
-	char request_id[REQUEST_ID_MAX]; /* "": the upload is recovered after a crash */
-	struct timing timing;            /* of all images together */
+	char request_id[REQUEST_ID_MAX];   /* "": the upload is recovered after a crash */
+	char token_name[UPLOAD_TOKEN_MAX]; /* "": no token was needed */
+	struct timing timing;              /* of all images together */
 	/* the body */
 	uint8_t *body;              /* pool memory */
 	struct budget_body memory;  /* the body's */

@@ -14,9 +14,10 @@
 
 #define PATH_SIZE 64
 
-size_t spool_note(char note[SPOOL_NOTE_MAX], const char *file_name)
+/* A zero stands between the names: earlier versions wrote, and read, the first one alone. */
+size_t spool_note(char note[SPOOL_NOTE_MAX], const char *file_name, const char *token_name)
 {
-	int n = snprintf(note, SPOOL_NOTE_MAX, "0\n%s", file_name);
+	int n = snprintf(note, SPOOL_NOTE_MAX, "0\n%s%c%s", file_name, '\0', token_name);
 
 	assert(n > 0 && n < SPOOL_NOTE_MAX);
 	return (size_t)n;
@@ -116,7 +117,26 @@ int spool_list(struct store *s, struct spooled *list, unsigned max)
 	return (int)n;
 }
 
-int spool_open(struct store *s, const char *id, uint64_t *size, char file_name[SPOOL_FILE_NAME_MAX])
+/* Copies a text that may be too long, or not be there. */
+static void copy_name(char *to, size_t size, const char *from, size_t length)
+{
+	length = strnlen(from, length < size ? length : size - 1);
+	memcpy(to, from, length);
+	to[length] = '\0';
+}
+
+static void read_names(const char *note, size_t length, struct spool_names *names)
+{
+	const char *end = note + length, *file = note + 2;
+	const char *token = file + strlen(file) + 1;
+
+	copy_name(names->file, sizeof names->file, file, (size_t)(end - file));
+	if (token > end)
+		token = end;
+	copy_name(names->token, sizeof names->token, token, (size_t)(end - token));
+}
+
+int spool_open(struct store *s, const char *id, uint64_t *size, struct spool_names *names)
 {
 	char note[SPOOL_NOTE_MAX];
 	struct stat st;
@@ -124,7 +144,7 @@ int spool_open(struct store *s, const char *id, uint64_t *size, char file_name[S
 
 	if (length < 0)
 		return length;
-	snprintf(file_name, SPOOL_FILE_NAME_MAX, "%s", note + 2);
+	read_names(note, (size_t)length, names);
 	int fd = open_in(s, id, STORE_ORIGINAL, O_RDONLY);
 
 	if (fd < 0)

@@ -3,8 +3,8 @@
  * <root>/.spool/<id>/{original.jpg,note}.
  *
  * store_put() with STORE_SPOOL adds an image; store_unspool() removes it when it is stored. After a
- * crash, recovery processes the spooled images again. The note holds the number of attempts and the
- * name of the uploaded file. All calls may block. Any thread, one per id.
+ * crash, recovery processes the spooled images again. The note holds the number of attempts, and
+ * the names of the uploaded file and of the token. All calls may block. Any thread, one per id.
  */
 #ifndef DARKROOM_STORE_SPOOL_H
 #define DARKROOM_STORE_SPOOL_H
@@ -16,7 +16,8 @@
 
 #define SPOOL_FILE_NAME_MAX 128 /* bytes of the file's name, with the zero */
 #define SPOOL_NOTE "note"
-#define SPOOL_NOTE_MAX (SPOOL_FILE_NAME_MAX + 2)
+#define SPOOL_TOKEN_MAX 64 /* bytes of the token's name, with the zero */
+#define SPOOL_NOTE_MAX (2 + SPOOL_FILE_NAME_MAX + SPOOL_TOKEN_MAX)
 #define SPOOL_ATTEMPTS_MAX 3 /* to process an image again, before it is quarantined */
 
 struct spooled {
@@ -24,8 +25,14 @@ struct spooled {
 	unsigned attempts; /* without a result so far */
 };
 
+/* What a note keeps of the upload. */
+struct spool_names {
+	char file[SPOOL_FILE_NAME_MAX];
+	char token[SPOOL_TOKEN_MAX]; /* "": no token was needed, or an earlier version wrote it */
+};
+
 /* Writes the note of an image that is spooled for the first time. Returns its length. */
-size_t spool_note(char note[SPOOL_NOTE_MAX], const char *file_name);
+size_t spool_note(char note[SPOOL_NOTE_MAX], const char *file_name, const char *token_name);
 
 /* Lists up to max images of the spool, those without attempts first. Returns their number or
  * -errno. */
@@ -34,11 +41,10 @@ int spool_list(struct store *s, struct spooled *list, unsigned max);
 /* Writes the number of attempts into the note. Returns 0 or -errno. */
 int spool_set_attempts(struct store *s, const char *id, unsigned attempts);
 
-/* Opens the original for reading. Returns a descriptor and sets *size and file_name, or returns
+/* Opens the original for reading. Returns a descriptor and sets *size and *names, or returns
  * -errno: -ENOENT if the image is not spooled, -EINVAL if the files are not as store_put() writes
  * them. */
-int spool_open(struct store *s, const char *id, uint64_t *size,
-               char file_name[SPOOL_FILE_NAME_MAX]);
+int spool_open(struct store *s, const char *id, uint64_t *size, struct spool_names *names);
 
 /* Moves the image into <root>/.quarantine/, which the daemon never reads. Returns 0 or -errno. */
 int spool_quarantine(struct store *s, const char *id);

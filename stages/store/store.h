@@ -1,6 +1,6 @@
 /*
  * store.h - finished images on disk, under
- * <root>/<last 2 characters of id>/<id>/{image.json,<variant>.jpg}.
+ * <root>/<first 4 characters of id>/<next 2>/<id>/{image.json,<variant>.jpg} (store_path.h).
  *
  * An image is written into <root>/.incoming/<id>/ and becomes visible by one rename. A removed
  * image is first renamed into <root>/.trash/. Both directories are emptied at startup. Spooled
@@ -44,6 +44,10 @@ struct store {
 int store_open(struct store *s, const char *root, bool survives_power, unsigned *cleared);
 void store_close(struct store *s);
 
+/* Opens a store that a daemon may be using, for store_tool.h: makes nothing, clears nothing and
+ * takes no lock. Files can be read, and images removed. Returns 0 or -errno. */
+int store_attach(struct store *s, const char *root);
+
 /* Opens the directories below root_fd, and makes those that are missing. Returns 0, or -errno with
  * what is open in *s. */
 int store_open_directories(struct store *s);
@@ -59,6 +63,7 @@ struct store_file {
 	const char *name; /* "medium.jpg" */
 	const void *data;
 	size_t size;
+	const char *sum; /* of checksum.h, kept beside the content as its tag; NULL: none */
 };
 
 enum store_place { STORE_IMAGES = 1, STORE_SPOOL };
@@ -74,7 +79,7 @@ struct store_item {
 
 /* Writes the items' files and publishes each item under its id by one rename. Each item fails for
  * itself, except if the disk cannot be flushed. With survives_power, all items share two flushes
- * (flush_note in store.c). */
+ * (flush_note in store_put.c). */
 void store_put(struct store *s, struct store_item *items, unsigned count);
 
 /* Removes an image. It is invisible from the rename on, and its removal is as durable as its

@@ -4,14 +4,16 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include "base/open_cached.h"
+#include "checksum.h"
 #include "store.h"
 #include "store_check.h"
-
-#define PATH_SIZE 96
+#include "store_path.h"
 
 static int open_path(const struct store *s, const char *path, bool may_wait)
 {
@@ -22,19 +24,29 @@ static int open_path(const struct store *s, const char *path, bool may_wait)
 	return fd < 0 ? -errno : fd;
 }
 
+/* Opens a file of the image in the layout that has it. */
+static int open_image(const struct store *s, const char *id, const char *name, bool may_wait)
+{
+	char path[STORE_PATH_MAX];
+	int fd = -ENOENT;
+
+	for (unsigned layout = 0; layout < STORE_LAYOUT_COUNT && fd == -ENOENT; layout++) {
+		store_image_path(path, (enum store_layout)layout, id, name);
+		fd = open_path(s, path, may_wait);
+	}
+	return fd;
+}
+
 /* As store_open_file(). Returns -EAGAIN if it may not wait and would have to. */
 static int open_file(struct store *s, const char *id, const char *name, uint64_t *size,
                      bool may_wait)
 {
-	char path[PATH_SIZE];
-	struct stat st;
-
-	snprintf(path, sizeof path, "%s/%s/%s", id + ULID_LENGTH - STORE_SHARD_LENGTH, id, name);
 	unsigned openings = atomic_load(&s->openings);
-	int fd = open_path(s, path, may_wait);
+	struct stat st;
+	int fd = open_image(s, id, name, may_wait);
 
 	if (fd == -ENOENT && store_check_missing(s, openings))
-		fd = open_path(s, path, may_wait);
+		fd = open_image(s, id, name, may_wait);
 	if (fd < 0)
 		return fd;
 	int err = fstat(fd, &st) ? -errno : S_ISREG(st.st_mode) ? 0 : -ENOENT;
@@ -50,6 +62,25 @@ static int open_file(struct store *s, const char *id, const char *name, uint64_t
 int store_open_file(struct store *s, const char *id, const char *name, uint64_t *size)
 {
 	return open_file(s, id, name, size, true);
+}
+
+int store_open_directory(struct store *s, const char *id)
+{
+	return open_image(s, id, NULL, true);
+}
+
+void store_tag(int fd, char tag[STORE_TAG_MAX])
+{
+	struct stat st = { .st_size = 0 };
+	ssize_t n = fgetxattr(fd, STORE_TAG_ATTRIBUTE, tag, STORE_TAG_MAX - 1);
+
+	if (n == CHECKSUM_LENGTH && strspn(tag, "0123456789abcdef") >= CHECKSUM_LENGTH) {
+		tag[n] = '\0';
+		return;
+	}
+	(void)fstat(fd, &st); /* it succeeded when the file was opened */
+	snprintf(tag, STORE_TAG_MAX, "%llx-%llx.%lx", (unsigned long long)st.st_size,
+	         (unsigned long long)st.st_mtim.tv_sec, (unsigned long)st.st_mtim.tv_nsec);
 }
 
 bool store_is_spooled(struct store *s, const char *id)

@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <time.h>
 
 #define ULID_LENGTH 26
@@ -17,6 +18,14 @@ void ulid_new(char id[ULID_LENGTH + 1]);
 
 /* Returns when the id was made, in seconds since 1970; id must be valid. */
 time_t ulid_time(const char *id);
+
+#define ULID_DATE_MAX 32 /* bytes of a date, with the zero */
+
+/* Writes when the id was made, as "2026-11-22T11:40:00.123Z" (RFC 3339); id must be valid. */
+void ulid_date(const char *id, char date[ULID_DATE_MAX]);
+
+/* Writes the first ("0") or last ("Z") possible id of a millisecond since 1970. */
+void ulid_bound(uint64_t ms, char fill, char id[ULID_LENGTH + 1]);
 
 /* Returns whether text[0..length) is an id as ulid_new() writes it. */
 bool ulid_is_valid(const char *text, size_t length);

@@ -66,7 +66,6 @@ static void check_span(struct span s, const struct request *r)
 /* Reads everything that the daemon reads of a complete header. */
 static void check_head(const struct request *r, const uint8_t *data, size_t size)
 {
-	static const struct conf conf = { .variant = { { .name = "a" } }, .variant_count = 1 };
 	char *copy = target_copy(data, size);
 	struct route route;
 
@@ -79,7 +78,7 @@ static void check_head(const struct request *r, const uint8_t *data, size_t size
 	}
 	assert(r->target.length > 0);
 	assert(!(r->is_chunked && r->has_content_length));
-	route_find(&route, &conf, span_slice(r->target, copy));
+	route_find(&route, r->method, span_slice(r->target, copy));
 	assert(route.kind >= ROUTE_NONE && route.kind < ROUTE_COUNT);
 	assert(strlen(route.id) <= ULID_LENGTH);
 	free(copy);

@@ -2,7 +2,7 @@
  * fuzz_response.c - answers that darkroom-load reads: whole and in pieces they give the same
  * result. A complete body is also read as JSON.
  */
-#include "load/json_reader.h"
+#include "base/json_reader.h"
 #include "load/response_reader.h"
 #include "target.h"
 

@@ -289,7 +289,7 @@ class Daemon:
 
     def stored(self):
         """Returns the ids of the images in the store, by its documented layout."""
-        return sorted(p.name for p in self.store.glob("[0-9A-Z][0-9A-Z]/*"))
+        return sorted(p.name for p in self.store.glob("[0-9A-Z]*/[0-9A-Z][0-9A-Z]/*"))
 
     def leftovers(self):
         """Returns the paths of unfinished and removed images."""

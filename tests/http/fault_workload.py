@@ -10,6 +10,7 @@ import socket
 import pictures
 from client import Closed, chunked, form
 from darkroom import LEAST_THREADS, Daemon, eventually
+from store_files import directory_of
 
 SOURCES = [pictures.photo_jpeg(96, 64, 1), pictures.photo_jpeg(64, 96, 2, progressive=True)]
 SETTINGS = ("server.durability=power", "server.keep_originals=yes", "limits.body_timeout=2s")
@@ -48,6 +49,7 @@ class Site:
             self.references[source] = {v: self.daemon.fetch(image, v) for v in pictures.VARIANTS}
             self.remove(image["id"])
         self.kept = self.daemon.image(SOURCES[0])["id"]
+        self.kept_tag = self.daemon.get(f"/images/{self.kept}/thumb.jpg")["etag"]
         self.turn = itertools.count()
         self.outcomes = {}
 
@@ -84,7 +86,7 @@ class Site:
             if answer.body != self.references[SOURCES[0]]["medium"]:
                 raise Wrong("GET: wrong file")
             self.request(client, "GET", f"{url}/thumb.jpg",
-                         headers=[("If-None-Match", f'"{self.kept}/thumb"')], allowed=(304,))
+                         headers=[("If-None-Match", self.kept_tag)], allowed=(304,))
             self.request(client, "GET", url, allowed=(200,))
             self.request(client, "HEAD", f"{url}/blurred.jpg", allowed=(200,))
             self.request(client, "GET", "/stats", allowed=(200,))
@@ -152,7 +154,7 @@ class Site:
 
     def check_unacknowledged(self, ident):
         """Checks an image whose answer was lost: if it is stored, it must be complete."""
-        directory = self.daemon.store / ident[-2:] / ident
+        directory = directory_of(self.daemon.store, ident)
         found = {p.name: p.read_bytes() for p in directory.iterdir()}
         expected = {f"{v}.jpg": f
                     for v, f in self.references.get(found.get("original.jpg"), {}).items()}

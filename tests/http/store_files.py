@@ -6,9 +6,22 @@ import json
 import pictures
 
 
+def directory_of(store, ident):
+    """Returns the directory of a stored image."""
+    return store / ident[:4] / ident[4:6] / ident
+
+
+def move_to_old_place(store, ident):
+    """Moves an image to where versions before 0.2 stored it."""
+    old = store / ident[-2:] / ident
+    old.parent.mkdir(exist_ok=True)
+    directory_of(store, ident).rename(old)
+    return old
+
+
 def files_of(store, ident):
     """Returns {name: bytes} of the files of a stored image."""
-    return {p.name: p.read_bytes() for p in (store / ident[-2:] / ident).iterdir()}
+    return {p.name: p.read_bytes() for p in directory_of(store, ident).iterdir()}
 
 
 def made_by(daemon, source):
@@ -32,7 +45,7 @@ def check_same(files, expected, source, keeps_originals):
 
 def check_stored(store, ident, source):
     """Checks that all files of an image exist and decode to the right sizes."""
-    directory = store / ident[-2:] / ident
+    directory = directory_of(store, ident)
     document = json.loads((directory / "image.json").read_bytes())
     width, height = pictures.size(source)
     assert (document["width"], document["height"]) == (width, height)

@@ -10,6 +10,7 @@ import pytest
 import pictures
 from client import Closed, form, form_files
 from darkroom import TooLate, attempts, eventually, slow
+from store_files import directory_of
 from uploads import TINY, in_parallel
 
 SMALL = pictures.photo_jpeg(320, 240, 2)
@@ -100,7 +101,7 @@ def test_bodies_of_all_lengths_arrive_whole(start):
         body = body[:lengths[i]]
         image = daemon.image(body)
         ident = image["id"]
-        stored = (daemon.store / ident[-2:] / ident / "original.jpg").read_bytes()
+        stored = (directory_of(daemon.store, ident) / "original.jpg").read_bytes()
         assert stored == body
     in_parallel(len(lengths), upload)
     assert eventually(lambda: reserved(daemon) == 0)

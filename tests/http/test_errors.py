@@ -82,8 +82,8 @@ def test_unknown_path_in_an_image_gets_404(daemon, image):
 
 
 @pytest.mark.parametrize("method, path, allowed", [
-    ("GET", "/images", {"POST", "OPTIONS"}), ("HEAD", "/images", {"POST", "OPTIONS"}),
-    ("PUT", "/images", {"POST", "OPTIONS"}), ("DELETE", "/images", {"POST", "OPTIONS"}),
+    ("PUT", "/images", {"GET", "HEAD", "POST", "OPTIONS"}),
+    ("DELETE", "/images", {"GET", "HEAD", "POST", "OPTIONS"}),
     ("PUT", "{image}", {"GET", "HEAD", "DELETE", "OPTIONS"}),
     ("PATCH", "{image}", {"GET", "HEAD", "DELETE", "OPTIONS"}),
     ("POST", "{image}", {"GET", "HEAD", "DELETE", "OPTIONS"}),
@@ -153,7 +153,7 @@ def test_connection_survives_errors(daemon, image):
 # ---- OPTIONS, CORS ----
 
 @pytest.mark.parametrize("path, allowed", [
-    ("/images", {"POST", "OPTIONS"}), ("/healthz", {"GET", "HEAD", "OPTIONS"}),
+    ("/images", {"GET", "HEAD", "POST", "OPTIONS"}), ("/healthz", {"GET", "HEAD", "OPTIONS"}),
     ("{image}", {"GET", "HEAD", "DELETE", "OPTIONS"}),
                                            ("{image}/medium.jpg", {"GET", "HEAD", "OPTIONS"})])
 def test_options_names_the_allowed_methods(daemon, image, path, allowed):

@@ -19,7 +19,7 @@ import pictures
 from darkroom import IS_SANITIZED, Daemon, eventually
 from fault_workload import GONE, SETTINGS, SOURCES, Site, Wrong
 from faults import ALLOCATORS, ERRORS, Faults, name_of
-from store_files import spool
+from store_files import directory_of, spool
 
 pytestmark = pytest.mark.skipif(IS_SANITIZED,
                                 reason="faults.so cannot be loaded before the sanitizer")
@@ -179,7 +179,7 @@ def judge_store(store):
         status, log, _ = life(store, None)
         if status:
             return f"the next start has exit status {status}: {log[-400:]}"
-    directory = store / ACKNOWLEDGED[-2:] / ACKNOWLEDGED
+    directory = directory_of(store, ACKNOWLEDGED)
     if left := left_to_do(store):
         return f"left behind: {left}"
     names = {"image.json", "original.jpg", *VARIANT_FILES}

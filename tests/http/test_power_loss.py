@@ -93,15 +93,16 @@ class Judge:
             now = self.replay.now
             directory = now.find(self.replay.root, *words[4].split("/"))
             if directory:
-                self.whole[words[4][3:]] = {n: now.content(f)
-                                            for n, f in now.list(directory).items()}
+                self.whole[words[4].split("/")[-1]] = {n: now.content(f)
+                                                       for n, f in now.list(directory).items()}
 
     def images(self, state):
         """Returns {id: directory} of the visible images."""
         found = {}
-        for shard, directory in state.list(self.replay.root).items():
-            if not shard.startswith("."):
-                found.update(state.list(directory))
+        for span, shards in state.list(self.replay.root).items():
+            if not span.startswith("."):
+                for directory in state.list(shards).values():
+                    found.update(state.list(directory))
         return found
 
     def check(self, state):

@@ -14,6 +14,7 @@ import pytest
 
 import pictures
 from darkroom import IS_SANITIZED, POLICY, Daemon, eventually, slow
+from store_files import directory_of
 
 SMALL = pictures.photo_jpeg(320, 240, 2)
 LARGE = pictures.photo_jpeg(4000, 3000, 1)
@@ -109,7 +110,7 @@ def test_drain_finishes_requests_in_flight(start, number):
         assert answer.status == 201, answer
         (image,) = answer.json()["images"]
         for name, variant in image["variants"].items():
-            data = (daemon.store / image["id"][-2:] / image["id"] / f"{name}.jpg").read_bytes()
+            data = (directory_of(daemon.store, image["id"]) / f"{name}.jpg").read_bytes()
             assert len(data) == variant["bytes"]
             pictures.decode(data)
     assert daemon.wait_exit() == 0
@@ -127,7 +128,7 @@ def test_drain_stores_images_that_were_acknowledged_early(start):
            for _ in range(4)]
     daemon.stop(30)
     for ident in ids:
-        directory = daemon.store / ident[-2:] / ident
+        directory = directory_of(daemon.store, ident)
         image = json.loads((directory / "image.json").read_text())
         assert all((directory / f"{n}.jpg").stat().st_size == v["bytes"]
                    for n, v in image["variants"].items())

@@ -16,6 +16,7 @@ import pytest
 
 import pictures
 from darkroom import CONFIG, IS_SANITIZED, ROOT, eventually, run
+from store_files import directory_of
 
 pytestmark = pytest.mark.also_with("thread-per-connection")
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
@@ -76,7 +77,7 @@ def test_sandbox_can_be_switched_off(start):
 
 def hand(daemon, image, target):
     """Replaces the directory of an image by a link. Returns the answer to a GET of a variant."""
-    directory = daemon.store / image["id"][-2:] / image["id"]
+    directory = directory_of(daemon.store, image["id"])
     shutil.rmtree(directory)
     directory.symlink_to(target)
     return daemon.get(image["variants"]["medium"]["url"])
@@ -255,7 +256,7 @@ def test_another_user_owns_everything(start):
     try:
         daemon = start("server.user=nobody", store=root / "store", config=config)
         image = daemon.image(SMALL)
-        directory = daemon.store / image["id"][-2:] / image["id"]
+        directory = directory_of(daemon.store, image["id"])
         assert all(p.stat().st_uid == nobody.pw_uid
                    for p in (daemon.store, directory, directory / "medium.jpg"))
         for status in status_of(daemon):

@@ -15,6 +15,7 @@ import pytest
 import pictures
 from client import Closed
 from darkroom import CONFIG, IS_SANITIZED, POLICY, Daemon, eventually, load, slow
+from store_files import directory_of
 
 # I/O threads accept connections in one of two ways, and these policies have both.
 pytestmark = pytest.mark.also_with("thread-per-connection")
@@ -169,7 +170,7 @@ def test_watchdog_is_not_fed_when_a_worker_hangs(start, path_manager):
     daemon = start(environ=watched(path_manager, limit))
     image = daemon.image(SMALL)
     stuck = re.compile(r"worker \w+/\d+: stuck")
-    path = daemon.store / image["id"][-2:] / image["id"] / "medium.jpg"
+    path = directory_of(daemon.store, image["id"]) / "medium.jpg"
     path.unlink()
     os.mkfifo(path)
     path_manager.forget()

@@ -23,7 +23,8 @@ sys.dont_write_bytecode = True
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PROGRAMS = ("darkroomd", "darkroom-load", "darkroom-dataset")
 PAGES = ("man8/darkroomd.8", "man5/darkroomd.ini.5", "man7/darkroom-http.7",
-         "man7/darkroom-scheduling.7", "man1/darkroom-load.1", "man1/darkroom-dataset.1")
+         "man7/darkroom-store.7", "man7/darkroom-scheduling.7",
+         "man1/darkroom-load.1", "man1/darkroom-dataset.1")
 
 
 def run(*words, **options):
@@ -209,7 +210,8 @@ def units(installed, tmp_path):
 
 def test_units_have_no_errors(units):
     done = run("systemd-analyze", "--man=no", "verify", units / "darkroomd.service",
-               units / "darkroomd.socket")
+               units / "darkroomd.socket", units / "darkroom-check.service",
+               units / "darkroom-check.timer")
     assert done.returncode == 0 and "darkroomd" not in done.stderr, done.stderr
 
 

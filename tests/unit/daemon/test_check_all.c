@@ -163,10 +163,9 @@ static void the_program_checks_operations(void **state)
 static void originals_need_their_name(void **state)
 {
 	(void)state;
-	accept_file("[variant.original]\noperations = blur 1\n");
-	reject_file("[server]\nkeep_originals = yes\n[variant.original]\noperations = blur 1\n",
-	            "@:3: [variant.original]: with server.keep_originals = yes, original.jpg is "
-	            "the uploaded file: expected another name\n");
+	reject_file("[variant.original]\noperations = blur 1\n",
+	            "@:1: [variant.original]: original.jpg is the uploaded file: expected another "
+	            "name\n");
 }
 
 /* ---- stages and schedule ---- */

@@ -253,7 +253,7 @@ static void a_result_is_settled_at_the_end(void **state)
 	int fd = open_one(&spooled, &size);
 
 	atomic_store(&r->waiting, 1);
-	assert_int_equal(feed(r, &spooled, fd, size, &room, "lake.jpg"), 0);
+	assert_int_equal(feed(r, &spooled, fd, size, &room, &lake), 0);
 	assert_true(r->slot[0].is_taken);
 	end_image(RECOVERY_STORED);
 	assert_int_equal(r->recovered, 0);

@@ -50,8 +50,9 @@ static int teardown(void **state)
 static void spool(char id[ULID_LENGTH + 1])
 {
 	char note[SPOOL_NOTE_MAX];
-	const struct store_file files[] = { { STORE_ORIGINAL, "jpeg", 4 },
-		                            { SPOOL_NOTE, note, spool_note(note, "lake.jpg") } };
+	const struct store_file files[] = { { STORE_ORIGINAL, "jpeg", 4, NULL },
+		                            { SPOOL_NOTE, note,
+		                              spool_note(note, "lake.jpg", "site"), NULL } };
 	struct store_item item = { .place = STORE_SPOOL, .id = id, .file = files, .file_count = 2 };
 
 	ulid_new(id);
@@ -61,26 +62,45 @@ static void spool(char id[ULID_LENGTH + 1])
 
 static void a_spooled_image_can_be_opened_until_it_is_unspooled(void **state)
 {
-	char id[ULID_LENGTH + 1], file_name[SPOOL_FILE_NAME_MAX], data[5] = "";
+	char id[ULID_LENGTH + 1], data[5] = "";
+	struct spool_names names;
 	uint64_t size;
 
 	(void)state;
 	ulid_new(id);
 	assert_false(store_is_spooled(&store, id));
-	assert_int_equal(spool_open(&store, id, &size, file_name), -ENOENT);
+	assert_int_equal(spool_open(&store, id, &size, &names), -ENOENT);
 	spool(id);
 	assert_true(store_is_spooled(&store, id));
-	int fd = spool_open(&store, id, &size, file_name);
+	int fd = spool_open(&store, id, &size, &names);
 
 	assert_true(fd >= 0);
 	assert_int_equal(size, 4);
 	assert_int_equal(read(fd, data, 4), 4);
 	close(fd);
 	assert_string_equal(data, "jpeg");
-	assert_string_equal(file_name, "lake.jpg");
+	assert_string_equal(names.file, "lake.jpg");
+	assert_string_equal(names.token, "site");
 	assert_int_equal(store_unspool(&store, id), 0);
 	assert_int_equal(store_unspool(&store, id), -ENOENT);
 	assert_false(store_is_spooled(&store, id));
+}
+
+static void a_note_of_an_earlier_version_names_no_token(void **state)
+{
+	char id[ULID_LENGTH + 1];
+	struct spool_names names;
+	uint64_t size;
+
+	(void)state;
+	spool(id);
+	run("printf '1\\nsea.jpg' >", id, "/note");
+	int fd = spool_open(&store, id, &size, &names);
+
+	assert_true(fd >= 0);
+	close(fd);
+	assert_string_equal(names.file, "sea.jpg");
+	assert_string_equal(names.token, "");
 }
 
 static void the_list_begins_with_images_without_attempts(void **state)
@@ -109,7 +129,8 @@ static void the_list_begins_with_images_without_attempts(void **state)
 
 static void files_not_written_by_the_store_are_invalid(void **state)
 {
-	char id[4][ULID_LENGTH + 1], file_name[SPOOL_FILE_NAME_MAX];
+	char id[4][ULID_LENGTH + 1];
+	struct spool_names names;
 	struct spooled list[8];
 	uint64_t size;
 
@@ -123,9 +144,8 @@ static void files_not_written_by_the_store_are_invalid(void **state)
 	run("touch", "no-image", "");
 	run("touch", "01K0000000000000000000000A", "");
 	for (unsigned i = 0; i < 4; i++)
-		assert_int_equal(spool_open(&store, id[i], &size, file_name), -EINVAL);
-	assert_int_equal(spool_open(&store, "01K0000000000000000000000A", &size, file_name),
-	                 -EINVAL);
+		assert_int_equal(spool_open(&store, id[i], &size, &names), -EINVAL);
+	assert_int_equal(spool_open(&store, "01K0000000000000000000000A", &size, &names), -EINVAL);
 	assert_int_equal(spool_list(&store, list, 8), 5);
 }
 
@@ -134,6 +154,7 @@ int main(void)
 #define WITH_STORE(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
 	const struct CMUnitTest tests[] = {
 		WITH_STORE(a_spooled_image_can_be_opened_until_it_is_unspooled),
+		WITH_STORE(a_note_of_an_earlier_version_names_no_token),
 		WITH_STORE(the_list_begins_with_images_without_attempts),
 		WITH_STORE(files_not_written_by_the_store_are_invalid),
 	};

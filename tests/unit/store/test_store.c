@@ -16,8 +16,10 @@
 #include <unistd.h>
 
 #include "log/log.h"
+#include "store/checksum.h"
 #include "store/store.h"
 #include "store/store_find.h"
+#include "store/store_path.h"
 
 static char root[64];
 
@@ -65,11 +67,20 @@ static bool exists(const char *directory, const char *name)
 	return stat(path, &st) == 0;
 }
 
+static const char *shard_of(const char *id)
+{
+	static char shard[STORE_PATH_MAX];
+
+	store_shard_path(shard, STORE_BY_TIME, id);
+	return shard;
+}
+
 static void an_image_is_published_and_removed_as_a_whole(void **state)
 {
 	struct store s;
 	char id[ULID_LENGTH + 1];
-	const struct store_file files[] = { { "a.jpg", "aaa", 3 }, { "image.json", "{}", 2 } };
+	const struct store_file files[] = { { "a.jpg", "aaa", 3, NULL },
+		                            { "image.json", "{}", 2, NULL } };
 	uint64_t size;
 
 	(void)state;
@@ -77,7 +88,7 @@ static void an_image_is_published_and_removed_as_a_whole(void **state)
 	ulid_new(id);
 	assert_int_equal(store_open_file(&s, id, "a.jpg", &size), -ENOENT);
 	assert_int_equal(put(&s, id, files, 2), 0);
-	assert_true(exists(id + ULID_LENGTH - 2, id));
+	assert_true(exists(shard_of(id), id));
 	assert_false(exists(".incoming", id));
 	int fd = store_open_file(&s, id, "a.jpg", &size);
 	char data[4] = "";
@@ -94,6 +105,80 @@ static void an_image_is_published_and_removed_as_a_whole(void **state)
 	store_close(&s);
 }
 
+static void directories_sort_by_time(void **state)
+{
+	static const char id[] = "01KAX2YNQ0ABCDEFGHJKMNPQRS";
+	char path[STORE_PATH_MAX];
+
+	(void)state;
+	store_shard_path(path, STORE_BY_TIME, id);
+	assert_string_equal(path, "01KA/X2");
+	store_image_path(path, STORE_BY_TIME, id, "a.jpg");
+	assert_string_equal(path, "01KA/X2/01KAX2YNQ0ABCDEFGHJKMNPQRS/a.jpg");
+	store_image_path(path, STORE_BY_TAIL, id, "a.jpg");
+	assert_string_equal(path, "RS/01KAX2YNQ0ABCDEFGHJKMNPQRS/a.jpg");
+}
+
+/* Moves an image to where earlier versions stored it. */
+static void images_of_earlier_versions_are_read_and_removed(void **state)
+{
+	static const struct store_file file = { "a.jpg", "aaa", 3, NULL };
+	char id[ULID_LENGTH + 1], from[256], to[256], path[STORE_PATH_MAX];
+	struct store s;
+	uint64_t size;
+
+	(void)state;
+	open_store(&s, 0);
+	ulid_new(id);
+	assert_int_equal(put(&s, id, &file, 1), 0);
+	store_image_path(path, STORE_BY_TIME, id, NULL);
+	snprintf(from, sizeof from, "%s/%s", root, path);
+	store_shard_path(path, STORE_BY_TAIL, id);
+	snprintf(to, sizeof to, "%s/%s", root, path);
+	assert_return_code(mkdir(to, 0755), errno);
+	store_image_path(path, STORE_BY_TAIL, id, NULL);
+	snprintf(to, sizeof to, "%s/%s", root, path);
+	assert_return_code(rename(from, to), errno);
+	int fd = store_open_file(&s, id, "a.jpg", &size);
+
+	assert_true(fd >= 0);
+	close(fd);
+	assert_int_equal(store_remove(&s, STORE_IMAGES, id), 0);
+	assert_int_equal(store_open_file(&s, id, "a.jpg", &size), -ENOENT);
+	store_close(&s);
+}
+
+static void write_tag(struct store *s, const char *id, char tag[STORE_TAG_MAX])
+{
+	uint64_t size;
+	int fd = store_open_file(s, id, "a.jpg", &size);
+
+	assert_true(fd >= 0);
+	store_tag(fd, tag);
+	close(fd);
+}
+
+static void a_tag_is_the_checksum_or_size_and_time(void **state)
+{
+	char id[ULID_LENGTH + 1], sum[CHECKSUM_LENGTH + 1], tag[STORE_TAG_MAX];
+	struct store s;
+
+	(void)state;
+	checksum_of("aaa", 3, sum);
+	open_store(&s, 0);
+	ulid_new(id);
+	assert_int_equal(put(&s, id, &(struct store_file){ "a.jpg", "aaa", 3, sum }, 1), 0);
+	write_tag(&s, id, tag);
+	/* The file system may have no extended attributes. */
+	if (tag[1] != '-')
+		assert_string_equal(tag, sum);
+	ulid_new(id);
+	assert_int_equal(put(&s, id, &(struct store_file){ "a.jpg", "aaa", 3, NULL }, 1), 0);
+	write_tag(&s, id, tag);
+	assert_memory_equal(tag, "3-", 2);
+	store_close(&s);
+}
+
 static mode_t mode_of(const char *directory, const char *name)
 {
 	char path[256];
@@ -107,7 +192,8 @@ static mode_t mode_of(const char *directory, const char *name)
 /* Publishes an image as a picture and its original. */
 static void put_original(struct store *s, enum store_place place, const char *id)
 {
-	const struct store_file files[] = { { "a.jpg", "a", 1 }, { STORE_ORIGINAL, "b", 1 } };
+	const struct store_file files[] = { { "a.jpg", "a", 1, NULL },
+		                            { STORE_ORIGINAL, "b", 1, NULL } };
 	struct store_item item = { .place = place, .id = id, .file = files, .file_count = 2 };
 
 	store_put(s, &item, 1);
@@ -118,7 +204,7 @@ static void put_original(struct store *s, enum store_place place, const char *id
 static void originals_are_private(void **state)
 {
 	static const char *const private[] = { ".incoming", ".trash", ".spool", ".quarantine" };
-	char id[ULID_LENGTH + 1], directory[64];
+	char id[ULID_LENGTH + 1], directory[STORE_PATH_MAX];
 	mode_t mask = umask(0);
 	struct store s;
 
@@ -130,7 +216,7 @@ static void originals_are_private(void **state)
 		assert_int_equal(mode_of(private[i], ""), 0700);
 	ulid_new(id);
 	put_original(&s, STORE_IMAGES, id);
-	snprintf(directory, sizeof directory, "%s/%s", id + ULID_LENGTH - 2, id);
+	store_image_path(directory, STORE_BY_TIME, id, NULL);
 	assert_int_equal(mode_of(directory, ""), 0755);
 	assert_int_equal(mode_of(directory, "a.jpg"), 0644);
 	assert_int_equal(mode_of(directory, STORE_ORIGINAL), 0600);
@@ -197,8 +283,8 @@ static void a_failed_write_leaves_no_files(void **state)
 	struct store s;
 	char id[ULID_LENGTH + 1];
 	static char data[1 << 16];
-	const struct store_file files[] = { { "a.jpg", data, 100 },
-		                            { "b.jpg", data, sizeof data } };
+	const struct store_file files[] = { { "a.jpg", data, 100, NULL },
+		                            { "b.jpg", data, sizeof data, NULL } };
 	struct rlimit before, small;
 
 	(void)state;
@@ -212,7 +298,7 @@ static void a_failed_write_leaves_no_files(void **state)
 	assert_int_equal(put(&s, id, files, 2), -EFBIG);
 	assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
 	assert_false(exists(".incoming", id));
-	assert_false(exists(id + ULID_LENGTH - 2, id));
+	assert_false(exists(shard_of(id), id));
 	assert_int_equal(put(&s, id, files, 2), 0); /* the next one succeeds */
 	store_close(&s);
 }
@@ -223,7 +309,8 @@ static void a_batch_shares_two_flushes(void **state)
 	struct store s;
 	unsigned cleared;
 	char id[3][ULID_LENGTH + 1];
-	const struct store_file good = { "a.jpg", "aaa", 3 }, bad = { "no/such/place", "b", 1 };
+	const struct store_file good = { "a.jpg", "aaa", 3, NULL },
+				bad = { "no/such/place", "b", 1, NULL };
 	struct store_item items[3];
 
 	(void)state;
@@ -239,7 +326,7 @@ static void a_batch_shares_two_flushes(void **state)
 	assert_int_equal(s.flushes, 2);
 	for (unsigned i = 0; i < 3; i++) {
 		assert_int_equal(items[i].err, i == 1 ? -ENOENT : 0);
-		assert_int_equal(exists(id[i] + ULID_LENGTH - 2, id[i]), i != 1);
+		assert_int_equal(exists(shard_of(id[i]), id[i]), i != 1);
 		assert_false(exists(".incoming", id[i]));
 	}
 	store_put(&s, &items[1], 1);
@@ -264,6 +351,9 @@ int main(void)
 #define WITH_ROOT(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
 	const struct CMUnitTest tests[] = {
 		WITH_ROOT(an_image_is_published_and_removed_as_a_whole),
+		cmocka_unit_test(directories_sort_by_time),
+		WITH_ROOT(images_of_earlier_versions_are_read_and_removed),
+		WITH_ROOT(a_tag_is_the_checksum_or_size_and_time),
 		WITH_ROOT(originals_are_private),
 		WITH_ROOT(an_existing_store_becomes_private),
 		WITH_ROOT(leftovers_are_removed_at_startup),

@@ -5,6 +5,7 @@
 #include "store/directory.c"
 #include "store/store.c"
 #include "store/store_find.c"
+#include "store/store_put.c"
 
 static struct store store;
 static unsigned descriptors;
@@ -35,7 +36,8 @@ static int teardown(void **state)
 	return 0;
 }
 
-static const struct store_file two_files[] = { { "a.jpg", "content", 7 }, { "empty", "", 0 } };
+static const struct store_file two_files[] = { { "a.jpg", "content", 7, NULL },
+	                                       { "empty", "", 0, NULL } };
 
 /* Puts an item of two files. Returns its error. */
 static int put_two(enum store_place place)
@@ -52,7 +54,7 @@ static bool is_there(enum store_place place)
 {
 	char path[64];
 
-	snprintf(path, sizeof path, place == STORE_SPOOL ? ".spool/%s" : "0A/%s", id);
+	snprintf(path, sizeof path, place == STORE_SPOOL ? ".spool/%s" : "01K0/00/%s", id);
 	return exists(path);
 }
 
@@ -72,7 +74,7 @@ static void an_item_is_written_whole(void **state)
 	(void)state;
 	write_most = 2; /* bytes at a time */
 	assert_int_equal(put_two(STORE_IMAGES), 0);
-	check_content("0A");
+	check_content("01K0/00");
 	assert_int_equal(calls[CALL_WRITE], 4);
 	assert_int_equal(calls[CALL_FALLOCATE], 1); /* not for an empty file */
 	assert_int_equal(calls[CALL_SYNCFS], 2);
@@ -180,18 +182,20 @@ static void the_shard_is_made_when_it_is_missing(void **state)
 	fail_call(CALL_RENAMEAT, 1, EACCES);
 	assert_int_equal(put_two(STORE_IMAGES), -EACCES);
 	assert_int_equal(calls[CALL_MKDIRAT], 1); /* of the item alone */
-	assert_false(exists("0A"));
+	assert_false(exists("01K0"));
 	fail_call(CALL_MKDIRAT, 2, ENOSPC);
+	assert_int_equal(put_two(STORE_IMAGES), -ENOSPC);
+	fail_call(CALL_MKDIRAT, 3, ENOSPC);
 	assert_int_equal(put_two(STORE_IMAGES), -ENOSPC);
 	fail_call(CALL_RENAMEAT, 2, EIO); /* after the shard was made */
 	assert_int_equal(put_two(STORE_IMAGES), -EIO);
-	assert_true(exists("0A"));
-	assert_int_equal(entries("0A"), 0);
+	assert_true(exists("01K0/00"));
+	assert_int_equal(entries("01K0/00"), 0);
 	/* Another thread has made it in the meantime. */
 	fail_call(CALL_RENAMEAT, 1, ENOENT);
 	assert_int_equal(put_two(STORE_IMAGES), 0);
 	assert_int_equal(calls[CALL_RENAMEAT], 2);
-	check_content("0A");
+	check_content("01K0/00");
 }
 
 /* ---- removal and the trash ---- */
@@ -215,7 +219,7 @@ static void a_removal_is_one_rename_and_a_flush(void **state)
 /* Tries to clear the trash by putting and removing another image. */
 static void put_another(void)
 {
-	static const struct store_file file = { "b.jpg", "b", 1 };
+	static const struct store_file file = { "b.jpg", "b", 1, NULL };
 	struct store_item item = { .place = STORE_SPOOL,
 		                   .id = "01K0000000000000000000000B",
 		                   .file = &file,
@@ -235,8 +239,8 @@ static void the_trash_is_cleared_a_second_later(void **state)
 	assert_false(is_there(STORE_IMAGES));
 	no_fault();
 	assert_int_equal(entries(".trash"), 1);
-	assert_int_equal(store.tidy_ns, fake_now + TIDY_NS);
-	fake_now += TIDY_NS - 1;
+	assert_int_equal(store.tidy_ns, fake_now + STORE_TIDY_NS);
+	fake_now += STORE_TIDY_NS - 1;
 	put_another();
 	assert_int_equal(entries(".trash"), 1);
 	fake_now++;
@@ -244,15 +248,15 @@ static void the_trash_is_cleared_a_second_later(void **state)
 	fail_call(CALL_SYNCFS, 3, EIO);
 	put_another();
 	assert_int_equal(entries(".trash"), 1);
-	assert_int_equal(store.tidy_ns, fake_now + TIDY_NS);
+	assert_int_equal(store.tidy_ns, fake_now + STORE_TIDY_NS);
 	no_fault();
-	fake_now += TIDY_NS;
+	fake_now += STORE_TIDY_NS;
 	fail_call(CALL_OPENAT, 4, EMFILE); /* of the trash */
 	put_another();
-	assert_int_equal(store.tidy_ns, fake_now + TIDY_NS);
+	assert_int_equal(store.tidy_ns, fake_now + STORE_TIDY_NS);
 	assert_int_equal(entries(".trash"), 1);
 	no_fault();
-	fake_now += TIDY_NS;
+	fake_now += STORE_TIDY_NS;
 	put_another();
 	assert_int_equal(entries(".trash"), 0);
 	assert_int_equal(store.tidy_ns, 0);
@@ -265,8 +269,8 @@ static void a_removal_that_is_not_flushed_is_tidied_later(void **state)
 	fail_call(CALL_SYNCFS, 1, EIO);
 	assert_int_equal(store_remove(&store, STORE_IMAGES, id), -EIO);
 	assert_int_equal(entries(".trash"), 1);
-	assert_int_equal(store.tidy_ns, fake_now + TIDY_NS);
-	fake_now += TIDY_NS;
+	assert_int_equal(store.tidy_ns, fake_now + STORE_TIDY_NS);
+	fake_now += STORE_TIDY_NS;
 	no_fault();
 	assert_int_equal(store_remove(&store, STORE_IMAGES, id), -ENOENT);
 	assert_int_equal(put_two(STORE_SPOOL), 0);
@@ -293,9 +297,9 @@ static void files_that_cannot_be_discarded_go_to_the_trash(void **state)
 	assert_int_equal(put_two(STORE_IMAGES), -EIO);
 	assert_int_equal(entries(".incoming"), 0);
 	assert_int_equal(entries(".trash"), 1);
-	assert_int_equal(store.tidy_ns, fake_now + TIDY_NS);
+	assert_int_equal(store.tidy_ns, fake_now + STORE_TIDY_NS);
 	no_fault();
-	fake_now += TIDY_NS;
+	fake_now += STORE_TIDY_NS;
 	put_another();
 	assert_int_equal(entries(".trash"), 0);
 	/* The trash can remove them. */
@@ -317,22 +321,22 @@ static void files_that_cannot_be_moved_either_are_retried(void **state)
 	fail_calls(CALL_RENAMEAT, EIO);
 	discard(&store, id);
 	assert_int_equal(entries(".incoming"), 1);
-	assert_int_equal(store.tidy_ns, fake_now + TIDY_NS);
+	assert_int_equal(store.tidy_ns, fake_now + STORE_TIDY_NS);
 	for (int i = 0; i < 2; i++) { /* it is not forgotten */
-		fake_now += TIDY_NS;
-		tidy(&store);
+		fake_now += STORE_TIDY_NS;
+		store_tidy(&store);
 		assert_int_equal(entries(".incoming"), 1);
-		assert_int_equal(store.tidy_ns, fake_now + TIDY_NS);
+		assert_int_equal(store.tidy_ns, fake_now + STORE_TIDY_NS);
 	}
 	no_fault();
-	fake_now += TIDY_NS;
-	tidy(&store);
+	fake_now += STORE_TIDY_NS;
+	store_tidy(&store);
 	assert_int_equal(entries(".incoming"), 0);
 	assert_int_equal(entries(".trash"), 1); /* a directory in it stays there */
-	assert_int_equal(store.tidy_ns, fake_now + TIDY_NS);
+	assert_int_equal(store.tidy_ns, fake_now + STORE_TIDY_NS);
 	shell("rmdir .trash/*/full");
-	fake_now += TIDY_NS;
-	tidy(&store);
+	fake_now += STORE_TIDY_NS;
+	store_tidy(&store);
 	assert_int_equal(entries(".trash"), 0);
 	assert_int_equal(store.tidy_ns, 0);
 }
@@ -348,8 +352,8 @@ static void a_leftover_that_was_removed_is_not_moved(void **state)
 	shell("rmdir .incoming/*/full");
 	discard(&store, id);
 	shell("mkdir .incoming/01K0000000000000000000000A");
-	fake_now += TIDY_NS;
-	tidy(&store);
+	fake_now += STORE_TIDY_NS;
+	store_tidy(&store);
 	assert_int_equal(entries(".incoming"), 1);
 	assert_int_equal(store.tidy_ns, 0);
 }

@@ -5,8 +5,8 @@
 
 /* The cached way: cached[n] is the result of the n-th call, 0 for the real one. during[n] runs
  * before it. */
-static int cached[4];
-static const char *during[4];
+static int cached[5];
+static const char *during[5];
 static unsigned cached_calls;
 
 #define open_cached fake_open_cached
@@ -60,8 +60,11 @@ static int teardown(void **state)
 	return 0;
 }
 
-#define MAKE \
-	"mkdir -p 0A/01K0000000000000000000000A && printf abc >0A/01K0000000000000000000000A/a.jpg"
+#define MAKE_IN(directory)                                      \
+	"mkdir -p " directory "/01K0000000000000000000000A && " \
+	"printf abc >" directory "/01K0000000000000000000000A/a.jpg"
+#define MAKE MAKE_IN("01K0/00")
+#define MAKE_OLD MAKE_IN("0A") /* as earlier versions did */
 #define SPOOL_IT "mkdir -p .spool/01K0000000000000000000000A"
 
 static void assert_file(void)
@@ -91,6 +94,17 @@ static void a_file_is_found_in_both_ways(void **state)
 	assert_int_equal(cached_calls, 1);
 }
 
+static void a_file_of_an_earlier_version_is_found_in_both_ways(void **state)
+{
+	(void)state;
+	shell(MAKE_OLD);
+	store_find(&store, id, "a.jpg", &found);
+	assert_file();
+	assert_true(store_find_cached(&store, id, "a.jpg", &found));
+	assert_file();
+	assert_int_equal(cached_calls, 2);
+}
+
 static void a_missing_file_is_missing_in_both_ways(void **state)
 {
 	(void)state;
@@ -105,13 +119,13 @@ static void a_missing_file_is_missing_in_both_ways(void **state)
 	cached_calls = 0;
 	assert_true(store_find_cached(&store, id, "a.jpg", &found));
 	assert_absent(true);
-	assert_int_equal(cached_calls, 2);
+	assert_int_equal(cached_calls, 3);
 }
 
 static void a_file_that_is_stored_meanwhile_is_found(void **state)
 {
 	(void)state;
-	during[2] = MAKE; /* it had left the spool before */
+	during[3] = MAKE; /* it had left the spool before */
 	assert_true(store_find_cached(&store, id, "a.jpg", &found));
 	assert_file();
 }
@@ -119,7 +133,7 @@ static void a_file_that_is_stored_meanwhile_is_found(void **state)
 static void what_the_kernel_does_not_know_is_not_waited_for(void **state)
 {
 	(void)state;
-	for (unsigned n = 0; n < 3; n++) {
+	for (unsigned n = 0; n < COUNT_OF(cached); n++) {
 		cached_calls = 0;
 		memset(cached, 0, sizeof cached);
 		cached[n] = -EAGAIN;
@@ -153,7 +167,7 @@ static void errors_are_reported_and_leave_no_descriptor(void **state)
 static void an_unknown_error_counts_as_spooled(void **state)
 {
 	(void)state;
-	cached[1] = -EIO;
+	cached[2] = -EIO;
 	assert_true(store_find_cached(&store, id, "a.jpg", &found));
 	assert_absent(true);
 	fail_call(CALL_FACCESSAT, 1, EIO);
@@ -166,6 +180,7 @@ int main(void)
 #define WITH_STORE(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
 	const struct CMUnitTest tests[] = {
 		WITH_STORE(a_file_is_found_in_both_ways),
+		WITH_STORE(a_file_of_an_earlier_version_is_found_in_both_ways),
 		WITH_STORE(a_missing_file_is_missing_in_both_ways),
 		WITH_STORE(a_file_that_is_stored_meanwhile_is_found),
 		WITH_STORE(what_the_kernel_does_not_know_is_not_waited_for),

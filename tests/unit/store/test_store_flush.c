@@ -66,8 +66,8 @@ static unsigned entries(int at)
 /* Puts two good items and one that cannot be written, while good_flushes flushes succeed. */
 static void put_all(unsigned good_flushes, const int expected[3])
 {
-	static const struct store_file good = { "a.jpg", "aaa", 3 },
-				       bad = { "no/such/place", "b", 1 };
+	static const struct store_file good = { "a.jpg", "aaa", 3, NULL },
+				       bad = { "no/such/place", "b", 1, NULL };
 	char id[3][ULID_LENGTH + 1];
 	struct store_item items[3];
 	uint64_t size;
@@ -103,7 +103,7 @@ static void a_failed_flush_fails_all_items(void **state)
 
 static void a_removal_that_cannot_be_flushed_is_an_error(void **state)
 {
-	static const struct store_file file = { "a.jpg", "aaa", 3 };
+	static const struct store_file file = { "a.jpg", "aaa", 3, NULL };
 	char id[ULID_LENGTH + 1];
 	struct store_item item = {
 		.place = STORE_IMAGES, .id = id, .file = &file, .file_count = 1

@@ -108,7 +108,7 @@ static void leftovers_that_stay_are_cleared_later(void **state)
 		assert_int_equal(open_store(&cleared), 0);
 		assert_int_equal(cleared, 2); /* the trash is cleared all the same */
 		/* While the store is open, the trash is cleared, and of .incoming only ids. */
-		assert_int_equal(store.tidy_ns, i == 1 ? fake_now + TIDY_NS : 0);
+		assert_int_equal(store.tidy_ns, i == 1 ? fake_now + STORE_TIDY_NS : 0);
 		store_close(&store);
 		snprintf(command, sizeof command, "rm -r %s/a", shards[i]);
 		shell(command);
@@ -127,8 +127,8 @@ static void unfinished_images_that_stay_are_moved_later(void **state)
 	assert_int_equal(open_store(&cleared), 0);
 	assert_int_equal(cleared, 1);
 	assert_int_equal(entries(".incoming"), 1);
-	fake_now += TIDY_NS;
-	tidy(&store);
+	fake_now += STORE_TIDY_NS;
+	store_tidy(&store);
 	assert_int_equal(entries(".incoming"), 0);
 	assert_int_equal(entries(".trash"), 1);
 	store_close(&store);

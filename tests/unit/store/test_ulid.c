@@ -32,6 +32,10 @@ static void an_id_has_the_time_of_its_making(void **state)
 	ulid_new(id);
 	assert_in_range(ulid_time(id), before, time(NULL));
 	assert_int_equal(ulid_time("01ARZ3NDEKTSV4RRFFQ69G5FAV"), 1469922850);
+	char date[ULID_DATE_MAX];
+
+	ulid_date("01ARZ3NDEKTSV4RRFFQ69G5FAV", date);
+	assert_string_equal(date, "2016-07-30T23:54:10.259Z");
 }
 
 static void other_texts_are_not_ulids(void **state)

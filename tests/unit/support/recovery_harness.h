@@ -107,7 +107,7 @@ static inline void problem_of(enum recovery_result result, struct problem *p)
 
 static inline void store_image(const char *id)
 {
-	const struct store_file file = { "image.json", "{}", 2 };
+	const struct store_file file = { "image.json", "{}", 2, NULL };
 	struct store_item item = {
 		.place = STORE_IMAGES, .id = id, .file = &file, .file_count = 1
 	};
@@ -261,8 +261,9 @@ static inline const char *spool_one(char last, unsigned attempts)
 	static char ids[64][ULID_LENGTH + 1];
 	static unsigned turn;
 	char note[SPOOL_NOTE_MAX], *id = ids[turn++ % COUNT_OF(ids)];
-	const struct store_file files[] = { { STORE_ORIGINAL, "jpeg", 4 },
-		                            { SPOOL_NOTE, note, spool_note(note, "lake.jpg") } };
+	const struct store_file files[] = { { STORE_ORIGINAL, "jpeg", 4, NULL },
+		                            { SPOOL_NOTE, note, spool_note(note, "lake.jpg", ""),
+		                              NULL } };
 	struct store_item item = { .place = STORE_SPOOL, .id = id, .file = files, .file_count = 2 };
 
 	snprintf(id, ULID_LENGTH + 1, "01K0000000000000000000000%c", last);
@@ -303,13 +304,14 @@ static inline bool pass_once(void)
 	return is_delayed;
 }
 
+static const struct spool_names lake = { .file = "lake.jpg" };
 static struct budget_body room, held[BUDGET_IMAGE];
 
 /* Opens a spooled image and takes its room, as begin() does. */
 static inline int open_one(const struct spooled *spooled, uint64_t *size)
 {
-	char file_name[SPOOL_FILE_NAME_MAX];
-	int fd = spool_open(&service.store, spooled->id, size, file_name);
+	struct spool_names names;
+	int fd = spool_open(&service.store, spooled->id, size, &names);
 
 	assert_true(fd >= 0);
 	assert_true(reserve_room(r, &room, *size));

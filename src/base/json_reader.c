@@ -1,16 +1,16 @@
 /*
  * json_reader.c - checks JSON and finds values in it.
  *
- * Not a library, because this program judges servers. json-c 0.16 accepts {'a':NaN} and line feeds
- * in strings even with JSON_TOKENER_STRICT. jansson is strict, but its functions have the names of
- * those in base/text.h. A tree would also take up to 20 times the memory of a hostile text.
+ * Not a library, because darkroom-load judges servers with it. json-c 0.16 accepts {'a':NaN} and
+ * line feeds in strings even with JSON_TOKENER_STRICT. jansson is strict, but its functions have
+ * the names of those in text.h. A tree would also take up to 20 times the memory of a hostile text.
  */
 #include "json_reader.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include "base/check.h"
+#include "check.h"
 
 #define DEPTH_MAX 32
 #define INTEGER_DIGITS_MAX 16 /* of 2^53 */
@@ -146,6 +146,13 @@ const char *json_reader_next(const char *container, const char *value)
 	const char *item = next_item(container, value);
 
 	return item && *container == '{' ? skip_name(item) : item;
+}
+
+const char *json_reader_next_named(const char *object, const char *value, char *name, size_t size)
+{
+	const char *item = *object == '{' ? next_item(object, value) : NULL;
+
+	return item && json_reader_ascii(item, name, size) ? skip_name(item) : NULL;
 }
 
 const char *json_reader_member(const char *object, const char *name)

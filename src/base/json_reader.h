@@ -1,11 +1,11 @@
 /*
- * json_reader.h - the few look-ups in JSON (RFC 8259) that --verify needs.
+ * json_reader.h - the few look-ups in JSON (RFC 8259) that the store and darkroom-load need.
  *
  * A value is a pointer into the text, which the caller keeps; there is no tree and no allocation.
- * The server is not trusted: the text is checked whole before the first look-up. Any thread.
+ * The text is not trusted: it is checked whole before the first look-up. Any thread.
  */
-#ifndef DARKROOM_LOADGEN_LOAD_JSON_READER_H
-#define DARKROOM_LOADGEN_LOAD_JSON_READER_H
+#ifndef DARKROOM_BASE_JSON_READER_H
+#define DARKROOM_BASE_JSON_READER_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -18,6 +18,10 @@ const char *json_reader_check(const char *text, size_t length);
 /* Returns the value after `value` in an array or object, the first one after NULL, and NULL at the
  * end. A container of another type has no values. */
 const char *json_reader_next(const char *container, const char *value);
+
+/* The same for an object, with the member's name of printable ASCII. A member with another name is
+ * the end. */
+const char *json_reader_next_named(const char *object, const char *value, char *name, size_t size);
 
 /* Returns an object's first member of this name, which needs no escapes, or NULL. */
 const char *json_reader_member(const char *object, const char *name);

@@ -1,0 +1,28 @@
+/*
+ * image_record.h - the stored image.json: what clients see of an image, and the operator's record
+ * of how it was made.
+ *
+ * The file is one JSON object. Its members are those of image_json(), and a last one, "record". GET
+ * leaves the record out, because it names the token. The record ends with a checksum of all bytes
+ * before it. Earlier versions wrote no record. Any thread.
+ */
+#ifndef DARKROOM_IMAGE_IMAGE_RECORD_H
+#define DARKROOM_IMAGE_IMAGE_RECORD_H
+
+#include <stddef.h>
+
+#include "store/checksum.h"
+
+struct image;
+struct text;
+
+/* The checksums of an image's files. */
+struct image_sums {
+	const char (*variant)[CHECKSUM_LENGTH + 1]; /* by index in the configuration */
+	const char *original;                       /* NULL: it is not kept */
+};
+
+/* Writes the content of image.json. */
+void image_record_write(struct text *t, const struct image *image, const struct image_sums *sums);
+
+#endif

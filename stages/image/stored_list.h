@@ -1,0 +1,28 @@
+/*
+ * stored_list.h - one page of the list of stored images, as JSON. May block: disk_write makes it.
+ */
+#ifndef DARKROOM_IMAGE_STORED_LIST_H
+#define DARKROOM_IMAGE_STORED_LIST_H
+
+#include <stdbool.h>
+
+#include "base/text.h"
+#include "store/store_page.h"
+
+struct store;
+
+#define STORED_LIST_MAX 100 /* images */
+
+struct stored_list {
+	struct store_page page; /* its order, bounds and `max` are the request */
+	char id[STORED_LIST_MAX][ULID_LENGTH + 1];
+	/* the result: a JSON array of what GET /images/{id} responds */
+	struct text images; /* growable; the owner calls text_fini() */
+	bool has_more;
+	char last[ULID_LENGTH + 1]; /* behind which the next page begins */
+};
+
+/* Fills in the result. Returns 0 or -errno. */
+int stored_list_make(struct stored_list *list, struct store *s);
+
+#endif

@@ -1,0 +1,25 @@
+/*
+ * store_commands.h - the commands of darkroomd store, each with the options in *q. They return the
+ * exit status. Main thread.
+ */
+#ifndef DARKROOM_STORE_STORE_COMMANDS_H
+#define DARKROOM_STORE_STORE_COMMANDS_H
+
+struct store_query;
+
+/* Prints the selected images, one per line. */
+int store_list(struct store_query *q);
+
+/* The same, of images that are named by id or token. */
+int store_find_images(struct store_query *q);
+
+/* Prints images and bytes by day, and bytes by variant. */
+int store_count(struct store_query *q);
+
+/* Removes the selected images. */
+int store_delete(struct store_query *q);
+
+/* check: compares all files with their checksums. */
+int store_audit(struct store_query *q);
+
+#endif

@@ -1,0 +1,187 @@
+/* store_list.c - list, find and count: reads image.json of each image. Main thread. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "base/text.h"
+#include "store_commands.h"
+#include "store_query.h"
+#include "stored_image.h"
+#include "stored_info.h"
+
+#define LINE "%-26s  %-24s  %11s  %10s  %10s  %s\n"
+#define NAMES_MAX 64 /* variants that are counted by name */
+#define DAY_LENGTH 10
+
+struct sums {
+	uint64_t images, upload_bytes, bytes;
+};
+
+struct listing {
+	char data[STORED_IMAGE_MAX + 1];
+	struct stored_info info;
+	unsigned damaged;
+	/* count */
+	char day[DAY_LENGTH + 1];
+	struct sums of_day, all;
+	struct {
+		char name[CONF_NAME_MAX];
+		struct sums sums;
+	} variant[NAMES_MAX];
+	unsigned variant_count;
+};
+
+/* Reads an image. Returns whether it is to be shown; sets *status if the command ends. */
+static bool load(struct listing *l, struct store_query *q, const char *id, int *status)
+{
+	int err = stored_info_load(&l->info, &q->store, id, l->data);
+
+	*status = 0;
+	if (err == -ENOENT && !q->ids_path && !q->word_count)
+		return false; /* removed since it was listed, or still a part of it */
+	if (err == -ENOENT || err == -EINVAL) {
+		fprintf(stderr, "darkroomd store: %s: %s\n", id,
+		        err == -ENOENT ? "does not exist" : "image.json is damaged");
+		l->damaged++;
+		return false;
+	}
+	if (err)
+		*status = store_query_fail(id, err);
+	return !err && (!q->token || strcmp(q->token, l->info.token) == 0);
+}
+
+static int show(struct store_query *q, const char *id, void *arg)
+{
+	char date[ULID_DATE_MAX], size[32], upload[32] = "-", bytes[32];
+	struct listing *l = arg;
+	int status;
+
+	if (!load(l, q, id, &status))
+		return status;
+	if (q->is_json) {
+		fputs(l->data, stdout);
+		return 0;
+	}
+	ulid_date(id, date);
+	snprintf(size, sizeof size, "%" PRIu64 "x%" PRIu64, l->info.width, l->info.height);
+	if (l->info.has_record)
+		snprintf(upload, sizeof upload, "%" PRIu64, l->info.upload_bytes);
+	snprintf(bytes, sizeof bytes, "%" PRIu64, stored_info_bytes(&l->info));
+	printf(LINE, id, date, size, upload, bytes, l->info.token[0] ? l->info.token : "-");
+	return 0;
+}
+
+int store_list(struct store_query *q)
+{
+	static struct listing l;
+
+	l.damaged = 0;
+	if (!q->is_json)
+		printf(LINE, "ID", "UPLOADED", "SIZE", "UPLOAD", "STORED", "TOKEN");
+	int status = store_query_each(q, show, &l);
+
+	return status ? status : l.damaged ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+int store_find_images(struct store_query *q)
+{
+	if (q->word_count == 0 && !q->ids_path && !q->token)
+		return store_query_usage("find: expected ids, --ids FILE or --token NAME");
+	return store_list(q);
+}
+
+/* ---- count ---- */
+
+static void print_sums(const struct store_query *q, const char *kind, const char *name,
+                       const struct sums *s)
+{
+	char data[256];
+	struct text t;
+	struct json j;
+
+	if (!q->is_json) {
+		printf("%-24s  %10" PRIu64 "  %14" PRIu64 "  %14" PRIu64 "\n", name, s->images,
+		       s->upload_bytes, s->bytes);
+		return;
+	}
+	text_init(&t, data, sizeof data);
+	json_init(&j, &t);
+	json_object(&j, NULL);
+	json_string(&j, kind, name);
+	json_uint(&j, "images", s->images);
+	json_uint(&j, "upload_bytes", s->upload_bytes);
+	json_uint(&j, "bytes", s->bytes);
+	json_object_end(&j);
+	puts(data);
+}
+
+static void add(struct sums *to, uint64_t upload_bytes, uint64_t bytes)
+{
+	to->images++;
+	to->upload_bytes += upload_bytes;
+	to->bytes += bytes;
+}
+
+static void end_day(const struct store_query *q, struct listing *l)
+{
+	if (l->of_day.images)
+		print_sums(q, "day", l->day, &l->of_day);
+	l->of_day = (struct sums){ 0 };
+}
+
+static void add_variant(struct listing *l, const struct stored_file *file)
+{
+	unsigned i = 0;
+
+	while (i < l->variant_count && strcmp(l->variant[i].name, file->name) != 0)
+		i++;
+	if (i == NAMES_MAX)
+		return;
+	if (i == l->variant_count)
+		memcpy(l->variant[l->variant_count++].name, file->name, sizeof file->name);
+	add(&l->variant[i].sums, 0, file->bytes);
+}
+
+static int count_one(struct store_query *q, const char *id, void *arg)
+{
+	char date[ULID_DATE_MAX];
+	struct listing *l = arg;
+	int status;
+
+	if (!load(l, q, id, &status))
+		return status;
+	ulid_date(id, date);
+	date[DAY_LENGTH] = '\0';
+	if (strcmp(date, l->day) != 0) {
+		end_day(q, l);
+		memcpy(l->day, date, sizeof l->day);
+	}
+	uint64_t bytes = stored_info_bytes(&l->info);
+
+	add(&l->of_day, l->info.upload_bytes, bytes);
+	add(&l->all, l->info.upload_bytes, bytes);
+	for (unsigned i = 0; i < l->info.file_count; i++)
+		add_variant(l, &l->info.file[i]);
+	return 0;
+}
+
+int store_count(struct store_query *q)
+{
+	static struct listing l;
+
+	l = (struct listing){ .damaged = 0 };
+	if (q->word_count)
+		return store_query_usage("count: expected no word, but %s", q->words[0]);
+	if (!q->is_json)
+		printf("%-24s  %10s  %14s  %14s\n", "", "IMAGES", "UPLOADED BYTES", "STORED BYTES");
+	int status = store_query_each(q, count_one, &l);
+
+	end_day(q, &l);
+	for (unsigned i = 0; i < l.variant_count; i++)
+		print_sums(q, "variant", l.variant[i].name, &l.variant[i].sums);
+	print_sums(q, "total", "all", &l.all);
+	return status ? status : l.damaged ? EXIT_FAILURE : EXIT_SUCCESS;
+}

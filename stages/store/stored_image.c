@@ -1,0 +1,104 @@
+/* stored_image.c - finds the parts of image.json, and the files beside it. Any thread. */
+#include "stored_image.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/text.h"
+#include "conf/conf.h"
+#include "store.h"
+#include "store_find.h"
+
+size_t stored_image_public(const char *data, size_t length)
+{
+	/* A string cannot contain this: its quotation marks are escaped. */
+	static const char begin[] = ",\"" STORED_RECORD "\":{";
+	const char *record = memmem(data, length, begin, sizeof begin - 1);
+
+	return record ? (size_t)(record - data) : length;
+}
+
+int stored_image_read(int fd, char data[STORED_IMAGE_MAX + 1])
+{
+	size_t length = 0;
+	ssize_t n;
+
+	data[0] = '\0';
+	do {
+		n = pread(fd, data + length, STORED_IMAGE_MAX + 1 - length, (off_t)length);
+		if (n < 0 && errno != EINTR)
+			return -errno;
+		length += n > 0 ? (size_t)n : 0;
+	} while (n != 0 && length <= STORED_IMAGE_MAX);
+	if (length > STORED_IMAGE_MAX)
+		return -EFBIG;
+	data[length] = '\0';
+	return (int)length;
+}
+
+int stored_image_read_public(int fd, struct text *to)
+{
+	char data[STORED_IMAGE_MAX + 1];
+	int length = stored_image_read(fd, data);
+
+	if (length < 0)
+		return length;
+	size_t visible = stored_image_public(data, (size_t)length);
+
+	text_put(to, data, visible);
+	if (visible < (size_t)length)
+		text_puts(to, "}\n");
+	return 0;
+}
+
+#define SUFFIX ".jpg"
+
+/* Returns the length of the variant's name if the file is that of one, or 0. */
+static size_t variant_length(const char *file)
+{
+	size_t length = strlen(file), suffix = sizeof SUFFIX - 1;
+
+	if (length <= suffix || length - suffix >= CONF_NAME_MAX ||
+	    strcmp(file + length - suffix, SUFFIX) != 0 || strcmp(file, STORE_ORIGINAL) == 0)
+		return 0;
+	return length - suffix;
+}
+
+static int compare(const void *a, const void *b)
+{
+	return strcmp(a, b);
+}
+
+int stored_image_variants(struct store *s, const char *id, struct text *names)
+{
+	char name[CONF_VARIANT_MAX][CONF_NAME_MAX];
+	int fd = store_open_directory(s, id), n = 0;
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	const struct dirent *entry;
+
+	if (!dir) {
+		int err = fd < 0 ? fd : -ENOMEM;
+
+		if (fd >= 0)
+			close(fd);
+		return err;
+	}
+	while (n < CONF_VARIANT_MAX && (entry = readdir(dir))) {
+		size_t length = variant_length(entry->d_name);
+
+		if (length == 0)
+			continue;
+		memcpy(name[n], entry->d_name, length);
+		name[n++][length] = '\0';
+	}
+	closedir(dir);
+	qsort(name, (size_t)n, sizeof *name, compare);
+	for (int i = 0; i < n; i++) {
+		text_puts(names, i ? ", " : "");
+		text_puts(names, name[i]);
+	}
+	return n;
+}

@@ -1,0 +1,139 @@
+"""GET /images: pages of the stored images by time, and the clients that may have them."""
+
+import json
+import threading
+
+import pytest
+
+import pictures
+from client import form_files
+from darkroom import Daemon, eventually
+from store_files import directory_of, move_to_old_place
+from test_tokens import File, make
+
+SMALL = pictures.photo_jpeg(60, 40, 3)
+
+
+def upload(daemon, count, **options):
+    content_type, body = form_files(*[SMALL] * count)
+    answer = daemon.upload(body, content_type, **options)
+    assert answer.status == 201
+    return sorted(image["id"] for image in answer.json()["images"])
+
+
+def ids(answer):
+    assert answer.status == 200 and answer["content-type"] == "application/json"
+    return [image["id"] for image in answer.json()["images"]]
+
+
+def follow(client, url):
+    """Returns the ids of all pages."""
+    found = []
+    while url:
+        answer = client.request("GET", url)
+        found += ids(answer)
+        url = answer.json().get("next")
+        assert (answer["link"] == f'<{url}>; rel="next"') if url else answer["link"] is None
+    return found
+
+
+@pytest.mark.also_with("seda")
+def test_pages_are_in_order_and_have_links(start):
+    daemon = start("server.public_list=yes")
+    images = upload(daemon, 12)
+    for ident in images[3:7]:
+        move_to_old_place(daemon.store, ident)
+    with daemon.client() as c:
+        assert follow(c, "/images") == images
+        assert follow(c, "/images?limit=5") == images
+        assert follow(c, "/images?limit=4&order=newest") == images[::-1]
+        assert follow(c, f"/images?after={images[8]}&limit=100") == images[9:]
+        assert follow(c, f"/images?order=newest&after={images[2]}&limit=1") == images[1::-1]
+        assert c.request("GET", "/images").json()["images"][5] == c.request(
+            "GET", f"/images/{images[5]}").json()
+        assert c.request("HEAD", "/images").status == 200
+
+
+def test_an_empty_store_has_an_empty_list(start):
+    daemon = start("server.public_list=yes")
+    answer = daemon.get("/images")
+    assert answer.json() == {"images": []} and answer["cache-control"] == "no-store"
+
+
+@pytest.mark.parametrize("query", ["limit=0", "limit=101", "limit=", "limit=1x", "limit=00001",
+                                   "order=best", "after=x", "after=", "before=1", "limit"])
+def test_a_wrong_query_is_refused(shared_list, query):
+    answer = shared_list.get(f"/images?{query}")
+    assert answer.status == 400 and "expected a query of after=ID" in answer.json()["detail"]
+
+
+@pytest.fixture(scope="module")
+def shared_list(tmp_path_factory):
+    daemon = Daemon(tmp_path_factory.mktemp("list") / "store", "server.public_list=yes")
+    yield daemon
+    daemon.stop()
+
+
+def test_a_list_is_for_the_administrator_by_default(start):
+    daemon = start("server.admin_listen=127.0.0.1:0")
+    images = upload(daemon, 2)
+    refused = daemon.get("/images")
+    assert (refused.status, refused.slug) == (403, "forbidden")
+    with daemon.admin() as c:
+        assert ids(c.request("GET", "/images")) == images
+        assert c.request("POST", "/images", SMALL).status == 404
+    assert daemon.get("/images?limit=x").status == 403
+
+
+def test_a_list_needs_a_token_that_may(start, tmp_path):
+    file = File(tmp_path / "access")
+    lister, line = make("lister", "list")
+    with open(file.path, "a", encoding="ascii") as f:
+        f.write(line + "\n")
+    daemon = start(f"access.tokens_file={file.path}")
+    images = upload(daemon, 1, headers=[file.bearer("up")])
+    assert daemon.get("/images").status == 401
+    for name, status in (("up", 403), ("down", 403), ("all", 200)):
+        answer = daemon.get("/images", headers=[file.bearer(name)])
+        assert answer.status == status
+        assert status == 200 or 'scope="list"' in answer["www-authenticate"]
+    bearer = [("Authorization", f"Bearer {lister}")]
+    assert ids(daemon.get("/images", headers=bearer)) == images
+    assert daemon.upload(SMALL, headers=bearer).status == 403
+
+
+def test_damaged_images_are_left_out(start):
+    daemon = start("server.public_list=yes")
+    images = upload(daemon, 4)
+    for ident, text in zip(images, ("", "{", '{"id":1},')):
+        (directory_of(daemon.store, ident) / "image.json").write_text(text)
+    assert ids(daemon.get("/images")) == images[3:]
+
+
+def test_a_list_beside_uploads_misses_nothing(start):
+    daemon = start("server.public_list=yes")
+    images, is_over = upload(daemon, 30), threading.Event()
+    failures = []
+
+    def work():
+        try:
+            with daemon.client() as c:
+                while not is_over.is_set():
+                    url = daemon.image(SMALL)["url"]
+                    assert c.request("DELETE", url).status == 204
+        except AssertionError as failure:
+            failures.append(failure)
+
+    threads = [threading.Thread(target=work) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    with daemon.client() as c:
+        for _ in range(20):
+            found = follow(c, "/images?limit=7")
+            assert found == sorted(found) and set(images) <= set(found)
+    is_over.set()
+    for thread in threads:
+        thread.join()
+    assert not failures
+    assert eventually(lambda: json.loads(daemon.get("/images?limit=100").body)["images"][-1]["id"]
+                      == images[-1])
