@@ -58,7 +58,9 @@ def test_install_puts_files_in_their_places(installed):
         "etc/darkroom/darkroomd.ini",
         *(f"usr/bin/{p}" for p in PROGRAMS),
         *(f"usr/share/man/{p}" for p in PAGES),
-        *(f"usr/lib/systemd/system/darkroomd.{u}" for u in ("service", "socket")),
+        *(f"usr/lib/systemd/system/{u}" for u in (
+            "darkroomd.service", "darkroomd.socket", "darkroom-check.service",
+            "darkroom-check.timer")),
         *(f"usr/share/bash-completion/completions/{p}" for p in PROGRAMS)])
     for p in PROGRAMS:
         assert run(installed / "usr/bin" / p, "--version").returncode == 0

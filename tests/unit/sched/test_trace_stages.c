@@ -12,12 +12,17 @@
 
 static struct trace_log traced;
 
+static void start_trace(void)
+{
+	assert_int_equal(trace_start(run.graph), 0);
+}
+
 /* Runs the setting and records it. On a busy machine records may be lost, but not the schedules. */
 static void record(const struct setting *setting, unsigned events, unsigned rounds)
 {
 	trace_log_free(&traced);
+	run_before_events = start_trace;
 	run_start(setting, events, rounds, 0);
-	assert_int_equal(trace_start(run.graph), 0);
 	while (atomic_load(&run.going)) {
 		trace_log_read(&traced, run.graph);
 		sched_yield();

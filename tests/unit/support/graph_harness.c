@@ -30,6 +30,7 @@
 #define STARVED_SLACK 4000000u
 
 struct run run;
+void (*run_before_events)(void);
 
 static _Atomic uint64_t seed = 1;
 static _Thread_local unsigned sender, sent[STAGES][LANES]; /* sender 0: not assigned yet */
@@ -326,6 +327,8 @@ void run_start(const struct setting *setting, unsigned events, unsigned rounds, 
 	run_conf(&conf, setting);
 	assert_int_equal(graph_new(&run.graph, &conf, NULL, events, events), 0);
 	assert_int_equal(graph_start(run.graph), 0);
+	if (run_before_events)
+		run_before_events();
 	for (unsigned i = 0; i < events; i++) {
 		struct item *item = &run.items[i];
 

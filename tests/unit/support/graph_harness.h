@@ -87,6 +87,9 @@ struct run {
 
 extern struct run run;
 
+/* Called by run_start() when the workers run and no event has come yet; NULL: nothing. */
+extern void (*run_before_events)(void);
+
 /* Sanitizers make a run several times slower. Their builds run every fifth of many settings, and a
  * fourth of the rounds, unless the environment has DARKROOM_THOROUGH. */
 static inline bool is_thorough(void)
