@@ -2,6 +2,7 @@
 #include "store_strays.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -23,8 +24,13 @@ static bool has_length(const char *name, size_t length)
 	return strlen(name) == length && strspn(name, "0123456789ABCDEFGHJKMNPQRSTVWXYZ") == length;
 }
 
-static uint64_t stray(const char *directory, const char *name)
+/* An entry that has gone since it was listed is an image that was removed. */
+static uint64_t stray(int fd, const char *directory, const char *name)
 {
+	struct stat st;
+
+	if (fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW) && errno == ENOENT)
+		return 0;
 	printf("%s%s%s: stray\n", directory, *directory ? "/" : "", name);
 	return 1;
 }
@@ -62,7 +68,7 @@ static uint64_t check_shard(int root_fd, int fd, const char *directory, const ch
 		if (strcmp(path, directory) == 0)
 			return 0;
 	}
-	return stray(directory, name);
+	return stray(fd, directory, name);
 }
 
 static uint64_t check_span(int root_fd, int fd, const char *directory, const char *name)
@@ -70,7 +76,7 @@ static uint64_t check_span(int root_fd, int fd, const char *directory, const cha
 	char path[STORE_PATH_MAX];
 
 	if (!has_length(name, STORE_SHARD_LENGTH) || !is_directory(fd, name))
-		return stray(directory, name);
+		return stray(fd, directory, name);
 	snprintf(path, sizeof path, "%s/%s", directory, name);
 	return each_entry(root_fd, path, check_shard);
 }
@@ -86,7 +92,7 @@ static uint64_t check_root(int root_fd, int fd, const char *directory, const cha
 		return each_entry(root_fd, name, check_span);
 	if (has_length(name, STORE_SHARD_LENGTH) && is_directory(fd, name))
 		return each_entry(root_fd, name, check_shard);
-	return stray(directory, name);
+	return stray(fd, directory, name);
 }
 
 uint64_t store_strays(int root_fd)

@@ -291,9 +291,9 @@ def test_malformed_deadline_is_refused(daemon, value):
     assert (answer.status, answer.slug) == (400, "malformed-request")
 
 
-@attempts(3)
+@attempts(10)
 def test_image_that_has_waited_too_long_is_dropped(start):
-    daemon = start("scheduler.threads=1", "overload.max_queue_time=50ms",
+    daemon = start("scheduler.threads=1", "overload.max_queue_time=10ms",
                    "stage.jpeg_decode.discipline=fcfs", policy="cohort")
     first = occupied(daemon)
     answer = daemon.upload(HUGE)
