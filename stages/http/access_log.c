@@ -155,6 +155,7 @@ static void write_line(struct conn *c, bool is_complete, enum log_access style)
 	const struct access *a = &c->access;
 	struct access_line line = {
 		.client = client_of(c),
+		.token = c->token_name,
 		.id = request_id(c),
 		.path = path_of(c, cut),
 		.status = c->response.status,
@@ -220,6 +221,7 @@ void access_set_client(struct conn *c, const struct client_key *client)
 void access_forget(struct conn *c)
 {
 	access_set_client(c, &c->peer);
+	c->token_name[0] = '\0';
 	c->access.id[0] = '\0';
 	c->access.files = c->access.failed = c->access.image_count = 0;
 }

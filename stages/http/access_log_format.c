@@ -97,6 +97,8 @@ void access_line_text(const struct access_line *line, struct text *to)
 	text_puts(to, "time=");
 	put_time(line, to);
 	put_string(to, " client=", line->client);
+	if (line->token[0])
+		put_string(to, " token=", line->token);
 	put_string(to, " id=", line->id);
 	put_string(to, " method=", line->method ? line->method : "-");
 	text_puts(to, " path=");
@@ -163,6 +165,8 @@ void access_line_json(const struct access_line *line, struct text *to)
 	json_object(&j, NULL);
 	json_string(&j, "time", time);
 	json_string(&j, "client", line->client);
+	if (line->token[0])
+		json_string(&j, "token", line->token);
 	json_string(&j, "id", line->id);
 	if (line->method)
 		json_string(&j, "method", line->method);

@@ -31,6 +31,7 @@ struct access_line {
 	const char *time; /* UTC, to the second: "2026-01-31T23:59:59" */
 	unsigned time_ms;
 	const char *client, *id;
+	const char *token;  /* its name; "": none was needed or given */
 	const char *method; /* NULL: it could not be parsed */
 	struct slice path;  /* length 0: it could not be parsed */
 	unsigned status;    /* 0: no response was begun */

@@ -81,14 +81,13 @@ static bool allows(struct tokens *tokens, struct conn *c, enum token_scope scope
 	if (verdict == TOKEN_UNKNOWN)
 		return refuse(c, 401, "unauthorized", BEARER ", error=\"invalid_token\"",
 		              "the token is not valid");
+	static_assert(sizeof c->token_name == TOKEN_NAME_MAX, "a name is copied whole");
+	tokens_name(tokens, key, c->token_name); /* for the log and image.json */
 	if (verdict == TOKEN_INSUFFICIENT)
 		return refuse_scope(c, scope);
 	static_assert(sizeof key == sizeof c->payer.address, "a token counts like an address");
-	static_assert(sizeof c->token_name == TOKEN_NAME_MAX, "a name is copied whole");
 	memcpy(c->payer.address, key, sizeof key);
 	c->has_share = true;
-	if (scope == TOKEN_UPLOAD) /* image.json keeps it */
-		tokens_name(tokens, key, c->token_name);
 	return true;
 }
 

@@ -106,6 +106,18 @@ def test_scopes_limit_what_a_token_allows(guarded, file):
     assert 'darkroom_rejections_total{reason="forbidden"} 2\n' in metrics
 
 
+def test_the_log_names_the_token(guarded, file):
+    url = guarded.image(SMALL, headers=[file.bearer("up")])["url"]
+    remove(guarded, url, file.bearer("up"))
+    remove(guarded, url, file.bearer("down"))
+    post(guarded)
+    guarded.get(url)
+    lines = re.findall(r"client=\S+( token=\S+)? id=\S+ method=(\S+) path=/images\S* status=(\d+)",
+                       guarded.log_until_now())
+    assert lines == [(" token=up", "POST", "201"), (" token=up", "DELETE", "403"),
+                     (" token=down", "DELETE", "204"), ("", "POST", "401"), ("", "GET", "404")]
+
+
 @pytest.mark.parametrize("value", [
     "", "Bearer", "Bearer ", "Bearer x", "Bearer {token}x", "Bearer {short}", "Bearer x{token}",
     "Bearer {token} {token}", "Bearer {token},", 'Bearer "{token}"', "Bearer =", "Bearer {hash}",

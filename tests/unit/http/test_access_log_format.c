@@ -26,6 +26,7 @@ static struct access_line line_of(const char *path, size_t length)
 		                     .time_ms = 7,
 		                     .client = "192.0.2.1",
 		                     .id = "abc",
+		                     .token = "",
 		                     .method = "GET",
 		                     .path = { path, length },
 		                     .status = 200,
@@ -85,6 +86,7 @@ static void lines_have_the_members_of_an_upload(void **state)
 
 	(void)state;
 	line.method = "POST";
+	line.token = "camera";
 	line.files = 3;
 	line.failed = 1;
 	line.image = image;
@@ -94,7 +96,7 @@ static void lines_have_the_members_of_an_upload(void **state)
 	line.stage_count = 2;
 	assert_string_equal(
 		text_of(&line),
-		"time=2026-01-31T23:59:59.007Z client=192.0.2.1 id=abc method=POST "
+		"time=2026-01-31T23:59:59.007Z client=192.0.2.1 token=camera id=abc method=POST "
 		"path=/images "
 		"status=200 bytes_in=1 bytes_out=2 files=3 failed=1 "
 		"images=01M7ZBD1E2WRMWW5YCA7WHDA32:640x480,01M7ZBD1E2WRMWW5YCA7WHDA33:1x2 "
@@ -102,7 +104,7 @@ static void lines_have_the_members_of_an_upload(void **state)
 	assert_string_equal(
 		json_of(&line),
 		"{\"time\":\"2026-01-31T23:59:59.007Z\",\"client\":\"192.0.2.1\","
-		"\"id\":\"abc\","
+		"\"token\":\"camera\",\"id\":\"abc\","
 		"\"method\":\"POST\",\"path\":\"/images\",\"status\":200,\"complete\":true,"
 		"\"bytes_in\":1,"
 		"\"bytes_out\":2,\"files\":3,\"failed\":1,"
