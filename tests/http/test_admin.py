@@ -121,7 +121,7 @@ def test_admin_listener_works_when_all_client_connections_are_used(start):
         assert all(c.is_open() for c in admins[:32])
         late = admins[32]
         late.send(late.head("GET", "/stats"))
-        assert all(c.is_open() for c in admins[:32])  # served after the request of late
+        assert all(c.is_open() for c in admins[:32])
         assert late.is_silent()
         admins[0].close()
         assert late.answer().status == 200

@@ -1,4 +1,4 @@
-"""A store that is deleted while the daemon serves, and made again: the daemon says so and goes on."""
+"""A store that is deleted while the daemon serves, and made again: the daemon logs it and goes on."""
 
 import shutil
 
