@@ -7,7 +7,9 @@
 
 #include "clock.h"
 
-#define PUSH_NS_MAX (10 * NS_PER_S)
+/* A full queue is a fault of the caller. But a push also waits for a pop that was interrupted in
+ * the middle, and the host of a virtual machine may stop a core for seconds. */
+#define PUSH_NS_MAX (60 * NS_PER_S)
 
 /* Not padded to a cache line: a padded queue of some thousand cells would not stay in the first
  * cache levels, and hand-overs are rare. */
