@@ -279,6 +279,7 @@ static void decode_again(struct decoder *d, enum entropy_end end)
 		[ENTROPY_CUT] = DECODER_PREMATURE_END,
 		[ENTROPY_SHORT] = "Corrupt JPEG data: premature end of data segment",
 		[ENTROPY_OUT_OF_ORDER] = "Corrupt JPEG data: a restart marker is out of order",
+		[ENTROPY_LEFT_OVER] = NULL, /* libjpeg counts the bytes and decides */
 	};
 
 	if (texts[end])
