@@ -13,8 +13,8 @@
 #include <string.h>
 
 #include "base/check.h"
-#include "jpeg_check.h"
 #include "base/json_reader.h"
+#include "jpeg_check.h"
 
 #define BODY_MAX (256U * 1024 * 1024)
 

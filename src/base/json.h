@@ -1,9 +1,9 @@
 /*
  * json.h - writes JSON into a text. Commas and nesting are kept right, strings are escaped.
  *
- * darkroom writes JSON only in these few shapes (json_reader.h reads it). A writer of one page needs
- * no allocation per answer, which no library for JSON offers. A writer belongs to one thread at a
- * time.
+ * darkroom writes JSON only in these few shapes (json_reader.h reads it). A writer of one page
+ * needs no allocation per answer, which no library for JSON offers. A writer belongs to one thread
+ * at a time.
  */
 #ifndef DARKROOM_BASE_JSON_H
 #define DARKROOM_BASE_JSON_H

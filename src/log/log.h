@@ -4,8 +4,9 @@
  *
  * From log_start() to log_stop() no call waits: lines go into a bounded ring, and a thread of the
  * log writes them. Lines without room are dropped and counted. Before and after, messages are
- * written at once. Under systemd a message begins with the priority that journald expects (<3>..<7>),
- * otherwise with the time; on a terminal without the date. Any thread, unless stated otherwise.
+ * written at once. Under systemd a message begins with the priority that journald expects
+ * (<3>..<7>), otherwise with the time; on a terminal without the date. Any thread, unless stated
+ * otherwise.
  */
 #ifndef DARKROOM_LOG_LOG_H
 #define DARKROOM_LOG_LOG_H

@@ -13,7 +13,7 @@ static const struct {
 	const char *name;
 	int (*run)(struct store_query *q);
 } commands[] = {
-	{ "list", store_list },     { "find", store_find_images },   { "count", store_count },
+	{ "list", store_list },     { "find", store_find_images }, { "count", store_count },
 	{ "remove", store_delete }, { "check", store_audit },
 };
 

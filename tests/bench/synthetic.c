@@ -111,11 +111,11 @@ static void handle(struct visit *v, struct event *const *batch, unsigned n, unsi
 }
 
 /* X(number, index): the names begin with s1, whose index is 0. */
-#define EACH_STAGE(X)                                                                        \
-	X(1, 0)                                                                              \
-	X(2, 1)                                                                              \
-	X(3, 2) X(4, 3) X(5, 4) X(6, 5) X(7, 6) X(8, 7) X(9, 8) X(10, 9) X(11, 10) X(12, 11) \
-		X(13, 12) X(14, 13) X(15, 14)
+/* clang-format off */
+#define EACH_STAGE(X)                                                       \
+	X(1, 0) X(2, 1) X(3, 2) X(4, 3) X(5, 4) X(6, 5) X(7, 6) X(8, 7)     \
+	X(9, 8) X(10, 9) X(11, 10) X(12, 11) X(13, 12) X(14, 13) X(15, 14)
+/* clang-format on */
 
 #define DEFINE(number, index)                                                                \
 	static void handle_##number(struct visit *v, struct event *const *batch, unsigned n) \

@@ -184,11 +184,12 @@ def test_a_real_prometheus_sees_troubles(daemon, tmp_path):
     try:
         assert eventually(lambda: "up" in fetch(f"http://127.0.0.1:{port}/api/v1/query?query=up")
                           if firing() is not None else None)
-        assert firing() == set()
+        troubles = {"TokensOutdated", "ReloadFailed", "Down"}
+        assert not firing() & troubles  # the disk of this machine may be filling up
         (directory / "tokens").write_text("wrong\n")
         (directory / "site.ini").write_text("[server]\nroot = nowhere\n")
         process.send_signal(signal.SIGHUP)
-        assert eventually(lambda: firing() == {"TokensOutdated", "ReloadFailed"}), firing()
+        assert eventually(lambda: firing() & troubles == troubles - {"Down"}), firing()
         process.kill()
         assert eventually(lambda: "Down" in firing()), firing()
     finally:

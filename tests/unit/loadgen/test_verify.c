@@ -1,6 +1,6 @@
 /* test_verify.c - answers to uploads: the JSON, the variants to fetch, and unusable answers. */
-#include "load/jpeg_check.c"
 #include "base/json_reader.c"
+#include "load/jpeg_check.c"
 #include "load/url.c"
 #include "load/verify.c"
 
