@@ -43,6 +43,11 @@ static int on_header_value_complete(llhttp_t *parser)
 	bool has_name = r->name.length > 0 || r->name.overflowed;
 	bool has_value = r->value.length > 0 || r->value.overflowed;
 
+	/* what is left of a text that did not fit depends on the pieces in which it came */
+	if (r->name.overflowed)
+		r->name.data[0] = '\0';
+	if (r->value.overflowed)
+		r->value.data[0] = '\0';
 	if (!has_name)
 		return fail(r, "header field without a name");
 	if (!has_value && strcasecmp(r->name.data, "transfer-encoding") == 0)

@@ -90,6 +90,35 @@ static void responses_of_every_framing_are_read(void **state)
 	                &(struct outcome){ 200, false, "to the end" });
 }
 
+#define A_HUNDRED_BYTES                                                                            \
+	"0123456789012345678901234567890123456789012345678901234567890123456789012345678901234567" \
+	"890123456789"
+
+/* Names of more than 64 bytes and values of more than 128 do not fit. */
+static void fields_that_do_not_fit_are_read_alike_at_every_cut(void **state)
+{
+	static const char *const texts[] = {
+		"HTTP/1.1 200 OK\r\nContent-Type: image/jpeg; " A_HUNDRED_BYTES A_HUNDRED_BYTES
+		"\r\nContent-Length: 2\r\n\r\nok",
+		"HTTP/1.1 200 OK\r\nContent-Type" A_HUNDRED_BYTES
+		": image/jpeg\r\nContent-Length: 2\r\n\r\nok",
+		"HTTP/1.1 200 OK\r\nTransfer-Encoding" A_HUNDRED_BYTES
+		":\r\nContent-Length: 2\r\n\r\nok",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < COUNT_OF(texts); i++) {
+		expect_response(texts[i], &(struct outcome){ 200, true, "ok" });
+		for (size_t cut = 0; cut <= strlen(texts[i]); cut++) {
+			struct response_reader r;
+
+			feed(&r, NULL, texts[i], strlen(texts[i]), cut);
+			if (r.is_jpeg)
+				fail_msg("taken for a JPEG, cut at %zu: %s", cut, texts[i]);
+		}
+	}
+}
+
 static void connection_stays_open_unless_the_response_closes_it(void **state)
 {
 	(void)state;
@@ -278,6 +307,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(responses_of_every_framing_are_read),
+		cmocka_unit_test(fields_that_do_not_fit_are_read_alike_at_every_cut),
 		cmocka_unit_test(connection_stays_open_unless_the_response_closes_it),
 		cmocka_unit_test(content_type_tells_jpegs),
 		cmocka_unit_test(malformed_responses_are_rejected),
