@@ -9,6 +9,7 @@
 #include "event.h"
 
 #define CLASS_FIRST_SHIFT 12
+#define FRACTION_BITS 8
 #define INTERRUPT_FACTOR 2
 
 int stage_queue_init(struct stage_queue *q, size_t capacity)
@@ -60,6 +61,35 @@ unsigned stage_queue_class(uint64_t size)
 	return class < STAGE_QUEUE_CLASSES ? class : STAGE_QUEUE_CLASSES - 1;
 }
 
+/* ---- stamps: when an event came, and its size within its class ---- */
+
+static uint64_t fraction_bits(uint64_t bits)
+{
+	return bits & ((UINT64_C(1) << FRACTION_BITS) - 1);
+}
+
+/* Returns the size in 256ths of the largest size of the class, less one. All sizes of the first
+ * class count as its largest. */
+static uint64_t fraction_of(uint64_t size, unsigned class)
+{
+	uint64_t units = size >> (class + CLASS_FIRST_SHIFT - FRACTION_BITS);
+	uint64_t max = fraction_bits(UINT64_MAX);
+
+	return class > 0 && units < max ? units : max;
+}
+
+static uint64_t stamp_of(const struct event *ev, unsigned class)
+{
+	return (ev->arrived_ns & ~fraction_bits(UINT64_MAX)) | fraction_of(ev->size, class);
+}
+
+static double size_of_stamp(uint64_t stamp, unsigned class)
+{
+	return (double)((fraction_bits(stamp) + 1) << (class + CLASS_FIRST_SHIFT - FRACTION_BITS));
+}
+
+/* ---- queues ---- */
+
 static struct queue *classes_of(const struct stage_queue *q)
 {
 	return atomic_load_explicit(&q->classes, memory_order_acquire);
@@ -68,8 +98,12 @@ static struct queue *classes_of(const struct stage_queue *q)
 void stage_queue_push(struct stage_queue *q, struct event *ev, bool by_size)
 {
 	struct queue *classes = by_size ? classes_of(q) : NULL;
+	unsigned class = stage_queue_class(ev->size);
 
-	queue_push(classes ? &classes[stage_queue_class(ev->size)] : &q->fifo, ev, ev->arrived_ns);
+	if (classes)
+		queue_push(&classes[class], ev, stamp_of(ev, class));
+	else
+		queue_push(&q->fifo, ev, ev->arrived_ns);
 }
 
 /* ---- scores ---- */
@@ -79,11 +113,6 @@ static double score(uint64_t arrived_ns, uint64_t now_ns, uint64_t age_ns, doubl
 	uint64_t waited_ns = now_ns > arrived_ns ? now_ns - arrived_ns : 0;
 
 	return (double)(waited_ns + age_ns) / size;
-}
-
-static double size_of_class(unsigned class)
-{
-	return (double)(UINT64_C(1) << (class + CLASS_FIRST_SHIFT));
 }
 
 struct choice {
@@ -101,7 +130,7 @@ static struct choice choose(struct queue *classes, unsigned end, uint64_t now_ns
 
 		if (stamp == UINT64_MAX)
 			continue;
-		double own_score = score(stamp, now_ns, age_ns, size_of_class(i));
+		double own_score = score(stamp, now_ns, age_ns, size_of_stamp(stamp, i));
 
 		if (!best.class || own_score > best.score)
 			best = (struct choice){ &classes[i], own_score };

@@ -2,8 +2,8 @@
  * stage_queue.h - the queue in front of a stage: first come first served, or smallest job first.
  *
  * For discipline srpt, events are sorted into classes by size, one class per octave. Each class is
- * a queue of its own. The class with the highest score is served: (time since the arrival of its
- * first event + age) / size. So the smallest event comes first at a moderate load. Under overload
+ * a queue of its own. The class whose first event has the highest score is served: (time since its
+ * arrival + age) / size. So the smallest event comes first at a moderate load. Under overload
  * all events are slowed down in proportion to their size, and none starves: an event that is n
  * times as large as others waits for at most n times as long. Scaled age is from Cheng (Gordon
  * 2010, 3.1.1). Lock-free; any thread.

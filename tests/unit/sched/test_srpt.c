@@ -61,6 +61,34 @@ static void waiting_time_counts_in_proportion_to_the_size(void **state)
 	harness_end();
 }
 
+/* 1 MiB is the bound of a class. The sizes are within 2 % of it. */
+static void nearly_equal_sizes_in_two_classes_are_served_in_order_of_arrival(void **state)
+{
+	(void)state;
+	start("cohort", 10);
+	items[0].event.size = (1 << 20) + 10000;
+	items[1].event.size = (1 << 20) - 10000;
+	push(C, 0);
+	fake_clock_advance(NS_PER_MS);
+	push(C, 1);
+	assert_string_equal(visit(C), "c0 c1");
+	harness_end();
+}
+
+/* 16 bytes and 4 KiB: an event of no size would otherwise delay large ones without an end. */
+static void sizes_of_the_first_class_count_alike(void **state)
+{
+	(void)state;
+	start("cohort", 10);
+	items[0].event.size = 8192;
+	items[1].event.size = 16;
+	push(C, 0);
+	fake_clock_advance(11 * NS_PER_MS);
+	push(C, 1);
+	assert_string_equal(visit(C), "c0 c1");
+	harness_end();
+}
+
 /* A small event arrives before each visit, which serves one event. */
 static void a_large_event_does_not_starve(void **state)
 {
@@ -173,6 +201,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_smallest_event_is_served_first),
 		cmocka_unit_test(waiting_time_counts_in_proportion_to_the_size),
+		cmocka_unit_test(nearly_equal_sizes_in_two_classes_are_served_in_order_of_arrival),
+		cmocka_unit_test(sizes_of_the_first_class_count_alike),
 		cmocka_unit_test(a_large_event_does_not_starve),
 		cmocka_unit_test(small_events_interrupt_a_large_one),
 		cmocka_unit_test(an_old_event_that_is_nearly_done_runs_on),
