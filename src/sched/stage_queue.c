@@ -9,7 +9,10 @@
 #include "event.h"
 
 #define CLASS_FIRST_SHIFT 12
-#define FRACTION_BITS 8
+#define CLASS_BITS 4    /* of a class's number in a stamp */
+#define FRACTION_BITS 8 /* of a size within its class in a stamp */
+#define BEGUN STAGE_QUEUE_CLASSES
+#define QUEUES (STAGE_QUEUE_CLASSES + 1) /* the classes, and the events that have begun */
 #define INTERRUPT_FACTOR 2
 
 int stage_queue_init(struct stage_queue *q, size_t capacity)
@@ -21,7 +24,7 @@ int stage_queue_init(struct stage_queue *q, size_t capacity)
 
 static void classes_free(struct queue *classes)
 {
-	for (unsigned i = 0; classes && i < STAGE_QUEUE_CLASSES; i++)
+	for (unsigned i = 0; classes && i < QUEUES; i++)
 		queue_fini(&classes[i]);
 	free(classes);
 }
@@ -36,13 +39,13 @@ int stage_queue_make_classes(struct stage_queue *q)
 {
 	if (atomic_load_explicit(&q->classes, memory_order_relaxed))
 		return 0;
-	struct queue *classes = aligned_alloc(CACHE_LINE, STAGE_QUEUE_CLASSES * sizeof *classes);
+	struct queue *classes = aligned_alloc(CACHE_LINE, QUEUES * sizeof *classes);
 
 	if (!classes)
 		return -ENOMEM;
-	for (unsigned i = 0; i < STAGE_QUEUE_CLASSES; i++)
+	for (unsigned i = 0; i < QUEUES; i++)
 		classes[i] = (struct queue){ .cells = NULL };
-	for (unsigned i = 0; i < STAGE_QUEUE_CLASSES; i++)
+	for (unsigned i = 0; i < QUEUES; i++)
 		if (queue_init(&classes[i], q->capacity)) {
 			classes_free(classes);
 			return -ENOMEM;
@@ -61,31 +64,35 @@ unsigned stage_queue_class(uint64_t size)
 	return class < STAGE_QUEUE_CLASSES ? class : STAGE_QUEUE_CLASSES - 1;
 }
 
-/* ---- stamps: when an event came, and its size within its class ---- */
+/* ---- stamps: when an event came, and its size ---- */
 
-static uint64_t fraction_bits(uint64_t bits)
+#define STAMP_SIZE_BITS (CLASS_BITS + FRACTION_BITS)
+
+static uint64_t low_bits(uint64_t value, unsigned bits)
 {
-	return bits & ((UINT64_C(1) << FRACTION_BITS) - 1);
+	return value & ((UINT64_C(1) << bits) - 1);
 }
 
-/* Returns the size in 256ths of the largest size of the class, less one. All sizes of the first
+/* The size is kept in 256ths of the largest size of its class, less one. All sizes of the first
  * class count as its largest. */
-static uint64_t fraction_of(uint64_t size, unsigned class)
+static uint64_t stamp_of(const struct event *ev)
 {
-	uint64_t units = size >> (class + CLASS_FIRST_SHIFT - FRACTION_BITS);
-	uint64_t max = fraction_bits(UINT64_MAX);
+	unsigned class = stage_queue_class(ev->size);
+	uint64_t units = ev->size >> (class + CLASS_FIRST_SHIFT - FRACTION_BITS);
+	uint64_t max = low_bits(UINT64_MAX, FRACTION_BITS);
 
-	return class > 0 && units < max ? units : max;
+	if (class == 0 || units > max)
+		units = max;
+	return (ev->arrived_ns & ~low_bits(UINT64_MAX, STAMP_SIZE_BITS)) |
+	       (uint64_t) class << FRACTION_BITS | units;
 }
 
-static uint64_t stamp_of(const struct event *ev, unsigned class)
+static double size_of_stamp(uint64_t stamp)
 {
-	return (ev->arrived_ns & ~fraction_bits(UINT64_MAX)) | fraction_of(ev->size, class);
-}
+	uint64_t class = low_bits(stamp >> FRACTION_BITS, CLASS_BITS);
 
-static double size_of_stamp(uint64_t stamp, unsigned class)
-{
-	return (double)((fraction_bits(stamp) + 1) << (class + CLASS_FIRST_SHIFT - FRACTION_BITS));
+	return (double)((low_bits(stamp, FRACTION_BITS) + 1)
+	                << (class + CLASS_FIRST_SHIFT - FRACTION_BITS));
 }
 
 /* ---- queues ---- */
@@ -98,10 +105,10 @@ static struct queue *classes_of(const struct stage_queue *q)
 void stage_queue_push(struct stage_queue *q, struct event *ev, bool by_size)
 {
 	struct queue *classes = by_size ? classes_of(q) : NULL;
-	unsigned class = stage_queue_class(ev->size);
 
 	if (classes)
-		queue_push(&classes[class], ev, stamp_of(ev, class));
+		queue_push(&classes[event_has_begun(ev) ? BEGUN : stage_queue_class(ev->size)], ev,
+		           stamp_of(ev));
 	else
 		queue_push(&q->fifo, ev, ev->arrived_ns);
 }
@@ -116,23 +123,24 @@ static double score(uint64_t arrived_ns, uint64_t now_ns, uint64_t age_ns, doubl
 }
 
 struct choice {
-	struct queue *class; /* NULL: all are empty */
+	struct queue *queue; /* NULL: all are empty */
 	double score;
 };
 
-/* Returns the class with the highest score of those before end. */
+/* Returns the queue with the highest score of those before end. */
 static struct choice choose(struct queue *classes, unsigned end, uint64_t now_ns, uint64_t age_ns)
 {
-	struct choice best = { .class = NULL };
+	struct choice best = { .queue = NULL };
 
 	for (unsigned i = 0; i < end; i++) {
 		uint64_t stamp = queue_head_stamp(&classes[i]);
 
 		if (stamp == UINT64_MAX)
 			continue;
-		double own_score = score(stamp, now_ns, age_ns, size_of_stamp(stamp, i));
+		double own_score = score(stamp, now_ns, age_ns, size_of_stamp(stamp)) *
+		                   (i == BEGUN ? INTERRUPT_FACTOR : 1);
 
-		if (!best.class || own_score > best.score)
+		if (!best.queue || own_score > best.score)
 			best = (struct choice){ &classes[i], own_score };
 	}
 	return best;
@@ -146,8 +154,7 @@ struct event *stage_queue_pop(struct stage_queue *q, uint64_t age_ns)
 
 	/* Another worker may take the event first. The loop then chooses again, and ends when
 	 * all classes are empty. */
-	while (!ev && classes &&
-	       (chosen = choose(classes, STAGE_QUEUE_CLASSES, now_ns, age_ns).class))
+	while (!ev && classes && (chosen = choose(classes, QUEUES, now_ns, age_ns).queue))
 		ev = queue_try_pop(chosen);
 	return ev;
 }
@@ -162,7 +169,7 @@ bool stage_queue_should_interrupt(const struct stage_queue *q, uint64_t arrived_
 	uint64_t now_ns = clock_ns();
 	struct choice best = choose(classes, stage_queue_class(left), now_ns, age_ns);
 
-	return best.class &&
+	return best.queue &&
 	       best.score >= INTERRUPT_FACTOR * score(arrived_ns, now_ns, age_ns, (double)left);
 }
 
@@ -172,7 +179,7 @@ bool stage_queue_is_empty(const struct stage_queue *q)
 
 	if (!queue_is_empty(&q->fifo))
 		return false;
-	for (unsigned i = 0; classes && i < STAGE_QUEUE_CLASSES; i++)
+	for (unsigned i = 0; classes && i < QUEUES; i++)
 		if (!queue_is_empty(&classes[i]))
 			return false;
 	return true;
@@ -183,7 +190,7 @@ size_t stage_queue_length(const struct stage_queue *q)
 	const struct queue *classes = classes_of(q);
 	size_t n = queue_length(&q->fifo);
 
-	for (unsigned i = 0; classes && i < STAGE_QUEUE_CLASSES; i++)
+	for (unsigned i = 0; classes && i < QUEUES; i++)
 		n += queue_length(&classes[i]);
 	return n;
 }

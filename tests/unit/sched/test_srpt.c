@@ -174,6 +174,35 @@ static void an_old_event_that_is_nearly_done_runs_on(void **state)
 	assert_true(should_yield[1]);
 }
 
+/* Event 1 interrupts event 0, which has 600 KiB left. Event 2 has half of that. */
+static void others_come(struct visit *v, unsigned stage_index, unsigned number)
+{
+	(void)v;
+	(void)number;
+	fake_clock_advance(NS_PER_MS);
+	items[0].event.size = 600 << 10;
+	items[1].event.size = 1000;
+	items[2].event.size = 300 << 10;
+	push(stage_index, 2);
+	push(stage_index, 1);
+}
+
+static void an_interrupted_event_precedes_new_ones_that_would_not_interrupt_it(void **state)
+{
+	(void)state;
+	start("drain", 10);
+	items[0].event.size = 1200 << 10;
+	push(A, 0);
+	during.call = others_come;
+	during.left = 1;
+	assert_string_equal(visit(A), "a0");
+	assert_string_equal(visit(A), "a1");
+	assert_string_equal(visit(A), "a0");
+	assert_string_equal(visit(A), "a2");
+	visit_all();
+	harness_end();
+}
+
 static void yielding_does_not_make_an_event_young(void **state)
 {
 	struct conf conf;
@@ -206,6 +235,8 @@ int main(void)
 		cmocka_unit_test(a_large_event_does_not_starve),
 		cmocka_unit_test(small_events_interrupt_a_large_one),
 		cmocka_unit_test(an_old_event_that_is_nearly_done_runs_on),
+		cmocka_unit_test(
+			an_interrupted_event_precedes_new_ones_that_would_not_interrupt_it),
 		cmocka_unit_test(yielding_does_not_make_an_event_young),
 	};
 
