@@ -10,6 +10,7 @@
 #include "conf/conf.h"
 #include "conn_timeout.h"
 #include "head.h"
+#include "image/client_limits.h"
 #include "image/image_service.h"
 #include "io_loop.h"
 
@@ -93,6 +94,10 @@ enum conn_step conn_admit(struct visit *v, struct conn *c)
 {
 	if (!read_deadline(c))
 		return refuse(c);
+	if (!client_limits_admit(conn_images(c), &c->payer, &c->problem)) {
+		c->is_shed = true;
+		return refuse(c);
+	}
 	prepare(c);
 	if (conn_conf(c)->overload.when_full == CONF_WHEN_FULL_WAIT)
 		return wait_for_room(v, c);

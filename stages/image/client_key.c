@@ -1,0 +1,47 @@
+/* client_key.c - compares and hashes the keys of clients. Any thread. */
+#include "client_key.h"
+
+#include <string.h>
+#include <sys/random.h>
+
+#include "base/check.h"
+#include "base/random.h"
+
+bool client_is_local(const struct client_key *client)
+{
+	static const uint8_t mapped[13] = { [10] = 0xff, [11] = 0xff, [12] = 127 };
+	static const uint8_t zeros[15];
+
+	return memcmp(client->address, mapped, sizeof mapped) == 0 ||
+	       (memcmp(client->address, zeros, sizeof zeros) == 0 && client->address[15] <= 1);
+}
+
+struct client_key client_key_of(const struct client_key *address, unsigned ipv6_bits)
+{
+	static const uint8_t mapped[12] = { [10] = 0xff, [11] = 0xff };
+	struct client_key key = *address;
+	unsigned whole = ipv6_bits / 8;
+
+	if (whole >= sizeof key.address || client_is_local(address) ||
+	    memcmp(address->address, mapped, sizeof mapped) == 0)
+		return key;
+	key.address[whole] &= (uint8_t)(0xff00u >> ipv6_bits % 8);
+	memset(key.address + whole + 1, 0, sizeof key.address - whole - 1);
+	return key;
+}
+
+void client_key_seed(struct client_key_seed *seed)
+{
+	/* Without random bytes clients may choose addresses with equal hashes. */
+	if (getrandom(seed->word, sizeof seed->word, GRND_NONBLOCK) != sizeof seed->word)
+		seed->word[0] = (uint64_t)(uintptr_t)seed;
+}
+
+uint64_t client_key_hash(const struct client_key *client, const struct client_key_seed *seed)
+{
+	uint64_t word[2];
+
+	static_assert(sizeof word == sizeof client->address, "two words");
+	memcpy(word, client->address, sizeof word);
+	return random_mix(random_mix(word[0] ^ seed->word[0]) ^ word[1] ^ seed->word[1]);
+}
