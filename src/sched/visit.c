@@ -128,6 +128,12 @@ void visit_unpark(struct visit *v, struct event *ev)
 	v->unparked++;
 }
 
+void visit_resume(struct visit *v, unsigned index, unsigned instance, struct event *ev)
+{
+	visit_unpark(v, ev);
+	visit_send_to(v, index, instance, ev);
+}
+
 bool visit_should_yield(const struct visit *v, const struct event *ev, uint64_t left)
 {
 	const struct stage_schedule *rule = worker_rule(v->worker, v->stage);

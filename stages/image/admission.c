@@ -67,8 +67,9 @@ static unsigned class_now(const struct admission *a, unsigned class)
 static bool admit(struct image_service *s, struct admission_waiter *w)
 {
 	w->class = class_now(&s->admission, w->class);
-	return overload_admit(&s->admission.overload, w->class, w->work, graph_is_growing(s->graph),
-	                      &w->ticket, clock_ns());
+	return (w->is_heavy ? overload_admit_heavy
+	                    : overload_admit)(&s->admission.overload, w->class, w->work,
+	                                      graph_is_growing(s->graph), &w->ticket, clock_ns());
 }
 
 bool admission_try(struct image_service *s, struct admission_waiter *w)
@@ -197,8 +198,7 @@ static void send_admitted(struct visit *v, struct admission_waiter *list)
 		struct admission_waiter *w = list;
 
 		list = w->next; /* w is its owner's once the event is sent */
-		visit_unpark(v, w->event);
-		visit_send_to(v, STAGE_ACCEPT_READ, w->instance, w->event);
+		visit_resume(v, STAGE_ACCEPT_READ, w->instance, w->event);
 	}
 }
 

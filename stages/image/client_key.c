@@ -1,29 +1,30 @@
 /* client_key.c - compares and hashes the keys of clients. Any thread. */
 #include "client_key.h"
 
+#include <netinet/in.h>
 #include <string.h>
 #include <sys/random.h>
 
 #include "base/check.h"
+#include "base/network.h"
 #include "base/random.h"
 
 bool client_is_local(const struct client_key *client)
 {
-	static const uint8_t mapped[13] = { [10] = 0xff, [11] = 0xff, [12] = 127 };
+	const uint8_t *ipv4 = network_ipv4(client->address);
 	static const uint8_t zeros[15];
 
-	return memcmp(client->address, mapped, sizeof mapped) == 0 ||
+	return (ipv4 && ipv4[0] == IN_LOOPBACKNET) ||
 	       (memcmp(client->address, zeros, sizeof zeros) == 0 && client->address[15] <= 1);
 }
 
 struct client_key client_key_of(const struct client_key *address, unsigned ipv6_bits)
 {
-	static const uint8_t mapped[12] = { [10] = 0xff, [11] = 0xff };
 	struct client_key key = *address;
 	unsigned whole = ipv6_bits / 8;
 
 	if (whole >= sizeof key.address || client_is_local(address) ||
-	    memcmp(address->address, mapped, sizeof mapped) == 0)
+	    network_ipv4(address->address))
 		return key;
 	key.address[whole] &= (uint8_t)(0xff00u >> ipv6_bits % 8);
 	memset(key.address + whole + 1, 0, sizeof key.address - whole - 1);

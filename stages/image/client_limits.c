@@ -8,15 +8,15 @@
 
 #define SLUG "too-many-requests"
 
-/* Returns how many images the client may have in flight; 0: any number. */
+/* Returns how many images the client may have in flight; 0: they are not counted. */
 static uint64_t images_max(const struct conf *conf, const struct client_key *client)
 {
 	uint64_t max = conf->limits.images_per_client, parts = conf->limits.parts;
 
-	if (max != CONF_AUTO)
-		return max;
 	if (client_is_local(client))
-		return 0;
+		return max == CONF_AUTO ? 0 : max;
+	if (max != CONF_AUTO)
+		return max ? max : UINT64_MAX;
 	max = conf->limits.images_in_flight / 4;
 	return max > parts ? max : parts;
 }
@@ -59,6 +59,14 @@ bool client_limits_admit(struct image_service *s, const struct client_key *clien
 		return false;
 	}
 	return take_rate(s, conf, client, problem);
+}
+
+bool client_limits_is_heavy(struct image_service *s, const struct client_key *client)
+{
+	/* Relaxed: an estimate. */
+	uint64_t all = atomic_load_explicit(&s->in_flight, memory_order_relaxed);
+
+	return !client_is_local(client) && client_counts_get(&s->clients, client) * 4 > all * 3;
 }
 
 /* ---- its images ---- */

@@ -21,6 +21,10 @@ struct problem;
 bool client_limits_admit(struct image_service *s, const struct client_key *client,
                          struct problem *problem);
 
+/* Returns whether the client has more than three quarters of all images in flight. An address of
+ * this machine has not: it may be a proxy. */
+bool client_limits_is_heavy(struct image_service *s, const struct client_key *client);
+
 /* Counts n images of the client, of an upload that began with this configuration. Returns true, or
  * false with the problem set. *is_counted: each of them ends with a drop from s->clients. */
 bool client_limits_begin(struct image_service *s, const struct conf *conf,

@@ -127,6 +127,25 @@ def held(daemon, disk, client, count):
 
 
 @pytest.mark.skipif(IS_SANITIZED, reason="a sanitizer's library must be the first")
+def test_client_with_most_images_leaves_room_for_others(start, tmp_path):
+    """It is refused when three quarters of limits.images_in_flight are used."""
+    disk = SlowDisk(tmp_path / "delay")
+    daemon = start(PROXY, "limits.images_in_flight=16", "limits.images_per_client=0",
+                   "limits.parts=12", environ=disk.environ)
+    first = held(daemon, disk, "192.0.2.1", 12)
+    refused = post(daemon, "192.0.2.1")
+    assert (refused.status, refused.slug) == (503, "overloaded")
+    others = [daemon.client() for _ in range(3)]
+    for number, c in enumerate(others):
+        c.send(c.head("POST", "/images", TINY, [JPEG, via(f"192.0.2.{10 + number}")]) + TINY)
+    assert eventually(lambda: daemon.get("/stats").json()["images"]["in_flight"] == 15)
+    disk.delay_all(0)
+    for c in (first, *others):
+        assert c.answer().status == 201
+        c.close()
+
+
+@pytest.mark.skipif(IS_SANITIZED, reason="a sanitizer's library must be the first")
 @pytest.mark.parametrize("client, status", [("192.0.2.1", 429), ("192.0.2.2", 201),
                                             ("127.0.0.1", 201)])
 def test_client_has_a_quarter_of_the_images_in_flight(start, tmp_path, client, status):
