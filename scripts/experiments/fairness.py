@@ -1,10 +1,11 @@
-"""What a flood of uploads does to others: the response times of GETs of a stored variant, and of the
-small uploads of another client. Prints a table, and writes one JSON line per run. Runs by itself:
+"""What a flood of uploads does to others: the response times of GETs of a stored variant, and of
+the small uploads of another client. Prints a table, and writes one JSON line per run. Runs by
+itself:
 
     /usr/bin/python3 scripts/experiments/fairness.py --out build/fairness
 
-The measuring client runs before all other threads of the machine (SCHED_FIFO) if it may, so that its
-times are the daemon's."""
+The measuring client runs before all other threads of the machine (SCHED_FIFO) if it may, so that
+its times are the daemon's."""
 
 import argparse
 import http.client
@@ -60,8 +61,8 @@ def post(data, client):
     return "POST", "/images", data, {"Content-Type": "image/jpeg", "X-Forwarded-For": client}
 
 
-def measure_all(daemon, connection, url, large, seconds):
-    """Returns the times of GETs, of small uploads, and of one large one."""
+def measure_both(connection, url, seconds):
+    """Returns the times of GETs, and of small uploads."""
     gets = times(connection, ("GET", url), seconds, 0.002)
     return gets, times(connection, post(SMALL.read_bytes(), VICTIM), seconds, 0.02)
 
@@ -84,8 +85,8 @@ def begin_flood(daemon, files, seconds):
 
 def measure(bench, config, policy, large, seconds):
     """Measures one policy on a fresh daemon."""
-    options = [f"scheduler.policy={policy}", "overload.controller=backlog", "overload.target_p90=1m",
-               "server.trusted_proxies=127.0.0.1"]
+    options = [f"scheduler.policy={policy}", "overload.controller=backlog",
+               "overload.target_p90=1m", "server.trusted_proxies=127.0.0.1"]
     if policy == "thread-per-connection":
         options.append(f"scheduler.threads={CONNECTIONS + 4}")
     with bench.daemon(config, options) as daemon:
@@ -95,10 +96,10 @@ def measure(bench, config, policy, large, seconds):
         url = json.load(connection.getresponse())["images"][0]["variants"]["thumb"]["url"]
         whole = (large / "large.jpg").read_bytes()
         large_s = sorted(times(connection, post(whole, VICTIM), seconds / 4, 0))
-        gets, uploads = measure_all(daemon, connection, url, large, seconds)
+        gets, uploads = measure_both(connection, url, seconds)
         process = begin_flood(daemon, large, 2 * seconds + 2)
         cpu_s, began = daemon.cpu_s(), time.monotonic()
-        flooded_gets, flooded = measure_all(daemon, connection, url, large, seconds)
+        flooded_gets, flooded = measure_both(connection, url, seconds)
         use = (daemon.cpu_s() - cpu_s) / (time.monotonic() - began) / machine.cores()
         if process.wait(120) != 0:
             raise run.Failed(f"the flood ended with status {process.returncode}")
