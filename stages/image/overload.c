@@ -15,6 +15,7 @@
 #define COLD_IMAGES 256        /* admitted before the capacity is known */
 #define FIRST_MEASURE_IMAGES 8 /* that the first estimate of it needs */
 #define IDLE_STEPS_MAX 1000    /* intervals without a request that are made up for */
+#define HEAVY_SHARE 0.75       /* of the room, for a client that has most of the images */
 #define BUCKET_S 0.1           /* what the bucket holds, at the current rate */
 
 static void set_classes(struct overload_params *p, const struct conf *conf)
@@ -228,36 +229,39 @@ static bool take_token(struct overload *o, unsigned index, uint64_t now_ns)
 	return true;
 }
 
-static bool has_room(const struct overload *o, unsigned class, uint64_t images, uint64_t work)
+static bool has_room(const struct overload *o, unsigned class, double share, uint64_t images,
+                     uint64_t work)
 {
 	if (o->control.capacity > 0)
-		return (double)work < control_backlog_limit(&o->control, class);
-	return images < COLD_IMAGES;
+		return (double)work < share * control_backlog_limit(&o->control, class);
+	return (double)images < share * COLD_IMAGES;
 }
 
-static bool may_pass(struct overload *o, unsigned class, bool can_grow, uint64_t now_ns)
+/* share: of the room, that may be used. */
+static bool may_pass(struct overload *o, unsigned class, double share, bool can_grow,
+                     uint64_t now_ns)
 {
 	uint64_t uploads, work;
 	bool has_token =
 		o->params.controller != CONF_CONTROLLER_WELSH || take_token(o, class, now_ns);
 
 	sum_pending(o, now_ns, &uploads, &work);
-	if (o->images + uploads >= o->params.images_max)
+	if ((double)(o->images + uploads) >= share * (double)o->params.images_max)
 		return false;
 	if (can_grow || o->params.controller == CONF_CONTROLLER_OFF ||
 	    o->images + uploads < (uint64_t)o->params.cores * FLOOR_PER_CORE)
 		return true;
 	if (o->params.controller == CONF_CONTROLLER_WELSH)
 		return has_token;
-	return has_room(o, class, o->images + uploads, o->work + work);
+	return has_room(o, class, share, o->images + uploads, o->work + work);
 }
 
-bool overload_admit(struct overload *o, unsigned class, uint64_t work, bool can_grow,
-                    struct overload_ticket *ticket, uint64_t now_ns)
+static bool admit(struct overload *o, unsigned class, uint64_t work, double share, bool can_grow,
+                  struct overload_ticket *ticket, uint64_t now_ns)
 {
 	account(o, now_ns);
 	advance(o, class, now_ns);
-	if (!may_pass(o, class, can_grow, now_ns)) {
+	if (!may_pass(o, class, share, can_grow, now_ns)) {
 		o->refused++;
 		o->class[class].refused++;
 		return false;
@@ -265,6 +269,18 @@ bool overload_admit(struct overload *o, unsigned class, uint64_t work, bool can_
 	o->admitted++;
 	hold_place(o, ticket, work, now_ns);
 	return true;
+}
+
+bool overload_admit(struct overload *o, unsigned class, uint64_t work, bool can_grow,
+                    struct overload_ticket *ticket, uint64_t now_ns)
+{
+	return admit(o, class, work, 1, can_grow, ticket, now_ns);
+}
+
+bool overload_admit_heavy(struct overload *o, unsigned class, uint64_t work, bool can_grow,
+                          struct overload_ticket *ticket, uint64_t now_ns)
+{
+	return admit(o, class, work, HEAVY_SHARE, can_grow, ticket, now_ns);
 }
 
 void overload_cancel(struct overload *o, struct overload_ticket *ticket, uint64_t now_ns)

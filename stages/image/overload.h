@@ -85,6 +85,11 @@ void overload_change(struct overload *o, const struct overload_params *p, uint64
 bool overload_admit(struct overload *o, unsigned class, uint64_t work, bool can_grow,
                     struct overload_ticket *ticket, uint64_t now_ns);
 
+/* The same for a client that has most of the images in flight: a quarter of the room is for others.
+ */
+bool overload_admit_heavy(struct overload *o, unsigned class, uint64_t work, bool can_grow,
+                          struct overload_ticket *ticket, uint64_t now_ns);
+
 /* The upload will not begin. An empty ticket is ignored. */
 void overload_cancel(struct overload *o, struct overload_ticket *ticket, uint64_t now_ns);
 
