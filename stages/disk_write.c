@@ -88,24 +88,26 @@ static int list_files(struct disk_scratch *d, unsigned index, const struct image
 	struct store_file *file = d->file[index];
 	char(*sum)[CHECKSUM_LENGTH + 1] = d->sum[index];
 	const struct conf_epoch *epoch = image->upload->epoch;
-	unsigned count = epoch->plan.variant_count, n = count;
+	unsigned count = image_plan(image)->variant_count, n = 0;
 	struct image_sums sums = { .variant = (const char(*)[CHECKSUM_LENGTH + 1]) sum };
 	struct text metadata;
 
 	for (unsigned i = 0; i < count; i++)
-		file[i] = summed_file(epoch->file_name[i], image->variant[i].data,
-		                      image->variant[i].size, sum[i]);
+		if (plan_makes(image_plan(image), i))
+			file[n++] = summed_file(epoch->file_name[i], image->variant[i].data,
+			                        image->variant[i].size, sum[i]);
 	if (epoch->conf.server.keep_originals == CONF_YES) {
-		file[n] = summed_file(STORE_ORIGINAL, image->source, image->source_size, sum[n]);
-		sums.original = sum[n++];
+		file[n++] =
+			summed_file(STORE_ORIGINAL, image->source, image->source_size, sum[count]);
+		sums.original = sum[count];
 	}
 	text_init(&metadata, d->metadata[index], sizeof d->metadata[index]);
 	image_record_write(&metadata, image, &sums);
 	if (metadata.overflowed)
 		return -ENOMEM;
-	file[n] = summed_file(STORED_IMAGE, metadata.data, metadata.length, sum[n]);
+	file[n++] = summed_file(STORED_IMAGE, metadata.data, metadata.length, sum[count + 1]);
 	d->item[index] = (struct store_item){
-		.place = STORE_IMAGES, .id = image->id, .file = file, .file_count = n + 1
+		.place = STORE_IMAGES, .id = image->id, .file = file, .file_count = n
 	};
 	return 0;
 }
@@ -280,6 +282,13 @@ static void explain(struct visit *v, struct disk_job *job)
 {
 	char data[CONF_VARIANT_MAX * (CONF_NAME_MAX + 2)];
 	struct text names;
+
+	if (stored_image_has_skipped(app_store(v), job->id, job->name)) {
+		job->result = 0;
+		problem_set(job->problem, 404, "variant-skipped",
+		            "variant %s of image %s was skipped under load", job->name, job->id);
+		return;
+	}
 
 	text_init(&names, data, sizeof data);
 	int n = stored_image_variants(app_store(v), job->id, &names);
