@@ -13,6 +13,7 @@
 
 #include "app.h"
 #include "base/clock.h"
+#include "base/network.h"
 #include "conf/conf.h"
 #include "http/conn.h"
 #include "http/io_loop.h"
@@ -28,15 +29,11 @@
 
 static void set_client(struct client_key *key, const struct sockaddr_storage *address)
 {
-	static const uint8_t mapped[12] = { [10] = 0xff, [11] = 0xff }; /* ::ffff:0:0/96 */
-
 	memset(key, 0, sizeof *key);
-	if (address->ss_family == AF_INET6) {
+	if (address->ss_family == AF_INET6)
 		memcpy(key->address, &((const struct sockaddr_in6 *)address)->sin6_addr, 16);
-	} else if (address->ss_family == AF_INET) {
-		memcpy(key->address, mapped, sizeof mapped);
-		memcpy(key->address + 12, &((const struct sockaddr_in *)address)->sin_addr, 4);
-	}
+	else if (address->ss_family == AF_INET)
+		network_map_ipv4(&((const struct sockaddr_in *)address)->sin_addr, key->address);
 }
 
 /* Responds 503 to a connection over a limit, which is not counted among the others. Owns fd. */

@@ -246,8 +246,7 @@ static void reply(struct visit *v, struct disk_job *job)
 	unsigned instance = job->reply_instance;
 
 	visit_park(v, &job->event); /* before the reply */
-	visit_unpark(v, ev);
-	visit_send_to(v, STAGE_ACCEPT_READ, instance, ev);
+	visit_resume(v, STAGE_ACCEPT_READ, instance, ev);
 }
 
 static void remove_image(struct visit *v, struct disk_job *job)

@@ -253,8 +253,7 @@ static void send_admitted(struct visit *v, struct admission_waiter *list)
 		struct admission_waiter *w = list;
 
 		list = w->next; /* w is its owner's once the event is sent */
-		visit_unpark(v, w->event);
-		visit_send_to(v, STAGE_ACCEPT_READ, w->instance, w->event);
+		visit_resume(v, STAGE_ACCEPT_READ, w->instance, w->event);
 	}
 }
 

@@ -1,9 +1,11 @@
 /* client_count.c - one entry for each client that has any. Any thread. */
 #include "client_count.h"
 
+#include <netinet/in.h>
 #include <string.h>
 
 #include "base/check.h"
+#include "base/network.h"
 #include "base/pool.h"
 
 struct counted_client {
@@ -73,9 +75,9 @@ void client_counts_drop(struct client_counts *counts, const struct client_key *c
 
 bool client_is_local(const struct client_key *client)
 {
-	static const uint8_t mapped[13] = { [10] = 0xff, [11] = 0xff, [12] = 127 };
+	const uint8_t *ipv4 = network_ipv4(client->address);
 	static const uint8_t zeros[15];
 
-	return memcmp(client->address, mapped, sizeof mapped) == 0 ||
+	return (ipv4 && ipv4[0] == IN_LOOPBACKNET) ||
 	       (memcmp(client->address, zeros, sizeof zeros) == 0 && client->address[15] <= 1);
 }

@@ -308,8 +308,7 @@ static void send_waiters(struct visit *v, struct waiter *list)
 		struct waiter *w = list;
 
 		list = w->next; /* w is its owner's once the event is sent */
-		visit_unpark(v, w->event);
-		visit_send_to(v, STAGE_ACCEPT_READ, w->instance, w->event);
+		visit_resume(v, STAGE_ACCEPT_READ, w->instance, w->event);
 	}
 }
 

@@ -254,8 +254,7 @@ void upload_image_done(struct visit *v, struct upload *u)
 	/* Acquire and release: the response sees what every image's last owner wrote. */
 	if (atomic_fetch_sub_explicit(&u->undone, 1, memory_order_acq_rel) != 1 || !waiter)
 		return;
-	visit_unpark(v, waiter);
-	visit_send_to(v, STAGE_ACCEPT_READ, instance, waiter);
+	visit_resume(v, STAGE_ACCEPT_READ, instance, waiter);
 }
 
 void upload_image_decoded(struct visit *v, struct upload *u, const struct image *image,
