@@ -126,6 +126,17 @@ static void overload(const struct report_source *source, struct text *t)
 	for (unsigned i = 0; i < r.class_count; i++)
 		metrics_uint(t, "darkroom_overload_refused_total",
 		             LABELS({ "class", r.class[i].name }), r.class[i].refused);
+	metrics_family(t, "darkroom_overload_level", "gauge",
+	               "Steps of overload.degrade that are in, by class.");
+	for (unsigned i = 0; i < r.class_count; i++)
+		metrics_uint(t, "darkroom_overload_level", LABELS({ "class", r.class[i].name }),
+		             r.class[i].level);
+	if (r.degrade.count)
+		metrics_family(t, "darkroom_overload_degraded_total", "counter",
+		               "Images stored with a step of overload.degrade.");
+	for (unsigned i = 0; i < r.degrade.count; i++)
+		metrics_uint(t, "darkroom_overload_degraded_total",
+		             LABELS({ "step", r.degrade.step[i].text }), r.degraded[i]);
 	metrics_family(t, "darkroom_overload_dropped_total", "counter",
 	               "Admitted images, or steps of them, that were no longer wanted.");
 	metrics_uint(t, "darkroom_overload_dropped_total", LABELS({ "reason", "client_gone" }),

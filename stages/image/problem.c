@@ -51,6 +51,7 @@ static const struct {
 	{ "unsupported-image", "This kind of JPEG is not supported" },
 	{ "unsupported-media-type", "Only JPEG images are accepted" },
 	{ "uri-too-long", "The request target is too long" },
+	{ "variant-skipped", "The variant was left out under load" },
 };
 
 static_assert(COUNT_OF(types) <= PROBLEM_TYPE_MAX, "counters are kept by type");

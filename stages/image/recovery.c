@@ -212,7 +212,7 @@ static int read_all(int fd, uint8_t *data, size_t size)
 static struct upload *make_upload(struct recovery *r, const char *id, uint8_t *body, uint64_t size,
                                   struct budget_body *memory, const struct spool_names *names)
 {
-	struct upload *u = upload_new(r->service, body, memory, 1, 0);
+	struct upload *u = upload_new(r->service, 0, body, memory, 1, 0);
 
 	if (!u)
 		return NULL;
