@@ -185,6 +185,10 @@ int app_start(struct app *a)
 	if (err)
 		return err;
 	err = recovery_start(&a->images.recovery);
+	if (!err)
+		err = sweep_start(&a->images.sweep);
+	if (err)
+		recovery_stop(&a->images.recovery);
 	if (err)
 		graph_stop(a->graph);
 	else
@@ -201,6 +205,7 @@ void app_drain(struct app *a)
 {
 	http_server_drain(&a->http);
 	recovery_stop(&a->images.recovery);
+	sweep_stop(&a->images.sweep);
 }
 
 bool app_is_busy(const struct app *a)

@@ -7,6 +7,7 @@
  * pass-through.
  */
 #include <string.h>
+#include <time.h>
 
 #include "app.h"
 #include "base/pool.h"
@@ -105,6 +106,8 @@ static struct upload *make_upload(struct visit *v, struct conn *c, unsigned imag
 	u->ticket = c->admission.ticket;
 	u->deadline_ns = c->request_deadline_ns;
 	u->client_gone = &c->has_gone;
+	if (c->expires_after_s)
+		u->expires = (uint64_t)time(NULL) + c->expires_after_s;
 	c->admission.ticket.slot = 0;
 	memcpy(u->request_id, request_id(c), sizeof u->request_id);
 	memcpy(u->token_name, c->token_name, sizeof u->token_name);

@@ -47,6 +47,24 @@ static void overload_json(const struct report_source *source, struct json *j)
 	json_object_end(j);
 }
 
+static void removals_json(const struct report_source *source, struct json *j)
+{
+	const struct sweep *sweep = &source->images->sweep;
+	struct usage_total total = usage_total(&source->images->store.usage);
+
+	json_object(j, "removed");
+	json_uint(j, "expired", counter_read(&sweep->removed[SWEEP_EXPIRED]));
+	json_uint(j, "max_age", counter_read(&sweep->removed[SWEEP_TOO_OLD]));
+	json_uint(j, "max_bytes", counter_read(&sweep->removed[SWEEP_TOO_MUCH]));
+	json_uint(j, "bytes", counter_read(&sweep->removed_bytes));
+	json_object_end(j);
+	if (!total.is_on)
+		return;
+	json_uint(j, "images", total.all.images);
+	json_uint(j, "bytes", total.all.bytes);
+	json_bool(j, "is_counted", total.is_complete);
+}
+
 static void store_json(const struct report_source *source, struct json *j)
 {
 	const struct image_service *images = source->images;
@@ -60,6 +78,7 @@ static void store_json(const struct report_source *source, struct json *j)
 	json_uint(j, "recovering", counter_read(&images->recovery.waiting));
 	json_uint(j, "recovered", counter_read(&images->recovery.recovered));
 	json_uint(j, "quarantined", counter_read(&images->recovery.quarantined));
+	removals_json(source, j);
 	json_object_end(j);
 }
 

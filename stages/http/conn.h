@@ -123,6 +123,7 @@ struct conn {
 	struct client_key payer;      /* its share is used: the token's, otherwise the client's */
 	_Atomic bool has_gone;        /* reset by the client while it was away */
 	uint64_t request_deadline_ns; /* X-Request-Deadline; 0: none */
+	uint64_t expires_after_s;     /* X-Expires-After; 0: never */
 	char token_name[UPLOAD_TOKEN_MAX]; /* of the request; "": none was needed */
 	bool has_share; /* otherwise the payer stands for many clients, and has no limit */
 	struct route route;

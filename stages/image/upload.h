@@ -45,6 +45,7 @@ struct upload {
 	struct client_key client;
 	char request_id[REQUEST_ID_MAX];   /* "": the upload is recovered after a crash */
 	char token_name[UPLOAD_TOKEN_MAX]; /* "": no token was needed */
+	uint64_t expires;                  /* seconds since 1970; 0: never */
 	struct timing timing;              /* of all images together */
 	/* the body */
 	uint8_t *body;              /* pool memory */
