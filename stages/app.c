@@ -146,6 +146,7 @@ int app_init(struct app *a, const struct conf *conf)
 		return err;
 	}
 	a->start_ns = clock_ns();
+	a->images.sweep.has_quotas = &a->http.tokens.has_quotas;
 	a->http.images = &a->images;
 	a->http.reports = (struct http_reports){ write_stats, write_metrics, a };
 	err = http_server_init(&a->http, conf);

@@ -14,6 +14,7 @@
 #include "conf/conf.h"
 #include "http/conn.h"
 #include "http/form.h"
+#include "http/upload_quota.h"
 #include "image/conf_epoch.h"
 #include "image/upload.h"
 #include "stages.h"
@@ -349,8 +350,10 @@ static void send_back(struct visit *v, struct conn *c, enum conn_state state)
 
 static void refuse(struct visit *v, struct conn *c)
 {
-	if (c->upload)
+	if (c->upload) {
+		quota_drop(c->upload);
 		upload_unref(c->upload);
+	}
 	c->upload = NULL;
 	send_back(v, c, CONN_REFUSE);
 }
@@ -376,6 +379,10 @@ static void decode(struct visit *v, struct conn *c)
 	}
 	if (c->upload->image_count == 0) {
 		send_back(v, c, CONN_UPLOADED); /* no part is a JPEG */
+		return;
+	}
+	if (!quota_take(c, c->upload)) {
+		refuse(v, c);
 		return;
 	}
 	c->state = CONN_UPLOADED;

@@ -13,6 +13,7 @@
 #include "head.h"
 #include "image/image_service.h"
 #include "io_loop.h"
+#include "upload_quota.h"
 
 #define DEADLINE_DIGITS 9
 #define EXPIRES_DIGITS 9
@@ -131,7 +132,7 @@ static bool read_expires(struct conn *c)
 
 enum conn_step conn_admit(struct visit *v, struct conn *c)
 {
-	if (!read_deadline(c) || !read_expires(c))
+	if (!read_deadline(c) || !read_expires(c) || !quota_has_room(c))
 		return refuse(c);
 	prepare(c);
 	if (conn_conf(c)->overload.when_full == CONF_WHEN_FULL_WAIT)

@@ -102,7 +102,9 @@ static void add_validators(struct conn *c, const struct validity *v)
 	http_date_format(date, modified < v->now ? modified : v->now);
 	response_text_field(&c->response, "ETag", v->etag);
 	response_text_field(&c->response, "Last-Modified", date);
-	if (c->route.kind == ROUTE_VARIANT)
+	if (c->route.kind == ROUTE_ORIGINAL)
+		response_text_field(&c->response, "Cache-Control", "private, no-store");
+	else if (c->route.kind == ROUTE_VARIANT)
 		response_field(&c->response, "Cache-Control: public, max-age=%llu, immutable",
 		               (unsigned long long)(left < MAX_AGE_S ? left : MAX_AGE_S));
 	else if (v->expires)
@@ -224,14 +226,25 @@ static enum conn_step respond_explained(struct conn *c)
 	return c->job.result ? store_failed(c, c->job.result) : respond_problem(c);
 }
 
+static enum conn_step absent(struct visit *v, struct conn *c)
+{
+	if (c->route.kind == ROUTE_VARIANT)
+		return explain(v, c);
+	if (c->route.kind == ROUTE_IMAGE)
+		return files_not_found(c);
+	problem_set(&c->problem, 404, "not-found",
+	            "image %s does not exist, or its original is not kept", c->route.id);
+	return respond_problem(c);
+}
+
 static enum conn_step respond_opened(struct visit *v, struct conn *c, int fd, uint64_t size)
 {
 	if (fd == -ENOENT)
-		return c->route.kind == ROUTE_VARIANT ? explain(v, c) : files_not_found(c);
+		return absent(v, c);
 	if (fd < 0)
 		return store_failed(c, fd);
-	return c->route.kind == ROUTE_VARIANT ? respond_variant(c, fd, size)
-	                                      : respond_metadata(c, fd);
+	return c->route.kind == ROUTE_IMAGE ? respond_metadata(c, fd)
+	                                    : respond_variant(c, fd, size);
 }
 
 /* ---- images that are not stored yet ---- */
@@ -310,6 +323,8 @@ static enum conn_step find(struct visit *v, struct conn *c, enum conn_purpose pu
 
 	if (c->route.kind == ROUTE_VARIANT)
 		snprintf(name, sizeof name, "%s.jpg", c->route.variant);
+	else if (c->route.kind == ROUTE_ORIGINAL)
+		snprintf(name, sizeof name, STORE_ORIGINAL);
 	c->purpose = purpose;
 	if (store_find_cached(&images->store, c->route.id, name, &c->job.found) &&
 	    has_content(c, &c->job.found))
@@ -326,7 +341,7 @@ static enum conn_step get_absent(struct visit *v, struct conn *c)
 	uint32_t width, height;
 
 	/* If it is not in flight, it may have been stored meanwhile: it is looked for again. */
-	if (c->route.kind == ROUTE_VARIANT)
+	if (c->route.kind != ROUTE_IMAGE)
 		return files_wait(v, c);
 	if (inflight_find(&conn_images(c)->inflight, c->route.id, &width, &height))
 		return respond_processing(c, width, height);

@@ -85,6 +85,7 @@ enum conn_step handle_request(struct visit *v, struct conn *c)
 		/* A DELETE comes here only if the image is in flight. */
 		return c->request.method == ROUTE_DELETE ? files_wait(v, c) : files_get(v, c);
 	case ROUTE_VARIANT:
+	case ROUTE_ORIGINAL:
 		return files_get(v, c);
 	case ROUTE_LIST:
 		return handle_list(v, c);

@@ -51,6 +51,7 @@ struct upload {
 	uint8_t *body;              /* pool memory */
 	struct budget_body memory;  /* the body's */
 	_Atomic unsigned body_refs; /* images that still need it */
+	bool has_quota;             /* each image gives back its part of the token's quotas */
 	bool is_client_counted;     /* limits.images_per_client applied at admission */
 	/* whether it is still wanted */
 	uint64_t deadline_ns;            /* X-Request-Deadline; 0: none */

@@ -234,7 +234,7 @@ void usage_switch(struct usage *u, struct store *s, bool is_on)
 	if (is_on && !u->is_on) {
 		u->is_on = true;
 		begin_day(u);
-		ulid_bound((uint64_t)time(NULL) * 1000, '0', u->since);
+		ulid_new(u->since);
 		if (usage_file_read(u, s->root_fd)) {
 			memcpy(u->page_end, LAST_ID, sizeof LAST_ID);
 			u->is_complete = true;
@@ -318,7 +318,8 @@ enum usage_verdict usage_reserve(struct usage *u, const char *token,
 	return verdict;
 }
 
-void usage_release(struct usage *u, const char *token, uint64_t images, uint64_t bytes)
+void usage_release(struct usage *u, const char *token, uint64_t images, uint64_t bytes,
+                   uint64_t uploads)
 {
 	pthread_mutex_lock(&u->lock);
 	struct usage_token *of = usage_token(u, token);
@@ -326,6 +327,7 @@ void usage_release(struct usage *u, const char *token, uint64_t images, uint64_t
 	if (of) {
 		take(&of->reserved.images, images);
 		take(&of->reserved.bytes, bytes);
+		take(&of->uploads, uploads);
 	}
 	pthread_mutex_unlock(&u->lock);
 }

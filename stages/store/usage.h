@@ -92,13 +92,15 @@ void usage_removed(struct usage *u, const char *id, const char *token, uint64_t 
 enum usage_verdict { USAGE_GRANTED, USAGE_IMAGES, USAGE_BYTES, USAGE_UPLOADS };
 
 /* Takes what an upload of `images` files needs of the token's quotas, or returns the one that does
- * not suffice, with what is used of it in *used. A day's uploads are not given back. */
+ * not suffice, with what is used of it in *used. */
 enum usage_verdict usage_reserve(struct usage *u, const char *token,
                                  const struct usage_limits *limits, uint64_t images, uint64_t bytes,
                                  uint64_t *used);
 
-/* Gives back what was taken of images and bytes, once the image is stored or has failed. */
-void usage_release(struct usage *u, const char *token, uint64_t images, uint64_t bytes);
+/* Gives back what was taken of images and bytes, once the image is stored or has failed; uploads
+ * only if it was not begun. */
+void usage_release(struct usage *u, const char *token, uint64_t images, uint64_t bytes,
+                   uint64_t uploads);
 
 /* ---- reports ---- */
 

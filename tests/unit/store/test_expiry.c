@@ -214,13 +214,13 @@ static void a_quota_counts_what_is_stored_and_what_is_in_progress(void **state)
 	assert_int_equal(usage_reserve(u, "site", &limits, 2, 1, &used), USAGE_IMAGES);
 	assert_int_equal(used, 1);
 	put("site", 30, 0);
-	usage_release(u, "site", 1, 60);
+	usage_release(u, "site", 1, 60, 0);
 	assert_int_equal(usage_reserve(u, "site", &limits, 1, 70, &used), USAGE_GRANTED);
-	usage_release(u, "site", 1, 70);
+	usage_release(u, "site", 1, 70, 0);
 	assert_int_equal(usage_reserve(u, "site", &limits, 1, 1, &used), USAGE_GRANTED);
-	usage_release(u, "site", 1, 1);
+	usage_release(u, "site", 1, 1, 0);
 	assert_int_equal(usage_reserve(u, "site", &limits, 1, 1, &used), USAGE_GRANTED);
-	usage_release(u, "site", 1, 1);
+	usage_release(u, "site", 1, 1, 0);
 	assert_int_equal(usage_reserve(u, "site", &limits, 1, 1, &used), USAGE_UPLOADS);
 	assert_int_equal(used, 4);
 }
