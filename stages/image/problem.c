@@ -35,6 +35,7 @@ static const struct {
 	{ "not-ready", "The image is not ready yet" },
 	{ "overloaded", "The server is busy" },
 	{ "precondition-failed", "A condition of the request is not fulfilled" },
+	{ "quota-exceeded", "The quota of the token is used up" },
 	{ "range-not-satisfiable", "The range is outside the file" },
 	{ "starting", "The server is starting" },
 	{ "storage-failed", "The image could not be stored" },
