@@ -51,7 +51,7 @@ def send(daemon, headers=()):
 def overloaded(daemon, disk):
     """Returns clients whose uploads are in flight. The last one has added the last step."""
     clients = []
-    disk.delay_all(300)
+    disk.delay_all(60_000)  # until finish()
     while level(daemon) < len(STEPS):
         assert len(clients) < 20
         clients.append(send(daemon))
@@ -130,6 +130,7 @@ def test_answer_before_the_image_is_stored_names_the_steps(start, disk):
                    environ=disk.environ)
     learn(daemon)
     clients = overloaded(daemon, disk)[:-1]
+    disk.delay_all(300)
     with send(daemon, [("Prefer", "respond-async")]) as c:
         answer = c.answer()
         assert answer.status in (202, 503)

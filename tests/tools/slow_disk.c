@@ -24,6 +24,7 @@
 
 #define FILE_MAX 65536
 #define CACHESTAT 451
+#define PART_US 5000 /* of a wait */
 
 static const struct control {
 	_Atomic uint32_t delay_us, reads_only;
@@ -49,13 +50,21 @@ static uint32_t delay(void)
 	return control ? atomic_load(&control->delay_us) : 0;
 }
 
+/* A delay that becomes shorter ends the waits that have begun. */
 static void wait_for_disk(bool is_write)
 {
-	uint32_t us = is_write && control && atomic_load(&control->reads_only) ? 0 : delay();
-	const struct timespec t = { .tv_sec = us / 1000000, .tv_nsec = us % 1000000 * 1000L };
+	for (uint32_t waited_us = 0;;) {
+		uint32_t us =
+			is_write && control && atomic_load(&control->reads_only) ? 0 : delay();
 
-	if (us)
+		if (waited_us >= us)
+			return;
+		uint32_t part_us = us - waited_us < PART_US ? us - waited_us : PART_US;
+		const struct timespec t = { .tv_nsec = part_us * 1000L };
+
 		nanosleep(&t, NULL);
+		waited_us += part_us;
+	}
 }
 
 static bool is_cold(int fd, off_t end)
