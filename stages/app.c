@@ -159,6 +159,7 @@ int app_init(struct app *a, const struct conf *conf)
 		return err;
 	}
 	a->start_ns = clock_ns();
+	a->images.sweep.has_quotas = &a->http.tokens.has_quotas;
 	a->http.images = &a->images;
 	a->http.reports = (struct http_reports){ write_stats, write_metrics, a };
 	err = http_server_init(&a->http, conf);
@@ -198,6 +199,10 @@ int app_start(struct app *a)
 	if (err)
 		return err;
 	err = recovery_start(&a->images.recovery);
+	if (!err)
+		err = sweep_start(&a->images.sweep);
+	if (err)
+		recovery_stop(&a->images.recovery);
 	if (err)
 		graph_stop(a->graph);
 	else
@@ -214,6 +219,7 @@ void app_drain(struct app *a)
 {
 	http_server_drain(&a->http);
 	recovery_stop(&a->images.recovery);
+	sweep_stop(&a->images.sweep);
 }
 
 bool app_is_busy(const struct app *a)

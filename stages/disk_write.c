@@ -108,9 +108,12 @@ static int list_files(struct disk_scratch *d, unsigned index, const struct image
 	if (metadata.overflowed)
 		return -ENOMEM;
 	file[n++] = summed_file(STORED_IMAGE, metadata.data, metadata.length, sum[count + 1]);
-	d->item[index] = (struct store_item){
-		.place = STORE_IMAGES, .id = image->id, .file = file, .file_count = n
-	};
+	d->item[index] = (struct store_item){ .place = STORE_IMAGES,
+		                              .id = image->id,
+		                              .file = file,
+		                              .file_count = n,
+		                              .token = image->upload->token_name,
+		                              .expires = image->upload->expires };
 	return 0;
 }
 
@@ -118,12 +121,13 @@ static int list_files(struct disk_scratch *d, unsigned index, const struct image
 static void list_spooled(struct disk_scratch *d, unsigned index, const struct image *image)
 {
 	struct store_file *file = d->file[index];
+	struct spool_names names = { .expires = image->upload->expires };
 
+	memcpy(names.file, image->file_name, sizeof image->file_name);
+	memcpy(names.token, image->upload->token_name, sizeof names.token);
 	file[0] = (struct store_file){ STORE_ORIGINAL, image->source, image->source_size, NULL };
-	file[1] = (struct store_file){
-		SPOOL_NOTE, d->metadata[index],
-		spool_note(d->metadata[index], image->file_name, image->upload->token_name), NULL
-	};
+	file[1] = (struct store_file){ SPOOL_NOTE, d->metadata[index],
+		                       spool_note(d->metadata[index], &names), NULL };
 	d->item[index] = (struct store_item){
 		.place = STORE_SPOOL, .id = image->id, .file = file, .file_count = 2
 	};

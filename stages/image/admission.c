@@ -120,8 +120,9 @@ static unsigned class_now(const struct admission *a, unsigned class)
 static bool admit(struct image_service *s, struct admission_waiter *w)
 {
 	w->class = class_now(&s->admission, w->class);
-	bool is_admitted = overload_admit(&s->admission.overload, w->class, w->work,
-	                                  graph_is_growing(s->graph), &w->ticket, clock_ns());
+	bool is_admitted = (w->is_heavy ? overload_admit_heavy : overload_admit)(
+		&s->admission.overload, w->class, w->work, graph_is_growing(s->graph), &w->ticket,
+		clock_ns());
 
 	log_levels(&s->admission);
 	return is_admitted;

@@ -29,6 +29,7 @@ struct admission_waiter {
 	unsigned instance; /* of accept_read */
 	unsigned class;
 	uint64_t work;
+	bool is_heavy; /* its client has most of the images in flight */
 	/* the line's own, under the lock */
 	struct overload_ticket ticket;
 	struct admission_waiter *next;

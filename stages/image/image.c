@@ -337,6 +337,8 @@ void image_end(struct visit *v, struct image *image)
 	images_resume(s, client_turns_ended(&s->turns, &image->turn, image->decode_ns));
 	if (u->is_client_counted)
 		client_counts_drop(&s->clients, &u->client);
+	if (u->has_quota)
+		usage_release(&s->store.usage, u->token_name, 1, image->source_size, 0);
 	atomic_fetch_sub_explicit(&s->in_flight, 1, memory_order_relaxed);
 	admission_end(v, image); /* what it admits finds the place free */
 	if (image->reserved_bytes) {

@@ -16,6 +16,7 @@
 #define COLD_IMAGES 256        /* admitted before the capacity is known */
 #define FIRST_MEASURE_IMAGES 8 /* that the first estimate of it needs */
 #define IDLE_STEPS_MAX 1000    /* intervals without a request that are made up for */
+#define HEAVY_SHARE 0.75       /* of the room, for a client that has most of the images */
 #define BUSY_NS (5 * NS_PER_S) /* time constant of the share of busy time */
 #define BUSY_BELOW 0.4         /* then the images could take twice as long */
 #define BUCKET_S 0.1           /* what the bucket holds, at the current rate */
@@ -244,15 +245,16 @@ static bool take_token(struct overload *o, unsigned index, uint64_t now_ns)
 	return true;
 }
 
-static bool has_room(const struct overload *o, unsigned class, uint64_t images, uint64_t work)
+static bool has_room(const struct overload *o, unsigned class, double share, uint64_t images,
+                     uint64_t work)
 {
 	if (o->control.capacity > 0)
-		return (double)work < control_backlog_limit(&o->control, class);
-	return images < COLD_IMAGES;
+		return (double)work < share * control_backlog_limit(&o->control, class);
+	return (double)images < share * COLD_IMAGES;
 }
 
-/* Returns whether the controller lets an upload pass. */
-static bool may_pass(struct overload *o, unsigned class, uint64_t now_ns)
+/* Returns whether the controller lets an upload pass. share: of the room, that may be used. */
+static bool may_pass(struct overload *o, unsigned class, double share, uint64_t now_ns)
 {
 	uint64_t uploads, work;
 	bool has_token =
@@ -264,7 +266,7 @@ static bool may_pass(struct overload *o, unsigned class, uint64_t now_ns)
 		return true;
 	if (o->params.controller == CONF_CONTROLLER_WELSH)
 		return has_token;
-	return has_room(o, class, o->images + uploads, o->work + work);
+	return has_room(o, class, share, o->images + uploads, o->work + work);
 }
 
 /* ---- degradation ---- */
@@ -315,24 +317,27 @@ static bool press(struct overload *o, unsigned class)
 /* ---- admission ---- */
 
 /* Returns whether another image may be in flight. */
-static bool places_left(const struct overload *o, uint64_t now_ns)
+static bool places_left(const struct overload *o, double share, uint64_t now_ns)
 {
 	uint64_t uploads, work;
 
 	sum_pending(o, now_ns, &uploads, &work);
-	return o->images + uploads < o->params.images_max;
+	return (double)(o->images + uploads) < share * (double)o->params.images_max;
 }
 
-bool overload_admit(struct overload *o, unsigned class, uint64_t work, bool can_grow,
-                    struct overload_ticket *ticket, uint64_t now_ns)
+/* A client with a share of the room adds no step: its images alone would cheapen those of others.
+ */
+static bool admit(struct overload *o, unsigned class, uint64_t work, double share, bool can_grow,
+                  struct overload_ticket *ticket, uint64_t now_ns)
 {
 	account(o, now_ns);
 	advance(o, class, now_ns);
 	o->can_grow = can_grow;
 	overload_look(o, now_ns);
-	bool has_place = places_left(o, now_ns);
+	bool has_place = places_left(o, share, now_ns);
 
-	if (!(has_place && may_pass(o, class, now_ns)) && !(press(o, class) && has_place)) {
+	if (!(has_place && may_pass(o, class, share, now_ns)) &&
+	    !(share >= 1 && press(o, class) && has_place)) {
 		o->refused++;
 		o->class[class].refused++;
 		return false;
@@ -341,6 +346,18 @@ bool overload_admit(struct overload *o, unsigned class, uint64_t work, bool can_
 	hold_place(o, ticket, work, now_ns);
 	ticket->level = o->class[class].degrade.level;
 	return true;
+}
+
+bool overload_admit(struct overload *o, unsigned class, uint64_t work, bool can_grow,
+                    struct overload_ticket *ticket, uint64_t now_ns)
+{
+	return admit(o, class, work, 1, can_grow, ticket, now_ns);
+}
+
+bool overload_admit_heavy(struct overload *o, unsigned class, uint64_t work, bool can_grow,
+                          struct overload_ticket *ticket, uint64_t now_ns)
+{
+	return admit(o, class, work, HEAVY_SHARE, can_grow, ticket, now_ns);
 }
 
 void overload_cancel(struct overload *o, struct overload_ticket *ticket, uint64_t now_ns)

@@ -97,6 +97,11 @@ void overload_look(struct overload *o, uint64_t now_ns);
 bool overload_admit(struct overload *o, unsigned class, uint64_t work, bool can_grow,
                     struct overload_ticket *ticket, uint64_t now_ns);
 
+/* The same for a client that has most of the images in flight: a quarter of the room is for others.
+ */
+bool overload_admit_heavy(struct overload *o, unsigned class, uint64_t work, bool can_grow,
+                          struct overload_ticket *ticket, uint64_t now_ns);
+
 /* The upload will not begin. An empty ticket is ignored. */
 void overload_cancel(struct overload *o, struct overload_ticket *ticket, uint64_t now_ns);
 

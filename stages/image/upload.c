@@ -13,6 +13,7 @@
 #include "base/check.h"
 #include "base/pool.h"
 #include "base/round.h"
+#include "client_limits.h"
 #include "conf_epoch.h"
 #include "image.h"
 #include "image_service.h"
@@ -158,7 +159,7 @@ static bool admit(struct upload *u, unsigned n, struct problem *problem)
 {
 	struct image_service *s = u->service;
 	const struct conf *conf = &u->epoch->conf;
-	uint64_t max = conf->limits.images_in_flight, per_client = conf->limits.images_per_client;
+	uint64_t max = conf->limits.images_in_flight;
 	uint64_t before = atomic_fetch_add_explicit(&s->in_flight, n, memory_order_relaxed);
 
 	if (before + n > max) {
@@ -167,19 +168,9 @@ static bool admit(struct upload *u, unsigned n, struct problem *problem)
 		                  before + n);
 		return false;
 	}
-	if (per_client == 0)
-		return true;
-	uint64_t of_client = client_counts_add(&s->clients, &u->client, n, per_client);
-
-	u->is_client_counted = of_client > 0 && of_client <= per_client;
-	if (u->is_client_counted)
+	if (client_limits_begin(s, conf, &u->client, n, &u->is_client_counted, problem))
 		return true;
 	atomic_fetch_sub_explicit(&s->in_flight, n, memory_order_relaxed);
-	if (of_client == 0)
-		problem_set(problem, 503, "overloaded", "no memory");
-	else
-		problem_set_limit(problem, 429, "too-many-requests", "limits.images_per_client",
-		                  per_client, of_client);
 	return false;
 }
 

@@ -46,11 +46,13 @@ struct upload {
 	struct client_key client;
 	char request_id[REQUEST_ID_MAX];   /* "": the upload is recovered after a crash */
 	char token_name[UPLOAD_TOKEN_MAX]; /* "": no token was needed */
+	uint64_t expires;                  /* seconds since 1970; 0: never */
 	struct timing timing;              /* of all images together */
 	/* the body */
 	uint8_t *body;              /* pool memory */
 	struct budget_body memory;  /* the body's */
 	_Atomic unsigned body_refs; /* images that still need it */
+	bool has_quota;             /* each image gives back its part of the token's quotas */
 	bool is_client_counted;     /* limits.images_per_client applied at admission */
 	/* whether it is still wanted */
 	uint64_t deadline_ns;            /* X-Request-Deadline; 0: none */

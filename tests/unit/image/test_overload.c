@@ -152,6 +152,46 @@ static void announced_bodies_count_for_a_second(void **state)
 	assert_int_equal(o.images, 1);
 }
 
+static void a_heavy_client_leaves_a_quarter_of_the_room(void **state)
+{
+	static const uint64_t controllers[] = { CONF_CONTROLLER_BACKLOG, CONF_CONTROLLER_OFF };
+	const unsigned heavy_max[] = { 192, 75 }, all_max[] = { 256, 100 };
+	struct overload_ticket ticket;
+	static struct overload o;
+
+	(void)state;
+	for (unsigned i = 0; i < 2; i++) {
+		struct overload_params p = sim_params(controllers[i], 1);
+		unsigned n = 0;
+
+		p.images_max = i == 0 ? SIM_IN_FLIGHT_MAX : 100;
+		overload_init(&o, &p, 0);
+		while (overload_admit_heavy(&o, 0, 1, false, &ticket, 0))
+			n++;
+		assert_int_equal(n, heavy_max[i]);
+		while (overload_admit(&o, 0, 1, false, &ticket, 0))
+			n++;
+		assert_int_equal(n, all_max[i]);
+	}
+}
+
+static void a_heavy_client_leaves_a_quarter_of_the_measured_room(void **state)
+{
+	const struct overload_params p = sim_params(CONF_CONTROLLER_BACKLOG, 1);
+	struct overload_ticket ticket;
+	static struct overload o;
+
+	(void)state;
+	overload_init(&o, &p, 0);
+	control_backlog_measure(&o.control, 1000, 1);
+	uint64_t room = (uint64_t)control_backlog_limit(&o.control, 0);
+
+	overload_begin(&o, NULL, 10, room * 3 / 4 - 1, 0);
+	assert_true(overload_admit_heavy(&o, 0, 2, false, &ticket, 0));
+	assert_false(overload_admit_heavy(&o, 0, 2, false, &ticket, 0));
+	assert_true(overload_admit(&o, 0, 2, false, &ticket, 0));
+}
+
 static void a_refused_client_is_told_when_to_return(void **state)
 {
 	const struct overload_params p = sim_params(CONF_CONTROLLER_BACKLOG, 1);
@@ -185,6 +225,8 @@ int main(void)
 		cmocka_unit_test(welsh_prefers_the_higher_class),
 		cmocka_unit_test(nothing_is_refused_while_a_pool_can_grow),
 		cmocka_unit_test(announced_bodies_count_for_a_second),
+		cmocka_unit_test(a_heavy_client_leaves_a_quarter_of_the_room),
+		cmocka_unit_test(a_heavy_client_leaves_a_quarter_of_the_measured_room),
 		cmocka_unit_test(a_refused_client_is_told_when_to_return),
 	};
 
