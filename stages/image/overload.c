@@ -290,6 +290,10 @@ static double pressure(const struct overload *o, unsigned class, uint64_t now_ns
 void overload_look(struct overload *o, uint64_t now_ns)
 {
 	account(o, now_ns);
+	/* A thread reads the clock before it has the lock. */
+	if (now_ns < o->looked_ns)
+		now_ns = o->looked_ns;
+	o->looked_ns = now_ns;
 	for (unsigned i = 0; i < o->params.class_count && o->params.degrade_steps; i++) {
 		double now = pressure(o, i, now_ns);
 		struct degrade_params p;
@@ -302,12 +306,12 @@ void overload_look(struct overload *o, uint64_t now_ns)
 }
 
 /* Adds a step instead of refusing an upload. Returns false if all are in. */
-static bool press(struct overload *o, unsigned class, uint64_t now_ns)
+static bool press(struct overload *o, unsigned class)
 {
 	struct degrade_params p;
 
 	degrade_params_from(&p, o->params.degrade_steps, o->control.class[class].target_s);
-	return degrade_press(&o->class[class].degrade, &p, now_ns);
+	return degrade_press(&o->class[class].degrade, &p, o->looked_ns);
 }
 
 /* ---- admission ---- */
@@ -333,7 +337,7 @@ static bool admit(struct overload *o, unsigned class, uint64_t work, double shar
 	bool has_place = places_left(o, share, now_ns);
 
 	if (!(has_place && may_pass(o, class, share, now_ns)) &&
-	    !(share >= 1 && press(o, class, now_ns) && has_place)) {
+	    !(share >= 1 && press(o, class) && has_place)) {
 		o->refused++;
 		o->class[class].refused++;
 		return false;

@@ -60,7 +60,8 @@ struct overload_class {
 struct overload {
 	struct overload_params params;
 	struct control control;
-	bool can_grow; /* as of the last upload */
+	bool can_grow;      /* as of the last upload */
+	uint64_t looked_ns; /* when the levels were adapted last */
 	struct overload_class class[CONTROL_CLASSES_MAX];
 	/* admitted, body complete, not ended */
 	uint64_t images, work;

@@ -126,6 +126,22 @@ static void an_idle_time_removes_all_steps(void **state)
 	assert_int_equal(sim.overload.class[0].degrade.level, 0);
 }
 
+/* Two threads may call in another order than they have read the clock. */
+static void a_clock_that_is_late_removes_no_step(void **state)
+{
+	(void)state;
+	begin(CONF_CONTROLLER_BACKLOG, 1);
+	sim_run(60, 10 * sim_capacity(), 0);
+	sim_run(2, 0, 0); /* ends what was admitted: the calm has begun */
+	assert_int_equal(sim.level[0], STEPS);
+	uint64_t now_ns = sim_now_ns();
+
+	overload_look(&sim.overload, now_ns);
+	assert_true(sim.overload.class[0].degrade.calm_since_ns > NS_PER_S);
+	overload_look(&sim.overload, sim.overload.class[0].degrade.calm_since_ns - 1);
+	assert_int_equal(sim.overload.class[0].degrade.level, STEPS);
+}
+
 static void a_lower_class_is_degraded_first(void **state)
 {
 	(void)state;
@@ -185,6 +201,7 @@ int main(void)
 		cmocka_unit_test(a_constant_overload_keeps_all_steps),
 		cmocka_unit_test(images_are_made_as_configured_after_the_load),
 		cmocka_unit_test(an_idle_time_removes_all_steps),
+		cmocka_unit_test(a_clock_that_is_late_removes_no_step),
 		cmocka_unit_test(a_lower_class_is_degraded_first),
 		cmocka_unit_test(nothing_is_degraded_while_a_pool_can_grow),
 		cmocka_unit_test(a_full_daemon_refuses_and_adds_steps),
