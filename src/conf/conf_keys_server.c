@@ -109,8 +109,8 @@ static const struct conf_key rows[] = {
 		.default_value = "no",
 		.is_live = true,
 		.help = "Whether the uploaded file is stored next to its variants, as original.jpg.\n"
-			"It is never served, because its metadata may tell where it was taken. Its\n"
-			"memory is held until it is stored.",
+			"Its metadata may tell where it was taken, so it is served only to tokens with\n"
+			"the scope original. Its memory is held until it is stored.",
 	},
 	{
 		CONF_KEY(server, damaged, damaged),

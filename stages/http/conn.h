@@ -16,6 +16,7 @@
 
 #include "access_log.h"
 #include "conn_line.h"
+#include "daemon/tokens.h"
 #include "image/admission.h"
 #include "image/client_count.h"
 #include "image/disk_job.h"
@@ -125,7 +126,9 @@ struct conn {
 	                                 that of its network */
 	_Atomic bool has_gone;        /* reset by the client while it was away */
 	uint64_t request_deadline_ns; /* X-Request-Deadline; 0: none */
+	uint64_t expires_after_s;     /* X-Expires-After; 0: never */
 	char token_name[UPLOAD_TOKEN_MAX]; /* of the request; "": none was needed */
+	struct token_quota quota;          /* of the token */
 	bool has_share; /* otherwise the payer stands for many clients, and has no limit */
 	struct route route;
 	struct access access;

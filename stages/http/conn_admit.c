@@ -2,6 +2,7 @@
 #include "conn_admit.h"
 
 #include <linux/sockios.h>
+#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
@@ -14,8 +15,11 @@
 #include "image/client_limits.h"
 #include "image/image_service.h"
 #include "io_loop.h"
+#include "upload_quota.h"
 
 #define DEADLINE_DIGITS 9
+#define EXPIRES_DIGITS 9
+#define EXPIRES_MAX_S (UINT64_C(3650) * 86400)
 #define LINGER_FIRST_MS 50 /* the next ones take twice as long each */
 #define LINGER_STEP_MS 10
 #define LINGER_TICKS 4
@@ -94,9 +98,46 @@ static bool read_deadline(struct conn *c)
 	return true;
 }
 
+/* Returns the seconds of a number with an optional unit, or 0 if it is none, or out of bounds. */
+static uint64_t parse_seconds(struct slice value)
+{
+	static const char units[] = "smhd";
+	static const unsigned factor[] = { 1, 60, 3600, 86400 };
+	const char *unit = value.length ? strchr(units, value.data[value.length - 1]) : NULL;
+	uint64_t n = 0;
+
+	value.length -= unit != NULL;
+	if (value.length == 0 || value.length > EXPIRES_DIGITS)
+		return 0;
+	for (size_t i = 0; i < value.length; i++) {
+		if (value.data[i] < '0' || value.data[i] > '9')
+			return 0;
+		n = n * 10 + (uint64_t)(value.data[i] - '0');
+	}
+	n *= unit ? factor[unit - units] : 1;
+	return n <= EXPIRES_MAX_S ? n : 0;
+}
+
+/* Reads X-Expires-After. Returns false with the problem set if it is not a duration. */
+static bool read_expires(struct conn *c)
+{
+	struct slice rest = request_fields(&c->request, c->input + c->begin), value, second;
+
+	if (!head_find(&rest, "x-expires-after", &value))
+		return true;
+	c->expires_after_s = parse_seconds(value);
+	if (c->expires_after_s && !head_find(&rest, "x-expires-after", &second))
+		return true;
+	problem_set(
+		&c->problem, 400, "malformed-request",
+		"X-Expires-After: expected one duration of at most 3650 days: seconds, or a number "
+		"with s, m, h or d");
+	return false;
+}
+
 enum conn_step conn_admit(struct visit *v, struct conn *c)
 {
-	if (!read_deadline(c))
+	if (!read_deadline(c) || !read_expires(c) || !quota_has_room(c))
 		return refuse(c);
 	if (!client_limits_admit(conn_images(c), &c->payer, &c->problem)) {
 		c->is_shed = true;

@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "conf/conf_classes.h"
+#include "conf/conf_degrade.h"
 #include "overload.h"
 
 struct conf;
@@ -42,6 +43,9 @@ struct admission {
 	struct conf_classes classes;    /* under the lock */
 	uint64_t admitted[CONTROL_CLASSES_MAX], refused[CONTROL_CLASSES_MAX]; /* since startup */
 	uint64_t waited;
+	struct conf_degrade degrade;
+	uint64_t degraded[CONF_DEGRADE_MAX]; /* stored images by step, since it was configured */
+	unsigned level[CONTROL_CLASSES_MAX]; /* that was logged */
 };
 
 /* A snapshot for reports. */
@@ -49,12 +53,15 @@ struct admission_report {
 	uint64_t waited, waiting;
 	double backlog_s, p90_s;
 	unsigned class_count;
+	struct conf_degrade degrade;
+	uint64_t degraded[CONF_DEGRADE_MAX];
 	struct {
 		char name[CONF_CLASS_NAME_MAX];
 		uint64_t admitted, refused;
 		double target_s;
 		double limit_s; /* backlog: what may be admitted; 0: not known */
 		double rate;    /* welsh: uploads per second */
+		unsigned level; /* of degrade */
 	} class[CONTROL_CLASSES_MAX];
 };
 

@@ -22,6 +22,7 @@
 #include "recovery.h"
 #include "sched/budget.h"
 #include "store/store.h"
+#include "sweep.h"
 
 struct graph;
 
@@ -36,6 +37,7 @@ struct image_service {
 	struct admission admission;
 	struct disk_reads reads; /* of files, by connections */
 	struct recovery recovery;
+	struct sweep sweep;
 	_Atomic uint64_t client_gone, too_late; /* images and steps that were dropped */
 	struct graph *graph;        /* borrowed; set once, before the graph is started */
 	unsigned leftovers_cleared; /* unfinished and removed images found at startup; fixed */

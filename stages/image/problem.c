@@ -35,6 +35,7 @@ static const struct {
 	{ "not-ready", "The image is not ready yet" },
 	{ "overloaded", "The server is busy" },
 	{ "precondition-failed", "A condition of the request is not fulfilled" },
+	{ "quota-exceeded", "The quota of the token is used up" },
 	{ "range-not-satisfiable", "The range is outside the file" },
 	{ "starting", "The server is starting" },
 	{ "storage-failed", "The image could not be stored" },
@@ -51,6 +52,7 @@ static const struct {
 	{ "unsupported-image", "This kind of JPEG is not supported" },
 	{ "unsupported-media-type", "Only JPEG images are accepted" },
 	{ "uri-too-long", "The request target is too long" },
+	{ "variant-skipped", "The variant was left out under load" },
 };
 
 static_assert(COUNT_OF(types) <= PROBLEM_TYPE_MAX, "counters are kept by type");
