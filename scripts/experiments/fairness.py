@@ -33,7 +33,7 @@ LARGE_SIZE = 4000, 2667
 def large_file(directory):
     """Makes a large file of a small one. Returns the directory that has only this file."""
     path = directory / "large" / "large.jpg"
-    path.parent.mkdir(exist_ok=True)
+    path.parent.mkdir(parents=True, exist_ok=True)
     PIL.Image.open(SMALL).resize(LARGE_SIZE).save(path, quality=85)
     return path.parent
 

@@ -203,8 +203,11 @@ struct turn *client_turns_memory_granted(struct client_turns *t, unsigned slot)
 	return list;
 }
 
-struct turn *client_turns_ended(struct client_turns *t, const struct turn *turn, uint64_t spent_ns)
+struct turn *client_turns_ended(struct client_turns *t, struct turn *turn, uint64_t spent_ns)
 {
+	if (turn->has_ended)
+		return NULL;
+	turn->has_ended = true;
 	pthread_mutex_lock(&t->lock);
 	struct turn_slot *s = &t->slot[turn->slot];
 

@@ -7,9 +7,9 @@
  *
  * The scheduler knows no clients. An image that leaves the stage's queue while it is another
  * client's turn is kept here, and the image whose turn it is goes first. While several clients have
- * images in flight, each may have `window` of them between the begin of decoding and the end, so
- * that policies which serve a stage until its queue is empty come to the next stage. While one
- * client alone has images, policy and discipline decide.
+ * images in flight, each may have `window` of them between the begin of decoding and the end of
+ * encoding, so that policies which serve a stage until its queue is empty come to the next stage.
+ * While one client alone has images, policy and discipline decide.
  *
  * While an image waits for memory, its client's other images are kept. So another client's image
  * stands behind few of them in the line for memory.
@@ -36,7 +36,7 @@
 struct turn {
 	unsigned slot;
 	uint64_t expected_ns; /* CPU time that it is expected to need */
-	bool was_kept;
+	bool was_kept, has_ended;
 	struct turn *next; /* in its slot, or in a list that a function returns */
 };
 
@@ -44,7 +44,7 @@ struct turn_slot {
 	struct turn *first, *last; /* kept, in the order of their turns */
 	unsigned queued;           /* in the stage's queue */
 	unsigned kept;
-	unsigned begun; /* taken and not ended */
+	unsigned begun; /* taken, and not encoded */
 	uint64_t served_ns;
 	int memory_waits; /* images that wait for memory; -1: one has it before it is counted */
 	struct turn_slot *next, *previous; /* in the ring; NULL: not in it */
@@ -88,8 +88,8 @@ void client_turns_memory_wait(struct client_turns *t, unsigned slot);
 /* An image of the slot had to wait, and has its memory. Returns a list as above. */
 struct turn *client_turns_memory_granted(struct client_turns *t, unsigned slot);
 
-/* An image that was taken has ended; decoding it took spent_ns of CPU time. Returns a list as
- * above. */
-struct turn *client_turns_ended(struct client_turns *t, const struct turn *turn, uint64_t spent_ns);
+/* An image that was taken needs no core any more; decoding it took spent_ns of CPU time. Its thread
+ * may call this again. Returns a list as above. */
+struct turn *client_turns_ended(struct client_turns *t, struct turn *turn, uint64_t spent_ns);
 
 #endif

@@ -166,11 +166,19 @@ static uint64_t variants_size(const struct image *image)
 }
 
 /* n steps of the image have ended; after the last one the image goes on. */
+static void end_turn(struct image *image)
+{
+	struct image_service *s = image->upload->service;
+
+	images_resume(s, client_turns_ended(&s->turns, &image->turn, image->decode_ns));
+}
+
 static void image_steps_end(struct visit *v, struct image *image, unsigned n)
 {
 	/* Acquire and release: the last step sees all variants. */
 	if (atomic_fetch_sub_explicit(&image->steps_left, n, memory_order_acq_rel) != n)
 		return;
+	end_turn(image); /* a slow disk keeps no core from the client's next image */
 	if (atomic_load_explicit(&image->has_failed, memory_order_acquire)) {
 		visit_unpark(v, &image->event);
 		visit_send(v, STAGE_STATS, &image->event);
@@ -334,7 +342,7 @@ void image_end(struct visit *v, struct image *image)
 	graph_replica_give(s->graph, image->event.replica, image->source_size);
 	visit_park(v, &image->event);
 	send_waiters(v, inflight_remove(&s->inflight, image));
-	images_resume(s, client_turns_ended(&s->turns, &image->turn, image->decode_ns));
+	end_turn(image); /* if its decoding has failed */
 	if (u->is_client_counted)
 		client_counts_drop(&s->clients, &u->client);
 	if (u->has_quota)

@@ -17,12 +17,13 @@ static int open_store(struct image_service *s, const struct conf *conf)
 	return err;
 }
 
-/* Enough images of a client to keep all cores and a slow disk busy. */
+/* Images of a client that keep all cores busy. Another client's image waits for those that
+ * have begun, under most policies. */
 static unsigned turns_window(void)
 {
 	long cores = sysconf(_SC_NPROCESSORS_ONLN);
 
-	return cores > 4 ? 2 * (unsigned)cores : 8;
+	return cores > 2 ? (unsigned)cores : 2;
 }
 
 /* One less than the disk threads by default. */
