@@ -85,7 +85,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 		if (!lacks_operations(&conf))
 			check_dump(&conf);
-		err = plan_build(&plan, &conf, &variant, error, sizeof error);
+		err = plan_build(&plan, &conf, 0, &variant, error, sizeof error);
 		assert(!err || (variant < conf.variant_count && error[0]));
 	}
 	return 0;
