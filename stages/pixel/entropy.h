@@ -7,6 +7,12 @@
  *
  * Its blocks are those of libjpeg, bit by bit, as long as the data are sound. Otherwise it stops,
  * and the file must be decoded again without it. The thread of the libjpeg object only.
+ *
+ * Progressive files stay with libjpeg. callgrind counted 22 of them (2.4 MB, with all variants of
+ * conf/drain.ini): 36 % of all instructions are refinement of AC coefficients, which reads single
+ * bits between codes, so that a table of two symbols does not help. First scans of AC coefficients
+ * are 7 %, of DC coefficients 1.5 %. Halving those would save 4 % of such a file. These are 9 % of
+ * the dataset's files.
  */
 #ifndef DARKROOM_PIXEL_ENTROPY_H
 #define DARKROOM_PIXEL_ENTROPY_H

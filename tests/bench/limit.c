@@ -5,8 +5,10 @@
  * The additional cost of the daemon is sockets, HTTP, scheduling and storage.
  *
  * usage: limit [--libjpeg] CONFIGURATION THREADS REPEAT PATH...
+ *        limit --compare CONFIGURATION PATH...
  * Prints one JSON object about REPEAT passes, after a pass that is not measured. With --libjpeg all
- * Huffman codes are decoded by libjpeg.
+ * Huffman codes are decoded by libjpeg. With --compare each file is decoded with both decoders, at
+ * the size that the configuration needs and at its own. It fails at the first different plane.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -39,11 +41,13 @@
 struct limit {
 	struct plan plan;
 	bool uses_libjpeg;
+	bool is_full_size; /* pictures are decoded without a reduction */
 	struct corpus files;
 	uint64_t total; /* files to process, with repeats */
 	_Atomic uint64_t next;
 	_Atomic uint64_t bytes; /* of the variants */
 	_Atomic uint64_t failed;
+	_Atomic uint64_t own; /* files that the own decoder has decoded */
 };
 
 /* State of one thread. */
@@ -72,6 +76,10 @@ static struct picture *decode(struct work *w, const uint8_t *jpeg, size_t size)
 		orient_size(w->metadata.orientation, &w->width, &w->height);
 		memory_need_root(&w->limit->plan, w->width, w->height, w->metadata.orientation,
 		                 &need);
+		if (w->limit->is_full_size) {
+			need.width = need.chroma_width = (int)d->in.image_width;
+			need.height = need.chroma_height = (int)d->in.image_height;
+		}
 		decoder_choose(d, need.width, need.height, need.chroma_width, need.chroma_height);
 		result = decoder_start(d, 1000, false);
 		while (result != DECODER_FAILED &&
@@ -79,6 +87,8 @@ static struct picture *decode(struct work *w, const uint8_t *jpeg, size_t size)
 			continue;
 		if (result == DECODER_DONE)
 			picture = decoder_take(d);
+		if (d->has_entropy)
+			atomic_fetch_add_explicit(&w->limit->own, 1, memory_order_relaxed);
 	}
 	decoder_free(d);
 	return picture;
@@ -220,6 +230,68 @@ static int measure(struct limit *limit, unsigned threads, uint64_t repeat)
 	return EXIT_SUCCESS;
 }
 
+/* ---- the same planes ---- */
+
+/* Returns whether all samples are the same, with what pads the rows to whole blocks. */
+static bool is_same(const struct picture *a, const struct picture *b)
+{
+	if (!a || !b || a->plane_count != b->plane_count || a->color_space != b->color_space ||
+	    a->is_inverted != b->is_inverted)
+		return false;
+	for (unsigned c = 0; c < a->plane_count; c++) {
+		const struct plane *p = &a->plane[c], *q = &b->plane[c];
+		size_t padded = (size_t)(p->width + 7) & ~(size_t)7;
+
+		if (p->width != q->width || p->height != q->height)
+			return false;
+		for (int y = 0; y < p->height; y++)
+			if (memcmp(p->data + y * p->stride, q->data + y * q->stride, padded) != 0)
+				return false;
+	}
+	return true;
+}
+
+/* Decodes a file with both decoders. Returns whether the planes are the same. */
+static bool compare_file(struct work *w, const struct corpus_file *file)
+{
+	const struct iovec *jpeg = &file->parts[1];
+	struct picture *picture[2];
+
+	for (int i = 0; i < 2; i++) {
+		w->limit->uses_libjpeg = i;
+		picture[i] = decode(w, jpeg->iov_base, jpeg->iov_len);
+	}
+	bool same = is_same(picture[0], picture[1]);
+
+	picture_unref(picture[0]);
+	picture_unref(picture[1]);
+	return same;
+}
+
+static int compare(struct limit *limit)
+{
+	struct work *w = calloc(1, sizeof *w);
+	bool same = w != NULL;
+
+	for (size_t i = 0; i < 2 * limit->files.count && same; i++) {
+		const struct corpus_file *file = &limit->files.list[i / 2];
+
+		w->limit = limit;
+		limit->is_full_size = i % 2;
+		same = compare_file(w, file);
+		if (!same)
+			fprintf(stderr, "limit: file %zu of %zu, %zu bytes: different planes\n",
+			        i / 2 + 1, limit->files.count, file->parts[1].iov_len);
+	}
+	printf("{\"files\":%zu,\"pictures\":%zu,\"by_own_decoder\":%" PRIu64 ",\"same\":%s}\n",
+	       limit->files.count, 2 * limit->files.count, atomic_load(&limit->own),
+	       same ? "true" : "false");
+	free(w);
+	decoder_thread_fini();
+	pool_thread_fini();
+	return same ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
 /* Returns 0, or -errno after reporting the error. */
 static int configure(struct plan *plan, const char *path)
 {
@@ -241,25 +313,28 @@ static int configure(struct plan *plan, const char *path)
 int main(int argc, char **argv)
 {
 	static struct limit limit;
+	bool compares = argc > 1 && strcmp(argv[1], "--compare") == 0;
 
-	if (argc > 1 && strcmp(argv[1], "--libjpeg") == 0) {
-		limit.uses_libjpeg = true;
+	limit.uses_libjpeg = argc > 1 && strcmp(argv[1], "--libjpeg") == 0;
+	if (compares || limit.uses_libjpeg) {
 		argv++;
 		argc--;
 	}
 	const struct corpus_conf request = { .path = "/", .authority = "localhost", .seed = 1 };
-	unsigned threads = argc > 4 ? (unsigned)strtoul(argv[2], NULL, 10) : 0;
-	uint64_t repeat = argc > 4 ? strtoull(argv[3], NULL, 10) : 0;
+	int paths = compares ? 2 : 4;
+	unsigned threads = !compares && argc > 4 ? (unsigned)strtoul(argv[2], NULL, 10) : 1;
+	uint64_t repeat = !compares && argc > 4 ? strtoull(argv[3], NULL, 10) : 1;
 	int status = EXIT_FAILURE;
 
-	if (threads < 1 || threads > CONF_THREADS_MAX || repeat < 1) {
-		fprintf(stderr, "usage: limit [--libjpeg] CONFIGURATION THREADS REPEAT PATH...\n");
+	if (argc <= paths || threads < 1 || threads > CONF_THREADS_MAX || repeat < 1) {
+		fprintf(stderr, "usage: limit [--libjpeg] CONFIGURATION THREADS REPEAT PATH...\n"
+		                "       limit --compare CONFIGURATION PATH...\n");
 		return 2;
 	}
 	pool_setup_malloc();
 	if (!configure(&limit.plan, argv[1]) &&
-	    !corpus_read(&limit.files, argv + 4, (size_t)argc - 4, &request))
-		status = measure(&limit, threads, repeat);
+	    !corpus_read(&limit.files, argv + paths, (size_t)(argc - paths), &request))
+		status = compares ? compare(&limit) : measure(&limit, threads, repeat);
 	corpus_fini(&limit.files);
 	pool_fini();
 	return status;

@@ -6,11 +6,13 @@
 
 #include <cmocka.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/check.h"
 #include "log/log.h"
 #include "store/spool.h"
 #include "store/store_find.h"
@@ -111,6 +113,7 @@ static void the_list_begins_with_images_without_attempts(void **state)
 	enum { COUNT = 9 };
 	char id[COUNT][ULID_LENGTH + 1];
 	struct spooled list[COUNT + 1];
+	unsigned found = 0;
 
 	(void)state;
 	for (unsigned i = 0; i < COUNT; i++) {
@@ -121,9 +124,12 @@ static void the_list_begins_with_images_without_attempts(void **state)
 	for (unsigned i = 0; i < COUNT; i++) {
 		assert_int_equal(list[i].attempts == 0, i < 3);
 		for (unsigned k = 0; k < COUNT; k++)
-			if (strcmp(list[i].id, id[k]) == 0)
+			if (strcmp(list[i].id, id[k]) == 0) {
 				assert_int_equal(list[i].attempts, k % 3);
+				found++;
+			}
 	}
+	assert_int_equal(found, COUNT);
 	assert_int_equal(spool_list(&store, list, 2), 2);
 	assert_int_equal(spool_quarantine(&store, id[0]), 0);
 	assert_int_equal(spool_quarantine(&store, id[0]), -ENOENT);
@@ -152,6 +158,91 @@ static void files_not_written_by_the_store_are_invalid(void **state)
 	assert_int_equal(spool_list(&store, list, 8), 5);
 }
 
+static void short_and_unreadable_notes_have_zero_attempts(void **state)
+{
+	static const char *const commands[] = { "printf 0 >",    "printf '/\\n' >",
+		                                "printf '01' >", "printf ':\n' >",
+		                                "rm -f",         "mkdir" };
+	char id[ULID_LENGTH + 1];
+	struct spool_names names;
+	struct spooled list[2];
+	uint64_t size;
+
+	(void)state;
+	spool(id);
+	for (unsigned i = 0; i < COUNT_OF(commands); i++) {
+		bool is_directory = i + 1 == COUNT_OF(commands);
+
+		run(commands[i], id, "/note");
+		assert_int_equal(spool_open(&store, id, &size, &names),
+		                 is_directory ? -EISDIR : -EINVAL);
+		assert_int_equal(spool_list(&store, list, 2), 1);
+		assert_int_equal(list[0].attempts, 0);
+	}
+}
+
+/* The longest note, without the zeros that end the names. */
+static void names_that_do_not_end_are_cut(void **state)
+{
+	char id[ULID_LENGTH + 1], file[SPOOL_FILE_NAME_MAX];
+	struct spool_names names;
+	uint64_t size;
+
+	(void)state;
+	memset(file, '7', sizeof file - 1);
+	file[sizeof file - 1] = '\0';
+	spool(id);
+	run("{ printf '0\n'; head -c 500 /dev/zero | tr '\\0' 7; } >", id, "/note");
+	memset(&names, '#', sizeof names);
+	close(spool_open(&store, id, &size, &names));
+	assert_string_equal(names.file, file);
+	assert_string_equal(names.token, "");
+	/* one byte too long */
+	run("{ printf '0\n'; head -c 128 /dev/zero | tr '\\0' 7; } >", id, "/note");
+	close(spool_open(&store, id, &size, &names));
+	assert_string_equal(names.file, file);
+	assert_string_equal(names.token, "");
+	/* what an earlier note has left in memory is not a token */
+	run("printf '0\nab' >", id, "/note");
+	close(spool_open(&store, id, &size, &names));
+	assert_string_equal(names.file, "ab");
+	assert_string_equal(names.token, "");
+	/* a name of the longest length keeps its last byte */
+	run("{ printf '0\n'; head -c 127 /dev/zero | tr '\\0' 7; printf '\\0site'; } >", id,
+	    "/note");
+	close(spool_open(&store, id, &size, &names));
+	assert_string_equal(names.file, file);
+	assert_string_equal(names.token, "site");
+}
+
+static unsigned open_descriptors(void)
+{
+	unsigned n = 0;
+
+	for (int fd = 0; fd < 256; fd++)
+		n += fcntl(fd, F_GETFD) >= 0;
+	return n;
+}
+
+static void no_descriptor_stays_open(void **state)
+{
+	char id[ULID_LENGTH + 1];
+	struct spool_names names;
+	struct spooled list[2];
+	uint64_t size;
+
+	(void)state;
+	unsigned before = open_descriptors();
+
+	spool(id);
+	assert_int_equal(spool_set_attempts(&store, id, 2), 0);
+	assert_int_equal(spool_list(&store, list, 2), 1);
+	close(spool_open(&store, id, &size, &names));
+	run(": >", id, "/original.jpg");
+	assert_int_equal(spool_open(&store, id, &size, &names), -EINVAL);
+	assert_int_equal(open_descriptors(), before);
+}
+
 int main(void)
 {
 #define WITH_STORE(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
@@ -160,6 +251,9 @@ int main(void)
 		WITH_STORE(a_note_of_an_earlier_version_names_no_token),
 		WITH_STORE(the_list_begins_with_images_without_attempts),
 		WITH_STORE(files_not_written_by_the_store_are_invalid),
+		WITH_STORE(short_and_unreadable_notes_have_zero_attempts),
+		WITH_STORE(names_that_do_not_end_are_cut),
+		WITH_STORE(no_descriptor_stays_open),
 	};
 
 	log_set_level(LOG_LEVEL_ERROR);

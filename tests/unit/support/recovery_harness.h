@@ -264,8 +264,7 @@ static inline const char *spool_one(char last, unsigned attempts)
 	static unsigned turn;
 	char note[SPOOL_NOTE_MAX], *id = ids[turn++ % COUNT_OF(ids)];
 	const struct store_file files[] = { { STORE_ORIGINAL, "jpeg", 4, NULL },
-		                            { SPOOL_NOTE, note, spool_note(note, &lake),
-		                              NULL } };
+		                            { SPOOL_NOTE, note, spool_note(note, &lake), NULL } };
 	struct store_item item = { .place = STORE_SPOOL, .id = id, .file = files, .file_count = 2 };
 
 	snprintf(id, ULID_LENGTH + 1, "01K0000000000000000000000%c", last);
