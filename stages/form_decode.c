@@ -351,6 +351,7 @@ static void send_back(struct visit *v, struct conn *c, enum conn_state state)
 static void refuse(struct visit *v, struct conn *c)
 {
 	if (c->upload) {
+		signed_upload_drop(c);
 		quota_drop(c->upload);
 		upload_unref(c->upload);
 	}
@@ -381,7 +382,7 @@ static void decode(struct visit *v, struct conn *c)
 		send_back(v, c, CONN_UPLOADED); /* no part is a JPEG */
 		return;
 	}
-	if (!quota_take(c, c->upload)) {
+	if (!signed_upload_take(c, c->upload) || !quota_take(c, c->upload)) {
 		refuse(v, c);
 		return;
 	}
