@@ -97,8 +97,8 @@ static int refuse_no_memory(struct conn *c)
 static struct upload *make_upload(struct visit *v, struct conn *c, unsigned images_max,
                                   unsigned bad_parts_max)
 {
-	struct upload *u =
-		upload_new(app_images(v), c->body, &c->memory, images_max, bad_parts_max);
+	struct upload *u = upload_new(app_images(v), c->admission.ticket.level, c->body, &c->memory,
+	                              images_max, bad_parts_max);
 
 	if (!u)
 		return NULL;

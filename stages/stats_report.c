@@ -34,6 +34,14 @@ static void overload_json(const struct report_source *source, struct json *j)
 	json_uint(j, "waiting", r.waiting);
 	json_double(j, "backlog_s", r.backlog_s);
 	json_double(j, "p90_s", r.p90_s);
+	json_array(j, "degrade");
+	for (unsigned i = 0; i < r.degrade.count; i++) {
+		json_object(j, NULL);
+		json_string(j, "step", r.degrade.step[i].text);
+		json_uint(j, "images", r.degraded[i]);
+		json_object_end(j);
+	}
+	json_array_end(j);
 	json_array(j, "classes");
 	for (unsigned i = 0; i < r.class_count; i++) {
 		json_object(j, NULL);
@@ -43,6 +51,7 @@ static void overload_json(const struct report_source *source, struct json *j)
 		json_double(j, "target_s", r.class[i].target_s);
 		json_double(j, "backlog_limit_s", r.class[i].limit_s);
 		json_double(j, "rate", r.class[i].rate);
+		json_uint(j, "level", r.class[i].level);
 		json_object_end(j);
 	}
 	json_array_end(j);

@@ -117,7 +117,7 @@ static bool may_read_original(struct tokens *tokens, struct conn *c)
 
 bool authorization_allows(struct tokens *tokens, struct conn *c)
 {
-	c->payer = c->client;
+	c->payer = client_key_of(&c->client, (unsigned)conn_conf(c)->limits.client_ipv6_prefix);
 	c->has_share = !client_is_local(&c->client); /* a proxy stands for many */
 	c->token_name[0] = '\0';
 	c->quota = (struct token_quota){ 0 };

@@ -30,7 +30,7 @@ size_t image_bytes(const struct plan *plan)
 
 void image_init(struct image *image, struct upload *u, const uint8_t *source, size_t source_size)
 {
-	const struct plan *plan = &u->epoch->plan;
+	const struct plan *plan = upload_plan(u);
 
 	memset(image, 0, image_bytes(plan));
 	image->magic = IMAGE_MAGIC;
@@ -94,7 +94,7 @@ const struct conf *image_conf(const struct image *image)
 
 const struct plan *image_plan(const struct image *image)
 {
-	return &image->upload->epoch->plan;
+	return upload_plan(image->upload);
 }
 
 const struct plan_step *step_plan(const struct step *s)
@@ -308,8 +308,7 @@ static void send_waiters(struct visit *v, struct waiter *list)
 		struct waiter *w = list;
 
 		list = w->next; /* w is its owner's once the event is sent */
-		visit_unpark(v, w->event);
-		visit_send_to(v, STAGE_ACCEPT_READ, w->instance, w->event);
+		visit_resume(v, STAGE_ACCEPT_READ, w->instance, w->event);
 	}
 }
 

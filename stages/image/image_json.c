@@ -5,7 +5,9 @@
 
 #include "base/json.h"
 #include "base/text.h"
+#include "conf_epoch.h"
 #include "image.h"
+#include "store/stored_image.h"
 
 /* variant: its name, or NULL for the URL of the image itself. */
 static void json_url(struct json *j, const char *id, const char *variant)
@@ -32,6 +34,8 @@ static void variants_json(struct json *j, const struct image *image)
 	for (unsigned i = 0; i < image_plan(image)->variant_count; i++) {
 		const struct image_variant *variant = &image->variant[i];
 
+		if (!plan_makes(image_plan(image), i))
+			continue;
 		json_object(j, conf->variant[i].name);
 		json_url(j, image->id, conf->variant[i].name);
 		json_uint(j, "width", variant->width);
@@ -40,6 +44,17 @@ static void variants_json(struct json *j, const struct image *image)
 		json_object_end(j);
 	}
 	json_object_end(j);
+}
+
+/* What was cheapened or left out. */
+static void degraded_json(struct json *j, const struct upload *u)
+{
+	if (u->level == 0)
+		return;
+	json_array(j, STORED_DEGRADED);
+	for (unsigned i = 0; i < u->level; i++)
+		json_string(j, NULL, u->epoch->degrade.step[i].text);
+	json_array_end(j);
 }
 
 /* As RFC 3339. */
@@ -66,6 +81,7 @@ void image_json(struct json *j, const struct image *image, bool is_stored)
 	image_texts_json(j, &image->upload->metadata);
 	if (image->is_damaged)
 		json_bool(j, "damaged", true);
+	degraded_json(j, image->upload);
 	if (is_stored)
 		variants_json(j, image);
 	else

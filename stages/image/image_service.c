@@ -63,6 +63,7 @@ int image_service_init(struct image_service *s, const struct conf *conf, const s
 	client_turns_init(&s->turns, turns_window());
 	disk_reads_init(&s->reads, reads_at_once());
 	client_counts_init(&s->clients);
+	client_rates_init(&s->rates);
 	budget_init(&s->budget, conf->limits.memory_budget);
 	return 0;
 
@@ -86,6 +87,7 @@ void image_service_fini(struct image_service *s)
 	admission_fini(&s->admission);
 	disk_reads_fini(&s->reads);
 	client_turns_fini(&s->turns);
+	client_rates_fini(&s->rates);
 	client_counts_fini(&s->clients);
 	inflight_fini(&s->inflight);
 	store_close(&s->store);

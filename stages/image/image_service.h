@@ -14,6 +14,7 @@
 #include "admission.h"
 #include "base/check.h"
 #include "client_count.h"
+#include "client_rate.h"
 #include "client_turns.h"
 #include "conf_epoch.h"
 #include "disk_reads.h"
@@ -31,7 +32,8 @@ struct image_service {
 	struct budget budget;
 	struct inflight inflight;
 	struct client_counts clients; /* their images in flight */
-	struct client_turns turns;    /* at jpeg_decode */
+	struct client_rates rates;
+	struct client_turns turns; /* at jpeg_decode */
 	struct admission admission;
 	struct disk_reads reads; /* of files, by connections */
 	struct recovery recovery;

@@ -22,6 +22,7 @@
 struct conf_epoch;
 struct image;
 struct image_service;
+struct plan;
 struct recovery_slot;
 struct visit;
 
@@ -61,6 +62,7 @@ struct upload {
 	/* of its admission */
 	struct overload_ticket ticket; /* until its images begin */
 	unsigned class;                /* of its client */
+	unsigned level;                /* of overload.degrade, for all its images */
 	uint64_t begun_ns, waited_ns;  /* when its images began; for memory before that */
 	_Atomic bool is_measured;      /* its response time is known to the controller */
 	/* the response */
@@ -81,10 +83,15 @@ struct upload {
 };
 
 /* Makes an upload with one reference, which owns the body (pool memory) and what is reserved for
- * it; *body_memory is zeroed. It has room for images_max images and bad_parts_max other parts.
- * Returns NULL if there is no memory; the body is then still the caller's. */
-struct upload *upload_new(struct image_service *s, uint8_t *body, struct budget_body *body_memory,
-                          unsigned images_max, unsigned bad_parts_max);
+ * it; *body_memory is zeroed. level: of overload.degrade; 0: all variants as configured. It has
+ * room for images_max images and bad_parts_max other parts. Returns NULL if there is no memory; the
+ * body is then still the caller's. */
+struct upload *upload_new(struct image_service *s, unsigned level, uint8_t *body,
+                          struct budget_body *body_memory, unsigned images_max,
+                          unsigned bad_parts_max);
+
+/* Returns the plan of its images. */
+const struct plan *upload_plan(const struct upload *u);
 
 /* Adds an image with a new id; its source is a slice of the body. */
 struct image *upload_add_image(struct upload *u, const uint8_t *source, size_t source_size,

@@ -65,6 +65,16 @@ int store_open_file(struct store *s, const char *id, const char *name, uint64_t 
 	return open_file(s, id, name, size, true);
 }
 
+bool store_has_image(struct store *s, const char *id)
+{
+	uint64_t size;
+	int fd = store_open_file(s, id, "image.json", &size);
+
+	if (fd >= 0)
+		close(fd);
+	return fd >= 0;
+}
+
 int store_open_directory(struct store *s, const char *id)
 {
 	return open_image(s, id, NULL, true);

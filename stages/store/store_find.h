@@ -29,6 +29,9 @@ bool store_find_cached(struct store *s, const char *id, const char *name,
  * sets *size, or returns -errno (-ENOENT). */
 int store_open_file(struct store *s, const char *id, const char *name, uint64_t *size);
 
+/* Returns whether the image is stored. */
+bool store_has_image(struct store *s, const char *id);
+
 /* Opens the directory of a finished image for reading. Returns a descriptor or -errno. */
 int store_open_directory(struct store *s, const char *id);
 
