@@ -121,7 +121,8 @@ static int list_files(struct disk_scratch *d, unsigned index, const struct image
 static void list_spooled(struct disk_scratch *d, unsigned index, const struct image *image)
 {
 	struct store_file *file = d->file[index];
-	struct spool_names names = { .expires = image->upload->expires };
+	struct spool_names names = { .expires = image->upload->expires,
+		                     .metadata = image->upload->metadata };
 
 	memcpy(names.file, image->file_name, sizeof image->file_name);
 	memcpy(names.token, image->upload->token_name, sizeof names.token);

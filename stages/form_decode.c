@@ -12,6 +12,7 @@
 #include "app.h"
 #include "base/pool.h"
 #include "conf/conf.h"
+#include "conf/conf_fields.h"
 #include "http/conn.h"
 #include "http/form.h"
 #include "http/upload_quota.h"
@@ -177,6 +178,27 @@ static enum form_progress bad_form(struct conn *c, const char *error, size_t at)
 	return FORM_REFUSED;
 }
 
+/* Keeps a plain field if store.metadata names it. Returns FORM_MORE, or FORM_REFUSED with the
+ * problem set. */
+static enum form_progress keep_text(struct visit *v, struct conn *c,
+                                    const struct multipart_part *part)
+{
+	const char *body = (const char *)c->body;
+	char name[UPLOAD_FIELD_MAX];
+	size_t length = multipart_text(span_slice(part->name, body), false, name, sizeof name);
+
+	if (part->has_file_name || length == 0 ||
+	    !conf_fields_have(app_conf(v)->store.metadata, name, length))
+		return FORM_MORE;
+	const char *fault = image_texts_add(&c->form->metadata, name, length, body + part->body.at,
+	                                    part->body.length);
+
+	if (!fault)
+		return FORM_MORE;
+	problem_set(&c->problem, 400, "malformed-form", "the field %s %s", name, fault);
+	return FORM_REFUSED;
+}
+
 /* Lists a complete part. Returns FORM_MORE, or FORM_REFUSED with the problem set. */
 static enum form_progress list_part(struct visit *v, struct conn *c,
                                     const struct multipart_part *part)
@@ -191,7 +213,7 @@ static enum form_progress list_part(struct visit *v, struct conn *c,
 		return FORM_REFUSED;
 	}
 	if (!is_file(part, body))
-		return FORM_MORE;
+		return keep_text(v, c, part);
 	if (!form_add_file(form, part))
 		return refuse_form(c);
 	form->bad_count += !is_jpeg_part(part, body);
@@ -322,6 +344,7 @@ static int make_form_upload(struct visit *v, struct conn *c)
 	if (!u)
 		return refuse_no_memory(c);
 	u->is_form = true;
+	u->metadata = form->metadata;
 	for (unsigned i = 0; i < form->file_count; i++)
 		add_part(u, body, &form->file[i]);
 	return 0;
@@ -351,6 +374,7 @@ static void send_back(struct visit *v, struct conn *c, enum conn_state state)
 static void refuse(struct visit *v, struct conn *c)
 {
 	if (c->upload) {
+		signed_upload_drop(c);
 		quota_drop(c->upload);
 		upload_unref(c->upload);
 	}
@@ -381,7 +405,7 @@ static void decode(struct visit *v, struct conn *c)
 		send_back(v, c, CONN_UPLOADED); /* no part is a JPEG */
 		return;
 	}
-	if (!quota_take(c, c->upload)) {
+	if (!signed_upload_take(c, c->upload) || !quota_take(c, c->upload)) {
 		refuse(v, c);
 		return;
 	}

@@ -17,9 +17,7 @@ void json_init(struct json *j, struct text *t)
 	*j = (struct json){ .text = t };
 }
 
-/* Returns the length of the well-formed UTF-8 sequence at s[0..n), or 0 (RFC 3629: no overlong
- * forms, surrogates, or code points above U+10FFFF). */
-static size_t utf8_length(const unsigned char *s, size_t n)
+size_t json_utf8_length(const unsigned char *s, size_t n)
 {
 	unsigned char low = 0x80, high = 0xBF; /* range of the second byte */
 	size_t length;
@@ -74,7 +72,7 @@ static void json_quote(struct text *t, const char *value, size_t length)
 			i++; /* nearly all bytes */
 			continue;
 		}
-		size_t step = utf8_length(s + i, length - i);
+		size_t step = json_utf8_length(s + i, length - i);
 
 		if (step > 1) {
 			i += step;

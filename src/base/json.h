@@ -34,4 +34,8 @@ void json_ms(struct json *j, const char *name, uint64_t ns);      /* as text_ms(
 void json_double(struct json *j, const char *name, double value); /* not finite: null */
 void json_bool(struct json *j, const char *name, bool value);
 
+/* Returns the length of the well-formed UTF-8 sequence at s[0..n), or 0 (RFC 3629: no overlong
+ * forms, surrogates, or code points above U+10FFFF). n >= 1. */
+size_t json_utf8_length(const unsigned char *s, size_t n);
+
 #endif

@@ -172,7 +172,8 @@ struct conf {
 		uint64_t max_age_ms; /* of an image; 0: no limit */
 		uint64_t max_bytes;  /* of all images; 0: no limit */
 		uint64_t sweep_interval_ms;
-		uint64_t sweep_rate; /* images/s */
+		uint64_t sweep_rate;          /* images/s */
+		char metadata[CONF_TEXT_MAX]; /* conf_fields.h */
 	} store;
 	struct conf_stage stage[STAGE_COUNT_MAX];      /* by index in stage_table */
 	struct conf_variant variant[CONF_VARIANT_MAX]; /* in the file's order */

@@ -47,6 +47,14 @@ static const struct conf_key rows[] = {
 		.help = "Images removed in a second, at most. Uploads come first: while images are in\n"
 			"flight, each batch of removals waits for up to 100 ms.",
 	},
+	{
+		CONF_KEY(store, metadata, metadata),
+		.type = CONF_TYPE_TEXT,
+		.default_value = "",
+		.is_live = true,
+		.help = "Fields of upload forms, at most 8, that are kept as texts with each image of the\n"
+			"form and returned in its JSON, such as caption, user. Others are ignored.",
+	},
 };
 
 const struct conf_key_list conf_keys_store = { rows, COUNT_OF(rows) };

@@ -13,6 +13,7 @@
 #include "base/text.h"
 #include "conf/conf.h"
 #include "conf/conf_degrade.h"
+#include "conf/conf_fields.h"
 #include "conf/conf_keys.h"
 #include "conf/conf_source.h"
 #include "conf/stage_table.h"
@@ -292,6 +293,8 @@ int check_all(const struct check *check, const struct conf *conf, struct text *e
 	if (check->has_errors)
 		return -EINVAL;
 	check_names(&c);
+	if (!conf_fields_are_valid(conf->store.metadata))
+		report(&c, "store", "metadata", "expected " CONF_FIELDS_FORM);
 	check_limits(&c);
 	check_degrade(&c);
 	if (check_groups(&c))

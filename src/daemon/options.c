@@ -37,6 +37,7 @@ static const char help_text[] =
 	"       darkroomd [-c FILE] [-o SECTION.KEY=VALUE]... ctl COMMAND\n"
 	"       darkroomd [-c FILE] [-o SECTION.KEY=VALUE]... store COMMAND\n"
 	"       darkroomd token NAME [SCOPE]... [QUOTA]...\n"
+	"       darkroomd token sign NAME SECONDS IMAGES BYTES <TOKEN\n"
 	"       darkroomd --keys | --help | --version [-v]\n"
 	"\n"
 	"An HTTP daemon that turns every uploaded JPEG into scaled, blurred and re-encoded variants\n"

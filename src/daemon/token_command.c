@@ -16,6 +16,7 @@
 
 #include "base/text.h"
 #include "options.h"
+#include "permission.h"
 #include "token_line.h"
 #include "tokens.h"
 
@@ -62,6 +63,8 @@ int token_command(char *const *words, size_t count)
 	struct text rights;
 	unsigned set = 0;
 
+	if (count > 0 && strcmp(words[0], "sign") == 0)
+		return permission_command(words + 1, count - 1);
 	if (count == 0 || !token_name_is_valid(words[0], strlen(words[0])))
 		return usage(
 			"expected a name of at most 63 of a-z, A-Z, 0-9, '.', '_', '@' and '-'");
@@ -70,7 +73,7 @@ int token_command(char *const *words, size_t count)
 
 		if (!scope && !token_quota_parse(words[i], &quota))
 			return usage(
-				"expected upload, delete, list or original, or images=, bytes= or "
+				"expected upload, delete, list, original or sign, or images=, bytes= or "
 				"uploads= with a number above 0, after the name");
 		set |= scope;
 	}

@@ -23,7 +23,8 @@ static const struct {
 } scopes[] = { { "upload", TOKEN_UPLOAD },
 	       { "delete", TOKEN_DELETE },
 	       { "list", TOKEN_LIST },
-	       { "original", TOKEN_ORIGINAL } };
+	       { "original", TOKEN_ORIGINAL },
+	       { "sign", TOKEN_SIGN } };
 
 unsigned token_scope_of(const char *word, size_t length)
 {
@@ -98,8 +99,7 @@ static uint64_t *member(const struct token_quota *quota, size_t offset)
 	return (uint64_t *)(void *)((char *)(uintptr_t)quota + offset);
 }
 
-/* Reads a number above 0 with K, M, G or T. Returns 0 if it is none. */
-static uint64_t parse_number(const char *word, size_t length)
+uint64_t token_number(const char *word, size_t length)
 {
 	static const char units[] = "KMGT";
 	const char *unit = length && word[length - 1] ? strchr(units, word[length - 1]) : NULL;
@@ -124,7 +124,7 @@ static bool parse_quota(const char *word, size_t length, struct token_quota *quo
 		size_t name = strlen(quotas[i].name);
 
 		if (length > name && memcmp(word, quotas[i].name, name) == 0) {
-			*member(quota, quotas[i].offset) = parse_number(word + name, length - name);
+			*member(quota, quotas[i].offset) = token_number(word + name, length - name);
 			return *member(quota, quotas[i].offset) > 0;
 		}
 	}
@@ -155,7 +155,7 @@ const char *token_line_parse(const char *at, const char *end, struct token *toke
 	if (length == 0 || *word == '#')
 		return NULL;
 	if (!token_name_is_valid(word, length))
-		return "expected NAME HASH [upload] [delete] [list] [original] [QUOTA=N], NAME of at most "
+		return "expected NAME HASH [upload] [delete] [list] [original] [sign] [QUOTA=N], NAME of at most "
 		       "63 of a-z, A-Z, 0-9, '.', '_', '@' and '-'";
 	memcpy(token->name, word, length);
 	word = next_word(&at, end, &length);
@@ -165,7 +165,7 @@ const char *token_line_parse(const char *at, const char *end, struct token *toke
 		unsigned scope = token_scope_of(word, length);
 
 		if (!scope && !parse_quota(word, length, &token->quota))
-			return "expected upload, delete, list or original, or images=, bytes= or "
+			return "expected upload, delete, list, original or sign, or images=, bytes= or "
 			       "uploads= with a number above 0, or nothing, after the hash";
 		token->scopes |= scope;
 	}

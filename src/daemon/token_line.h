@@ -6,8 +6,8 @@
 
 #include "tokens.h"
 
-/* The scopes of a line without one. Originals have the place where a picture was taken, so their
- * scope must be named. */
+/* The scopes of a line without one. Originals have the place where a picture was taken, and a token
+ * that may sign makes its hash a secret, so these scopes must be named. */
 #define TOKEN_SCOPES_UNSAID (TOKEN_UPLOAD | TOKEN_DELETE | TOKEN_LIST)
 
 /* Reads a line that ends before `end`. Returns NULL, or the fault. The name is empty if the line

@@ -363,3 +363,22 @@ void tokens_name(struct tokens *t, const uint8_t key[TOKEN_KEY_SIZE], char name[
 		}
 	pthread_rwlock_unlock(&t->lock);
 }
+
+bool tokens_signer(struct tokens *t, const char *name, uint8_t hash[TOKEN_HASH_SIZE],
+                   struct token_quota *quota)
+{
+	bool is_found = false;
+
+	memset(hash, 0, TOKEN_HASH_SIZE);
+	*quota = (struct token_quota){ 0 };
+	pthread_rwlock_rdlock(&t->lock);
+	for (unsigned i = 0; i < t->count && !is_found; i++) {
+		if (!(t->token[i].scopes & TOKEN_SIGN) || strcmp(t->token[i].name, name) != 0)
+			continue;
+		is_found = true;
+		memcpy(hash, t->token[i].hash, TOKEN_HASH_SIZE);
+		*quota = t->token[i].quota;
+	}
+	pthread_rwlock_unlock(&t->lock);
+	return is_found;
+}

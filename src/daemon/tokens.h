@@ -27,7 +27,13 @@ struct text;
 #define TOKEN_KEY_SIZE 16
 #define TOKENS_MAX 4096
 
-enum token_scope { TOKEN_UPLOAD = 1, TOKEN_DELETE = 2, TOKEN_LIST = 4, TOKEN_ORIGINAL = 8 };
+enum token_scope {
+	TOKEN_UPLOAD = 1,
+	TOKEN_DELETE = 2,
+	TOKEN_LIST = 4,
+	TOKEN_ORIGINAL = 8,
+	TOKEN_SIGN = 16
+};
 
 enum token_verdict {
 	TOKEN_GOOD = 1,
@@ -91,6 +97,11 @@ enum token_verdict tokens_verdict(struct tokens *t, const char *token, size_t le
 void tokens_name(struct tokens *t, const uint8_t key[TOKEN_KEY_SIZE], char name[TOKEN_NAME_MAX],
                  struct token_quota *quota);
 
+/* Finds the token with that name if it may sign permissions (permission.h). Returns false, with a
+ * hash of zeros, if there is none. Any thread. */
+bool tokens_signer(struct tokens *t, const char *name, uint8_t hash[TOKEN_HASH_SIZE],
+                   struct token_quota *quota);
+
 /* ---- single tokens, any thread ---- */
 
 /* Appends the scopes in the file's notation, each after a space. */
@@ -100,6 +111,9 @@ void token_print_scopes(unsigned scopes, struct text *to);
 unsigned token_scope_of(const char *word, size_t length);
 
 bool token_name_is_valid(const char *name, size_t length);
+
+/* Reads a number above 0, with K, M, G or T for powers of 1024. Returns 0 if it is none. */
+uint64_t token_number(const char *word, size_t length);
 
 void token_hash(const char *token, size_t length, uint8_t hash[TOKEN_HASH_SIZE]);
 

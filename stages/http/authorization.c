@@ -121,12 +121,16 @@ bool authorization_allows(struct tokens *tokens, struct conn *c)
 	c->has_share = !client_is_local(&c->client); /* a proxy stands for many */
 	c->token_name[0] = '\0';
 	c->quota = (struct token_quota){ 0 };
+	c->permission = (struct signed_upload){ .images = 0 };
 	if (c->route.kind == ROUTE_LIST)
 		return may_list(tokens, c);
 	if (c->route.kind == ROUTE_ORIGINAL && c->request.method & (ROUTE_GET | ROUTE_HEAD))
 		return may_read_original(tokens, c);
 	if (!tokens_are_needed(tokens))
 		return true;
+	if (c->request.method == ROUTE_POST && c->request.field_count[REQUEST_AUTHORIZATION] == 0 &&
+	    signed_upload_is_given(c))
+		return signed_upload_allows(tokens, c);
 	if (c->request.method == ROUTE_POST)
 		return allows(tokens, c, TOKEN_UPLOAD);
 	return c->request.method != ROUTE_DELETE || allows(tokens, c, TOKEN_DELETE);

@@ -29,6 +29,7 @@
 #include "route.h"
 #include "sched/budget.h"
 #include "sched/event.h"
+#include "signed_upload.h"
 
 struct conf;
 struct form;
@@ -129,6 +130,7 @@ struct conn {
 	uint64_t expires_after_s;     /* X-Expires-After; 0: never */
 	char token_name[UPLOAD_TOKEN_MAX]; /* of the request; "": none was needed */
 	struct token_quota quota;          /* of the token */
+	struct signed_upload permission;
 	bool has_share; /* otherwise the payer stands for many clients, and has no limit */
 	struct route route;
 	struct access access;

@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "image/image_texts.h"
 #include "multipart.h"
 
 struct form {
@@ -17,6 +18,7 @@ struct form {
 	size_t fed;                  /* bytes of the body that the parser has been given */
 	struct multipart_part *file; /* pool memory */
 	unsigned file_count, file_room;
+	struct image_texts metadata; /* of the fields that store.metadata names */
 	/* a part that is a multipart/mixed, while its own parts are being parsed */
 	bool is_in_mixed;
 	struct multipart mixed;

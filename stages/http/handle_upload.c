@@ -13,9 +13,10 @@
 #include "sched/graph.h"
 
 /* Bounds of the JSON. An image with 16 variants takes 3 KiB; names of 127 bytes may be escaped to
- * six times that. */
+ * six times that. Texts take as much as
+ * twice their 2048 bytes. */
 #define BODY_FIXED 4096
-#define BODY_PER_PART 8192
+#define BODY_PER_PART 12288
 #define NAMES_MAX 4096 /* bytes of the names in `errors` */
 #define ERRORS_MAX 100
 

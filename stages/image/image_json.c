@@ -78,6 +78,7 @@ void image_json(struct json *j, const struct image *image, bool is_stored)
 		json_string(j, "filename", image->file_name);
 	if (image->upload->expires)
 		json_expires(j, (time_t)image->upload->expires);
+	image_texts_json(j, &image->upload->metadata);
 	if (image->is_damaged)
 		json_bool(j, "damaged", true);
 	degraded_json(j, image->upload);

@@ -1,8 +1,8 @@
 /*
  * recovery.c - feeds spooled images back into the graph.
  *
- * The thread walks the spool at startup, and whenever an image failed after it was acknowledged. If
- * disk space or memory ran out, it waits before the next pass, twice as long each time.
+ * The thread walks the spool at startup, and whenever an acknowledged image failed. If disk space
+ * or memory ran out, it waits before the next pass, twice as long each time.
  */
 #include "recovery.h"
 
@@ -165,8 +165,7 @@ static uint64_t images_max(struct image_service *s)
 	return max;
 }
 
-/* Waits for room for one more image and its body, and takes it. Returns false if recovery is
- * stopping. */
+/* Takes room for one more image and its body, once there is some. False: recovery is stopping. */
 static bool reserve_room(struct recovery *r, struct budget_body *memory, uint64_t bytes)
 {
 	struct image_service *s = r->service;
@@ -221,6 +220,7 @@ static struct upload *make_upload(struct recovery *r, const char *id, uint8_t *b
 
 	memcpy(u->token_name, names->token, sizeof u->token_name);
 	u->expires = names->expires;
+	u->metadata = names->metadata;
 	memcpy(image->id, id, sizeof image->id);
 	image->is_spooled = true;
 	return u;

@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "client_count.h"
+#include "image_texts.h"
 #include "overload.h"
 #include "problem.h"
 #include "sched/budget.h"
@@ -48,6 +49,7 @@ struct upload {
 	char token_name[UPLOAD_TOKEN_MAX]; /* "": no token was needed */
 	uint64_t expires;                  /* seconds since 1970; 0: never */
 	struct timing timing;              /* of all images together */
+	struct image_texts metadata;       /* of all images */
 	/* the body */
 	uint8_t *body;              /* pool memory */
 	struct budget_body memory;  /* the body's */

@@ -22,8 +22,10 @@ size_t spool_note(char note[SPOOL_NOTE_MAX], const struct spool_names *names)
 	int n = snprintf(note, SPOOL_NOTE_MAX, "0\n%s%c%s%c%" PRIu64, names->file, '\0',
 	                 names->token, '\0', names->expires);
 
-	assert(n > 0 && n < SPOOL_NOTE_MAX);
-	return (size_t)n;
+	assert(n > 0 && (size_t)n + 1 + names->metadata.length < SPOOL_NOTE_MAX);
+	/* Behind the zero of the number. */
+	memcpy(note + n + 1, names->metadata.data, names->metadata.length);
+	return (size_t)n + 1 + names->metadata.length;
 }
 
 /* Opens a file of a spooled image. Returns a descriptor, -ENOENT if the image is not spooled,
@@ -140,6 +142,13 @@ static void read_names(const char *note, size_t length, struct spool_names *name
 	const char *expires = token + strlen(names->token) + 1;
 
 	names->expires = expires < end ? strtoull(expires, NULL, 10) : 0;
+	const char *metadata = expires < end ? expires + strlen(expires) + 1 : end;
+
+	/* It ends with a zero, and one more follows the note. */
+	names->metadata.length = metadata < end && !end[-1] && end - metadata <= SPOOL_METADATA_MAX
+	                                 ? (size_t)(end - metadata)
+	                                 : 0;
+	memcpy(names->metadata.data, metadata, names->metadata.length);
 }
 
 int spool_open(struct store *s, const char *id, uint64_t *size, struct spool_names *names)

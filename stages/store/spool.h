@@ -17,9 +17,11 @@
 
 #define SPOOL_FILE_NAME_MAX 128 /* bytes of the file's name, with the zero */
 #define SPOOL_NOTE "note"
-#define SPOOL_TOKEN_MAX 64 /* bytes of the token's name, with the zero */
-#define SPOOL_DATE_MAX 21  /* bytes of a number, with the zero */
-#define SPOOL_NOTE_MAX (2 + SPOOL_FILE_NAME_MAX + SPOOL_TOKEN_MAX + SPOOL_DATE_MAX)
+#define SPOOL_TOKEN_MAX 64      /* bytes of the token's name, with the zero */
+#define SPOOL_DATE_MAX 21       /* bytes of a number, with the zero */
+#define SPOOL_METADATA_MAX 2048 /* bytes of texts that came with the image */
+#define SPOOL_NOTE_MAX \
+	(2 + SPOOL_FILE_NAME_MAX + SPOOL_TOKEN_MAX + SPOOL_DATE_MAX + SPOOL_METADATA_MAX)
 #define SPOOL_ATTEMPTS_MAX 3 /* to process an image again, before it is quarantined */
 
 struct spooled {
@@ -27,11 +29,18 @@ struct spooled {
 	unsigned attempts; /* without a result so far */
 };
 
+/* Names and values, each with a zero behind it. */
+struct image_texts {
+	char data[SPOOL_METADATA_MAX];
+	size_t length;
+};
+
 /* What a note keeps of the upload. */
 struct spool_names {
 	char file[SPOOL_FILE_NAME_MAX];
 	char token[SPOOL_TOKEN_MAX]; /* "": no token was needed, or an earlier version wrote it */
 	uint64_t expires;            /* seconds since 1970; 0: never */
+	struct image_texts metadata;
 };
 
 /* Writes the note of an image that is spooled for the first time. Returns its length. */

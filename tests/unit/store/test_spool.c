@@ -48,7 +48,9 @@ static int teardown(void **state)
 	return system(command);
 }
 
-static const struct spool_names lake = { "lake.jpg", "site", 4102444800 };
+static const struct spool_names lake = { .file = "lake.jpg",
+	                                 .token = "site",
+	                                 .expires = 4102444800 };
 
 /* Spools an image of the name "lake.jpg". */
 static void spool(char id[ULID_LENGTH + 1])
