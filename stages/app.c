@@ -208,6 +208,16 @@ bool app_is_busy(const struct app *a)
 	return http_server_is_busy(&a->http) || atomic_load(&a->images.in_flight);
 }
 
+int app_tick(struct app *a)
+{
+	return http_server_tick(&a->http);
+}
+
+int app_wake_fd(const struct app *a)
+{
+	return a->http.stream.wake_fd;
+}
+
 void app_close_admin(struct app *a)
 {
 	http_server_close_admin(&a->http);

@@ -60,6 +60,10 @@ void app_announce_end(struct app *a);
 void app_drain(struct app *a);
 bool app_is_busy(const struct app *a);
 
+/* What the main thread does regularly: see tick and wake_fd in daemon/program.h. */
+int app_tick(struct app *a);
+int app_wake_fd(const struct app *a);
+
 /* Ends administrative connections, for which a drain does not wait. */
 void app_close_admin(struct app *a);
 bool app_has_closed_admin(const struct app *a);

@@ -127,10 +127,13 @@ static int wait_for_signal(struct supervisor *s, int timeout_ms)
 	struct tokens *tokens = p->tokens(p->app);
 	struct pollfd fds[] = { { .fd = s->signal_fd, .events = POLLIN },
 		                { .fd = s->ctl.fd, .events = POLLIN },
-		                { .fd = tokens->watch_fd, .events = POLLIN } };
+		                { .fd = tokens->watch_fd, .events = POLLIN },
+		                { .fd = p->wake_fd(p->app), .events = POLLIN } };
 	struct signalfd_siginfo info;
 	int tick_ms = earlier(earlier(tick(s), graph_tick(p->graph(p->app))),
 	                      trace_output_tick(&s->trace, p->graph(p->app)));
+
+	tick_ms = earlier(tick_ms, p->tick(p->app));
 
 	if (poll(fds, COUNT_OF(fds), earlier(timeout_ms, tick_ms)) <= 0)
 		return 0;

@@ -66,6 +66,20 @@ static enum conn_step handle_stats(struct conn *c)
 	return respond_finish(c);
 }
 
+/* The main thread continues the response: stats_stream.h. */
+static enum conn_step handle_stream(struct conn *c)
+{
+	if (!stats_stream_has_room(&c->io->http->stream)) {
+		problem_set(&c->problem, 503, "overloaded", "%u clients read the stream",
+		            STATS_WATCHERS_MAX);
+		return respond_problem(c);
+	}
+	respond_start(c, 200, 1);
+	respond_content(c, "text/event-stream");
+	c->response.is_endless = c->closes = true;
+	return respond_finish(c);
+}
+
 static enum conn_step handle_metrics(struct conn *c)
 {
 	const struct http_reports *reports = &c->io->http->reports;
@@ -92,6 +106,8 @@ enum conn_step handle_request(struct visit *v, struct conn *c)
 		return respond_text(c, "ok\n");
 	case ROUTE_READYZ:
 		return handle_readyz(c);
+	case ROUTE_STREAM:
+		return handle_stream(c);
 	case ROUTE_METRICS:
 		return handle_metrics(c);
 	default:

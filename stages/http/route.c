@@ -27,6 +27,7 @@ static const struct {
 	[ROUTE_HEALTHZ] = { READING, READING_TEXT, ROUTE_PUBLIC | ROUTE_ADMIN, "/healthz" },
 	[ROUTE_READYZ] = { READING, READING_TEXT, ROUTE_PUBLIC | ROUTE_ADMIN, "/readyz" },
 	[ROUTE_STATS] = { READING, READING_TEXT, ROUTE_ADMIN, "/stats" },
+	[ROUTE_STREAM] = { READING, READING_TEXT, ROUTE_ADMIN, "/stats/stream" },
 	[ROUTE_METRICS] = { READING, READING_TEXT, ROUTE_ADMIN, "/metrics" },
 };
 
@@ -151,7 +152,7 @@ enum route_class route_class(enum route_kind kind, enum route_method method)
 		return ROUTE_CLASS_VARIANT;
 	if ((kind == ROUTE_HEALTHZ || kind == ROUTE_READYZ) && is_get)
 		return ROUTE_CLASS_PROBE;
-	if ((kind == ROUTE_STATS || kind == ROUTE_METRICS) && is_get)
+	if ((kind == ROUTE_STATS || kind == ROUTE_STREAM || kind == ROUTE_METRICS) && is_get)
 		return ROUTE_CLASS_REPORT;
 	return ROUTE_CLASS_OTHER;
 }
