@@ -13,6 +13,7 @@
 #include "log/log.h"
 #include "metrics_report.h"
 #include "sched/graph.h"
+#include "sched/graph_draw.h"
 #include "server_counters.h"
 #include "stats_report.h"
 #include "telemetry/process.h"
@@ -95,6 +96,16 @@ static void write_metrics(void *arg, struct text *to)
 	metrics_report(&source, to);
 }
 
+static void write_graph(void *arg, struct text *to, bool is_svg)
+{
+	const struct app *a = arg;
+
+	if (is_svg)
+		graph_draw_svg(a->graph, to);
+	else
+		graph_draw_dot(a->graph, to);
+}
+
 /* ---- begin and end ---- */
 
 /* Returns how many events of connections can exist at once. */
@@ -147,7 +158,7 @@ int app_init(struct app *a, const struct conf *conf)
 	}
 	a->start_ns = clock_ns();
 	a->http.images = &a->images;
-	a->http.reports = (struct http_reports){ write_stats, write_metrics, a };
+	a->http.reports = (struct http_reports){ write_stats, write_metrics, write_graph, a };
 	err = http_server_init(&a->http, conf);
 	if (err)
 		return err;
@@ -211,6 +222,18 @@ bool app_is_busy(const struct app *a)
 int app_tick(struct app *a)
 {
 	return http_server_tick(&a->http);
+}
+
+const char *app_first_setting(struct app *a)
+{
+	const struct setting_job *job = setting_queue_first(&a->http.settings);
+
+	return job ? job->setting : NULL;
+}
+
+void app_end_setting(struct app *a, int result, const char *report)
+{
+	setting_queue_end(&a->http.settings, a->graph, result, report);
 }
 
 int app_wake_fd(const struct app *a)

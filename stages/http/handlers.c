@@ -5,7 +5,10 @@
 
 #include "base/text.h"
 #include "files.h"
+#include "handle_control.h"
 #include "handle_list.h"
+#include "handle_page.h"
+#include "head.h"
 #include "image/image_service.h"
 #include "io_loop.h"
 #include "respond.h"
@@ -90,6 +93,33 @@ static enum conn_step handle_metrics(struct conn *c)
 	return respond_finish(c);
 }
 
+/* Returns whether the client asks for a picture, as browsers do. */
+static bool accepts_svg(const struct conn *c)
+{
+	struct slice rest = request_fields(&c->request, c->input + c->begin), value, element,
+		     params;
+
+	while (head_find(&rest, "accept", &value))
+		while (field_list_next(&value, &element))
+			if (slice_is(field_word(element, &params), "image/svg+xml"))
+				return true;
+	return false;
+}
+
+static enum conn_step handle_graph(struct conn *c)
+{
+	const struct http_reports *reports = &c->io->http->reports;
+	bool is_svg = c->route.kind == ROUTE_GRAPH_SVG || accepts_svg(c);
+
+	respond_start(c, 200, REPORT_BODY_MAX);
+	respond_content(c, is_svg ? "image/svg+xml" : "text/vnd.graphviz");
+	response_text_field(&c->response, "Vary", "Accept");
+	response_text_field(&c->response, "X-Content-Type-Options", "nosniff");
+	response_text_field(&c->response, "Content-Security-Policy", "default-src 'none'");
+	reports->graph(reports->arg, &c->response.body, is_svg);
+	return respond_finish(c);
+}
+
 enum conn_step handle_request(struct visit *v, struct conn *c)
 {
 	if (c->request.method == ROUTE_OPTIONS)
@@ -110,6 +140,14 @@ enum conn_step handle_request(struct visit *v, struct conn *c)
 		return handle_stream(c);
 	case ROUTE_METRICS:
 		return handle_metrics(c);
+	case ROUTE_GRAPH:
+	case ROUTE_GRAPH_SVG:
+		return handle_graph(c);
+	case ROUTE_PAGE:
+	case ROUTE_OPERATOR:
+		return handle_page(c);
+	case ROUTE_CONTROL:
+		return handle_control(v, c);
 	default:
 		assert(c->route.kind == ROUTE_STATS);
 		return handle_stats(c);

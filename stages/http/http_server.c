@@ -12,6 +12,7 @@ int http_server_init(struct http_server *h, const struct conf *conf)
 	client_counts_init(&h->clients);
 	networks_parse(conf->server.trusted_proxies, &h->proxies); /* checked before */
 	h->listeners.admin.fd = h->listeners.admin.socket.fd = -1;
+	setting_queue_init(&h->settings);
 	int err = stats_stream_open(&h->stream);
 
 	return err ? err : tokens_open(&h->tokens, conf->access.tokens_file);

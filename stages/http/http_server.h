@@ -18,6 +18,7 @@
 #include "image/image_service.h"
 #include "io_counters.h"
 #include "listener_set.h"
+#include "setting_queue.h"
 #include "stats_stream.h"
 
 struct graph;
@@ -25,8 +26,9 @@ struct text;
 
 /* Writes the documents of the whole program; stages/ sets it. Any thread, in a visit. */
 struct http_reports {
-	void (*stats)(void *arg, struct text *to);   /* GET /stats: JSON */
-	void (*metrics)(void *arg, struct text *to); /* GET /metrics: Prometheus text */
+	void (*stats)(void *arg, struct text *to);              /* GET /stats: JSON */
+	void (*metrics)(void *arg, struct text *to);            /* GET /metrics: Prometheus text */
+	void (*graph)(void *arg, struct text *to, bool is_svg); /* GET /graph: DOT or SVG */
 	void *arg;
 };
 
@@ -39,7 +41,8 @@ struct http_server {
 	struct networks proxies; /* server.trusted_proxies */
 	struct tokens tokens;    /* locked inside */
 	struct client_counts clients;
-	struct stats_stream stream; /* locked inside; its watchers are the main thread's */
+	struct setting_queue settings; /* locked inside */
+	struct stats_stream stream;    /* locked inside; its watchers are the main thread's */
 	/* atomic, any thread */
 	alignas(CACHE_LINE) _Atomic bool is_ready;
 	_Atomic bool is_ending;   /* /readyz returns 503; everything else is still served */

@@ -55,8 +55,8 @@ static void take_arrivals(struct stats_stream *s)
 {
 	uint64_t count;
 
-	/* Acquire: pairs with stats_stream_add(). */
-	if (!atomic_exchange_explicit(&s->has_arrivals, false, memory_order_acquire))
+	/* Acquire: pairs with stats_stream_wake(). */
+	if (!atomic_exchange_explicit(&s->is_woken, false, memory_order_acquire))
 		return;
 	if (read(s->wake_fd, &count, sizeof count) < 0)
 		debug_assert(errno == EAGAIN);
@@ -86,10 +86,19 @@ bool stats_stream_has_room(const struct stats_stream *s)
 	return atomic_load_explicit(&s->count, memory_order_relaxed) < STATS_WATCHERS_MAX;
 }
 
-void stats_stream_add(struct stats_stream *s, int fd)
+void stats_stream_wake(struct stats_stream *s)
 {
 	const uint64_t one = 1;
 
+	if (write(s->wake_fd, &one, sizeof one) < 0)
+		debug_assert(errno == EAGAIN); /* it is readable already */
+	/* Release: pairs with take_arrivals(). Last, so that a readable descriptor is always read.
+	 */
+	atomic_store_explicit(&s->is_woken, true, memory_order_release);
+}
+
+void stats_stream_add(struct stats_stream *s, int fd)
+{
 	if (atomic_fetch_add_explicit(&s->count, 1, memory_order_relaxed) >= STATS_WATCHERS_MAX ||
 	    (fd = fcntl(fd, F_DUPFD_CLOEXEC, 0)) < 0) {
 		atomic_fetch_sub_explicit(&s->count, 1, memory_order_relaxed);
@@ -98,11 +107,7 @@ void stats_stream_add(struct stats_stream *s, int fd)
 	pthread_mutex_lock(&s->lock);
 	s->arrived[s->arrived_count++] = fd;
 	pthread_mutex_unlock(&s->lock);
-	if (write(s->wake_fd, &one, sizeof one) < 0)
-		debug_assert(errno == EAGAIN); /* it is readable already */
-	/* Release: pairs with take_arrivals(). Last, so that a readable descriptor is always read.
-	 */
-	atomic_store_explicit(&s->has_arrivals, true, memory_order_release);
+	stats_stream_wake(s);
 }
 
 /* ---- sending ---- */

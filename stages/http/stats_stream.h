@@ -29,10 +29,10 @@ struct stats_watcher {
 };
 
 struct stats_stream {
-	int wake_fd; /* eventfd, readable when a watcher has arrived; fixed after start */
+	int wake_fd; /* eventfd, readable after stats_stream_wake(); fixed after start */
 	/* any thread */
 	_Atomic unsigned count; /* watchers, also those that have just arrived */
-	_Atomic bool has_arrivals;
+	_Atomic bool is_woken;
 	pthread_mutex_t lock;
 	int arrived[STATS_WATCHERS_MAX]; /* under the lock, as is the number */
 	unsigned arrived_count;
@@ -53,6 +53,9 @@ void stats_stream_close(struct stats_stream *s);
  * readable. */
 int stats_stream_tick(struct stats_stream *s, uint64_t now_ns,
                       void (*write)(void *arg, struct text *to), void *arg);
+
+/* Wakes the main thread. Any thread. */
+void stats_stream_wake(struct stats_stream *s);
 
 /* Returns whether there is room for another watcher. Any thread. */
 bool stats_stream_has_room(const struct stats_stream *s);

@@ -36,6 +36,7 @@ static const struct {
 	{ "overloaded", "The server is busy" },
 	{ "precondition-failed", "A condition of the request is not fulfilled" },
 	{ "range-not-satisfiable", "The range is outside the file" },
+	{ "refused-setting", "The setting cannot be applied" },
 	{ "starting", "The server is starting" },
 	{ "storage-failed", "The image could not be stored" },
 	{ "storage-full", "The image could not be stored: the disk is full" },
