@@ -13,6 +13,7 @@
 
 #include "app.h"
 #include "base/clock.h"
+#include "base/network.h"
 #include "conf/conf.h"
 #include "http/conn.h"
 #include "http/io_loop.h"
@@ -28,15 +29,11 @@
 
 static void set_client(struct client_key *key, const struct sockaddr_storage *address)
 {
-	static const uint8_t mapped[12] = { [10] = 0xff, [11] = 0xff }; /* ::ffff:0:0/96 */
-
 	memset(key, 0, sizeof *key);
-	if (address->ss_family == AF_INET6) {
+	if (address->ss_family == AF_INET6)
 		memcpy(key->address, &((const struct sockaddr_in6 *)address)->sin6_addr, 16);
-	} else if (address->ss_family == AF_INET) {
-		memcpy(key->address, mapped, sizeof mapped);
-		memcpy(key->address + 12, &((const struct sockaddr_in *)address)->sin_addr, 4);
-	}
+	else if (address->ss_family == AF_INET)
+		network_map_ipv4(&((const struct sockaddr_in *)address)->sin_addr, key->address);
 }
 
 /* Responds 503 to a connection over a limit, which is not counted among the others. Owns fd. */
@@ -106,19 +103,24 @@ static struct conn *admit_to_all(struct io_loop *io, int fd, const struct client
 /* Owns fd. */
 static void admit_connection(struct io_loop *io, int fd, const struct client_key *client)
 {
+	const struct conf *conf = http_server_conf(io->http);
+	const struct client_key key =
+		client_key_of(client, (unsigned)conf->limits.client_ipv6_prefix);
 	uint64_t max = client_connections_max(io->http, client), count;
 
-	if (max && (count = client_counts_add(&io->http->clients, client, 1, max)) > max) {
+	if (max && (count = client_counts_add(&io->http->clients, &key, 1, max)) > max) {
 		reject_connection(io, fd, client, "limits.connections_per_client", max, count);
 		return;
 	}
-	bool is_peer_counted = max && count > 0;
+	bool is_counted = max && count > 0;
 	struct conn *c = admit_to_all(io, fd, client);
 
-	if (c)
-		c->is_peer_counted = is_peer_counted;
-	else if (is_peer_counted)
-		client_counts_drop(&io->http->clients, client);
+	if (c) {
+		c->is_counted = is_counted;
+		c->counted_as = key;
+	} else if (is_counted) {
+		client_counts_drop(&io->http->clients, &key);
+	}
 }
 
 /* Neither counts nor limits the connection with the others: an operator must get through when the
