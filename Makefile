@@ -99,6 +99,9 @@ $B/loadgen/dataset/paint.o $B/loadgen/dataset/texture.o: private DARKROOM_CFLAGS
 # then costs 40 us more, 9 % of its CPU time.
 $B/stages/pixel/kernel_x86.o: private DARKROOM_CFLAGS += -falign-functions=64 -falign-loops=32
 
+# The pages are part of the program.
+$B/stages/http/page_files.o: $(wildcard stages/page/*)
+
 $B/llhttp/%.o: /usr/share/llhttp/%.c $B/flags
 	@mkdir -p $(@D)
 	$(call say,CC)$(CC) $(DARKROOM_CPPFLAGS) -DLLHTTP_STRICT_MODE=1 $(DARKROOM_CFLAGS) -w -c -o $@ $<

@@ -14,6 +14,7 @@
 #include "log/log.h"
 #include "metrics_report.h"
 #include "sched/graph.h"
+#include "sched/graph_draw.h"
 #include "server_counters.h"
 #include "stats_report.h"
 #include "telemetry/process.h"
@@ -97,6 +98,16 @@ static void write_metrics(void *arg, struct text *to)
 	metrics_report(&source, to);
 }
 
+static void write_graph(void *arg, struct text *to, bool is_svg)
+{
+	const struct app *a = arg;
+
+	if (is_svg)
+		graph_draw_svg(a->graph, to);
+	else
+		graph_draw_dot(a->graph, to);
+}
+
 /* ---- begin and end ---- */
 
 /* Returns how many events of connections can exist at once. */
@@ -161,7 +172,7 @@ int app_init(struct app *a, const struct conf *conf)
 	a->start_ns = clock_ns();
 	a->images.sweep.has_quotas = &a->http.tokens.has_quotas;
 	a->http.images = &a->images;
-	a->http.reports = (struct http_reports){ write_stats, write_metrics, a };
+	a->http.reports = (struct http_reports){ write_stats, write_metrics, write_graph, a };
 	err = http_server_init(&a->http, conf);
 	if (err)
 		return err;
@@ -225,6 +236,28 @@ void app_drain(struct app *a)
 bool app_is_busy(const struct app *a)
 {
 	return http_server_is_busy(&a->http) || atomic_load(&a->images.in_flight);
+}
+
+int app_tick(struct app *a)
+{
+	return http_server_tick(&a->http);
+}
+
+const char *app_first_setting(struct app *a)
+{
+	const struct setting_job *job = setting_queue_first(&a->http.settings);
+
+	return job ? job->setting : NULL;
+}
+
+void app_end_setting(struct app *a, int result, const char *report)
+{
+	setting_queue_end(&a->http.settings, a->graph, result, report);
+}
+
+int app_wake_fd(const struct app *a)
+{
+	return a->http.stream.wake_fd;
 }
 
 void app_close_admin(struct app *a)

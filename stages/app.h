@@ -60,6 +60,12 @@ void app_announce_end(struct app *a);
 void app_drain(struct app *a);
 bool app_is_busy(const struct app *a);
 
+/* What the main thread does regularly: see tick in daemon/program.h. */
+int app_tick(struct app *a);
+int app_wake_fd(const struct app *a);
+const char *app_first_setting(struct app *a);
+void app_end_setting(struct app *a, int result, const char *report);
+
 /* Ends administrative connections, for which a drain does not wait. */
 void app_close_admin(struct app *a);
 bool app_has_closed_admin(const struct app *a);

@@ -12,6 +12,8 @@
 #include "http/conn_body.h"
 #include "http/conn_read.h"
 #include "http/forwarded.h"
+#include "http/handle_control.h"
+#include "http/handle_page.h"
 #include "http/head.h"
 #include "http/http_server.h"
 #include "http/site_guard.h"
@@ -159,7 +161,8 @@ static bool check_route(struct visit *v, struct conn *c)
 	struct request *r = &c->request;
 
 	route_find(&c->route, r->method, span_slice(r->target, c->input + c->begin));
-	if (!route_is_for(c->route.kind, audience_of(app_http(v), c)))
+	if (!route_is_for(c->route.kind, audience_of(app_http(v), c)) ||
+	    !handle_page_is_on(app_conf(v), c))
 		c->route.kind = ROUTE_NONE;
 	if (r->expects_other)
 		problem_set(&c->problem, 417, "expectation-failed",
@@ -190,6 +193,11 @@ static enum conn_state decide(struct visit *v, struct conn *c)
 	if (!site_guard_allows(app_http(v), app_conf(v), c) || !check_route(v, c) ||
 	    !authorization_allows(&app_http(v)->tokens, c))
 		return CONN_REFUSE;
+	if (c->route.kind == ROUTE_CONTROL)
+		return r->method != ROUTE_POST || (handle_control_is_on(app_conf(v), c) &&
+		                                   site_guard_allows_control(app_conf(v), c))
+		               ? CONN_HANDLE
+		               : CONN_REFUSE;
 	if (r->method == ROUTE_POST)
 		return decide_upload(v, c);
 	/* The removal of an image in flight has to wait, which only accept_read can. */

@@ -11,6 +11,7 @@
 #include "sched/graph_stats.h"
 #include "server_counters.h"
 #include "telemetry/counter.h"
+#include "telemetry/histogram.h"
 
 #define TOKENS_SHOWN 1000 /* of at most 160 bytes each */
 
@@ -117,6 +118,32 @@ static void store_json(const struct report_source *source, struct json *j)
 	json_object_end(j);
 }
 
+/* Requests from their first byte to the last of their response. Differences of the buckets are the
+ * durations of an interval. */
+static void uploads_json(const struct http_server *http, struct json *j)
+{
+	struct histogram_sum sum;
+
+	io_durations_collect(&sum, http->io_counters, COUNT_OF(http->io_counters),
+	                     ROUTE_CLASS_UPLOAD);
+	json_object(j, "uploads");
+	json_uint(j, "count", sum.count);
+	json_double(j, "p50_ms", histogram_quantile(&sum, 0.5) / 1e6);
+	json_double(j, "p90_ms", histogram_quantile(&sum, 0.9) / 1e6);
+	json_double(j, "p99_ms", histogram_quantile(&sum, 0.99) / 1e6);
+	json_array(j, "buckets");
+	for (unsigned i = 0; i < HISTOGRAM_BUCKETS; i++) {
+		if (!sum.bucket[i])
+			continue;
+		json_object(j, NULL);
+		json_ms(j, "below_ms", histogram_bucket_limit(i));
+		json_uint(j, "count", sum.bucket[i]);
+		json_object_end(j);
+	}
+	json_array_end(j);
+	json_object_end(j);
+}
+
 static void http_json(const struct report_source *source, struct json *j)
 {
 	const struct http_server *http = source->http;
@@ -138,6 +165,12 @@ static void http_json(const struct report_source *source, struct json *j)
 		json_uint(j, class, by_class[i]);
 	}
 	json_object_end(j);
+	json_object(j, "rejections");
+	for (unsigned i = 0; problem_type_at(i); i++)
+		if (totals.rejections[i])
+			json_uint(j, problem_type_at(i), totals.rejections[i]);
+	json_object_end(j);
+	uploads_json(http, j);
 	json_object_end(j);
 }
 

@@ -88,6 +88,7 @@ struct conf {
 		char admin_listen[CONF_TEXT_MAX]; /* as listen, an absolute path, "auto" or "no" */
 		uint64_t admin_on_public;         /* enum conf_tristate */
 		uint64_t public_list;             /* enum conf_tristate */
+		uint64_t page, admin_control;     /* CONF_YES or CONF_NO */
 		char root[CONF_TEXT_MAX];
 		uint64_t respond_after;              /* enum conf_respond_after */
 		uint64_t durability;                 /* enum conf_durability */

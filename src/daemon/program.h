@@ -47,6 +47,14 @@ struct program {
 	void (*drain)(struct app *a);
 	/* During a drain: whether connections or images are left. */
 	bool (*is_busy)(const struct app *a);
+	/* Does what is due on the main thread. Returns the ms until the next call, or -1: the next
+	 * call is due when wake_fd() is readable, which this call ends. */
+	int (*tick)(struct app *a);
+	int (*wake_fd)(const struct app *a);
+	/* A setting that a client asks for, or NULL; and its result: 0, or -errno and why.
+	 * wake_fd() is readable when one arrives. */
+	const char *(*first_setting)(struct app *a);
+	void (*end_setting)(struct app *a, int result, const char *report);
 	/* After a drain: ends administrative connections. */
 	void (*close_admin)(struct app *a);
 	bool (*has_closed_admin)(const struct app *a);

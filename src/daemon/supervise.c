@@ -118,6 +118,23 @@ static int earlier(int a_ms, int b_ms)
 	return a_ms < 0 || (b_ms >= 0 && b_ms < a_ms) ? b_ms : a_ms;
 }
 
+/* Applies the settings that clients ask for. */
+static void apply_settings(struct supervisor *s)
+{
+	const struct program *p = s->program;
+	const char *setting;
+	struct text report;
+
+	while ((setting = p->first_setting(p->app))) {
+		log_info("control: %s", setting);
+		text_init_growable(&report, CTL_ANSWER_MAX);
+		int err = reload_set(&s->reload, setting, &report);
+
+		p->end_setting(p->app, err, report.data);
+		text_fini(&report);
+	}
+}
+
 /* Waits for up to timeout_ms (-1: indefinitely) and serves what arrives. Returns SIGTERM or SIGINT
  * if that arrived, otherwise 0. Controllers of the schedule run here until the end, because workers
  * may still need its last change. */
@@ -127,10 +144,14 @@ static int wait_for_signal(struct supervisor *s, int timeout_ms)
 	struct tokens *tokens = p->tokens(p->app);
 	struct pollfd fds[] = { { .fd = s->signal_fd, .events = POLLIN },
 		                { .fd = s->ctl.fd, .events = POLLIN },
-		                { .fd = tokens->watch_fd, .events = POLLIN } };
+		                { .fd = tokens->watch_fd, .events = POLLIN },
+		                { .fd = p->wake_fd(p->app), .events = POLLIN } };
 	struct signalfd_siginfo info;
 	int tick_ms = earlier(earlier(tick(s), graph_tick(p->graph(p->app))),
 	                      trace_output_tick(&s->trace, p->graph(p->app)));
+
+	tick_ms = earlier(tick_ms, p->tick(p->app));
+	apply_settings(s);
 
 	if (poll(fds, COUNT_OF(fds), earlier(timeout_ms, tick_ms)) <= 0)
 		return 0;

@@ -154,6 +154,36 @@ static void stage_json(struct json *j, const struct stage *s, const struct sched
 	json_object_end(j);
 }
 
+static uint64_t edge_sum(const struct graph *g, unsigned from, unsigned to)
+{
+	uint64_t sum = 0;
+
+	for (unsigned i = 1; i < GROUP_COUNT; i++) {
+		unsigned count = group_worker_count(&g->group[i]);
+
+		for (unsigned k = 0; k < count; k++)
+			sum += counter_read(&g->group[i].workers[k].edge[from][to]);
+	}
+	return sum;
+}
+
+/* What the stages have sent to each other, by all workers. */
+static void edges_json(struct json *j, const struct graph *g)
+{
+	json_array(j, "edges");
+	for (unsigned from = 0; from < graph_row_count; from++)
+		for (unsigned to = 0; to < graph_row_count; to++) {
+			if (!(g->stage[from].targets >> to & 1))
+				continue;
+			json_object(j, NULL);
+			json_string(j, "from", graph_rows[from].class->name);
+			json_string(j, "to", graph_rows[to].class->name);
+			json_uint(j, "events", edge_sum(g, from, to));
+			json_object_end(j);
+		}
+	json_array_end(j);
+}
+
 void graph_stats_json(struct graph *g, struct json *j)
 {
 	const struct schedule *schedule = atomic_load_explicit(&g->schedule, memory_order_acquire);
@@ -179,4 +209,5 @@ void graph_stats_json(struct graph *g, struct json *j)
 	for (unsigned i = 0; i < graph_row_count; i++)
 		stage_json(j, &g->stage[i], schedule);
 	json_array_end(j);
+	edges_json(j, g);
 }

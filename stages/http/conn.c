@@ -19,6 +19,7 @@
 #include "conn_wait.h"
 #include "files.h"
 #include "form.h"
+#include "handle_control.h"
 #include "handle_list.h"
 #include "handle_upload.h"
 #include "handlers.h"
@@ -67,6 +68,7 @@ static const struct {
 	[CONN_REMOVE_NOW] = { "remove-now", handle_remove, NULL },
 	[CONN_REMOVED] = { "removed", handle_removed, NULL },
 	[CONN_LISTED] = { "listed", handle_listed, NULL },
+	[CONN_CONTROLLED] = { "controlled", handle_controlled, NULL },
 	[CONN_UPLOADED] = { "uploaded", handle_uploaded, NULL },
 	[CONN_REFUSE] = { "refuse", respond_refuse, NULL },
 	[CONN_WRITE] = { "write", respond_write, conn_late_write },

@@ -32,6 +32,7 @@
 #include "signed_upload.h"
 
 struct conf;
+struct setting_job;
 struct form;
 struct image_service;
 struct io_counters;
@@ -58,8 +59,9 @@ enum conn_state {
 	CONN_REMOVE_NOW,  /* send it to disk_write */
 	CONN_REMOVED,
 	CONN_LISTED,
-	CONN_UPLOADED, /* write the upload's response */
-	CONN_REFUSE,   /* respond with the problem */
+	CONN_CONTROLLED, /* the main thread has applied the setting, or refused it */
+	CONN_UPLOADED,   /* write the upload's response */
+	CONN_REFUSE,     /* respond with the problem */
 	CONN_WRITE,
 	CONN_FILE_READ,   /* disk_write has read the next piece of the file */
 	CONN_NEXT,        /* the request is complete: begin the next one, or close */
@@ -164,12 +166,13 @@ struct conn {
 	const char *challenge; /* static: of a problem with the token; otherwise NULL */
 	struct waiter waiter;  /* for an image */
 	struct disk_job job;
-	enum conn_purpose purpose; /* of the file that is looked for */
-	uint64_t disk_start_ns;    /* the client, to which a rate applies, waits for the disk */
-	struct upload *upload;     /* a reference */
-	bool has_responded;        /* the response is written: a later error can only close */
-	bool is_used;              /* an earlier request has been answered */
-	bool closes;               /* after the response */
+	enum conn_purpose purpose;   /* of the file that is looked for */
+	uint64_t disk_start_ns;      /* the client, to which a rate applies, waits for the disk */
+	struct upload *upload;       /* a reference */
+	struct setting_job *control; /* while the main thread has it; otherwise NULL */
+	bool has_responded;          /* the response is written: a later error can only close */
+	bool is_used;                /* an earlier request has been answered */
+	bool closes;                 /* after the response */
 	size_t continue_sent;
 	struct response response;
 };

@@ -5,7 +5,10 @@
 
 #include "base/text.h"
 #include "files.h"
+#include "handle_control.h"
 #include "handle_list.h"
+#include "handle_page.h"
+#include "head.h"
 #include "image/image_service.h"
 #include "io_loop.h"
 #include "respond.h"
@@ -66,6 +69,20 @@ static enum conn_step handle_stats(struct conn *c)
 	return respond_finish(c);
 }
 
+/* The main thread continues the response: stats_stream.h. */
+static enum conn_step handle_stream(struct conn *c)
+{
+	if (!stats_stream_has_room(&c->io->http->stream)) {
+		problem_set(&c->problem, 503, "overloaded", "%u clients read the stream",
+		            STATS_WATCHERS_MAX);
+		return respond_problem(c);
+	}
+	respond_start(c, 200, 1);
+	respond_content(c, "text/event-stream");
+	c->response.is_endless = c->closes = true;
+	return respond_finish(c);
+}
+
 static enum conn_step handle_metrics(struct conn *c)
 {
 	const struct http_reports *reports = &c->io->http->reports;
@@ -73,6 +90,33 @@ static enum conn_step handle_metrics(struct conn *c)
 	respond_start(c, 200, REPORT_BODY_MAX);
 	respond_content(c, METRICS_CONTENT_TYPE);
 	reports->metrics(reports->arg, &c->response.body);
+	return respond_finish(c);
+}
+
+/* Returns whether the client asks for a picture, as browsers do. */
+static bool accepts_svg(const struct conn *c)
+{
+	struct slice rest = request_fields(&c->request, c->input + c->begin), value, element,
+		     params;
+
+	while (head_find(&rest, "accept", &value))
+		while (field_list_next(&value, &element))
+			if (slice_is(field_word(element, &params), "image/svg+xml"))
+				return true;
+	return false;
+}
+
+static enum conn_step handle_graph(struct conn *c)
+{
+	const struct http_reports *reports = &c->io->http->reports;
+	bool is_svg = c->route.kind == ROUTE_GRAPH_SVG || accepts_svg(c);
+
+	respond_start(c, 200, REPORT_BODY_MAX);
+	respond_content(c, is_svg ? "image/svg+xml" : "text/vnd.graphviz");
+	response_text_field(&c->response, "Vary", "Accept");
+	response_text_field(&c->response, "X-Content-Type-Options", "nosniff");
+	response_text_field(&c->response, "Content-Security-Policy", "default-src 'none'");
+	reports->graph(reports->arg, &c->response.body, is_svg);
 	return respond_finish(c);
 }
 
@@ -93,8 +137,18 @@ enum conn_step handle_request(struct visit *v, struct conn *c)
 		return respond_text(c, "ok\n");
 	case ROUTE_READYZ:
 		return handle_readyz(c);
+	case ROUTE_STREAM:
+		return handle_stream(c);
 	case ROUTE_METRICS:
 		return handle_metrics(c);
+	case ROUTE_GRAPH:
+	case ROUTE_GRAPH_SVG:
+		return handle_graph(c);
+	case ROUTE_PAGE:
+	case ROUTE_OPERATOR:
+		return handle_page(c);
+	case ROUTE_CONTROL:
+		return handle_control(v, c);
 	default:
 		assert(c->route.kind == ROUTE_STATS);
 		return handle_stats(c);

@@ -106,3 +106,13 @@ bool host_is_loopback(struct slice host)
 		       memcmp(address, loopback, sizeof address) == 0;
 	return is_address(AF_INET, host, address) && address[0] == 127;
 }
+
+bool host_is_address(struct slice host)
+{
+	unsigned char address[16];
+
+	if (host.length > 2 && host.data[0] == '[')
+		return is_address(AF_INET6, (struct slice){ host.data + 1, host.length - 2 },
+		                  address);
+	return is_address(AF_INET, host, address);
+}

@@ -18,4 +18,7 @@ bool host_equals(struct slice host, struct slice other);
  * these (RFC 6761 6.3). */
 bool host_is_loopback(struct slice host);
 
+/* Returns whether a host is an IPv4 address, or an IPv6 address in brackets. */
+bool host_is_address(struct slice host);
+
 #endif

@@ -1,6 +1,9 @@
 /* http_server.c - starts the HTTP side of the daemon, and drains it. */
 #include "http_server.h"
 
+#include <unistd.h>
+
+#include "base/clock.h"
 #include "sched/graph.h"
 #include "stage_ids.h"
 
@@ -9,7 +12,10 @@ int http_server_init(struct http_server *h, const struct conf *conf)
 	client_counts_init(&h->clients);
 	networks_parse(conf->server.trusted_proxies, &h->proxies); /* checked before */
 	h->listeners.admin.fd = h->listeners.admin.socket.fd = -1;
-	return tokens_open(&h->tokens, conf->access.tokens_file);
+	setting_queue_init(&h->settings);
+	int err = stats_stream_open(&h->stream);
+
+	return err ? err : tokens_open(&h->tokens, conf->access.tokens_file);
 }
 
 int http_server_listen(struct http_server *h, const struct conf *conf)
@@ -19,6 +25,8 @@ int http_server_listen(struct http_server *h, const struct conf *conf)
 
 void http_server_fini(struct http_server *h)
 {
+	stats_stream_close(&h->stream);
+	close(h->stream.wake_fd);
 	listener_set_close(&h->listeners);
 	tokens_close(&h->tokens);
 	client_counts_fini(&h->clients);
@@ -41,6 +49,15 @@ void http_server_close_admin(struct http_server *h)
 	/* Release: pairs with the I/O threads' acquire. */
 	atomic_store_explicit(&h->is_closing, true, memory_order_release);
 	wake_io_threads(h);
+	stats_stream_close(&h->stream);
+}
+
+int http_server_tick(struct http_server *h)
+{
+	const struct http_reports *reports = &h->reports;
+
+	/* The main thread changes the configuration and the schedule, so both stay valid here. */
+	return stats_stream_tick(&h->stream, clock_ns(), reports->stats, reports->arg);
 }
 
 bool http_server_is_busy(const struct http_server *h)

@@ -18,14 +18,17 @@
 #include "image/image_service.h"
 #include "io_counters.h"
 #include "listener_set.h"
+#include "setting_queue.h"
+#include "stats_stream.h"
 
 struct graph;
 struct text;
 
 /* Writes the documents of the whole program; stages/ sets it. Any thread, in a visit. */
 struct http_reports {
-	void (*stats)(void *arg, struct text *to);   /* GET /stats: JSON */
-	void (*metrics)(void *arg, struct text *to); /* GET /metrics: Prometheus text */
+	void (*stats)(void *arg, struct text *to);              /* GET /stats: JSON */
+	void (*metrics)(void *arg, struct text *to);            /* GET /metrics: Prometheus text */
+	void (*graph)(void *arg, struct text *to, bool is_svg); /* GET /graph: DOT or SVG */
 	void *arg;
 };
 
@@ -38,6 +41,8 @@ struct http_server {
 	struct networks proxies; /* server.trusted_proxies */
 	struct tokens tokens;    /* locked inside */
 	struct client_counts clients;
+	struct setting_queue settings; /* locked inside */
+	struct stats_stream stream;    /* locked inside; its watchers are the main thread's */
 	/* atomic, any thread */
 	alignas(CACHE_LINE) _Atomic bool is_ready;
 	_Atomic bool is_ending;   /* /readyz returns 503; everything else is still served */
@@ -74,6 +79,10 @@ bool http_server_is_busy(const struct http_server *h);
 /* Returns whether connections without a request should make room: a sixteenth of
  * limits.connections is left, or less. */
 bool http_server_is_crowded(const struct http_server *h);
+
+/* Sends watchers of /stats/stream what is due. Returns the ms until the next call, or -1: the next
+ * call is due when stream.wake_fd is readable. Main thread. */
+int http_server_tick(struct http_server *h);
 
 /* Returns whether all administrative connections have ended. */
 bool http_server_has_closed_admin(const struct http_server *h);

@@ -21,6 +21,7 @@
 #include "io_loop.h"
 #include "log/log.h"
 #include "sched/stage.h"
+#include "stats_stream.h"
 #include "telemetry/counter.h"
 
 #define WRITE_TURN_MAX                                                             \
@@ -198,6 +199,8 @@ static void written(struct visit *v, struct conn *c)
 	visit_charge(v, &c->event);
 	count_request(c);
 	access_log_request(c, true);
+	if (c->response.is_endless && c->request.method == ROUTE_GET)
+		stats_stream_add(&c->io->http->stream, c->fd);
 	response_reset(&c->response);
 	c->has_responded = true;
 	if (c->closes) {

@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "conf/conf.h"
+#include "page_files.h"
 
 #define READING (ROUTE_GET | ROUTE_HEAD | ROUTE_OPTIONS)
 #define READING_TEXT "GET, HEAD, OPTIONS"
@@ -28,7 +29,14 @@ static const struct {
 	[ROUTE_HEALTHZ] = { READING, READING_TEXT, ROUTE_PUBLIC | ROUTE_ADMIN, "/healthz" },
 	[ROUTE_READYZ] = { READING, READING_TEXT, ROUTE_PUBLIC | ROUTE_ADMIN, "/readyz" },
 	[ROUTE_STATS] = { READING, READING_TEXT, ROUTE_ADMIN, "/stats" },
+	[ROUTE_STREAM] = { READING, READING_TEXT, ROUTE_ADMIN, "/stats/stream" },
 	[ROUTE_METRICS] = { READING, READING_TEXT, ROUTE_ADMIN, "/metrics" },
+	[ROUTE_PAGE] = { READING, READING_TEXT, ROUTE_PUBLIC | ROUTE_ADMIN, NULL },
+	[ROUTE_OPERATOR] = { READING, READING_TEXT, ROUTE_ADMIN, NULL },
+	[ROUTE_GRAPH] = { READING, READING_TEXT, ROUTE_ADMIN, "/graph" },
+	[ROUTE_GRAPH_SVG] = { READING, READING_TEXT, ROUTE_ADMIN, "/graph.svg" },
+	[ROUTE_CONTROL] = { READING | ROUTE_POST, "GET, HEAD, POST, OPTIONS", ROUTE_ADMIN,
+	                    "/control" },
 };
 
 /* Returns the path of a target: "http://host:port/path" means the same as "/path" (RFC 9112
@@ -85,6 +93,21 @@ static bool find_variant(struct slice file, char found[CONF_NAME_MAX])
 	return true;
 }
 
+/* Returns whether the path is that of a file of the pages. */
+static bool find_page(struct route *route, struct slice path)
+{
+	const struct page_file *file;
+
+	for (unsigned i = 0; (file = page_file_at(i)); i++) {
+		if (!slice_equals(path, file->path))
+			continue;
+		route->kind = file->is_for_operators ? ROUTE_OPERATOR : ROUTE_PAGE;
+		route->file = (unsigned char)i;
+		return true;
+	}
+	return false;
+}
+
 void route_find(struct route *route, enum route_method method, struct slice target)
 {
 	static const char prefix[] = "/images/";
@@ -105,6 +128,8 @@ void route_find(struct route *route, enum route_method method, struct slice targ
 			return;
 		}
 	}
+	if (find_page(route, path))
+		return;
 	if (path.length < prefix_length + ULID_LENGTH ||
 	    memcmp(path.data, prefix, prefix_length) != 0)
 		return;
@@ -154,7 +179,9 @@ enum route_class route_class(enum route_kind kind, enum route_method method)
 		return ROUTE_CLASS_VARIANT;
 	if ((kind == ROUTE_HEALTHZ || kind == ROUTE_READYZ) && is_get)
 		return ROUTE_CLASS_PROBE;
-	if ((kind == ROUTE_STATS || kind == ROUTE_METRICS) && is_get)
+	if ((kind == ROUTE_STATS || kind == ROUTE_STREAM || kind == ROUTE_METRICS ||
+	     kind == ROUTE_GRAPH || kind == ROUTE_GRAPH_SVG) &&
+	    is_get)
 		return ROUTE_CLASS_REPORT;
 	return ROUTE_CLASS_OTHER;
 }

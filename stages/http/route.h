@@ -23,7 +23,13 @@ enum route_kind {
 	ROUTE_HEALTHZ,
 	ROUTE_READYZ,
 	ROUTE_STATS,
+	ROUTE_STREAM,
 	ROUTE_METRICS,
+	ROUTE_PAGE,     /* files of page_files.h for all */
+	ROUTE_OPERATOR, /* for operators */
+	ROUTE_GRAPH,
+	ROUTE_GRAPH_SVG,
+	ROUTE_CONTROL,
 	ROUTE_COUNT
 };
 
@@ -44,6 +50,7 @@ struct route {
 	enum route_kind kind;
 	char id[ULID_LENGTH + 1];    /* image, variant, original */
 	char variant[CONF_NAME_MAX]; /* variant: its name, which the image may lack */
+	unsigned char file;          /* page, operator: index for page_file_at() */
 };
 
 /* Finds the resource of a request target, in origin, absolute or asterisk form. A query is ignored.

@@ -134,3 +134,29 @@ bool site_guard_allows(const struct http_server *http, const struct conf *conf, 
 
 	return check_host(conf, c, is_loopback) && (!is_loopback || check_page(conf, c));
 }
+
+/* Returns whether a name of the attacker can stand for this address (DNS rebinding): the host is
+ * neither an address nor a name of the configuration. */
+static bool is_strange_host(const struct conf *conf, const struct conn *c)
+{
+	struct slice authority = span_slice(c->request.authority, c->input + c->begin), host;
+
+	return authority.length > 0 && (!host_parse(authority, &host) ||
+	                                !(is_own_host(conf, host) || host_is_address(host)));
+}
+
+bool site_guard_allows_control(const struct conf *conf, struct conn *c)
+{
+	struct slice site = single(c, "sec-fetch-site"), origin = single(c, "origin");
+	bool is_foreign = (has_field(c, "sec-fetch-site") && !slice_is(site, "same-origin")) ||
+	                  (has_field(c, "origin") && !is_own_origin(c, origin));
+
+	/* A page can send this field to another origin only after a preflight request, which fails
+	 * here. */
+	if (has_field(c, "x-darkroom-control") && !is_foreign && !is_strange_host(conf, c))
+		return true;
+	problem_set(&c->problem, 403, "foreign-page",
+	            "expected the operator's page of this server, or a client that sends the "
+	            "header field X-Darkroom-Control");
+	return false;
+}

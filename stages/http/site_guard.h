@@ -21,4 +21,8 @@ struct http_server;
  * (RFC 9110 15.5.20), 403 for a foreign page. The header must be complete. */
 bool site_guard_allows(const struct http_server *http, const struct conf *conf, struct conn *c);
 
+/* The same for POST /control, on any address: it also needs the header field X-Darkroom-Control,
+ * and a host that is an address or a name of the configuration. */
+bool site_guard_allows_control(const struct conf *conf, struct conn *c);
+
 #endif

@@ -37,6 +37,7 @@ static const struct {
 	{ "precondition-failed", "A condition of the request is not fulfilled" },
 	{ "quota-exceeded", "The quota of the token is used up" },
 	{ "range-not-satisfiable", "The range is outside the file" },
+	{ "refused-setting", "The setting cannot be applied" },
 	{ "starting", "The server is starting" },
 	{ "storage-failed", "The image could not be stored" },
 	{ "storage-full", "The image could not be stored: the disk is full" },

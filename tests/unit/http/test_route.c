@@ -42,7 +42,13 @@ static void a_target_names_one_resource(void **state)
 	check_route("/stats", ROUTE_STATS, "");
 	check_route("*", ROUTE_SERVER, "");
 	check_route("", ROUTE_NONE, "");
-	check_route("/", ROUTE_NONE, "");
+	check_route("/", ROUTE_PAGE, "");
+	check_route("/page.js?1", ROUTE_PAGE, "");
+	check_route("/operator", ROUTE_OPERATOR, "");
+	check_route("/stats/stream", ROUTE_STREAM, "");
+	check_route("/graph.svg", ROUTE_GRAPH_SVG, "");
+	check_route("/control?scheduler.policy=mg1", ROUTE_CONTROL, "");
+	check_route("/page.html", ROUTE_NONE, "");
 	check_route("http://example.com", ROUTE_NONE, "");
 	check_route("http://example.com?/images", ROUTE_NONE, "");
 	check_route("http://example.com/images?http://x/stats", ROUTE_IMAGES, "");

@@ -1,0 +1,131 @@
+/* handle_control.c - the resource /control. The I/O thread. */
+#include "handle_control.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "base/text.h"
+#include "conf/conf.h"
+#include "conf/conf_keys.h"
+#include "io_loop.h"
+#include "policy/policy.h"
+#include "respond.h"
+#include "sched/stage.h"
+#include "setting_queue.h"
+
+#define BODY_MAX 8192
+#define OFF "settings change only at server.admin_listen, with server.admin_control = yes"
+
+bool handle_control_is_on(const struct conf *conf, struct conn *c)
+{
+	if (c->kind == CONN_ADMIN && conf->server.admin_control == CONF_YES)
+		return true;
+	problem_set(&c->problem, 403, "forbidden", "%s", OFF);
+	return false;
+}
+
+/* ---- the keys ---- */
+
+static void choices_json(const struct conf_key *key, struct json *j)
+{
+	json_array(j, "choices");
+	if (key->type == CONF_TYPE_POLICY)
+		for (size_t i = 0; policy_at(i); i++)
+			json_string(j, NULL, policy_at(i)->name);
+	for (size_t i = 0; key->choices && key->choices[i].name; i++)
+		json_string(j, NULL, key->choices[i].name);
+	json_array_end(j);
+}
+
+/* Appends {"scheduler.policy": {"value": "drain", "choices": [...]}, ...}. */
+static void keys_json(const struct conf *conf, struct json *j)
+{
+	char data[CONF_TEXT_MAX];
+	const char *name;
+	struct text value;
+
+	for (unsigned i = 0; (name = setting_key_at(i)); i++) {
+		const struct conf_key *key = conf_key_find("scheduler", strchr(name, '.') + 1);
+
+		text_init(&value, data, sizeof data);
+		conf_value_print(key, conf, &value);
+		json_object(j, name);
+		json_string(j, "value", value.data);
+		choices_json(key, j);
+		json_object_end(j);
+	}
+}
+
+static enum conn_step respond_keys(struct conn *c, const char *report)
+{
+	bool is_on = handle_control_is_on(conn_conf(c), c);
+
+	c->problem.status = 0; /* GET only tells it */
+	struct json j;
+
+	respond_start(c, 200, BODY_MAX);
+	respond_content(c, "application/json");
+	json_init(&j, &c->response.body);
+	json_object(&j, NULL);
+	if (report)
+		json_string(&j, "report", report);
+	json_bool(&j, "enabled", is_on);
+	if (!is_on)
+		json_string(&j, "why", OFF);
+	keys_json(conn_conf(c), &j);
+	json_object_end(&j);
+	text_puts(&c->response.body, "\n");
+	return respond_finish(c);
+}
+
+/* ---- changes ---- */
+
+enum conn_step handle_control(struct visit *v, struct conn *c)
+{
+	struct http_server *http = c->io->http;
+	struct slice target = span_slice(c->request.target, c->input + c->begin);
+	const char *mark = memchr(target.data, '?', target.length);
+	struct setting_job *job;
+
+	if (c->request.method != ROUTE_POST)
+		return respond_keys(c, NULL);
+	if (!(job = calloc(1, sizeof *job))) {
+		problem_set(&c->problem, 503, "overloaded", "no memory");
+		return respond_problem(c);
+	}
+	size_t at = mark ? (size_t)(mark + 1 - target.data) : target.length;
+
+	if (!setting_read((struct slice){ target.data + at, target.length - at }, job->setting)) {
+		free(job);
+		problem_set(&c->problem, 400, "malformed-request",
+		            "expected a query of KEY=VALUE; the keys are those of GET /control");
+		return respond_problem(c);
+	}
+	c->control = job;
+	job->event = &c->event;
+	job->instance = c->instance;
+	c->state = CONN_CONTROLLED;
+	visit_park(v, &c->event);
+	setting_queue_submit(&http->settings, job);
+	stats_stream_wake(&http->stream);
+	return CONN_STEP_GONE;
+}
+
+enum conn_step handle_controlled(struct visit *v, struct conn *c)
+{
+	struct setting_job *job = c->control;
+	enum conn_step step;
+
+	(void)v;
+	c->control = NULL;
+	job->report[strcspn(job->report, "\n")] = '\0';
+	if (job->result) {
+		problem_set(&c->problem, 422, "refused-setting", "%s", job->report);
+		step = respond_problem(c);
+	} else {
+		step = respond_keys(c, job->report);
+	}
+	free(job);
+	return step;
+}

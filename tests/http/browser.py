@@ -1,0 +1,139 @@
+"""A headless Chromium, driven by the DevTools protocol through pipes (--remote-debugging-pipe), so
+that no library is needed. Notes errors of the console and all requests."""
+
+import base64
+import itertools
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import threading
+
+from darkroom import eventually, slow
+
+CHROMIUM = shutil.which("chromium")
+
+
+class Page:
+    """One tab. width and height are CSS pixels."""
+
+    def __init__(self, profile, width=1280, height=900, dark=False, phone=False):
+        self.profile = profile
+        ours, theirs = os.pipe(), os.pipe()  # it reads ours[0], and writes theirs[1]
+        script = f'exec "$@" 3<&{ours[0]} 4>&{theirs[1]}'
+        self.process = subprocess.Popen(
+            ["bash", "-c", script, "bash", CHROMIUM, "--headless=new", "--no-sandbox",
+             "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run", "--mute-audio",
+             "--disable-background-networking", "--disable-component-update", "--lang=en-GB",
+             "--remote-debugging-pipe", f"--user-data-dir={profile}", "about:blank"],
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+            pass_fds=(ours[0], theirs[1]))
+        os.close(ours[0])
+        os.close(theirs[1])
+        self.to, self.answers = os.fdopen(ours[1], "wb", 0), os.fdopen(theirs[0], "rb")
+        self.ids, self.results, self.changed = itertools.count(1), {}, threading.Condition()
+        self.errors, self.requests, self.session, self.dialog = [], [], None, None
+        threading.Thread(target=self._read, daemon=True).start()
+        target = self.call("Target.createTarget", url="about:blank")["targetId"]
+        self.session = self.call("Target.attachToTarget", targetId=target,
+                                 flatten=True)["sessionId"]
+        for domain in ("Page", "Runtime", "Network", "Log", "DOM"):
+            self.call(f"{domain}.enable")
+        self.call("Emulation.setDeviceMetricsOverride", width=width, height=height,
+                  deviceScaleFactor=1, mobile=phone)
+        self.call("Emulation.setEmulatedMedia", features=[
+            {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}])
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def close(self):
+        self.process.terminate()
+        self.process.wait(slow(20))
+
+    def _read(self):
+        data = bytearray()
+        while (some := os.read(self.answers.fileno(), 1 << 20)):
+            data += some
+            while (end := data.find(b"\0")) >= 0:
+                self._take(json.loads(bytes(data[:end])))
+                del data[:end + 1]
+        with self.changed:
+            self.results[0] = None
+            self.changed.notify_all()
+
+    def _take(self, message):
+        method, values = message.get("method"), message.get("params", {})
+        if "id" in message:
+            with self.changed:
+                self.results[message["id"]] = message
+                self.changed.notify_all()
+        elif method == "Runtime.exceptionThrown":
+            self.errors.append(json.dumps(values["exceptionDetails"])[:1000])
+        elif method == "Runtime.consoleAPICalled" and values["type"] in ("error", "warning"):
+            self.errors.append(json.dumps(values["args"])[:1000])
+        elif method == "Log.entryAdded" and values["entry"]["level"] == "error":
+            self.errors.append(values["entry"]["text"] + " " + values["entry"].get("url", ""))
+        elif method == "Network.requestWillBeSent":
+            self.requests.append(values["request"]["url"])
+        elif method == "Page.javascriptDialogOpening":
+            self.dialog = values["message"]
+            self._send("Page.handleJavaScriptDialog", accept=True)
+
+    def _send(self, method, **values):
+        number = next(self.ids)
+        message = {"id": number, "method": method, "params": values}
+        if self.session:
+            message["sessionId"] = self.session
+        self.to.write(json.dumps(message).encode() + b"\0")
+        return number
+
+    def call(self, method, **values):
+        number = self._send(method, **values)
+        with self.changed:
+            assert self.changed.wait_for(lambda: {number, 0} & self.results.keys(), slow(30)), method
+            answer = self.results.pop(number)
+        assert "error" not in answer, (method, answer)
+        return answer["result"]
+
+    def js(self, expression):
+        """Returns the value of an expression, which may be a promise."""
+        answer = self.call("Runtime.evaluate", expression=expression, returnByValue=True,
+                           awaitPromise=True, userGesture=True)
+        assert "exceptionDetails" not in answer, answer["exceptionDetails"]
+        return answer["result"].get("value")
+
+    def open(self, url):
+        self.call("Page.navigate", url=url)
+        assert self.wait("document.readyState === 'complete' && location.href !== 'about:blank'")
+
+    def wait(self, expression, timeout=20):
+        return eventually(lambda: self.js(f"!!({expression})"), timeout, step=0.05)
+
+    def press(self, key, **more):
+        code = {"Tab": 9, "Enter": 13, " ": 32, "ArrowDown": 40}[key]
+        text = {"text": "\r"} if key == "Enter" else {"text": " "} if key == " " else {}
+        for kind in ("keyDown", "keyUp"):
+            self.call("Input.dispatchKeyEvent", type=kind, key=key, windowsVirtualKeyCode=code,
+                      code="Space" if key == " " else key, **(text if kind == "keyDown" else {}),
+                      **more)
+
+    def drop(self, x, y, paths):
+        """Drags files onto a point, as from a file manager."""
+        data = {"items": [], "files": [str(p) for p in paths], "dragOperationsMask": 1}
+        for kind in ("dragEnter", "dragOver", "drop"):
+            self.call("Input.dispatchDragEvent", type=kind, x=x, y=y, data=data)
+
+    def choose(self, selector, paths):
+        """Chooses files in an input, as its dialogue does."""
+        root = self.call("DOM.getDocument")["root"]["nodeId"]
+        node = self.call("DOM.querySelector", nodeId=root, selector=selector)["nodeId"]
+        self.call("DOM.setFileInputFiles", nodeId=node, files=[str(p) for p in paths])
+
+    def screenshot(self, path):
+        data = self.call("Page.captureScreenshot", format="png")["data"]
+        pathlib.Path(path).write_bytes(base64.b64decode(data))
