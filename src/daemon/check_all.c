@@ -13,6 +13,7 @@
 #include "base/text.h"
 #include "conf/conf.h"
 #include "conf/conf_keys.h"
+#include "conf/conf_places.h"
 #include "conf/conf_source.h"
 #include "conf/stage_table.h"
 #include "layout/partition.h"
@@ -268,13 +269,12 @@ int check_load(const struct program *program, const struct options *o, bool chec
 	struct conf_source source;
 	int err = conf_load(conf, &source, o->config_path, o->overrides, o->override_count, errors);
 	const struct check check = { .program = program,
-		                     .source = &source,
+		                     .source = conf_places_keep(&source),
 		                     .has_errors = err != 0,
 		                     .check_files = check_files };
 
 	if (!err || err == -EINVAL)
 		err = check_all(&check, conf, errors);
-	conf_source_fini(&source);
 	return err;
 }
 

@@ -19,6 +19,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "checksum.h"
+#include "conf/conf_places.h"
 #include "directory.h"
 #include "log/log.h"
 #include "store_check.h"
@@ -66,6 +67,12 @@ int store_open_directories(struct store *s)
 	return 0;
 }
 
+static void log_root(const char *root, const char *what, int err)
+{
+	log_error("%sserver.root = %s: %s%s%s", conf_place("server.root"), root, what,
+	          strerror(-err), directory_advice(err));
+}
+
 int store_open(struct store *s, const char *root, bool survives_power, unsigned *cleared)
 {
 	int err = 0;
@@ -85,12 +92,12 @@ int store_open(struct store *s, const char *root, bool survives_power, unsigned 
 	s->root_fd = directory_open(AT_FDCWD, root, ROOT_MODE);
 	if (s->root_fd < 0) {
 		err = s->root_fd;
-		log_error("server.root = %s: %s%s", root, strerror(-err), directory_advice(err));
+		log_root(root, "", err);
 		goto fail;
 	}
 	if (flock(s->root_fd, LOCK_EX | LOCK_NB)) {
 		err = -errno;
-		log_error("server.root = %s: %s", root,
+		log_error("%sserver.root = %s: %s", conf_place("server.root"), root,
 		          errno == EWOULDBLOCK ? "another darkroomd uses this store"
 		                               : strerror(errno));
 		goto fail;
@@ -111,8 +118,7 @@ int store_open(struct store *s, const char *root, bool survives_power, unsigned 
 	store_look(s);
 	if (!err)
 		return 0;
-	log_error("server.root = %s: cannot prepare the store: %s%s", root, strerror(-err),
-	          directory_advice(err));
+	log_root(root, "cannot prepare the store: ", err);
 fail:
 	store_close(s);
 	return err;
