@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "conf/conf.h"
 #include "http/conn.h"
+#include "http/conn_proxy.h"
 #include "http/io_loop.h"
 #include "image/client_count.h"
 #include "log/log.h"
@@ -60,20 +61,6 @@ static void reject_connection(struct io_loop *io, int fd, const struct client_ke
 	conn_run(io->visit, c);
 }
 
-/* Returns how many connections the client may have; 0: no limit. */
-static uint64_t client_connections_max(const struct http_server *http,
-                                       const struct client_key *client)
-{
-	const struct conf *conf = http_server_conf(http);
-	uint64_t max = conf->limits.connections_per_client;
-
-	if (max != CONF_AUTO)
-		return max;
-	if (client_is_local(client) || networks_contain(&http->proxies, client->address))
-		return 0;
-	return (conf->limits.connections + 3) / 4;
-}
-
 /* Returns the connection, unless there are too many. Owns fd. */
 static struct conn *admit_to_all(struct io_loop *io, int fd, const struct client_key *client)
 {
@@ -104,21 +91,26 @@ static struct conn *admit_to_all(struct io_loop *io, int fd, const struct client
 }
 
 /* Owns fd. */
-static void admit_connection(struct io_loop *io, int fd, const struct client_key *client)
+static void admit_connection(struct io_loop *io, int fd, const struct client_key *peer)
 {
-	uint64_t max = client_connections_max(io->http, client), count;
+	/* Such a proxy stands for many: its header names the client, who is counted then. */
+	bool has_header = conn_proxy_is_expected(io->http, peer), is_counted = false;
+	uint64_t count = 0, max = 0;
 
-	if (max && (count = client_counts_add(&io->http->clients, client, 1, max)) > max) {
-		reject_connection(io, fd, client, "limits.connections_per_client", max, count);
+	if (!has_header)
+		max = conn_count_client(io->http, peer, &count, &is_counted);
+	if (max) {
+		reject_connection(io, fd, peer, "limits.connections_per_client", max, count);
 		return;
 	}
-	bool is_peer_counted = max && count > 0;
-	struct conn *c = admit_to_all(io, fd, client);
+	struct conn *c = admit_to_all(io, fd, peer);
 
-	if (c)
-		c->is_peer_counted = is_peer_counted;
-	else if (is_peer_counted)
-		client_counts_drop(&io->http->clients, client);
+	if (c) {
+		c->is_source_counted = is_counted;
+		c->state = has_header ? CONN_READ_PROXY : CONN_READ_HEAD;
+	} else if (is_counted) {
+		client_counts_drop(&io->http->clients, peer);
+	}
 }
 
 /* Neither counts nor limits the connection with the others: an operator must get through when the

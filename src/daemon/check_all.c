@@ -137,6 +137,13 @@ static void check_plan(struct checking *c)
 
 /* ---- limits, schedule, layout ---- */
 
+static void check_proxies(struct checking *c)
+{
+	if (c->conf->server.proxy_protocol == CONF_YES && !c->conf->server.trusted_proxies[0])
+		report(c, "server", "proxy_protocol",
+		       "expected server.trusted_proxies with the addresses of the proxies");
+}
+
 static void check_limits(struct checking *c)
 {
 	const struct conf_key *budget_key = conf_key_find("limits", "memory_budget"),
@@ -250,6 +257,7 @@ int check_all(const struct check *check, const struct conf *conf, struct text *e
 	if (check->has_errors)
 		return -EINVAL;
 	check_names(&c);
+	check_proxies(&c);
 	check_limits(&c);
 	if (check_groups(&c))
 		check_schedule(&c);

@@ -37,14 +37,16 @@ struct io_loop;
 struct upload;
 struct visit;
 
-/* What the connection does next; the table in conn.c has a step for each. */
+/* What the connection does next; the table in conn.c has a step for each. The first two wait for a
+ * request. */
 enum conn_state {
-	CONN_READ_HEAD = 1, /* at http_parse: parse what was read */
-	CONN_ADMIT,         /* ask whether the upload is admitted */
-	CONN_ADMITTED,      /* it is, perhaps after it waited */
-	CONN_RESERVE_BODY,  /* reserve memory for more of a body of known length */
-	CONN_RESERVED,      /* the memory may be used */
-	CONN_CONTINUE,      /* send 100 Continue, then go on in state after_continue */
+	CONN_READ_PROXY = 1, /* the header of the PROXY protocol */
+	CONN_READ_HEAD,      /* at http_parse: parse what was read */
+	CONN_ADMIT,          /* ask whether the upload is admitted */
+	CONN_ADMITTED,       /* it is, perhaps after it waited */
+	CONN_RESERVE_BODY,   /* reserve memory for more of a body of known length */
+	CONN_RESERVED,       /* the memory may be used */
+	CONN_CONTINUE,       /* send 100 Continue, then go on in state after_continue */
 	CONN_READ_BODY,
 	CONN_READ_CHUNKS, /* at http_parse: parse them */
 	CONN_BODY_DONE,   /* send the body to form_decode */
@@ -97,8 +99,9 @@ struct conn {
 	unsigned instance;
 	int fd;
 	enum conn_kind kind;
-	struct client_key peer; /* perhaps a proxy */
-	bool is_peer_counted;   /* in http_server.clients */
+	/* fixed when requests begin */
+	struct client_key source; /* the peer, perhaps a proxy, or what its PROXY header names */
+	bool is_source_counted;   /* in http_server.clients */
 	/* the I/O thread only */
 	struct conn *next, **link;
 	struct conn_line_place in_line;
@@ -119,7 +122,7 @@ struct conn {
 	size_t at;    /* bytes before it belong to the request and have been processed */
 	size_t end;   /* of what was read */
 	struct request request;
-	struct client_key client;     /* of the request: the peer, or what a trusted proxy says */
+	struct client_key client;     /* of the request: the source, or what a trusted proxy says */
 	struct client_key payer;      /* its share is used: the token's, otherwise the client's */
 	_Atomic bool has_gone;        /* reset by the client while it was away */
 	uint64_t request_deadline_ns; /* X-Request-Deadline; 0: none */

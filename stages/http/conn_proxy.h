@@ -1,0 +1,27 @@
+/*
+ * conn_proxy.h - a connection that begins with a header of the PROXY protocol, and limits by client
+ * address. The I/O thread.
+ */
+#ifndef DARKROOM_HTTP_CONN_PROXY_H
+#define DARKROOM_HTTP_CONN_PROXY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "conn.h"
+
+struct http_server;
+
+/* Returns whether connections from this address begin with a header. */
+bool conn_proxy_is_expected(const struct http_server *http, const struct client_key *peer);
+
+/* Counts a connection of the client in *count. Returns 0, or the limit that it exceeds. Sets
+ * *is_counted: client_counts_drop() must follow. */
+uint64_t conn_count_client(struct http_server *http, const struct client_key *client,
+                           uint64_t *count, bool *is_counted);
+
+/* The step of CONN_READ_PROXY: reads the header, and then is at CONN_READ_HEAD, or refuses a client
+ * that has too many connections. Closes the connection if there is no header. */
+enum conn_step conn_read_proxy(struct visit *v, struct conn *c);
+
+#endif
