@@ -13,6 +13,7 @@
 
 #include "app.h"
 #include "base/clock.h"
+#include "base/network.h"
 #include "conf/conf.h"
 #include "http/conn.h"
 #include "http/conn_proxy.h"
@@ -29,15 +30,11 @@
 
 static void set_client(struct client_key *key, const struct sockaddr_storage *address)
 {
-	static const uint8_t mapped[12] = { [10] = 0xff, [11] = 0xff }; /* ::ffff:0:0/96 */
-
 	memset(key, 0, sizeof *key);
-	if (address->ss_family == AF_INET6) {
+	if (address->ss_family == AF_INET6)
 		memcpy(key->address, &((const struct sockaddr_in6 *)address)->sin6_addr, 16);
-	} else if (address->ss_family == AF_INET) {
-		memcpy(key->address, mapped, sizeof mapped);
-		memcpy(key->address + 12, &((const struct sockaddr_in *)address)->sin_addr, 4);
-	}
+	else if (address->ss_family == AF_INET)
+		network_map_ipv4(&((const struct sockaddr_in *)address)->sin_addr, key->address);
 }
 
 /* Responds 503 to a connection over a limit, which is not counted among the others. Owns fd. */
@@ -94,22 +91,22 @@ static struct conn *admit_to_all(struct io_loop *io, int fd, const struct client
 static void admit_connection(struct io_loop *io, int fd, const struct client_key *peer)
 {
 	/* Such a proxy stands for many: its header names the client, who is counted then. */
-	bool has_header = conn_proxy_is_expected(io->http, peer), is_counted = false;
-	uint64_t count = 0, max = 0;
+	bool has_header = conn_proxy_is_expected(io->http, peer);
+	struct conn_count counted = { 0 };
 
-	if (!has_header)
-		max = conn_count_client(io->http, peer, &count, &is_counted);
-	if (max) {
-		reject_connection(io, fd, peer, "limits.connections_per_client", max, count);
+	if (!has_header && !conn_count_client(io->http, peer, &counted)) {
+		reject_connection(io, fd, peer, "limits.connections_per_client", counted.max,
+		                  counted.count);
 		return;
 	}
 	struct conn *c = admit_to_all(io, fd, peer);
 
 	if (c) {
-		c->is_source_counted = is_counted;
+		c->is_counted = counted.is_counted;
+		c->counted_as = counted.key;
 		c->state = has_header ? CONN_READ_PROXY : CONN_READ_HEAD;
-	} else if (is_counted) {
-		client_counts_drop(&io->http->clients, peer);
+	} else if (counted.is_counted) {
+		client_counts_drop(&io->http->clients, &counted.key);
 	}
 }
 

@@ -23,6 +23,7 @@
 #include "image/image_service.h"
 #include "image/problem.h"
 #include "image/stored_list.h"
+#include "image/wanted.h"
 #include "log/log.h"
 #include "server_counters.h"
 #include "stages.h"
@@ -35,6 +36,7 @@
 #define DISK_BATCH_MAX 16
 #define SMALL_FILE ((uint64_t)64 << 10) /* is read with its name */
 #define BELOW_FLOOR 1   /* an error beside -errno: limits.free_bytes would not be left */
+#define NOT_WANTED 2    /* another one: the image has its problem */
 #define BLOCK_SIZE 4096 /* of most file systems; a directory takes one, too */
 #define FILE_COUNT_MAX (CONF_VARIANT_MAX + 2) /* the variants, image.json, the original */
 
@@ -88,25 +90,30 @@ static int list_files(struct disk_scratch *d, unsigned index, const struct image
 	struct store_file *file = d->file[index];
 	char(*sum)[CHECKSUM_LENGTH + 1] = d->sum[index];
 	const struct conf_epoch *epoch = image->upload->epoch;
-	unsigned count = epoch->plan.variant_count, n = count;
+	unsigned count = image_plan(image)->variant_count, n = 0;
 	struct image_sums sums = { .variant = (const char(*)[CHECKSUM_LENGTH + 1]) sum };
 	struct text metadata;
 
 	for (unsigned i = 0; i < count; i++)
-		file[i] = summed_file(epoch->file_name[i], image->variant[i].data,
-		                      image->variant[i].size, sum[i]);
+		if (plan_makes(image_plan(image), i))
+			file[n++] = summed_file(epoch->file_name[i], image->variant[i].data,
+			                        image->variant[i].size, sum[i]);
 	if (epoch->conf.server.keep_originals == CONF_YES) {
-		file[n] = summed_file(STORE_ORIGINAL, image->source, image->source_size, sum[n]);
-		sums.original = sum[n++];
+		file[n++] =
+			summed_file(STORE_ORIGINAL, image->source, image->source_size, sum[count]);
+		sums.original = sum[count];
 	}
 	text_init(&metadata, d->metadata[index], sizeof d->metadata[index]);
 	image_record_write(&metadata, image, &sums);
 	if (metadata.overflowed)
 		return -ENOMEM;
-	file[n] = summed_file(STORED_IMAGE, metadata.data, metadata.length, sum[n]);
-	d->item[index] = (struct store_item){
-		.place = STORE_IMAGES, .id = image->id, .file = file, .file_count = n + 1
-	};
+	file[n++] = summed_file(STORED_IMAGE, metadata.data, metadata.length, sum[count + 1]);
+	d->item[index] = (struct store_item){ .place = STORE_IMAGES,
+		                              .id = image->id,
+		                              .file = file,
+		                              .file_count = n,
+		                              .token = image->upload->token_name,
+		                              .expires = image->upload->expires };
 	return 0;
 }
 
@@ -114,12 +121,13 @@ static int list_files(struct disk_scratch *d, unsigned index, const struct image
 static void list_spooled(struct disk_scratch *d, unsigned index, const struct image *image)
 {
 	struct store_file *file = d->file[index];
+	struct spool_names names = { .expires = image->upload->expires };
 
+	memcpy(names.file, image->file_name, sizeof image->file_name);
+	memcpy(names.token, image->upload->token_name, sizeof names.token);
 	file[0] = (struct store_file){ STORE_ORIGINAL, image->source, image->source_size, NULL };
-	file[1] = (struct store_file){
-		SPOOL_NOTE, d->metadata[index],
-		spool_note(d->metadata[index], image->file_name, image->upload->token_name), NULL
-	};
+	file[1] = (struct store_file){ SPOOL_NOTE, d->metadata[index],
+		                       spool_note(d->metadata[index], &names), NULL };
 	d->item[index] = (struct store_item){
 		.place = STORE_SPOOL, .id = image->id, .file = file, .file_count = 2
 	};
@@ -159,8 +167,10 @@ static void end_store(struct visit *v, struct disk_job *job, int err)
 	if (err) {
 		struct problem problem;
 
-		problem_from_store(v, &problem, image, err);
-		image_set_problem(image, &problem);
+		if (err != NOT_WANTED) {
+			problem_from_store(v, &problem, image, err);
+			image_set_problem(image, &problem);
+		}
 	} else if (image->is_spooled) {
 		unspool(app_store(v), image);
 	}
@@ -184,6 +194,17 @@ static bool leaves_floor(const struct store_item *item, const struct image *imag
 	return true;
 }
 
+/* Returns 0, or NOT_WANTED with the image's problem set. Nothing of the image is in the store. */
+static int check_wanted(struct visit *v, struct image *image)
+{
+	struct problem problem;
+
+	if (files_are_wanted(v, image, &problem))
+		return 0;
+	image_set_problem(image, &problem);
+	return NOT_WANTED;
+}
+
 /* Makes one commit of all jobs that write. err[i] becomes the result of batch[i]. */
 static void commit(struct visit *v, struct event *const *batch, unsigned n, int err[DISK_BATCH_MAX])
 {
@@ -199,7 +220,7 @@ static void commit(struct visit *v, struct event *const *batch, unsigned n, int 
 			continue;
 		if (job->work == DISK_SPOOL)
 			list_spooled(d, count, job->image);
-		else
+		else if (!(err[i] = check_wanted(v, job->image)))
 			err[i] = list_files(d, count, job->image);
 		if (!err[i] && !leaves_floor(&d->item[count], job->image, &free_bytes))
 			err[i] = BELOW_FLOOR;
@@ -229,8 +250,7 @@ static void reply(struct visit *v, struct disk_job *job)
 	unsigned instance = job->reply_instance;
 
 	visit_park(v, &job->event); /* before the reply */
-	visit_unpark(v, ev);
-	visit_send_to(v, STAGE_ACCEPT_READ, instance, ev);
+	visit_resume(v, STAGE_ACCEPT_READ, instance, ev);
 }
 
 static void remove_image(struct visit *v, struct disk_job *job)
@@ -280,6 +300,13 @@ static void explain(struct visit *v, struct disk_job *job)
 {
 	char data[CONF_VARIANT_MAX * (CONF_NAME_MAX + 2)];
 	struct text names;
+
+	if (stored_image_has_skipped(app_store(v), job->id, job->name)) {
+		job->result = 0;
+		problem_set(job->problem, 404, "variant-skipped",
+		            "variant %s of image %s was skipped under load", job->name, job->id);
+		return;
+	}
 
 	text_init(&names, data, sizeof data);
 	int n = stored_image_variants(app_store(v), job->id, &names);

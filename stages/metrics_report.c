@@ -43,21 +43,19 @@ static void state(const struct report_source *source, struct text *t)
 	              atomic_load(&http->tokens.is_outdated));
 }
 
-static void http(const struct report_source *source, struct text *t)
+static void http(const struct report_source *source, const struct io_totals *totals, struct text *t)
 {
 	const struct http_server *http = source->http;
-	struct io_totals totals;
 
-	io_totals_collect(&totals, http->io_counters, COUNT_OF(http->io_counters));
 	metrics_gauge(t, "darkroom_http_connections", "Open connections.",
 	              counter_read(&http->connections));
 	metrics_gauge(t, "darkroom_http_connections_limit", "limits.connections.",
 	              http_server_conf(http)->limits.connections);
 	server_counters_metrics(source->counters, COUNTERS_HTTP, t);
 	metrics_counter(t, "darkroom_http_received_bytes_total", "Bytes received from clients.",
-	                totals.received_bytes);
+	                totals->received_bytes);
 	metrics_counter(t, "darkroom_http_sent_bytes_total", "Bytes sent to clients.",
-	                totals.sent_bytes);
+	                totals->sent_bytes);
 	metrics_family(t, "darkroom_http_responses_total", "counter", "Responses, by status.");
 	for (unsigned i = 0; response_status_at(i); i++) {
 		const char code[] = { (char)('0' + response_status_at(i) / 100),
@@ -65,24 +63,23 @@ static void http(const struct report_source *source, struct text *t)
 			              (char)('0' + response_status_at(i) % 10), '\0' };
 
 		metrics_uint(t, "darkroom_http_responses_total", LABELS({ "code", code }),
-		             totals.responses[i]);
+		             totals->responses[i]);
 	}
 	metrics_family(t, "darkroom_rejections_total", "counter",
 	               "Requests, images and form parts refused, by type of problem.");
 	for (unsigned i = 0; problem_type_at(i); i++)
 		metrics_uint(t, "darkroom_rejections_total",
-		             LABELS({ "reason", problem_type_at(i) }), totals.rejections[i]);
+		             LABELS({ "reason", problem_type_at(i) }), totals->rejections[i]);
 }
 
 /* Rate, errors and duration of each kind of request. */
-static void requests(const struct report_source *source, struct text *t)
+static void requests(const struct report_source *source, const struct io_totals *totals,
+                     struct text *t)
 {
 	static const char *const classes[IO_STATUS_CLASSES] = { "2xx", "3xx", "4xx", "5xx" };
 	const struct http_server *http = source->http;
 	struct histogram_sum sum;
-	struct io_totals totals;
 
-	io_totals_collect(&totals, http->io_counters, COUNT_OF(http->io_counters));
 	metrics_family(t, "darkroom_http_route_responses_total", "counter",
 	               "Responses, by route, method and class of status.");
 	for (unsigned i = 0; i < ROUTE_CLASS_COUNT; i++)
@@ -91,7 +88,7 @@ static void requests(const struct report_source *source, struct text *t)
 			             LABELS({ "route", route_class_route(i) },
 			                    { "method", route_class_method(i) },
 			                    { "status", classes[s] }),
-			             totals.requests[i][s]);
+			             totals->requests[i][s]);
 	metrics_family(t, "darkroom_http_request_duration_seconds", "histogram",
 	               "From a request's first byte to the last of its response.");
 	for (unsigned i = 0; i < ROUTE_CLASS_COUNT; i++) {
@@ -129,6 +126,17 @@ static void overload(const struct report_source *source, struct text *t)
 	for (unsigned i = 0; i < r.class_count; i++)
 		metrics_uint(t, "darkroom_overload_refused_total",
 		             LABELS({ "class", r.class[i].name }), r.class[i].refused);
+	metrics_family(t, "darkroom_overload_level", "gauge",
+	               "Steps of overload.degrade that are in, by class.");
+	for (unsigned i = 0; i < r.class_count; i++)
+		metrics_uint(t, "darkroom_overload_level", LABELS({ "class", r.class[i].name }),
+		             r.class[i].level);
+	if (r.degrade.count)
+		metrics_family(t, "darkroom_overload_degraded_total", "counter",
+		               "Images stored with a step of overload.degrade.");
+	for (unsigned i = 0; i < r.degrade.count; i++)
+		metrics_uint(t, "darkroom_overload_degraded_total",
+		             LABELS({ "step", r.degrade.step[i].text }), r.degraded[i]);
 	metrics_family(t, "darkroom_overload_dropped_total", "counter",
 	               "Admitted images, or steps of them, that were no longer wanted.");
 	metrics_uint(t, "darkroom_overload_dropped_total", LABELS({ "reason", "client_gone" }),
@@ -169,6 +177,26 @@ static void memory(const struct report_source *source, struct text *t)
 	metrics_gauge(t, "darkroom_pool_kept_bytes", "Bytes of free buffers kept for reuse.", kept);
 }
 
+static void removals(const struct report_source *source, struct text *t)
+{
+	static const char *const reasons[] = { "expired", "max_age", "max_bytes" };
+	const struct sweep *sweep = &source->images->sweep;
+	struct usage_total total = usage_total(&source->images->store.usage);
+
+	static_assert(COUNT_OF(reasons) == SWEEP_REASON_COUNT, "each has a name");
+	metrics_family(t, "darkroom_store_removed_total", "counter",
+	               "Images removed because of their age or the store's size, by reason.");
+	for (unsigned i = 0; i < COUNT_OF(reasons); i++)
+		metrics_uint(t, "darkroom_store_removed_total", LABELS({ "reason", reasons[i] }),
+		             counter_read(&sweep->removed[i]));
+	metrics_counter(t, "darkroom_store_removed_bytes_total", "Bytes of these images.",
+	                counter_read(&sweep->removed_bytes));
+	if (!total.is_on || !total.is_complete)
+		return;
+	metrics_gauge(t, "darkroom_store_images", "Images stored.", total.all.images);
+	metrics_gauge(t, "darkroom_store_bytes", "Bytes of stored files.", total.all.bytes);
+}
+
 static void store(const struct report_source *source, struct text *t)
 {
 	const struct store *store = &source->images->store;
@@ -185,6 +213,7 @@ static void store(const struct report_source *source, struct text *t)
 	metrics_counter(t, "darkroom_store_flushes_total", "Flushes of the file system.",
 	                counter_read(&store->flushes));
 	server_counters_metrics(source->counters, COUNTERS_STORE_FAILURES, t);
+	removals(source, t);
 	metrics_gauge(t, "darkroom_store_recovering",
 	              "Spooled images that wait to be processed again.",
 	              counter_read(&recovery->waiting));
@@ -213,9 +242,13 @@ static void logs(struct text *t)
 
 void metrics_report(const struct report_source *source, struct text *to)
 {
+	const struct http_server *server = source->http;
+	struct io_totals totals;
+
+	io_totals_collect(&totals, server->io_counters, COUNT_OF(server->io_counters));
 	state(source, to);
-	http(source, to);
-	requests(source, to);
+	http(source, &totals, to);
+	requests(source, &totals, to);
 	images(source, to);
 	overload(source, to);
 	memory(source, to);

@@ -7,10 +7,23 @@
 
 #define MAPPED_BITS 96 /* before an IPv4 address */
 
+static const uint8_t mapped[MAPPED_BITS / 8] = { [10] = 0xff, [11] = 0xff };
+
+void network_map_ipv4(const void *ipv4, uint8_t address[NETWORK_ADDRESS_SIZE])
+{
+	memcpy(address, mapped, sizeof mapped);
+	memcpy(address + sizeof mapped, ipv4, NETWORK_ADDRESS_SIZE - sizeof mapped);
+}
+
+const uint8_t *network_ipv4(const uint8_t address[NETWORK_ADDRESS_SIZE])
+{
+	return memcmp(address, mapped, sizeof mapped) == 0 ? address + sizeof mapped : NULL;
+}
+
 bool network_parse_address(const char *text, size_t length, uint8_t address[NETWORK_ADDRESS_SIZE])
 {
-	static const uint8_t mapped[12] = { [10] = 0xff, [11] = 0xff };
 	char copy[INET6_ADDRSTRLEN];
+	struct in_addr ipv4;
 
 	if (length >= sizeof copy || memchr(text, '\0', length))
 		return false;
@@ -18,8 +31,10 @@ bool network_parse_address(const char *text, size_t length, uint8_t address[NETW
 	copy[length] = '\0';
 	if (inet_pton(AF_INET6, copy, address) == 1)
 		return true;
-	memcpy(address, mapped, sizeof mapped);
-	return inet_pton(AF_INET, copy, address + sizeof mapped) == 1;
+	if (inet_pton(AF_INET, copy, &ipv4) != 1)
+		return false;
+	network_map_ipv4(&ipv4, address);
+	return true;
 }
 
 /* Parses up to three digits. Returns max + 1 if they are not a number up to max. */

@@ -23,6 +23,12 @@ struct networks {
 	unsigned count;
 };
 
+/* Maps an IPv4 address, in network byte order, into IPv6. */
+void network_map_ipv4(const void *ipv4, uint8_t address[NETWORK_ADDRESS_SIZE]);
+
+/* Returns the four bytes of the IPv4 address that is mapped; NULL: the address is not mapped. */
+const uint8_t *network_ipv4(const uint8_t address[NETWORK_ADDRESS_SIZE]);
+
 /* Parses an IPv4 or IPv6 address without brackets. Returns whether it is one. */
 bool network_parse_address(const char *text, size_t length, uint8_t address[NETWORK_ADDRESS_SIZE]);
 

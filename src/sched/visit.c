@@ -128,6 +128,12 @@ void visit_unpark(struct visit *v, struct event *ev)
 	v->unparked++;
 }
 
+void visit_resume(struct visit *v, unsigned index, unsigned instance, struct event *ev)
+{
+	visit_unpark(v, ev);
+	visit_send_to(v, index, instance, ev);
+}
+
 bool visit_should_yield(const struct visit *v, const struct event *ev, uint64_t left)
 {
 	const struct stage_schedule *rule = worker_rule(v->worker, v->stage);
@@ -148,7 +154,7 @@ void visit_yield(struct visit *v, struct event *ev, uint64_t left)
 	account_charge(v, ev->timing);
 	v->sent++;
 	ev->queued_ns = v->mark_ns;
-	ev->size = left / 2; /* with srpt, before new events of its size */
+	ev->size = left;
 	/* Not to the stack, where it would be next again. */
 	push_to_queue(v->stage, v->worker->index, ev, EVENT_HANDLED, v->worker);
 }

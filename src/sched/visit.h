@@ -56,6 +56,9 @@ void visit_park(struct visit *v, struct event *ev);
 /* Takes a parked or new event into this handler's ownership, to send it. */
 void visit_unpark(struct visit *v, struct event *ev);
 
+/* As visit_send_to(), with a parked event. */
+void visit_resume(struct visit *v, unsigned stage, unsigned instance, struct event *ev);
+
 /* Returns whether the event should make way: it has taken longer than the stage's cutoff, or with
  * discipline srpt a smaller event waits that should interrupt it. left: what remains of the event,
  * in the unit of its size. A handler that can continue later then calls visit_yield(). The call

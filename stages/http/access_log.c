@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/network.h"
 #include "base/text.h"
 #include "conn.h"
 #include "image/image.h"
@@ -120,13 +121,11 @@ static struct slice path_of(const struct conn *c, char cut[ACCESS_PATH_MAX + 3])
 
 static const char *client_of(struct conn *c)
 {
-	static const uint8_t mapped[12] = { [10] = 0xff, [11] = 0xff };
-	const uint8_t *address = c->client.address;
-	bool is_v4 = memcmp(address, mapped, sizeof mapped) == 0;
+	const uint8_t *address = c->client.address, *ipv4 = network_ipv4(address);
 	char *client = c->access.client;
 
-	if (!*client && !inet_ntop(is_v4 ? AF_INET : AF_INET6, is_v4 ? address + 12 : address,
-	                           client, sizeof c->access.client))
+	if (!*client && !inet_ntop(ipv4 ? AF_INET : AF_INET6, ipv4 ? ipv4 : address, client,
+	                           sizeof c->access.client))
 		return "-";
 	return client;
 }

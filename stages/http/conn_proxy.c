@@ -28,14 +28,19 @@ static uint64_t connections_max(const struct http_server *http, const struct cli
 	return (conf->limits.connections + 3) / 4;
 }
 
-uint64_t conn_count_client(struct http_server *http, const struct client_key *client,
-                           uint64_t *count, bool *is_counted)
+bool conn_count_client(struct http_server *http, const struct client_key *client,
+                       struct conn_count *counted)
 {
+	const struct conf *conf = http_server_conf(http);
 	uint64_t max = connections_max(http, client);
 
-	*count = max ? client_counts_add(&http->clients, client, 1, max) : 0;
-	*is_counted = *count > 0 && *count <= max;
-	return *count > max ? max : 0;
+	*counted = (struct conn_count){
+		.key = client_key_of(client, (unsigned)conf->limits.client_ipv6_prefix), .max = max
+	};
+	if (max)
+		counted->count = client_counts_add(&http->clients, &counted->key, 1, max);
+	counted->is_counted = counted->count > 0 && counted->count <= max;
+	return counted->count <= max;
 }
 
 static enum conn_step close_malformed(struct conn *c)
@@ -52,20 +57,21 @@ static enum conn_step close_malformed(struct conn *c)
 /* The header is complete, and length bytes long. */
 static enum conn_step begin_requests(struct visit *v, struct conn *c, size_t length)
 {
-	uint64_t count, max;
+	struct conn_count counted;
 
 	c->begin += length;
 	c->at = c->begin;
 	c->state = CONN_READ_HEAD;
 	access_set_client(c, &c->source);
-	max = conn_count_client(c->io->http, &c->source, &count, &c->is_source_counted);
-	if (max) {
+	if (!conn_count_client(c->io->http, &c->source, &counted)) {
 		problem_set_limit(&c->problem, 503, "overloaded", "limits.connections_per_client",
-		                  max, count);
+		                  counted.max, counted.count);
 		c->closes = true;
 		c->state = CONN_REFUSE;
 		return CONN_STEP_AGAIN;
 	}
+	c->is_counted = counted.is_counted;
+	c->counted_as = counted.key;
 	if (c->begin == c->end)
 		return CONN_STEP_AGAIN;
 	c->request_start_ns = clock_ns(); /* the request came with the header */

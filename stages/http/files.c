@@ -55,15 +55,35 @@ static enum conn_step precondition_failed(struct conn *c)
 
 /* ---- files ---- */
 
-#define CACHE_CONTROL "public, max-age=31536000, immutable"
+#define MAX_AGE_S 31536000 /* of a file in caches */
 #define ETAG_MAX (STORE_TAG_MAX + 2)
 
-/* Writes the entity tag of an open file. */
-static void write_etag(int fd, char etag[ETAG_MAX])
+/* What an open file says of its validity. */
+struct validity {
+	char etag[ETAG_MAX];
+	time_t now, expires; /* expires 0: never */
+};
+
+/* Reads when the image ends, by its own time and by store.max_age. */
+static struct validity read_validity(const struct conn *c, int fd)
 {
-	etag[0] = '"';
-	store_tag(fd, etag + 1);
-	strcat(etag, "\"");
+	uint64_t max_age_ms = conn_conf(c)->store.max_age_ms;
+	struct validity v = { .etag = "\"", .now = time(NULL) };
+
+	v.expires = (time_t)store_tag(fd, v.etag + 1);
+	strcat(v.etag, "\"");
+	if (max_age_ms) {
+		time_t end = ulid_time(c->route.id) + (time_t)(max_age_ms / 1000);
+
+		v.expires = v.expires && v.expires < end ? v.expires : end;
+	}
+	return v;
+}
+
+/* The image's time is over, though its files may not be removed yet. */
+static bool has_expired(const struct validity *v)
+{
+	return v->expires && v->now >= v->expires;
 }
 
 static enum precondition check_preconditions(const struct conn *c, const char *etag)
@@ -71,32 +91,42 @@ static enum precondition check_preconditions(const struct conn *c, const char *e
 	return preconditions_check(&c->request, c->input + c->begin, etag, ulid_time(c->route.id));
 }
 
-/* Appends what a 200 and a 304 have in common. */
-static void add_validators(struct conn *c, const char *etag)
+/* Appends what a 200 and a 304 have in common. No cache may keep the file beyond its end. */
+static void add_validators(struct conn *c, const struct validity *v)
 {
-	time_t modified = ulid_time(c->route.id), now = time(NULL);
+	time_t modified = ulid_time(c->route.id);
+	time_t left = v->expires ? v->expires - v->now : MAX_AGE_S;
 	char date[HTTP_DATE_MAX];
 
 	/* RFC 9110 8.8.2.1: not in the future, even if the clock was set back. */
-	http_date_format(date, modified < now ? modified : now);
-	response_text_field(&c->response, "ETag", etag);
+	http_date_format(date, modified < v->now ? modified : v->now);
+	response_text_field(&c->response, "ETag", v->etag);
 	response_text_field(&c->response, "Last-Modified", date);
+	if (c->route.kind == ROUTE_ORIGINAL)
+		response_text_field(&c->response, "Cache-Control", "private, no-store");
+	else if (c->route.kind == ROUTE_VARIANT)
+		response_field(&c->response, "Cache-Control: public, max-age=%llu, immutable",
+		               (unsigned long long)(left < MAX_AGE_S ? left : MAX_AGE_S));
+	else if (v->expires)
+		response_text_field(&c->response, "Cache-Control", "no-cache");
+	if (v->expires) {
+		http_date_format(date, v->expires);
+		response_text_field(&c->response, "Expires", date);
+	}
 }
 
 /* Responds 200, 304 or 412. Owns fd. */
 static enum conn_step respond_metadata(struct conn *c, int fd)
 {
-	char etag[ETAG_MAX];
+	const struct validity validity = read_validity(c, fd);
+	enum precondition condition = check_preconditions(c, validity.etag);
 
-	write_etag(fd, etag);
-	enum precondition condition = check_preconditions(c, etag);
-
-	if (condition == PRECONDITION_FAILED) {
+	if (has_expired(&validity) || condition == PRECONDITION_FAILED) {
 		close(fd);
-		return precondition_failed(c);
+		return has_expired(&validity) ? files_not_found(c) : precondition_failed(c);
 	}
 	respond_start(c, condition == PRECONDITION_NOT_MODIFIED ? 304 : 200, STORED_IMAGE_MAX);
-	add_validators(c, etag);
+	add_validators(c, &validity);
 	int err = 0;
 
 	if (condition == PRECONDITION_TRUE) {
@@ -135,12 +165,13 @@ static enum conn_step respond_unsatisfiable(struct conn *c, uint64_t size)
 }
 
 /* Responds 200, 206 or 416. Owns fd. */
-static enum conn_step respond_file(struct conn *c, const char *etag, int fd, uint64_t size)
+static enum conn_step respond_file(struct conn *c, const struct validity *validity, int fd,
+                                   uint64_t size)
 {
 	enum range_result range = RANGE_WHOLE;
 	uint64_t first = 0, last = size ? size - 1 : 0;
 
-	if (wants_range(c, etag))
+	if (wants_range(c, validity->etag))
 		range = range_parse(request_value(&c->request, REQUEST_RANGE, c->input + c->begin),
 		                    size, &first, &last);
 	if (range == RANGE_UNSATISFIABLE) {
@@ -148,8 +179,7 @@ static enum conn_step respond_file(struct conn *c, const char *etag, int fd, uin
 		return respond_unsatisfiable(c, size);
 	}
 	respond_start(c, range == RANGE_PART ? 206 : 200, 1);
-	add_validators(c, etag);
-	response_text_field(&c->response, "Cache-Control", CACHE_CONTROL);
+	add_validators(c, validity);
 	response_text_field(&c->response, "Content-Type", "image/jpeg");
 	response_text_field(&c->response, "Accept-Ranges", "bytes");
 	if (range == RANGE_PART)
@@ -163,19 +193,18 @@ static enum conn_step respond_file(struct conn *c, const char *etag, int fd, uin
 /* Responds 200, 206, 304, 412 or 416. Owns fd. */
 static enum conn_step respond_variant(struct conn *c, int fd, uint64_t size)
 {
-	char etag[ETAG_MAX];
+	const struct validity validity = read_validity(c, fd);
+	enum precondition condition = check_preconditions(c, validity.etag);
 
-	write_etag(fd, etag);
-	enum precondition condition = check_preconditions(c, etag);
-
-	if (condition == PRECONDITION_TRUE)
-		return respond_file(c, etag, fd, size);
+	if (condition == PRECONDITION_TRUE && !has_expired(&validity))
+		return respond_file(c, &validity, fd, size);
 	close(fd);
+	if (has_expired(&validity))
+		return files_not_found(c);
 	if (condition == PRECONDITION_FAILED)
 		return precondition_failed(c);
 	respond_start(c, 304, 1);
-	add_validators(c, etag);
-	response_text_field(&c->response, "Cache-Control", CACHE_CONTROL);
+	add_validators(c, &validity);
 	return respond_finish(c);
 }
 
@@ -197,14 +226,25 @@ static enum conn_step respond_explained(struct conn *c)
 	return c->job.result ? store_failed(c, c->job.result) : respond_problem(c);
 }
 
+static enum conn_step absent(struct visit *v, struct conn *c)
+{
+	if (c->route.kind == ROUTE_VARIANT)
+		return explain(v, c);
+	if (c->route.kind == ROUTE_IMAGE)
+		return files_not_found(c);
+	problem_set(&c->problem, 404, "not-found",
+	            "image %s does not exist, or its original is not kept", c->route.id);
+	return respond_problem(c);
+}
+
 static enum conn_step respond_opened(struct visit *v, struct conn *c, int fd, uint64_t size)
 {
 	if (fd == -ENOENT)
-		return c->route.kind == ROUTE_VARIANT ? explain(v, c) : files_not_found(c);
+		return absent(v, c);
 	if (fd < 0)
 		return store_failed(c, fd);
-	return c->route.kind == ROUTE_VARIANT ? respond_variant(c, fd, size)
-	                                      : respond_metadata(c, fd);
+	return c->route.kind == ROUTE_IMAGE ? respond_metadata(c, fd)
+	                                    : respond_variant(c, fd, size);
 }
 
 /* ---- images that are not stored yet ---- */
@@ -283,6 +323,8 @@ static enum conn_step find(struct visit *v, struct conn *c, enum conn_purpose pu
 
 	if (c->route.kind == ROUTE_VARIANT)
 		snprintf(name, sizeof name, "%s.jpg", c->route.variant);
+	else if (c->route.kind == ROUTE_ORIGINAL)
+		snprintf(name, sizeof name, STORE_ORIGINAL);
 	c->purpose = purpose;
 	if (store_find_cached(&images->store, c->route.id, name, &c->job.found) &&
 	    has_content(c, &c->job.found))
@@ -299,7 +341,7 @@ static enum conn_step get_absent(struct visit *v, struct conn *c)
 	uint32_t width, height;
 
 	/* If it is not in flight, it may have been stored meanwhile: it is looked for again. */
-	if (c->route.kind == ROUTE_VARIANT)
+	if (c->route.kind != ROUTE_IMAGE)
 		return files_wait(v, c);
 	if (inflight_find(&conn_images(c)->inflight, c->route.id, &width, &height))
 		return respond_processing(c, width, height);
@@ -309,14 +351,15 @@ static enum conn_step get_absent(struct visit *v, struct conn *c)
 /* RFC 9110 13.2.1: conditions count only if the request would succeed without them. */
 static enum conn_step check_removal_of(struct conn *c, const struct store_found *found)
 {
-	char etag[ETAG_MAX] = "\"spooled\""; /* not stored: nothing to compare it with */
+	/* not stored: nothing to compare it with */
+	struct validity validity = { .etag = "\"spooled\"" };
 	bool exists = found->fd != -ENOENT || found->is_spooled;
 
 	if (found->fd >= 0) {
-		write_etag(found->fd, etag);
+		validity = read_validity(c, found->fd);
 		close(found->fd);
 	}
-	if (exists && check_preconditions(c, etag) != PRECONDITION_TRUE)
+	if (exists && check_preconditions(c, validity.etag) != PRECONDITION_TRUE)
 		return precondition_failed(c);
 	c->state = CONN_REMOVE_NOW; /* which responds 404 if there is none */
 	return CONN_STEP_AGAIN;

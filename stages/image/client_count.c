@@ -58,6 +58,16 @@ uint64_t client_counts_add(struct client_counts *counts, const struct client_key
 	return sum;
 }
 
+uint64_t client_counts_get(struct client_counts *counts, const struct client_key *client)
+{
+	pthread_mutex_lock(&counts->lock);
+	const struct counted_client *counted = find(counts, client);
+	uint64_t count = counted ? counted->count : 0;
+
+	pthread_mutex_unlock(&counts->lock);
+	return count;
+}
+
 void client_counts_drop(struct client_counts *counts, const struct client_key *client)
 {
 	pthread_mutex_lock(&counts->lock);
@@ -69,13 +79,4 @@ void client_counts_drop(struct client_counts *counts, const struct client_key *c
 		pool_put(counted);
 	}
 	pthread_mutex_unlock(&counts->lock);
-}
-
-bool client_is_local(const struct client_key *client)
-{
-	static const uint8_t mapped[13] = { [10] = 0xff, [11] = 0xff, [12] = 127 };
-	static const uint8_t zeros[15];
-
-	return memcmp(client->address, mapped, sizeof mapped) == 0 ||
-	       (memcmp(client->address, zeros, sizeof zeros) == 0 && client->address[15] <= 1);
 }

@@ -3,6 +3,7 @@
 
 #include "base/json.h"
 #include "base/text.h"
+#include "conf_epoch.h"
 #include "image.h"
 #include "image_json.h"
 #include "store/stored_image.h"
@@ -19,12 +20,17 @@ static void settings_json(struct json *j, const struct conf_variant *variant)
 
 static void variants_json(struct json *j, const struct image *image, const struct image_sums *sums)
 {
-	const struct conf *conf = image_conf(image);
+	const struct upload *u = image->upload;
 
 	json_object(j, "variants");
 	for (unsigned i = 0; i < image_plan(image)->variant_count; i++) {
-		json_object(j, conf->variant[i].name);
-		settings_json(j, &conf->variant[i]);
+		struct conf_variant made;
+
+		if (!conf_degrade_variant(&u->epoch->degrade, u->level, &u->epoch->conf.variant[i],
+		                          &made))
+			continue;
+		json_object(j, made.name);
+		settings_json(j, &made);
 		json_string(j, "xxh128", sums->variant[i]);
 		json_object_end(j);
 	}

@@ -2,8 +2,7 @@
  * recovery.c - feeds spooled images back into the graph.
  *
  * The thread walks the spool at startup, and whenever an image failed after it was acknowledged. If
- * disk space or memory ran out, it waits before the next pass, twice as long each time. Knows
- * uploads and the spool; nothing of pixels, sockets or HTTP.
+ * disk space or memory ran out, it waits before the next pass, twice as long each time.
  */
 #include "recovery.h"
 
@@ -213,7 +212,7 @@ static int read_all(int fd, uint8_t *data, size_t size)
 static struct upload *make_upload(struct recovery *r, const char *id, uint8_t *body, uint64_t size,
                                   struct budget_body *memory, const struct spool_names *names)
 {
-	struct upload *u = upload_new(r->service, body, memory, 1, 0);
+	struct upload *u = upload_new(r->service, 0, body, memory, 1, 0);
 
 	if (!u)
 		return NULL;
@@ -221,6 +220,7 @@ static struct upload *make_upload(struct recovery *r, const char *id, uint8_t *b
 		upload_add_image(u, body, (size_t)size, "", 0, names->file, strlen(names->file));
 
 	memcpy(u->token_name, names->token, sizeof u->token_name);
+	u->expires = names->expires;
 	memcpy(image->id, id, sizeof image->id);
 	image->is_spooled = true;
 	return u;

@@ -21,11 +21,14 @@
 #include "checksum.h"
 #include "conf/conf_places.h"
 #include "directory.h"
+#include "expiry.h"
 #include "log/log.h"
 #include "store_check.h"
 #include "store_path.h"
 #include "store_room.h"
 #include "store_trash.h"
+#include "stored_image.h"
+#include "stored_info.h"
 
 #define ROOT_MODE 0750 /* of a new root, less the umask */
 
@@ -67,10 +70,26 @@ int store_open_directories(struct store *s)
 	return 0;
 }
 
-static void log_root(const char *root, const char *what, int err)
+/* Returns err, logged. */
+static int log_root(const struct store *s, const char *what, int err, const char *advice)
 {
-	log_error("%sserver.root = %s: %s%s%s", conf_place("server.root"), root, what,
-	          strerror(-err), directory_advice(err));
+	log_error("%sserver.root = %s: %s%s%s", conf_place("server.root"), s->root, what,
+	          strerror(-err), advice);
+	return err;
+}
+
+/* Returns 0, or -errno with the reason logged. */
+static int lock_root(const struct store *s)
+{
+	if (flock(s->root_fd, LOCK_EX | LOCK_NB) == 0)
+		return 0;
+	int err = -errno;
+
+	if (err != -EWOULDBLOCK)
+		return log_root(s, "", err, "");
+	log_error("%sserver.root = %s: another darkroomd uses this store",
+	          conf_place("server.root"), s->root);
+	return err;
 }
 
 int store_open(struct store *s, const char *root, bool survives_power, unsigned *cleared)
@@ -86,22 +105,19 @@ int store_open(struct store *s, const char *root, bool survives_power, unsigned 
 		             .checking = PTHREAD_MUTEX_INITIALIZER,
 		             .leftovers = LEFTOVERS_NONE };
 	*cleared = 0;
+	usage_init(&s->usage);
 	s->root = strdup(root);
 	if (!s->root)
 		return -ENOMEM;
 	s->root_fd = directory_open(AT_FDCWD, root, ROOT_MODE);
 	if (s->root_fd < 0) {
 		err = s->root_fd;
-		log_root(root, "", err);
+		log_root(s, "", err, directory_advice(err));
 		goto fail;
 	}
-	if (flock(s->root_fd, LOCK_EX | LOCK_NB)) {
-		err = -errno;
-		log_error("%sserver.root = %s: %s", conf_place("server.root"), root,
-		          errno == EWOULDBLOCK ? "another darkroomd uses this store"
-		                               : strerror(errno));
+	err = lock_root(s);
+	if (err)
 		goto fail;
-	}
 	err = store_open_directories(s);
 	if (!err)
 		err = directory_clear(s->incoming_fd, cleared);
@@ -118,7 +134,7 @@ int store_open(struct store *s, const char *root, bool survives_power, unsigned 
 	store_look(s);
 	if (!err)
 		return 0;
-	log_root(root, "cannot prepare the store: ", err);
+	log_root(s, "cannot prepare the store: ", err, directory_advice(err));
 fail:
 	store_close(s);
 	return err;
@@ -143,6 +159,7 @@ int store_attach(struct store *s, const char *root)
 	};
 	int err = 0;
 
+	usage_init(&s->usage);
 	s->root = strdup(root);
 	s->root_fd = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (s->root_fd < 0)
@@ -166,6 +183,7 @@ void store_close(struct store *s)
 	for (size_t i = 0; i < COUNT_OF(fd); i++)
 		if (fd[i] >= 0)
 			close(fd[i]);
+	usage_fini(&s->usage);
 	free(s->root);
 }
 
@@ -192,6 +210,19 @@ void store_trash_name(struct store *s, const char *id, char name[STORE_PATH_MAX]
 	snprintf(name, STORE_PATH_MAX, "%.*s.%llu", ULID_LENGTH, id, (unsigned long long)serial);
 }
 
+/* What the figures must know of an image that is about to go. */
+struct going {
+	char data[STORED_IMAGE_MAX + 1];
+	struct stored_info info;
+	bool is_known;
+};
+
+static void look_at_going(struct going *g, struct store *s, enum store_place place, const char *id)
+{
+	g->is_known = place == STORE_IMAGES && usage_total(&s->usage).is_on &&
+	              stored_info_load(&g->info, s, id, g->data) == 0;
+}
+
 static int rename_to_trash(struct store *s, enum store_place place, const char *id, const char *to)
 {
 	char from[STORE_PATH_MAX];
@@ -210,10 +241,16 @@ int store_move_to_trash(struct store *s, enum store_place place, const char *id,
                         char to[STORE_PATH_MAX])
 {
 	unsigned openings = atomic_load(&s->openings);
+	struct going going;
 
 	store_trash_name(s, id, to);
+	look_at_going(&going, s, place, id);
+	usage_lock(&s->usage);
 	int err = rename_to_trash(s, place, id, to);
 
+	if (!err && going.is_known)
+		usage_removed(&s->usage, id, going.info.token, stored_info_bytes(&going.info));
+	usage_unlock(&s->usage);
 	if (err == -ENOENT && store_check_missing(s, openings))
 		err = rename_to_trash(s, place, id, to);
 	return err;
@@ -221,6 +258,7 @@ int store_move_to_trash(struct store *s, enum store_place place, const char *id,
 
 void store_clear_trash(struct store *s, const char *name)
 {
+	expiry_forget_removed(s, name);
 	int err = directory_remove(s->trash_fd, name);
 
 	/* The image is invisible already; store_tidy() removes the rest. */

@@ -2,7 +2,7 @@
  * store_tool.h - darkroomd store COMMAND: an operator's work on a store's directory, with or
  * without a daemon that serves it.
  *
- * Each command sees an image as a whole or not at all, because images appear and go by one rename.
+ * Each command sees an image as a whole or not at all: one rename publishes it, one removes it.
  * Main thread of a process of its own.
  */
 #ifndef DARKROOM_STORE_STORE_TOOL_H

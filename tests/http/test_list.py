@@ -1,7 +1,6 @@
 """GET /images: pages of the stored images by time, and the clients that may have them."""
 
 import json
-import threading
 
 import pytest
 
@@ -10,6 +9,7 @@ from client import form_files
 from darkroom import Daemon, eventually
 from store_files import directory_of, move_to_old_place
 from test_tokens import File, make
+from uploads import coming_and_going
 
 SMALL = pictures.photo_jpeg(60, 40, 3)
 
@@ -112,28 +112,10 @@ def test_damaged_images_are_left_out(start):
 
 def test_a_list_beside_uploads_misses_nothing(start):
     daemon = start("server.public_list=yes")
-    images, is_over = upload(daemon, 30), threading.Event()
-    failures = []
-
-    def work():
-        try:
-            with daemon.client() as c:
-                while not is_over.is_set():
-                    url = daemon.image(SMALL)["url"]
-                    assert c.request("DELETE", url).status == 204
-        except AssertionError as failure:
-            failures.append(failure)
-
-    threads = [threading.Thread(target=work) for _ in range(2)]
-    for thread in threads:
-        thread.start()
-    with daemon.client() as c:
+    images = upload(daemon, 30)
+    with coming_and_going(daemon, SMALL, 2), daemon.client() as c:
         for _ in range(20):
             found = follow(c, "/images?limit=7")
             assert found == sorted(found) and set(images) <= set(found)
-    is_over.set()
-    for thread in threads:
-        thread.join()
-    assert not failures
     assert eventually(lambda: json.loads(daemon.get("/images?limit=100").body)["images"][-1]["id"]
                       == images[-1])

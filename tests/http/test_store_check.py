@@ -7,7 +7,6 @@ import random
 import signal
 import subprocess
 import tempfile
-import threading
 
 import pytest
 
@@ -17,6 +16,7 @@ from darkroom import command, eventually, load, slow
 from store_files import directory_of, move_to_old_place
 from test_record import TAG, has_attributes
 from test_store_tool import tool
+from uploads import coming_and_going
 
 SMALL = pictures.photo_jpeg(48, 36, 5)
 FLIPS = load(1000, 100)
@@ -158,23 +158,7 @@ def test_a_check_goes_on_where_it_was_interrupted(start):
 
 def test_a_check_beside_uploads_and_removals_finds_nothing(start):
     daemon = start()
-    is_over, failures = threading.Event(), []
-
-    def work():
-        try:
-            with daemon.client() as c:
-                while not is_over.is_set():
-                    url = daemon.image(SMALL)["url"]
-                    assert c.request("DELETE", url).status == 204
-        except AssertionError as failure:
-            failures.append(failure)
-
     upload(daemon, 20)
-    threads = [threading.Thread(target=work) for _ in range(3)]
-    for thread in threads:
-        thread.start()
-    results = [check(daemon.store) for _ in range(4)]
-    is_over.set()
-    for thread in threads:
-        thread.join()
-    assert not failures and results == [(0, {})] * 4
+    with coming_and_going(daemon, SMALL, 3):
+        results = [check(daemon.store) for _ in range(4)]
+    assert results == [(0, {})] * 4

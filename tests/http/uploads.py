@@ -2,7 +2,9 @@
 image."""
 
 import concurrent.futures
+import contextlib
 import re
+import threading
 
 import pictures
 
@@ -13,6 +15,26 @@ TINY = pictures.photo_jpeg(16, 16, 2, quality=50)
 
 def is_served(daemon):
     return daemon.get("/healthz").status == 200 and daemon.upload(TINY).status == 201
+
+
+@contextlib.contextmanager
+def coming_and_going(daemon, jpeg, count):
+    """Uploads and deletes pictures by several threads until the block ends. Each must succeed."""
+    is_over = threading.Event()
+
+    def work():
+        with daemon.client() as c:
+            while not is_over.is_set():
+                assert c.request("DELETE", daemon.image(jpeg)["url"]).status == 204
+
+    with concurrent.futures.ThreadPoolExecutor(count) as pool:
+        work_done = [pool.submit(work) for _ in range(count)]
+        try:
+            yield
+        finally:
+            is_over.set()
+        for done in work_done:
+            done.result()
 
 
 def check_image(image, width, height, file_name=None):
