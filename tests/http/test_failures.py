@@ -7,6 +7,7 @@ import pathlib
 import pwd
 import socket
 import subprocess
+import tempfile
 
 import pytest
 
@@ -19,18 +20,22 @@ IS_ROOT = os.geteuid() == 0
 UNPRIVILEGED = pathlib.Path("/proc/sys/net/ipv4/ip_unprivileged_port_start")
 
 
-def start_with(tmp_path, server, rest, user):
+@pytest.fixture
+def place():
+    """A directory that every user can reach, unlike tmp_path."""
+    with tempfile.TemporaryDirectory() as path:
+        os.chmod(path, 0o755)
+        yield pathlib.Path(path)
+
+
+def start_with(place, server, rest, user):
     """Starts the daemon with a file until it exits. Returns its exit status, its messages and the file."""
-    site = tmp_path / "site.ini"
+    site = place / "site.ini"
     listen = "" if "listen" in server else "listen = 127.0.0.1:0\n"
-    root = "" if "root =" in server else f"root = {tmp_path}/store\n"
+    root = "" if "root =" in server else f"root = {place}/store\n"
     site.write_text(f"[server]\n{server}{listen}{root}"
                     + (f"user = {user}\n" if user and IS_ROOT else "") + rest + VARIANT)
     site.chmod(0o644)
-    tmp_path.chmod(0o755)
-    for above in tmp_path.parents:  # server.user must reach it
-        if above.owner() == pathlib.Path(tmp_path).owner() and str(above).startswith("/tmp/"):
-            above.chmod(above.stat().st_mode | 0o011)
     done = run("-c", site)
     return done.returncode, done.stderr, site
 
@@ -98,15 +103,15 @@ def has_line(site, key, text, said):
      "log.access_file = /nonexistent/log: No such file or directory"),
     ("tokens", secret_tokens, "[access]\ntokens_file = {}/tokens\n", "nobody", 1, "tokens_file",
      "tokens: Permission denied")], ids=lambda value: value if isinstance(value, str) else "")
-def test_start_says_what_is_wrong(tmp_path, row, prepare, rest, user, status, key, said):
+def test_start_says_what_is_wrong(place, row, prepare, rest, user, status, key, said):
     """The message names file and line, and what to do."""
     if not IS_ROOT and user != "root":
         pytest.skip("only root can become another user")
-    with prepare(tmp_path) as server:
+    with prepare(place) as server:
         if row in ("privileged", "tokens"):
-            (tmp_path / "store").mkdir()
-            os.chown(tmp_path / "store", 65534, 65534)
-        code, messages, site = start_with(tmp_path, server, rest.format(tmp_path), user)
+            (place / "store").mkdir()
+            os.chown(place / "store", 65534, 65534)
+        code, messages, site = start_with(place, server, rest.format(place), user)
     assert code == status and said in messages, messages
     assert key is None or has_line(site, key, said, messages), messages
 
