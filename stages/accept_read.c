@@ -16,6 +16,7 @@
 #include "base/network.h"
 #include "conf/conf.h"
 #include "http/conn.h"
+#include "http/conn_proxy.h"
 #include "http/io_loop.h"
 #include "image/client_count.h"
 #include "log/log.h"
@@ -57,20 +58,6 @@ static void reject_connection(struct io_loop *io, int fd, const struct client_ke
 	conn_run(io->visit, c);
 }
 
-/* Returns how many connections the client may have; 0: no limit. */
-static uint64_t client_connections_max(const struct http_server *http,
-                                       const struct client_key *client)
-{
-	const struct conf *conf = http_server_conf(http);
-	uint64_t max = conf->limits.connections_per_client;
-
-	if (max != CONF_AUTO)
-		return max;
-	if (client_is_local(client) || networks_contain(&http->proxies, client->address))
-		return 0;
-	return (conf->limits.connections + 3) / 4;
-}
-
 /* Returns the connection, unless there are too many. Owns fd. */
 static struct conn *admit_to_all(struct io_loop *io, int fd, const struct client_key *client)
 {
@@ -101,25 +88,25 @@ static struct conn *admit_to_all(struct io_loop *io, int fd, const struct client
 }
 
 /* Owns fd. */
-static void admit_connection(struct io_loop *io, int fd, const struct client_key *client)
+static void admit_connection(struct io_loop *io, int fd, const struct client_key *peer)
 {
-	const struct conf *conf = http_server_conf(io->http);
-	const struct client_key key =
-		client_key_of(client, (unsigned)conf->limits.client_ipv6_prefix);
-	uint64_t max = client_connections_max(io->http, client), count;
+	/* Such a proxy stands for many: its header names the client, who is counted then. */
+	bool has_header = conn_proxy_is_expected(io->http, peer);
+	struct conn_count counted = { 0 };
 
-	if (max && (count = client_counts_add(&io->http->clients, &key, 1, max)) > max) {
-		reject_connection(io, fd, client, "limits.connections_per_client", max, count);
+	if (!has_header && !conn_count_client(io->http, peer, &counted)) {
+		reject_connection(io, fd, peer, "limits.connections_per_client", counted.max,
+		                  counted.count);
 		return;
 	}
-	bool is_counted = max && count > 0;
-	struct conn *c = admit_to_all(io, fd, client);
+	struct conn *c = admit_to_all(io, fd, peer);
 
 	if (c) {
-		c->is_counted = is_counted;
-		c->counted_as = key;
-	} else if (is_counted) {
-		client_counts_drop(&io->http->clients, &key);
+		c->is_counted = counted.is_counted;
+		c->counted_as = counted.key;
+		c->state = has_header ? CONN_READ_PROXY : CONN_READ_HEAD;
+	} else if (counted.is_counted) {
+		client_counts_drop(&io->http->clients, &counted.key);
 	}
 }
 

@@ -186,7 +186,7 @@ static enum conn_state decide(struct visit *v, struct conn *c)
 	c->at = c->begin + r->fed;
 	c->body_left = r->content_length;
 	c->has_chunks_left = r->is_chunked;
-	struct client_key client = forwarded_client(&app_http(v)->proxies, &c->peer,
+	struct client_key client = forwarded_client(&app_http(v)->proxies, &c->source,
 	                                            request_fields(r, c->input + c->begin));
 
 	access_set_client(c, &client);

@@ -97,6 +97,7 @@ struct conf {
 		uint64_t own_huffman;                /* enum conf_tristate */
 		char hosts[CONF_TEXT_MAX];           /* separated by spaces; "*": all */
 		char trusted_proxies[CONF_TEXT_MAX]; /* networks, separated by spaces */
+		uint64_t proxy_protocol;             /* enum conf_tristate */
 		char allow_origin[CONF_TEXT_MAX];    /* "": no CORS headers */
 		uint64_t wait_timeout_ms;
 		uint64_t drain_delay_ms, drain_timeout_ms;

@@ -39,10 +39,11 @@ const struct conf_section *conf_section_at(size_t index)
 
 const struct conf_key *conf_key_at(size_t index)
 {
-	const struct conf_key_list *const lists[] = { &conf_keys_server,    &conf_keys_page,
-		                                      &conf_keys_client,    &conf_keys_access,
-		                                      &conf_keys_store,     &conf_keys_overload,
-		                                      &conf_keys_scheduler, &conf_keys_variant };
+	const struct conf_key_list *const lists[] = { &conf_keys_server,   &conf_keys_page,
+		                                      &conf_keys_client,   &conf_keys_log,
+		                                      &conf_keys_access,   &conf_keys_store,
+		                                      &conf_keys_overload, &conf_keys_scheduler,
+		                                      &conf_keys_variant };
 
 	for (size_t i = 0; i < COUNT_OF(lists); i++) {
 		if (index < lists[i]->count)

@@ -39,7 +39,7 @@ struct conf_key_list {
 	size_t count;
 };
 
-extern const struct conf_key_list conf_keys_server, conf_keys_page, conf_keys_client,
+extern const struct conf_key_list conf_keys_server, conf_keys_page, conf_keys_client, conf_keys_log,
 	conf_keys_access, conf_keys_overload, conf_keys_scheduler, conf_keys_store,
 	conf_keys_variant;
 

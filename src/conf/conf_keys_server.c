@@ -1,5 +1,5 @@
 /*
- * conf_keys_server.c - rows of the table of keys: [server], [log] and [limits].
+ * conf_keys_server.c - rows of the table of keys: [server] and [limits].
  */
 #include "base/check.h"
 #include "conf.h"
@@ -21,15 +21,6 @@ static const struct conf_choice damaged_choices[] = { { "reject", CONF_DAMAGED_R
 static const struct conf_choice sandbox_choices[] = { { "auto", CONF_SANDBOX_AUTO },
 	                                              { "off", CONF_SANDBOX_OFF },
 	                                              { 0 } };
-static const struct conf_choice level_choices[] = {
-	{ "error", LOG_LEVEL_ERROR },   { "warning", LOG_LEVEL_WARNING },
-	{ "notice", LOG_LEVEL_NOTICE }, { "info", LOG_LEVEL_INFO },
-	{ "debug", LOG_LEVEL_DEBUG },   { 0 },
-};
-static const struct conf_choice access_choices[] = {
-	{ "no", LOG_ACCESS_NO }, { "text", LOG_ACCESS_TEXT }, { "json", LOG_ACCESS_JSON }, { 0 }
-};
-
 static const struct conf_key rows[] = {
 	{
 		CONF_KEY(server, listen, listen),
@@ -152,6 +143,15 @@ static const struct conf_key rows[] = {
 			"turns apply to it. Each proxy must append the address of its client.",
 	},
 	{
+		CONF_KEY(server, proxy_protocol, proxy_protocol),
+		.type = CONF_TYPE_CHOICE,
+		.choices = conf_yes_no,
+		.default_value = "no",
+		.help = "Whether each connection from server.trusted_proxies begins with a header of\n"
+			"the PROXY protocol (version 1 or 2), which names its client, such as with\n"
+			"send-proxy-v2 of HAProxy. A connection without it is closed.",
+	},
+	{
 		CONF_KEY(server, allow_origin, allow_origin),
 		.type = CONF_TYPE_ORIGIN,
 		.default_value = "",
@@ -220,42 +220,6 @@ static const struct conf_key rows[] = {
 		.help = "Whether a crash may leave a core file, which has the pictures of that moment.\n"
 			"no: also no process of the same user may attach to the daemon. yes: ulimit -c,\n"
 			"or LimitCORE= of the unit, must allow it as well.",
-	},
-	{
-		CONF_KEY(log, level, level),
-		.type = CONF_TYPE_CHOICE,
-		.choices = level_choices,
-		.default_value = "info",
-		.is_live = true,
-		.help = "Messages above this level are not written. They go to standard error. If one\n"
-			"place repeats an error or a warning, ten are written in ten seconds, then the\n"
-			"number of the others.",
-	},
-	{
-		CONF_KEY(log, access, access),
-		.type = CONF_TYPE_CHOICE,
-		.choices = access_choices,
-		.default_value = "text",
-		.is_live = true,
-		.help = "One line per request, written when it is answered or its client has gone.\n"
-			"text: KEY=VALUE, separated by spaces.",
-	},
-	{
-		CONF_KEY(log, skip_probes, skip_probes),
-		.type = CONF_TYPE_CHOICE,
-		.choices = conf_yes_no,
-		.default_value = "no",
-		.is_live = true,
-		.help = "Whether these lines leave out /healthz, /readyz, /stats and /metrics that were\n"
-			"answered with success. A proxy that probes every second writes 86,400 a day.",
-	},
-	{
-		CONF_KEY(log, access_file, access_file),
-		.type = CONF_TYPE_LOG_FILE,
-		.default_value = "stderr",
-		.help = "Where these lines go: stderr, as messages of level info, or a file. The file\n"
-			"is created if it is missing, its directory is not. SIGHUP reopens it, for\n"
-			"logrotate.",
 	},
 	{
 		CONF_KEY(limits, header_bytes, header_bytes),

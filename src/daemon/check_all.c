@@ -15,6 +15,7 @@
 #include "conf/conf_degrade.h"
 #include "conf/conf_fields.h"
 #include "conf/conf_keys.h"
+#include "conf/conf_places.h"
 #include "conf/conf_source.h"
 #include "conf/stage_table.h"
 #include "layout/partition.h"
@@ -180,6 +181,13 @@ static void check_degrade(struct checking *c)
 
 /* ---- limits, schedule, layout ---- */
 
+static void check_proxies(struct checking *c)
+{
+	if (c->conf->server.proxy_protocol == CONF_YES && !c->conf->server.trusted_proxies[0])
+		report(c, "server", "proxy_protocol",
+		       "expected server.trusted_proxies with the addresses of the proxies");
+}
+
 static void check_limits(struct checking *c)
 {
 	const struct conf_key *budget_key = conf_key_find("limits", "memory_budget"),
@@ -295,6 +303,7 @@ int check_all(const struct check *check, const struct conf *conf, struct text *e
 	check_names(&c);
 	if (!conf_fields_are_valid(conf->store.metadata))
 		report(&c, "store", "metadata", "expected " CONF_FIELDS_FORM);
+	check_proxies(&c);
 	check_limits(&c);
 	check_degrade(&c);
 	if (check_groups(&c))
@@ -315,13 +324,12 @@ int check_load(const struct program *program, const struct options *o, bool chec
 	struct conf_source source;
 	int err = conf_load(conf, &source, o->config_path, o->overrides, o->override_count, errors);
 	const struct check check = { .program = program,
-		                     .source = &source,
+		                     .source = conf_places_keep(&source),
 		                     .has_errors = err != 0,
 		                     .check_files = check_files };
 
 	if (!err || err == -EINVAL)
 		err = check_all(&check, conf, errors);
-	conf_source_fini(&source);
 	return err;
 }
 

@@ -17,11 +17,13 @@
 
 #include "base/text.h"
 #include "conf/conf.h"
+#include "conf/conf_places.h"
 #include "log/log.h"
 #include "program.h"
 #include "sandbox.h"
 
 #define PATH_BYTES CONF_TEXT_MAX
+#define PLACE_BYTES 4200 /* PATH_MAX, the line and the key */
 
 /* ---- memory ---- */
 
@@ -73,10 +75,10 @@ void check_start_memory(const struct conf *conf)
 	if (!is_group)
 		max = all;
 	if (conf->limits.memory_budget > max)
-		log_warning("limits.memory_budget = %" PRIu64 " MiB: expected at most %" PRIu64
+		log_warning("%slimits.memory_budget = %" PRIu64 " MiB: expected at most %" PRIu64
 		            " MiB, the memory of this %s",
-		            conf->limits.memory_budget >> 20, max >> 20,
-		            is_group ? "control group" : "machine");
+		            conf_place("limits.memory_budget"), conf->limits.memory_budget >> 20,
+		            max >> 20, is_group ? "control group" : "machine");
 }
 
 /* ---- directories ---- */
@@ -115,9 +117,9 @@ static void check_files(const struct conf *conf)
 {
 	const char *root = conf->server.root, *log = conf->log.access_file,
 		   *tokens = conf->access.tokens_file;
-	char above[PATH_BYTES], what[PATH_BYTES + 32];
+	char above[PATH_BYTES], what[PLACE_BYTES + PATH_BYTES];
 
-	snprintf(what, sizeof what, "server.root = %s", root);
+	snprintf(what, sizeof what, "%sserver.root = %s", conf_place("server.root"), root);
 	if (access(root, F_OK) == 0) {
 		check_directory(what, root);
 	} else {
@@ -125,12 +127,14 @@ static void check_files(const struct conf *conf)
 		check_directory(what, above);
 	}
 	if (strcmp(log, "stderr") != 0) {
-		snprintf(what, sizeof what, "log.access_file = %s", log);
+		snprintf(what, sizeof what, "%slog.access_file = %s", conf_place("log.access_file"),
+		         log);
 		directory_above(log, above);
 		check_directory(what, above);
 	}
 	if (*tokens && access(tokens, R_OK))
-		log_warning("access.tokens_file = %s: cannot read it%s%s: %s", tokens,
+		log_warning("%saccess.tokens_file = %s: cannot read it%s%s: %s",
+		            conf_place("access.tokens_file"), tokens,
 		            *conf->server.user ? " as " : "", conf->server.user, strerror(errno));
 }
 
@@ -165,7 +169,7 @@ int check_start(const struct program *program, const struct conf *conf)
 	} else if (geteuid() == 0) {
 		err = check_files_as_user(conf);
 	} else if (!getpwnam(user)) {
-		log_error("server.user = %s: unknown user", user);
+		log_error("%sserver.user = %s: unknown user", conf_place("server.user"), user);
 		err = -ENOENT;
 	}
 	program->check_addresses(conf);

@@ -14,6 +14,7 @@
 
 #include "base/check.h"
 #include "base/text.h"
+#include "conf/conf_places.h"
 #include "ctl_command.h"
 #include "log/log.h"
 #include "program.h"
@@ -54,8 +55,8 @@ int ctl_socket_open(struct ctl_socket *s, const struct conf *conf)
 	if (!err)
 		return 0;
 	log_write(is_required ? LOG_LEVEL_ERROR : LOG_LEVEL_WARNING,
-	          "control socket %s: cannot listen: %s%s", path, unix_socket_reason(err),
-	          is_required ? "" : "; running without it");
+	          "%scontrol socket %s: cannot listen: %s%s", conf_place("server.control"), path,
+	          unix_socket_reason(err), is_required ? "" : "; running without it");
 	ctl_socket_close(s);
 	return is_required ? err : 0;
 }

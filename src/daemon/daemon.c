@@ -13,6 +13,7 @@
 #include "base/pool.h"
 #include "check_start.h"
 #include "conf/conf.h"
+#include "conf/conf_places.h"
 #include "ctl_socket.h"
 #include "descriptors.h"
 #include "log/log.h"
@@ -56,7 +57,7 @@ int daemon_run(const struct options *o, const struct conf *conf, const struct pr
 		return EX_CONFIG;
 	if (sandbox_limit_cores(conf) || sandbox_start_opener(conf, o->config_path))
 		return EXIT_FAILURE;
-	if (log_access_open(conf->log.access_file))
+	if (log_access_open(conf->log.access_file, conf_place("log.access_file")))
 		return EXIT_FAILURE;
 	pool_setup_malloc();
 	pool_set_max(conf->limits.memory_budget);

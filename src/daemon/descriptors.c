@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "conf/conf.h"
+#include "conf/conf_places.h"
 #include "log/log.h"
 #include "telemetry/perf.h"
 
@@ -36,7 +37,8 @@ void descriptors_raise_limit(const struct conf *conf)
 		return;
 	limit.rlim_cur = wanted < limit.rlim_max ? wanted : limit.rlim_max;
 	if (setrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur < needed)
-		log_warning("limits.connections = %" PRIu64 ": expected a limit of %" PRIu64
+		log_warning("%slimits.connections = %" PRIu64 ": expected a limit of %" PRIu64
 		            " open files (ulimit -n), but it is %" PRIu64,
-		            conf->limits.connections, (uint64_t)needed, (uint64_t)limit.rlim_cur);
+		            conf_place("limits.connections"), conf->limits.connections,
+		            (uint64_t)needed, (uint64_t)limit.rlim_cur);
 }

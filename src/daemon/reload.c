@@ -76,9 +76,11 @@ void reload_print_differences(const struct reload *r, struct text *to)
 	if (check_load(r->program, r->options, false, &file, &errors))
 		text_printf(to, "the file is wrong; a reload would fail:\n%s", errors.data);
 	else if (conf_diff(&r->conf, &file, path ? "file" : "default", &lines))
-		text_printf(to, "differs from %s:\n%s", path ? path : "the defaults", lines.data);
+		text_printf(to, "differs from %s%s:\n%s", path ? path : "the defaults",
+		            r->options->override_count ? " and the options -o" : "", lines.data);
 	else
-		text_printf(to, "as in %s\n", path ? path : "the defaults");
+		text_printf(to, "nothing differs from %s%s\n", path ? path : "the defaults",
+		            r->options->override_count ? " and the options -o" : "");
 	text_fini(&lines);
 	text_fini(&errors);
 }

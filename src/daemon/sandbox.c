@@ -15,6 +15,7 @@
 #include "base/opener.h"
 #include "base/text.h"
 #include "conf/conf.h"
+#include "conf/conf_places.h"
 #include "log/log.h"
 #include "sandbox_calls.h"
 #include "sandbox_files.h"
@@ -62,7 +63,7 @@ int sandbox_become_user(const struct conf *conf)
 	if (!user) {
 		int err = errno ? -errno : -ENOENT;
 
-		log_error("server.user = %s: %s", name,
+		log_error("%sserver.user = %s: %s", conf_place("server.user"), name,
 		          err == -ENOENT ? "unknown user" : strerror(-err));
 		return err;
 	}
@@ -71,7 +72,8 @@ int sandbox_become_user(const struct conf *conf)
 	int err = change_user(user);
 
 	if (err)
-		log_error("server.user = %s: cannot become this user: %s", name, strerror(-err));
+		log_error("%sserver.user = %s: cannot become this user: %s",
+		          conf_place("server.user"), name, strerror(-err));
 	return err;
 }
 

@@ -18,6 +18,7 @@
 #include "base/check.h"
 #include "base/opener.h"
 #include "base/text.h"
+#include "conf/conf_places.h"
 #include "log/log.h"
 #include "token_line.h"
 
@@ -149,7 +150,8 @@ static ssize_t read_file(struct reading *r, char *data, size_t room, struct stat
 	if (fd >= 0)
 		close(fd);
 	if (err)
-		text_printf(r->errors, "access.tokens_file = %s: %s\n", r->path,
+		text_printf(r->errors, "%saccess.tokens_file = %s: %s\n",
+		            conf_place("access.tokens_file"), r->path,
 		            fault ? fault : strerror(-err));
 	return err ? err : (ssize_t)size;
 }
@@ -162,7 +164,8 @@ static int read_tokens(struct reading *r, struct stat *st)
 	r->token = malloc(TOKENS_MAX * sizeof *r->token);
 	if (!data || !r->token) {
 		free(data);
-		text_printf(r->errors, "access.tokens_file = %s: %s\n", r->path, strerror(ENOMEM));
+		text_printf(r->errors, "%saccess.tokens_file = %s: %s\n",
+		            conf_place("access.tokens_file"), r->path, strerror(ENOMEM));
 		return -ENOMEM;
 	}
 	ssize_t size = read_file(r, data, FILE_MAX, st);

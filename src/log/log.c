@@ -279,12 +279,12 @@ static int open_access(const char *path)
 	return -EINVAL;
 }
 
-static int open_logged(const char *path)
+static int open_logged(const char *path, const char *place)
 {
 	int fd = open_access(path);
 
 	if (fd < 0) {
-		log_error("log.access_file = %s: %s", path,
+		log_error("%slog.access_file = %s: %s", place, path,
 		          fd == -EINVAL ? "expected a regular file" : strerror(-fd));
 		return fd;
 	}
@@ -292,15 +292,15 @@ static int open_logged(const char *path)
 	return 0;
 }
 
-int log_access_open(const char *path)
+int log_access_open(const char *path, const char *place)
 {
 	access_path = strcmp(path, "stderr") == 0 ? NULL : path;
-	return access_path ? open_logged(access_path) : 0;
+	return access_path ? open_logged(access_path, place) : 0;
 }
 
 int log_access_reopen(void)
 {
-	return access_path ? open_logged(access_path) : 0;
+	return access_path ? open_logged(access_path, "") : 0;
 }
 
 void log_set_access(enum log_access style)

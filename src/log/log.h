@@ -68,9 +68,9 @@ void log_write_limited(struct log_limit *limit, enum log_level level, const char
 #define LOG_ACCESS_MAX 8192 /* bytes of one, with its end */
 
 /* Sets where they go: "stderr", or the absolute path of a file that is created if it is missing and
- * appended to. The path is borrowed until the end. Returns 0 or -errno, logged. Main thread, before
- * log_start(). */
-int log_access_open(const char *path);
+ * appended to. The path is borrowed until the end. place: begins the message if it fails. Returns 0
+ * or -errno, logged. Main thread, before log_start(). */
+int log_access_open(const char *path, const char *place);
 
 /* Reopens the file, which may have been renamed; does nothing without a file. Returns 0, or as
  * above with the old file still in use. Main thread. */

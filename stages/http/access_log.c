@@ -219,7 +219,7 @@ void access_set_client(struct conn *c, const struct client_key *client)
 
 void access_forget(struct conn *c)
 {
-	access_set_client(c, &c->peer);
+	access_set_client(c, &c->source);
 	c->token_name[0] = '\0';
 	c->access.id[0] = '\0';
 	c->access.files = c->access.failed = c->access.image_count = 0;

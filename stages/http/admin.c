@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "conf/conf_places.h"
 #include "listener.h"
 #include "log/log.h"
 
@@ -17,7 +18,8 @@ static int listen_at_path(struct admin *a, const char *path)
 	int err = unix_socket_open(&a->socket, path, SOCKET_MODE, SOCKET_BACKLOG);
 
 	if (err)
-		log_error("server.admin_listen = %s: %s", path, unix_socket_reason(err));
+		log_error("%sserver.admin_listen = %s: %s", conf_place("server.admin_listen"), path,
+		          unix_socket_reason(err));
 	a->fd = err ? -1 : a->socket.fd;
 	return err;
 }
@@ -37,7 +39,8 @@ static int listen_at_address(struct admin *a, const char *listen, bool is_auto)
 		a->fd = fd;
 	else
 		log_write(is_auto ? LOG_LEVEL_WARNING : LOG_LEVEL_ERROR,
-		          "server.admin_listen = %s: %s", listen, strerror(-fd));
+		          "%sserver.admin_listen = %s: %s", conf_place("server.admin_listen"),
+		          listen, strerror(-fd));
 	return fd < 0 && !is_auto ? fd : 0;
 }
 

@@ -14,6 +14,7 @@
 #include "base/pool.h"
 #include "conn_admit.h"
 #include "conn_body.h"
+#include "conn_proxy.h"
 #include "conn_read.h"
 #include "conn_timeout.h"
 #include "conn_wait.h"
@@ -51,6 +52,7 @@ static const struct {
 	enum conn_step (*step)(struct visit *v, struct conn *c);
 	void (*late)(struct conn *c); /* the deadline has passed in the loop */
 } states[CONN_STATE_COUNT] = {
+	[CONN_READ_PROXY] = { "read-proxy", conn_read_proxy, conn_late_close },
 	[CONN_READ_HEAD] = { "read-head", conn_read_head, conn_late_head },
 	[CONN_ADMIT] = { "admit", conn_admit, NULL },
 	[CONN_ADMITTED] = { "admitted", conn_admitted, NULL },
@@ -95,7 +97,7 @@ static void take_place(struct conn *c)
 {
 	if (c->kind == CONN_REJECTED)
 		conn_line_add(&c->io->rejected, c);
-	else if (c->kind == CONN_COUNTED && c->state == CONN_READ_HEAD)
+	else if (c->kind == CONN_COUNTED && c->state <= CONN_READ_HEAD)
 		conn_line_add(&c->io->without_request, c);
 }
 
@@ -336,7 +338,7 @@ struct conn *conn_new(struct io_loop *io, int fd, const struct client_key *peer,
 	c->instance = io->instance;
 	c->fd = fd;
 	c->kind = kind;
-	c->peer = c->client = *peer;
+	c->source = c->client = *peer;
 	c->place = CONN_IN_LOOP;
 	c->state = CONN_READ_HEAD;
 	c->deadline_ns = c->armed_ns = UINT64_MAX;
@@ -399,7 +401,7 @@ static void close_in_loop(struct visit *v, struct conn *c)
 
 void conn_drain(struct visit *v, struct conn *c)
 {
-	if (c->place != CONN_IN_LOOP || c->state != CONN_READ_HEAD || c->end != c->begin)
+	if (c->place != CONN_IN_LOOP || c->state > CONN_READ_HEAD || c->end != c->begin)
 		return;
 	/* A new connection has probably just been accepted, with its request on the way. */
 	if (!c->is_used) {

@@ -40,14 +40,16 @@ struct io_loop;
 struct upload;
 struct visit;
 
-/* What the connection does next; the table in conn.c has a step for each. */
+/* What the connection does next; the table in conn.c has a step for each. The first two wait for a
+ * request. */
 enum conn_state {
-	CONN_READ_HEAD = 1, /* at http_parse: parse what was read */
-	CONN_ADMIT,         /* ask whether the upload is admitted */
-	CONN_ADMITTED,      /* it is, perhaps after it waited */
-	CONN_RESERVE_BODY,  /* reserve memory for more of a body of known length */
-	CONN_RESERVED,      /* the memory may be used */
-	CONN_CONTINUE,      /* send 100 Continue, then go on in state after_continue */
+	CONN_READ_PROXY = 1, /* the header of the PROXY protocol */
+	CONN_READ_HEAD,      /* at http_parse: parse what was read */
+	CONN_ADMIT,          /* ask whether the upload is admitted */
+	CONN_ADMITTED,       /* it is, perhaps after it waited */
+	CONN_RESERVE_BODY,   /* reserve memory for more of a body of known length */
+	CONN_RESERVED,       /* the memory may be used */
+	CONN_CONTINUE,       /* send 100 Continue, then go on in state after_continue */
 	CONN_READ_BODY,
 	CONN_READ_CHUNKS, /* at http_parse: parse them */
 	CONN_BODY_DONE,   /* send the body to form_decode */
@@ -101,7 +103,8 @@ struct conn {
 	unsigned instance;
 	int fd;
 	enum conn_kind kind;
-	struct client_key peer;       /* perhaps a proxy */
+	struct client_key source;     /* the peer, perhaps a proxy, or what its PROXY header names;
+	                                 fixed     when requests begin, as is the next */
 	struct client_key counted_as; /* in http_server.clients */
 	bool is_counted;
 	/* the I/O thread only */
@@ -124,7 +127,7 @@ struct conn {
 	size_t at;    /* bytes before it belong to the request and have been processed */
 	size_t end;   /* of what was read */
 	struct request request;
-	struct client_key client;     /* of the request: the peer, or what a trusted proxy says */
+	struct client_key client;     /* of the request: the source, or what a trusted proxy says */
 	struct client_key payer;      /* its share is used: the token's, otherwise the client's or
 	                                 that of its network */
 	_Atomic bool has_gone;        /* reset by the client while it was away */

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "conf/conf.h"
+#include "conf/conf_places.h"
 #include "log/log.h"
 
 static void split_address(const char *listen, char host[CONF_TEXT_MAX], char port[CONF_TEXT_MAX])
@@ -37,7 +38,7 @@ int listener_resolve(const char *key, const char *listen, struct sockaddr_storag
 	int failure = getaddrinfo(host[0] ? host : NULL, port, &hints, &found);
 
 	if (failure) {
-		log_error("%s = %s: %s", key, listen, gai_strerror(failure));
+		log_error("%s%s = %s: %s", conf_place(key), key, listen, gai_strerror(failure));
 		return -EADDRNOTAVAIL;
 	}
 	*address = (struct sockaddr_storage){ 0 };

@@ -7,6 +7,7 @@
 
 #include "activation.h"
 #include "base/check.h"
+#include "conf/conf_places.h"
 #include "listener.h"
 #include "log/log.h"
 
@@ -63,7 +64,8 @@ static int open_configured(struct listener_set *l, const struct conf *conf, unsi
 		return err;
 	err = open_sockets(l, &address, length, count);
 	if (err)
-		log_error("server.listen = %s: %s%s", conf->server.listen, strerror(-err),
+		log_error("%sserver.listen = %s: %s%s", conf_place("server.listen"),
+		          conf->server.listen, strerror(-err),
 		          err == -EACCES ? "; a port below 1024 needs darkroomd.socket: "
 		                           "EXAMPLES in darkroomd(8)"
 		                         : "");

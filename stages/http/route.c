@@ -171,6 +171,8 @@ enum route_class route_class(enum route_kind kind, enum route_method method)
 
 	if (kind == ROUTE_IMAGES && method == ROUTE_POST)
 		return ROUTE_CLASS_UPLOAD;
+	if (kind == ROUTE_LIST && is_get)
+		return ROUTE_CLASS_LIST;
 	if (kind == ROUTE_IMAGE && method == ROUTE_DELETE)
 		return ROUTE_CLASS_DELETE;
 	if (kind == ROUTE_IMAGE && is_get)
@@ -190,6 +192,7 @@ static const struct {
 	const char *route, *method;
 } class_names[] = {
 	[ROUTE_CLASS_UPLOAD] = { "/images", "POST" },
+	[ROUTE_CLASS_LIST] = { "/images", "GET" },
 	[ROUTE_CLASS_IMAGE] = { "/images/ID", "GET" },
 	[ROUTE_CLASS_VARIANT] = { "/images/ID/VARIANT", "GET" },
 	[ROUTE_CLASS_DELETE] = { "/images/ID", "DELETE" },

@@ -71,6 +71,7 @@ bool route_allows(enum route_kind kind, enum route_method method);
 /* Requests that are measured together. */
 enum route_class {
 	ROUTE_CLASS_UPLOAD, /* POST /images */
+	ROUTE_CLASS_LIST,   /* GET and HEAD /images */
 	ROUTE_CLASS_IMAGE,  /* GET and HEAD of an image's description */
 	ROUTE_CLASS_VARIANT,
 	ROUTE_CLASS_DELETE,

@@ -19,6 +19,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "checksum.h"
+#include "conf/conf_places.h"
 #include "directory.h"
 #include "expiry.h"
 #include "log/log.h"
@@ -69,6 +70,14 @@ int store_open_directories(struct store *s)
 	return 0;
 }
 
+/* Returns err, logged. */
+static int log_root(const struct store *s, const char *what, int err, const char *advice)
+{
+	log_error("%sserver.root = %s: %s%s%s", conf_place("server.root"), s->root, what,
+	          strerror(-err), advice);
+	return err;
+}
+
 /* Returns 0, or -errno with the reason logged. */
 static int lock_root(const struct store *s)
 {
@@ -76,8 +85,10 @@ static int lock_root(const struct store *s)
 		return 0;
 	int err = -errno;
 
-	log_error("server.root = %s: %s", s->root,
-	          err == -EWOULDBLOCK ? "another darkroomd uses this store" : strerror(-err));
+	if (err != -EWOULDBLOCK)
+		return log_root(s, "", err, "");
+	log_error("%sserver.root = %s: another darkroomd uses this store",
+	          conf_place("server.root"), s->root);
 	return err;
 }
 
@@ -101,7 +112,7 @@ int store_open(struct store *s, const char *root, bool survives_power, unsigned 
 	s->root_fd = directory_open(AT_FDCWD, root, ROOT_MODE);
 	if (s->root_fd < 0) {
 		err = s->root_fd;
-		log_error("server.root = %s: %s%s", root, strerror(-err), directory_advice(err));
+		log_root(s, "", err, directory_advice(err));
 		goto fail;
 	}
 	err = lock_root(s);
@@ -123,8 +134,7 @@ int store_open(struct store *s, const char *root, bool survives_power, unsigned 
 	store_look(s);
 	if (!err)
 		return 0;
-	log_error("server.root = %s: cannot prepare the store: %s%s", root, strerror(-err),
-	          directory_advice(err));
+	log_root(s, "cannot prepare the store: ", err, directory_advice(err));
 fail:
 	store_close(s);
 	return err;

@@ -82,7 +82,7 @@ void one_thread_start(const char *const *settings, size_t count)
 	text_fini(&errors);
 	log_set_level(LOG_LEVEL_ERROR);
 	log_set_access(LOG_ACCESS_TEXT);
-	assert(log_access_open(access_log) == 0);
+	assert(log_access_open(access_log, "") == 0);
 	fake_clock_stop();
 	err = app_init(&app, &conf);
 	assert(!err);

@@ -110,7 +110,8 @@ class Daemon:
         self.url = self.host = self.port = None
         self.start_time = time.monotonic()
         self.ready_time = None
-        words = command("-c", config, *overrides(*defaults, *settings), *extra)
+        words = command(*(["-c", config] if config else []), *overrides(*defaults, *settings),
+                        *extra)
         self.process = subprocess.Popen(activated(words, sockets, names) if sockets else words,
                                         stdin=subprocess.DEVNULL, stderr=subprocess.PIPE,
                                         cwd="/", env={**os.environ, "JOURNAL_STREAM": "0:0",

@@ -268,6 +268,39 @@ def test_check_warns_of_missing_directories(tmp_path):
     assert status == 0 and "warning" not in said
 
 
+def test_messages_of_the_start_have_file_and_line(tmp_path):
+    missing = tmp_path / "missing"
+    site = tmp_path / "site.ini"
+    site.write_text(f"[server]\nlisten = no-such-host.invalid:80\nroot = {missing}/store\n"
+                    f"[log]\naccess_file = {missing}/log\n"
+                    "[limits]\nmemory_budget = 4096G\n[variant.a]\noperations = blur 1\n")
+    done = run("-t", "-c", site)
+    assert done.returncode == 0
+    for line, setting in ((2, "server.listen = no-such-host.invalid:80: "),
+                          (3, f"server.root = {missing}/store: "),
+                          (5, f"log.access_file = {missing}/log: "),
+                          (7, "limits.memory_budget = ")):
+        assert f"{site}:{line}: {setting}" in done.stderr
+    (tmp_path / "user.ini").write_text("[server]\nuser = no-such-user\n[access]\n"
+                                       f"tokens_file = {missing}\n"
+                                       "[variant.a]\noperations = blur 1\n")
+    done = run("-c", tmp_path / "user.ini")
+    assert f"{tmp_path}/user.ini:4: access.tokens_file = {missing}: No such" in done.stderr
+    (tmp_path / "user.ini").write_text("[server]\nuser = no-such-user\n"
+                                       "[variant.a]\noperations = blur 1\n")
+    for verb in ([], ["-t"]):
+        done = run(*verb, "-c", tmp_path / "user.ini")
+        assert (f"{tmp_path}/user.ini:2: server.user = no-such-user: unknown user"
+                in done.stderr), done
+
+
+def test_a_message_about_an_option_has_no_line(tmp_path):
+    (tmp_path / "site.ini").write_text("[server]\nuser = root\n"
+                                       "[variant.a]\noperations = blur 1\n")
+    done = run("-t", "-c", tmp_path / "site.ini", "-o", "server.user=no-such-user")
+    assert " error: server.user = no-such-user: unknown user" in done.stderr
+
+
 def test_check_warns_of_a_store_that_is_a_file(tmp_path):
     (tmp_path / "file").touch()
     assert f"{tmp_path}/file is not a directory" in check_start(f"server.root={tmp_path}/file")[1]

@@ -47,21 +47,28 @@ def test_ctl_changes_and_shows_settings(site):
 
 def test_status_shows_what_differs_from_the_file(site):
     daemon = site.daemon
-    assert f"as in {site.path}\n" in ctl(daemon, "status").stdout
+    same = f"nothing differs from {site.path} and the options -o\n"
+    assert same in ctl(daemon, "status").stdout
     assert ctl(daemon, "set", "variant.thumb.quality", "70").returncode == 0
     assert ctl(daemon, "set", "limits.idle_timeout", "7s").returncode == 0
     file_quality = re.search(r"^\[variant.thumb\].*?^quality = (\d+)", ctl(daemon, "dump").stdout,
                              re.M | re.S)[1]
     assert file_quality == "70"
     shown = ctl(daemon, "status").stdout
-    assert f"differs from {site.path}:\n" in shown
+    assert f"differs from {site.path} and the options -o:\n" in shown
     assert re.search(r"^  variant.thumb.quality = 70 \(file: \d+\)$", shown, re.M)
     assert re.search(r"^  limits.idle_timeout = 7s \(file: \w+\)$", shown, re.M)
     site.path.write_text(site.path.read_text() + "\n[variant.more]\noperations = blur 2\n")
     assert re.search(r"^  no variant.more \(file: it is there\)$", ctl(daemon, "status").stdout,
                      re.M)
     assert ctl(daemon, "reload").returncode == 0
-    assert f"as in {site.path}\n" in ctl(daemon, "status").stdout
+    assert same in ctl(daemon, "status").stdout
+
+
+def test_status_of_a_daemon_without_a_file(start):
+    daemon = start(config=None)
+    shown = ctl(daemon, "status").stdout
+    assert "\nnothing differs from the defaults and the options -o\n" in shown
 
 
 def test_dump_is_the_running_configuration(site, tmp_path):
@@ -200,7 +207,7 @@ def test_file_that_is_not_a_socket_is_left_alone(start, tmp_path):
     (tmp_path / "store").mkdir(exist_ok=True)
     (tmp_path / "store" / "control.sock").write_text("precious")
     daemon = start(store=tmp_path / "store")
-    assert re.search(r"<4>control socket \S+: cannot listen: ", daemon.log)
+    assert re.search(r"<4>\S+:\d+: control socket \S+: cannot listen: ", daemon.log)
     assert daemon.upload(SMALL).status == 201
     daemon.stop()
     assert path.read_text() == (tmp_path / "store" / "control.sock").read_text() == "precious"

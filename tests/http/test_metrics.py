@@ -109,9 +109,10 @@ def test_metrics_count_requests_images_and_bytes(start):
 
 
 def test_requests_are_measured_by_route(start):
-    daemon = start()
+    daemon = start("server.public_list=yes")
     before = scrape(daemon)
     image = daemon.image(SMALL)
+    assert daemon.get("/images").status == 200 and daemon.get("/images?limit=x").status == 400
     assert daemon.upload(b"no picture").status == 415
     assert daemon.get(image["url"]).status == 200
     daemon.fetch(image, "medium")
@@ -120,6 +121,7 @@ def test_requests_are_measured_by_route(start):
         assert client.request("DELETE", image["url"]).status == 204
     after = scrape(daemon)
     expected = {("/images", "POST", "2xx"): 1, ("/images", "POST", "4xx"): 1,
+                ("/images", "GET", "2xx"): 1, ("/images", "GET", "4xx"): 1,
                 ("/images/ID", "GET", "2xx"): 1, ("/images/ID/VARIANT", "GET", "2xx"): 1,
                 ("/images/ID", "DELETE", "2xx"): 1, ("probe", "GET", "2xx"): 1,
                 ("report", "GET", "2xx"): 1, ("other", "other", "4xx"): 1}

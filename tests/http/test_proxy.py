@@ -47,7 +47,7 @@ def edited(name, *edits):
 class Proxy:
     """nginx or HAProxy in front of 127.0.0.1:upstream."""
 
-    def __init__(self, name, directory, certificate, upstream):
+    def __init__(self, name, directory, certificate, upstream, *edits):
         self.port, self.certificate = free_port(), certificate
         self.log = directory / "log"
         config = directory / name
@@ -63,7 +63,8 @@ class Proxy:
             words = ["nginx", "-c", config, "-p", directory, "-e", directory / "errors", "-g",
                      "daemon off;"]
         else:
-            config.write_text(edited(name, ("log /dev/log local0", "log stdout format raw local0"),
+            config.write_text(edited(name, *edits,
+                                     ("log /dev/log local0", "log stdout format raw local0"),
                                      ("bind :443", f"bind 127.0.0.1:{self.port}"),
                                      ("/etc/ssl/private/images.example.org.pem", str(certificate)),
                                      ("127.0.0.1:8080", f"127.0.0.1:{upstream}"),
@@ -120,10 +121,10 @@ def start_proxy(request, tmp_path, certificate):
         pytest.skip(f"{program} is not installed")
     started = []
 
-    def start_it(upstream):
+    def start_it(upstream, *edits):
         directory = tmp_path / "proxy"
         directory.mkdir()
-        started.append(Proxy(request.param, directory, certificate, upstream))
+        started.append(Proxy(request.param, directory, certificate, upstream, *edits))
         return started[-1]
 
     yield start_it
@@ -204,6 +205,26 @@ def test_clients_behind_the_proxy_are_told_apart(start, start_proxy):
         assert connection.getresponse().status == 201
         connection.close()
         assert daemon.says(f"client={source} ")
+
+
+def test_haproxy_names_clients_by_the_proxy_protocol(start, start_proxy, request):
+    """The server line of the file that is a comment."""
+    if "haproxy.cfg" not in request.node.name:
+        pytest.skip("nginx cannot send the header to a server of HTTP")
+    daemon = start("server.trusted_proxies=127.0.0.1", "server.proxy_protocol=yes",
+                   "log.access=text")
+    proxy = start_proxy(daemon.port, ("\tserver one", "\t#server one"),
+                        ("\t# server one", "\tserver one"))
+    assert eventually(proxy.is_up, 30), proxy.log.read_text()
+    for source in ("127.0.0.5", "127.0.0.6"):
+        connection = proxy.connect(source=source)
+        connection.request("POST", "/images", PICTURE, {"Content-Type": "image/jpeg",
+                                                        "X-Forwarded-For": "192.0.2.1"})
+        assert connection.getresponse().status == 201
+        connection.close()
+        assert daemon.says(f"client={source} ")
+    daemon.stop()
+    assert "client=192.0.2.1" not in daemon.log and "no header" not in daemon.log
 
 
 def test_proxy_has_the_daemons_body_limit(start, start_proxy):

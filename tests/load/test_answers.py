@@ -32,6 +32,27 @@ def test_errors_by_kind(serve, load, files, kind, error):
     assert report["responses"] == 0 and error in report["first_problem"]
 
 
+EXPONENT = re.compile(r"\d[eE][+-]?\d")
+
+
+def test_every_number_has_a_name_and_no_exponent(serve, load, files, tmp_path):
+    """In the report for people, in JSON, in CSV, and while it runs."""
+    url = serve("-d", 20)
+    records = tmp_path / "records.csv"
+    done = load("-n", 60, "--rate", 100, "--csv", records, url, files)
+    for line in filter(None, done.output.splitlines()):
+        assert re.match(r"[a-zA-Z ]", line), line  # begins with its name
+    lines = records.read_text().splitlines()
+    assert len({line.count(",") for line in lines}) == 1 and len(lines) == 61
+    assert all(name.strip() for name in lines[0].split(","))
+    run = Watched("-n", 60, "-c", 1, url, files)
+    status, output = run.finish()
+    assert status == 0
+    as_json = load("--json", "-n", 60, url, files).output
+    for text in (done.output, output, as_json, run.shown, *lines):
+        assert not EXPONENT.search(text), text
+
+
 def test_malformed_answers_are_explained(serve, load, files):
     _, report = load.json("-n", 1, serve("-a", "garbage"), files)
     assert report["first_problem"].endswith(": parse: Expected HTTP/")

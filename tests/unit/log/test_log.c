@@ -229,8 +229,8 @@ static void a_renamed_access_file_is_reopened(void **state)
 	snprintf(path, sizeof path, "%s/access.log", directory);
 	snprintf(old, sizeof old, "%s/access.log.1", directory);
 	redirect();
-	assert_int_equal(log_access_open(directory), -EISDIR);
-	assert_int_equal(log_access_open(path), 0);
+	assert_int_equal(log_access_open(directory, ""), -EISDIR);
+	assert_int_equal(log_access_open(path, ""), 0);
 	assert_int_equal(log_start(), 0);
 	log_set_level(LOG_LEVEL_ERROR); /* applies to standard error only */
 	assert_int_equal(log_access_style(), LOG_ACCESS_TEXT);
@@ -253,7 +253,7 @@ static void a_renamed_access_file_is_reopened(void **state)
 	log_stop();
 	restore();
 	assert_int_equal(count(read_all(), "Is a directory"), 2);
-	assert_int_equal(log_access_open("stderr"), 0);
+	assert_int_equal(log_access_open("stderr", ""), 0);
 	rmdir(path);
 	unlink(old);
 	rmdir(directory);
