@@ -185,6 +185,11 @@ int app_start(struct app *a)
 	if (err)
 		return err;
 	err = recovery_start(&a->images.recovery);
+	if (!err) {
+		err = remake_start(&a->images.remake);
+		if (err)
+			recovery_stop(&a->images.recovery);
+	}
 	if (err)
 		graph_stop(a->graph);
 	else
@@ -200,6 +205,7 @@ void app_announce_end(struct app *a)
 void app_drain(struct app *a)
 {
 	http_server_drain(&a->http);
+	remake_stop(&a->images.remake);
 	recovery_stop(&a->images.recovery);
 }
 
@@ -314,4 +320,10 @@ void app_describe(const struct app *a, struct text *to)
 {
 	text_printf(to, "%" PRIu64 " images in flight, %" PRIu64 " connections",
 	            atomic_load(&a->images.in_flight), atomic_load(&a->http.connections));
+}
+
+void app_remake(struct app *a, struct text *to)
+{
+	remake_call(&a->images.remake);
+	remake_report(&a->images.remake, to);
 }

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/cached_read.h"
@@ -17,6 +18,7 @@
 #include "base/text.h"
 #include "conf/conf.h"
 #include "http_date.h"
+#include "image/image.h"
 #include "image/image_service.h"
 #include "io_loop.h"
 #include "log/log.h"
@@ -55,48 +57,73 @@ static enum conn_step precondition_failed(struct conn *c)
 
 /* ---- files ---- */
 
-#define CACHE_CONTROL "public, max-age=31536000, immutable"
+/* A URL with the version of the content is for ever; of another URL the content may change. */
+#define CACHE_VERSION "public, max-age=31536000, immutable"
+#define CACHE_ANY "public, max-age=3600, must-revalidate"
 #define ETAG_MAX (STORE_TAG_MAX + 2)
 
-/* Writes the entity tag of an open file. */
-static void write_etag(int fd, char etag[ETAG_MAX])
+struct validators {
+	char etag[ETAG_MAX];
+	time_t modified;
+};
+
+/* Reads the validators of an open file. Its image may have been remade after the upload. */
+static void read_validators(const struct conn *c, int fd, struct validators *v)
 {
-	etag[0] = '"';
-	store_tag(fd, etag + 1);
-	strcat(etag, "\"");
+	struct stat st;
+
+	v->etag[0] = '"';
+	store_tag(fd, v->etag + 1);
+	strcat(v->etag, "\"");
+	v->modified = ulid_time(c->route.id);
+	if (fstat(fd, &st) == 0 && st.st_mtim.tv_sec > v->modified)
+		v->modified = st.st_mtim.tv_sec;
 }
 
-static enum precondition check_preconditions(const struct conn *c, const char *etag)
+static enum precondition check_preconditions(const struct conn *c, const struct validators *v)
 {
-	return preconditions_check(&c->request, c->input + c->begin, etag, ulid_time(c->route.id));
+	return preconditions_check(&c->request, c->input + c->begin, v->etag, v->modified);
 }
 
 /* Appends what a 200 and a 304 have in common. */
-static void add_validators(struct conn *c, const char *etag)
+static void add_validators(struct conn *c, const struct validators *v)
 {
-	time_t modified = ulid_time(c->route.id), now = time(NULL);
+	time_t now = time(NULL);
 	char date[HTTP_DATE_MAX];
 
 	/* RFC 9110 8.8.2.1: not in the future, even if the clock was set back. */
-	http_date_format(date, modified < now ? modified : now);
-	response_text_field(&c->response, "ETag", etag);
+	http_date_format(date, v->modified < now ? v->modified : now);
+	response_text_field(&c->response, "ETag", v->etag);
 	response_text_field(&c->response, "Last-Modified", date);
+}
+
+/* Appends how long caches may keep the variant: see image_variant_json() for the version. */
+static void add_caching(struct conn *c, const struct validators *v)
+{
+	struct slice target = span_slice(c->request.target, c->input + c->begin);
+	const char *query = memchr(target.data, '?', target.length);
+	size_t length = query ? target.length - (size_t)(query - target.data) : 0;
+	bool has_version = length == strlen("?v=") + IMAGE_VERSION_MAX - 1 &&
+	                   memcmp(query, "?v=", strlen("?v=")) == 0 &&
+	                   memcmp(query + strlen("?v="), v->etag + 1, IMAGE_VERSION_MAX - 1) == 0;
+
+	response_text_field(&c->response, "Cache-Control", has_version ? CACHE_VERSION : CACHE_ANY);
 }
 
 /* Responds 200, 304 or 412. Owns fd. */
 static enum conn_step respond_metadata(struct conn *c, int fd)
 {
-	char etag[ETAG_MAX];
+	struct validators validators;
 
-	write_etag(fd, etag);
-	enum precondition condition = check_preconditions(c, etag);
+	read_validators(c, fd, &validators);
+	enum precondition condition = check_preconditions(c, &validators);
 
 	if (condition == PRECONDITION_FAILED) {
 		close(fd);
 		return precondition_failed(c);
 	}
 	respond_start(c, condition == PRECONDITION_NOT_MODIFIED ? 304 : 200, STORED_IMAGE_MAX);
-	add_validators(c, etag);
+	add_validators(c, &validators);
 	int err = 0;
 
 	if (condition == PRECONDITION_TRUE) {
@@ -135,12 +162,13 @@ static enum conn_step respond_unsatisfiable(struct conn *c, uint64_t size)
 }
 
 /* Responds 200, 206 or 416. Owns fd. */
-static enum conn_step respond_file(struct conn *c, const char *etag, int fd, uint64_t size)
+static enum conn_step respond_file(struct conn *c, const struct validators *v, int fd,
+                                   uint64_t size)
 {
 	enum range_result range = RANGE_WHOLE;
 	uint64_t first = 0, last = size ? size - 1 : 0;
 
-	if (wants_range(c, etag))
+	if (wants_range(c, v->etag))
 		range = range_parse(request_value(&c->request, REQUEST_RANGE, c->input + c->begin),
 		                    size, &first, &last);
 	if (range == RANGE_UNSATISFIABLE) {
@@ -148,8 +176,8 @@ static enum conn_step respond_file(struct conn *c, const char *etag, int fd, uin
 		return respond_unsatisfiable(c, size);
 	}
 	respond_start(c, range == RANGE_PART ? 206 : 200, 1);
-	add_validators(c, etag);
-	response_text_field(&c->response, "Cache-Control", CACHE_CONTROL);
+	add_validators(c, v);
+	add_caching(c, v);
 	response_text_field(&c->response, "Content-Type", "image/jpeg");
 	response_text_field(&c->response, "Accept-Ranges", "bytes");
 	if (range == RANGE_PART)
@@ -163,19 +191,19 @@ static enum conn_step respond_file(struct conn *c, const char *etag, int fd, uin
 /* Responds 200, 206, 304, 412 or 416. Owns fd. */
 static enum conn_step respond_variant(struct conn *c, int fd, uint64_t size)
 {
-	char etag[ETAG_MAX];
+	struct validators validators;
 
-	write_etag(fd, etag);
-	enum precondition condition = check_preconditions(c, etag);
+	read_validators(c, fd, &validators);
+	enum precondition condition = check_preconditions(c, &validators);
 
 	if (condition == PRECONDITION_TRUE)
-		return respond_file(c, etag, fd, size);
+		return respond_file(c, &validators, fd, size);
 	close(fd);
 	if (condition == PRECONDITION_FAILED)
 		return precondition_failed(c);
 	respond_start(c, 304, 1);
-	add_validators(c, etag);
-	response_text_field(&c->response, "Cache-Control", CACHE_CONTROL);
+	add_validators(c, &validators);
+	add_caching(c, &validators);
 	return respond_finish(c);
 }
 
@@ -309,14 +337,16 @@ static enum conn_step get_absent(struct visit *v, struct conn *c)
 /* RFC 9110 13.2.1: conditions count only if the request would succeed without them. */
 static enum conn_step check_removal_of(struct conn *c, const struct store_found *found)
 {
-	char etag[ETAG_MAX] = "\"spooled\""; /* not stored: nothing to compare it with */
+	/* Not stored: nothing to compare it with. */
+	struct validators validators = { .etag = "\"spooled\"",
+		                         .modified = ulid_time(c->route.id) };
 	bool exists = found->fd != -ENOENT || found->is_spooled;
 
 	if (found->fd >= 0) {
-		write_etag(found->fd, etag);
+		read_validators(c, found->fd, &validators);
 		close(found->fd);
 	}
-	if (exists && check_preconditions(c, etag) != PRECONDITION_TRUE)
+	if (exists && check_preconditions(c, &validators) != PRECONDITION_TRUE)
 		return precondition_failed(c);
 	c->state = CONN_REMOVE_NOW; /* which responds 404 if there is none */
 	return CONN_STEP_AGAIN;

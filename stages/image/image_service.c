@@ -54,6 +54,11 @@ int image_service_init(struct image_service *s, const struct conf *conf, const s
 		log_error("recovery: cannot initialise it: %s", strerror(-err));
 		goto fail_inflight;
 	}
+	err = remake_init(&s->remake, s);
+	if (err) {
+		log_error("remake: cannot initialise it: %s", strerror(-err));
+		goto fail_recovery;
+	}
 	admission_init(&s->admission, conf);
 	client_turns_init(&s->turns, turns_window());
 	disk_reads_init(&s->reads, reads_at_once());
@@ -61,6 +66,8 @@ int image_service_init(struct image_service *s, const struct conf *conf, const s
 	budget_init(&s->budget, conf->limits.memory_budget);
 	return 0;
 
+fail_recovery:
+	recovery_fini(&s->recovery);
 fail_inflight:
 	inflight_fini(&s->inflight);
 fail_store:
@@ -72,6 +79,7 @@ fail_epochs:
 
 void image_service_fini(struct image_service *s)
 {
+	remake_fini(&s->remake);
 	recovery_fini(&s->recovery);
 	budget_fini(&s->budget);
 	admission_fini(&s->admission);

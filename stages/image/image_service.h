@@ -19,6 +19,7 @@
 #include "disk_reads.h"
 #include "inflight.h"
 #include "recovery.h"
+#include "remake.h"
 #include "sched/budget.h"
 #include "store/store.h"
 
@@ -34,6 +35,7 @@ struct image_service {
 	struct admission admission;
 	struct disk_reads reads; /* of files, by connections */
 	struct recovery recovery;
+	struct remake remake;
 	_Atomic uint64_t client_gone, too_late; /* images and steps that were dropped */
 	struct graph *graph;        /* borrowed; set once, before the graph is started */
 	unsigned leftovers_cleared; /* unfinished and removed images found at startup; fixed */

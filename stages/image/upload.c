@@ -145,8 +145,7 @@ void upload_unref(struct upload *u)
 
 /* ---- admission ---- */
 
-/* Takes places for n images, or fills the problem. */
-static bool admit(struct upload *u, unsigned n, struct problem *problem)
+bool upload_admit(struct upload *u, unsigned n, struct problem *problem)
 {
 	struct image_service *s = u->service;
 	const struct conf *conf = &u->epoch->conf;
@@ -175,6 +174,16 @@ static bool admit(struct upload *u, unsigned n, struct problem *problem)
 	return false;
 }
 
+void upload_leave(struct upload *u, unsigned n)
+{
+	struct image_service *s = u->service;
+
+	atomic_fetch_sub_explicit(&s->in_flight, n, memory_order_relaxed);
+	for (unsigned i = 0; i < n && u->is_client_counted; i++)
+		client_counts_drop(&s->clients, &u->client);
+	u->is_client_counted = false;
+}
+
 /* Gives all images of a request to one replica, because they share its body. v: NULL outside of a
  * visit. */
 static void assign_replica(struct visit *v, struct upload *u)
@@ -196,7 +205,7 @@ int upload_start(struct visit *v, struct upload *u, struct event *waiter, unsign
 	unsigned n = u->image_count;
 
 	assert(n > 0);
-	if (!admit(u, n, problem))
+	if (!upload_admit(u, n, problem))
 		return -EAGAIN;
 	admission_begin(u->service, u);
 	assign_replica(v, u);
@@ -219,21 +228,23 @@ int upload_start(struct visit *v, struct upload *u, struct event *waiter, unsign
 	return 0;
 }
 
-void upload_restart(struct upload *u)
+bool upload_restart(struct upload *u)
 {
 	struct image_service *s = u->service;
 	struct image *image = u->image[0];
 
 	assert(u->image_count == 1);
+	if (!inflight_add_only(&s->inflight, image))
+		return false;
 	admission_begin(s, u);
 	atomic_store_explicit(&u->is_measured, true, memory_order_relaxed);
 	assign_replica(NULL, u);
 	/* Relaxed: the queue publishes them. */
 	atomic_store_explicit(&u->undone, 1, memory_order_relaxed);
 	atomic_store_explicit(&u->body_refs, 1, memory_order_relaxed);
-	inflight_add(&s->inflight, image);
 	client_turns_add(&s->turns, &image->turn, &u->client, image->source_size);
 	stage_push(graph_stage(s->graph, STAGE_JPEG_DECODE), 0, &image->event);
+	return true;
 }
 
 /* ---- the join of its images ---- */

@@ -29,6 +29,7 @@
 #include "store.h"
 #include "store_check.h"
 #include "store_path.h"
+#include "store_replace.h"
 #include "store_trash.h"
 
 #define SHARD_ATTEMPTS_MAX 3
@@ -98,6 +99,8 @@ static int publish(struct store *s, const struct store_item *item)
 	const char *id = item->id;
 	char to[STORE_PATH_MAX];
 
+	if (item->place == STORE_REPLACED)
+		return store_exchange(s, id);
 	if (item->place == STORE_SPOOL)
 		return renameat(s->incoming_fd, id, s->spool_fd, id) ? -errno : 0;
 	store_image_path(to, STORE_BY_TIME, id, NULL);
@@ -127,6 +130,8 @@ static int write_item(struct store *s, const struct store_item *item)
 	for (unsigned i = 0; i < item->file_count && !err; i++)
 		err = write_file(fd, &item->file[i], file_mode(item, &item->file[i]),
 		                 s->survives_power);
+	if (!err && item->place == STORE_REPLACED)
+		err = store_link_others(fd, item);
 	close(fd);
 	return err;
 }
@@ -173,6 +178,10 @@ static void withdraw(struct store *s, const struct store_item *item)
 {
 	char name[STORE_PATH_MAX];
 
+	if (item->place == STORE_REPLACED) {
+		store_withdraw_exchange(s, item->id);
+		return;
+	}
 	if (store_move_to_trash(s, item->place, item->id, name) == 0)
 		store_clear_trash(s, name);
 }
@@ -195,7 +204,7 @@ static void put(struct store *s, struct store_item *items, unsigned count)
 	for (unsigned i = 0; i < count; i++)
 		if (items[i].err && items[i].is_published)
 			withdraw(s, &items[i]);
-		else if (items[i].err)
+		else if (items[i].err || items[i].place == STORE_REPLACED)
 			discard(s, items[i].id);
 }
 
