@@ -132,15 +132,10 @@ static int read_original(struct remade *r, uint8_t *data, size_t size)
 
 /* ---- room ---- */
 
-/* Takes a place among the images in flight. A client's images are counted as those of uploads. */
-static int take_place(struct upload *u, const struct remade_order *order, struct problem *problem)
+/* Takes a place among the images in flight. */
+static int take_place(const struct upload *u)
 {
 	struct image_service *s = u->service;
-
-	if (order->client) {
-		u->client = *order->client;
-		return upload_admit(u, 1, problem) ? 0 : -EAGAIN;
-	}
 	uint64_t before = atomic_fetch_add_explicit(&s->in_flight, 1, memory_order_relaxed);
 
 	if (before < u->epoch->conf.limits.images_in_flight)
@@ -176,13 +171,6 @@ static struct upload *make_upload(struct image_service *s, const char *id, size_
 
 /* ---- start ---- */
 
-static int no_room(struct problem *problem)
-{
-	if (problem)
-		problem_set(problem, 503, "overloaded", "no memory for the original");
-	return -EAGAIN;
-}
-
 /* Finds what is to be made. Returns 0, REMADE_COMPLETE or -errno. */
 static int find_variants(const struct remade_order *order, const struct remade *r,
                          const struct conf *conf, struct stored_lack *lack, uint32_t *made)
@@ -197,7 +185,7 @@ static int find_variants(const struct remade_order *order, const struct remade *
 
 /* Starts the image. Owns r. */
 static int start(struct image_service *s, const struct remade_order *order, struct remade *r,
-                 uint64_t size, struct problem *problem)
+                 uint64_t size)
 {
 	struct upload *u = make_upload(s, order->id, (size_t)size);
 	struct stored_lack lack;
@@ -205,7 +193,7 @@ static int start(struct image_service *s, const struct remade_order *order, stru
 
 	if (!u) {
 		remade_free(r);
-		return no_room(problem);
+		return -EAGAIN;
 	}
 	u->image[0]->remade = r;
 	int err = find_variants(order, r, &u->epoch->conf, &lack, &made);
@@ -215,20 +203,20 @@ static int start(struct image_service *s, const struct remade_order *order, stru
 	if (!err)
 		err = read_original(r, u->body, (size_t)size);
 	if (!err)
-		err = take_place(u, order, problem);
+		err = take_place(u);
 	if (!err) {
 		image_make_only(u->image[0], made);
 		u->image[0]->event.size = size * REMADE_WEIGHT;
 		if (upload_restart(u))
 			return 0;
-		upload_leave(u, 1);
+		atomic_fetch_sub_explicit(&s->in_flight, 1, memory_order_relaxed);
 		err = -EALREADY;
 	}
 	upload_unref(u);
 	return err;
 }
 
-int remade_start(struct image_service *s, const struct remade_order *order, struct problem *problem)
+int remade_start(struct image_service *s, const struct remade_order *order)
 {
 	uint32_t width, height, made;
 	struct stored_lack lack;
@@ -248,7 +236,7 @@ int remade_start(struct image_service *s, const struct remade_order *order, stru
 	if (!err && lack.original_bytes > budget_max(&s->budget))
 		err = -EFBIG;
 	if (!err)
-		return start(s, order, r, lack.original_bytes, problem);
+		return start(s, order, r, lack.original_bytes);
 	remade_free(r);
 	return err;
 }

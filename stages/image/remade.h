@@ -17,11 +17,9 @@
 #include "store/remake_queue.h"
 #include "store/stored_image.h"
 
-struct client_key;
 struct image;
 struct image_service;
 struct image_sums;
-struct problem;
 struct remake_slot;
 struct text;
 struct upload;
@@ -31,7 +29,7 @@ struct upload;
 
 /* What an image in flight needs of its stored files. */
 struct remade {
-	struct remake_slot *slot; /* of remake.h; NULL: a request waits for the image */
+	struct remake_slot *slot; /* of remake.h */
 	int directory_fd;
 	char original_sum[CHECKSUM_LENGTH + 1];
 	bool is_gone; /* removed since it began; set by disk_write */
@@ -45,8 +43,7 @@ void remade_free(struct remade *r);
 struct remade_order {
 	const char *id;
 	const struct remake_entry *entry; /* which variants */
-	struct remake_slot *slot;         /* NULL: a client waits */
-	const struct client_key *client;  /* NULL: none */
+	struct remake_slot *slot;
 };
 
 /*
@@ -57,12 +54,11 @@ struct remade_order {
  *   -EBADMSG   its image.json or its original is damaged
  *   -EFBIG     the original is larger than limits.memory_budget allows
  *   -EALREADY  an image with this id is in flight
- *   -EAGAIN    there is no room now; for a client, with *problem set
- * Blocks. A thread of the disk, or remake's.
+ *   -EAGAIN    there is no room now
+ * Blocks. Remake's thread.
  */
 #define REMADE_COMPLETE 1
-int remade_start(struct image_service *s, const struct remade_order *order,
-                 struct problem *problem);
+int remade_start(struct image_service *s, const struct remade_order *order);
 
 /* Writes the image.json of a remade image: the former one, with other variants. */
 void remade_record_write(struct text *t, const struct image *image, const struct image_sums *sums);

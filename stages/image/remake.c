@@ -169,11 +169,6 @@ void remake_image_ended(struct remake *r, struct image *image)
 
 	if (result == REMAKE_MADE)
 		note_cost(r, image);
-	if (!image->remade->slot) {
-		if (result == REMAKE_MADE)
-			count(&r->made);
-		return;
-	}
 	pthread_mutex_lock(&r->lock);
 	image->remade->slot->result = result;
 	pthread_cond_signal(&r->changed);
@@ -278,7 +273,7 @@ static bool begin(struct remake *r, const char *id, bool *is_delayed)
 	struct remake_slot *slot = take_slot(r, id);
 	const struct remade_order order = { .id = id, .entry = &entry, .slot = slot };
 
-	err = remade_start(r->service, &order, NULL);
+	err = remade_start(r->service, &order);
 	if (!err)
 		return true;
 	leave_slot(r, slot);

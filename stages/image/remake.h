@@ -2,9 +2,10 @@
  * remake.h - gives stored images the variants that they lack, as work below everything else.
  *
  * A thread of its own takes images from the queue in the store (remake_queue.h) and starts them
- * (remade.h). It starts one only while few images are in flight: none with two cores or less, and
- * fewer than half of the cores otherwise. After a second without other images, all cores are used.
- * The queue survives a restart. To have an image remade: remake_queue_put(), then remake_call().
+ * (remade.h). It starts one only while few images are in flight: none with three cores or less,
+ * and fewer than half of the cores otherwise. After a second without other images, all cores are
+ * used. The queue survives a restart. To have an image remade: remake_queue_put(), then
+ * remake_call().
  */
 #ifndef DARKROOM_IMAGE_REMAKE_H
 #define DARKROOM_IMAGE_REMAKE_H

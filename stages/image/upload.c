@@ -145,7 +145,8 @@ void upload_unref(struct upload *u)
 
 /* ---- admission ---- */
 
-bool upload_admit(struct upload *u, unsigned n, struct problem *problem)
+/* Takes places for n images, or fills the problem. */
+static bool admit(struct upload *u, unsigned n, struct problem *problem)
 {
 	struct image_service *s = u->service;
 	const struct conf *conf = &u->epoch->conf;
@@ -174,16 +175,6 @@ bool upload_admit(struct upload *u, unsigned n, struct problem *problem)
 	return false;
 }
 
-void upload_leave(struct upload *u, unsigned n)
-{
-	struct image_service *s = u->service;
-
-	atomic_fetch_sub_explicit(&s->in_flight, n, memory_order_relaxed);
-	for (unsigned i = 0; i < n && u->is_client_counted; i++)
-		client_counts_drop(&s->clients, &u->client);
-	u->is_client_counted = false;
-}
-
 /* Gives all images of a request to one replica, because they share its body. v: NULL outside of a
  * visit. */
 static void assign_replica(struct visit *v, struct upload *u)
@@ -205,7 +196,7 @@ int upload_start(struct visit *v, struct upload *u, struct event *waiter, unsign
 	unsigned n = u->image_count;
 
 	assert(n > 0);
-	if (!upload_admit(u, n, problem))
+	if (!admit(u, n, problem))
 		return -EAGAIN;
 	admission_begin(u->service, u);
 	assign_replica(v, u);

@@ -101,16 +101,10 @@ struct problem *upload_add_bad_part(struct upload *u, const char *part_name,
 int upload_start(struct visit *v, struct upload *u, struct event *waiter, unsigned waiter_instance,
                  struct problem *problem);
 
-/* Takes places in limits.images_in_flight and limits.images_per_client for n images. Returns false
- * with the problem (429, 503) if there are none. Any thread. */
-bool upload_admit(struct upload *u, unsigned n, struct problem *problem);
-
-/* Gives those places back. Any thread. */
-void upload_leave(struct upload *u, unsigned n);
-
 /* Starts an upload of one image again, which keeps its id; no response waits for it. The caller has
  * counted the image in image_service.in_flight. Returns true: the caller's reference is gone.
- * Returns false if an image with this id is in flight. Recovery's, remake's and disk threads. */
+ * Returns false if an image with this id is in flight. Recovery's and
+ * remake's threads. */
 bool upload_restart(struct upload *u);
 
 /* Drops a reference; the last one frees the upload and its images. Any thread. */
