@@ -103,19 +103,24 @@ static struct conn *admit_to_all(struct io_loop *io, int fd, const struct client
 /* Owns fd. */
 static void admit_connection(struct io_loop *io, int fd, const struct client_key *client)
 {
+	const struct conf *conf = http_server_conf(io->http);
+	const struct client_key key =
+		client_key_of(client, (unsigned)conf->limits.client_ipv6_prefix);
 	uint64_t max = client_connections_max(io->http, client), count;
 
-	if (max && (count = client_counts_add(&io->http->clients, client, 1, max)) > max) {
+	if (max && (count = client_counts_add(&io->http->clients, &key, 1, max)) > max) {
 		reject_connection(io, fd, client, "limits.connections_per_client", max, count);
 		return;
 	}
-	bool is_peer_counted = max && count > 0;
+	bool is_counted = max && count > 0;
 	struct conn *c = admit_to_all(io, fd, client);
 
-	if (c)
-		c->is_peer_counted = is_peer_counted;
-	else if (is_peer_counted)
-		client_counts_drop(&io->http->clients, client);
+	if (c) {
+		c->is_counted = is_counted;
+		c->counted_as = key;
+	} else if (is_counted) {
+		client_counts_drop(&io->http->clients, &key);
+	}
 }
 
 /* Neither counts nor limits the connection with the others: an operator must get through when the

@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/text.h"
+#include "conf/conf_degrade.h"
 #include "http/http_server.h"
 #include "image/image_service.h"
 #include "log/log.h"
@@ -29,7 +30,8 @@ struct app {
 
 struct app app;
 
-static struct plan plan; /* scratch; main thread */
+static struct plan plan;        /* scratch; main thread */
+static unsigned step_count_max; /* of all levels of the configuration that was built last */
 
 /* ---- for stages ---- */
 
@@ -114,7 +116,7 @@ static int make_graph(struct app *a, const struct conf *conf)
 {
 	/* A queue's capacity is a power of two. Using all of it leaves room for later variants and
 	 * limits. */
-	for (a->event_count_max = 1; a->event_count_max < event_count_max(conf, plan.step_count);)
+	for (a->event_count_max = 1; a->event_count_max < event_count_max(conf, step_count_max);)
 		a->event_count_max *= 2;
 	a->inbox_count_max = inbox_count_max(conf);
 	int err = graph_new(&a->graph, conf, a, a->event_count_max, a->inbox_count_max);
@@ -127,7 +129,18 @@ static int make_graph(struct app *a, const struct conf *conf)
 
 int app_check_variants(const struct conf *conf, unsigned *variant, char *error, size_t error_size)
 {
-	return plan_build(&plan, conf, variant, error, error_size);
+	struct conf_degrade degrade;
+	int err = 0;
+
+	conf_degrade_parse(conf->overload.degrade, &degrade);
+	step_count_max = 0;
+	/* Level 0 is the last one, and stays in the scratch. */
+	for (unsigned n = degrade.count + 1; n > 0 && !err; n--) {
+		err = plan_build(&plan, conf, n - 1, variant, error, error_size);
+		if (plan.step_count > step_count_max)
+			step_count_max = plan.step_count;
+	}
+	return err;
 }
 
 void app_check_addresses(const struct conf *conf)
@@ -139,13 +152,14 @@ int app_init(struct app *a, const struct conf *conf)
 {
 	char error[CONF_TEXT_MAX * 2];
 	unsigned variant;
-	int err = plan_build(&plan, conf, &variant, error, sizeof error);
+	int err = app_check_variants(conf, &variant, error, sizeof error);
 
 	if (err) {
 		log_error("%s", error);
 		return err;
 	}
 	a->start_ns = clock_ns();
+	a->images.sweep.has_quotas = &a->http.tokens.has_quotas;
 	a->http.images = &a->images;
 	a->http.reports = (struct http_reports){ write_stats, write_metrics, a };
 	err = http_server_init(&a->http, conf);
@@ -186,9 +200,16 @@ int app_start(struct app *a)
 		return err;
 	err = recovery_start(&a->images.recovery);
 	if (!err) {
-		err = remake_start(&a->images.remake);
+		err = sweep_start(&a->images.sweep);
 		if (err)
 			recovery_stop(&a->images.recovery);
+	}
+	if (!err) {
+		err = remake_start(&a->images.remake);
+		if (err) {
+			sweep_stop(&a->images.sweep);
+			recovery_stop(&a->images.recovery);
+		}
 	}
 	if (err)
 		graph_stop(a->graph);
@@ -207,6 +228,7 @@ void app_drain(struct app *a)
 	http_server_drain(&a->http);
 	remake_stop(&a->images.remake);
 	recovery_stop(&a->images.recovery);
+	sweep_stop(&a->images.sweep);
 }
 
 bool app_is_busy(const struct app *a)
@@ -237,7 +259,7 @@ static int build_plan(const struct conf *conf, struct text *errors)
 {
 	char error[CONF_TEXT_MAX * 2];
 	unsigned variant;
-	int err = plan_build(&plan, conf, &variant, error, sizeof error);
+	int err = app_check_variants(conf, &variant, error, sizeof error);
 
 	if (err)
 		text_printf(errors, "%s\n", error);
@@ -250,7 +272,8 @@ int app_check_room(struct app *a, const struct conf *conf, struct text *errors)
 
 	if (err)
 		return err;
-	size_t events = event_count_max(conf, conf_epochs_step_count_max(&a->images.epochs, &plan));
+	size_t events = event_count_max(
+		conf, conf_epochs_step_count_max(&a->images.epochs, step_count_max));
 
 	if (conf->limits.body_bytes > conf->limits.memory_budget / 2)
 		text_puts(errors, "limits.body_bytes would be more than half of "

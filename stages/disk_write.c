@@ -24,6 +24,7 @@
 #include "image/problem.h"
 #include "image/remade.h"
 #include "image/stored_list.h"
+#include "image/wanted.h"
 #include "log/log.h"
 #include "server_counters.h"
 #include "stages.h"
@@ -37,6 +38,7 @@
 #define DISK_BATCH_MAX 16
 #define SMALL_FILE ((uint64_t)64 << 10) /* is read with its name */
 #define BELOW_FLOOR 1   /* an error beside -errno: limits.free_bytes would not be left */
+#define NOT_WANTED 2    /* another one: the image has its problem */
 #define BLOCK_SIZE 4096 /* of most file systems; a directory takes one, too */
 #define FILE_COUNT_MAX (CONF_VARIANT_MAX + 2) /* the variants, image.json, the original */
 
@@ -96,7 +98,7 @@ static int list_files(struct disk_scratch *d, unsigned index, struct image *imag
 	struct image_sums sums = { .variant = (const char(*)[CHECKSUM_LENGTH + 1]) sum };
 	struct text metadata;
 
-	for (unsigned i = 0; i < epoch->plan.variant_count; i++) {
+	for (unsigned i = 0; i < image_plan(image)->variant_count; i++) {
 		struct image_variant *variant = &image->variant[i];
 
 		if (!image_makes(image, i))
@@ -115,15 +117,16 @@ static int list_files(struct disk_scratch *d, unsigned index, struct image *imag
 	(is_remade ? remade_record_write : image_record_write)(&metadata, image, &sums);
 	if (metadata.overflowed)
 		return -ENOMEM;
-	file[n] = summed_file(STORED_IMAGE, metadata.data, metadata.length,
-	                      sum[CONF_VARIANT_MAX + 1]);
-	d->item[index] = (struct store_item){
-		.place = is_remade ? STORE_REPLACED : STORE_IMAGES,
-		.id = image->id,
-		.file = file,
-		.file_count = n + 1,
-		.old_fd = is_remade ? image->remade->directory_fd : -1,
-	};
+	file[n++] = summed_file(STORED_IMAGE, metadata.data, metadata.length,
+	                        sum[CONF_VARIANT_MAX + 1]);
+	d->item[index] = (struct store_item){ .place = STORE_IMAGES,
+		                              .id = image->id,
+		                              .file = file,
+		                              .file_count = n,
+		                              .token = image->upload->token_name,
+		                              .expires = image->upload->expires };
+	if (is_remade)
+		remade_set_item(&d->item[index], image->remade, metadata.data, metadata.length);
 	return 0;
 }
 
@@ -131,12 +134,13 @@ static int list_files(struct disk_scratch *d, unsigned index, struct image *imag
 static void list_spooled(struct disk_scratch *d, unsigned index, const struct image *image)
 {
 	struct store_file *file = d->file[index];
+	struct spool_names names = { .expires = image->upload->expires };
 
+	memcpy(names.file, image->file_name, sizeof image->file_name);
+	memcpy(names.token, image->upload->token_name, sizeof names.token);
 	file[0] = (struct store_file){ STORE_ORIGINAL, image->source, image->source_size, NULL };
-	file[1] = (struct store_file){
-		SPOOL_NOTE, d->metadata[index],
-		spool_note(d->metadata[index], image->file_name, image->upload->token_name), NULL
-	};
+	file[1] = (struct store_file){ SPOOL_NOTE, d->metadata[index],
+		                       spool_note(d->metadata[index], &names), NULL };
 	d->item[index] = (struct store_item){
 		.place = STORE_SPOOL, .id = image->id, .file = file, .file_count = 2
 	};
@@ -184,9 +188,10 @@ static void end_store(struct visit *v, struct disk_job *job, int err)
 
 		if (err == -ENOENT && image->remade && store_check(app_store(v)))
 			remade_is_gone(image, &problem);
-		else
+		else if (err != NOT_WANTED)
 			problem_from_store(v, &problem, image, err);
-		image_set_problem(image, &problem);
+		if (err != NOT_WANTED)
+			image_set_problem(image, &problem);
 	} else if (image->is_spooled) {
 		unspool(app_store(v), image);
 	}
@@ -210,6 +215,17 @@ static bool leaves_floor(const struct store_item *item, const struct image *imag
 	return true;
 }
 
+/* Returns 0, or NOT_WANTED with the image's problem set. Nothing of the image is in the store. */
+static int check_wanted(struct visit *v, struct image *image)
+{
+	struct problem problem;
+
+	if (files_are_wanted(v, image, &problem))
+		return 0;
+	image_set_problem(image, &problem);
+	return NOT_WANTED;
+}
+
 /* Makes one commit of all jobs that write. err[i] becomes the result of batch[i]. */
 static void commit(struct visit *v, struct event *const *batch, unsigned n, int err[DISK_BATCH_MAX])
 {
@@ -225,7 +241,7 @@ static void commit(struct visit *v, struct event *const *batch, unsigned n, int 
 			continue;
 		if (job->work == DISK_SPOOL)
 			list_spooled(d, count, job->image);
-		else
+		else if (!(err[i] = check_wanted(v, job->image)))
 			err[i] = list_files(d, count, job->image);
 		if (!err[i] && !leaves_floor(&d->item[count], job->image, &free_bytes))
 			err[i] = BELOW_FLOOR;
@@ -305,6 +321,13 @@ static void explain(struct visit *v, struct disk_job *job)
 {
 	char data[CONF_VARIANT_MAX * (CONF_NAME_MAX + 2)];
 	struct text names;
+
+	if (stored_image_has_skipped(app_store(v), job->id, job->name)) {
+		job->result = 0;
+		problem_set(job->problem, 404, "variant-skipped",
+		            "variant %s of image %s was skipped under load", job->name, job->id);
+		return;
+	}
 
 	text_init(&names, data, sizeof data);
 	int n = stored_image_variants(app_store(v), job->id, &names);

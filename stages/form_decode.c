@@ -7,12 +7,14 @@
  * pass-through.
  */
 #include <string.h>
+#include <time.h>
 
 #include "app.h"
 #include "base/pool.h"
 #include "conf/conf.h"
 #include "http/conn.h"
 #include "http/form.h"
+#include "http/upload_quota.h"
 #include "image/conf_epoch.h"
 #include "image/upload.h"
 #include "stages.h"
@@ -94,8 +96,8 @@ static int refuse_no_memory(struct conn *c)
 static struct upload *make_upload(struct visit *v, struct conn *c, unsigned images_max,
                                   unsigned bad_parts_max)
 {
-	struct upload *u =
-		upload_new(app_images(v), c->body, &c->memory, images_max, bad_parts_max);
+	struct upload *u = upload_new(app_images(v), c->admission.ticket.level, c->body, &c->memory,
+	                              images_max, bad_parts_max);
 
 	if (!u)
 		return NULL;
@@ -105,6 +107,8 @@ static struct upload *make_upload(struct visit *v, struct conn *c, unsigned imag
 	u->ticket = c->admission.ticket;
 	u->deadline_ns = c->request_deadline_ns;
 	u->client_gone = &c->has_gone;
+	if (c->expires_after_s)
+		u->expires = (uint64_t)time(NULL) + c->expires_after_s;
 	c->admission.ticket.slot = 0;
 	memcpy(u->request_id, request_id(c), sizeof u->request_id);
 	memcpy(u->token_name, c->token_name, sizeof u->token_name);
@@ -346,8 +350,10 @@ static void send_back(struct visit *v, struct conn *c, enum conn_state state)
 
 static void refuse(struct visit *v, struct conn *c)
 {
-	if (c->upload)
+	if (c->upload) {
+		quota_drop(c->upload);
 		upload_unref(c->upload);
+	}
 	c->upload = NULL;
 	send_back(v, c, CONN_REFUSE);
 }
@@ -373,6 +379,10 @@ static void decode(struct visit *v, struct conn *c)
 	}
 	if (c->upload->image_count == 0) {
 		send_back(v, c, CONN_UPLOADED); /* no part is a JPEG */
+		return;
+	}
+	if (!quota_take(c, c->upload)) {
+		refuse(v, c);
 		return;
 	}
 	c->state = CONN_UPLOADED;

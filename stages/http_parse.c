@@ -201,15 +201,20 @@ static enum conn_state decide(struct visit *v, struct conn *c)
 
 /* ---- headers ---- */
 
-/* A header over limits.header_bytes is 414 if the target alone exceeds them or has not even ended,
- * otherwise 431. */
+/* Returns whether the first `max` bytes end before the target does. */
+static bool is_target_cut(const struct conn *c, uint64_t max)
+{
+	const char *begin = c->input + c->begin, *end = begin + max;
+	const char *at = begin + c->request.line_at;
+	const char *space = at < end ? memchr(at, ' ', (size_t)(end - at)) : NULL;
+
+	return space && !memchr(space + 1, ' ', (size_t)(end - space - 1));
+}
+
+/* A header over limits.header_bytes is 414 if its target has not ended by then, otherwise 431. */
 static enum conn_state refuse_large_head(struct conn *c, uint64_t max, uint64_t actual)
 {
-	const struct request *r = &c->request;
-	bool is_target =
-		r->target.length > max || (r->target.length > 0 && r->parser.http_major == 0);
-
-	if (is_target)
+	if (is_target_cut(c, max) && !c->request.has_unknown_method)
 		refuse_limit(c, 414, "uri-too-long", "limits.header_bytes", max, actual);
 	else
 		refuse_limit(c, 431, "header-too-large", "limits.header_bytes", max, actual);
@@ -234,13 +239,14 @@ static enum conn_state parse_head(struct visit *v, struct conn *c)
 		c->request.append_body_arg = c;
 	}
 	progress = request_feed(&c->request, c->input + c->begin, c->end - c->begin, &c->problem);
-	if (progress == REQUEST_MORE && c->end - c->begin <= max)
+	/* What follows the first `max` bytes does not matter, however they have come. */
+	uint64_t size = progress == REQUEST_MORE ? c->end - c->begin : c->request.fed;
+
+	if (progress == REQUEST_MORE && size <= max)
 		return CONN_READ_HEAD;
 	server_count(&app_counters(v)->requests, 1);
-	if (progress == REQUEST_MORE || (progress == REQUEST_HEAD && c->request.head_length > max))
-		return refuse_large_head(c, max,
-		                         progress == REQUEST_MORE ? c->end - c->begin
-		                                                  : c->request.head_length);
+	if (size > max)
+		return refuse_large_head(c, max, size);
 	return progress == REQUEST_HEAD ? decide(v, c) : refuse_and_close(c);
 }
 

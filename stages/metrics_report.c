@@ -126,6 +126,17 @@ static void overload(const struct report_source *source, struct text *t)
 	for (unsigned i = 0; i < r.class_count; i++)
 		metrics_uint(t, "darkroom_overload_refused_total",
 		             LABELS({ "class", r.class[i].name }), r.class[i].refused);
+	metrics_family(t, "darkroom_overload_level", "gauge",
+	               "Steps of overload.degrade that are in, by class.");
+	for (unsigned i = 0; i < r.class_count; i++)
+		metrics_uint(t, "darkroom_overload_level", LABELS({ "class", r.class[i].name }),
+		             r.class[i].level);
+	if (r.degrade.count)
+		metrics_family(t, "darkroom_overload_degraded_total", "counter",
+		               "Images stored with a step of overload.degrade.");
+	for (unsigned i = 0; i < r.degrade.count; i++)
+		metrics_uint(t, "darkroom_overload_degraded_total",
+		             LABELS({ "step", r.degrade.step[i].text }), r.degraded[i]);
 	metrics_family(t, "darkroom_overload_dropped_total", "counter",
 	               "Admitted images, or steps of them, that were no longer wanted.");
 	metrics_uint(t, "darkroom_overload_dropped_total", LABELS({ "reason", "client_gone" }),
@@ -166,6 +177,26 @@ static void memory(const struct report_source *source, struct text *t)
 	metrics_gauge(t, "darkroom_pool_kept_bytes", "Bytes of free buffers kept for reuse.", kept);
 }
 
+static void removals(const struct report_source *source, struct text *t)
+{
+	static const char *const reasons[] = { "expired", "max_age", "max_bytes" };
+	const struct sweep *sweep = &source->images->sweep;
+	struct usage_total total = usage_total(&source->images->store.usage);
+
+	static_assert(COUNT_OF(reasons) == SWEEP_REASON_COUNT, "each has a name");
+	metrics_family(t, "darkroom_store_removed_total", "counter",
+	               "Images removed because of their age or the store's size, by reason.");
+	for (unsigned i = 0; i < COUNT_OF(reasons); i++)
+		metrics_uint(t, "darkroom_store_removed_total", LABELS({ "reason", reasons[i] }),
+		             counter_read(&sweep->removed[i]));
+	metrics_counter(t, "darkroom_store_removed_bytes_total", "Bytes of these images.",
+	                counter_read(&sweep->removed_bytes));
+	if (!total.is_on || !total.is_complete)
+		return;
+	metrics_gauge(t, "darkroom_store_images", "Images stored.", total.all.images);
+	metrics_gauge(t, "darkroom_store_bytes", "Bytes of stored files.", total.all.bytes);
+}
+
 static void store(const struct report_source *source, struct text *t)
 {
 	const struct store *store = &source->images->store;
@@ -182,6 +213,7 @@ static void store(const struct report_source *source, struct text *t)
 	metrics_counter(t, "darkroom_store_flushes_total", "Flushes of the file system.",
 	                counter_read(&store->flushes));
 	server_counters_metrics(source->counters, COUNTERS_STORE_FAILURES, t);
+	removals(source, t);
 	metrics_gauge(t, "darkroom_store_recovering",
 	              "Spooled images that wait to be processed again.",
 	              counter_read(&recovery->waiting));

@@ -12,6 +12,8 @@
 #include "server_counters.h"
 #include "telemetry/counter.h"
 
+#define TOKENS_SHOWN 1000 /* of at most 160 bytes each */
+
 static void images_json(const struct report_source *source, struct json *j)
 {
 	json_object(j, "images");
@@ -32,6 +34,14 @@ static void overload_json(const struct report_source *source, struct json *j)
 	json_uint(j, "waiting", r.waiting);
 	json_double(j, "backlog_s", r.backlog_s);
 	json_double(j, "p90_s", r.p90_s);
+	json_array(j, "degrade");
+	for (unsigned i = 0; i < r.degrade.count; i++) {
+		json_object(j, NULL);
+		json_string(j, "step", r.degrade.step[i].text);
+		json_uint(j, "images", r.degraded[i]);
+		json_object_end(j);
+	}
+	json_array_end(j);
 	json_array(j, "classes");
 	for (unsigned i = 0; i < r.class_count; i++) {
 		json_object(j, NULL);
@@ -41,10 +51,53 @@ static void overload_json(const struct report_source *source, struct json *j)
 		json_double(j, "target_s", r.class[i].target_s);
 		json_double(j, "backlog_limit_s", r.class[i].limit_s);
 		json_double(j, "rate", r.class[i].rate);
+		json_uint(j, "level", r.class[i].level);
 		json_object_end(j);
 	}
 	json_array_end(j);
 	json_object_end(j);
+}
+
+struct tokens_left {
+	struct json *j;
+	unsigned count;
+};
+
+static void token_json(const struct usage_token *token, void *arg)
+{
+	struct tokens_left *left = arg;
+
+	if (left->count == 0)
+		return;
+	left->count--;
+	json_object(left->j, NULL);
+	json_string(left->j, "name", token->name);
+	json_uint(left->j, "images", token->stored.images);
+	json_uint(left->j, "bytes", token->stored.bytes);
+	json_uint(left->j, "uploads", token->uploads);
+	json_object_end(left->j);
+}
+
+static void removals_json(const struct report_source *source, struct json *j)
+{
+	const struct sweep *sweep = &source->images->sweep;
+	struct usage_total total = usage_total(&source->images->store.usage);
+
+	json_object(j, "removed");
+	json_uint(j, "expired", counter_read(&sweep->removed[SWEEP_EXPIRED]));
+	json_uint(j, "max_age", counter_read(&sweep->removed[SWEEP_TOO_OLD]));
+	json_uint(j, "max_bytes", counter_read(&sweep->removed[SWEEP_TOO_MUCH]));
+	json_uint(j, "bytes", counter_read(&sweep->removed_bytes));
+	json_object_end(j);
+	if (!total.is_on)
+		return;
+	json_uint(j, "images", total.all.images);
+	json_uint(j, "bytes", total.all.bytes);
+	json_bool(j, "is_counted", total.is_complete);
+	json_array(j, "tokens");
+	usage_each(&source->images->store.usage, token_json,
+	           &(struct tokens_left){ j, TOKENS_SHOWN });
+	json_array_end(j);
 }
 
 static void store_json(const struct report_source *source, struct json *j)
@@ -60,6 +113,7 @@ static void store_json(const struct report_source *source, struct json *j)
 	json_uint(j, "recovering", counter_read(&images->recovery.waiting));
 	json_uint(j, "recovered", counter_read(&images->recovery.recovered));
 	json_uint(j, "quarantined", counter_read(&images->recovery.quarantined));
+	removals_json(source, j);
 	json_object_end(j);
 }
 

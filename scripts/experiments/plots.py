@@ -96,7 +96,7 @@ def _label(results, workload, name):
     return name if count == workload else f"{name} ({count} connections)"
 
 
-def small_multiples(title, panels, path, ylabel, own_y=False, columns=3):
+def small_multiples(title, panels, path, ylabel, own_y=False, columns=3, xlabel="s"):
     """Draws panels over seconds, each (name, colour, [(x, y)]), with the same axes. own_y: each
     row has its own scale."""
     rows = -(-len(panels) // columns)
@@ -115,7 +115,7 @@ def small_multiples(title, panels, path, ylabel, own_y=False, columns=3):
             + f"set yrange [0:{1.05 * talls[number // columns]:.6g}]\n" \
             + f"set ytics {_step(talls[number // columns])}\n" \
             + f"set ylabel '{_quote(ylabel) if number % columns == 0 else ''}' font ',10'\n" \
-            + f"set xlabel '{'s' if number >= len(panels) - columns else ''}'\n" \
+            + f"set xlabel '{_quote(xlabel) if number >= len(panels) - columns else ''}'\n" \
             + f"plot $panel_{number} using 1:2 with lines lw 2 lc rgb '{colour}'\n"
     _gnuplot(script + "unset multiplot\n")
 

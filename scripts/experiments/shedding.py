@@ -1,5 +1,6 @@
 """Overload with and without control: open loops at several multiples of the capacity, as in Welsh
-2002, figures 52 to 55. Prints a table, and writes one JSON line per run. Runs by itself:
+2002, figures 52 to 57, and a spike in the middle of a run. Prints a table, and writes one JSON line
+per run and a report with plots. Runs by itself:
 
     /usr/bin/python3 scripts/experiments/shedding.py --seconds 60 --out build/shedding"""
 
@@ -11,12 +12,15 @@ import threading
 import time
 
 import machine
+import plots
 import run
+import shedding_plots
 
 FACTORS = (0.5, 0.9, 1.2, 2, 5, 10)
 CONTROLLERS = ("backlog", "welsh", "off")
 WARM_UP_S = 5  # the controller may search for as long
 CONNECTIONS = 20000
+SPIKE, SPIKE_BASE = 10, 0.5  # for a third of the run, the rate is SPIKE * SPIKE_BASE * capacity
 
 
 def percentile(values, share):
@@ -79,9 +83,10 @@ def summary(rows, report, seconds):
             "refusal_p99_s": percentile(refusal_s, 0.99)}
 
 
-def measure(bench, config, controller, factor, rate, seconds, target_s, number):
-    """Measures one open loop on a fresh daemon."""
-    count = connections(rate, seconds, target_s)
+def measure(bench, config, controller, factor, rate, seconds, target_s, number, spike=0):
+    """Measures one open loop on a fresh daemon. spike multiplies the rate for a third of it."""
+    count = connections(rate * (spike or 1), seconds, target_s)
+    words = ["--spike", f"{spike:g}:{1000 * seconds / 3:.0f}@{seconds / 3:.2f}"] if spike else []
     extra = [f"overload.controller={controller}", f"overload.target_p90={int(target_s * 1000)}ms",
              f"limits.connections={min(100000, 2 * count)}", "limits.body_timeout=10m"]
     if controller == "off":
@@ -89,11 +94,12 @@ def measure(bench, config, controller, factor, rate, seconds, target_s, number):
     with bench.daemon(config, extra) as daemon, ResidentMemory(daemon.process.pid) as memory:
         report, rows = bench.load(daemon, "-c", count, "--rate", f"{rate:.3f}", "--poisson", "-d",
                                   seconds, "--timeout", "10m", "--expect", "201,503", "--seed",
-                                  number + 1)
+                                  number + 1, *words)
         stats = daemon.stats()
     return {"kind": "shedding", "name": controller, "workload": factor, "round": number,
             "rate_per_s": rate, "seconds": seconds, "target_s": target_s, "connections": count,
             "peak_rss_bytes": memory.most, "cpu_s": report["server"]["cpu_s"],
+            "spike": spike, "over_time": shedding_plots.by_second(rows),
             "received_bytes": stats["http"]["received_bytes"],
             "controller": stats["overload"], **summary(rows, report, seconds)}
 
@@ -102,10 +108,23 @@ HEAD = ("control", "load", "goodput/s", "refused", "p50 s", "p90 s", "p99 s", "r
         "p99 ms", "RSS MB", "unsent")
 
 
+def write_report(directory):
+    """Writes the report of all runs in raw.jsonl."""
+    lines = [json.loads(text) for text in (directory / "raw.jsonl").read_text().splitlines()]
+    text = ["# Overload", "", f"{lines[0].get('cores', machine.cores())} cores, capacity "
+            f"{lines[0]['capacity_per_s']:.0f} uploads per second, target "
+            f"{lines[0]['target_s']:g} s, {lines[0]['seconds']:g} s per run.", "",
+            "| " + " | ".join(HEAD) + " |", "|" + "---|" * len(HEAD)]
+    text += ["| " + " | ".join(row(line)) + " |" for line in lines]
+    text += [f"\n![{title}]({name})" for name, title in shedding_plots.draw(lines, directory)]
+    (directory / "report.md").write_text("\n".join(text) + "\n")
+
+
 def row(line):
     def number(value, factor=1, digits=2):
         return "-" if value is None else f"{factor * value:.{digits}f}"
-    return (line["name"], f"{line['workload']:g}", number(line["goodput_per_s"], 1, 0),
+    load = f"{line['workload']:g}" + (f", spike of {line['spike']:g}" if line.get("spike") else "")
+    return (line["name"], load, number(line["goodput_per_s"], 1, 0),
             f"{100 * line['refused_share']:.0f} %", number(line["admitted_p50_s"]),
             number(line["admitted_p90_s"]), number(line["admitted_p99_s"]),
             number(line["refusal_p50_s"], 1000, 1), number(line["refusal_p99_s"], 1000, 1),
@@ -121,6 +140,9 @@ def parse(arguments):
     add("--factors", default=",".join(f"{factor:g}" for factor in FACTORS),
         help="multiples of the capacity")
     add("--controllers", default=",".join(CONTROLLERS), help="values of overload.controller")
+    add("--spike", type=float, default=SPIKE,
+        help="factor of the rate in the middle third of one more run; 0: no such run (10)")
+    add("--report", action="store_true", help="only write the report of an earlier run again")
     add("--files", type=pathlib.Path, default=machine.ROOT / "data" / "sample",
         help="JPEG files to send (data/sample)")
     add("--config", type=pathlib.Path, default=machine.ROOT / "conf" / "drain.ini")
@@ -130,23 +152,33 @@ def parse(arguments):
 
 def main():
     options = parse(sys.argv[1:])
+    if options.report:
+        write_report(options.out)
+        return 0
     work = options.out / "work"
     work.mkdir(parents=True, exist_ok=True)
     bench = run.Bench(options.files, work)
     base = capacity(bench, options.config, options.seconds)
+    loads = [(float(factor), 0) for factor in options.factors.split(",")]
+    loads += [(SPIKE_BASE, options.spike)] if options.spike else []
     print(f"{machine.cores()} cores, capacity {base:.0f}/s, target {options.target:g} s\n")
     print("| " + " | ".join(HEAD) + " |\n|" + "---|" * len(HEAD))
     with (options.out / "raw.jsonl").open("a") as raw:
         for number in range(options.rounds):
             for controller in options.controllers.split(","):
-                for factor in map(float, options.factors.split(",")):
+                for factor, spike in loads:
                     line = measure(bench, options.config, controller, factor, factor * base,
-                                   options.seconds, options.target, number)
-                    raw.write(json.dumps({"capacity_per_s": base, "time": time.time(), **line})
-                              + "\n")
+                                   options.seconds, options.target, number, spike)
+                    raw.write(json.dumps({"capacity_per_s": base, "time": time.time(),
+                                          "cores": machine.cores(), **line}) + "\n")
                     raw.flush()
                     print("| " + " | ".join(row(line)) + " |", flush=True)
                     bench.sweep(is_over=True)
+    try:
+        write_report(options.out)
+    except plots.Failed as failure:
+        print(f"no report: {failure}", file=sys.stderr)
+        return 1
     return 0
 
 

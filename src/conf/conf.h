@@ -140,7 +140,10 @@ struct conf {
 		uint64_t pixels, pixels_progressive, scans, width, height;
 		uint64_t connections, images_in_flight;
 		uint64_t connections_per_client; /* 0: no limit; CONF_AUTO */
-		uint64_t images_per_client;      /* 0: no limit */
+		uint64_t images_per_client;      /* 0: no limit; CONF_AUTO */
+		uint64_t client_rate;        /* images per second, in thousandths; 0: no limit */
+		uint64_t client_burst;       /* images */
+		uint64_t client_ipv6_prefix; /* bits */
 		uint64_t image_time_ms;
 		uint64_t header_timeout_ms, body_timeout_ms, idle_timeout_ms;
 		uint64_t body_rate;     /* bytes/s, on average, that a body must reach once
@@ -152,6 +155,7 @@ struct conf {
 		uint64_t controller; /* enum conf_controller */
 		uint64_t target_p90_ms;
 		char classes[CONF_TEXT_MAX]; /* conf_classes.h; "": none */
+		char degrade[CONF_TEXT_MAX]; /* conf_degrade.h; "": nothing */
 		uint64_t when_full;          /* enum conf_when_full */
 		uint64_t max_queue_time_ms;  /* 0: none */
 		uint64_t samples;            /* that end an interval of the controller */
@@ -164,6 +168,12 @@ struct conf {
 	struct {
 		char tokens_file[CONF_TEXT_MAX]; /* absolute; "": tokens are not needed */
 	} access;
+	struct {
+		uint64_t max_age_ms; /* of an image; 0: no limit */
+		uint64_t max_bytes;  /* of all images; 0: no limit */
+		uint64_t sweep_interval_ms;
+		uint64_t sweep_rate; /* images/s */
+	} store;
 	struct conf_stage stage[STAGE_COUNT_MAX];      /* by index in stage_table */
 	struct conf_variant variant[CONF_VARIANT_MAX]; /* in the file's order */
 	unsigned variant_count;

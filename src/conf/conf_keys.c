@@ -19,6 +19,9 @@ static const struct conf_section sections[] = {
 	{ .name = "server" },
 	{ .name = "log" },
 	{ .name = "access" },
+	{ .name = "store",
+	  .help = "Which images are removed. A request may name a time of its own: X-Expires-After,\n"
+	          "see darkroom-http(7)." },
 	{ .name = "limits",
 	  .help = "The most that a request may cost. A request above a limit gets the status that is\n"
 	          "named here. The answer names the limit, its value and what was found." },
@@ -36,7 +39,8 @@ const struct conf_section *conf_section_at(size_t index)
 
 const struct conf_key *conf_key_at(size_t index)
 {
-	const struct conf_key_list *const lists[] = { &conf_keys_server, &conf_keys_access,
+	const struct conf_key_list *const lists[] = { &conf_keys_server,   &conf_keys_client,
+		                                      &conf_keys_access,   &conf_keys_store,
 		                                      &conf_keys_overload, &conf_keys_scheduler,
 		                                      &conf_keys_variant };
 

@@ -39,8 +39,8 @@ struct conf_key_list {
 	size_t count;
 };
 
-extern const struct conf_key_list conf_keys_server, conf_keys_access, conf_keys_overload,
-	conf_keys_scheduler, conf_keys_variant;
+extern const struct conf_key_list conf_keys_server, conf_keys_client, conf_keys_access,
+	conf_keys_overload, conf_keys_scheduler, conf_keys_store, conf_keys_variant;
 
 extern const struct conf_choice conf_yes_no[], conf_yes_no_auto[];
 

@@ -3,6 +3,8 @@
  */
 #include "base/check.h"
 #include "conf.h"
+#include "conf_classes.h"
+#include "conf_degrade.h"
 #include "conf_keys.h"
 
 static const struct conf_choice controller_choices[] = { { "backlog", CONF_CONTROLLER_BACKLOG },
@@ -62,7 +64,9 @@ static const struct conf_key rows[] = {
 	},
 	{
 		CONF_KEY(overload, classes, classes),
-		.type = CONF_TYPE_CLASSES,
+		.type = CONF_TYPE_NOTATION,
+		.is_valid = conf_classes_are_valid,
+		.form = CONF_CLASSES_FORM,
 		.default_value = "",
 		.is_live = true,
 		.help = "Classes of uploads, highest first: a name, and terms of which one must match.\n"
@@ -72,6 +76,23 @@ static const struct conf_key rows[] = {
 			"  target:1s          the class has this instead of target_p90\n"
 			"All other uploads are in the class other, the lowest. A lower class may use half\n"
 			"of the room of the one above it, so that it is refused first.",
+	},
+	{
+		CONF_KEY(overload, degrade, degrade),
+		.type = CONF_TYPE_NOTATION,
+		.is_valid = conf_degrade_is_valid,
+		.form = CONF_DEGRADE_FORM,
+		.default_value = "",
+		.is_live = true,
+		.help = "Cheaper ways to make images under load, in the order in which they are added:\n"
+			"  skip VARIANT    the variant is not made; at least one must remain\n"
+			"  quality NUMBER  no variant has a higher quality\n"
+			"  no-progressive  no file is progressive, which takes seven times the work\n"
+			"  no-optimize     no file has Huffman tables of its own\n"
+			"One after the other is added while half of the room of the upload's class is\n"
+			"taken, and removed when the load has gone. The controller refuses an upload only\n"
+			"when all are in. The image's JSON has them as degraded. skip saves most, but the\n"
+			"image lacks the variant from then on.",
 	},
 	{
 		CONF_KEY(overload, samples, samples),

@@ -109,8 +109,8 @@ static const struct conf_key rows[] = {
 		.default_value = "no",
 		.is_live = true,
 		.help = "Whether the uploaded file is stored next to its variants, as original.jpg.\n"
-			"It is never served, because its metadata may tell where it was taken. Its\n"
-			"memory is held until it is stored.",
+			"Its metadata may tell where it was taken, so it is served only to tokens with\n"
+			"the scope original. Its memory is held until it is stored.",
 	},
 	{
 		CONF_KEY(server, damaged, damaged),
@@ -354,16 +354,6 @@ static const struct conf_key rows[] = {
 			"and closed. A higher number than at startup needs a restart.",
 	},
 	{
-		CONF_KEY(limits, connections_per_client, connections_per_client),
-		.type = CONF_TYPE_AUTO,
-		.max = 100000,
-		.default_value = "auto",
-		.is_live = true,
-		.help = "Open connections from one address. One more is answered 503 and closed. 0: no\n"
-			"limit. auto: a quarter of connections, and no limit for this machine, where a\n"
-			"proxy may stand for all clients. A proxy on another machine needs more, or 0.",
-	},
-	{
 		CONF_KEY(limits, images_in_flight, images_in_flight),
 		.type = CONF_TYPE_NUMBER,
 		.min = 1,
@@ -371,15 +361,6 @@ static const struct conf_key rows[] = {
 		.default_value = "1024",
 		.is_live = true,
 		.help = "Images between upload and store. An upload that would exceed the limit gets 503.",
-	},
-	{
-		CONF_KEY(limits, images_per_client, images_per_client),
-		.type = CONF_TYPE_NUMBER,
-		.max = 65536,
-		.default_value = "0",
-		.is_live = true,
-		.help = "The same for the address of one client: 429. 0: no limit. Behind a proxy all\n"
-			"clients have the proxy's address.",
 	},
 	{
 		CONF_KEY(limits, header_timeout, header_timeout_ms),

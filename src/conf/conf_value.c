@@ -18,7 +18,6 @@
 #include "base/network.h"
 #include "base/text.h"
 #include "conf.h"
-#include "conf_classes.h"
 #include "conf_decimal.h"
 #include "policy/policy.h"
 
@@ -167,8 +166,8 @@ static void describe_text(const struct conf_key *key, struct text *to)
 		text_puts(to, "* or hosts such as images.example.org, without ports and separated "
 		              "by spaces, or nothing");
 		break;
-	case CONF_TYPE_CLASSES:
-		text_puts(to, CONF_CLASSES_FORM);
+	case CONF_TYPE_NOTATION:
+		text_puts(to, key->form);
 		break;
 	case CONF_TYPE_USER:
 		text_printf(to, "a user's name of at most %zu bytes, or nothing", max);
@@ -390,8 +389,8 @@ static bool is_text_good(const struct conf_key *key, const char *value)
 		return strcmp(value, "*") == 0 || are_hosts(value);
 	case CONF_TYPE_POLICY:
 		return policy_is_known(value);
-	case CONF_TYPE_CLASSES:
-		return conf_classes_are_valid(value);
+	case CONF_TYPE_NOTATION:
+		return key->is_valid(value);
 	case CONF_TYPE_USER:
 		return is_user_name(value);
 	case CONF_TYPE_SOCKET:

@@ -26,7 +26,7 @@ enum conf_type {
 	CONF_TYPE_USER,     /* a user's name, or empty; whether the user exists is not checked */
 	CONF_TYPE_SOCKET,   /* "auto", an absolute path, or empty */
 	CONF_TYPE_PATH,     /* an absolute path, or empty */
-	CONF_TYPE_CLASSES,  /* conf_classes.h, or empty */
+	CONF_TYPE_NOTATION, /* as the key's is_valid() says */
 	CONF_TYPE_LOG_FILE, /* "stderr" or an absolute path */
 	/* kept as uint64_t */
 	CONF_TYPE_NUMBER,
@@ -53,8 +53,10 @@ struct conf_key {
 	size_t size;       /* of the field */
 	uint64_t min, max; /* of numbers, in the unit they are kept in */
 	const struct conf_choice *choices;
-	const char *default_value; /* in the file's notation; NULL: the key is required */
-	bool is_live;              /* takes effect while the daemon runs */
+	bool (*is_valid)(const char *value); /* notation */
+	const char *form;                    /* notation: what is expected */
+	const char *default_value;           /* in the file's notation; NULL: the key is required */
+	bool is_live;                        /* takes effect while the daemon runs */
 	const char *help; /* sentences on lines of at most 78 bytes; a line of a table begins with
 	                   * two spaces */
 };

@@ -12,6 +12,7 @@
 #include "base/check.h"
 #include "base/text.h"
 #include "conf/conf.h"
+#include "conf/conf_degrade.h"
 #include "conf/conf_keys.h"
 #include "conf/conf_source.h"
 #include "conf/stage_table.h"
@@ -134,6 +135,48 @@ static void check_plan(struct checking *c)
 	text_printf(c->errors, "%s\n", error); /* names variant and key */
 }
 
+/* ---- degradation ---- */
+
+static void check_skipped(struct checking *c, const struct conf_degrade *degrade)
+{
+	const struct conf *conf = c->conf;
+	char data[CONF_VARIANT_MAX * (CONF_NAME_MAX + 2) + 256];
+	unsigned skipped = 0;
+	struct text message;
+
+	for (unsigned i = 0; i < degrade->count; i++) {
+		const struct conf_degrade_step *step = &degrade->step[i];
+
+		if (step->kind != CONF_DEGRADE_SKIP)
+			continue;
+		skipped++;
+		if (conf_variant_find(conf, step->variant))
+			continue;
+		text_init(&message, data, sizeof data);
+		text_printf(&message, "%s: expected one of the variants", step->text);
+		for (unsigned k = 0; k < conf->variant_count; k++)
+			text_printf(&message, "%s %s", k ? "," : "", conf->variant[k].name);
+		report(c, "overload", "degrade", data);
+		return;
+	}
+	if (skipped == conf->variant_count)
+		report(c, "overload", "degrade",
+		       "all variants would be skipped: expected at least one that remains");
+}
+
+static void check_degrade(struct checking *c)
+{
+	struct conf_degrade degrade;
+
+	if (!conf_degrade_parse(c->conf->overload.degrade, &degrade) || degrade.count == 0)
+		return; /* refused and reported, or off */
+	if (c->conf->overload.controller == CONF_CONTROLLER_OFF)
+		report(c, "overload", "degrade",
+		       "the controller measures the load: expected another overload.controller "
+		       "than off");
+	check_skipped(c, &degrade);
+}
+
 /* ---- limits, schedule, layout ---- */
 
 static void check_limits(struct checking *c)
@@ -250,6 +293,7 @@ int check_all(const struct check *check, const struct conf *conf, struct text *e
 		return -EINVAL;
 	check_names(&c);
 	check_limits(&c);
+	check_degrade(&c);
 	if (check_groups(&c))
 		check_schedule(&c);
 	check_layout(&c);

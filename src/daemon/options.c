@@ -36,7 +36,7 @@ static const char help_text[] =
 	"                 [--profile FILE] [--trace FILE]\n"
 	"       darkroomd [-c FILE] [-o SECTION.KEY=VALUE]... ctl COMMAND\n"
 	"       darkroomd [-c FILE] [-o SECTION.KEY=VALUE]... store COMMAND\n"
-	"       darkroomd token NAME [upload] [delete] [list]\n"
+	"       darkroomd token NAME [SCOPE]... [QUOTA]...\n"
 	"       darkroomd --keys | --help | --version [-v]\n"
 	"\n"
 	"An HTTP daemon that turns every uploaded JPEG into scaled, blurred and re-encoded variants\n"

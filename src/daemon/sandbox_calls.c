@@ -159,8 +159,10 @@ static const struct call_if allowed_if[] = {
 	{ CALL(openat), { { 3, S_ISUID | S_ISGID | S_ISVTX, 0 } } },
 	/* A remade image links to its other files, by their names. */
 	{ CALL(linkat), { { 4, INT, 0 } } },
-	/* A checksum of 32 bytes. Access control lists have 4 + 8n bytes, capabilities 12 to 24. */
+	/* A checksum of 32 bytes, with a time 43. Access control lists have 4 + 8n bytes,
+	 * capabilities 12 to 24. */
 	{ CALL(fsetxattr), { { 3, UINT64_MAX, 32 } } },
+	{ CALL(fsetxattr), { { 3, UINT64_MAX, 43 } } },
 	{ CALL(ioctl), { { 1, INT, FIONBIO } } },
 	{ CALL(ioctl), { { 1, INT, FIONREAD } } },
 	{ CALL(ioctl), { { 1, INT, SIOCOUTQ } } },

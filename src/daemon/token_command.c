@@ -16,6 +16,7 @@
 
 #include "base/text.h"
 #include "options.h"
+#include "token_line.h"
 #include "tokens.h"
 
 #define RANDOM_SIZE 32
@@ -55,9 +56,10 @@ static int usage(const char *what)
 
 int token_command(char *const *words, size_t count)
 {
-	char token[128], hex[BASE16_ENCODE_LENGTH(TOKEN_HASH_SIZE) + 1] = "", scope_data[32];
+	char token[128], hex[BASE16_ENCODE_LENGTH(TOKEN_HASH_SIZE) + 1] = "", rights_data[160];
 	uint8_t hash[TOKEN_HASH_SIZE];
-	struct text scopes;
+	struct token_quota quota = { 0 };
+	struct text rights;
 	unsigned set = 0;
 
 	if (count == 0 || !token_name_is_valid(words[0], strlen(words[0])))
@@ -66,18 +68,21 @@ int token_command(char *const *words, size_t count)
 	for (size_t i = 1; i < count; i++) {
 		unsigned scope = token_scope_of(words[i], strlen(words[i]));
 
-		if (!scope)
-			return usage("expected upload, delete or list after the name");
+		if (!scope && !token_quota_parse(words[i], &quota))
+			return usage(
+				"expected upload, delete, list or original, or images=, bytes= or "
+				"uploads= with a number above 0, after the name");
 		set |= scope;
 	}
-	text_init(&scopes, scope_data, sizeof scope_data);
-	token_print_scopes(set, &scopes);
+	text_init(&rights, rights_data, sizeof rights_data);
+	token_print_scopes(set, &rights);
+	token_print_quota(&quota, &rights);
 	if (!make_token(token, sizeof token))
 		return EXIT_FAILURE;
 	token_hash(token, strlen(token), hash);
 	base16_encode_update(hex, sizeof hash, hash);
 	fputs("The token, which is not kept anywhere, and its line for access.tokens_file:\n",
 	      stderr);
-	printf("%s\n%s %s%s\n", token, words[0], hex, scope_data);
+	printf("%s\n%s %s%s\n", token, words[0], hex, rights_data);
 	return options_finish_output();
 }

@@ -1,5 +1,5 @@
 /*
- * token_command.h - darkroomd token NAME [upload] [delete] [list]: makes a token.
+ * token_command.h - darkroomd token NAME [SCOPE...] [QUOTA...]: makes a token.
  */
 #ifndef DARKROOM_DAEMON_TOKEN_COMMAND_H
 #define DARKROOM_DAEMON_TOKEN_COMMAND_H

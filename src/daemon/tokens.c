@@ -13,65 +13,17 @@
 #include <sys/inotify.h>
 #include <unistd.h>
 
-#include <nettle/base16.h>
 #include <nettle/memops.h>
-#include <nettle/sha2.h>
 
 #include "base/check.h"
 #include "base/opener.h"
 #include "base/text.h"
 #include "log/log.h"
+#include "token_line.h"
 
-#define FILE_MAX (TOKENS_MAX * 160)
+#define FILE_MAX (TOKENS_MAX * 240)
 #define ERRORS_MAX ((size_t)16 << 10)
-#define SPACE " \t\r"
 #define WATCHED (IN_CLOSE_WRITE | IN_MOVED_TO | IN_MOVED_FROM | IN_DELETE | IN_CREATE | IN_ATTRIB)
-
-static_assert(TOKEN_HASH_SIZE == SHA256_DIGEST_SIZE, "the hash is SHA-256");
-
-/* ---- words ---- */
-
-static const struct {
-	const char *name;
-	enum token_scope scope;
-} scopes[] = { { "upload", TOKEN_UPLOAD }, { "delete", TOKEN_DELETE }, { "list", TOKEN_LIST } };
-
-#define ALL_SCOPES (TOKEN_UPLOAD | TOKEN_DELETE | TOKEN_LIST)
-
-unsigned token_scope_of(const char *word, size_t length)
-{
-	for (size_t i = 0; i < COUNT_OF(scopes); i++)
-		if (strlen(scopes[i].name) == length && memcmp(scopes[i].name, word, length) == 0)
-			return scopes[i].scope;
-	return 0;
-}
-
-void token_print_scopes(unsigned set, struct text *to)
-{
-	for (size_t i = 0; i < COUNT_OF(scopes); i++)
-		if (set & scopes[i].scope)
-			text_printf(to, " %s", scopes[i].name);
-}
-
-bool token_name_is_valid(const char *name, size_t length)
-{
-	static const char allowed[] =
-		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._@-";
-
-	for (size_t i = 0; i < length; i++)
-		if (!name[i] || !strchr(allowed, name[i]))
-			return false;
-	return length > 0 && length < TOKEN_NAME_MAX;
-}
-
-void token_hash(const char *token, size_t length, uint8_t hash[TOKEN_HASH_SIZE])
-{
-	struct sha256_ctx context;
-
-	sha256_init(&context);
-	sha256_update(&context, length, (const uint8_t *)token);
-	sha256_digest(&context, TOKEN_HASH_SIZE, hash);
-}
 
 /* ---- lines ---- */
 
@@ -92,30 +44,6 @@ static void report(struct reading *r, const char *fault)
 	r->has_failed = true;
 }
 
-/* The next word of the line; length 0 after the last. */
-static const char *next_word(const char **at, const char *end, size_t *length)
-{
-	while (*at < end && **at && strchr(SPACE, **at))
-		++*at;
-	const char *word = *at;
-
-	while (*at < end && (!**at || !strchr(SPACE, **at)))
-		++*at;
-	*length = (size_t)(*at - word);
-	return word;
-}
-
-static bool parse_hash(const char *word, size_t length, uint8_t hash[TOKEN_HASH_SIZE])
-{
-	struct base16_decode_ctx context;
-	size_t size = TOKEN_HASH_SIZE;
-
-	base16_decode_init(&context);
-	return length == BASE16_ENCODE_LENGTH(TOKEN_HASH_SIZE) &&
-	       base16_decode_update(&context, &size, hash, length, word) &&
-	       base16_decode_final(&context) && size == TOKEN_HASH_SIZE;
-}
-
 static bool is_duplicate(const struct reading *r, const struct token *token)
 {
 	for (unsigned i = 0; i < r->count; i++)
@@ -128,28 +56,11 @@ static bool is_duplicate(const struct reading *r, const struct token *token)
 /* Adds the token of a line. Returns NULL, or the fault. */
 static const char *parse_line(struct reading *r, const char *at, const char *end)
 {
-	struct token token = { .scopes = 0 };
-	size_t length;
-	const char *word = next_word(&at, end, &length);
+	struct token token;
+	const char *fault = token_line_parse(at, end, &token);
 
-	if (length == 0 || *word == '#')
-		return NULL;
-	if (!token_name_is_valid(word, length))
-		return "expected NAME HASH [upload] [delete] [list], NAME of at most 63 of a-z, A-Z, 0-9, "
-		       "'.', '_', '@' and '-'";
-	memcpy(token.name, word, length);
-	word = next_word(&at, end, &length);
-	if (!parse_hash(word, length, token.hash))
-		return "expected a SHA-256 hash, 64 hexadecimal digits, after the name";
-	for (word = next_word(&at, end, &length); length; word = next_word(&at, end, &length)) {
-		unsigned scope = token_scope_of(word, length);
-
-		if (!scope)
-			return "expected upload, delete or list, or nothing, after the hash";
-		token.scopes |= scope;
-	}
-	if (!token.scopes)
-		token.scopes = ALL_SCOPES;
+	if (fault || !token.name[0])
+		return fault;
 	if (r->count == TOKENS_MAX)
 		return "expected at most 4096 tokens";
 	if (is_duplicate(r, &token))
@@ -158,7 +69,7 @@ static const char *parse_line(struct reading *r, const char *at, const char *end
 	return NULL;
 }
 
-static_assert(TOKEN_NAME_MAX == 64 && TOKENS_MAX == 4096, "messages name these");
+static_assert(TOKENS_MAX == 4096, "a message names it");
 
 static void parse(struct reading *r, const char *data, size_t size)
 {
@@ -280,7 +191,12 @@ static void publish(struct tokens *t, struct reading *r)
 		r->token = smaller;
 	pthread_rwlock_wrlock(&t->lock);
 	struct token *old = t->token;
+	bool has_quotas = false;
 
+	for (unsigned i = 0; i < r->count; i++)
+		has_quotas |= r->token[i].quota.images || r->token[i].quota.bytes ||
+		              r->token[i].quota.uploads;
+	atomic_store(&t->has_quotas, has_quotas);
 	t->token = r->token;
 	t->count = r->count;
 	pthread_rwlock_unlock(&t->lock);
@@ -434,12 +350,16 @@ enum token_verdict tokens_verdict(struct tokens *t, const char *token, size_t le
 	return found & scope ? TOKEN_GOOD : TOKEN_INSUFFICIENT;
 }
 
-void tokens_name(struct tokens *t, const uint8_t key[TOKEN_KEY_SIZE], char name[TOKEN_NAME_MAX])
+void tokens_name(struct tokens *t, const uint8_t key[TOKEN_KEY_SIZE], char name[TOKEN_NAME_MAX],
+                 struct token_quota *quota)
 {
 	name[0] = '\0';
+	*quota = (struct token_quota){ 0 };
 	pthread_rwlock_rdlock(&t->lock);
 	for (unsigned i = 0; i < t->count; i++)
-		if (memcmp(t->token[i].hash, key, TOKEN_KEY_SIZE) == 0)
+		if (memcmp(t->token[i].hash, key, TOKEN_KEY_SIZE) == 0) {
 			memcpy(name, t->token[i].name, TOKEN_NAME_MAX);
+			*quota = t->token[i].quota;
+		}
 	pthread_rwlock_unlock(&t->lock);
 }

@@ -1,9 +1,9 @@
 /*
- * tokens.h - bearer tokens for uploads, DELETE and lists, known by their SHA-256 hashes, from a
- * file that may change at any time.
+ * tokens.h - bearer tokens for uploads, DELETE, lists and originals, known by their SHA-256 hashes,
+ * from a file that may change at any time.
  *
- * A line of the file is NAME HASH [upload] [delete] [list], with HASH in hexadecimal; without a
- * scope the token has all scopes. A token is 32 random bytes, so one plain hash protects it as well
+ * A line of the file is NAME HASH [SCOPE...] [QUOTA...], with HASH in hexadecimal; token_line.h
+ * has its words. A token is 32 random bytes, so one plain hash protects it as well
  * as possible: slow and salted hashes are for secrets that can be guessed. SHA-256 is that of
  * nettle. It is the smallest library of Debian that has it, needs no initialisation, and is
  * installed on every Debian because apt needs it.
@@ -27,7 +27,7 @@ struct text;
 #define TOKEN_KEY_SIZE 16
 #define TOKENS_MAX 4096
 
-enum token_scope { TOKEN_UPLOAD = 1, TOKEN_DELETE = 2, TOKEN_LIST = 4 };
+enum token_scope { TOKEN_UPLOAD = 1, TOKEN_DELETE = 2, TOKEN_LIST = 4, TOKEN_ORIGINAL = 8 };
 
 enum token_verdict {
 	TOKEN_GOOD = 1,
@@ -35,10 +35,17 @@ enum token_verdict {
 	TOKEN_INSUFFICIENT /* known, but without the scope */
 };
 
+/* The most that a token may use; 0: no limit. */
+struct token_quota {
+	uint64_t images, bytes; /* stored */
+	uint64_t uploads;       /* images on one day (UTC) */
+};
+
 struct token {
 	char name[TOKEN_NAME_MAX];
 	uint8_t hash[TOKEN_HASH_SIZE];
 	unsigned scopes; /* enum token_scope */
+	struct token_quota quota;
 };
 
 struct tokens {
@@ -48,6 +55,7 @@ struct tokens {
 	pthread_rwlock_t lock;
 	struct token *token;      /* under the lock */
 	unsigned count;           /* under the lock */
+	_Atomic bool has_quotas;  /* a token has one */
 	_Atomic bool is_outdated; /* the last reload failed: the tokens are those of before */
 };
 
@@ -79,8 +87,9 @@ static inline bool tokens_are_needed(const struct tokens *t)
 enum token_verdict tokens_verdict(struct tokens *t, const char *token, size_t length,
                                   enum token_scope scope, uint8_t key[TOKEN_KEY_SIZE]);
 
-/* Writes the name of the token with that key, or "". Any thread. */
-void tokens_name(struct tokens *t, const uint8_t key[TOKEN_KEY_SIZE], char name[TOKEN_NAME_MAX]);
+/* Writes the name of the token with that key, or "", and its quota. Any thread. */
+void tokens_name(struct tokens *t, const uint8_t key[TOKEN_KEY_SIZE], char name[TOKEN_NAME_MAX],
+                 struct token_quota *quota);
 
 /* ---- single tokens, any thread ---- */
 

@@ -10,6 +10,7 @@
 #define DARKROOM_SCHED_EVENT_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -36,7 +37,7 @@ struct event {
 	uint32_t magic;
 	_Atomic uint32_t state; /* enum event_state; atomic, so that a second owner is caught and
 	                         * is not undefined behaviour */
-	uint64_t queued_ns;     /* when it was queued, for the waiting time */
+	uint64_t queued_ns;     /* when it was queued last, for the waiting time */
 	uint64_t arrived_ns;    /* when it came to the stage; yielding does not change it */
 	uint64_t size; /* amount of work for its next stage, for discipline srpt: bytes, or samples
 	                * for stages that make pictures; comparable within a stage; set by the
@@ -51,6 +52,12 @@ void event_init(struct event *ev, struct timing *timing);
 
 /* Wipes a parked event, so that a stale pointer to it is caught. */
 void event_fini(struct event *ev);
+
+/* Returns whether the event was yielded by its stage, and waits for it again. */
+static inline bool event_has_begun(const struct event *ev)
+{
+	return ev->queued_ns != ev->arrived_ns;
+}
 
 /* Passes the event from one kind of owner to the next. Asserts that this change is allowed. */
 void event_change(struct event *ev, enum event_state from, enum event_state to);

@@ -9,6 +9,10 @@
 #include "event.h"
 
 #define CLASS_FIRST_SHIFT 12
+#define CLASS_BITS 4    /* of a class's number in a stamp */
+#define FRACTION_BITS 8 /* of a size within its class in a stamp */
+#define BEGUN STAGE_QUEUE_CLASSES
+#define QUEUES (STAGE_QUEUE_CLASSES + 1) /* the classes, and the events that have begun */
 #define INTERRUPT_FACTOR 2
 
 int stage_queue_init(struct stage_queue *q, size_t capacity)
@@ -20,7 +24,7 @@ int stage_queue_init(struct stage_queue *q, size_t capacity)
 
 static void classes_free(struct queue *classes)
 {
-	for (unsigned i = 0; classes && i < STAGE_QUEUE_CLASSES; i++)
+	for (unsigned i = 0; classes && i < QUEUES; i++)
 		queue_fini(&classes[i]);
 	free(classes);
 }
@@ -35,13 +39,13 @@ int stage_queue_make_classes(struct stage_queue *q)
 {
 	if (atomic_load_explicit(&q->classes, memory_order_relaxed))
 		return 0;
-	struct queue *classes = aligned_alloc(CACHE_LINE, STAGE_QUEUE_CLASSES * sizeof *classes);
+	struct queue *classes = aligned_alloc(CACHE_LINE, QUEUES * sizeof *classes);
 
 	if (!classes)
 		return -ENOMEM;
-	for (unsigned i = 0; i < STAGE_QUEUE_CLASSES; i++)
+	for (unsigned i = 0; i < QUEUES; i++)
 		classes[i] = (struct queue){ .cells = NULL };
-	for (unsigned i = 0; i < STAGE_QUEUE_CLASSES; i++)
+	for (unsigned i = 0; i < QUEUES; i++)
 		if (queue_init(&classes[i], q->capacity)) {
 			classes_free(classes);
 			return -ENOMEM;
@@ -60,6 +64,39 @@ unsigned stage_queue_class(uint64_t size)
 	return class < STAGE_QUEUE_CLASSES ? class : STAGE_QUEUE_CLASSES - 1;
 }
 
+/* ---- stamps: when an event came, and its size ---- */
+
+#define STAMP_SIZE_BITS (CLASS_BITS + FRACTION_BITS)
+
+static uint64_t low_bits(uint64_t value, unsigned bits)
+{
+	return value & ((UINT64_C(1) << bits) - 1);
+}
+
+/* The size is kept in 256ths of the largest size of its class, less one. All sizes of the first
+ * class count as its largest. */
+static uint64_t stamp_of(const struct event *ev)
+{
+	unsigned class = stage_queue_class(ev->size);
+	uint64_t units = ev->size >> (class + CLASS_FIRST_SHIFT - FRACTION_BITS);
+	uint64_t max = low_bits(UINT64_MAX, FRACTION_BITS);
+
+	if (class == 0 || units > max)
+		units = max;
+	return (ev->arrived_ns & ~low_bits(UINT64_MAX, STAMP_SIZE_BITS)) |
+	       (uint64_t) class << FRACTION_BITS | units;
+}
+
+static double size_of_stamp(uint64_t stamp)
+{
+	uint64_t class = low_bits(stamp >> FRACTION_BITS, CLASS_BITS);
+
+	return (double)((low_bits(stamp, FRACTION_BITS) + 1)
+	                << (class + CLASS_FIRST_SHIFT - FRACTION_BITS));
+}
+
+/* ---- queues ---- */
+
 static struct queue *classes_of(const struct stage_queue *q)
 {
 	return atomic_load_explicit(&q->classes, memory_order_acquire);
@@ -69,7 +106,11 @@ void stage_queue_push(struct stage_queue *q, struct event *ev, bool by_size)
 {
 	struct queue *classes = by_size ? classes_of(q) : NULL;
 
-	queue_push(classes ? &classes[stage_queue_class(ev->size)] : &q->fifo, ev, ev->arrived_ns);
+	if (classes)
+		queue_push(&classes[event_has_begun(ev) ? BEGUN : stage_queue_class(ev->size)], ev,
+		           stamp_of(ev));
+	else
+		queue_push(&q->fifo, ev, ev->arrived_ns);
 }
 
 /* ---- scores ---- */
@@ -81,29 +122,25 @@ static double score(uint64_t arrived_ns, uint64_t now_ns, uint64_t age_ns, doubl
 	return (double)(waited_ns + age_ns) / size;
 }
 
-static double size_of_class(unsigned class)
-{
-	return (double)(UINT64_C(1) << (class + CLASS_FIRST_SHIFT));
-}
-
 struct choice {
-	struct queue *class; /* NULL: all are empty */
+	struct queue *queue; /* NULL: all are empty */
 	double score;
 };
 
-/* Returns the class with the highest score of those before end. */
+/* Returns the queue with the highest score of those before end. */
 static struct choice choose(struct queue *classes, unsigned end, uint64_t now_ns, uint64_t age_ns)
 {
-	struct choice best = { .class = NULL };
+	struct choice best = { .queue = NULL };
 
 	for (unsigned i = 0; i < end; i++) {
 		uint64_t stamp = queue_head_stamp(&classes[i]);
 
 		if (stamp == UINT64_MAX)
 			continue;
-		double own_score = score(stamp, now_ns, age_ns, size_of_class(i));
+		double own_score = score(stamp, now_ns, age_ns, size_of_stamp(stamp)) *
+		                   (i == BEGUN ? INTERRUPT_FACTOR : 1);
 
-		if (!best.class || own_score > best.score)
+		if (!best.queue || own_score > best.score)
 			best = (struct choice){ &classes[i], own_score };
 	}
 	return best;
@@ -117,8 +154,7 @@ struct event *stage_queue_pop(struct stage_queue *q, uint64_t age_ns)
 
 	/* Another worker may take the event first. The loop then chooses again, and ends when
 	 * all classes are empty. */
-	while (!ev && classes &&
-	       (chosen = choose(classes, STAGE_QUEUE_CLASSES, now_ns, age_ns).class))
+	while (!ev && classes && (chosen = choose(classes, QUEUES, now_ns, age_ns).queue))
 		ev = queue_try_pop(chosen);
 	return ev;
 }
@@ -133,7 +169,7 @@ bool stage_queue_should_interrupt(const struct stage_queue *q, uint64_t arrived_
 	uint64_t now_ns = clock_ns();
 	struct choice best = choose(classes, stage_queue_class(left), now_ns, age_ns);
 
-	return best.class &&
+	return best.queue &&
 	       best.score >= INTERRUPT_FACTOR * score(arrived_ns, now_ns, age_ns, (double)left);
 }
 
@@ -143,7 +179,7 @@ bool stage_queue_is_empty(const struct stage_queue *q)
 
 	if (!queue_is_empty(&q->fifo))
 		return false;
-	for (unsigned i = 0; classes && i < STAGE_QUEUE_CLASSES; i++)
+	for (unsigned i = 0; classes && i < QUEUES; i++)
 		if (!queue_is_empty(&classes[i]))
 			return false;
 	return true;
@@ -154,7 +190,7 @@ size_t stage_queue_length(const struct stage_queue *q)
 	const struct queue *classes = classes_of(q);
 	size_t n = queue_length(&q->fifo);
 
-	for (unsigned i = 0; classes && i < STAGE_QUEUE_CLASSES; i++)
+	for (unsigned i = 0; classes && i < QUEUES; i++)
 		n += queue_length(&classes[i]);
 	return n;
 }

@@ -2,11 +2,15 @@
  * stage_queue.h - the queue in front of a stage: first come first served, or smallest job first.
  *
  * For discipline srpt, events are sorted into classes by size, one class per octave. Each class is
- * a queue of its own. The class with the highest score is served: (time since the arrival of its
- * first event + age) / size. So the smallest event comes first at a moderate load. Under overload
+ * a queue of its own. The class whose first event has the highest score is served: (time since its
+ * arrival + age) / size. So the smallest event comes first at a moderate load. Under overload
  * all events are slowed down in proportion to their size, and none starves: an event that is n
  * times as large as others waits for at most n times as long. Scaled age is from Cheng (Gordon
- * 2010, 3.1.1). Lock-free; any thread.
+ * 2010, 3.1.1).
+ *
+ * Events that were interrupted are in a queue of their own, and have twice their score. A new event
+ * precedes them only if it would interrupt them. In a class they would be behind new ones of the
+ * size that is left. Lock-free; any thread.
  */
 #ifndef DARKROOM_SCHED_STAGE_QUEUE_H
 #define DARKROOM_SCHED_STAGE_QUEUE_H
@@ -24,7 +28,7 @@ struct event;
 struct stage_queue {
 	struct queue fifo;
 	size_t capacity;
-	_Atomic(struct queue *) classes; /* STAGE_QUEUE_CLASSES queues, or NULL until they are
+	_Atomic(struct queue *) classes; /* queues by size, or NULL until they are
 	                                  * needed; kept until the end */
 };
 
@@ -36,8 +40,8 @@ void stage_queue_fini(struct stage_queue *q);
  * -ENOMEM. Main thread. */
 int stage_queue_make_classes(struct stage_queue *q);
 
-/* Pushes an event and owns it. With by_size, ev->size determines the class. ev->arrived_ns must
- * be set. */
+/* Pushes an event and owns it. With by_size, ev->size determines the class. ev->arrived_ns and
+ * ev->queued_ns must be set. */
 void stage_queue_push(struct stage_queue *q, struct event *ev, bool by_size);
 
 /* Returns the event to serve next, or NULL. Takes from both the fifo and the classes, so that a

@@ -154,7 +154,7 @@ void visit_yield(struct visit *v, struct event *ev, uint64_t left)
 	account_charge(v, ev->timing);
 	v->sent++;
 	ev->queued_ns = v->mark_ns;
-	ev->size = left / 2; /* with srpt, before new events of its size */
+	ev->size = left;
 	/* Not to the stack, where it would be next again. */
 	push_to_queue(v->stage, v->worker->index, ev, EVENT_HANDLED, v->worker);
 }

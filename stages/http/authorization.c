@@ -59,6 +59,10 @@ static bool refuse_scope(struct conn *c, enum token_scope scope)
 	if (scope == TOKEN_LIST)
 		return refuse(c, 403, slug, BEARER ", error=\"insufficient_scope\", scope=\"list\"",
 		              "the token does not allow listing images");
+	if (scope == TOKEN_ORIGINAL)
+		return refuse(c, 403, slug,
+		              BEARER ", error=\"insufficient_scope\", scope=\"original\"",
+		              "the token does not allow reading originals");
 	return refuse(c, 403, slug, BEARER ", error=\"insufficient_scope\", scope=\"delete\"",
 	              "the token does not allow removing images");
 }
@@ -82,7 +86,7 @@ static bool allows(struct tokens *tokens, struct conn *c, enum token_scope scope
 		return refuse(c, 401, "unauthorized", BEARER ", error=\"invalid_token\"",
 		              "the token is not valid");
 	static_assert(sizeof c->token_name == TOKEN_NAME_MAX, "a name is copied whole");
-	tokens_name(tokens, key, c->token_name); /* for the log and image.json */
+	tokens_name(tokens, key, c->token_name, &c->quota); /* for the log and image.json */
 	if (verdict == TOKEN_INSUFFICIENT)
 		return refuse_scope(c, scope);
 	static_assert(sizeof key == sizeof c->payer.address, "a token counts like an address");
@@ -103,13 +107,24 @@ static bool may_list(struct tokens *tokens, struct conn *c)
 	              "server.public_list = yes opens it to all");
 }
 
+static bool may_read_original(struct tokens *tokens, struct conn *c)
+{
+	if (tokens_are_needed(tokens))
+		return allows(tokens, c, TOKEN_ORIGINAL);
+	return refuse(c, 403, "forbidden", NULL,
+	              "originals are for tokens that may read them: access.tokens_file");
+}
+
 bool authorization_allows(struct tokens *tokens, struct conn *c)
 {
-	c->payer = c->client;
+	c->payer = client_key_of(&c->client, (unsigned)conn_conf(c)->limits.client_ipv6_prefix);
 	c->has_share = !client_is_local(&c->client); /* a proxy stands for many */
 	c->token_name[0] = '\0';
+	c->quota = (struct token_quota){ 0 };
 	if (c->route.kind == ROUTE_LIST)
 		return may_list(tokens, c);
+	if (c->route.kind == ROUTE_ORIGINAL && c->request.method & (ROUTE_GET | ROUTE_HEAD))
+		return may_read_original(tokens, c);
 	if (!tokens_are_needed(tokens))
 		return true;
 	if (c->request.method == ROUTE_POST)

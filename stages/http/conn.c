@@ -357,8 +357,8 @@ struct conn *conn_new(struct io_loop *io, int fd, const struct client_key *peer,
 static void close_socket(struct conn *c)
 {
 	conn_line_remove(c);
-	if (c->is_peer_counted)
-		client_counts_drop(&c->io->http->clients, &c->peer);
+	if (c->is_counted)
+		client_counts_drop(&c->io->http->clients, &c->counted_as);
 	reactor_watch_fini(&c->readable);
 	reactor_watch_fini(&c->writable);
 	reactor_timer_fini(&c->timer);

@@ -16,6 +16,7 @@
 
 #include "access_log.h"
 #include "conn_line.h"
+#include "daemon/tokens.h"
 #include "image/admission.h"
 #include "image/client_count.h"
 #include "image/disk_job.h"
@@ -97,8 +98,9 @@ struct conn {
 	unsigned instance;
 	int fd;
 	enum conn_kind kind;
-	struct client_key peer; /* perhaps a proxy */
-	bool is_peer_counted;   /* in http_server.clients */
+	struct client_key peer;       /* perhaps a proxy */
+	struct client_key counted_as; /* in http_server.clients */
+	bool is_counted;
 	/* the I/O thread only */
 	struct conn *next, **link;
 	struct conn_line_place in_line;
@@ -120,10 +122,13 @@ struct conn {
 	size_t end;   /* of what was read */
 	struct request request;
 	struct client_key client;     /* of the request: the peer, or what a trusted proxy says */
-	struct client_key payer;      /* its share is used: the token's, otherwise the client's */
+	struct client_key payer;      /* its share is used: the token's, otherwise the client's or
+	                                 that of its network */
 	_Atomic bool has_gone;        /* reset by the client while it was away */
 	uint64_t request_deadline_ns; /* X-Request-Deadline; 0: none */
+	uint64_t expires_after_s;     /* X-Expires-After; 0: never */
 	char token_name[UPLOAD_TOKEN_MAX]; /* of the request; "": none was needed */
+	struct token_quota quota;          /* of the token */
 	bool has_share; /* otherwise the payer stands for many clients, and has no limit */
 	struct route route;
 	struct access access;

@@ -2,19 +2,26 @@
 #include "conn_admit.h"
 
 #include <linux/sockios.h>
+#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #include "base/clock.h"
+#include "base/pool.h"
 #include "client_class.h"
 #include "conf/conf.h"
 #include "conn_timeout.h"
 #include "head.h"
+#include "image/client_limits.h"
 #include "image/image_service.h"
 #include "io_loop.h"
+#include "upload_quota.h"
 
 #define DEADLINE_DIGITS 9
+#define EXPIRES_DIGITS 9
+#define EXPIRES_MAX_S (UINT64_C(3650) * 86400)
 #define LINGER_FIRST_MS 50 /* the next ones take twice as long each */
+#define LINGER_STEP_MS 10
 #define LINGER_TICKS 4
 #define LINGER_FEW 32 /* refused connections of a thread that may cost some time */
 
@@ -50,6 +57,8 @@ static void prepare(struct conn *c)
 	c->admission.class = client_class_of(c);
 	c->admission.event = &c->event;
 	c->admission.instance = c->instance;
+	c->admission.is_heavy = conn_conf(c)->overload.when_full == CONF_WHEN_FULL_REFUSE &&
+	                        client_limits_is_heavy(conn_images(c), &c->payer);
 	c->admission.work = (r->is_chunked ? 0 : r->content_length) + WORK_PER_IMAGE;
 }
 
@@ -89,10 +98,51 @@ static bool read_deadline(struct conn *c)
 	return true;
 }
 
+/* Returns the seconds of a number with an optional unit, or 0 if it is none, or out of bounds. */
+static uint64_t parse_seconds(struct slice value)
+{
+	static const char units[] = "smhd";
+	static const unsigned factor[] = { 1, 60, 3600, 86400 };
+	const char *unit = value.length ? strchr(units, value.data[value.length - 1]) : NULL;
+	uint64_t n = 0;
+
+	value.length -= unit != NULL;
+	if (value.length == 0 || value.length > EXPIRES_DIGITS)
+		return 0;
+	for (size_t i = 0; i < value.length; i++) {
+		if (value.data[i] < '0' || value.data[i] > '9')
+			return 0;
+		n = n * 10 + (uint64_t)(value.data[i] - '0');
+	}
+	n *= unit ? factor[unit - units] : 1;
+	return n <= EXPIRES_MAX_S ? n : 0;
+}
+
+/* Reads X-Expires-After. Returns false with the problem set if it is not a duration. */
+static bool read_expires(struct conn *c)
+{
+	struct slice rest = request_fields(&c->request, c->input + c->begin), value, second;
+
+	if (!head_find(&rest, "x-expires-after", &value))
+		return true;
+	c->expires_after_s = parse_seconds(value);
+	if (c->expires_after_s && !head_find(&rest, "x-expires-after", &second))
+		return true;
+	problem_set(
+		&c->problem, 400, "malformed-request",
+		"X-Expires-After: expected one duration of at most 3650 days: seconds, or a number "
+		"with s, m, h or d");
+	return false;
+}
+
 enum conn_step conn_admit(struct visit *v, struct conn *c)
 {
-	if (!read_deadline(c))
+	if (!read_deadline(c) || !read_expires(c) || !quota_has_room(c))
 		return refuse(c);
+	if (!client_limits_admit(conn_images(c), &c->payer, &c->problem)) {
+		c->is_shed = true;
+		return refuse(c);
+	}
 	prepare(c);
 	if (conn_conf(c)->overload.when_full == CONF_WHEN_FULL_WAIT)
 		return wait_for_room(v, c);
@@ -114,6 +164,14 @@ enum conn_step conn_admitted(struct visit *v, struct conn *c)
 
 /* ---- after a refusal ---- */
 
+/* Rounded up, so that the thread wakes once for many connections. */
+static void set_linger_timeout(struct conn *c, uint64_t ms)
+{
+	uint64_t end_ms = clock_ns() / NS_PER_MS + ms;
+
+	conn_set_deadline(c, (end_ms / LINGER_STEP_MS + 1) * LINGER_STEP_MS * NS_PER_MS);
+}
+
 enum conn_step conn_linger_shed(struct visit *v, struct conn *c)
 {
 	(void)v;
@@ -123,7 +181,10 @@ enum conn_step conn_linger_shed(struct visit *v, struct conn *c)
 	c->phase_bytes = 0;
 	c->linger_ticks = 0;
 	shutdown(c->fd, SHUT_WR);
-	conn_set_timeout(c, LINGER_FIRST_MS);
+	pool_put(c->input); /* the next connection finds it in the cache */
+	c->input = NULL;
+	c->begin = c->at = c->end = 0;
+	set_linger_timeout(c, LINGER_FIRST_MS);
 	return CONN_STEP_SLEEP;
 }
 
@@ -144,5 +205,5 @@ void conn_late_shed(struct conn *c)
 	else if (++c->linger_ticks == LINGER_TICKS)
 		c->state = are_many ? CONN_CLOSE : CONN_LINGER;
 	else
-		conn_set_timeout(c, (uint64_t)LINGER_FIRST_MS << c->linger_ticks);
+		set_linger_timeout(c, (uint64_t)LINGER_FIRST_MS << c->linger_ticks);
 }

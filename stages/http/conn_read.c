@@ -203,7 +203,7 @@ static void forget_request(struct conn *c)
 	c->body_left = c->discarded = c->content_bytes = c->window.start_ns = 0;
 	c->has_chunks_left = c->is_discarding = c->has_responded = false;
 	c->continue_sent = 0;
-	c->waited_ns = c->request_deadline_ns = 0;
+	c->waited_ns = c->request_deadline_ns = c->expires_after_s = 0;
 	c->is_shed = false;
 	c->problem.status = 0;
 	c->challenge = NULL;

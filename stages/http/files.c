@@ -57,73 +57,107 @@ static enum conn_step precondition_failed(struct conn *c)
 
 /* ---- files ---- */
 
-/* A URL with the version of the content is for ever; of another URL the content may change. */
-#define CACHE_VERSION "public, max-age=31536000, immutable"
-#define CACHE_ANY "public, max-age=3600, must-revalidate"
+/* Of a variant in caches. A URL with the version of the content is for ever; the content of another
+ * URL may change. */
+#define MAX_AGE_S 31536000
+#define MAX_AGE_ANY_S 3600
 #define ETAG_MAX (STORE_TAG_MAX + 2)
 
-struct validators {
+/* What an open file says of its validity. */
+struct validity {
 	char etag[ETAG_MAX];
-	time_t modified;
+	time_t now, modified, expires; /* expires 0: never */
 };
 
-/* Reads the validators of an open file. Its image may have been remade after the upload. */
-static void read_validators(const struct conn *c, int fd, struct validators *v)
+/* Reads when the image ends, by its own time and by store.max_age, and when the file was made: the
+ * image may have been remade after the upload. */
+static struct validity read_validity(const struct conn *c, int fd)
 {
+	uint64_t max_age_ms = conn_conf(c)->store.max_age_ms;
+	struct validity v = { .etag = "\"", .now = time(NULL), .modified = ulid_time(c->route.id) };
 	struct stat st;
 
-	v->etag[0] = '"';
-	store_tag(fd, v->etag + 1);
-	strcat(v->etag, "\"");
-	v->modified = ulid_time(c->route.id);
-	if (fstat(fd, &st) == 0 && st.st_mtim.tv_sec > v->modified)
-		v->modified = st.st_mtim.tv_sec;
+	if (fstat(fd, &st) == 0 && st.st_mtim.tv_sec > v.modified)
+		v.modified = st.st_mtim.tv_sec;
+
+	v.expires = (time_t)store_tag(fd, v.etag + 1);
+	strcat(v.etag, "\"");
+	if (max_age_ms) {
+		time_t end = ulid_time(c->route.id) + (time_t)(max_age_ms / 1000);
+
+		v.expires = v.expires && v.expires < end ? v.expires : end;
+	}
+	return v;
 }
 
-static enum precondition check_preconditions(const struct conn *c, const struct validators *v)
+/* The image's time is over, though its files may not be removed yet. */
+static bool has_expired(const struct validity *v)
+{
+	return v->expires && v->now >= v->expires;
+}
+
+static enum precondition check_preconditions(const struct conn *c, const struct validity *v)
 {
 	return preconditions_check(&c->request, c->input + c->begin, v->etag, v->modified);
 }
 
-/* Appends what a 200 and a 304 have in common. */
-static void add_validators(struct conn *c, const struct validators *v)
-{
-	time_t now = time(NULL);
-	char date[HTTP_DATE_MAX];
-
-	/* RFC 9110 8.8.2.1: not in the future, even if the clock was set back. */
-	http_date_format(date, v->modified < now ? v->modified : now);
-	response_text_field(&c->response, "ETag", v->etag);
-	response_text_field(&c->response, "Last-Modified", date);
-}
-
-/* Appends how long caches may keep the variant: see image_variant_json() for the version. */
-static void add_caching(struct conn *c, const struct validators *v)
+/* Returns whether the URL has the version of the file: see image_variant_json(). */
+static bool has_version(const struct conn *c, const struct validity *v)
 {
 	struct slice target = span_slice(c->request.target, c->input + c->begin);
 	const char *query = memchr(target.data, '?', target.length);
-	size_t length = query ? target.length - (size_t)(query - target.data) : 0;
-	bool has_version = length == strlen("?v=") + IMAGE_VERSION_MAX - 1 &&
-	                   memcmp(query, "?v=", strlen("?v=")) == 0 &&
-	                   memcmp(query + strlen("?v="), v->etag + 1, IMAGE_VERSION_MAX - 1) == 0;
+	size_t length = query ? target.length - (size_t)(query - target.data) : 0,
+	       name = strlen("?v=");
 
-	response_text_field(&c->response, "Cache-Control", has_version ? CACHE_VERSION : CACHE_ANY);
+	return length == name + IMAGE_VERSION_MAX - 1 && memcmp(query, "?v=", name) == 0 &&
+	       memcmp(query + name, v->etag + 1, IMAGE_VERSION_MAX - 1) == 0;
+}
+
+/* Appends how long caches may keep a variant, of which the image has so much time left. */
+static void add_caching(struct conn *c, const struct validity *v, time_t left)
+{
+	bool is_fixed = has_version(c, v);
+	time_t max = is_fixed ? MAX_AGE_S : MAX_AGE_ANY_S;
+
+	response_field(&c->response, "Cache-Control: public, max-age=%llu, %s",
+	               (unsigned long long)(left < max ? left : max),
+	               is_fixed ? "immutable" : "must-revalidate");
+}
+
+/* Appends what a 200 and a 304 have in common. No cache may keep the file beyond its end. */
+static void add_validators(struct conn *c, const struct validity *v)
+{
+	time_t left = v->expires ? v->expires - v->now : MAX_AGE_S;
+	char date[HTTP_DATE_MAX];
+
+	/* RFC 9110 8.8.2.1: not in the future, even if the clock was set back. */
+	http_date_format(date, v->modified < v->now ? v->modified : v->now);
+	response_text_field(&c->response, "ETag", v->etag);
+	response_text_field(&c->response, "Last-Modified", date);
+	if (c->route.kind == ROUTE_ORIGINAL)
+		response_text_field(&c->response, "Cache-Control", "private, no-store");
+	else if (c->route.kind == ROUTE_VARIANT)
+		add_caching(c, v, left);
+	else if (v->expires)
+		response_text_field(&c->response, "Cache-Control", "no-cache");
+	if (v->expires) {
+		http_date_format(date, v->expires);
+		response_text_field(&c->response, "Expires", date);
+	}
 }
 
 /* Responds 200, 304 or 412. Owns fd. */
 static enum conn_step respond_metadata(struct conn *c, int fd)
 {
-	struct validators validators;
+	const struct validity validity = read_validity(c, fd);
+	enum precondition condition = check_preconditions(c, &validity);
 
-	read_validators(c, fd, &validators);
-	enum precondition condition = check_preconditions(c, &validators);
-
-	if (condition == PRECONDITION_FAILED) {
+	if (has_expired(&validity) || condition == PRECONDITION_FAILED) {
 		close(fd);
-		return precondition_failed(c);
+		return has_expired(&validity) ? files_not_found(c) : precondition_failed(c);
 	}
 	respond_start(c, condition == PRECONDITION_NOT_MODIFIED ? 304 : 200, STORED_IMAGE_MAX);
-	add_validators(c, &validators);
+	add_validators(c, &validity);
 	int err = 0;
 
 	if (condition == PRECONDITION_TRUE) {
@@ -162,13 +196,13 @@ static enum conn_step respond_unsatisfiable(struct conn *c, uint64_t size)
 }
 
 /* Responds 200, 206 or 416. Owns fd. */
-static enum conn_step respond_file(struct conn *c, const struct validators *v, int fd,
+static enum conn_step respond_file(struct conn *c, const struct validity *validity, int fd,
                                    uint64_t size)
 {
 	enum range_result range = RANGE_WHOLE;
 	uint64_t first = 0, last = size ? size - 1 : 0;
 
-	if (wants_range(c, v->etag))
+	if (wants_range(c, validity->etag))
 		range = range_parse(request_value(&c->request, REQUEST_RANGE, c->input + c->begin),
 		                    size, &first, &last);
 	if (range == RANGE_UNSATISFIABLE) {
@@ -176,8 +210,7 @@ static enum conn_step respond_file(struct conn *c, const struct validators *v, i
 		return respond_unsatisfiable(c, size);
 	}
 	respond_start(c, range == RANGE_PART ? 206 : 200, 1);
-	add_validators(c, v);
-	add_caching(c, v);
+	add_validators(c, validity);
 	response_text_field(&c->response, "Content-Type", "image/jpeg");
 	response_text_field(&c->response, "Accept-Ranges", "bytes");
 	if (range == RANGE_PART)
@@ -191,19 +224,18 @@ static enum conn_step respond_file(struct conn *c, const struct validators *v, i
 /* Responds 200, 206, 304, 412 or 416. Owns fd. */
 static enum conn_step respond_variant(struct conn *c, int fd, uint64_t size)
 {
-	struct validators validators;
+	const struct validity validity = read_validity(c, fd);
+	enum precondition condition = check_preconditions(c, &validity);
 
-	read_validators(c, fd, &validators);
-	enum precondition condition = check_preconditions(c, &validators);
-
-	if (condition == PRECONDITION_TRUE)
-		return respond_file(c, &validators, fd, size);
+	if (condition == PRECONDITION_TRUE && !has_expired(&validity))
+		return respond_file(c, &validity, fd, size);
 	close(fd);
+	if (has_expired(&validity))
+		return files_not_found(c);
 	if (condition == PRECONDITION_FAILED)
 		return precondition_failed(c);
 	respond_start(c, 304, 1);
-	add_validators(c, &validators);
-	add_caching(c, &validators);
+	add_validators(c, &validity);
 	return respond_finish(c);
 }
 
@@ -225,14 +257,25 @@ static enum conn_step respond_explained(struct conn *c)
 	return c->job.result ? store_failed(c, c->job.result) : respond_problem(c);
 }
 
+static enum conn_step absent(struct visit *v, struct conn *c)
+{
+	if (c->route.kind == ROUTE_VARIANT)
+		return explain(v, c);
+	if (c->route.kind == ROUTE_IMAGE)
+		return files_not_found(c);
+	problem_set(&c->problem, 404, "not-found",
+	            "image %s does not exist, or its original is not kept", c->route.id);
+	return respond_problem(c);
+}
+
 static enum conn_step respond_opened(struct visit *v, struct conn *c, int fd, uint64_t size)
 {
 	if (fd == -ENOENT)
-		return c->route.kind == ROUTE_VARIANT ? explain(v, c) : files_not_found(c);
+		return absent(v, c);
 	if (fd < 0)
 		return store_failed(c, fd);
-	return c->route.kind == ROUTE_VARIANT ? respond_variant(c, fd, size)
-	                                      : respond_metadata(c, fd);
+	return c->route.kind == ROUTE_IMAGE ? respond_metadata(c, fd)
+	                                    : respond_variant(c, fd, size);
 }
 
 /* ---- images that are not stored yet ---- */
@@ -311,6 +354,8 @@ static enum conn_step find(struct visit *v, struct conn *c, enum conn_purpose pu
 
 	if (c->route.kind == ROUTE_VARIANT)
 		snprintf(name, sizeof name, "%s.jpg", c->route.variant);
+	else if (c->route.kind == ROUTE_ORIGINAL)
+		snprintf(name, sizeof name, STORE_ORIGINAL);
 	c->purpose = purpose;
 	if (store_find_cached(&images->store, c->route.id, name, &c->job.found) &&
 	    has_content(c, &c->job.found))
@@ -327,7 +372,7 @@ static enum conn_step get_absent(struct visit *v, struct conn *c)
 	uint32_t width, height;
 
 	/* If it is not in flight, it may have been stored meanwhile: it is looked for again. */
-	if (c->route.kind == ROUTE_VARIANT)
+	if (c->route.kind != ROUTE_IMAGE)
 		return files_wait(v, c);
 	if (inflight_find(&conn_images(c)->inflight, c->route.id, &width, &height))
 		return respond_processing(c, width, height);
@@ -337,16 +382,15 @@ static enum conn_step get_absent(struct visit *v, struct conn *c)
 /* RFC 9110 13.2.1: conditions count only if the request would succeed without them. */
 static enum conn_step check_removal_of(struct conn *c, const struct store_found *found)
 {
-	/* Not stored: nothing to compare it with. */
-	struct validators validators = { .etag = "\"spooled\"",
-		                         .modified = ulid_time(c->route.id) };
+	/* not stored: nothing to compare it with */
+	struct validity validity = { .etag = "\"spooled\"", .modified = ulid_time(c->route.id) };
 	bool exists = found->fd != -ENOENT || found->is_spooled;
 
 	if (found->fd >= 0) {
-		read_validators(c, found->fd, &validators);
+		validity = read_validity(c, found->fd);
 		close(found->fd);
 	}
-	if (exists && check_preconditions(c, &validators) != PRECONDITION_TRUE)
+	if (exists && check_preconditions(c, &validity) != PRECONDITION_TRUE)
 		return precondition_failed(c);
 	c->state = CONN_REMOVE_NOW; /* which responds 404 if there is none */
 	return CONN_STEP_AGAIN;

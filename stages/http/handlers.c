@@ -25,7 +25,7 @@ static enum conn_step handle_options(struct conn *c)
 		response_text_field(&c->response, "Access-Control-Allow-Methods", allow);
 		response_text_field(&c->response, "Access-Control-Allow-Headers",
 		                    "authorization, content-type, if-match, if-none-match, "
-		                    "prefer, range, x-request-id");
+		                    "prefer, range, x-expires-after, x-request-id");
 		response_text_field(&c->response, "Access-Control-Max-Age", "86400");
 	}
 	return respond_finish(c);
@@ -85,6 +85,7 @@ enum conn_step handle_request(struct visit *v, struct conn *c)
 		/* A DELETE comes here only if the image is in flight. */
 		return c->request.method == ROUTE_DELETE ? files_wait(v, c) : files_get(v, c);
 	case ROUTE_VARIANT:
+	case ROUTE_ORIGINAL:
 		return files_get(v, c);
 	case ROUTE_LIST:
 		return handle_list(v, c);

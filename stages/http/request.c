@@ -275,12 +275,15 @@ static enum request_progress check_method(struct request *r, size_t length, stru
 	r->has_unknown_method = true;
 	while (n < rest && n <= METHOD_LENGTH_MAX && field_is_token_char(line[n]))
 		n++;
-	if (n == 0 || n > METHOD_LENGTH_MAX || (n < rest && line[n] != ' '))
+	if (n == 0 || n > METHOD_LENGTH_MAX || (n < rest && line[n] != ' ')) {
+		r->fed = r->line_at + n;
 		return malformed(problem, error);
+	}
 	const char *lf = memchr(line, '\n', rest);
 
 	if (!lf)
 		return REQUEST_MORE;
+	r->fed = (size_t)(lf - r->base);
 	const char *target = line + n + 1, *space = memchr(target, ' ', (size_t)(lf - target));
 
 	if (!space || space == target || end - space < 6 || memcmp(space, " HTTP/", 6) != 0)
@@ -295,6 +298,8 @@ static enum request_progress parse_error(struct request *r, llhttp_errno_t error
 	const char *at = llhttp_get_error_pos(&r->parser);
 	const char *reason = llhttp_get_error_reason(&r->parser);
 
+	if (at && at >= r->base)
+		r->fed = (size_t)(at - r->base);
 	if (error == HPE_INVALID_METHOD || strncmp(reason, "Invalid method", 14) == 0)
 		return check_method(r, length, problem);
 	/* llhttp has one error for malformed and for unknown versions; its text tells them apart.
@@ -303,7 +308,7 @@ static enum request_progress parse_error(struct request *r, llhttp_errno_t error
 	    (error == HPE_INVALID_VERSION && strcmp(reason, "Invalid HTTP version") == 0))
 		return bad_version(problem);
 	problem_set(problem, 400, "malformed-request", "%s, at byte %zu of the request", reason,
-	            at && at >= r->base ? (size_t)(at - r->base) : r->fed);
+	            r->fed);
 	return REQUEST_BAD;
 }
 

@@ -44,7 +44,7 @@ enum request_progress {
 struct request {
 	llhttp_t parser;
 	const char *base;        /* during request_feed() */
-	size_t fed;              /* bytes of the request that the parser has consumed */
+	size_t fed;              /* bytes of the request that are consumed, or before an error */
 	size_t line_at;          /* of the request line, behind empty lines */
 	size_t fields_at;        /* of the first field line, once the header is complete */
 	size_t head_length;      /* 0 until the header is complete */

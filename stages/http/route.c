@@ -24,6 +24,7 @@ static const struct {
 	[ROUTE_IMAGE] = { READING | ROUTE_DELETE, "GET, HEAD, DELETE, OPTIONS", ROUTE_PUBLIC,
 	                  NULL },
 	[ROUTE_VARIANT] = { READING, READING_TEXT, ROUTE_PUBLIC, NULL },
+	[ROUTE_ORIGINAL] = { READING, READING_TEXT, ROUTE_PUBLIC, NULL },
 	[ROUTE_HEALTHZ] = { READING, READING_TEXT, ROUTE_PUBLIC | ROUTE_ADMIN, "/healthz" },
 	[ROUTE_READYZ] = { READING, READING_TEXT, ROUTE_PUBLIC | ROUTE_ADMIN, "/readyz" },
 	[ROUTE_STATS] = { READING, READING_TEXT, ROUTE_ADMIN, "/stats" },
@@ -115,6 +116,8 @@ void route_find(struct route *route, enum route_method method, struct slice targ
 	memcpy(route->id, id, ULID_LENGTH);
 	if (rest.length == 0)
 		route->kind = ROUTE_IMAGE;
+	else if (slice_equals(rest, "/" STORE_ORIGINAL))
+		route->kind = ROUTE_ORIGINAL;
 	else if (rest.data[0] == '/' &&
 	         find_variant((struct slice){ rest.data + 1, rest.length - 1 }, route->variant))
 		route->kind = ROUTE_VARIANT;
@@ -147,7 +150,7 @@ enum route_class route_class(enum route_kind kind, enum route_method method)
 		return ROUTE_CLASS_DELETE;
 	if (kind == ROUTE_IMAGE && is_get)
 		return ROUTE_CLASS_IMAGE;
-	if (kind == ROUTE_VARIANT && is_get)
+	if ((kind == ROUTE_VARIANT || kind == ROUTE_ORIGINAL) && is_get)
 		return ROUTE_CLASS_VARIANT;
 	if ((kind == ROUTE_HEALTHZ || kind == ROUTE_READYZ) && is_get)
 		return ROUTE_CLASS_PROBE;

@@ -19,6 +19,7 @@ enum route_kind {
 	ROUTE_LIST, /* the same path, with GET or HEAD */
 	ROUTE_IMAGE,
 	ROUTE_VARIANT,
+	ROUTE_ORIGINAL, /* the uploaded file */
 	ROUTE_HEALTHZ,
 	ROUTE_READYZ,
 	ROUTE_STATS,
@@ -41,7 +42,7 @@ enum route_audience { ROUTE_PUBLIC = 1, ROUTE_ADMIN = 2 };
 
 struct route {
 	enum route_kind kind;
-	char id[ULID_LENGTH + 1];    /* image, variant */
+	char id[ULID_LENGTH + 1];    /* image, variant, original */
 	char variant[CONF_NAME_MAX]; /* variant: its name, which the image may lack */
 };
 

@@ -6,9 +6,12 @@
 
 #include "base/check.h"
 #include "base/clock.h"
+#include "base/text.h"
 #include "conf/conf.h"
+#include "conf_epoch.h"
 #include "image.h"
 #include "image_service.h"
+#include "log/log.h"
 #include "problem.h"
 #include "sched/graph.h"
 #include "sched/visit.h"
@@ -34,6 +37,7 @@ void admission_init(struct admission *a, const struct conf *conf)
 	pthread_mutex_init(&a->lock, NULL);
 	read_params(&params, conf);
 	conf_classes_parse(conf->overload.classes, &a->classes);
+	conf_degrade_parse(conf->overload.degrade, &a->degrade);
 	overload_init(&a->overload, &params, clock_ns());
 }
 
@@ -46,12 +50,61 @@ void admission_fini(struct admission *a)
 void admission_change(struct admission *a, const struct conf *conf)
 {
 	struct overload_params params;
+	struct conf_degrade degrade;
 
 	read_params(&params, conf);
+	conf_degrade_parse(conf->overload.degrade, &degrade);
 	pthread_mutex_lock(&a->lock);
 	conf_classes_parse(conf->overload.classes, &a->classes);
+	if (memcmp(&degrade, &a->degrade, sizeof degrade) != 0) {
+		a->degrade = degrade;
+		memset(a->degraded, 0, sizeof a->degraded);
+	}
 	overload_change(&a->overload, &params, clock_ns());
+	for (unsigned i = 0; i < params.class_count; i++)
+		a->level[i] = a->overload.class[i].degrade.level;
 	pthread_mutex_unlock(&a->lock);
+}
+
+static const char *class_name(const struct admission *a, unsigned class)
+{
+	return class < a->classes.count ? a->classes.class[class].name : "other";
+}
+
+/* ---- degradation ---- */
+
+/* Logs the levels that have changed. Under the lock: the log never waits. */
+static void log_levels(struct admission *a)
+{
+	char data[CONF_DEGRADE_MAX * (CONF_DEGRADE_TEXT_MAX + 2)];
+	struct text steps;
+
+	for (unsigned i = 0; i < a->overload.params.class_count; i++) {
+		unsigned level = a->overload.class[i].degrade.level, before = a->level[i];
+
+		if (level == before)
+			continue;
+		a->level[i] = level;
+		text_init(&steps, data, sizeof data);
+		for (unsigned k = 0; k < level && k < a->degrade.count; k++)
+			text_printf(&steps, "%s%s", k ? ", " : "", a->degrade.step[k].text);
+		log_notice("overload: class %s: %s load; making images %s%s", class_name(a, i),
+		           level > before ? "more" : "less", level ? "with " : "as configured",
+		           data);
+	}
+}
+
+/* Counts a stored image. A reload may have changed the steps since it was admitted. */
+static void count_degraded(struct admission *a, const struct image *image)
+{
+	const struct upload *u = image->upload;
+
+	/* Relaxed: the image's event has come from the thread that set it. */
+	if (atomic_load_explicit(&image->has_failed, memory_order_relaxed))
+		return;
+	for (unsigned i = 0; i < u->level && i < a->degrade.count; i++)
+		a->degraded[i] +=
+			strcmp(u->epoch->degrade.step[i].text, a->degrade.step[i].text) == 0;
 }
 
 /* ---- arriving ---- */
@@ -67,8 +120,12 @@ static unsigned class_now(const struct admission *a, unsigned class)
 static bool admit(struct image_service *s, struct admission_waiter *w)
 {
 	w->class = class_now(&s->admission, w->class);
-	return overload_admit(&s->admission.overload, w->class, w->work, graph_is_growing(s->graph),
-	                      &w->ticket, clock_ns());
+	bool is_admitted = (w->is_heavy ? overload_admit_heavy : overload_admit)(
+		&s->admission.overload, w->class, w->work, graph_is_growing(s->graph), &w->ticket,
+		clock_ns());
+
+	log_levels(&s->admission);
+	return is_admitted;
 }
 
 bool admission_try(struct image_service *s, struct admission_waiter *w)
@@ -222,6 +279,8 @@ void admission_end(struct visit *v, struct image *image)
 	if (is_sample)
 		overload_note(&a->overload, class_now(a, u->class),
 		              now_ns - u->begun_ns + u->waited_ns, now_ns);
+	count_degraded(a, image);
+	log_levels(a);
 	struct admission_waiter *list = a->first ? admit_line(s) : NULL;
 
 	pthread_mutex_unlock(&a->lock);
@@ -244,13 +303,14 @@ void admission_poll(struct visit *v, struct image_service *s)
 static void report_class(const struct admission *a, struct admission_report *report, unsigned i)
 {
 	const struct control *control = &a->overload.control;
-	const char *name = i < a->classes.count ? a->classes.class[i].name : "other";
+	const char *name = class_name(a, i);
 
 	memcpy(report->class[i].name, name, strlen(name) + 1);
 	report->class[i].admitted = a->admitted[i];
 	report->class[i].refused = a->refused[i];
 	report->class[i].target_s = control->class[i].target_s;
 	report->class[i].rate = control->class[i].rate;
+	report->class[i].level = a->overload.class[i].degrade.level;
 	if (control->capacity > 0)
 		report->class[i].limit_s = control_backlog_limit(control, i) / control->capacity;
 }
@@ -258,12 +318,16 @@ static void report_class(const struct admission *a, struct admission_report *rep
 void admission_report(struct admission *a, struct admission_report *report)
 {
 	pthread_mutex_lock(&a->lock);
+	overload_look(&a->overload, clock_ns()); /* without uploads, the time removes steps */
+	log_levels(a);
 	*report = (struct admission_report){
 		.waited = a->waited,
+		.degrade = a->degrade,
 		.backlog_s = overload_backlog_s(&a->overload),
 		.p90_s = a->overload.p90_s,
 		.class_count = a->overload.params.class_count,
 	};
+	memcpy(report->degraded, a->degraded, sizeof report->degraded);
 	for (unsigned i = 0; i < report->class_count; i++)
 		report_class(a, report, i);
 	for (const struct admission_waiter *w = a->first; w; w = w->next)

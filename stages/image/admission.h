@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "conf/conf_classes.h"
+#include "conf/conf_degrade.h"
 #include "overload.h"
 
 struct conf;
@@ -28,6 +29,7 @@ struct admission_waiter {
 	unsigned instance; /* of accept_read */
 	unsigned class;
 	uint64_t work;
+	bool is_heavy; /* its client has most of the images in flight */
 	/* the line's own, under the lock */
 	struct overload_ticket ticket;
 	struct admission_waiter *next;
@@ -41,6 +43,9 @@ struct admission {
 	struct conf_classes classes;    /* under the lock */
 	uint64_t admitted[CONTROL_CLASSES_MAX], refused[CONTROL_CLASSES_MAX]; /* since startup */
 	uint64_t waited;
+	struct conf_degrade degrade;
+	uint64_t degraded[CONF_DEGRADE_MAX]; /* stored images by step, since it was configured */
+	unsigned level[CONTROL_CLASSES_MAX]; /* that was logged */
 };
 
 /* A snapshot for reports. */
@@ -48,12 +53,15 @@ struct admission_report {
 	uint64_t waited, waiting;
 	double backlog_s, p90_s;
 	unsigned class_count;
+	struct conf_degrade degrade;
+	uint64_t degraded[CONF_DEGRADE_MAX];
 	struct {
 		char name[CONF_CLASS_NAME_MAX];
 		uint64_t admitted, refused;
 		double target_s;
 		double limit_s; /* backlog: what may be admitted; 0: not known */
 		double rate;    /* welsh: uploads per second */
+		unsigned level; /* of degrade */
 	} class[CONTROL_CLASSES_MAX];
 };
 

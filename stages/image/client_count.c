@@ -1,11 +1,9 @@
 /* client_count.c - one entry for each client that has any. Any thread. */
 #include "client_count.h"
 
-#include <netinet/in.h>
 #include <string.h>
 
 #include "base/check.h"
-#include "base/network.h"
 #include "base/pool.h"
 
 struct counted_client {
@@ -60,6 +58,16 @@ uint64_t client_counts_add(struct client_counts *counts, const struct client_key
 	return sum;
 }
 
+uint64_t client_counts_get(struct client_counts *counts, const struct client_key *client)
+{
+	pthread_mutex_lock(&counts->lock);
+	const struct counted_client *counted = find(counts, client);
+	uint64_t count = counted ? counted->count : 0;
+
+	pthread_mutex_unlock(&counts->lock);
+	return count;
+}
+
 void client_counts_drop(struct client_counts *counts, const struct client_key *client)
 {
 	pthread_mutex_lock(&counts->lock);
@@ -71,13 +79,4 @@ void client_counts_drop(struct client_counts *counts, const struct client_key *c
 		pool_put(counted);
 	}
 	pthread_mutex_unlock(&counts->lock);
-}
-
-bool client_is_local(const struct client_key *client)
-{
-	const uint8_t *ipv4 = network_ipv4(client->address);
-	static const uint8_t zeros[15];
-
-	return (ipv4 && ipv4[0] == IN_LOOPBACKNET) ||
-	       (memcmp(client->address, zeros, sizeof zeros) == 0 && client->address[15] <= 1);
 }

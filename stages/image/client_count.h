@@ -5,15 +5,9 @@
 #define DARKROOM_IMAGE_CLIENT_COUNT_H
 
 #include <pthread.h>
-#include <stdbool.h>
 #include <stdint.h>
 
-#include "base/key_table.h"
-
-/* A client's address without its port; IPv4 is mapped into IPv6. Or a token's key. */
-struct client_key {
-	uint8_t address[KEY_SIZE];
-};
+#include "client_key.h"
 
 struct client_counts {
 	pthread_mutex_t lock;
@@ -29,11 +23,10 @@ void client_counts_fini(struct client_counts *counts); /* all clients must be go
 uint64_t client_counts_add(struct client_counts *counts, const struct client_key *client,
                            unsigned n, uint64_t max);
 
+/* Returns how much the client has. Any thread. */
+uint64_t client_counts_get(struct client_counts *counts, const struct client_key *client);
+
 /* One that was counted has ended. Any thread. */
 void client_counts_drop(struct client_counts *counts, const struct client_key *client);
-
-/* Returns whether the client is on this machine: 127.0.0.0/8, ::1, or a Unix socket (all zeros). It
- * may be a proxy that stands for many. */
-bool client_is_local(const struct client_key *client);
 
 #endif

@@ -8,11 +8,8 @@
 #include "client_turns.h"
 
 #include <string.h>
-#include <sys/random.h>
 
 #include "base/check.h"
-#include "base/random.h"
-#include "client_count.h"
 
 /* CPU time of decoding, for images whose cost is not known yet. */
 #define NS_PER_BYTE 40
@@ -121,9 +118,7 @@ void client_turns_init(struct client_turns *t, unsigned window)
 {
 	memset(t, 0, sizeof *t);
 	t->window = window;
-	/* Without random bytes clients may choose addresses that share a slot. */
-	if (getrandom(t->seed, sizeof t->seed, GRND_NONBLOCK) != sizeof t->seed)
-		t->seed[0] = (uint64_t)(uintptr_t)t;
+	client_key_seed(&t->seed);
 	t->ring.next = t->ring.previous = &t->ring;
 	pthread_mutex_init(&t->lock, NULL);
 }
@@ -136,12 +131,7 @@ void client_turns_fini(struct client_turns *t)
 
 static unsigned slot_of(const struct client_turns *t, const struct client_key *client)
 {
-	uint64_t word[2];
-
-	static_assert(sizeof word == sizeof client->address, "two words");
-	memcpy(word, client->address, sizeof word);
-	return (unsigned)(random_mix(random_mix(word[0] ^ t->seed[0]) ^ word[1] ^ t->seed[1]) %
-	                  CLIENT_TURNS_SLOTS);
+	return (unsigned)(client_key_hash(client, &t->seed) % CLIENT_TURNS_SLOTS);
 }
 
 void client_turns_add(struct client_turns *t, struct turn *turn, const struct client_key *client,

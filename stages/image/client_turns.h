@@ -28,9 +28,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define CLIENT_TURNS_SLOTS 1024
+#include "client_key.h"
 
-struct client_key;
+#define CLIENT_TURNS_SLOTS 1024
 
 /* An image that waits to be decoded. Embedded in it. */
 struct turn {
@@ -52,7 +52,7 @@ struct turn_slot {
 
 struct client_turns {
 	pthread_mutex_t lock;
-	uint64_t seed[2];
+	struct client_key_seed seed;
 	unsigned window;
 	unsigned queued;    /* of all slots */
 	unsigned present;   /* slots that have an image in flight */

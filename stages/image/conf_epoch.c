@@ -7,6 +7,24 @@
 
 #include "base/check.h"
 
+static void build_degraded(struct conf_epoch *epoch)
+{
+	char error[CONF_TEXT_MAX * 2];
+	unsigned variant;
+
+	epoch->step_count_max = epoch->plan.step_count;
+	conf_degrade_parse(epoch->conf.overload.degrade, &epoch->degrade);
+	for (unsigned level = 1; level <= epoch->degrade.count; level++) {
+		struct plan *plan = &epoch->degraded[level - 1];
+
+		/* The configuration was checked with all levels. */
+		if (plan_build(plan, &epoch->conf, level, &variant, error, sizeof error))
+			*plan = epoch->plan;
+		if (plan->step_count > epoch->step_count_max)
+			epoch->step_count_max = plan->step_count;
+	}
+}
+
 /* Returns a new epoch with one reference, in the list, or NULL. */
 static struct conf_epoch *conf_epoch_new(struct conf_epochs *s, const struct conf *conf,
                                          const struct plan *plan)
@@ -18,6 +36,7 @@ static struct conf_epoch *conf_epoch_new(struct conf_epochs *s, const struct con
 	epoch->refs = 1;
 	epoch->conf = *conf;
 	epoch->plan = *plan;
+	build_degraded(epoch);
 	for (unsigned i = 0; i < conf->variant_count; i++)
 		snprintf(epoch->file_name[i], sizeof epoch->file_name[i], "%s.jpg",
 		         conf->variant[i].name);
@@ -76,14 +95,14 @@ void conf_epochs_cancel(struct conf_epochs *s)
 	s->prepared = NULL;
 }
 
-unsigned conf_epochs_step_count_max(struct conf_epochs *s, const struct plan *plan)
+unsigned conf_epochs_step_count_max(struct conf_epochs *s, unsigned step_count)
 {
-	unsigned max = plan->step_count;
+	unsigned max = step_count;
 
 	pthread_mutex_lock(&s->lock);
 	for (const struct conf_epoch *epoch = s->all; epoch; epoch = epoch->next)
-		if (epoch->plan.step_count > max)
-			max = epoch->plan.step_count;
+		if (epoch->step_count_max > max)
+			max = epoch->step_count_max;
 	pthread_mutex_unlock(&s->lock);
 	return max;
 }

@@ -13,6 +13,7 @@
 #include <stdatomic.h>
 
 #include "conf/conf.h"
+#include "conf/conf_degrade.h"
 #include "plan.h"
 
 struct conf_epoch {
@@ -20,7 +21,10 @@ struct conf_epoch {
 	struct conf_epoch *next;
 	/* fixed */
 	struct conf conf;
-	struct plan plan;
+	struct plan plan;                                    /* of level 0 */
+	struct conf_degrade degrade;                         /* overload.degrade */
+	struct plan degraded[CONF_DEGRADE_MAX];              /* of level 1 and so on */
+	unsigned step_count_max;                             /* of all levels */
 	char file_name[CONF_VARIANT_MAX][CONF_NAME_MAX + 5]; /* "thumb.jpg" */
 };
 
@@ -35,7 +39,7 @@ struct conf_epochs {
 
 /* ---- main thread ---- */
 
-/* Returns 0 or -ENOMEM. */
+/* Returns 0 or -ENOMEM. plan: of level 0; those of the other levels can be built as well. */
 int conf_epochs_init(struct conf_epochs *s, const struct conf *conf, const struct plan *plan);
 
 /* All references must have been dropped. */
@@ -50,8 +54,9 @@ int conf_epochs_prepare(struct conf_epochs *s, const struct conf *conf, const st
 void conf_epochs_commit(struct conf_epochs *s);
 void conf_epochs_cancel(struct conf_epochs *s);
 
-/* Returns the largest number of steps that an image can have, now or under the plan. */
-unsigned conf_epochs_step_count_max(struct conf_epochs *s, const struct plan *plan);
+/* Returns the largest number of steps that an image can have: that number, or one of the epochs'.
+ */
+unsigned conf_epochs_step_count_max(struct conf_epochs *s, unsigned step_count);
 
 /* ---- any thread ---- */
 
@@ -60,6 +65,14 @@ static inline const struct conf *conf_epochs_conf(const struct conf_epochs *s)
 {
 	/* Acquire: pairs with conf_epochs_commit(). */
 	return atomic_load_explicit(&s->conf, memory_order_acquire);
+}
+
+/* Returns the plan of a level of overload.degrade, of the highest one for more. */
+static inline const struct plan *conf_epoch_plan(const struct conf_epoch *epoch, unsigned level)
+{
+	if (level > epoch->degrade.count)
+		level = epoch->degrade.count;
+	return level ? &epoch->degraded[level - 1] : &epoch->plan;
 }
 
 /* Returns a reference to the current epoch. */

@@ -32,7 +32,7 @@ size_t image_bytes(const struct plan *plan)
 
 void image_init(struct image *image, struct upload *u, const uint8_t *source, size_t source_size)
 {
-	const struct plan *plan = &u->epoch->plan;
+	const struct plan *plan = upload_plan(u);
 
 	memset(image, 0, image_bytes(plan));
 	image->magic = IMAGE_MAGIC;
@@ -104,7 +104,7 @@ const struct conf *image_conf(const struct image *image)
 
 const struct plan *image_plan(const struct image *image)
 {
-	return &image->upload->epoch->plan;
+	return upload_plan(image->upload);
 }
 
 const struct plan_step *step_plan(const struct step *s)
@@ -354,6 +354,8 @@ void image_end(struct visit *v, struct image *image)
 	images_resume(s, client_turns_ended(&s->turns, &image->turn, image->decode_ns));
 	if (u->is_client_counted)
 		client_counts_drop(&s->clients, &u->client);
+	if (u->has_quota)
+		usage_release(&s->store.usage, u->token_name, 1, image->source_size, 0);
 	atomic_fetch_sub_explicit(&s->in_flight, 1, memory_order_relaxed);
 	admission_end(v, image); /* what it admits finds the place free */
 	if (image->reserved_bytes) {

@@ -137,7 +137,7 @@ static inline const char *image_request(const struct image *image)
 /* Returns whether the variant is made for this image. */
 static inline bool image_makes(const struct image *image, unsigned variant)
 {
-	return image->made >> variant & 1;
+	return image->made >> variant & 1 && plan_makes(image_plan(image), variant);
 }
 
 /* Returns how many rows (of MCUs, or of tiles) of that width to process between two checks of the

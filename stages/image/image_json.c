@@ -1,9 +1,13 @@
 /* image_json.c - writes an image as JSON; allocates nothing. Any thread. */
 #include "image_json.h"
 
+#include <time.h>
+
 #include "base/json.h"
 #include "base/text.h"
+#include "conf_epoch.h"
 #include "image.h"
+#include "store/stored_image.h"
 
 /* variant: its name, or NULL for the URL of the image itself. version: of the variant. */
 static void json_url(struct json *j, const char *id, const char *variant, const char *version)
@@ -45,6 +49,27 @@ static void variants_json(struct json *j, const struct image *image)
 	json_object_end(j);
 }
 
+/* What was cheapened or left out. */
+static void degraded_json(struct json *j, const struct upload *u)
+{
+	if (u->level == 0)
+		return;
+	json_array(j, STORED_DEGRADED);
+	for (unsigned i = 0; i < u->level; i++)
+		json_string(j, NULL, u->epoch->degrade.step[i].text);
+	json_array_end(j);
+}
+
+/* As RFC 3339. */
+static void json_expires(struct json *j, time_t expires)
+{
+	char date[ULID_DATE_MAX];
+	struct tm tm;
+
+	gmtime_r(&expires, &tm);
+	json_string_n(j, "expires", date, strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%SZ", &tm));
+}
+
 void image_json(struct json *j, const struct image *image, bool is_stored)
 {
 	json_string(j, "id", image->id);
@@ -54,8 +79,11 @@ void image_json(struct json *j, const struct image *image, bool is_stored)
 	json_uint(j, "height", atomic_load_explicit(&image->height, memory_order_relaxed));
 	if (image->file_name[0])
 		json_string(j, "filename", image->file_name);
+	if (image->upload->expires)
+		json_expires(j, (time_t)image->upload->expires);
 	if (image->is_damaged)
 		json_bool(j, "damaged", true);
+	degraded_json(j, image->upload);
 	if (is_stored)
 		variants_json(j, image);
 	else

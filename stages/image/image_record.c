@@ -3,6 +3,7 @@
 
 #include "base/json.h"
 #include "base/text.h"
+#include "conf_epoch.h"
 #include "image.h"
 #include "image_json.h"
 #include "store/stored_image.h"
@@ -11,10 +12,12 @@
 void image_record_variant(struct json *j, const struct image *image, unsigned index,
                           const struct image_sums *sums)
 {
-	const struct conf_variant *variant = &image_conf(image)->variant[index];
+	const struct upload *u = image->upload;
+	struct conf_variant made;
 
-	json_object(j, variant->name);
-	stored_settings_json(j, variant);
+	conf_degrade_variant(&u->epoch->degrade, u->level, &u->epoch->conf.variant[index], &made);
+	json_object(j, made.name);
+	stored_settings_json(j, &made);
 	json_string(j, "xxh128", sums->variant[index]);
 	json_object_end(j);
 }

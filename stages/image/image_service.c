@@ -54,18 +54,26 @@ int image_service_init(struct image_service *s, const struct conf *conf, const s
 		log_error("recovery: cannot initialise it: %s", strerror(-err));
 		goto fail_inflight;
 	}
+	err = sweep_init(&s->sweep, s);
+	if (err) {
+		log_error("expire: cannot initialise it: %s", strerror(-err));
+		goto fail_recovery;
+	}
 	err = remake_init(&s->remake, s);
 	if (err) {
 		log_error("remake: cannot initialise it: %s", strerror(-err));
-		goto fail_recovery;
+		goto fail_sweep;
 	}
 	admission_init(&s->admission, conf);
 	client_turns_init(&s->turns, turns_window());
 	disk_reads_init(&s->reads, reads_at_once());
 	client_counts_init(&s->clients);
+	client_rates_init(&s->rates);
 	budget_init(&s->budget, conf->limits.memory_budget);
 	return 0;
 
+fail_sweep:
+	sweep_fini(&s->sweep);
 fail_recovery:
 	recovery_fini(&s->recovery);
 fail_inflight:
@@ -80,11 +88,14 @@ fail_epochs:
 void image_service_fini(struct image_service *s)
 {
 	remake_fini(&s->remake);
+	sweep_fini(&s->sweep);
 	recovery_fini(&s->recovery);
+	usage_save(&s->store.usage, &s->store);
 	budget_fini(&s->budget);
 	admission_fini(&s->admission);
 	disk_reads_fini(&s->reads);
 	client_turns_fini(&s->turns);
+	client_rates_fini(&s->rates);
 	client_counts_fini(&s->clients);
 	inflight_fini(&s->inflight);
 	store_close(&s->store);

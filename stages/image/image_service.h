@@ -14,6 +14,7 @@
 #include "admission.h"
 #include "base/check.h"
 #include "client_count.h"
+#include "client_rate.h"
 #include "client_turns.h"
 #include "conf_epoch.h"
 #include "disk_reads.h"
@@ -22,6 +23,7 @@
 #include "remake.h"
 #include "sched/budget.h"
 #include "store/store.h"
+#include "sweep.h"
 
 struct graph;
 
@@ -31,11 +33,13 @@ struct image_service {
 	struct budget budget;
 	struct inflight inflight;
 	struct client_counts clients; /* their images in flight */
-	struct client_turns turns;    /* at jpeg_decode */
+	struct client_rates rates;
+	struct client_turns turns; /* at jpeg_decode */
 	struct admission admission;
 	struct disk_reads reads; /* of files, by connections */
 	struct recovery recovery;
 	struct remake remake;
+	struct sweep sweep;
 	_Atomic uint64_t client_gone, too_late; /* images and steps that were dropped */
 	struct graph *graph;        /* borrowed; set once, before the graph is started */
 	unsigned leftovers_cleared; /* unfinished and removed images found at startup; fixed */

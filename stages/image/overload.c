@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "conf/conf.h"
 #include "conf/conf_classes.h"
+#include "conf/conf_degrade.h"
 
 #define SLOT_NS (250 * NS_PER_MS)
 #define PENDING_WORK_MAX (UINT64_C(1) << 20) /* of one upload; a client may announce any length */
@@ -15,6 +16,9 @@
 #define COLD_IMAGES 256        /* admitted before the capacity is known */
 #define FIRST_MEASURE_IMAGES 8 /* that the first estimate of it needs */
 #define IDLE_STEPS_MAX 1000    /* intervals without a request that are made up for */
+#define HEAVY_SHARE 0.75       /* of the room, for a client that has most of the images */
+#define BUSY_NS (5 * NS_PER_S) /* time constant of the share of busy time */
+#define BUSY_BELOW 0.4         /* then the images could take twice as long */
 #define BUCKET_S 0.1           /* what the bucket holds, at the current rate */
 
 static void set_classes(struct overload_params *p, const struct conf *conf)
@@ -33,6 +37,8 @@ static void set_classes(struct overload_params *p, const struct conf *conf)
 
 void overload_params_from(struct overload_params *p, const struct conf *conf, unsigned cores)
 {
+	struct conf_degrade degrade;
+
 	*p = (struct overload_params){
 		.controller = conf->overload.controller,
 		.samples = (unsigned)conf->overload.samples,
@@ -52,6 +58,8 @@ void overload_params_from(struct overload_params *p, const struct conf *conf, un
 		.cores = cores,
 		.images_max = conf->limits.images_in_flight,
 	};
+	if (conf_degrade_parse(conf->overload.degrade, &degrade))
+		p->degrade_steps = degrade.count;
 	set_classes(p, conf);
 }
 
@@ -63,6 +71,7 @@ static void start_classes(struct overload *o, uint64_t now_ns)
 		o->class[i].tokens = 1;
 		o->class[i].count = 0;
 		o->class[i].refused = 0;
+		o->class[i].degrade = (struct degrade){ 0 };
 	}
 }
 
@@ -81,8 +90,11 @@ void overload_change(struct overload *o, const struct overload_params *p, uint64
 	double capacity = o->control.capacity;
 
 	o->params = *p;
-	for (unsigned i = 0; i < p->class_count; i++)
+	for (unsigned i = 0; i < p->class_count; i++) {
 		o->control.class[i].target_s = p->target_s[i];
+		if (o->class[i].degrade.level > p->degrade_steps)
+			o->class[i].degrade.level = p->degrade_steps;
+	}
 	if (!starts)
 		return;
 	start_classes(o, now_ns);
@@ -141,8 +153,13 @@ static void leave_place(struct overload *o, struct overload_ticket *ticket)
 /* Counts the time in which all cores had an image. */
 static void account(struct overload *o, uint64_t now_ns)
 {
-	if (o->images >= o->params.cores && now_ns > o->accounted_ns)
-		o->busy_ns += now_ns - o->accounted_ns;
+	uint64_t passed_ns = now_ns > o->accounted_ns ? now_ns - o->accounted_ns : 0;
+	bool is_busy = o->images >= o->params.cores;
+
+	if (is_busy)
+		o->busy_ns += passed_ns;
+	o->busy_share += ((is_busy ? 1 : 0) - o->busy_share) * (double)passed_ns /
+	                 (double)(passed_ns + BUSY_NS);
 	o->accounted_ns = now_ns;
 }
 
@@ -209,7 +226,7 @@ static void advance(struct overload *o, unsigned index, uint64_t now_ns)
 	class->start_ns = now_ns;
 }
 
-/* ---- admission ---- */
+/* ---- the controllers' decision ---- */
 
 static bool take_token(struct overload *o, unsigned index, uint64_t now_ns)
 {
@@ -228,43 +245,115 @@ static bool take_token(struct overload *o, unsigned index, uint64_t now_ns)
 	return true;
 }
 
-static bool has_room(const struct overload *o, unsigned class, uint64_t images, uint64_t work)
+static bool has_room(const struct overload *o, unsigned class, double share, uint64_t images,
+                     uint64_t work)
 {
 	if (o->control.capacity > 0)
-		return (double)work < control_backlog_limit(&o->control, class);
-	return images < COLD_IMAGES;
+		return (double)work < share * control_backlog_limit(&o->control, class);
+	return (double)images < share * COLD_IMAGES;
 }
 
-static bool may_pass(struct overload *o, unsigned class, bool can_grow, uint64_t now_ns)
+/* Returns whether the controller lets an upload pass. share: of the room, that may be used. */
+static bool may_pass(struct overload *o, unsigned class, double share, uint64_t now_ns)
 {
 	uint64_t uploads, work;
 	bool has_token =
 		o->params.controller != CONF_CONTROLLER_WELSH || take_token(o, class, now_ns);
 
 	sum_pending(o, now_ns, &uploads, &work);
-	if (o->images + uploads >= o->params.images_max)
-		return false;
-	if (can_grow || o->params.controller == CONF_CONTROLLER_OFF ||
+	if (o->can_grow || o->params.controller == CONF_CONTROLLER_OFF ||
 	    o->images + uploads < (uint64_t)o->params.cores * FLOOR_PER_CORE)
 		return true;
 	if (o->params.controller == CONF_CONTROLLER_WELSH)
 		return has_token;
-	return has_room(o, class, o->images + uploads, o->work + work);
+	return has_room(o, class, share, o->images + uploads, o->work + work);
 }
 
-bool overload_admit(struct overload *o, unsigned class, uint64_t work, bool can_grow,
-                    struct overload_ticket *ticket, uint64_t now_ns)
+/* ---- degradation ---- */
+
+/* Returns how much of the class's room is taken. */
+static double pressure(const struct overload *o, unsigned class, uint64_t now_ns)
+{
+	const struct control_class *control = &o->control.class[class];
+	uint64_t uploads, work;
+
+	sum_pending(o, now_ns, &uploads, &work);
+	if (o->images + uploads == 0)
+		return 0;
+	if (o->params.controller == CONF_CONTROLLER_WELSH)
+		return control->current_s / control->target_s;
+	if (o->control.capacity > 0)
+		return (double)(o->work + work) / control_backlog_limit(&o->control, class);
+	return (double)(o->images + uploads) / COLD_IMAGES;
+}
+
+void overload_look(struct overload *o, uint64_t now_ns)
+{
+	account(o, now_ns);
+	for (unsigned i = 0; i < o->params.class_count && o->params.degrade_steps; i++) {
+		double now = pressure(o, i, now_ns);
+		struct degrade_params p;
+
+		if (o->can_grow && now >= DEGRADE_ENTER) /* a thread helps, and costs less */
+			continue;
+		degrade_params_from(&p, o->params.degrade_steps, o->control.class[i].target_s);
+		degrade_look(&o->class[i].degrade, &p, now, o->busy_share < BUSY_BELOW, now_ns);
+	}
+}
+
+/* Adds a step instead of refusing an upload. Returns false if all are in. */
+static bool press(struct overload *o, unsigned class, uint64_t now_ns)
+{
+	struct degrade_params p;
+
+	degrade_params_from(&p, o->params.degrade_steps, o->control.class[class].target_s);
+	return degrade_press(&o->class[class].degrade, &p, now_ns);
+}
+
+/* ---- admission ---- */
+
+/* Returns whether another image may be in flight. */
+static bool places_left(const struct overload *o, double share, uint64_t now_ns)
+{
+	uint64_t uploads, work;
+
+	sum_pending(o, now_ns, &uploads, &work);
+	return (double)(o->images + uploads) < share * (double)o->params.images_max;
+}
+
+/* A client with a share of the room adds no step: its images alone would cheapen those of others.
+ */
+static bool admit(struct overload *o, unsigned class, uint64_t work, double share, bool can_grow,
+                  struct overload_ticket *ticket, uint64_t now_ns)
 {
 	account(o, now_ns);
 	advance(o, class, now_ns);
-	if (!may_pass(o, class, can_grow, now_ns)) {
+	o->can_grow = can_grow;
+	overload_look(o, now_ns);
+	bool has_place = places_left(o, share, now_ns);
+
+	if (!(has_place && may_pass(o, class, share, now_ns)) &&
+	    !(share >= 1 && press(o, class, now_ns) && has_place)) {
 		o->refused++;
 		o->class[class].refused++;
 		return false;
 	}
 	o->admitted++;
 	hold_place(o, ticket, work, now_ns);
+	ticket->level = o->class[class].degrade.level;
 	return true;
+}
+
+bool overload_admit(struct overload *o, unsigned class, uint64_t work, bool can_grow,
+                    struct overload_ticket *ticket, uint64_t now_ns)
+{
+	return admit(o, class, work, 1, can_grow, ticket, now_ns);
+}
+
+bool overload_admit_heavy(struct overload *o, unsigned class, uint64_t work, bool can_grow,
+                          struct overload_ticket *ticket, uint64_t now_ns)
+{
+	return admit(o, class, work, HEAVY_SHARE, can_grow, ticket, now_ns);
 }
 
 void overload_cancel(struct overload *o, struct overload_ticket *ticket, uint64_t now_ns)
@@ -294,6 +383,7 @@ void overload_end(struct overload *o, uint64_t work, uint64_t now_ns)
 	o->images--;
 	o->work -= work;
 	measure(o);
+	overload_look(o, now_ns);
 }
 
 void overload_note(struct overload *o, unsigned class, uint64_t response_ns, uint64_t now_ns)

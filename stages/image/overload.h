@@ -5,7 +5,9 @@
  * Work is in bytes: a file's, and WORK_PER_IMAGE for each image. Two rules hold for every
  * controller. An upload is admitted while some core would otherwise have too little to do: then its
  * response time is not a matter of queues, and a refusal would help nothing. And nothing is refused
- * while a pool of threads can still grow (Welsh 2002, 8.2). The caller passes the time and locks.
+ * while a pool of threads can still grow (Welsh 2002, 8.2). Images are made in cheaper ways before
+ * an upload is refused (degrade.h): each class has a level of its own. Because a lower class has
+ * less room, its images are degraded first. The caller passes the time and locks.
  */
 #ifndef DARKROOM_IMAGE_OVERLOAD_H
 #define DARKROOM_IMAGE_OVERLOAD_H
@@ -13,6 +15,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "degrade.h"
 #include "overload_control.h"
 
 struct conf;
@@ -26,6 +29,7 @@ struct conf;
 struct overload_ticket {
 	uint64_t slot; /* of time; 0: none */
 	uint64_t work;
+	unsigned level; /* of overload.degrade when it was admitted */
 };
 
 struct overload_params {
@@ -36,7 +40,8 @@ struct overload_params {
 	double target_s[CONTROL_CLASSES_MAX];
 	unsigned class_count;
 	unsigned cores;
-	uint64_t images_max; /* admitted at once */
+	uint64_t images_max;    /* admitted at once */
+	unsigned degrade_steps; /* of overload.degrade */
 };
 
 /* What one class did since its interval began. */
@@ -45,6 +50,7 @@ struct overload_class {
 	double tokens;      /* welsh */
 	uint64_t filled_ns; /* when the tokens were counted */
 	uint64_t refused;   /* in this interval */
+	struct degrade degrade;
 	unsigned count;
 	uint32_t sample_us[OVERLOAD_SAMPLES_MAX];
 };
@@ -54,6 +60,7 @@ struct overload_class {
 struct overload {
 	struct overload_params params;
 	struct control control;
+	bool can_grow; /* as of the last upload */
 	struct overload_class class[CONTROL_CLASSES_MAX];
 	/* admitted, body complete, not ended */
 	uint64_t images, work;
@@ -64,6 +71,7 @@ struct overload {
 	/* of the current measurement of the capacity */
 	uint64_t accounted_ns, busy_ns, busy_work;
 	unsigned busy_images;
+	double busy_share; /* of the last seconds */
 	/* recent, for estimates */
 	double admitted, refused;
 	double p90_s; /* of the last interval of any class; 0: none */
@@ -77,6 +85,9 @@ void overload_init(struct overload *o, const struct overload_params *p, uint64_t
 /* Applies changed parameters. What was measured stays, unless the classes have changed. */
 void overload_change(struct overload *o, const struct overload_params *p, uint64_t now_ns);
 
+/* Adapts the levels of all classes to the load. */
+void overload_look(struct overload *o, uint64_t now_ns);
+
 /*
  * An upload of that work arrives. Returns whether it is admitted; *ticket then holds its place
  * until overload_begin() or overload_cancel(). can_grow: a pool of threads has not reached its
@@ -84,6 +95,11 @@ void overload_change(struct overload *o, const struct overload_params *p, uint64
  */
 bool overload_admit(struct overload *o, unsigned class, uint64_t work, bool can_grow,
                     struct overload_ticket *ticket, uint64_t now_ns);
+
+/* The same for a client that has most of the images in flight: a quarter of the room is for others.
+ */
+bool overload_admit_heavy(struct overload *o, unsigned class, uint64_t work, bool can_grow,
+                          struct overload_ticket *ticket, uint64_t now_ns);
 
 /* The upload will not begin. An empty ticket is ignored. */
 void overload_cancel(struct overload *o, struct overload_ticket *ticket, uint64_t now_ns);

@@ -10,6 +10,7 @@
 
 #include "base/check.h"
 #include "conf/conf.h"
+#include "conf/conf_degrade.h"
 #include "operations.h"
 #include "pixel/picture_blur.h"
 #include "stage_ids.h"
@@ -122,20 +123,20 @@ static int leading_parent(const struct plan *plan, const struct operation *op, e
 }
 
 /* Adds the leading scales of all chains. leading[i] becomes the step of chain i. */
-static void plan_add_leading(struct plan *plan, const struct chain *chain, unsigned chain_count,
-                             int *leading)
+static void plan_add_leading(struct plan *plan, const struct chain *chain, int *leading)
 {
-	bool is_done[CONF_VARIANT_MAX] = { false };
+	uint32_t done = plan->skipped;
 
-	for (unsigned n = 0; n < chain_count; n++) {
+	for (;;) {
 		const struct chain *largest = NULL;
 		const struct operation *op;
 
-		for (unsigned i = 0; i < chain_count; i++)
-			if (!is_done[i] && (!largest || is_larger(&chain[i], largest)))
+		for (unsigned i = 0; i < plan->variant_count; i++)
+			if (!(done >> i & 1) && (!largest || is_larger(&chain[i], largest)))
 				largest = &chain[i];
-		assert(largest);
-		is_done[largest - chain] = true;
+		if (!largest)
+			return;
+		done |= UINT32_C(1) << (largest - chain);
 		op = &largest->operation[0];
 		leading[largest - chain] = plan_find_or_add(
 			plan, leading_parent(plan, op, largest->chroma), op, largest->chroma);
@@ -168,32 +169,38 @@ static int plan_add_chain(struct plan *plan, const struct chain *chain, int pare
 static_assert(PLAN_STEP_MAX >= 2 * CONF_VARIANT_MAX, "a leading scale and a file for each variant");
 
 /* Adds the chains with more chroma first, so that others can share their steps. */
-static int plan_add_chains(struct plan *plan, const struct conf *conf, const struct chain *chain,
-                           const int *leading, unsigned *at)
+static int plan_add_chains(struct plan *plan, const struct conf_variant *variant,
+                           const struct chain *chain, const int *leading, unsigned *at)
 {
 	for (int chroma = CHROMA_444; chroma >= CHROMA_NONE; chroma--)
-		for (*at = 0; *at < conf->variant_count; ++*at)
-			if ((int)chain[*at].chroma == chroma &&
-			    plan_add_chain(plan, &chain[*at], leading[*at], *at,
-			                   &conf->variant[*at]))
+		for (*at = 0; *at < plan->variant_count; ++*at)
+			if ((int)chain[*at].chroma == chroma && plan_makes(plan, *at) &&
+			    plan_add_chain(plan, &chain[*at], leading[*at], *at, &variant[*at]))
 				return -EINVAL;
 	return 0;
 }
 
-int plan_build(struct plan *plan, const struct conf *conf, unsigned *variant_at_fault, char *error,
-               size_t error_size)
+static_assert(CONF_VARIANT_MAX <= 32, "skipped has a bit for each variant");
+
+int plan_build(struct plan *plan, const struct conf *conf, unsigned level,
+               unsigned *variant_at_fault, char *error, size_t error_size)
 {
+	struct conf_variant variant[CONF_VARIANT_MAX]; /* as the level makes it */
 	struct chain chain[CONF_VARIANT_MAX];
 	int leading[CONF_VARIANT_MAX];
+	struct conf_degrade degrade;
 
+	conf_degrade_parse(conf->overload.degrade, &degrade);
 	*plan = (struct plan){ .variant_count = conf->variant_count };
 	for (unsigned i = 0; i < conf->variant_count; i++) {
 		*variant_at_fault = i;
-		if (operations_parse(&chain[i], conf, &conf->variant[i], error, error_size))
+		if (!conf_degrade_variant(&degrade, level, &conf->variant[i], &variant[i]))
+			plan->skipped |= UINT32_C(1) << i;
+		if (operations_parse(&chain[i], conf, &variant[i], error, error_size))
 			return -EINVAL;
 	}
-	plan_add_leading(plan, chain, conf->variant_count, leading);
-	if (plan_add_chains(plan, conf, chain, leading, variant_at_fault)) {
+	plan_add_leading(plan, chain, leading);
+	if (plan_add_chains(plan, variant, chain, leading, variant_at_fault)) {
 		snprintf(error, error_size,
 		         "variant.%s: operations: all variants together have more than %d "
 		         "different steps",

@@ -4,7 +4,8 @@
  * The root is the decoded source. Every step makes a picture (scale, blur) or a file (encode) of
  * its parent's picture. Variants with the same leading operations share those steps, and a smaller
  * variant is derived from a larger one where the chain allows it. A plan is a pure function of the
- * configuration; geometry.h computes the sizes that depend on the image when the step runs.
+ * configuration; geometry.h computes the sizes that depend on the image when the step runs. Each
+ * level of overload.degrade has a plan of its own.
  */
 #ifndef DARKROOM_IMAGE_PLAN_H
 #define DARKROOM_IMAGE_PLAN_H
@@ -52,13 +53,20 @@ struct plan {
 	struct plan_step step[PLAN_STEP_MAX];
 	unsigned step_count;
 	unsigned root_child_count;
-	unsigned variant_count;
+	unsigned variant_count; /* of the configuration */
+	uint32_t skipped;       /* bit i: variant i is not made */
 };
 
-/* Builds the plan. Returns 0, or -EINVAL with what was found and expected in error, and the index
- * of the variant at fault. Main thread. */
-int plan_build(struct plan *plan, const struct conf *conf, unsigned *variant_at_fault, char *error,
-               size_t error_size);
+/* Returns whether the variant of that index in the configuration is made. */
+static inline bool plan_makes(const struct plan *plan, unsigned variant)
+{
+	return !(plan->skipped >> variant & 1);
+}
+
+/* Builds the plan of a level of overload.degrade; 0 has all variants. Returns 0, or -EINVAL with
+ * what was found and expected in error, and the index of the variant at fault. Main thread. */
+int plan_build(struct plan *plan, const struct conf *conf, unsigned level,
+               unsigned *variant_at_fault, char *error, size_t error_size);
 
 /* Returns the steps of which no variant in `made` needs anything, one bit for each step. made: one
  * bit for each variant. Any thread. */

@@ -35,6 +35,7 @@ static const struct {
 	{ "not-ready", "The image is not ready yet" },
 	{ "overloaded", "The server is busy" },
 	{ "precondition-failed", "A condition of the request is not fulfilled" },
+	{ "quota-exceeded", "The quota of the token is used up" },
 	{ "range-not-satisfiable", "The range is outside the file" },
 	{ "starting", "The server is starting" },
 	{ "storage-failed", "The image could not be stored" },
@@ -45,12 +46,13 @@ static const struct {
 	{ "too-late", "The image could not be processed in time" },
 	{ "too-many-parts", "The form has too many parts" },
 	{ "too-many-pixels", "The image has too many pixels" },
-	{ "too-many-requests", "This client has too many images in flight" },
+	{ "too-many-requests", "This client sends too many images" },
 	{ "too-many-scans", "The image has too many scans" },
 	{ "unauthorized", "A token is required" },
 	{ "unsupported-image", "This kind of JPEG is not supported" },
 	{ "unsupported-media-type", "Only JPEG images are accepted" },
 	{ "uri-too-long", "The request target is too long" },
+	{ "variant-skipped", "The variant was left out under load" },
 };
 
 static_assert(COUNT_OF(types) <= PROBLEM_TYPE_MAX, "counters are kept by type");
@@ -93,6 +95,16 @@ void problem_set_limit(struct problem *p, unsigned status, const char *slug, con
 	p->limit = limit;
 	p->configured = configured;
 	p->actual = actual;
+}
+
+void problem_append(struct problem *p, const char *detail, ...)
+{
+	size_t length = strlen(p->detail);
+	va_list args;
+
+	va_start(args, detail);
+	vsnprintf(p->detail + length, sizeof p->detail - length, detail, args);
+	va_end(args);
 }
 
 void problem_set_free_bytes(struct problem *p, uint64_t configured, uint64_t actual)

@@ -33,6 +33,10 @@ void problem_set(struct problem *p, unsigned status, const char *slug, const cha
 void problem_set_limit(struct problem *p, unsigned status, const char *slug, const char *limit,
                        uint64_t configured, uint64_t actual);
 
+/* Appends to the detail. */
+void problem_append(struct problem *p, const char *detail, ...)
+	__attribute__((format(printf, 2, 3)));
+
 /* Fills *p for an image that would leave less than limits.free_bytes of the disk; actual: free
  * bytes.
  */

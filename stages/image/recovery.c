@@ -2,8 +2,7 @@
  * recovery.c - feeds spooled images back into the graph.
  *
  * The thread walks the spool at startup, and whenever an image failed after it was acknowledged. If
- * disk space or memory ran out, it waits before the next pass, twice as long each time. Knows
- * uploads and the spool; nothing of pixels, sockets or HTTP.
+ * disk space or memory ran out, it waits before the next pass, twice as long each time.
  */
 #include "recovery.h"
 
@@ -18,6 +17,7 @@
 #include "image.h"
 #include "image_service.h"
 #include "log/log.h"
+#include "recovery_report.h"
 #include "sched/graph.h"
 #include "stage_ids.h"
 #include "store/spool.h"
@@ -195,7 +195,7 @@ static int read_all(int fd, uint8_t *data, size_t size)
 static struct upload *make_upload(struct recovery *r, const char *id, uint8_t *body, uint64_t size,
                                   struct budget_body *memory, const struct spool_names *names)
 {
-	struct upload *u = upload_new(r->service, body, memory, 1, 0);
+	struct upload *u = upload_new(r->service, 0, body, memory, 1, 0);
 
 	if (!u)
 		return NULL;
@@ -203,6 +203,7 @@ static struct upload *make_upload(struct recovery *r, const char *id, uint8_t *b
 		upload_add_image(u, body, (size_t)size, "", 0, names->file, strlen(names->file));
 
 	memcpy(u->token_name, names->token, sizeof u->token_name);
+	u->expires = names->expires;
 	memcpy(image->id, id, sizeof image->id);
 	image->is_spooled = true;
 	return u;
@@ -260,16 +261,6 @@ static int feed(struct recovery *r, const struct spooled *spooled, int fd, uint6
 	return -EALREADY;
 }
 
-static bool is_stored(struct store *s, const char *id)
-{
-	uint64_t size;
-	int fd = store_open_file(s, id, "image.json", &size);
-
-	if (fd >= 0)
-		close(fd);
-	return fd >= 0;
-}
-
 /* Starts an image, unless it is stored or cannot be processed. Returns whether it is started; sets
  * *is_delayed if it must be retried. */
 static bool begin(struct recovery *r, const struct spooled *spooled, bool *is_delayed)
@@ -279,10 +270,11 @@ static bool begin(struct recovery *r, const struct spooled *spooled, bool *is_de
 	struct budget_body memory;
 	uint64_t size = 0;
 
-	if (is_stored(&s->store, spooled->id)) {
+	if (store_has_image(&s->store, spooled->id)) {
 		/* The daemon ended between storing and unspooling, or unspooling failed. */
 		int err = store_unspool(&s->store, spooled->id);
 
+		r->known += !err;
 		*is_delayed |= err && err != -ENOENT;
 		return false;
 	}
@@ -378,6 +370,8 @@ static void *recovery_run(void *arg)
 		bool is_delayed = false;
 
 		has_more = pass(r, list, &is_delayed) || is_delayed;
+		if (!has_more)
+			recovery_report(r);
 		if (!is_delayed)
 			retry_ms = RETRY_MS_MIN;
 		else if (pause_for(r, retry_ms))

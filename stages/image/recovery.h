@@ -39,6 +39,11 @@ struct recovery {
 	struct image_service *service;
 	pthread_t thread;
 	bool is_started; /* main thread */
+	/* recovery's thread */
+	uint64_t known; /* spooled images that had been stored already */
+	struct {
+		uint64_t recovered, known, quarantined;
+	} reported;
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
 	/* under the lock */

@@ -27,14 +27,16 @@ void remade_free(struct remade *r)
 	free(r);
 }
 
-/* Returns whether the document is as it was written. */
-static bool is_sound(const struct remade *r)
+/* Returns whether the document is as it was written, and reads what the figures need. */
+static bool is_sound(struct remade *r)
 {
 	char own[CHECKSUM_LENGTH + 1];
 	struct stored_info info;
 
 	if (stored_info_read(&info, r->document, r->length))
 		return false;
+	r->bytes = stored_info_bytes(&info);
+	memcpy(r->token, info.token, sizeof r->token);
 	if (!info.has_record)
 		return true;
 	checksum_of(r->document, info.own_sum_at, own);
@@ -48,7 +50,9 @@ static int read_document(struct remade *r)
 	if (fd < 0)
 		return errno == ENOENT ? -EBADMSG : -errno;
 	int length = stored_image_read(fd, r->document);
+	char tag[STORE_TAG_MAX];
 
+	r->expires = store_tag(fd, tag);
 	close(fd);
 	if (length < 0)
 		return length == -EFBIG ? -EBADMSG : length;
@@ -84,6 +88,19 @@ static uint32_t variants_to_make(const struct remake_entry *entry, const struct 
 		if (remake_entry_wants(entry, conf->variant[i].name))
 			wanted |= UINT32_C(1) << i;
 	return lacking & wanted;
+}
+
+void remade_set_item(struct store_item *item, const struct remade *r, const char *data,
+                     size_t length)
+{
+	struct stored_info info;
+
+	item->place = STORE_REPLACED;
+	item->token = r->token;
+	item->old_fd = r->directory_fd;
+	item->old_bytes = r->bytes;
+	item->new_bytes =
+		stored_info_read(&info, data, length) ? r->bytes : stored_info_bytes(&info);
 }
 
 /* ---- the original ---- */
@@ -157,7 +174,7 @@ static struct upload *make_upload(struct image_service *s, const char *id, size_
 	if (!budget_body_try(&s->budget, &memory, size))
 		return NULL;
 	body = pool_get(size);
-	u = body ? upload_new(s, body, &memory, 1, 0) : NULL;
+	u = body ? upload_new(s, 0, body, &memory, 1, 0) : NULL;
 	if (!u) {
 		pool_put(body);
 		budget_body_release(&s->budget, &memory);
@@ -172,12 +189,13 @@ static struct upload *make_upload(struct image_service *s, const char *id, size_
 /* ---- start ---- */
 
 /* Finds what is to be made. Returns 0, REMADE_COMPLETE or -errno. */
-static int find_variants(const struct remade_order *order, const struct remade *r,
+static int find_variants(const struct remade_order *order, struct remade *r,
                          const struct conf *conf, struct stored_lack *lack, uint32_t *made)
 {
 	if (stored_lack_find(lack, conf, r->directory_fd, r->document, r->length))
 		return -EBADMSG;
 	*made = variants_to_make(order->entry, conf, lack);
+	r->is_complete = !((lack->missing | lack->differs) & ~*made);
 	if (*made == 0)
 		return REMADE_COMPLETE;
 	return lack->has_original ? 0 : -ENODATA;
@@ -196,6 +214,7 @@ static int start(struct image_service *s, const struct remade_order *order, stru
 		return -EAGAIN;
 	}
 	u->image[0]->remade = r;
+	u->expires = r->expires;
 	int err = find_variants(order, r, &u->epoch->conf, &lack, &made);
 
 	if (!err && lack.original_bytes != size)

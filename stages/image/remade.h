@@ -16,13 +16,14 @@
 #include "store/checksum.h"
 #include "store/remake_queue.h"
 #include "store/stored_image.h"
+#include "upload.h"
 
 struct image;
 struct image_service;
 struct image_sums;
 struct remake_slot;
+struct store_item;
 struct text;
-struct upload;
 
 /* The size of a remade image counts this many times, so that uploads come first. */
 #define REMADE_WEIGHT 64
@@ -32,7 +33,11 @@ struct remade {
 	struct remake_slot *slot; /* of remake.h */
 	int directory_fd;
 	char original_sum[CHECKSUM_LENGTH + 1];
-	bool is_gone; /* removed since it began; set by disk_write */
+	bool is_gone;     /* removed since it began; set by disk_write */
+	bool is_complete; /* the image then has all variants as configured */
+	uint64_t expires; /* seconds since 1970; 0: never */
+	uint64_t bytes;   /* of its files so far */
+	char token[UPLOAD_TOKEN_MAX];
 	size_t length;
 	char document[STORED_IMAGE_MAX + 1]; /* its image.json, with a zero */
 };
@@ -59,6 +64,10 @@ struct remade_order {
  */
 #define REMADE_COMPLETE 1
 int remade_start(struct image_service *s, const struct remade_order *order);
+
+/* Makes the item replace the image. data: the new image.json, with a zero. */
+void remade_set_item(struct store_item *item, const struct remade *r, const char *data,
+                     size_t length);
 
 /* Writes the image.json of a remade image: the former one, with other variants. */
 void remade_record_write(struct text *t, const struct image *image, const struct image_sums *sums);

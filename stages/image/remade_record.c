@@ -115,7 +115,8 @@ void remade_record_write(struct text *t, const struct image *image, const struct
 	while ((value = json_reader_next_named(all, value, name, sizeof name)))
 		if (strcmp(name, "variants") == 0)
 			variants(&w, value, new_public, raw);
-		else if (strcmp(name, STORED_RECORD) != 0)
+		else if (strcmp(name, STORED_RECORD) != 0 &&
+		         !(image->remade->is_complete && strcmp(name, STORED_DEGRADED) == 0))
 			raw(&w, name, value);
 	json_object(&w.json, STORED_RECORD);
 	if (record)

@@ -2,6 +2,7 @@
 #include "stored_list.h"
 
 #include <errno.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/json_reader.h"
@@ -11,19 +12,22 @@
 
 #define TEXT_MAX ((size_t)STORED_LIST_MAX * (STORED_IMAGE_MAX + 2))
 
-/* Appends an image. One that was removed since it was listed, or is damaged, is left out. */
+/* Appends an image. One that was removed since it was listed, is damaged or has expired is left
+ * out. */
 static void append(struct stored_list *list, struct store *s, const char *id)
 {
-	char data[STORED_IMAGE_MAX + 1];
+	char data[STORED_IMAGE_MAX + 1], tag[STORE_TAG_MAX];
 	uint64_t size;
 	int fd = store_open_file(s, id, STORED_IMAGE, &size);
 
 	if (fd < 0)
 		return;
 	int length = stored_image_read(fd, data);
+	uint64_t expires = store_tag(fd, tag);
 
 	close(fd);
-	if (length < 0 || !json_reader_check(data, (size_t)length))
+	if ((expires && expires <= (uint64_t)time(NULL)) || length < 0 ||
+	    !json_reader_check(data, (size_t)length))
 		return;
 	size_t visible = stored_image_public(data, (size_t)length);
 

@@ -13,6 +13,7 @@
 #include "base/check.h"
 #include "base/pool.h"
 #include "base/round.h"
+#include "client_limits.h"
 #include "conf_epoch.h"
 #include "image.h"
 #include "image_service.h"
@@ -24,9 +25,14 @@
 
 /* ---- memory ---- */
 
+const struct plan *upload_plan(const struct upload *u)
+{
+	return conf_epoch_plan(u->epoch, u->level);
+}
+
 static size_t image_size(const struct upload *u)
 {
-	return image_bytes(&u->epoch->plan);
+	return image_bytes(upload_plan(u));
 }
 
 /* Offsets in an upload's memory. */
@@ -34,8 +40,7 @@ struct layout {
 	size_t bad_parts, pointers, flags, images, size;
 };
 
-static struct layout layout_of(const struct conf_epoch *epoch, unsigned images_max,
-                               unsigned bad_parts_max)
+static struct layout layout_of(const struct plan *plan, unsigned images_max, unsigned bad_parts_max)
 {
 	struct layout l;
 
@@ -44,15 +49,18 @@ static struct layout layout_of(const struct conf_epoch *epoch, unsigned images_m
 	                      alignof(struct image *));
 	l.flags = l.pointers + images_max * sizeof(struct image *);
 	l.images = round_up(l.flags + images_max * sizeof(bool), CACHE_LINE);
-	l.size = l.images + images_max * image_bytes(&epoch->plan);
+	l.size = l.images + images_max * image_bytes(plan);
 	return l;
 }
 
-struct upload *upload_new(struct image_service *s, uint8_t *body, struct budget_body *body_memory,
-                          unsigned images_max, unsigned bad_parts_max)
+struct upload *upload_new(struct image_service *s, unsigned level, uint8_t *body,
+                          struct budget_body *body_memory, unsigned images_max,
+                          unsigned bad_parts_max)
 {
 	struct conf_epoch *epoch = conf_epoch_ref(&s->epochs);
-	struct layout l = layout_of(epoch, images_max, bad_parts_max);
+	/* A reload may have removed steps since the upload was admitted. */
+	unsigned level_max = epoch->degrade.count;
+	struct layout l = layout_of(conf_epoch_plan(epoch, level), images_max, bad_parts_max);
 	uint8_t *memory = pool_get(l.size);
 	struct upload *u = (struct upload *)(void *)memory;
 
@@ -68,6 +76,7 @@ struct upload *upload_new(struct image_service *s, uint8_t *body, struct budget_
 	u->images_max = images_max;
 	u->magic = UPLOAD_MAGIC;
 	u->epoch = epoch;
+	u->level = level < level_max ? level : level_max;
 	atomic_init(&u->refs, 1);
 	u->service = s;
 	u->body = body;
@@ -150,7 +159,7 @@ static bool admit(struct upload *u, unsigned n, struct problem *problem)
 {
 	struct image_service *s = u->service;
 	const struct conf *conf = &u->epoch->conf;
-	uint64_t max = conf->limits.images_in_flight, per_client = conf->limits.images_per_client;
+	uint64_t max = conf->limits.images_in_flight;
 	uint64_t before = atomic_fetch_add_explicit(&s->in_flight, n, memory_order_relaxed);
 
 	if (before + n > max) {
@@ -159,19 +168,9 @@ static bool admit(struct upload *u, unsigned n, struct problem *problem)
 		                  before + n);
 		return false;
 	}
-	if (per_client == 0)
-		return true;
-	uint64_t of_client = client_counts_add(&s->clients, &u->client, n, per_client);
-
-	u->is_client_counted = of_client > 0 && of_client <= per_client;
-	if (u->is_client_counted)
+	if (client_limits_begin(s, conf, &u->client, n, &u->is_client_counted, problem))
 		return true;
 	atomic_fetch_sub_explicit(&s->in_flight, n, memory_order_relaxed);
-	if (of_client == 0)
-		problem_set(problem, 503, "overloaded", "no memory");
-	else
-		problem_set_limit(problem, 429, "too-many-requests", "limits.images_per_client",
-		                  per_client, of_client);
 	return false;
 }
 

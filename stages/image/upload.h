@@ -21,6 +21,7 @@
 struct conf_epoch;
 struct image;
 struct image_service;
+struct plan;
 struct recovery_slot;
 struct visit;
 
@@ -45,11 +46,13 @@ struct upload {
 	struct client_key client;
 	char request_id[REQUEST_ID_MAX];   /* "": the upload is recovered after a crash */
 	char token_name[UPLOAD_TOKEN_MAX]; /* "": no token was needed */
+	uint64_t expires;                  /* seconds since 1970; 0: never */
 	struct timing timing;              /* of all images together */
 	/* the body */
 	uint8_t *body;              /* pool memory */
 	struct budget_body memory;  /* the body's */
 	_Atomic unsigned body_refs; /* images that still need it */
+	bool has_quota;             /* each image gives back its part of the token's quotas */
 	bool is_client_counted;     /* limits.images_per_client applied at admission */
 	/* whether it is still wanted */
 	uint64_t deadline_ns;            /* X-Request-Deadline; 0: none */
@@ -57,6 +60,7 @@ struct upload {
 	/* of its admission */
 	struct overload_ticket ticket; /* until its images begin */
 	unsigned class;                /* of its client */
+	unsigned level;                /* of overload.degrade, for all its images */
 	uint64_t begun_ns, waited_ns;  /* when its images began; for memory before that */
 	_Atomic bool is_measured;      /* its response time is known to the controller */
 	/* the response */
@@ -77,10 +81,15 @@ struct upload {
 };
 
 /* Makes an upload with one reference, which owns the body (pool memory) and what is reserved for
- * it; *body_memory is zeroed. It has room for images_max images and bad_parts_max other parts.
- * Returns NULL if there is no memory; the body is then still the caller's. */
-struct upload *upload_new(struct image_service *s, uint8_t *body, struct budget_body *body_memory,
-                          unsigned images_max, unsigned bad_parts_max);
+ * it; *body_memory is zeroed. level: of overload.degrade; 0: all variants as configured. It has
+ * room for images_max images and bad_parts_max other parts. Returns NULL if there is no memory; the
+ * body is then still the caller's. */
+struct upload *upload_new(struct image_service *s, unsigned level, uint8_t *body,
+                          struct budget_body *body_memory, unsigned images_max,
+                          unsigned bad_parts_max);
+
+/* Returns the plan of its images. */
+const struct plan *upload_plan(const struct upload *u);
 
 /* Adds an image with a new id; its source is a slice of the body. */
 struct image *upload_add_image(struct upload *u, const uint8_t *source, size_t source_size,

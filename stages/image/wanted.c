@@ -57,12 +57,18 @@ bool image_is_wanted(struct visit *v, const struct image *image, struct problem 
 	                                  has_waited_too_long(u, now_ns, problem));
 }
 
+bool files_are_wanted(struct visit *v, const struct image *image, struct problem *problem)
+{
+	const struct upload *u = image->upload;
+
+	return !is_awaited(u, true) || !(has_gone(u, problem) || is_late(u, visit_now(v), problem));
+}
+
 bool step_is_wanted(struct visit *v, struct step *s)
 {
-	const struct upload *u = s->image->upload;
 	struct problem problem;
 
-	if (!is_awaited(u, true) || !(has_gone(u, &problem) || is_late(u, visit_now(v), &problem)))
+	if (files_are_wanted(v, s->image, &problem))
 		return true;
 	step_failed(v, s, &problem);
 	return false;

@@ -18,4 +18,8 @@ bool image_is_wanted(struct visit *v, const struct image *image, struct problem 
 /* Before a step. If the step need not be made, ends it as failed and returns false. */
 bool step_is_wanted(struct visit *v, struct step *s);
 
+/* Before the image's files are written. Returns false with the problem set if they need not be. An
+ * image that was acknowledged is wanted. */
+bool files_are_wanted(struct visit *v, const struct image *image, struct problem *problem);
+
 #endif

@@ -4,7 +4,9 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -14,10 +16,11 @@
 
 #define PATH_SIZE 64
 
-/* A zero stands between the names: earlier versions wrote, and read, the first one alone. */
-size_t spool_note(char note[SPOOL_NOTE_MAX], const char *file_name, const char *token_name)
+/* A zero stands behind each name. Earlier versions wrote, and read, the first ones alone. */
+size_t spool_note(char note[SPOOL_NOTE_MAX], const struct spool_names *names)
 {
-	int n = snprintf(note, SPOOL_NOTE_MAX, "0\n%s%c%s", file_name, '\0', token_name);
+	int n = snprintf(note, SPOOL_NOTE_MAX, "0\n%s%c%s%c%" PRIu64, names->file, '\0',
+	                 names->token, '\0', names->expires);
 
 	assert(n > 0 && n < SPOOL_NOTE_MAX);
 	return (size_t)n;
@@ -134,6 +137,9 @@ static void read_names(const char *note, size_t length, struct spool_names *name
 	if (token > end)
 		token = end;
 	copy_name(names->token, sizeof names->token, token, (size_t)(end - token));
+	const char *expires = token + strlen(names->token) + 1;
+
+	names->expires = expires < end ? strtoull(expires, NULL, 10) : 0;
 }
 
 int spool_open(struct store *s, const char *id, uint64_t *size, struct spool_names *names)

@@ -4,7 +4,8 @@
  *
  * store_put() with STORE_SPOOL adds an image; store_unspool() removes it when it is stored. After a
  * crash, recovery processes the spooled images again. The note holds the number of attempts, and
- * the names of the uploaded file and of the token. All calls may block. Any thread, one per id.
+ * the names of the uploaded file and of the token, and when the image expires. All calls may block.
+ * Any thread, one per id.
  */
 #ifndef DARKROOM_STORE_SPOOL_H
 #define DARKROOM_STORE_SPOOL_H
@@ -17,7 +18,8 @@
 #define SPOOL_FILE_NAME_MAX 128 /* bytes of the file's name, with the zero */
 #define SPOOL_NOTE "note"
 #define SPOOL_TOKEN_MAX 64 /* bytes of the token's name, with the zero */
-#define SPOOL_NOTE_MAX (2 + SPOOL_FILE_NAME_MAX + SPOOL_TOKEN_MAX)
+#define SPOOL_DATE_MAX 21  /* bytes of a number, with the zero */
+#define SPOOL_NOTE_MAX (2 + SPOOL_FILE_NAME_MAX + SPOOL_TOKEN_MAX + SPOOL_DATE_MAX)
 #define SPOOL_ATTEMPTS_MAX 3 /* to process an image again, before it is quarantined */
 
 struct spooled {
@@ -29,10 +31,11 @@ struct spooled {
 struct spool_names {
 	char file[SPOOL_FILE_NAME_MAX];
 	char token[SPOOL_TOKEN_MAX]; /* "": no token was needed, or an earlier version wrote it */
+	uint64_t expires;            /* seconds since 1970; 0: never */
 };
 
 /* Writes the note of an image that is spooled for the first time. Returns its length. */
-size_t spool_note(char note[SPOOL_NOTE_MAX], const char *file_name, const char *token_name);
+size_t spool_note(char note[SPOOL_NOTE_MAX], const struct spool_names *names);
 
 /* Lists up to max images of the spool, those without attempts first. Returns their number or
  * -errno. */

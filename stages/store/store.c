@@ -20,11 +20,14 @@
 #include "base/clock.h"
 #include "checksum.h"
 #include "directory.h"
+#include "expiry.h"
 #include "log/log.h"
 #include "store_check.h"
 #include "store_path.h"
 #include "store_room.h"
 #include "store_trash.h"
+#include "stored_image.h"
+#include "stored_info.h"
 
 #define ROOT_MODE 0750 /* of a new root, less the umask */
 
@@ -66,6 +69,18 @@ int store_open_directories(struct store *s)
 	return 0;
 }
 
+/* Returns 0, or -errno with the reason logged. */
+static int lock_root(const struct store *s)
+{
+	if (flock(s->root_fd, LOCK_EX | LOCK_NB) == 0)
+		return 0;
+	int err = -errno;
+
+	log_error("server.root = %s: %s", s->root,
+	          err == -EWOULDBLOCK ? "another darkroomd uses this store" : strerror(-err));
+	return err;
+}
+
 int store_open(struct store *s, const char *root, bool survives_power, unsigned *cleared)
 {
 	int err = 0;
@@ -79,6 +94,7 @@ int store_open(struct store *s, const char *root, bool survives_power, unsigned 
 		             .checking = PTHREAD_MUTEX_INITIALIZER,
 		             .leftovers = LEFTOVERS_NONE };
 	*cleared = 0;
+	usage_init(&s->usage);
 	s->root = strdup(root);
 	if (!s->root)
 		return -ENOMEM;
@@ -88,13 +104,9 @@ int store_open(struct store *s, const char *root, bool survives_power, unsigned 
 		log_error("server.root = %s: %s%s", root, strerror(-err), directory_advice(err));
 		goto fail;
 	}
-	if (flock(s->root_fd, LOCK_EX | LOCK_NB)) {
-		err = -errno;
-		log_error("server.root = %s: %s", root,
-		          errno == EWOULDBLOCK ? "another darkroomd uses this store"
-		                               : strerror(errno));
+	err = lock_root(s);
+	if (err)
 		goto fail;
-	}
 	err = store_open_directories(s);
 	if (!err)
 		err = directory_clear(s->incoming_fd, cleared);
@@ -137,6 +149,7 @@ int store_attach(struct store *s, const char *root)
 	};
 	int err = 0;
 
+	usage_init(&s->usage);
 	s->root = strdup(root);
 	s->root_fd = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (s->root_fd < 0)
@@ -160,6 +173,7 @@ void store_close(struct store *s)
 	for (size_t i = 0; i < COUNT_OF(fd); i++)
 		if (fd[i] >= 0)
 			close(fd[i]);
+	usage_fini(&s->usage);
 	free(s->root);
 }
 
@@ -186,6 +200,19 @@ void store_trash_name(struct store *s, const char *id, char name[STORE_PATH_MAX]
 	snprintf(name, STORE_PATH_MAX, "%.*s.%llu", ULID_LENGTH, id, (unsigned long long)serial);
 }
 
+/* What the figures must know of an image that is about to go. */
+struct going {
+	char data[STORED_IMAGE_MAX + 1];
+	struct stored_info info;
+	bool is_known;
+};
+
+static void look_at_going(struct going *g, struct store *s, enum store_place place, const char *id)
+{
+	g->is_known = place == STORE_IMAGES && usage_total(&s->usage).is_on &&
+	              stored_info_load(&g->info, s, id, g->data) == 0;
+}
+
 static int rename_to_trash(struct store *s, enum store_place place, const char *id, const char *to)
 {
 	char from[STORE_PATH_MAX];
@@ -204,10 +231,16 @@ int store_move_to_trash(struct store *s, enum store_place place, const char *id,
                         char to[STORE_PATH_MAX])
 {
 	unsigned openings = atomic_load(&s->openings);
+	struct going going;
 
 	store_trash_name(s, id, to);
+	look_at_going(&going, s, place, id);
+	usage_lock(&s->usage);
 	int err = rename_to_trash(s, place, id, to);
 
+	if (!err && going.is_known)
+		usage_removed(&s->usage, id, going.info.token, stored_info_bytes(&going.info));
+	usage_unlock(&s->usage);
 	if (err == -ENOENT && store_check_missing(s, openings))
 		err = rename_to_trash(s, place, id, to);
 	return err;
@@ -215,6 +248,7 @@ int store_move_to_trash(struct store *s, enum store_place place, const char *id,
 
 void store_clear_trash(struct store *s, const char *name)
 {
+	expiry_forget_removed(s, name);
 	int err = directory_remove(s->trash_fd, name);
 
 	/* The image is invisible already; store_tidy() removes the rest. */

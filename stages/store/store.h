@@ -17,6 +17,7 @@
 
 #include "leftovers.h"
 #include "ulid.h"
+#include "usage.h"
 
 /* Trailing characters of the id. They are random, so images spread over 1024 directories. */
 #define STORE_SHARD_LENGTH 2
@@ -31,6 +32,7 @@ struct store {
 	_Atomic uint64_t free_bytes; /* of the file system, when store_look() saw it last */
 	_Atomic uint64_t looked_ns;
 	struct leftovers leftovers; /* in .incoming */
+	struct usage usage;
 	/* of store_check.h */
 	pthread_mutex_t checking;
 	_Atomic unsigned openings; /* of the directories, after they were deleted */
@@ -77,7 +79,10 @@ struct store_item {
 	const char *id;
 	const struct store_file *file;
 	unsigned file_count;
-	int old_fd;        /* replaced: the image's directory, whose other files stay; borrowed */
+	int old_fd; /* replaced: the image's directory, whose other files stay; borrowed */
+	uint64_t old_bytes, new_bytes; /* replaced: of all files, for struct usage */
+	const char *token; /* of an image: the name of the token, for struct usage; NULL: none */
+	uint64_t expires;  /* of an image: seconds since 1970; 0: never */
 	int err;           /* set by store_put(): 0, or -errno and no file is left behind */
 	bool is_published; /* store_put()'s own */
 };

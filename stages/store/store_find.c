@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
@@ -64,23 +65,39 @@ int store_open_file(struct store *s, const char *id, const char *name, uint64_t 
 	return open_file(s, id, name, size, true);
 }
 
+bool store_has_image(struct store *s, const char *id)
+{
+	uint64_t size;
+	int fd = store_open_file(s, id, "image.json", &size);
+
+	if (fd >= 0)
+		close(fd);
+	return fd >= 0;
+}
+
 int store_open_directory(struct store *s, const char *id)
 {
 	return open_image(s, id, NULL, true);
 }
 
-void store_tag(int fd, char tag[STORE_TAG_MAX])
+uint64_t store_tag(int fd, char tag[STORE_TAG_MAX])
 {
 	struct stat st = { .st_size = 0 };
 	ssize_t n = fgetxattr(fd, STORE_TAG_ATTRIBUTE, tag, STORE_TAG_MAX - 1);
 
-	if (n == CHECKSUM_LENGTH && strspn(tag, "0123456789abcdef") >= CHECKSUM_LENGTH) {
+	if ((n == CHECKSUM_LENGTH || n == STORE_EXPIRING_TAG_LENGTH) &&
+	    strspn(tag, "0123456789abcdef") >= CHECKSUM_LENGTH) {
 		tag[n] = '\0';
-		return;
+		uint64_t expires =
+			n > CHECKSUM_LENGTH ? strtoull(tag + CHECKSUM_LENGTH + 1, NULL, 10) : 0;
+
+		tag[CHECKSUM_LENGTH] = '\0';
+		return expires;
 	}
 	(void)fstat(fd, &st); /* it succeeded when the file was opened */
 	snprintf(tag, STORE_TAG_MAX, "%llx-%llx.%lx", (unsigned long long)st.st_size,
 	         (unsigned long long)st.st_mtim.tv_sec, (unsigned long)st.st_mtim.tv_nsec);
+	return 0;
 }
 
 bool store_is_spooled(struct store *s, const char *id)

@@ -29,15 +29,20 @@ bool store_find_cached(struct store *s, const char *id, const char *name,
  * sets *size, or returns -errno (-ENOENT). */
 int store_open_file(struct store *s, const char *id, const char *name, uint64_t *size);
 
+/* Returns whether the image is stored. */
+bool store_has_image(struct store *s, const char *id);
+
 /* Opens the directory of a finished image for reading. Returns a descriptor or -errno. */
 int store_open_directory(struct store *s, const char *id);
 
-#define STORE_TAG_MAX 48 /* bytes of a tag, with the zero */
+#define STORE_EXPIRING_TAG_LENGTH 43 /* of the attribute: checksum, ".", 10 digits */
+#define STORE_TAG_MAX 48             /* bytes of a tag, with the zero */
 
 /* Writes a tag of an open file's content, which changes with it: its checksum. On a file without
  * one (written by an earlier version, or copied by a program that drops extended attributes) its
- * size and time. The attribute is in the inode, which is in memory: it needs no disk. */
-void store_tag(int fd, char tag[STORE_TAG_MAX]);
+ * size and time. The attribute is in the inode, which is in memory: it needs no disk. Returns when
+ * the image expires, in seconds since 1970, or 0: never, or the attribute is missing. */
+uint64_t store_tag(int fd, char tag[STORE_TAG_MAX]);
 
 /* Returns whether the image's original is spooled; also true if the system cannot tell. The image
  * is then stored by now, or will be. */

@@ -18,7 +18,9 @@
 #define STORE_TRASH_DIRECTORY ".trash"
 #define STORE_SPOOL_DIRECTORY ".spool"
 #define STORE_QUARANTINE_DIRECTORY ".quarantine"
-#define STORE_TAG_ATTRIBUTE "user.darkroom.xxh128" /* of a file: its checksum */
+#define STORE_EXPIRY_DIRECTORY ".expiry"
+/* Of a file: its checksum, and of an image that expires, "." and the time in 10 digits. */
+#define STORE_TAG_ATTRIBUTE "user.darkroom.xxh128"
 
 /* Modes of what is created, less the umask. Originals have the place where a picture was taken,
  * which variants have not: only the daemon's user reads them. */

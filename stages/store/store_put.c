@@ -16,6 +16,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -25,12 +26,15 @@
 #include "base/clock.h"
 #include "checksum.h"
 #include "directory.h"
+#include "expiry.h"
 #include "log/log.h"
 #include "store.h"
 #include "store_check.h"
+#include "store_find.h"
 #include "store_path.h"
 #include "store_replace.h"
 #include "store_trash.h"
+#include "stored_image.h"
 
 #define SHARD_ATTEMPTS_MAX 3
 
@@ -50,7 +54,20 @@ static mode_t file_mode(const struct store_item *item, const struct store_file *
 	                                                                             : IMAGE_FILE;
 }
 
-static int write_file(int at, const struct store_file *file, mode_t mode, bool is_flushed)
+/* A file system without attributes is as good: see store_tag(). */
+static void write_tag(int fd, const char *sum, uint64_t expires)
+{
+	char tag[STORE_TAG_MAX];
+	int length = CHECKSUM_LENGTH;
+
+	if (expires)
+		length = snprintf(tag, sizeof tag, "%s.%010" PRIu64, sum, expires);
+	if (length == CHECKSUM_LENGTH || length == STORE_EXPIRING_TAG_LENGTH)
+		(void)fsetxattr(fd, STORE_TAG_ATTRIBUTE, expires ? tag : sum, (size_t)length, 0);
+}
+
+static int write_file(int at, const struct store_file *file, mode_t mode, uint64_t expires,
+                      bool is_flushed)
 {
 	const char *data = file->data;
 	size_t left = file->size;
@@ -73,8 +90,8 @@ static int write_file(int at, const struct store_file *file, mode_t mode, bool i
 			left -= (size_t)n;
 		}
 	}
-	if (file->sum && !err) /* a file system without attributes is as good: see store_tag() */
-		(void)fsetxattr(fd, STORE_TAG_ATTRIBUTE, file->sum, CHECKSUM_LENGTH, 0);
+	if (file->sum && !err)
+		write_tag(fd, file->sum, expires);
 	if (close(fd) && errno != EINTR && !err)
 		err = -errno; /* some file systems report a full disk here */
 	return err;
@@ -93,6 +110,37 @@ static int make_shard(struct store *s, const char *id)
 	return mkdirat(s->root_fd, shard, IMAGE_DIRECTORY) && errno != EEXIST ? -errno : 0;
 }
 
+/* Renames the item to its place. The figures change in the same step. */
+static int rename_into_place(struct store *s, const struct store_item *item, const char *to)
+{
+	uint64_t bytes = 0;
+
+	for (unsigned i = 0; i < item->file_count; i++)
+		if (strcmp(item->file[i].name, STORED_IMAGE) != 0)
+			bytes += item->file[i].size;
+	usage_lock(&s->usage);
+	int err = renameat(s->incoming_fd, item->id, s->root_fd, to) ? -errno : 0;
+
+	if (!err)
+		usage_stored(&s->usage, item->id, item->token, bytes);
+	usage_unlock(&s->usage);
+	return err;
+}
+
+/* The same for an image that is stored already. */
+static int exchange(struct store *s, const struct store_item *item)
+{
+	usage_lock(&s->usage);
+	int err = store_exchange(s, item->id);
+
+	if (!err) {
+		usage_removed(&s->usage, item->id, item->token, item->old_bytes);
+		usage_stored(&s->usage, item->id, item->token, item->new_bytes);
+	}
+	usage_unlock(&s->usage);
+	return err;
+}
+
 /* Renames the item to its place; creates the shard's directory if it is missing. */
 static int publish(struct store *s, const struct store_item *item)
 {
@@ -100,17 +148,17 @@ static int publish(struct store *s, const struct store_item *item)
 	char to[STORE_PATH_MAX];
 
 	if (item->place == STORE_REPLACED)
-		return store_exchange(s, id);
+		return exchange(s, item);
 	if (item->place == STORE_SPOOL)
 		return renameat(s->incoming_fd, id, s->spool_fd, id) ? -errno : 0;
 	store_image_path(to, STORE_BY_TIME, id, NULL);
-	int err = renameat(s->incoming_fd, id, s->root_fd, to) ? -errno : 0;
+	int err = rename_into_place(s, item, to);
 
-	/* store_delete.c may remove the directory when it is empty. */
+	/* store_batch.c may remove the directory when it is empty. */
 	for (unsigned i = 0; i < SHARD_ATTEMPTS_MAX && err == -ENOENT; i++) {
 		err = make_shard(s, id);
 		if (!err)
-			err = renameat(s->incoming_fd, id, s->root_fd, to) ? -errno : 0;
+			err = rename_into_place(s, item, to);
 	}
 	return err;
 }
@@ -128,11 +176,13 @@ static int write_item(struct store *s, const struct store_item *item)
 	if (fd < 0)
 		return -errno;
 	for (unsigned i = 0; i < item->file_count && !err; i++)
-		err = write_file(fd, &item->file[i], file_mode(item, &item->file[i]),
+		err = write_file(fd, &item->file[i], file_mode(item, &item->file[i]), item->expires,
 		                 s->survives_power);
 	if (!err && item->place == STORE_REPLACED)
 		err = store_link_others(fd, item);
 	close(fd);
+	if (item->expires && item->place == STORE_IMAGES && !err)
+		err = expiry_note(s, item->id, item->expires);
 	return err;
 }
 

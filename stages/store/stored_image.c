@@ -3,6 +3,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -101,4 +102,34 @@ int stored_image_variants(struct store *s, const char *id, struct text *names)
 		text_puts(names, name[i]);
 	}
 	return n;
+}
+
+/* Returns the list of steps that the image was made with, and its length; NULL: there is none. */
+static const char *find_degraded(const char *data, size_t length, size_t *list_length)
+{
+	/* A string cannot contain this: its quotation marks are escaped. */
+	static const char begin[] = ",\"" STORED_DEGRADED "\":[";
+	const char *list = memmem(data, stored_image_public(data, length), begin, sizeof begin - 1);
+	const char *end = list ? strchr(list + sizeof begin - 1, ']') : NULL;
+
+	*list_length = end ? (size_t)(end - list) : 0;
+	return end ? list : NULL;
+}
+
+bool stored_image_has_skipped(struct store *s, const char *id, const char *variant)
+{
+	char data[STORED_IMAGE_MAX + 1], step[CONF_NAME_MAX + sizeof "\"skip \""];
+	size_t list_length;
+	uint64_t size;
+	int fd = store_open_file(s, id, STORED_IMAGE, &size);
+	int length = fd < 0 ? fd : stored_image_read(fd, data);
+
+	if (fd >= 0)
+		close(fd);
+	if (length < 0)
+		return false;
+	const char *list = find_degraded(data, (size_t)length, &list_length);
+	int n = snprintf(step, sizeof step, "\"skip %s\"", variant);
+
+	return list && memmem(list, list_length, step, (size_t)n);
 }

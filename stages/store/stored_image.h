@@ -7,6 +7,7 @@
 #ifndef DARKROOM_STORE_STORED_IMAGE_H
 #define DARKROOM_STORE_STORED_IMAGE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -16,6 +17,7 @@ struct text;
 #define STORED_IMAGE "image.json"
 #define STORED_IMAGE_MAX (16u << 10) /* bytes; one of 16 variants takes at most half of it */
 #define STORED_RECORD "record"
+#define STORED_DEGRADED "degraded" /* steps of overload.degrade, as strings */
 
 /* Returns the length of what clients may see: it ends before the record, and "}" and a line feed
  * must follow. Returns `length`, with nothing to follow, if there is no record. */
@@ -27,6 +29,10 @@ int stored_image_read(int fd, char data[STORED_IMAGE_MAX + 1]);
 
 /* Appends what clients may see of an open image.json. Returns 0 or -errno. Short. */
 int stored_image_read_public(int fd, struct text *to);
+
+/* Returns whether the image's image.json says that the variant was skipped under load. Some system
+ * calls: for errors only. */
+bool stored_image_has_skipped(struct store *s, const char *id, const char *variant);
 
 /* Appends the names of the variants that the image has as files, sorted, with commas. Returns their
  * number, or -ENOENT if there is no image, or -errno. Some system calls: for errors only. */

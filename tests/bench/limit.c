@@ -232,7 +232,7 @@ static int configure(struct plan *plan, const char *path)
 	int err = conf_load(&conf, NULL, path, NULL, 0, &errors);
 
 	if (!err)
-		err = plan_build(plan, &conf, &variant, plan_error, sizeof plan_error);
+		err = plan_build(plan, &conf, 0, &variant, plan_error, sizeof plan_error);
 	if (err)
 		fprintf(stderr, "limit: %s%s\n", data, plan_error);
 	return err;

@@ -7,15 +7,17 @@
  * usage: fuzz_NAME                runs the seeds and their mutants
  *        fuzz_NAME FILE...        runs the files
  *        fuzz_NAME --seeds DIR    writes the seeds to files
+ *        fuzz_NAME --seconds N SEED    runs random mutants of the seeds
  */
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "target.h"
 
-static unsigned count; /* of inputs */
+static unsigned long count; /* of inputs */
 static const char *directory;
 
 /* ---- writing ---- */
@@ -24,7 +26,7 @@ static void write_seed(const void *data, size_t size)
 {
 	char path[4096];
 
-	snprintf(path, sizeof path, "%s/seed-%03u", directory, count++);
+	snprintf(path, sizeof path, "%s/seed-%03lu", directory, count++);
 	FILE *f = fopen(path, "wb");
 
 	if (!f || fwrite(data, 1, size, f) != size || fclose(f)) {
@@ -63,6 +65,7 @@ static uint8_t buffer[INPUT_MAX];
 static uint32_t generator = 1;
 
 #pragma weak LLVMFuzzerCustomMutator
+#pragma weak target_report
 
 /* ---- mutants ---- */
 
@@ -132,21 +135,56 @@ static void run(const void *data, size_t size)
 	count++;
 }
 
+static void run_mutant(const void *data, size_t size)
+{
+	assert(size <= INPUT_MAX);
+	memcpy(buffer, data, size);
+	for (size_t edits = 1 + at_random(EDITS_MAX); edits > 0; edits--)
+		size = LLVMFuzzerCustomMutator ? LLVMFuzzerCustomMutator(buffer, size, INPUT_MAX,
+		                                                         target_random(&generator))
+		                               : LLVMFuzzerMutate(buffer, size, INPUT_MAX);
+	run(buffer, size);
+}
+
 static void run_mutants(const void *data, size_t size)
 {
 	run(data, size);
-	for (unsigned i = 0; i < target_mutants; i++) {
-		size_t length = size;
+	for (unsigned i = 0; i < target_mutants; i++)
+		run_mutant(data, size);
+}
 
-		assert(size <= INPUT_MAX);
-		memcpy(buffer, data, size);
-		for (size_t edits = 1 + at_random(EDITS_MAX); edits > 0; edits--)
-			length = LLVMFuzzerCustomMutator
-			                 ? LLVMFuzzerCustomMutator(buffer, length, INPUT_MAX,
-			                                           target_random(&generator))
-			                 : LLVMFuzzerMutate(buffer, length, INPUT_MAX);
-		run(buffer, length);
-	}
+/* ---- for a time ---- */
+
+#define SEEDS_MAX 1024
+#define AT_ONCE 256 /* inputs between looks at the clock */
+
+static struct {
+	void *data;
+	size_t size;
+} seeds[SEEDS_MAX];
+static size_t seed_count;
+
+static void keep_seed(const void *data, size_t size)
+{
+	assert(seed_count < SEEDS_MAX);
+	seeds[seed_count].data = target_copy(data, size);
+	seeds[seed_count++].size = size;
+}
+
+static void run_for(unsigned seconds, uint32_t seed)
+{
+	uint64_t end = clock_ns() + seconds * UINT64_C(1000000000);
+
+	generator = seed * 2654435761U | 1;
+	target_seeds(keep_seed);
+	while (clock_ns() < end)
+		for (int i = 0; i < AT_ONCE; i++) {
+			size_t k = at_random(seed_count);
+
+			run_mutant(seeds[k].data, seeds[k].size);
+		}
+	while (seed_count > 0)
+		free(seeds[--seed_count].data);
 }
 
 static bool run_file(const char *path)
@@ -169,12 +207,17 @@ int main(int argc, char **argv)
 	const char *name = slash ? slash + 1 : argv[0];
 
 	write_seeds(argc, argv);
-	for (int i = 1; i < argc; i++)
-		if (!run_file(argv[i]))
-			return EXIT_FAILURE;
-	if (argc == 1)
+	if (argc == 4 && strcmp(argv[1], "--seconds") == 0)
+		run_for((unsigned)strtoul(argv[2], NULL, 10), (uint32_t)strtoul(argv[3], NULL, 10));
+	else if (argc == 1)
 		target_seeds(run_mutants);
-	printf("[       OK ] %s: %u inputs\n", name, count);
+	else
+		for (int i = 1; i < argc; i++)
+			if (!run_file(argv[i]))
+				return EXIT_FAILURE;
+	printf("[       OK ] %s: %lu inputs\n", name, count);
+	if (target_report)
+		target_report();
 	return EXIT_SUCCESS;
 }
 

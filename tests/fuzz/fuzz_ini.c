@@ -35,6 +35,15 @@ static int load(struct conf *conf, const void *data, size_t size, struct text *e
 	return err;
 }
 
+/* `darkroomd -T` refuses a variant without operations, which other keys can make. */
+static bool lacks_operations(const struct conf *conf)
+{
+	for (unsigned i = 0; i < conf->variant_count; i++)
+		if (!conf->variant[i].operations[0])
+			return true;
+	return false;
+}
+
 /* Checks that the configuration survives `darkroomd -T`. */
 static void check_dump(const struct conf *conf)
 {
@@ -74,8 +83,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		char error[2 * CONF_TEXT_MAX];
 		unsigned variant;
 
-		check_dump(&conf);
-		err = plan_build(&plan, &conf, &variant, error, sizeof error);
+		if (!lacks_operations(&conf))
+			check_dump(&conf);
+		err = plan_build(&plan, &conf, 0, &variant, error, sizeof error);
 		assert(!err || (variant < conf.variant_count && error[0]));
 	}
 	return 0;

@@ -76,7 +76,7 @@ static const struct plan *make_plan(void)
 	unsigned variant;
 
 	if (!plan.step_count)
-		assert(plan_build(&plan, &conf, &variant, error, sizeof error) == 0);
+		assert(plan_build(&plan, &conf, 0, &variant, error, sizeof error) == 0);
 	return &plan;
 }
 

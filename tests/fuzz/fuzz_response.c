@@ -49,7 +49,11 @@ static void compare(const struct outcome *a, const struct outcome *b)
 	assert(a->reader.status == b->reader.status && a->reader.is_jpeg == b->reader.is_jpeg);
 	if (a->reader.state == RESPONSE_DONE)
 		assert(a->reader.keep_alive == b->reader.keep_alive);
-	assert(a->body.length == b->body.length && a->body.overflowed == b->body.overflowed);
+	/* What is left of a body that did not fit depends on the pieces, and is not used. */
+	assert(a->body.overflowed == b->body.overflowed);
+	if (a->body.overflowed)
+		return;
+	assert(a->body.length == b->body.length);
 	assert(memcmp(a->data, b->data, a->body.length) == 0);
 }
 

@@ -27,11 +27,12 @@ static void print(const struct reading *r, struct text *to)
 		const struct token *t = &r->token[i];
 
 		assert(token_name_is_valid(t->name, strlen(t->name)));
-		assert(t->scopes && (t->scopes & ~(unsigned)ALL_SCOPES) == 0);
+		assert(t->scopes && t->scopes <= (TOKEN_SCOPES_UNSAID | TOKEN_ORIGINAL));
 		text_printf(to, "%s ", t->name);
 		for (size_t k = 0; k < TOKEN_HASH_SIZE; k++)
 			text_printf(to, "%02x", t->hash[k]);
 		token_print_scopes(t->scopes, to);
+		token_print_quota(&t->quota, to);
 		text_puts(to, "\n");
 	}
 }
@@ -68,6 +69,8 @@ void target_seeds(void (*emit)(const void *data, size_t size))
 {
 	static const char *const text[] = {
 		"first " HASH "\nsecond " OTHER " upload\n",
+		"first " HASH " original images=10 bytes=20G uploads=3\nsecond " OTHER
+		" bytes=9T\n",
 		"# comment\n\n\ta.b_c@d-1 \t" HASH " delete upload\r\nx " OTHER " upload upload",
 		"a " HASH "\na " OTHER "\nb " HASH "\n",
 		"a " HASH " nothing\nb abc\n" HASH "\n",

@@ -4,6 +4,7 @@
 #include "support/jpeg_fixture.h"
 #include "target.h"
 
+#define FILES 1024
 #define SEGMENT_MAX 64
 #define BLOCKS_IN_MCU_MAX 10 /* C_MAX_BLOCKS_IN_MCU of libjpeg */
 
@@ -81,6 +82,23 @@ uint8_t *jpeg_random(unsigned seed, size_t *size)
 	return fixture_make(&f, size);
 }
 
+/* Returns one of FILES files, which are made once: that takes longer than most executions. */
+static const uint8_t *file_of(unsigned seed, size_t *size)
+{
+	static struct {
+		uint8_t *jpeg;
+		size_t size;
+	} files[FILES];
+	unsigned i = seed % FILES;
+	uint32_t kept = state;
+
+	if (!files[i].jpeg)
+		files[i].jpeg = jpeg_random(i, &files[i].size);
+	state = kept;
+	*size = files[i].size;
+	return files[i].jpeg;
+}
+
 /* ---- segments ---- */
 
 /* A marker with its parameters; that of a scan has the coded data as well. */
@@ -152,7 +170,7 @@ static size_t graft(uint8_t *data, size_t size, size_t size_max, const struct se
 {
 	struct segment list[SEGMENT_MAX];
 	size_t other_size;
-	uint8_t *other = jpeg_random(target_random(&state), &other_size);
+	const uint8_t *other = file_of(target_random(&state), &other_size);
 	unsigned count = find_segments(other, other_size, list);
 
 	if (count) {
@@ -160,7 +178,6 @@ static size_t graft(uint8_t *data, size_t size, size_t size_max, const struct se
 
 		size = insert(data, size, size_max, to->at, other + from->at, from->length);
 	}
-	free(other);
 	return size;
 }
 
@@ -239,12 +256,11 @@ size_t jpeg_mutate(uint8_t *data, size_t size, size_t size_max, unsigned seed)
 	unsigned count = find_segments(data, size, list), what = pick(16);
 
 	if (what == 0 || count == 0) {
-		uint8_t *other = jpeg_random(seed, &size);
+		const uint8_t *other = file_of(seed >> 8, &size);
 
 		if (size > size_max)
 			size = size_max;
 		memcpy(data, other, size);
-		free(other);
 		return size;
 	}
 	const struct segment *s = &list[pick(count)], *other = &list[pick(count)];

@@ -26,6 +26,9 @@ size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t size_max);
 /* Passes each seed of the target to emit(). */
 void target_seeds(void (*emit)(const void *data, size_t size));
 
+/* Defined by some targets: prints what they have counted. corpus_runner.c calls it at the end. */
+void target_report(void);
+
 /* The number of mutants of each seed that corpus_runner.c runs. */
 extern const unsigned target_mutants;
 

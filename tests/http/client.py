@@ -65,7 +65,7 @@ def check_problem(answer):
     assert isinstance(document["detail"], str) and document["detail"], document
     assert ("limit" in document) == ("configured" in document) == ("actual" in document), document
     if "limit" in document:
-        assert document["limit"].startswith("limits."), document
+        assert document["limit"].startswith(("limits.", "quota.")), document
         assert isinstance(document["configured"], int)
         assert isinstance(document["actual"], int), document
 

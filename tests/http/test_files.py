@@ -359,14 +359,14 @@ def test_stats_count_requests(daemon):
         "requests are not counted")
 
 
-def test_originals_are_kept_and_never_served(start):
+def test_originals_are_kept_and_not_public(start):
     daemon = start("server.keep_originals=yes")
     sources = [pictures.photo_jpeg(300, 200, 1), pictures.photo_jpeg(200, 300, 2)]
     content_type, body = form_files(*sources)
     for image, source in zip(daemon.upload(body, content_type).json()["images"], sources):
         directory = directory_of(daemon.store, image["id"])
         assert (directory / "original.jpg").read_bytes() == source
-        assert daemon.get(image["url"] + "/original.jpg").status == 404
+        assert daemon.get(image["url"] + "/original.jpg").status == 403
         assert "original" not in image["variants"]
         with daemon.client() as c:
             assert c.request("DELETE", image["url"]).status == 204

@@ -249,6 +249,20 @@ def test_large_header_is_refused(start):
             assert answer.closes and c.is_closed()
 
 
+@pytest.mark.parametrize("head, status", [
+    (b"GET / HTTP/1.1\r\nX: %s\r\nHost: a\r\nHost: a\r\n\r\n", 431),
+    (b"GET / HTTP/1.1\r\nX: %s\r\nno colon\r\n\r\n", 431),
+    (b"GET /%s\x01 HTTP/1.1\r\nHost: a\r\n\r\n", 414),
+    (b"BREW /%s HTTP/1.1\r\nHost: a\r\n\r\n", 431)])
+def test_errors_behind_the_largest_header_are_not_read(start, head, status):
+    """So the answer is that to the same bytes in several pieces."""
+    daemon = start("limits.header_bytes=1K")
+    with daemon.client() as c:
+        c.send(head % (b"y" * 1030))
+        answer = c.answer()
+        assert answer.status == status and answer.closes
+
+
 def test_endless_header_is_refused(daemon):
     with daemon.client() as c:
         c.send(b"GET / HTTP/1.1\r\nHost: x\r\n")

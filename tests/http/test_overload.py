@@ -320,6 +320,55 @@ def test_work_for_a_client_that_has_gone_is_dropped(start):
     assert len(daemon.stored()) == 1
 
 
+def waits_for_the_disk(daemon, disk, headers=()):
+    """Returns a client whose image occupies the only disk thread, and one whose image is made, but
+    not written."""
+    first, = full(daemon, disk)
+    assert eventually(lambda: busy(daemon, "jpeg_encode") == 3)
+    second = daemon.client()
+    second.send(second.head("POST", "/images", SMALL, [JPEG, *headers]) + SMALL)
+    assert eventually(lambda: busy(daemon, "jpeg_encode") == 6)
+    return first, second
+
+
+def busy(daemon, stage):
+    """Returns how many events the stage has served."""
+    return next(s["events"] for s in stats(daemon)["stages"] if s["name"] == stage)
+
+
+@pytest.mark.also_with("seda")
+def test_finished_image_of_a_client_that_has_gone_is_not_written(start, disk):
+    daemon = start("stage.disk_write.threads=1", environ=disk.environ)
+    first, second = waits_for_the_disk(daemon, disk)
+    second.reset()
+    finish(disk, [first])
+    assert eventually(lambda: stats(daemon)["images"]["in_flight"] == 0)
+    assert stats(daemon)["overload"]["client_gone"] == 1
+    assert len(daemon.stored()) == 1 and not daemon.leftovers()
+
+
+def test_finished_image_is_not_written_after_its_deadline(start, disk):
+    daemon = start("stage.disk_write.threads=1", environ=disk.environ)
+    first, second = waits_for_the_disk(daemon, disk, [("X-Request-Deadline", "1500")])
+    answer = second.answer()
+    second.close()
+    assert (answer.status, answer.slug) == (503, "too-late")
+    finish(disk, [first])
+    assert len(daemon.stored()) == 1
+
+
+def test_acknowledged_image_is_written_although_its_client_has_gone(start, disk):
+    daemon = start("stage.disk_write.threads=1", environ=disk.environ)
+    with daemon.client() as c:
+        c.send(c.head("POST", "/images", SMALL, [JPEG, ("Prefer", "respond-async")]) + SMALL)
+        assert c.answer().status == 202
+        disk.set(0.1)
+        c.reset()
+    disk.set(0)
+    assert eventually(lambda: len(daemon.stored()) == 1)
+    assert stats(daemon)["overload"]["client_gone"] == 0
+
+
 def test_client_that_ends_its_side_gets_the_answer(start):
     daemon = start()
     with daemon.client() as c:

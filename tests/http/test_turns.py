@@ -1,5 +1,8 @@
 """Clients take turns at decoding: a client with many expensive images does not stop another one."""
 
+import contextlib
+import threading
+
 import pytest
 
 import pictures
@@ -54,3 +57,55 @@ def test_another_client_waits_for_few_images_that_need_memory(start):
     assert answer.status == 201 and left >= MANY // 2
     assert c.answer("POST").status == 201
     assert eventually(lambda: in_flight(daemon) == 0)
+
+
+@contextlib.contextmanager
+def uploads(daemon, count, image):
+    """Uploads the image over and over on this many connections. Yields the list of statuses."""
+    statuses, stop = [], threading.Event()
+
+    def upload():
+        with daemon.client(timeout=slow(300)) as c:
+            while not stop.is_set():
+                statuses.append(c.request("POST", "/images", image, [JPEG]).status)
+    threads = [threading.Thread(target=upload) for _ in range(count)]
+    for thread in threads:
+        thread.start()
+    try:
+        yield statuses
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+
+
+def waits(daemon):
+    return daemon.get("/stats").json()["memory"]["waited"]
+
+
+@pytest.mark.also_with("seda", "thread-per-connection")
+@pytest.mark.parametrize("source", [None, OTHER], ids=["same client", "another client"])
+def test_image_that_needs_much_memory_is_not_starved_by_others(start, source):
+    """The line for memory is not overtaken, although the others would fit."""
+    daemon = start("scheduler.threads=8", "limits.memory_budget=48M", "limits.body_bytes=24M")
+    huge = pictures.photo_jpeg(2400, 1600, 2, progressive=True)
+    with uploads(daemon, 12, pictures.photo_jpeg(1200, 900, 1, progressive=True)) as statuses:
+        assert eventually(lambda: waits(daemon) > 0, slow(60))
+        for _ in range(3):
+            before = len(statuses)
+            assert upload_from(daemon, source, huge)[0].status == 201
+            assert len(statuses) - before < 100
+    assert set(statuses) == {201}
+
+
+@pytest.mark.also_with("seda", "thread-per-connection")
+def test_small_images_are_not_starved_by_those_that_need_much_memory(start):
+    daemon = start("scheduler.threads=8", "limits.memory_budget=48M", "limits.body_bytes=24M")
+    huge = pictures.photo_jpeg(2400, 1600, 2, progressive=True)
+    with uploads(daemon, 6, huge) as statuses:
+        assert eventually(lambda: waits(daemon) > 0, slow(60))
+        for _ in range(5):
+            before = len(statuses)
+            assert upload_from(daemon, OTHER, SMALL)[0].status == 201
+            assert len(statuses) - before < 20
+    assert set(statuses) == {201}

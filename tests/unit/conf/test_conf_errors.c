@@ -44,7 +44,8 @@ static void messages_name_place_text_and_expectation(void **state)
 	refuse(VARIANT "[stage]\nthreads = 1\n",
 	       "@:3: [stage]: unknown section; did you mean [stage.NAME]?\n");
 	refuse(VARIANT "[quite.another]\n",
-	       "@:3: [quite.another]: unknown section; expected server, log, access, limits, overload, "
+	       "@:3: [quite.another]: unknown section; expected server, log, access, store, limits, "
+	       "overload, "
 	       "scheduler, layout, stage.NAME, group.NAME or variant.NAME\n");
 	refuse_override("sevrer.listen=a:1",
 	                "-o sevrer.listen=a:1: unknown section; did you mean server?\n");

@@ -92,7 +92,10 @@ static void defaults_of_limits(void **state)
 	assert_int_equal(defaults.limits.height, 65500);
 	assert_int_equal(defaults.limits.connections, 1024);
 	assert_int_equal(defaults.limits.images_in_flight, 1024);
-	assert_int_equal(defaults.limits.images_per_client, 0);
+	assert_true(defaults.limits.images_per_client == CONF_AUTO);
+	assert_int_equal(defaults.limits.client_rate, 0);
+	assert_int_equal(defaults.limits.client_burst, 100);
+	assert_int_equal(defaults.limits.client_ipv6_prefix, 64);
 	assert_int_equal(defaults.limits.header_timeout_ms, 10000);
 	assert_int_equal(defaults.limits.body_timeout_ms, 30000);
 	assert_int_equal(defaults.limits.body_rate, 1024);

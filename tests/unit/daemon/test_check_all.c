@@ -168,6 +168,36 @@ static void originals_need_their_name(void **state)
 	            "name\n");
 }
 
+/* ---- degradation ---- */
+
+#define TWO VARIANT "[variant.other]\noperations = blur 1\n"
+
+static void a_skipped_variant_must_exist(void **state)
+{
+	(void)state;
+	accept_file(TWO "[overload]\ndegrade = quality 65, skip other\n");
+	reject_file(TWO "[overload]\ndegrade = quality 65, skip othr\n",
+	            "@:6: overload.degrade = \"quality 65, skip othr\": skip othr: expected one of "
+	            "the variants a, other\n");
+}
+
+static void a_variant_must_remain(void **state)
+{
+	(void)state;
+	reject_file(TWO "[overload]\ndegrade = skip a, skip other\n",
+	            "@:6: overload.degrade = \"skip a, skip other\": all variants would be "
+	            "skipped: expected at least one that remains\n");
+}
+
+static void degradation_needs_a_controller(void **state)
+{
+	(void)state;
+	reject_file(VARIANT "[overload]\ndegrade = no-optimize\ncontroller = off\n",
+	            "@:4: overload.degrade = \"no-optimize\": the controller measures the load: "
+	            "expected another overload.controller than off\n");
+	accept_file(VARIANT "[overload]\ncontroller = off\n");
+}
+
 /* ---- stages and schedule ---- */
 
 /* threads may be set under any policy, because the policy can change while the daemon runs. */
@@ -384,6 +414,9 @@ int main(void)
 		cmocka_unit_test(a_variant_needs_operations),
 		cmocka_unit_test(the_program_checks_operations),
 		cmocka_unit_test(originals_need_their_name),
+		cmocka_unit_test(a_skipped_variant_must_exist),
+		cmocka_unit_test(a_variant_must_remain),
+		cmocka_unit_test(degradation_needs_a_controller),
 		cmocka_unit_test(pools_have_at_most_64_threads_together),
 		cmocka_unit_test(a_source_has_a_queue_and_one_thread_per_loop),
 		cmocka_unit_test(groups_divide_the_stages),

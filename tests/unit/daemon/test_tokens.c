@@ -96,18 +96,19 @@ static void a_line_has_a_name_a_hash_and_scopes(void **state)
 	                 TOKEN_UNKNOWN); /* the hash is not a token */
 	uint8_t first[TOKEN_KEY_SIZE], again[TOKEN_KEY_SIZE], other[TOKEN_KEY_SIZE];
 	char name[TOKEN_NAME_MAX];
+	struct token_quota quota;
 
 	tokens_verdict(&t, "abc", 3, TOKEN_UPLOAD, first);
 	tokens_verdict(&t, "abc", 3, TOKEN_DELETE, again);
 	tokens_verdict(&t, "", 0, TOKEN_DELETE, other);
 	assert_memory_equal(first, again, sizeof first);
 	assert_memory_not_equal(first, other, sizeof first);
-	tokens_name(&t, first, name);
+	tokens_name(&t, first, name, &quota);
 	assert_string_equal(name, "first");
-	tokens_name(&t, other, name);
+	tokens_name(&t, other, name, &quota);
 	assert_string_equal(name, "second");
 	memset(other, 0, sizeof other);
-	tokens_name(&t, other, name);
+	tokens_name(&t, other, name, &quota);
 	assert_string_equal(name, "");
 	tokens_close(&t);
 }
@@ -137,7 +138,12 @@ static void messages_name_the_line_without_its_words(void **state)
 	REFUSE("#\nfirst ba7816bf\n", "2", "expected a SHA-256 hash");
 	REFUSE("first ga7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad\n", "1",
 	       "expected a SHA-256 hash");
-	REFUSE("first " ABC " all\n", "1", "expected upload, delete or list");
+	REFUSE("first " ABC " all\n", "1", "expected upload, delete, list or original");
+	REFUSE("first " ABC " images=\n", "1", "expected upload, delete, list or original");
+	REFUSE("first " ABC " images=0\n", "1", "expected upload, delete, list or original");
+	REFUSE("first " ABC " bytes=1X\n", "1", "expected upload, delete, list or original");
+	REFUSE("first " ABC " bytes=999999999999999T\n", "1",
+	       "expected upload, delete, list or original");
 	REFUSE("first " ABC "\0 upload\n", "1", "expected a SHA-256 hash");
 	REFUSE("fi/rst " ABC "\n", "1", "expected NAME");
 	REFUSE("first\0 " ABC "\n", "1", "expected NAME");

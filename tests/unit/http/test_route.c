@@ -53,7 +53,7 @@ static void a_target_names_one_resource(void **state)
 	check_route("/images/" ID "/", ROUTE_NONE, "");
 	check_route("/images/" ID "x", ROUTE_NONE, "");
 	check_route("/images/" ID "/.jpg", ROUTE_NONE, "");
-	check_route("/images/" ID "/original.jpg", ROUTE_NONE, "");
+	check_route("/images/" ID "/original.jpg", ROUTE_ORIGINAL, "");
 	check_route("/images/" ID "/A.jpg", ROUTE_NONE, "");
 	check_route("/images/" ID "/a.b.jpg", ROUTE_NONE, "");
 	check_route("/images/" ID "/..jpg", ROUTE_NONE, "");

@@ -98,14 +98,12 @@ static void a_cancelled_epoch_is_never_current(void **state)
 
 static void the_largest_step_count_of_all_living_epochs_counts(void **state)
 {
-	const struct plan small = { .step_count = 2 };
-
 	(void)state;
 	change(20);
 	change(3);
-	assert_int_equal(conf_epochs_step_count_max(&conf_epochs, &small), 20);
+	assert_int_equal(conf_epochs_step_count_max(&conf_epochs, 2), 20);
 	change(4); /* releases the one with 20 steps */
-	assert_int_equal(conf_epochs_step_count_max(&conf_epochs, &small), 4);
+	assert_int_equal(conf_epochs_step_count_max(&conf_epochs, 2), 4);
 }
 
 int main(void)

@@ -57,7 +57,7 @@ static void a_stored_image_is_recovered(void **state)
 	assert_int_equal(started_total, 1);
 	assert_int_equal(r->recovered, 1);
 	assert_int_equal(r->quarantined, 0);
-	assert_true(is_stored(&service.store, id));
+	assert_true(store_has_image(&service.store, id));
 	assert_int_equal(attempts_of(id), -1);
 	assert_false(r->is_called);
 }
@@ -133,7 +133,7 @@ static void a_damaged_entry_is_quarantined(void **state)
 	assert_int_equal(unlink(path), 0);
 	assert_false(pass_once());
 	assert_true(is_quarantined(id));
-	assert_true(is_stored(&service.store, other));
+	assert_true(store_has_image(&service.store, other));
 	assert_int_equal(r->recovered, 1);
 }
 

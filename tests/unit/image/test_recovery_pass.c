@@ -61,7 +61,7 @@ static void an_image_in_flight_is_not_started_again(void **state)
 	(void)state;
 	spool_one('B', 0);
 	struct budget_body none = { 0 };
-	struct upload *u = upload_new(&service, NULL, &none, 1, 0);
+	struct upload *u = upload_new(&service, 0, NULL, &none, 1, 0);
 	struct image *image = upload_add_image(u, NULL, 0, "", 0, "", 0);
 
 	memcpy(image->id, id, sizeof image->id);

@@ -15,106 +15,14 @@
 #include "pixel/libjpeg_private.h"
 #include "support/codec_fixture.h"
 #include "support/entropy_compare.h"
+#include "support/entropy_file.h"
 #include "support/jpeg_structures.h"
 #include "support/picture_fixture.h"
 
 /* ---- generated files ---- */
 
-enum tables { STANDARD = 0, OPTIMIZED, FLAT, UPSIDE_DOWN, TABLES_COUNT };
-
-static uint32_t random_state;
-
-static unsigned pick(unsigned count)
-{
-	random_state = random_state * 1103515245 + 12345;
-	return (random_state >> 8) % count;
-}
-
-/* FLAT: all codes have 9 bits. UPSIDE_DOWN: the more usual a symbol is, the longer is its code. */
-static void set_table(j_compress_ptr c, JHUFF_TBL **to, bool is_dc, enum tables tables)
-{
-	JHUFF_TBL *t = jpeg_alloc_huff_table((j_common_ptr)c);
-	unsigned n = 0, last = is_dc ? 11 : 0xff, count;
-
-	memset(t, 0, sizeof *t);
-	for (unsigned i = 0; i <= last; i++) {
-		unsigned symbol = tables == FLAT ? i : last - i;
-
-		if (is_dc || (symbol & 15) <= 10)
-			t->huffval[n++] = (UINT8)symbol;
-	}
-	count = n;
-	for (unsigned length = 1; length < 8 && tables == UPSIDE_DOWN; length++, count--)
-		t->bits[length] = 1;
-	t->bits[tables == FLAT ? 9 : 16] = (UINT8)count;
-	*to = t;
-}
-
-static void set_tables(j_compress_ptr c, enum tables tables)
-{
-	c->optimize_coding = tables == OPTIMIZED;
-	for (int i = 0; i < 2 && tables >= FLAT; i++) {
-		set_table(c, &c->dc_huff_tbl_ptrs[i], true, tables);
-		set_table(c, &c->ac_huff_tbl_ptrs[i], false, tables);
-	}
-}
-
-/* Sets the samples of a row: flat, smooth, noise, or the extremes. */
-static void fill_row(uint8_t *row, int n, int y, unsigned content)
-{
-	for (int x = 0; x < n; x++) {
-		unsigned extreme = pick(2) * 255;
-
-		row[x] = content == 0   ? 77
-		         : content == 1 ? (uint8_t)(x * 3 + y * 2)
-		         : content == 2 ? (uint8_t)(x * 3 + y * 2 + (int)pick(40))
-		                        : (uint8_t)extreme;
-	}
-}
-
-struct file {
-	int width, height, quality;
-	int components; /* 1, 3 or 4 */
-	int sampling;   /* h * 16 + v of the first component */
-	enum tables tables;
-	unsigned restart, content;
-};
-
-static uint8_t *file_make(const struct file *f, unsigned long *size)
-{
-	static const J_COLOR_SPACE spaces[] = { 0, JCS_GRAYSCALE, 0, JCS_YCbCr, JCS_CMYK };
-	struct jpeg_compress_struct c;
-	struct jpeg_error_mgr errors;
-	uint8_t row[70 * 4], *jpeg = NULL;
-	JSAMPROW rows[] = { row };
-
-	c.err = jpeg_std_error(&errors);
-	jpeg_create_compress(&c);
-	jpeg_mem_dest(&c, &jpeg, size);
-	c.image_width = (JDIMENSION)f->width;
-	c.image_height = (JDIMENSION)f->height;
-	c.input_components = f->components;
-	c.in_color_space = spaces[f->components];
-	jpeg_set_defaults(&c);
-	jpeg_set_quality(&c, f->quality, TRUE);
-	for (int i = 0; i < f->components; i++)
-		c.comp_info[i].h_samp_factor = c.comp_info[i].v_samp_factor = 1;
-	c.comp_info[0].h_samp_factor = f->sampling / 16;
-	c.comp_info[0].v_samp_factor = f->sampling % 16;
-	c.restart_interval = f->restart;
-	set_tables(&c, f->tables);
-	jpeg_start_compress(&c, TRUE);
-	for (int y = 0; y < f->height; y++) {
-		fill_row(row, f->width * f->components, y, f->content);
-		jpeg_write_scanlines(&c, rows, 1);
-	}
-	jpeg_finish_compress(&c);
-	jpeg_destroy_compress(&c);
-	return jpeg;
-}
-
 /* Returns a copy of exact size, so that sanitizers notice reads beyond it. */
-static uint8_t *exact(uint8_t *jpeg, unsigned long size)
+static uint8_t *exact(uint8_t *jpeg, size_t size)
 {
 	uint8_t *copy = malloc(size);
 
@@ -125,30 +33,20 @@ static uint8_t *exact(uint8_t *jpeg, unsigned long size)
 
 static void all_coefficients_are_those_of_libjpeg(void **state)
 {
-	static const int samplings[] = { 0x11, 0x22, 0x21, 0x12, 0x41, 0x14, 0x31, 0x42 };
-	static const int components[] = { 3, 1, 3, 4 };
-	static const unsigned restarts[] = { 0, 0, 1, 2, 7 };
+	uint32_t random = 20261122;
 	unsigned blocks = 0;
 
 	(void)state;
 	if (!LIBJPEG_HAS_PRIVATE)
 		skip();
-	random_state = 20261122;
 	for (int i = 0; i < 1400; i++) {
-		struct file f = { .width = 1 + i % 70,
-			          .height = 1 + (int)pick(70),
-			          .quality = 1 + i % 100,
-			          .components = components[pick(COUNT_OF(components))],
-			          .sampling = samplings[pick(COUNT_OF(samplings))],
-			          .tables = pick(TABLES_COUNT),
-			          .restart = restarts[pick(COUNT_OF(restarts))],
-			          .content = pick(4) };
-		unsigned long size;
-		uint8_t *jpeg;
+		struct entropy_file f = entropy_file_random(&random, ENTROPY_FILE_SIDE_MAX);
+		size_t size;
 
-		if (f.components == 4 && f.sampling == 0x42)
-			f.sampling = 0x41; /* an MCU has at most 10 blocks */
-		jpeg = file_make(&f, &size);
+		f.width = 1 + i % ENTROPY_FILE_SIDE_MAX;
+		f.quality = 1 + i % 100;
+		uint8_t *jpeg = entropy_file_make(&f, &random, &size);
+
 		jpeg = exact(jpeg, size);
 		struct entropy_comparison result = entropy_compare(jpeg, size, UINT32_MAX);
 
@@ -204,9 +102,10 @@ static void every_structure_of_one_scan_is_decoded(void **state)
 /* A grey picture of 16 x 8 with standard tables, and these bits as its scan. */
 static uint8_t *file_of_bits(const char *bits, size_t *size)
 {
-	const struct file f = { 16, 8, 50, 1, 0x11, STANDARD, 0, 0 };
-	unsigned long n;
-	uint8_t *jpeg = file_make(&f, &n), *file = malloc(n + 2 * strlen(bits));
+	const struct entropy_file f = { 16, 8, 50, 1, 0x11, ENTROPY_STANDARD, 0, 0 };
+	uint32_t random = 1;
+	size_t n;
+	uint8_t *jpeg = entropy_file_make(&f, &random, &n), *file = malloc(n + 2 * strlen(bits));
 	size_t at = find_marker(jpeg, n, 0xda) + 10;
 	unsigned count = 0;
 

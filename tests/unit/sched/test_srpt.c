@@ -61,6 +61,34 @@ static void waiting_time_counts_in_proportion_to_the_size(void **state)
 	harness_end();
 }
 
+/* 1 MiB is the bound of a class. The sizes are within 2 % of it. */
+static void nearly_equal_sizes_in_two_classes_are_served_in_order_of_arrival(void **state)
+{
+	(void)state;
+	start("cohort", 10);
+	items[0].event.size = (1 << 20) + 10000;
+	items[1].event.size = (1 << 20) - 10000;
+	push(C, 0);
+	fake_clock_advance(NS_PER_MS);
+	push(C, 1);
+	assert_string_equal(visit(C), "c0 c1");
+	harness_end();
+}
+
+/* 16 bytes and 4 KiB: an event of no size would otherwise delay large ones without an end. */
+static void sizes_of_the_first_class_count_alike(void **state)
+{
+	(void)state;
+	start("cohort", 10);
+	items[0].event.size = 8192;
+	items[1].event.size = 16;
+	push(C, 0);
+	fake_clock_advance(11 * NS_PER_MS);
+	push(C, 1);
+	assert_string_equal(visit(C), "c0 c1");
+	harness_end();
+}
+
 /* A small event arrives before each visit, which serves one event. */
 static void a_large_event_does_not_starve(void **state)
 {
@@ -146,6 +174,35 @@ static void an_old_event_that_is_nearly_done_runs_on(void **state)
 	assert_true(should_yield[1]);
 }
 
+/* Event 1 interrupts event 0, which has 600 KiB left. Event 2 has half of that. */
+static void others_come(struct visit *v, unsigned stage_index, unsigned number)
+{
+	(void)v;
+	(void)number;
+	fake_clock_advance(NS_PER_MS);
+	items[0].event.size = 600 << 10;
+	items[1].event.size = 1000;
+	items[2].event.size = 300 << 10;
+	push(stage_index, 2);
+	push(stage_index, 1);
+}
+
+static void an_interrupted_event_precedes_new_ones_that_would_not_interrupt_it(void **state)
+{
+	(void)state;
+	start("drain", 10);
+	items[0].event.size = 1200 << 10;
+	push(A, 0);
+	during.call = others_come;
+	during.left = 1;
+	assert_string_equal(visit(A), "a0");
+	assert_string_equal(visit(A), "a1");
+	assert_string_equal(visit(A), "a0");
+	assert_string_equal(visit(A), "a2");
+	visit_all();
+	harness_end();
+}
+
 static void yielding_does_not_make_an_event_young(void **state)
 {
 	struct conf conf;
@@ -173,9 +230,13 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_smallest_event_is_served_first),
 		cmocka_unit_test(waiting_time_counts_in_proportion_to_the_size),
+		cmocka_unit_test(nearly_equal_sizes_in_two_classes_are_served_in_order_of_arrival),
+		cmocka_unit_test(sizes_of_the_first_class_count_alike),
 		cmocka_unit_test(a_large_event_does_not_starve),
 		cmocka_unit_test(small_events_interrupt_a_large_one),
 		cmocka_unit_test(an_old_event_that_is_nearly_done_runs_on),
+		cmocka_unit_test(
+			an_interrupted_event_precedes_new_ones_that_would_not_interrupt_it),
 		cmocka_unit_test(yielding_does_not_make_an_event_young),
 	};
 

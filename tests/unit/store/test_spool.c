@@ -46,13 +46,14 @@ static int teardown(void **state)
 	return system(command);
 }
 
+static const struct spool_names lake = { "lake.jpg", "site", 4102444800 };
+
 /* Spools an image of the name "lake.jpg". */
 static void spool(char id[ULID_LENGTH + 1])
 {
 	char note[SPOOL_NOTE_MAX];
 	const struct store_file files[] = { { STORE_ORIGINAL, "jpeg", 4, NULL },
-		                            { SPOOL_NOTE, note,
-		                              spool_note(note, "lake.jpg", "site"), NULL } };
+		                            { SPOOL_NOTE, note, spool_note(note, &lake), NULL } };
 	struct store_item item = { .place = STORE_SPOOL, .id = id, .file = files, .file_count = 2 };
 
 	ulid_new(id);
@@ -81,6 +82,7 @@ static void a_spooled_image_can_be_opened_until_it_is_unspooled(void **state)
 	assert_string_equal(data, "jpeg");
 	assert_string_equal(names.file, "lake.jpg");
 	assert_string_equal(names.token, "site");
+	assert_int_equal(names.expires, lake.expires);
 	assert_int_equal(store_unspool(&store, id), 0);
 	assert_int_equal(store_unspool(&store, id), -ENOENT);
 	assert_false(store_is_spooled(&store, id));
@@ -101,6 +103,7 @@ static void a_note_of_an_earlier_version_names_no_token(void **state)
 	close(fd);
 	assert_string_equal(names.file, "sea.jpg");
 	assert_string_equal(names.token, "");
+	assert_int_equal(names.expires, 0);
 }
 
 static void the_list_begins_with_images_without_attempts(void **state)

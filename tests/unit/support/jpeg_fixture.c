@@ -58,11 +58,12 @@ static void fixture_write_raw(struct jpeg_compress_struct *c, const struct fixtu
 
 	for (int top = 0; c->next_scanline < c->image_height; top++) {
 		for (int i = 0; i < c->num_components; i++) {
-			int h = c->comp_info[i].h_samp_factor, v = c->comp_info[i].v_samp_factor;
+			const jpeg_component_info *ci = &c->comp_info[i];
+			int h = ci->h_samp_factor, v = ci->v_samp_factor;
 
 			for (int y = 0; y < 8 * v; y++) {
 				rows[i][y] = samples[i][y];
-				for (int x = 0; x < 1024; x++)
+				for (int x = 0; x < 8 * (int)ci->width_in_blocks; x++)
 					samples[i][y][x] = (JSAMPLE)fixture_sample(
 						f, x * c->max_h_samp_factor / h,
 						(top * 8 * v + y) * c->max_v_samp_factor / v, i);

@@ -29,9 +29,14 @@ void plan_add_variant(const char *name, const char *operations)
 	v->quality = 80;
 }
 
+int plan_make_level(unsigned level)
+{
+	return plan_build(&plan, &conf, level, &plan_at_fault, plan_error, sizeof plan_error);
+}
+
 int plan_make(void)
 {
-	return plan_build(&plan, &conf, &plan_at_fault, plan_error, sizeof plan_error);
+	return plan_make_level(0);
 }
 
 int plan_file_of(unsigned variant)

@@ -18,7 +18,8 @@ int plan_reset(void **state);
 /* Adds a variant with quality 80. */
 void plan_add_variant(const char *name, const char *operations);
 
-/* Builds the plan. Returns the result of plan_build(). */
+/* Builds the plan of level 0, or of another one. Returns the result of plan_build(). */
+int plan_make_level(unsigned level);
 int plan_make(void);
 
 /* Returns the index of the step that encodes a variant, or -1. */

@@ -255,6 +255,8 @@ static inline int teardown(void **state)
 	return system(command);
 }
 
+static const struct spool_names lake = { .file = "lake.jpg" };
+
 /* Spools an image whose id ends with the character. */
 static inline const char *spool_one(char last, unsigned attempts)
 {
@@ -262,7 +264,7 @@ static inline const char *spool_one(char last, unsigned attempts)
 	static unsigned turn;
 	char note[SPOOL_NOTE_MAX], *id = ids[turn++ % COUNT_OF(ids)];
 	const struct store_file files[] = { { STORE_ORIGINAL, "jpeg", 4, NULL },
-		                            { SPOOL_NOTE, note, spool_note(note, "lake.jpg", ""),
+		                            { SPOOL_NOTE, note, spool_note(note, &lake),
 		                              NULL } };
 	struct store_item item = { .place = STORE_SPOOL, .id = id, .file = files, .file_count = 2 };
 
@@ -304,7 +306,6 @@ static inline bool pass_once(void)
 	return is_delayed;
 }
 
-static const struct spool_names lake = { .file = "lake.jpg" };
 static struct budget_body room, held[BUDGET_IMAGE];
 
 /* Opens a spooled image and takes its room, as begin() does. */

@@ -1,0 +1,132 @@
+/* conf_degrade.c - parses overload.degrade, step by step, and applies it to variants. Any thread.
+ */
+#include "conf_degrade.h"
+
+#include <stdalign.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/check.h"
+
+#define WORDS_MAX 2
+
+static_assert(sizeof(struct conf_degrade_step) ==
+                      2 * sizeof(unsigned) + CONF_NAME_MAX + CONF_DEGRADE_TEXT_MAX,
+              "no padding, for memcmp()");
+static_assert(CONF_DEGRADE_TEXT_MAX % alignof(unsigned) == 0, "the same");
+
+/* 1 to 100 */
+static bool parse_quality(const char *word, struct conf_degrade_step *step)
+{
+	size_t digits = strspn(word, "0123456789");
+
+	if (digits == 0 || digits > 3 || word[digits])
+		return false;
+	step->quality = (unsigned)strtoul(word, NULL, 10);
+	return step->quality >= 1 && step->quality <= 100;
+}
+
+static bool parse_variant(const char *word, struct conf_degrade_step *step)
+{
+	if (!conf_is_variant_name(word))
+		return false;
+	snprintf(step->variant, sizeof step->variant, "%s", word);
+	return true;
+}
+
+/* word[1] is empty if there is only one. */
+static bool parse_words(char word[WORDS_MAX][CONF_NAME_MAX], struct conf_degrade_step *step)
+{
+	if (strcmp(word[0], "quality") == 0) {
+		step->kind = CONF_DEGRADE_QUALITY;
+		return parse_quality(word[1], step);
+	}
+	if (strcmp(word[0], "skip") == 0) {
+		step->kind = CONF_DEGRADE_SKIP;
+		return parse_variant(word[1], step);
+	}
+	if (word[1][0])
+		return false;
+	if (strcmp(word[0], "no-optimize") == 0)
+		step->kind = CONF_DEGRADE_NO_OPTIMIZE;
+	else if (strcmp(word[0], "no-progressive") == 0)
+		step->kind = CONF_DEGRADE_NO_PROGRESSIVE;
+	return step->kind != 0;
+}
+
+static bool has_step(const struct conf_degrade *degrade, const char *text)
+{
+	for (unsigned i = 0; i < degrade->count; i++)
+		if (strcmp(degrade->step[i].text, text) == 0)
+			return true;
+	return false;
+}
+
+/* Parses a step up to its comma or the end. */
+static bool parse_step(const char **text, struct conf_degrade *degrade)
+{
+	char word[WORDS_MAX][CONF_NAME_MAX] = { "", "" };
+	struct conf_degrade_step step = { 0 };
+	unsigned n = 0;
+
+	for (;; n++) {
+		*text += strspn(*text, " \t");
+		size_t length = strcspn(*text, " \t,");
+
+		if (length == 0)
+			break;
+		if (n == WORDS_MAX || length >= CONF_NAME_MAX)
+			return false;
+		memcpy(word[n], *text, length);
+		*text += length;
+	}
+	if (n == 0 || degrade->count == CONF_DEGRADE_MAX || !parse_words(word, &step))
+		return false;
+	snprintf(step.text, sizeof step.text, "%s%s%s", word[0], n > 1 ? " " : "", word[1]);
+	if (has_step(degrade, step.text))
+		return false;
+	degrade->step[degrade->count++] = step;
+	return true;
+}
+
+bool conf_degrade_parse(const char *text, struct conf_degrade *degrade)
+{
+	*degrade = (struct conf_degrade){ 0 };
+	if (text[strspn(text, " \t")] == '\0')
+		return true;
+	while (parse_step(&text, degrade)) {
+		if (*text == '\0')
+			return true;
+		text++; /* the comma */
+	}
+	return false;
+}
+
+bool conf_degrade_is_valid(const char *text)
+{
+	struct conf_degrade ignored;
+
+	return conf_degrade_parse(text, &ignored);
+}
+
+bool conf_degrade_variant(const struct conf_degrade *degrade, unsigned level,
+                          const struct conf_variant *variant, struct conf_variant *made)
+{
+	bool is_made = true;
+
+	*made = *variant;
+	for (unsigned i = 0; i < level && i < degrade->count; i++) {
+		const struct conf_degrade_step *step = &degrade->step[i];
+
+		if (step->kind == CONF_DEGRADE_QUALITY && made->quality > step->quality)
+			made->quality = step->quality;
+		else if (step->kind == CONF_DEGRADE_NO_OPTIMIZE)
+			made->optimize = CONF_NO;
+		else if (step->kind == CONF_DEGRADE_NO_PROGRESSIVE)
+			made->progressive = CONF_NO;
+		else if (step->kind == CONF_DEGRADE_SKIP)
+			is_made &= strcmp(step->variant, variant->name) != 0;
+	}
+	return is_made;
+}

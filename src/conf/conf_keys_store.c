@@ -1,0 +1,52 @@
+/*
+ * conf_keys_store.c - rows of the table of keys: [store].
+ */
+#include "base/check.h"
+#include "conf.h"
+#include "conf_keys.h"
+
+#define TIB (UINT64_C(1) << 40)
+#define CONF_MS_PER_DAY (UINT64_C(24) * CONF_MS_PER_HOUR)
+
+static const struct conf_key rows[] = {
+	{
+		CONF_KEY(store, max_age, max_age_ms),
+		.type = CONF_TYPE_MS,
+		.max = 36500 * CONF_MS_PER_DAY,
+		.default_value = "0",
+		.is_live = true,
+		.help = "Images that were uploaded longer ago are removed: 8760h is a year. They are\n"
+			"answered 404 at once, and no cache may keep them longer. 0: no limit.",
+	},
+	{
+		CONF_KEY(store, max_bytes, max_bytes),
+		.type = CONF_TYPE_BYTES,
+		.max = 1024 * TIB,
+		.default_value = "0",
+		.is_live = true,
+		.help = "Bytes of all stored files, without image.json. If there are more, the oldest\n"
+			"images are removed. After a crash, and after darkroomd store remove, the\n"
+			"daemon counts the images first, in the background. 0: no limit.",
+	},
+	{
+		CONF_KEY(store, sweep_interval, sweep_interval_ms),
+		.type = CONF_TYPE_MS,
+		.min = 100,
+		.max = CONF_MS_PER_DAY,
+		.default_value = "1m",
+		.is_live = true,
+		.help = "How often images to remove are looked for.",
+	},
+	{
+		CONF_KEY(store, sweep_rate, sweep_rate),
+		.type = CONF_TYPE_NUMBER,
+		.min = 1,
+		.max = 100000,
+		.default_value = "500",
+		.is_live = true,
+		.help = "Images removed in a second, at most. Uploads come first: while images are in\n"
+			"flight, each batch of removals waits for up to 100 ms.",
+	},
+};
+
+const struct conf_key_list conf_keys_store = { rows, COUNT_OF(rows) };

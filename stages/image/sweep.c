@@ -1,0 +1,332 @@
+/* sweep.c - a loop of count, removals and a pause. Knows the store; nothing of pixels or HTTP. */
+#include "sweep.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "image_service.h"
+#include "log/log.h"
+#include "store/expiry.h"
+#include "store/store_batch.h"
+#include "store/store_page.h"
+#include "store/stored_image.h"
+#include "store/stored_info.h"
+
+#define LIST_MAX 1024
+#define COUNT_MAX 256 /* images that are counted at once */
+#define COUNT_PAUSE_MS 10
+#define YIELD_MS_MAX 100 /* to uploads, before each batch */
+#define YIELD_POLL_MS 10
+#define LOOK_MS_MAX 60000 /* until a changed interval is noticed */
+#define MS_PER_S 1000
+
+struct run {
+	struct sweep *w;
+	struct store *store;
+	uint64_t max_age_ms, max_bytes, interval_ms, rate;
+	uint64_t start_ns, total;
+	uint64_t removed[SWEEP_REASON_COUNT], bytes;
+	struct store_batch batch;
+	bool is_over; /* the thread stops, or the store has failed */
+	bool has_failed;
+	char first[ULID_LENGTH + 1], last[ULID_LENGTH + 1];
+	struct expiry_due due[LIST_MAX];
+	char id[LIST_MAX][ULID_LENGTH + 1];
+	char data[STORED_IMAGE_MAX + 1];
+	struct stored_info info;
+};
+
+/* ---- waiting ---- */
+
+/* Waits. Returns true at once if the thread shall stop. */
+static bool pause_for(struct sweep *w, uint64_t ms)
+{
+	struct timespec until;
+
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	uint64_t ns = (uint64_t)until.tv_nsec + ms * NS_PER_MS;
+
+	until.tv_sec += (time_t)(ns / NS_PER_S);
+	until.tv_nsec = (long)(ns % NS_PER_S);
+	pthread_mutex_lock(&w->lock);
+	while (!w->is_stopping && pthread_cond_timedwait(&w->changed, &w->lock, &until) == 0)
+		continue;
+	bool is_stopping = w->is_stopping;
+
+	pthread_mutex_unlock(&w->lock);
+	return is_stopping;
+}
+
+/* Lets uploads go first, and keeps to the rate. */
+static void pace(struct run *r)
+{
+	uint64_t due = r->start_ns + r->total * NS_PER_S / r->rate, now = clock_ns();
+
+	if (now < due)
+		r->is_over |= pause_for(r->w, (due - now) / NS_PER_MS + 1);
+	for (unsigned ms = 0; ms < YIELD_MS_MAX && !r->is_over; ms += YIELD_POLL_MS) {
+		/* Relaxed: only the number matters. */
+		if (!atomic_load_explicit(&r->w->service->in_flight, memory_order_relaxed))
+			break;
+		r->is_over = pause_for(r->w, YIELD_POLL_MS);
+	}
+}
+
+/* ---- removals ---- */
+
+static void fail(struct run *r, const char *what, int err)
+{
+	log_error("expire: cannot %s: %s; trying again after store.sweep_interval", what,
+	          strerror(-err));
+	r->is_over = r->has_failed = true;
+}
+
+static void end_batch(struct run *r)
+{
+	int err = store_batch_end(&r->batch, r->store);
+
+	if (err)
+		fail(r, "flush the disk", err);
+	r->batch.count = 0;
+	pace(r);
+}
+
+static void remove_one(struct run *r, const char *id, enum sweep_reason reason)
+{
+	uint64_t bytes =
+		stored_info_load(&r->info, r->store, id, r->data) ? 0 : stored_info_bytes(&r->info);
+	int err = store_batch_add(&r->batch, r->store, STORE_IMAGES, id);
+
+	if (err == -ENOENT)
+		return; /* a client was faster */
+	if (err) {
+		fail(r, "remove an image", err);
+		return;
+	}
+	if (!r->total++)
+		memcpy(r->first, id, sizeof r->first);
+	memcpy(r->last, id, sizeof r->last);
+	r->removed[reason]++;
+	r->bytes += bytes;
+	atomic_fetch_add_explicit(&r->w->removed[reason], 1, memory_order_relaxed);
+	atomic_fetch_add_explicit(&r->w->removed_bytes, bytes, memory_order_relaxed);
+	if (r->batch.count == STORE_BATCH_MAX || r->batch.count >= r->rate)
+		end_batch(r);
+}
+
+/* X-Expires-After. The notes go after the images. */
+static void remove_expired(struct run *r)
+{
+	int n = LIST_MAX;
+
+	while (n == LIST_MAX && !r->is_over) {
+		n = expiry_list(r->store, (uint64_t)time(NULL), r->due, LIST_MAX);
+		if (n < 0)
+			fail(r, "list what has expired", n);
+		int done = 0;
+
+		for (; done < n && !r->is_over; done++)
+			remove_one(r, r->due[done].id, SWEEP_EXPIRED);
+		end_batch(r);
+		for (int i = 0; i < done && !r->has_failed; i++)
+			expiry_forget(r->store, r->due[i].id, r->due[i].expires);
+	}
+}
+
+/* Lists the oldest images behind `page`. Returns whether there are some. */
+static bool list_oldest(struct run *r, struct store_page *page)
+{
+	page->id = r->id;
+	page->max = LIST_MAX;
+	int err = store_page_read(r->store->root_fd, page);
+
+	if (err)
+		fail(r, "list the oldest images", err);
+	return page->count > 0 && !r->is_over;
+}
+
+static void remove_too_old(struct run *r)
+{
+	uint64_t now_ms = (uint64_t)time(NULL) * MS_PER_S;
+	struct store_page page = { .max = 0 };
+
+	if (!r->max_age_ms || now_ms < r->max_age_ms)
+		return;
+	ulid_bound(now_ms - r->max_age_ms, '0', page.before);
+	while (list_oldest(r, &page)) {
+		for (unsigned i = 0; i < page.count && !r->is_over; i++)
+			remove_one(r, page.id[i], SWEEP_TOO_OLD);
+		end_batch(r);
+		if (page.count < page.max)
+			return;
+		store_page_advance(&page);
+	}
+}
+
+static bool has_too_much(const struct run *r)
+{
+	struct usage_total total = usage_total(&r->store->usage);
+
+	return r->max_bytes && total.is_complete && total.all.bytes > r->max_bytes;
+}
+
+/* Each list begins with the oldest image that is left: others may have come meanwhile. */
+static void remove_too_much(struct run *r)
+{
+	uint64_t total = 0;
+
+	do {
+		struct store_page page = { .max = 0 };
+
+		total = r->total;
+		if (!has_too_much(r) || !list_oldest(r, &page))
+			return;
+		for (unsigned i = 0; i < page.count && !r->is_over && has_too_much(r); i++)
+			remove_one(r, page.id[i], SWEEP_TOO_MUCH);
+		end_batch(r);
+	} while (!r->is_over && r->total > total);
+}
+
+static void report(const struct run *r)
+{
+	if (!r->total)
+		return;
+	log_notice("expire: removed %" PRIu64 " images with %" PRIu64
+	           " bytes, from %s to %s: %" PRIu64 " by X-Expires-After, %" PRIu64
+	           " by store.max_age, %" PRIu64 " by store.max_bytes",
+	           r->total, r->bytes, r->first, r->last, r->removed[SWEEP_EXPIRED],
+	           r->removed[SWEEP_TOO_OLD], r->removed[SWEEP_TOO_MUCH]);
+}
+
+/* ---- the thread ---- */
+
+/* This thread makes no visits, so it needs a reference. */
+static void read_settings(struct run *r)
+{
+	struct conf_epochs *epochs = &r->w->service->epochs;
+	struct conf_epoch *epoch = conf_epoch_ref(epochs);
+	const struct conf *conf = &epoch->conf;
+
+	r->max_age_ms = conf->store.max_age_ms;
+	r->max_bytes = conf->store.max_bytes;
+	r->interval_ms = conf->store.sweep_interval_ms;
+	r->rate = conf->store.sweep_rate;
+	conf_epoch_unref(epochs, epoch);
+}
+
+/* Brings the figures up to date, or counts for the time of an interval. */
+static void count(struct run *r)
+{
+	struct usage *usage = &r->store->usage;
+	uint64_t end_ns = clock_ns() + r->interval_ms * NS_PER_MS;
+	bool is_on = r->max_bytes || (r->w->has_quotas && atomic_load(r->w->has_quotas));
+
+	usage_switch(usage, r->store, is_on);
+	usage_check_recount(usage, r->store);
+	while (is_on && !r->is_over && clock_ns() < end_ns) {
+		int result = usage_count(usage, r->store, COUNT_MAX);
+
+		if (result < 0)
+			fail(r, "count the images", result);
+		if (result)
+			break;
+		r->is_over = pause_for(r->w, COUNT_PAUSE_MS);
+	}
+}
+
+static void run_once(struct run *r)
+{
+	r->is_over = r->has_failed = false;
+	r->total = r->bytes = 0;
+	memset(r->removed, 0, sizeof r->removed);
+	read_settings(r);
+	count(r);
+	r->start_ns = clock_ns();
+	if (!r->is_over)
+		remove_expired(r);
+	if (!r->is_over)
+		remove_too_old(r);
+	if (!r->is_over)
+		remove_too_much(r);
+	report(r);
+}
+
+static bool wait_for_next(struct run *r)
+{
+	uint64_t start_ns = clock_ns(), passed_ms = 0;
+	bool is_stopping = false;
+
+	while (!is_stopping && passed_ms < r->interval_ms) {
+		uint64_t left_ms = r->interval_ms - passed_ms;
+
+		is_stopping = pause_for(r->w, left_ms < LOOK_MS_MAX ? left_ms : LOOK_MS_MAX);
+		passed_ms = (clock_ns() - start_ns) / NS_PER_MS;
+		read_settings(r);
+	}
+	return is_stopping;
+}
+
+static void *sweep_run(void *arg)
+{
+	struct sweep *w = arg;
+	struct run *r = calloc(1, sizeof *r);
+
+	if (!r) {
+		log_error("expire: no memory; no image is removed until the next start");
+		return NULL;
+	}
+	r->w = w;
+	r->store = &w->service->store;
+	do
+		run_once(r);
+	while (!wait_for_next(r));
+	free(r);
+	return NULL;
+}
+
+int sweep_init(struct sweep *w, struct image_service *s)
+{
+	pthread_condattr_t monotonic;
+
+	w->service = s;
+	pthread_condattr_init(&monotonic);
+	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+	int err = -pthread_cond_init(&w->changed, &monotonic);
+
+	pthread_condattr_destroy(&monotonic);
+	if (!err)
+		pthread_mutex_init(&w->lock, NULL);
+	return err;
+}
+
+void sweep_fini(struct sweep *w)
+{
+	sweep_stop(w);
+	pthread_cond_destroy(&w->changed);
+	pthread_mutex_destroy(&w->lock);
+}
+
+int sweep_start(struct sweep *w)
+{
+	int err = -pthread_create(&w->thread, NULL, sweep_run, w);
+
+	if (err)
+		log_error("expire: cannot start its thread: %s", strerror(-err));
+	w->is_started = !err;
+	return err;
+}
+
+void sweep_stop(struct sweep *w)
+{
+	pthread_mutex_lock(&w->lock);
+	w->is_stopping = true;
+	pthread_cond_signal(&w->changed);
+	pthread_mutex_unlock(&w->lock);
+	if (w->is_started)
+		pthread_join(w->thread, NULL);
+	w->is_started = false;
+}

@@ -1,0 +1,359 @@
+/* usage.c - figures of the store, and the count of what is there. Any thread. */
+#include "usage.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/check.h"
+#include "log/log.h"
+#include "store.h"
+#include "store_page.h"
+#include "stored_image.h"
+#include "stored_info.h"
+#include "usage_file.h"
+
+#define DAY_S 86400
+#define LAST_ID "~" /* behind all ids */
+
+void usage_init(struct usage *u)
+{
+	*u = (struct usage){ .is_on = false };
+	pthread_mutex_init(&u->lock, NULL);
+}
+
+static void forget(struct usage *u)
+{
+	free(u->token);
+	free(u->page);
+	u->token = NULL;
+	u->page = NULL;
+	u->count = u->room = u->page_count = u->page_at = 0;
+	u->page_end[0] = '\0';
+	u->all = (struct usage_sum){ 0 };
+	u->is_complete = false;
+}
+
+void usage_fini(struct usage *u)
+{
+	forget(u);
+	pthread_mutex_destroy(&u->lock);
+}
+
+void usage_lock(struct usage *u)
+{
+	pthread_mutex_lock(&u->lock);
+}
+
+void usage_unlock(struct usage *u)
+{
+	pthread_mutex_unlock(&u->lock);
+}
+
+/* ---- tokens ---- */
+
+static void begin_day(struct usage *u)
+{
+	uint64_t day = (uint64_t)time(NULL) / DAY_S;
+
+	if (day == u->day)
+		return;
+	u->day = day;
+	for (unsigned i = 0; i < u->count; i++)
+		u->token[i].uploads = 0;
+}
+
+/* Makes a place for a token. Returns false if there is none. */
+static bool grow(struct usage *u)
+{
+	if (u->count < u->room)
+		return true;
+	unsigned room = u->room ? 2 * u->room : 16;
+	struct usage_token *more =
+		u->count < USAGE_TOKENS_MAX ? realloc(u->token, room * sizeof *more) : NULL;
+
+	if (!more)
+		return false;
+	u->token = more;
+	u->room = room;
+	return true;
+}
+
+struct usage_token *usage_token(struct usage *u, const char *name)
+{
+	unsigned low = 0, high = u->count;
+
+	while (low < high) {
+		unsigned middle = (low + high) / 2;
+		int order = strcmp(name, u->token[middle].name);
+
+		if (order == 0)
+			return &u->token[middle];
+		if (order < 0)
+			high = middle;
+		else
+			low = middle + 1;
+	}
+	if (!name[0] || !grow(u))
+		return NULL;
+	memmove(&u->token[low + 1], &u->token[low], (u->count - low) * sizeof u->token[0]);
+	u->count++;
+	u->token[low] = (struct usage_token){ .stored = { 0 } };
+	strncpy(u->token[low].name, name, sizeof u->token[low].name - 1);
+	return &u->token[low];
+}
+
+static void add(struct usage *u, const char *token, uint64_t bytes)
+{
+	struct usage_token *of = usage_token(u, token);
+
+	u->all.images++;
+	u->all.bytes += bytes;
+	if (!of)
+		return;
+	of->stored.images++;
+	of->stored.bytes += bytes;
+}
+
+static void take(uint64_t *from, uint64_t n)
+{
+	*from -= n < *from ? n : *from;
+}
+
+/* ---- publications and removals ---- */
+
+static int compare(const void *a, const void *b)
+{
+	return strcmp(a, b);
+}
+
+/* The rest of the page has still to be counted. An image that came after the page was listed is not
+ * in it. */
+static bool is_counted(const struct usage *u, const char *id)
+{
+	unsigned left = u->page_count - u->page_at;
+
+	return strcmp(id, u->page_end) <= 0 &&
+	       !(left && bsearch(id, u->page[u->page_at], left, sizeof u->page[0], compare));
+}
+
+void usage_stored(struct usage *u, const char *id, const char *token, uint64_t bytes)
+{
+	if (u->is_on && is_counted(u, id))
+		add(u, token ? token : "", bytes);
+}
+
+void usage_removed(struct usage *u, const char *id, const char *token, uint64_t bytes)
+{
+	if (!u->is_on || !is_counted(u, id))
+		return;
+	struct usage_token *of = usage_token(u, token);
+
+	take(&u->all.images, 1);
+	take(&u->all.bytes, bytes);
+	if (!of)
+		return;
+	take(&of->stored.images, 1);
+	take(&of->stored.bytes, bytes);
+}
+
+/* ---- the count ---- */
+
+/* Lists the next page. Nothing is published or removed meanwhile. */
+static int list(struct usage *u, struct store *s)
+{
+	struct store_page page = { .max = USAGE_PAGE_MAX };
+
+	if (!u->page)
+		u->page = malloc(USAGE_PAGE_MAX * sizeof u->page[0]);
+	if (!u->page)
+		return -ENOMEM;
+	page.id = u->page;
+	memcpy(page.after, u->page_end, sizeof page.after);
+	int err = store_page_read(s->root_fd, &page);
+
+	if (err)
+		return err;
+	u->page_at = 0;
+	u->page_count = page.count;
+	memcpy(u->page_end, page.count == page.max ? page.id[page.count - 1] : LAST_ID,
+	       page.count == page.max ? sizeof u->page_end : sizeof LAST_ID);
+	return 0;
+}
+
+static void count_one(struct usage *u, struct store *s, const char *id)
+{
+	char data[STORED_IMAGE_MAX + 1];
+	struct stored_info info;
+
+	if (stored_info_load(&info, s, id, data))
+		return; /* removed, or damaged */
+	add(u, info.token, stored_info_bytes(&info));
+	struct usage_token *of = usage_token(u, info.token);
+
+	if (of && (uint64_t)ulid_time(id) / DAY_S == u->day && strcmp(id, u->since) < 0)
+		of->uploads++;
+}
+
+static void complete(struct usage *u)
+{
+	u->is_complete = true;
+	free(u->page);
+	u->page = NULL;
+	u->page_count = u->page_at = 0;
+	log_notice("store: counted %llu images with %llu bytes", (unsigned long long)u->all.images,
+	           (unsigned long long)u->all.bytes);
+}
+
+int usage_count(struct usage *u, struct store *s, unsigned n)
+{
+	int result = 0;
+
+	for (unsigned i = 0; i < n && result == 0; i++) {
+		pthread_mutex_lock(&u->lock);
+		begin_day(u);
+		if (u->page_at < u->page_count)
+			count_one(u, s, u->page[u->page_at++]);
+		else if (u->page_end[0] != LAST_ID[0])
+			result = list(u, s);
+		else if (!u->is_complete)
+			complete(u);
+		if (u->is_complete)
+			result = 1;
+		pthread_mutex_unlock(&u->lock);
+	}
+	return result;
+}
+
+/* ---- on and off ---- */
+
+void usage_switch(struct usage *u, struct store *s, bool is_on)
+{
+	pthread_mutex_lock(&u->lock);
+	if (is_on && !u->is_on) {
+		u->is_on = true;
+		begin_day(u);
+		ulid_new(u->since);
+		if (usage_file_read(u, s->root_fd)) {
+			memcpy(u->page_end, LAST_ID, sizeof LAST_ID);
+			u->is_complete = true;
+		}
+	} else if (!is_on) {
+		usage_file_remove(s->root_fd);
+		if (u->is_on)
+			forget(u);
+		u->is_on = false;
+	}
+	pthread_mutex_unlock(&u->lock);
+}
+
+void usage_check_recount(struct usage *u, struct store *s)
+{
+	pthread_mutex_lock(&u->lock);
+	unsigned openings = atomic_load(&s->openings);
+	bool is_due = usage_file_take_recount(s->root_fd) || openings != u->openings;
+
+	u->openings = openings;
+	if (is_due && u->is_on) {
+		log_notice("store: another process has changed it; counting all images");
+		u->all = (struct usage_sum){ 0 };
+		for (unsigned i = 0; i < u->count; i++)
+			u->token[i].stored = (struct usage_sum){ 0 };
+		u->page_count = u->page_at = 0;
+		u->page_end[0] = u->since[0] = '\0'; /* the day's uploads are known */
+		u->is_complete = false;
+	}
+	pthread_mutex_unlock(&u->lock);
+}
+
+void usage_demand_recount(struct store *s)
+{
+	usage_file_demand_recount(s->root_fd);
+}
+
+void usage_save(struct usage *u, struct store *s)
+{
+	pthread_mutex_lock(&u->lock);
+	if (u->is_on && u->is_complete)
+		usage_file_write(u, s->root_fd);
+	pthread_mutex_unlock(&u->lock);
+}
+
+/* ---- quotas ---- */
+
+enum usage_verdict usage_reserve(struct usage *u, const char *token,
+                                 const struct usage_limits *limits, uint64_t images, uint64_t bytes,
+                                 uint64_t *used)
+{
+	enum usage_verdict verdict = USAGE_GRANTED;
+
+	pthread_mutex_lock(&u->lock);
+	begin_day(u);
+	struct usage_token *of = usage_token(u, token);
+
+	if (of) {
+		const struct {
+			enum usage_verdict verdict;
+			uint64_t limit, used, wanted;
+		} quotas[] = {
+			{ USAGE_IMAGES, limits->images, of->stored.images + of->reserved.images,
+			  images },
+			{ USAGE_BYTES, limits->bytes, of->stored.bytes + of->reserved.bytes,
+			  bytes },
+			{ USAGE_UPLOADS, limits->uploads, of->uploads, images },
+		};
+
+		for (unsigned i = 0; i < COUNT_OF(quotas) && !verdict; i++)
+			if (quotas[i].limit &&
+			    quotas[i].used + quotas[i].wanted > quotas[i].limit) {
+				verdict = quotas[i].verdict;
+				*used = quotas[i].used;
+			}
+		of->reserved.images += verdict ? 0 : images;
+		of->reserved.bytes += verdict ? 0 : bytes;
+		of->uploads += verdict ? 0 : images;
+	}
+	pthread_mutex_unlock(&u->lock);
+	return verdict;
+}
+
+void usage_release(struct usage *u, const char *token, uint64_t images, uint64_t bytes,
+                   uint64_t uploads)
+{
+	pthread_mutex_lock(&u->lock);
+	struct usage_token *of = usage_token(u, token);
+
+	if (of) {
+		take(&of->reserved.images, images);
+		take(&of->reserved.bytes, bytes);
+		take(&of->uploads, uploads);
+	}
+	pthread_mutex_unlock(&u->lock);
+}
+
+unsigned usage_day_left(void)
+{
+	return DAY_S - (unsigned)((uint64_t)time(NULL) % DAY_S);
+}
+
+/* ---- reports ---- */
+
+struct usage_total usage_total(struct usage *u)
+{
+	pthread_mutex_lock(&u->lock);
+	struct usage_total total = { u->all, u->is_on, u->is_complete };
+
+	pthread_mutex_unlock(&u->lock);
+	return total;
+}
+
+void usage_each(struct usage *u, void (*each)(const struct usage_token *token, void *arg),
+                void *arg)
+{
+	pthread_mutex_lock(&u->lock);
+	begin_day(u);
+	for (unsigned i = 0; i < u->count; i++)
+		each(&u->token[i], arg);
+	pthread_mutex_unlock(&u->lock);
+}

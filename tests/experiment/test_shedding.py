@@ -1,0 +1,56 @@
+"""The report and the plots of scripts/experiments/shedding.py, from made-up runs."""
+
+import json
+import xml.etree.ElementTree
+
+import pytest
+
+import shedding
+import shedding_plots
+
+
+def request(due, took, status):
+    return {"intended": str(due), "start": str(due), "done": str(due + took), "status": status}
+
+
+def test_seconds_have_the_requests_that_were_due_in_them():
+    rows = [request(100.1, 0.2, "201"), request(100.9, 0.4, "201"), request(100.95, 0.01, "503"),
+            request(102.2, 3, "201"), request(102.3, 0.01, "503")]
+    assert shedding_plots.by_second(rows) == [
+        {"s": 0, "admitted": 2, "refused": 1, "p90_s": pytest.approx(0.4)},
+        {"s": 2, "admitted": 1, "refused": 1, "p90_s": pytest.approx(3)}]
+    assert shedding_plots.by_second([]) == []
+
+
+def line(name, workload, round_=0, spike=0, p90=1.0):
+    rows = [request(i / 10, p90, "201") for i in range(30)]
+    return {"name": name, "workload": workload, "round": round_, "spike": spike, "cores": 2,
+            "capacity_per_s": 100, "target_s": 1, "seconds": 3, "goodput_per_s": 90.0,
+            "refused_share": 0.25, "admitted_p50_s": p90 / 2, "admitted_p90_s": p90,
+            "admitted_p99_s": None if workload == 10 else 2 * p90, "refusal_p50_s": 0.001,
+            "refusal_p99_s": 0.002, "peak_rss_bytes": 1e8, "unsent": 0,
+            "over_time": shedding_plots.by_second(rows)}
+
+
+def test_panels_have_medians_over_the_rounds():
+    lines = [line(name, load, round_, p90=1 + round_) for name in ("backlog", "off")
+             for load in (10, 2) for round_ in range(3)]
+    panels = {title: points for title, _, points in shedding_plots.load_panels(lines)}
+    assert len(panels) == 10
+    assert panels["backlog: p90 of the admitted, s"] == [(2, 2), (10, 2)]
+    assert panels["off: p99 of the admitted, s"] == [(2, 4)]  # none was admitted at 10
+    assert panels["off: refused, %"] == [(2, 25), (10, 25)]
+
+
+def test_report_has_each_run_and_its_plots(tmp_path):
+    lines = [line(name, load) for name in ("backlog", "off") for load in (0.5, 2, 10)]
+    lines += [line(name, 0.5, spike=10) for name in ("backlog", "off")]
+    (tmp_path / "raw.jsonl").write_text("".join(json.dumps(one) + "\n" for one in lines))
+    shedding.write_report(tmp_path)
+    text = (tmp_path / "report.md").read_text()
+    assert text.count("\n| backlog |") == 4 and "| 0.5, spike of 10 |" in text
+    for name, panels in (("load.svg", 10), ("spike.svg", 6)):
+        assert f"]({name})" in text
+        picture = (tmp_path / name).read_text()
+        assert xml.etree.ElementTree.fromstring(picture).tag.endswith("svg")
+        assert sum(picture.count(f">{key}: ") for key in ("backlog", "off")) == panels

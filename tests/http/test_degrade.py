@@ -1,0 +1,174 @@
+"""Under load, images are made in the cheaper ways of overload.degrade before uploads are refused.
+Answers, stored images and figures say so. Images stay in flight for as long as a test needs, because
+their files are written to a disk that is slow."""
+
+import json
+
+import pytest
+
+import pictures
+from control import command
+from darkroom import IS_SANITIZED, eventually
+from slow_disk import SlowDisk
+from uploads import JPEG, check_image, check_stored, in_parallel
+
+LARGE = pictures.photo_jpeg(1600, 1200, 3)
+SMALL = pictures.photo_jpeg(320, 240, 2)
+STEPS = ["quality 30", "no-optimize", "skip blurred"]
+DEGRADE = f"overload.degrade={', '.join(STEPS)}"
+TARGET = "overload.target_p90=10ms"
+
+
+@pytest.fixture
+def disk(tmp_path):
+    if IS_SANITIZED:
+        pytest.skip("a sanitizer's library must be the first")
+    return SlowDisk(tmp_path / "delay")
+
+
+def overload(daemon):
+    return daemon.get("/stats").json()["overload"]
+
+
+def level(daemon):
+    (figures,) = overload(daemon)["classes"]
+    return figures["level"]
+
+
+def learn(daemon):
+    """Lets the daemon measure its capacity."""
+    for _ in range(10):
+        assert "degraded" not in daemon.image(SMALL)
+    assert overload(daemon)["classes"][0]["backlog_limit_s"] > 0
+
+
+def send(daemon, headers=()):
+    c = daemon.client()
+    c.send(c.head("POST", "/images", SMALL, [JPEG, *headers]) + SMALL)
+    return c
+
+
+def overloaded(daemon, disk):
+    """Returns clients whose uploads are in flight. The last one has added the last step."""
+    clients = []
+    disk.delay_all(300)
+    while level(daemon) < len(STEPS):
+        assert len(clients) < 20
+        clients.append(send(daemon))
+        assert eventually(lambda: daemon.get("/stats").json()["images"]["in_flight"] == len(clients))
+    return clients
+
+
+def finish(disk, clients):
+    """Returns the images."""
+    disk.delay_all(0)
+    images = []
+    for c in clients:
+        answer = c.answer()
+        assert answer.status == 201, answer
+        images += answer.json()["images"]
+        c.close()
+    return images
+
+
+def check_degraded(daemon, image, steps):
+    """Checks an image that was made with the steps, and everything that tells of them."""
+    assert image["degraded"] == steps
+    made = {"medium", "thumb"} if STEPS[2] in steps else {"medium", "thumb", "blurred"}
+    assert set(image["variants"]) == made
+    check_stored(daemon, image)
+    assert daemon.get(image["url"]).json() == image
+    (path,) = daemon.store.rglob(f"{image['id']}/image.json")
+    record = json.loads(path.read_text())["record"]["variants"]
+    assert {name: (v["quality"], v["optimize"]) for name, v in record.items()} == {
+        name: (30, STEPS[1] not in steps) for name in made}
+    answer = daemon.get(f"{image['url']}/blurred.jpg")
+    if "blurred" in made:
+        assert answer.status == 200
+        return
+    assert (answer.status, answer.slug) == (404, "variant-skipped")
+    assert answer.json()["detail"] == f"variant blurred of image {image['id']} was skipped under load"
+    assert daemon.get(f"{image['url']}/other.jpg").slug == "not-found"
+
+
+def test_steps_are_added_before_an_upload_is_refused(start, disk, tmp_path):
+    store = tmp_path / "store"
+    daemon = start(TARGET, DEGRADE, "scheduler.threads=1", store=store, environ=disk.environ)
+    learn(daemon)
+    clients = overloaded(daemon, disk)
+    assert overload(daemon)["classes"][0]["refused"] == 0
+    assert eventually(lambda: daemon.upload(SMALL).status == 503)
+    images = finish(disk, clients)
+
+    used = [image.get("degraded", []) for image in images]
+    assert used == sorted(used, key=len) and used[-1] == STEPS
+    for image, steps in zip(images, used, strict=True):
+        assert steps == STEPS[:len(steps)]
+        if steps:
+            check_degraded(daemon, image, steps)
+        else:
+            check_image(image, 320, 240)
+
+    assert daemon.says("overload: class other: more load; making images with quality 30, "
+                       "no-optimize, skip blurred\n")
+    assert eventually(lambda: level(daemon) == 0)
+    assert daemon.says("overload: class other: less load; making images as configured\n")
+    check_image(daemon.image(SMALL), 320, 240)
+    assert overload(daemon)["degrade"] == [
+        {"step": step, "images": sum(step in steps for steps in used)} for step in STEPS]
+    metrics = daemon.get("/metrics").body.decode()
+    assert 'darkroom_overload_level{class="other"} 0\n' in metrics
+    for step in STEPS:
+        count = sum(step in steps for steps in used)
+        assert f'darkroom_overload_degraded_total{{step="{step}"}} {count}\n' in metrics
+    daemon.stop()
+    check_degraded(start(TARGET, DEGRADE, store=store), images[-1], STEPS)
+
+
+def test_answer_before_the_image_is_stored_names_the_steps(start, disk):
+    daemon = start(TARGET, DEGRADE, "scheduler.threads=1", "server.durability=none",
+                   environ=disk.environ)
+    learn(daemon)
+    clients = overloaded(daemon, disk)[:-1]
+    with send(daemon, [("Prefer", "respond-async")]) as c:
+        answer = c.answer()
+        assert answer.status in (202, 503)
+        if answer.status == 202:
+            (image,) = answer.json()["images"]
+            assert image["degraded"] == STEPS and image["status"] == "processing"
+    disk.delay_all(0)
+    for c in clients:
+        c.close()
+
+
+def test_reload_changes_and_removes_steps(start, disk):
+    daemon = start(TARGET, DEGRADE, "scheduler.threads=1", environ=disk.environ)
+    learn(daemon)
+    clients = overloaded(daemon, disk)
+    assert command(daemon, "set overload.degrade skip thumb")[0] == 0
+    assert level(daemon) == 1
+    images = finish(disk, clients)
+    check_degraded(daemon, images[-1], STEPS)  # it keeps what it began with
+    assert overload(daemon)["degrade"] == [{"step": "skip thumb", "images": 0}]
+    assert command(daemon, "set overload.degrade no-optimize")[0] == 0
+    assert command(daemon, "set overload.degrade ")[0] == 0
+    assert level(daemon) == 0
+    check_image(daemon.image(SMALL), 320, 240)
+
+
+@pytest.mark.every_policy
+def test_degradation_ends_with_the_load(start):
+    daemon = start(TARGET, DEGRADE)
+    answers = []
+
+    def is_degraded():
+        answers.extend(in_parallel(6, lambda _: daemon.upload(LARGE)))
+        return any(a.status == 201 and a.json()["images"][0].get("degraded") == STEPS
+                   for a in answers)
+    assert eventually(is_degraded, 60)
+    assert {a.status for a in answers} <= {201, 503}
+    assert eventually(lambda: "degraded" not in daemon.image(SMALL), 60, 0.5)
+    for answer in answers:
+        for image in answer.json().get("images", []):
+            if "degraded" in image:
+                check_degraded(daemon, image, image["degraded"])

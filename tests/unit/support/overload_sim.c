@@ -1,0 +1,190 @@
+/* overload_sim.c - the events of the simulation, in order of time. */
+#include "overload_sim.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+struct sim sim;
+
+struct overload_params sim_params(uint64_t controller, unsigned classes)
+{
+	return (struct overload_params){
+		.controller = controller,
+		.samples = 100,
+		.interval_ns = NS_PER_S,
+		.control = { .smoothing = 0.7,
+		             .increase_below = 0.5,
+		             .increase = 2,
+		             .increase_offset = 0.1,
+		             .decrease = 1.2,
+		             .rate_min = 0.05,
+		             .rate_max = 5000,
+		             .decrease_lower = 10,
+		             .decrease_patience = 20 },
+		.target_s = { 1, 1, 1, 1 },
+		.class_count = classes,
+		.cores = SIM_CORES,
+		.images_max = SIM_IN_FLIGHT_MAX,
+	};
+}
+
+void sim_begin(uint64_t controller, unsigned classes)
+{
+	sim_begin_degrading(controller, classes, 0);
+}
+
+void sim_begin_degrading(uint64_t controller, unsigned classes, unsigned steps)
+{
+	struct overload_params p = sim_params(controller, classes);
+
+	p.degrade_steps = steps;
+	memset(&sim, 0, sizeof sim);
+	sim.random = 88172645463325252;
+	sim.service_s = 0.01;
+	sim.ends_s[0] = sim.ends_s[1] = SIM_NEVER;
+	overload_init(&sim.overload, &p, 0);
+}
+
+uint64_t sim_now_ns(void)
+{
+	return (uint64_t)(sim.now_s * 1e9);
+}
+
+/* xorshift64; exponential with mean 1 */
+static double draw(void)
+{
+	sim.random ^= sim.random << 13;
+	sim.random ^= sim.random >> 7;
+	sim.random ^= sim.random << 17;
+	return -log(((double)(sim.random >> 11) + 1) / 9007199254740994.0);
+}
+
+static void serve(unsigned core)
+{
+	sim.ends_s[core] = SIM_NEVER;
+	if (sim.first == sim.last)
+		return;
+	sim.serving[core] = sim.queue[sim.first++ % SIM_QUEUE_MAX];
+	sim.ends_s[core] = sim.now_s + sim.serving[core].service_s;
+}
+
+/* Service takes half a fixed time and half one that is in proportion to the file. */
+static void arrive(unsigned class)
+{
+	double size = draw();
+	struct sim_job job = { .arrived_s = sim.now_s,
+		               .service_s = sim.service_s * (0.5 + 0.5 * size),
+		               .work = (uint64_t)(WORK_PER_IMAGE * size) + WORK_PER_IMAGE,
+		               .class = class };
+	struct overload_ticket ticket;
+
+	if (!overload_admit(&sim.overload, class, job.work, false, &ticket, sim_now_ns())) {
+		sim.refused[class]++;
+		if (sim.overload.images < SIM_IN_FLIGHT_MAX)
+			sim.refused_early[class] += sim.overload.class[class].degrade.level <
+			                            sim.overload.params.degrade_steps;
+		return;
+	}
+	sim.by_level[ticket.level]++;
+	if (sim.cost[ticket.level] > 0)
+		job.service_s *= sim.cost[ticket.level];
+	overload_begin(&sim.overload, &ticket, 1, job.work, sim_now_ns());
+	sim.queue[sim.last++ % SIM_QUEUE_MAX] = job;
+	assert_true(sim.last - sim.first < SIM_QUEUE_MAX);
+	for (unsigned i = 0; i < SIM_CORES; i++)
+		if (sim.ends_s[i] == SIM_NEVER) {
+			serve(i);
+			break;
+		}
+}
+
+static void end(unsigned core)
+{
+	const struct sim_job *job = &sim.serving[core];
+	double response_s = sim.now_s - job->arrived_s;
+
+	overload_end(&sim.overload, job->work, sim_now_ns());
+	overload_note(&sim.overload, job->class, (uint64_t)(response_s * 1e9), sim_now_ns());
+	sim.response_s[job->class][sim.responses[job->class]++] = response_s;
+	assert_true(sim.responses[job->class] < SIM_RESPONSES_MAX);
+	serve(core);
+}
+
+static void count_changes(void)
+{
+	for (unsigned i = 0; i < sim.overload.params.class_count; i++) {
+		unsigned level = sim.overload.class[i].degrade.level;
+
+		sim.changes[i] += level != sim.level[i];
+		sim.level[i] = level;
+	}
+}
+
+void sim_run(double seconds, double rate, double rate_of_lower)
+{
+	double until_s = sim.now_s + seconds;
+	double next_s[2] = { rate > 0 ? sim.now_s + draw() / rate : SIM_NEVER,
+		             rate_of_lower > 0 ? sim.now_s + draw() / rate_of_lower : SIM_NEVER };
+
+	memset(sim.responses, 0, sizeof sim.responses);
+	memset(sim.refused, 0, sizeof sim.refused);
+	memset(sim.changes, 0, sizeof sim.changes);
+	memset(sim.by_level, 0, sizeof sim.by_level);
+	for (;;) {
+		unsigned core = sim.ends_s[1] < sim.ends_s[0];
+		unsigned class = next_s[1] < next_s[0];
+		double arrival_s = next_s[class], end_s = sim.ends_s[core];
+
+		if (arrival_s > until_s && end_s > until_s)
+			break;
+		sim.now_s = arrival_s < end_s ? arrival_s : end_s;
+		count_changes();
+		if (end_s <= arrival_s) {
+			end(core);
+			continue;
+		}
+		arrive(class);
+		next_s[class] += draw() / (class ? rate_of_lower : rate);
+	}
+	sim.now_s = until_s;
+}
+
+static int compare(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+double sim_p90(unsigned class)
+{
+	unsigned n = sim.responses[class];
+
+	assert_true(n > 0);
+	qsort(sim.response_s[class], n, sizeof sim.response_s[class][0], compare);
+	return sim.response_s[class][n * 9 / 10];
+}
+
+double sim_capacity(void)
+{
+	return SIM_CORES / sim.service_s;
+}
+
+double sim_goodput(double seconds)
+{
+	return sim.responses[0] / seconds;
+}
+
+void sim_report(const char *what)
+{
+	if (getenv("VERBOSE"))
+		printf("%-40s p90 %.3f s, %u served, %u refused, level %u, %u changes\n", what,
+		       sim_p90(0), sim.responses[0], sim.refused[0], sim.level[0], sim.changes[0]);
+}
