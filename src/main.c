@@ -48,6 +48,7 @@ static const struct program program = {
 	.url = app_url,
 	.describe = app_describe,
 	.images_stored = app_images_stored,
+	.remake = app_remake,
 };
 
 static int print_version(const struct options *o)
@@ -77,7 +78,7 @@ static int run(const struct options *o)
 	case VERB_CTL:
 		return ctl_run(&conf, o->words, o->word_count, o->quiet);
 	case VERB_STORE:
-		return store_tool(conf.server.root, o->words, o->word_count);
+		return store_tool(&conf, ctl_ask, o->words, o->word_count);
 	case VERB_CHECK:
 		return verb_check(o, &conf, &program);
 	case VERB_DUMP:

@@ -210,10 +210,18 @@ int app_start(struct app *a)
 	if (err)
 		return err;
 	err = recovery_start(&a->images.recovery);
-	if (!err)
+	if (!err) {
 		err = sweep_start(&a->images.sweep);
-	if (err)
-		recovery_stop(&a->images.recovery);
+		if (err)
+			recovery_stop(&a->images.recovery);
+	}
+	if (!err) {
+		err = remake_start(&a->images.remake);
+		if (err) {
+			sweep_stop(&a->images.sweep);
+			recovery_stop(&a->images.recovery);
+		}
+	}
 	if (err)
 		graph_stop(a->graph);
 	else
@@ -229,6 +237,7 @@ void app_announce_end(struct app *a)
 void app_drain(struct app *a)
 {
 	http_server_drain(&a->http);
+	remake_stop(&a->images.remake);
 	recovery_stop(&a->images.recovery);
 	sweep_stop(&a->images.sweep);
 }
@@ -367,4 +376,10 @@ void app_describe(const struct app *a, struct text *to)
 {
 	text_printf(to, "%" PRIu64 " images in flight, %" PRIu64 " connections",
 	            atomic_load(&a->images.in_flight), atomic_load(&a->http.connections));
+}
+
+void app_remake(struct app *a, struct text *to)
+{
+	remake_call(&a->images.remake);
+	remake_report(&a->images.remake, to);
 }

@@ -22,6 +22,7 @@
 #include "image/image_record.h"
 #include "image/image_service.h"
 #include "image/problem.h"
+#include "image/remade.h"
 #include "image/stored_list.h"
 #include "image/wanted.h"
 #include "log/log.h"
@@ -29,6 +30,7 @@
 #include "stages.h"
 #include "store/checksum.h"
 #include "store/spool.h"
+#include "store/store_check.h"
 #include "store/store_find.h"
 #include "store/store_room.h"
 #include "store/stored_image.h"
@@ -84,36 +86,47 @@ static struct store_file summed_file(const char *name, const void *data, size_t 
 	return (struct store_file){ name, data, size, sum };
 }
 
-/* Lists the files of a finished image. Returns 0 or -ENOMEM. */
-static int list_files(struct disk_scratch *d, unsigned index, const struct image *image)
+/* Lists the files of a finished image, and gives its variants their versions. Returns 0 or -ENOMEM.
+ */
+static int list_files(struct disk_scratch *d, unsigned index, struct image *image)
 {
 	struct store_file *file = d->file[index];
 	char(*sum)[CHECKSUM_LENGTH + 1] = d->sum[index];
 	const struct conf_epoch *epoch = image->upload->epoch;
-	unsigned count = image_plan(image)->variant_count, n = 0;
+	bool is_remade = image->remade != NULL;
+	unsigned n = 0;
 	struct image_sums sums = { .variant = (const char(*)[CHECKSUM_LENGTH + 1]) sum };
 	struct text metadata;
 
-	for (unsigned i = 0; i < count; i++)
-		if (plan_makes(image_plan(image), i))
-			file[n++] = summed_file(epoch->file_name[i], image->variant[i].data,
-			                        image->variant[i].size, sum[i]);
-	if (epoch->conf.server.keep_originals == CONF_YES) {
+	for (unsigned i = 0; i < image_plan(image)->variant_count; i++) {
+		struct image_variant *variant = &image->variant[i];
+
+		if (!image_makes(image, i))
+			continue;
+		file[n++] = summed_file(epoch->file_name[i], variant->data, variant->size, sum[i]);
+		memcpy(variant->version, sum[i], IMAGE_VERSION_MAX - 1);
+	}
+	if (!is_remade && epoch->conf.server.keep_originals == CONF_YES) {
+		char *of_original = sum[CONF_VARIANT_MAX];
+
 		file[n++] =
-			summed_file(STORE_ORIGINAL, image->source, image->source_size, sum[count]);
-		sums.original = sum[count];
+			summed_file(STORE_ORIGINAL, image->source, image->source_size, of_original);
+		sums.original = of_original;
 	}
 	text_init(&metadata, d->metadata[index], sizeof d->metadata[index]);
-	image_record_write(&metadata, image, &sums);
+	(is_remade ? remade_record_write : image_record_write)(&metadata, image, &sums);
 	if (metadata.overflowed)
 		return -ENOMEM;
-	file[n++] = summed_file(STORED_IMAGE, metadata.data, metadata.length, sum[count + 1]);
+	file[n++] = summed_file(STORED_IMAGE, metadata.data, metadata.length,
+	                        sum[CONF_VARIANT_MAX + 1]);
 	d->item[index] = (struct store_item){ .place = STORE_IMAGES,
 		                              .id = image->id,
 		                              .file = file,
 		                              .file_count = n,
 		                              .token = image->upload->token_name,
 		                              .expires = image->upload->expires };
+	if (is_remade)
+		remade_set_item(&d->item[index], image->remade, metadata.data, metadata.length);
 	return 0;
 }
 
@@ -149,6 +162,12 @@ static void unspool(struct store *s, struct image *image)
 	image->stays_spooled = true;
 }
 
+static void remade_is_gone(struct image *image, struct problem *problem)
+{
+	image->remade->is_gone = true;
+	problem_set(problem, 404, "not-found", "image %s was removed", image->id);
+}
+
 static void end_spool(struct visit *v, struct disk_job *job, int err)
 {
 	struct image *image = job->image;
@@ -168,10 +187,12 @@ static void end_store(struct visit *v, struct disk_job *job, int err)
 	if (err) {
 		struct problem problem;
 
-		if (err != NOT_WANTED) {
+		if (err == -ENOENT && image->remade && store_check(app_store(v)))
+			remade_is_gone(image, &problem);
+		else if (err != NOT_WANTED)
 			problem_from_store(v, &problem, image, err);
+		if (err != NOT_WANTED)
 			image_set_problem(image, &problem);
-		}
 	} else if (image->is_spooled) {
 		unspool(app_store(v), image);
 	}

@@ -12,6 +12,8 @@
 
 static void count(struct server_counters *c, const struct image *image)
 {
+	if (image->remade) /* remake.h counts it */
+		return;
 	/* Acquire: pairs with image_set_problem(). */
 	if (atomic_load_explicit(&image->has_failed, memory_order_acquire)) {
 		server_count(&c->images_failed, 1);

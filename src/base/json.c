@@ -104,6 +104,12 @@ static void json_begin(struct json *j, const char *name)
 	j->need_comma = true;
 }
 
+void json_raw(struct json *j, const char *name, const char *data, size_t length)
+{
+	json_begin(j, name);
+	text_put(j->text, data, length);
+}
+
 void json_object(struct json *j, const char *name)
 {
 	json_begin(j, name);

@@ -26,6 +26,8 @@ void json_object(struct json *j, const char *name);
 void json_object_end(struct json *j);
 void json_array(struct json *j, const char *name);
 void json_array_end(struct json *j);
+/* Writes a value that is JSON already. */
+void json_raw(struct json *j, const char *name, const char *data, size_t length);
 /* Invalid UTF-8 in the value becomes U+FFFD. */
 void json_string(struct json *j, const char *name, const char *value);
 void json_string_n(struct json *j, const char *name, const char *value, size_t length);

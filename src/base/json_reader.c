@@ -170,6 +170,11 @@ const char *json_reader_member(const char *object, const char *name)
 	return NULL;
 }
 
+const char *json_reader_end(const char *value)
+{
+	return skip_value(value, 0);
+}
+
 bool json_reader_uint(const char *value, uint64_t *n)
 {
 	size_t length = value ? strspn(value, digits) : 0;

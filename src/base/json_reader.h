@@ -26,6 +26,9 @@ const char *json_reader_next_named(const char *object, const char *value, char *
 /* Returns an object's first member of this name, which needs no escapes, or NULL. */
 const char *json_reader_member(const char *object, const char *name);
 
+/* Returns the end of a value, behind its last character. */
+const char *json_reader_end(const char *value);
+
 /* Reads an integer from 0 to 2^53 without fraction and exponent. `value` may be NULL. */
 bool json_reader_uint(const char *value, uint64_t *n);
 

@@ -57,8 +57,8 @@ static bool make_line(char *const *words, size_t count, struct text *line)
 	return !line->overflowed;
 }
 
-/* A connected socket, or -1, reported. */
-static int connect_to(const char *path)
+/* A connected socket, or -1 with the reason in errno. */
+static int connect_quietly(const char *path)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
 	const struct timeval wait = { .tv_sec = WAIT_S };
@@ -69,14 +69,27 @@ static int connect_to(const char *path)
 	    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &wait, sizeof wait) == 0 &&
 	    connect(fd, (const struct sockaddr *)&address, sizeof address) == 0)
 		return fd;
+	int err = errno;
+
+	if (fd >= 0)
+		close(fd);
+	errno = err;
+	return -1;
+}
+
+/* A connected socket, or -1, reported. */
+static int connect_to(const char *path)
+{
+	int fd = connect_quietly(path);
+
+	if (fd >= 0)
+		return fd;
 	if (errno == ENOENT || errno == ECONNREFUSED)
 		fail("%s: no daemon listens there", path);
 	else if (errno == EACCES)
 		fail("%s: only root and the daemon's own user may use it", path);
 	else
 		fail("%s: %s", path, strerror(errno == EAGAIN ? ETIMEDOUT : errno));
-	if (fd >= 0)
-		close(fd);
 	return -1;
 }
 
@@ -192,4 +205,28 @@ int ctl_run(const struct conf *conf, char *const *words, size_t count, bool is_q
 	int fd = connect_to(path);
 
 	return fd < 0 ? CTL_REFUSED : talk(fd, path, &line, is_quiet);
+}
+
+int ctl_ask(const struct conf *conf, const char *line, struct text *answer)
+{
+	char path[CONF_SOCKET_MAX], words[CTL_LINE_MAX];
+	int length = snprintf(words, sizeof words, "%s\n", line);
+	struct text all;
+
+	if (ctl_path(conf, path) || !*path || length >= (int)sizeof words)
+		return -1;
+	int fd = connect_quietly(path), status = -1;
+
+	if (fd < 0)
+		return -1;
+	text_init_growable(&all, CTL_ANSWER_MAX + 16);
+	bool is_sent = send(fd, words, (size_t)length, MSG_NOSIGNAL) == length;
+
+	if (is_sent && read_answer(fd, &all) && all.length >= 2 && all.data[1] == '\n') {
+		status = all.data[0] - '0';
+		text_put(answer, all.data + 2, all.length - 2);
+	}
+	text_fini(&all);
+	close(fd);
+	return status;
 }

@@ -14,6 +14,8 @@
 
 #include "conf/conf.h"
 
+struct text;
+
 #define CTL_LINE_MAX 1024 /* bytes of a command, with its end */
 #define CTL_ANSWER_MAX ((size_t)64 << 10)
 
@@ -31,5 +33,9 @@ int ctl_path(const struct conf *conf, char path[CONF_SOCKET_MAX]);
 /* The client: sends the words to the daemon of the configuration and prints its answer; is_quiet:
  * only if the daemon refused. Returns the exit status. Main thread. */
 int ctl_run(const struct conf *conf, char *const *words, size_t count, bool is_quiet);
+
+/* Sends a line to the daemon of the configuration and appends its answer. Returns CTL_DONE,
+ * CTL_REFUSED or CTL_USAGE, or -1 if no daemon answers, and prints nothing. Main thread. */
+int ctl_ask(const struct conf *conf, const char *line, struct text *answer);
 
 #endif

@@ -104,6 +104,14 @@ static enum ctl_status run_trace(struct reload *r, char *arguments, struct text 
 	return CTL_TRACE;
 }
 
+/* For darkroomd store remake, which has added images to the queue. */
+static enum ctl_status run_remake(struct reload *r, char *arguments, struct text *answer)
+{
+	(void)arguments;
+	r->program->remake(r->program->app, answer);
+	return CTL_DONE;
+}
+
 static const struct command commands[] = {
 	{ "policy", "[NAME]", "switch to another policy at once, or print the active one", true,
 	  run_policy },
@@ -116,6 +124,8 @@ static const struct command commands[] = {
 	  false, run_trace },
 	{ "status", "", "print the version, the active live keys, and what differs from the file",
 	  true, run_status },
+	{ "remake", "", "continue with what store remake has begun, and print its counters", true,
+	  run_remake },
 	{ "dump", "", "print the active configuration as an INI file", true, run_dump },
 };
 

@@ -67,6 +67,8 @@ struct program {
 	const char *(*url)(const struct app *a);                /* of the first listener */
 	void (*describe)(const struct app *a, struct text *to); /* "3 images in flight, ..." */
 	uint64_t (*images_stored)(const struct app *a);
+	/* Looks for images that are to be remade, and appends the counters as a line of JSON. */
+	void (*remake)(struct app *a, struct text *to);
 };
 
 #endif

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/cached_read.h"
@@ -17,6 +18,7 @@
 #include "base/text.h"
 #include "conf/conf.h"
 #include "http_date.h"
+#include "image/image.h"
 #include "image/image_service.h"
 #include "io_loop.h"
 #include "log/log.h"
@@ -55,20 +57,28 @@ static enum conn_step precondition_failed(struct conn *c)
 
 /* ---- files ---- */
 
-#define MAX_AGE_S 31536000 /* of a file in caches */
+/* Of a variant in caches. A URL with the version of the content is for ever; the content of another
+ * URL may change. */
+#define MAX_AGE_S 31536000
+#define MAX_AGE_ANY_S 3600
 #define ETAG_MAX (STORE_TAG_MAX + 2)
 
 /* What an open file says of its validity. */
 struct validity {
 	char etag[ETAG_MAX];
-	time_t now, expires; /* expires 0: never */
+	time_t now, modified, expires; /* expires 0: never */
 };
 
-/* Reads when the image ends, by its own time and by store.max_age. */
+/* Reads when the image ends, by its own time and by store.max_age, and when the file was made: the
+ * image may have been remade after the upload. */
 static struct validity read_validity(const struct conn *c, int fd)
 {
 	uint64_t max_age_ms = conn_conf(c)->store.max_age_ms;
-	struct validity v = { .etag = "\"", .now = time(NULL) };
+	struct validity v = { .etag = "\"", .now = time(NULL), .modified = ulid_time(c->route.id) };
+	struct stat st;
+
+	if (fstat(fd, &st) == 0 && st.st_mtim.tv_sec > v.modified)
+		v.modified = st.st_mtim.tv_sec;
 
 	v.expires = (time_t)store_tag(fd, v.etag + 1);
 	strcat(v.etag, "\"");
@@ -86,27 +96,48 @@ static bool has_expired(const struct validity *v)
 	return v->expires && v->now >= v->expires;
 }
 
-static enum precondition check_preconditions(const struct conn *c, const char *etag)
+static enum precondition check_preconditions(const struct conn *c, const struct validity *v)
 {
-	return preconditions_check(&c->request, c->input + c->begin, etag, ulid_time(c->route.id));
+	return preconditions_check(&c->request, c->input + c->begin, v->etag, v->modified);
+}
+
+/* Returns whether the URL has the version of the file: see image_variant_json(). */
+static bool has_version(const struct conn *c, const struct validity *v)
+{
+	struct slice target = span_slice(c->request.target, c->input + c->begin);
+	const char *query = memchr(target.data, '?', target.length);
+	size_t length = query ? target.length - (size_t)(query - target.data) : 0,
+	       name = strlen("?v=");
+
+	return length == name + IMAGE_VERSION_MAX - 1 && memcmp(query, "?v=", name) == 0 &&
+	       memcmp(query + name, v->etag + 1, IMAGE_VERSION_MAX - 1) == 0;
+}
+
+/* Appends how long caches may keep a variant, of which the image has so much time left. */
+static void add_caching(struct conn *c, const struct validity *v, time_t left)
+{
+	bool is_fixed = has_version(c, v);
+	time_t max = is_fixed ? MAX_AGE_S : MAX_AGE_ANY_S;
+
+	response_field(&c->response, "Cache-Control: public, max-age=%llu, %s",
+	               (unsigned long long)(left < max ? left : max),
+	               is_fixed ? "immutable" : "must-revalidate");
 }
 
 /* Appends what a 200 and a 304 have in common. No cache may keep the file beyond its end. */
 static void add_validators(struct conn *c, const struct validity *v)
 {
-	time_t modified = ulid_time(c->route.id);
 	time_t left = v->expires ? v->expires - v->now : MAX_AGE_S;
 	char date[HTTP_DATE_MAX];
 
 	/* RFC 9110 8.8.2.1: not in the future, even if the clock was set back. */
-	http_date_format(date, modified < v->now ? modified : v->now);
+	http_date_format(date, v->modified < v->now ? v->modified : v->now);
 	response_text_field(&c->response, "ETag", v->etag);
 	response_text_field(&c->response, "Last-Modified", date);
 	if (c->route.kind == ROUTE_ORIGINAL)
 		response_text_field(&c->response, "Cache-Control", "private, no-store");
 	else if (c->route.kind == ROUTE_VARIANT)
-		response_field(&c->response, "Cache-Control: public, max-age=%llu, immutable",
-		               (unsigned long long)(left < MAX_AGE_S ? left : MAX_AGE_S));
+		add_caching(c, v, left);
 	else if (v->expires)
 		response_text_field(&c->response, "Cache-Control", "no-cache");
 	if (v->expires) {
@@ -119,7 +150,7 @@ static void add_validators(struct conn *c, const struct validity *v)
 static enum conn_step respond_metadata(struct conn *c, int fd)
 {
 	const struct validity validity = read_validity(c, fd);
-	enum precondition condition = check_preconditions(c, validity.etag);
+	enum precondition condition = check_preconditions(c, &validity);
 
 	if (has_expired(&validity) || condition == PRECONDITION_FAILED) {
 		close(fd);
@@ -194,7 +225,7 @@ static enum conn_step respond_file(struct conn *c, const struct validity *validi
 static enum conn_step respond_variant(struct conn *c, int fd, uint64_t size)
 {
 	const struct validity validity = read_validity(c, fd);
-	enum precondition condition = check_preconditions(c, validity.etag);
+	enum precondition condition = check_preconditions(c, &validity);
 
 	if (condition == PRECONDITION_TRUE && !has_expired(&validity))
 		return respond_file(c, &validity, fd, size);
@@ -352,14 +383,14 @@ static enum conn_step get_absent(struct visit *v, struct conn *c)
 static enum conn_step check_removal_of(struct conn *c, const struct store_found *found)
 {
 	/* not stored: nothing to compare it with */
-	struct validity validity = { .etag = "\"spooled\"" };
+	struct validity validity = { .etag = "\"spooled\"", .modified = ulid_time(c->route.id) };
 	bool exists = found->fd != -ENOENT || found->is_spooled;
 
 	if (found->fd >= 0) {
 		validity = read_validity(c, found->fd);
 		close(found->fd);
 	}
-	if (exists && check_preconditions(c, validity.etag) != PRECONDITION_TRUE)
+	if (exists && check_preconditions(c, &validity) != PRECONDITION_TRUE)
 		return precondition_failed(c);
 	c->state = CONN_REMOVE_NOW; /* which responds 404 if there is none */
 	return CONN_STEP_AGAIN;

@@ -16,6 +16,8 @@
 #include "conf_epoch.h"
 #include "image_service.h"
 #include "pixel/picture.h"
+#include "remade.h"
+#include "remake.h"
 #include "sched/graph.h"
 #include "sched/replicas.h"
 #include "sched/visit.h"
@@ -39,6 +41,7 @@ void image_init(struct image *image, struct upload *u, const uint8_t *source, si
 	image->source = source;
 	image->source_size = source_size;
 	image->event.size = source_size;
+	image->made = UINT32_MAX;
 	atomic_flag_clear(&image->problem_claimed);
 	ulid_new(image->id);
 	event_init(&image->store_job.event, &u->timing);
@@ -59,7 +62,14 @@ void image_fini(struct image *image)
 	for (unsigned i = 0; i < image_plan(image)->step_count; i++)
 		event_fini(&image->step[i].event);
 	pool_put(image->icc);
+	remade_free(image->remade);
 	image->magic = 0;
+}
+
+void image_make_only(struct image *image, uint32_t made)
+{
+	image->made = made;
+	image->unneeded = plan_unneeded(image_plan(image), made);
 }
 
 void image_set_replica(struct image *image, unsigned replica)
@@ -112,10 +122,10 @@ void image_set_problem(struct image *image, const struct problem *problem)
 	atomic_store_explicit(&image->has_failed, true, memory_order_release);
 }
 
-/* Returns whether the uploaded file itself is to be stored. */
+/* Returns whether the uploaded file itself is to be stored. A stored image has it already. */
 static bool is_source_stored(const struct image *image)
 {
-	return image_conf(image)->server.keep_originals == CONF_YES;
+	return !image->remade && image_conf(image)->server.keep_originals == CONF_YES;
 }
 
 /* Returns whether the image is acknowledged before it is stored, and must survive a crash between
@@ -136,24 +146,22 @@ void image_source_done(struct image *image)
 
 /* ---- steps ---- */
 
-/* Starts every step below parent, each with a reference to the picture. Owns the caller's
- * reference. */
-static void send_children(struct visit *v, struct image *image, int parent, struct picture *picture)
+/* Returns the number of steps in the subtree of a step, itself included. */
+static unsigned subtree_size(const struct plan *plan, unsigned index)
 {
-	const struct plan *plan = image_plan(image);
+	bool in_subtree[PLAN_STEP_MAX] = { [0] = false };
+	unsigned n = 0;
 
-	for (unsigned i = 0; i < plan->step_count; i++) {
-		if (plan->step[i].parent != parent)
-			continue;
-		struct step *s = &image->step[i];
+	in_subtree[index] = true;
+	/* Parents precede their children. */
+	for (unsigned i = index; i < plan->step_count; i++) {
+		int parent = plan->step[i].parent;
 
-		picture_ref(picture);
-		s->input = picture;
-		s->event.size = (uint64_t)picture->width * (uint64_t)picture->height;
-		visit_unpark(v, &s->event);
-		visit_send(v, plan->step[i].stage, &s->event);
+		if (parent >= 0 && in_subtree[parent])
+			in_subtree[i] = true;
+		n += in_subtree[i];
 	}
-	picture_unref(picture);
+	return n;
 }
 
 static uint64_t variants_size(const struct image *image)
@@ -185,6 +193,33 @@ static void image_steps_end(struct visit *v, struct image *image, unsigned n)
 	} else {
 		disk_job_send_image(v, &image->store_job, DISK_STORE, variants_size(image));
 	}
+}
+
+/* Starts every step below parent that is needed, each with a reference to the picture. Owns the
+ * caller's reference. */
+static void send_children(struct visit *v, struct image *image, int parent, struct picture *picture)
+{
+	const struct plan *plan = image_plan(image);
+	unsigned unneeded = 0;
+
+	for (unsigned i = 0; i < plan->step_count; i++) {
+		if (plan->step[i].parent != parent)
+			continue;
+		if (image->unneeded >> i & 1) {
+			unneeded += subtree_size(plan, i);
+			continue;
+		}
+		struct step *s = &image->step[i];
+
+		picture_ref(picture);
+		s->input = picture;
+		s->event.size = (uint64_t)picture->width * (uint64_t)picture->height;
+		visit_unpark(v, &s->event);
+		visit_send(v, plan->step[i].stage, &s->event);
+	}
+	picture_unref(picture);
+	if (unneeded)
+		image_steps_end(v, image, unneeded);
 }
 
 /* The decoder no longer needs the source. */
@@ -234,24 +269,6 @@ void image_spooled(struct visit *v, struct image *image, const struct problem *p
 	if (problem || !is_source_stored(image))
 		image_source_done(image);
 	image_steps_end(v, image, 1);
-}
-
-/* Returns the number of steps in the subtree of a step, itself included. */
-static unsigned subtree_size(const struct plan *plan, unsigned index)
-{
-	bool in_subtree[PLAN_STEP_MAX] = { [0] = false };
-	unsigned n = 0;
-
-	in_subtree[index] = true;
-	/* Parents precede their children. */
-	for (unsigned i = index; i < plan->step_count; i++) {
-		int parent = plan->step[i].parent;
-
-		if (parent >= 0 && in_subtree[parent])
-			in_subtree[i] = true;
-		n += in_subtree[i];
-	}
-	return n;
 }
 
 static void input_done(struct step *s)
@@ -357,6 +374,8 @@ void image_end(struct visit *v, struct image *image)
 	}
 	if (image->is_spooled)
 		recovery_image_ended(&s->recovery, image);
+	if (image->remade)
+		remake_image_ended(&s->remake, image);
 	if (image->responds_at_end)
 		upload_image_decoded(v, u, image, true);
 	else if (!u->respond_after_decode)

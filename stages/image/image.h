@@ -33,6 +33,7 @@ struct encoder;
 struct image_service;
 struct picture;
 struct picture_job;
+struct remade;
 struct visit;
 
 #define IMAGE_MAGIC UINT32_C(0x494d4147) /* "IMAG" */
@@ -47,10 +48,13 @@ struct step {
 	struct encoder *encoder;
 };
 
+#define IMAGE_VERSION_MAX 9 /* the first characters of the checksum, with the zero */
+
 struct image_variant {
 	uint8_t *data; /* pool memory; NULL until encoded and after the image has ended */
 	size_t size;
 	uint32_t width, height;
+	char version[IMAGE_VERSION_MAX]; /* of the content, for its URL; set by disk_write */
 };
 
 struct image {
@@ -79,6 +83,10 @@ struct image {
 	struct decoder *decoder; /* while decoding, also while parked; otherwise NULL */
 	uint64_t decode_ns;      /* CPU time of decoding so far */
 	struct disk_job store_job;
+	/* set before it starts */
+	uint32_t made;         /* one bit for each variant that is made */
+	uint64_t unneeded;     /* one bit for each step of the plan that is not */
+	struct remade *remade; /* a stored image gets variants again; NULL: an upload */
 
 	struct problem problem; /* the first one; written by the claimer */
 	atomic_flag problem_claimed;
@@ -104,6 +112,9 @@ void image_init(struct image *image, struct upload *u, const uint8_t *source, si
 /* The image has ended, or was never started. */
 void image_fini(struct image *image);
 
+/* Lets the image make only these variants, one bit for each. Before it starts. */
+void image_make_only(struct image *image, uint32_t made);
+
 /* Assigns the image and its steps to a replica of the graph. */
 void image_set_replica(struct image *image, unsigned replica);
 
@@ -121,6 +132,12 @@ const struct plan *image_plan(const struct image *image);
 static inline const char *image_request(const struct image *image)
 {
 	return image->upload->request_id[0] ? image->upload->request_id : "-";
+}
+
+/* Returns whether the variant is made for this image. */
+static inline bool image_makes(const struct image *image, unsigned variant)
+{
+	return image->made >> variant & 1 && plan_makes(image_plan(image), variant);
 }
 
 /* Returns how many rows (of MCUs, or of tiles) of that width to process between two checks of the

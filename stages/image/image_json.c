@@ -9,8 +9,8 @@
 #include "image.h"
 #include "store/stored_image.h"
 
-/* variant: its name, or NULL for the URL of the image itself. */
-static void json_url(struct json *j, const char *id, const char *variant)
+/* variant: its name, or NULL for the URL of the image itself. version: of the variant. */
+static void json_url(struct json *j, const char *id, const char *variant, const char *version)
 {
 	char url[96];
 	struct text t;
@@ -21,28 +21,31 @@ static void json_url(struct json *j, const char *id, const char *variant)
 	if (variant) {
 		text_puts(&t, "/");
 		text_puts(&t, variant);
-		text_puts(&t, ".jpg");
+		text_puts(&t, ".jpg?v=");
+		text_puts(&t, version);
 	}
 	json_string_n(j, "url", t.data, t.length);
 }
 
+void image_variant_json(struct json *j, const struct image *image, unsigned index)
+{
+	const struct image_variant *variant = &image->variant[index];
+	const char *name = image_conf(image)->variant[index].name;
+
+	json_object(j, name);
+	json_url(j, image->id, name, variant->version);
+	json_uint(j, "width", variant->width);
+	json_uint(j, "height", variant->height);
+	json_uint(j, "bytes", variant->size);
+	json_object_end(j);
+}
+
 static void variants_json(struct json *j, const struct image *image)
 {
-	const struct conf *conf = image_conf(image);
-
 	json_object(j, "variants");
-	for (unsigned i = 0; i < image_plan(image)->variant_count; i++) {
-		const struct image_variant *variant = &image->variant[i];
-
-		if (!plan_makes(image_plan(image), i))
-			continue;
-		json_object(j, conf->variant[i].name);
-		json_url(j, image->id, conf->variant[i].name);
-		json_uint(j, "width", variant->width);
-		json_uint(j, "height", variant->height);
-		json_uint(j, "bytes", variant->size);
-		json_object_end(j);
-	}
+	for (unsigned i = 0; i < image_plan(image)->variant_count; i++)
+		if (image_makes(image, i))
+			image_variant_json(j, image, i);
 	json_object_end(j);
 }
 
@@ -70,7 +73,7 @@ static void json_expires(struct json *j, time_t expires)
 void image_json(struct json *j, const struct image *image, bool is_stored)
 {
 	json_string(j, "id", image->id);
-	json_url(j, image->id, NULL);
+	json_url(j, image->id, NULL, NULL);
 	/* Relaxed: set before the response is sent, by a thread that the response has joined. */
 	json_uint(j, "width", atomic_load_explicit(&image->width, memory_order_relaxed));
 	json_uint(j, "height", atomic_load_explicit(&image->height, memory_order_relaxed));

@@ -13,4 +13,7 @@ struct json;
  * variants and their URLs; otherwise with "status":"processing". */
 void image_json(struct json *j, const struct image *image, bool is_stored);
 
+/* Appends one variant: its URL with a version, size and bytes. */
+void image_variant_json(struct json *j, const struct image *image, unsigned index);
+
 #endif

@@ -7,38 +7,36 @@
 #include "image.h"
 #include "image_json.h"
 #include "store/stored_image.h"
+#include "store/stored_lack.h"
 
-static void settings_json(struct json *j, const struct conf_variant *variant)
+void image_record_variant(struct json *j, const struct image *image, unsigned index,
+                          const struct image_sums *sums)
 {
-	json_string(j, "operations", variant->operations);
-	json_bool(j, "enlarge", variant->enlarge == CONF_YES);
-	json_uint(j, "quality", variant->quality);
-	json_string(j, "chroma", variant->chroma == CONF_CHROMA_444 ? "444" : "420");
-	json_bool(j, "progressive", variant->progressive == CONF_YES);
-	json_bool(j, "optimize", variant->optimize == CONF_YES);
+	const struct upload *u = image->upload;
+	struct conf_variant made;
+
+	conf_degrade_variant(&u->epoch->degrade, u->level, &u->epoch->conf.variant[index], &made);
+	json_object(j, made.name);
+	stored_settings_json(j, &made);
+	json_string(j, "xxh128", sums->variant[index]);
+	json_object_end(j);
 }
 
 static void variants_json(struct json *j, const struct image *image, const struct image_sums *sums)
 {
-	const struct upload *u = image->upload;
-
 	json_object(j, "variants");
-	for (unsigned i = 0; i < image_plan(image)->variant_count; i++) {
-		struct conf_variant made;
-
-		if (!conf_degrade_variant(&u->epoch->degrade, u->level, &u->epoch->conf.variant[i],
-		                          &made))
-			continue;
-		json_object(j, made.name);
-		settings_json(j, &made);
-		json_string(j, "xxh128", sums->variant[i]);
-		json_object_end(j);
-	}
+	for (unsigned i = 0; i < image_plan(image)->variant_count; i++)
+		if (image_makes(image, i))
+			image_record_variant(j, image, i, sums);
 	json_object_end(j);
 }
 
-static void upload_json(struct json *j, const struct image *image)
+void image_record_begin(struct json *j, const struct image *image)
 {
+	char uploaded[ULID_DATE_MAX];
+
+	ulid_date(image->id, uploaded);
+	json_string(j, "uploaded", uploaded);
 	json_object(j, "upload");
 	json_uint(j, "bytes", image->source_size);
 	json_string(j, "format", "image/jpeg");
@@ -47,7 +45,7 @@ static void upload_json(struct json *j, const struct image *image)
 	json_object_end(j);
 }
 
-static void original_json(struct json *j, const struct image *image, const char *sum)
+void image_record_original(struct json *j, const struct image *image, const char *sum)
 {
 	json_object(j, "original");
 	json_uint(j, "bytes", image->source_size);
@@ -55,24 +53,28 @@ static void original_json(struct json *j, const struct image *image, const char 
 	json_object_end(j);
 }
 
+void image_record_end(struct json *j)
+{
+	char own[CHECKSUM_LENGTH + 1];
+
+	checksum_of(j->text->data, j->text->length, own);
+	json_string(j, "xxh128", own);
+	json_object_end(j);
+	json_object_end(j);
+	text_puts(j->text, "\n");
+}
+
 void image_record_write(struct text *t, const struct image *image, const struct image_sums *sums)
 {
-	char uploaded[ULID_DATE_MAX], own[CHECKSUM_LENGTH + 1];
 	struct json j;
 
-	ulid_date(image->id, uploaded);
 	json_init(&j, t);
 	json_object(&j, NULL);
 	image_json(&j, image, true);
 	json_object(&j, STORED_RECORD);
-	json_string(&j, "uploaded", uploaded);
-	upload_json(&j, image);
+	image_record_begin(&j, image);
 	if (sums->original)
-		original_json(&j, image, sums->original);
+		image_record_original(&j, image, sums->original);
 	variants_json(&j, image, sums);
-	checksum_of(t->data, t->length, own);
-	json_string(&j, "xxh128", own);
-	json_object_end(&j);
-	json_object_end(&j);
-	text_puts(t, "\n");
+	image_record_end(&j);
 }

@@ -14,6 +14,7 @@
 #include "store/checksum.h"
 
 struct image;
+struct json;
 struct text;
 
 /* The checksums of an image's files. */
@@ -24,5 +25,13 @@ struct image_sums {
 
 /* Writes the content of image.json. */
 void image_record_write(struct text *t, const struct image *image, const struct image_sums *sums);
+
+/* The parts of a record, for remade.h. The first writes what precedes the original and the
+ * variants. The last one writes the checksum, and closes record and object. */
+void image_record_begin(struct json *j, const struct image *image);
+void image_record_original(struct json *j, const struct image *image, const char *sum);
+void image_record_variant(struct json *j, const struct image *image, unsigned index,
+                          const struct image_sums *sums);
+void image_record_end(struct json *j);
 
 #endif

@@ -60,6 +60,11 @@ int image_service_init(struct image_service *s, const struct conf *conf, const s
 		log_error("expire: cannot initialise it: %s", strerror(-err));
 		goto fail_recovery;
 	}
+	err = remake_init(&s->remake, s);
+	if (err) {
+		log_error("remake: cannot initialise it: %s", strerror(-err));
+		goto fail_sweep;
+	}
 	admission_init(&s->admission, conf);
 	client_turns_init(&s->turns, turns_window());
 	disk_reads_init(&s->reads, reads_at_once());
@@ -68,6 +73,8 @@ int image_service_init(struct image_service *s, const struct conf *conf, const s
 	budget_init(&s->budget, conf->limits.memory_budget);
 	return 0;
 
+fail_sweep:
+	sweep_fini(&s->sweep);
 fail_recovery:
 	recovery_fini(&s->recovery);
 fail_inflight:
@@ -81,6 +88,7 @@ fail_epochs:
 
 void image_service_fini(struct image_service *s)
 {
+	remake_fini(&s->remake);
 	sweep_fini(&s->sweep);
 	recovery_fini(&s->recovery);
 	usage_save(&s->store.usage, &s->store);

@@ -20,6 +20,7 @@
 #include "disk_reads.h"
 #include "inflight.h"
 #include "recovery.h"
+#include "remake.h"
 #include "sched/budget.h"
 #include "store/store.h"
 #include "sweep.h"
@@ -37,6 +38,7 @@ struct image_service {
 	struct admission admission;
 	struct disk_reads reads; /* of files, by connections */
 	struct recovery recovery;
+	struct remake remake;
 	struct sweep sweep;
 	_Atomic uint64_t client_gone, too_late; /* images and steps that were dropped */
 	struct graph *graph;        /* borrowed; set once, before the graph is started */

@@ -45,14 +45,31 @@ static struct image *find(struct inflight *r, const char *id)
 	return image;
 }
 
-void inflight_add(struct inflight *r, struct image *image)
+/* Under the lock. */
+static void add(struct inflight *r, struct image *image)
 {
-	pthread_mutex_lock(&r->lock);
 	struct image **bucket = bucket_of(r, image->id);
 
 	image->inflight_next = *bucket;
 	*bucket = image;
+}
+
+void inflight_add(struct inflight *r, struct image *image)
+{
+	pthread_mutex_lock(&r->lock);
+	add(r, image);
 	pthread_mutex_unlock(&r->lock);
+}
+
+bool inflight_add_only(struct inflight *r, struct image *image)
+{
+	pthread_mutex_lock(&r->lock);
+	bool is_only = !find(r, image->id);
+
+	if (is_only)
+		add(r, image);
+	pthread_mutex_unlock(&r->lock);
+	return is_only;
 }
 
 struct waiter *inflight_remove(struct inflight *r, struct image *image)

@@ -35,6 +35,9 @@ void inflight_fini(struct inflight *r);
 /* Adds an image, whose id is set: it can be found and waited for. */
 void inflight_add(struct inflight *r, struct image *image);
 
+/* The same, unless an image with its id is there already: then returns false. */
+bool inflight_add_only(struct inflight *r, struct image *image);
+
 /* Removes an image that is stored or has failed. Returns the list of its waiters, whose events the
  * caller must send. */
 struct waiter *inflight_remove(struct inflight *r, struct image *image);

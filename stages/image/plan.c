@@ -209,3 +209,22 @@ int plan_build(struct plan *plan, const struct conf *conf, unsigned level,
 	}
 	return 0;
 }
+
+static_assert(PLAN_STEP_MAX <= 64, "a bit for each step");
+
+uint64_t plan_unneeded(const struct plan *plan, uint32_t made)
+{
+	uint64_t needed = 0;
+
+	/* Parents precede their children. */
+	for (unsigned i = plan->step_count; i > 0; i--) {
+		const struct plan_step *step = &plan->step[i - 1];
+		uint64_t bit = UINT64_C(1) << (i - 1);
+
+		if (step->stage == STAGE_JPEG_ENCODE && made >> step->variant & 1)
+			needed |= bit;
+		if (needed & bit && step->parent >= 0)
+			needed |= UINT64_C(1) << step->parent;
+	}
+	return ~needed & (UINT64_MAX >> (64 - plan->step_count));
+}

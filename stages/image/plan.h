@@ -68,4 +68,8 @@ static inline bool plan_makes(const struct plan *plan, unsigned variant)
 int plan_build(struct plan *plan, const struct conf *conf, unsigned level,
                unsigned *variant_at_fault, char *error, size_t error_size);
 
+/* Returns the steps of which no variant in `made` needs anything, one bit for each step. made: one
+ * bit for each variant. Any thread. */
+uint64_t plan_unneeded(const struct plan *plan, uint32_t made);
+
 #endif

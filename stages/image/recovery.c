@@ -9,10 +9,10 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/condition.h"
 #include "base/pool.h"
 #include "image.h"
 #include "image_service.h"
@@ -30,23 +30,6 @@
 
 /* ---- waiting ---- */
 
-/* Waits until something changes, or for ms; ms < 0: indefinitely. Under the lock. */
-static void wait_for_change(struct recovery *r, int ms)
-{
-	struct timespec until;
-
-	if (ms < 0) {
-		pthread_cond_wait(&r->changed, &r->lock);
-		return;
-	}
-	clock_gettime(CLOCK_MONOTONIC, &until);
-	uint64_t ns = (uint64_t)until.tv_nsec + (uint64_t)ms * NS_PER_MS;
-
-	until.tv_sec += (time_t)(ns / NS_PER_S);
-	until.tv_nsec = (long)(ns % NS_PER_S);
-	pthread_cond_timedwait(&r->changed, &r->lock, &until);
-}
-
 /* Waits for ms. Returns true at once if recovery is stopping. */
 static bool pause_for(struct recovery *r, int ms)
 {
@@ -54,7 +37,7 @@ static bool pause_for(struct recovery *r, int ms)
 
 	pthread_mutex_lock(&r->lock);
 	while (!r->is_stopping && (now = clock_ns()) < until)
-		wait_for_change(r, (int)((until - now) / NS_PER_MS) + 1);
+		condition_wait(&r->changed, &r->lock, (int)((until - now) / NS_PER_MS) + 1);
 	bool is_stopping = r->is_stopping;
 
 	pthread_mutex_unlock(&r->lock);
@@ -121,7 +104,7 @@ static bool await(struct recovery *r, unsigned max, bool *is_delayed)
 		}
 		if (busy <= max || r->is_stopping)
 			break;
-		wait_for_change(r, -1);
+		condition_wait(&r->changed, &r->lock, -1);
 	}
 	bool is_stopping = r->is_stopping;
 
@@ -268,8 +251,14 @@ static int feed(struct recovery *r, const struct spooled *spooled, int fd, uint6
 		log_warning("recovery: cannot count the attempt for image %s: %s; trying anyway",
 		            spooled->id, strerror(-uncounted));
 	u->recovery_slot = take_slot(r, spooled);
-	upload_restart(u);
-	return 0;
+	if (upload_restart(u))
+		return 0;
+	pthread_mutex_lock(&r->lock);
+	u->recovery_slot->is_taken = false;
+	pthread_mutex_unlock(&r->lock);
+	upload_unref(u);
+	release_room(r, memory);
+	return -EALREADY;
 }
 
 /* Starts an image, unless it is stored or cannot be processed. Returns whether it is started; sets
@@ -359,7 +348,7 @@ static bool is_called(struct recovery *r, bool waits)
 {
 	pthread_mutex_lock(&r->lock);
 	while (waits && !r->is_called && !r->is_stopping)
-		wait_for_change(r, -1);
+		condition_wait(&r->changed, &r->lock, -1);
 	bool is_stopping = r->is_stopping;
 
 	r->is_called = false;
@@ -399,14 +388,10 @@ static void *recovery_run(void *arg)
 
 int recovery_init(struct recovery *r, struct image_service *s)
 {
-	pthread_condattr_t monotonic;
 
 	r->service = s;
-	pthread_condattr_init(&monotonic);
-	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-	int err = -pthread_cond_init(&r->changed, &monotonic);
+	int err = condition_init(&r->changed);
 
-	pthread_condattr_destroy(&monotonic);
 	if (!err)
 		pthread_mutex_init(&r->lock, NULL);
 	return err;

@@ -218,21 +218,23 @@ int upload_start(struct visit *v, struct upload *u, struct event *waiter, unsign
 	return 0;
 }
 
-void upload_restart(struct upload *u)
+bool upload_restart(struct upload *u)
 {
 	struct image_service *s = u->service;
 	struct image *image = u->image[0];
 
 	assert(u->image_count == 1);
+	if (!inflight_add_only(&s->inflight, image))
+		return false;
 	admission_begin(s, u);
 	atomic_store_explicit(&u->is_measured, true, memory_order_relaxed);
 	assign_replica(NULL, u);
 	/* Relaxed: the queue publishes them. */
 	atomic_store_explicit(&u->undone, 1, memory_order_relaxed);
 	atomic_store_explicit(&u->body_refs, 1, memory_order_relaxed);
-	inflight_add(&s->inflight, image);
 	client_turns_add(&s->turns, &image->turn, &u->client, image->source_size);
 	stage_push(graph_stage(s->graph, STAGE_JPEG_DECODE), 0, &image->event);
+	return true;
 }
 
 /* ---- the join of its images ---- */

@@ -113,8 +113,10 @@ int upload_start(struct visit *v, struct upload *u, struct event *waiter, unsign
                  struct problem *problem);
 
 /* Starts an upload of one image again, which keeps its id; no response waits for it. The caller has
- * counted the image in image_service.in_flight, and gives up its reference. Recovery's thread. */
-void upload_restart(struct upload *u);
+ * counted the image in image_service.in_flight. Returns true: the caller's reference is gone.
+ * Returns false if an image with this id is in flight. Recovery's and
+ * remake's threads. */
+bool upload_restart(struct upload *u);
 
 /* Drops a reference; the last one frees the upload and its images. Any thread. */
 void upload_unref(struct upload *u);

@@ -68,13 +68,19 @@ struct store_file {
 	const char *sum; /* of checksum.h, kept beside the content as its tag; NULL: none */
 };
 
-enum store_place { STORE_IMAGES = 1, STORE_SPOOL };
+enum store_place {
+	STORE_IMAGES = 1,
+	STORE_SPOOL,
+	STORE_REPLACED /* an image that is stored already, in exchange for its directory */
+};
 
 struct store_item {
 	enum store_place place;
 	const char *id;
 	const struct store_file *file;
 	unsigned file_count;
+	int old_fd; /* replaced: the image's directory, whose other files stay; borrowed */
+	uint64_t old_bytes, new_bytes; /* replaced: of all files, for struct usage */
 	const char *token; /* of an image: the name of the token, for struct usage; NULL: none */
 	uint64_t expires;  /* of an image: seconds since 1970; 0: never */
 	int err;           /* set by store_put(): 0, or -errno and no file is left behind */
@@ -83,7 +89,8 @@ struct store_item {
 
 /* Writes the items' files and publishes each item under its id by one rename. Each item fails for
  * itself, except if the disk cannot be flushed. With survives_power, all items share two flushes
- * (flush_note in store_put.c). */
+ * (flush_note in store_put.c). A replaced image changes as a whole by one exchange of names; its
+ * other files are linked. It fails with -ENOENT if it was removed. */
 void store_put(struct store *s, struct store_item *items, unsigned count);
 
 /* Removes an image. It is invisible from the rename on, and its removal is as durable as its

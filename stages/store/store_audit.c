@@ -2,8 +2,8 @@
  * store_audit.c - darkroomd store check: reads every file, and compares it with its checksum.
  *
  * The checksums are those of image.json, which has one of its own. Without it (it is damaged), the
- * attributes of the files serve. A running daemon may add and remove images: what is found wrong
- * with an image counts only if the image is still there afterwards. Main thread.
+ * attributes of the files serve. A running daemon may add, remove and remake images: what is found
+ * wrong with an image counts only if its directory is still the same afterwards. Main thread.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -179,10 +179,31 @@ static void check_files(struct audit *a, int dir_fd)
 	}
 }
 
+static ino_t inode_of(int fd)
+{
+	struct stat st;
+
+	return fstat(fd, &st) ? 0 : st.st_ino;
+}
+
+/* Returns whether the image was replaced or removed since its directory had that inode. Sets
+ * *is_there. */
+static bool has_changed(struct store *s, const char *id, ino_t inode, bool *is_there)
+{
+	int fd = store_open_directory(s, id);
+	bool is_other = fd < 0 || inode_of(fd) != inode;
+
+	*is_there = fd >= 0;
+	if (fd >= 0)
+		close(fd);
+	return is_other;
+}
+
 static int check_image(struct store_query *q, const char *id, void *arg)
 {
 	struct audit *a = arg;
 	int fd = store_open_directory(&q->store, id);
+	bool is_there;
 
 	if (fd == -ENOENT && !q->word_count && !q->ids_path)
 		return 0; /* removed since it was listed */
@@ -193,13 +214,15 @@ static int check_image(struct store_query *q, const char *id, void *arg)
 	}
 	if (fd < 0)
 		return store_query_fail(id, fd);
+	ino_t inode = inode_of(fd);
+
 	check_document(a, fd);
 	check_files(a, fd);
-	fd = store_open_directory(&q->store, id);
-	bool is_there = fd >= 0;
-
-	if (is_there)
-		close(fd);
+	if (has_changed(&q->store, id, inode, &is_there) && is_there &&
+	    a->report.problem_count > 0) {
+		a->report.images--; /* it was remade meanwhile */
+		return check_image(q, id, arg);
+	}
 	int status = audit_report_end(&a->report, q, is_there);
 
 	return status ? status : is_interrupted ? AUDIT_INTERRUPTED : 0;

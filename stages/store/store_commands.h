@@ -22,4 +22,10 @@ int store_delete(struct store_query *q);
 /* check: compares all files with their checksums. */
 int store_audit(struct store_query *q);
 
+/* Prints what store_remake() would do, and an estimate of its cost. */
+int store_plan(struct store_query *q);
+
+/* Has the running daemon make variants that images lack. */
+int store_remake(struct store_query *q);
+
 #endif

@@ -32,6 +32,7 @@
 #include "store_check.h"
 #include "store_find.h"
 #include "store_path.h"
+#include "store_replace.h"
 #include "store_trash.h"
 #include "stored_image.h"
 
@@ -126,12 +127,28 @@ static int rename_into_place(struct store *s, const struct store_item *item, con
 	return err;
 }
 
+/* The same for an image that is stored already. */
+static int exchange(struct store *s, const struct store_item *item)
+{
+	usage_lock(&s->usage);
+	int err = store_exchange(s, item->id);
+
+	if (!err) {
+		usage_removed(&s->usage, item->id, item->token, item->old_bytes);
+		usage_stored(&s->usage, item->id, item->token, item->new_bytes);
+	}
+	usage_unlock(&s->usage);
+	return err;
+}
+
 /* Renames the item to its place; creates the shard's directory if it is missing. */
 static int publish(struct store *s, const struct store_item *item)
 {
 	const char *id = item->id;
 	char to[STORE_PATH_MAX];
 
+	if (item->place == STORE_REPLACED)
+		return exchange(s, item);
 	if (item->place == STORE_SPOOL)
 		return renameat(s->incoming_fd, id, s->spool_fd, id) ? -errno : 0;
 	store_image_path(to, STORE_BY_TIME, id, NULL);
@@ -161,6 +178,8 @@ static int write_item(struct store *s, const struct store_item *item)
 	for (unsigned i = 0; i < item->file_count && !err; i++)
 		err = write_file(fd, &item->file[i], file_mode(item, &item->file[i]), item->expires,
 		                 s->survives_power);
+	if (!err && item->place == STORE_REPLACED)
+		err = store_link_others(fd, item);
 	close(fd);
 	if (item->expires && item->place == STORE_IMAGES && !err)
 		err = expiry_note(s, item->id, item->expires);
@@ -209,6 +228,10 @@ static void withdraw(struct store *s, const struct store_item *item)
 {
 	char name[STORE_PATH_MAX];
 
+	if (item->place == STORE_REPLACED) {
+		store_withdraw_exchange(s, item->id);
+		return;
+	}
 	if (store_move_to_trash(s, item->place, item->id, name) == 0)
 		store_clear_trash(s, name);
 }
@@ -231,7 +254,7 @@ static void put(struct store *s, struct store_item *items, unsigned count)
 	for (unsigned i = 0; i < count; i++)
 		if (items[i].err && items[i].is_published)
 			withdraw(s, &items[i]);
-		else if (items[i].err)
+		else if (items[i].err || items[i].place == STORE_REPLACED)
 			discard(s, items[i].id);
 }
 

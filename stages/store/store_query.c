@@ -15,19 +15,13 @@
 #define MS_PER_S 1000
 
 static const struct option long_options[] = {
-	{ "json", no_argument, NULL, 'j' },
-	{ "newest", no_argument, NULL, 'n' },
-	{ "dry-run", no_argument, NULL, 'd' },
-	{ "repair", no_argument, NULL, 'r' },
-	{ "restart", no_argument, NULL, 'R' },
-	{ "since", required_argument, NULL, 's' },
-	{ "before", required_argument, NULL, 'b' },
-	{ "after", required_argument, NULL, 'a' },
-	{ "limit", required_argument, NULL, 'l' },
-	{ "rate", required_argument, NULL, 'B' },
-	{ "token", required_argument, NULL, 't' },
-	{ "ids", required_argument, NULL, 'i' },
-	{ NULL, 0, NULL, 0 },
+	{ "json", no_argument, NULL, 'j' },        { "newest", no_argument, NULL, 'n' },
+	{ "dry-run", no_argument, NULL, 'd' },     { "repair", no_argument, NULL, 'r' },
+	{ "restart", no_argument, NULL, 'R' },     { "missing", no_argument, NULL, 'm' },
+	{ "since", required_argument, NULL, 's' }, { "before", required_argument, NULL, 'b' },
+	{ "after", required_argument, NULL, 'a' }, { "limit", required_argument, NULL, 'l' },
+	{ "rate", required_argument, NULL, 'B' },  { "token", required_argument, NULL, 't' },
+	{ "ids", required_argument, NULL, 'i' },   { NULL, 0, NULL, 0 },
 };
 
 int store_query_usage(const char *format, ...)
@@ -141,6 +135,9 @@ static int take_option(struct store_query *q, int option)
 	case 'R':
 		q->restarts = true;
 		return 0;
+	case 'm':
+		q->only_missing = true;
+		return 0;
 	case 's':
 		return take_time(optarg, true, q->after);
 	case 'b':
@@ -170,12 +167,16 @@ static int take_option(struct store_query *q, int option)
 	}
 }
 
-int store_query_open(struct store_query *q, const char *root, char *const *words, size_t count)
+int store_query_open(struct store_query *q, const struct conf *conf, store_ask *ask,
+                     char *const *words, size_t count)
 {
+	const char *root = conf->server.root;
 	char **arguments = q->argument;
 	int option, status = 0;
 
-	*q = (struct store_query){ .limit = UINT64_MAX, .store = { .root_fd = -1 } };
+	*q = (struct store_query){
+		.conf = conf, .ask = ask, .limit = UINT64_MAX, .store = { .root_fd = -1 }
+	};
 	if (count >= QUERY_WORDS_MAX || count == 0)
 		return store_query_usage("expected a command and at most %d words: --ids FILE "
 		                         "reads more",

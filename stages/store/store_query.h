@@ -8,15 +8,24 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "conf/conf.h"
 #include "store.h"
 #include "store_page.h"
 
 #define QUERY_EXIT_USAGE 2
 #define QUERY_WORDS_MAX 64
 
+struct text;
+
+/* Sends a line to the daemon's control socket and appends its answer. Returns 0, or other than 0 if
+ * no daemon serves the store. */
+typedef int store_ask(const struct conf *conf, const char *line, struct text *answer);
+
 struct store_query {
+	const struct conf *conf;
+	store_ask *ask;
 	struct store store;
-	bool is_json, is_newest_first, is_dry, repairs, restarts;
+	bool is_json, is_newest_first, is_dry, repairs, restarts, only_missing;
 	char after[ULID_LENGTH + 1], before[ULID_LENGTH + 1]; /* bounds, left out; "": none */
 	const char *follows;  /* the id behind which the list begins, or NULL */
 	uint64_t limit;       /* images; UINT64_MAX: all */
@@ -30,7 +39,8 @@ struct store_query {
 
 /* Parses the words behind the name of the command, and opens the store. Returns 0, or the exit
  * status with the problem reported. */
-int store_query_open(struct store_query *q, const char *root, char *const *words, size_t count);
+int store_query_open(struct store_query *q, const struct conf *conf, store_ask *ask,
+                     char *const *words, size_t count);
 void store_query_close(struct store_query *q);
 
 /* Reports wrong usage. Returns the exit status. */

@@ -14,10 +14,11 @@ static const struct {
 	int (*run)(struct store_query *q);
 } commands[] = {
 	{ "list", store_list },     { "find", store_find_images }, { "count", store_count },
-	{ "remove", store_delete }, { "check", store_audit },
+	{ "remove", store_delete }, { "check", store_audit },      { "plan", store_plan },
+	{ "remake", store_remake },
 };
 
-int store_tool(const char *root, char *const *words, size_t count)
+int store_tool(const struct conf *conf, store_ask *ask, char *const *words, size_t count)
 {
 	static struct store_query q;
 	size_t i = 0;
@@ -25,9 +26,9 @@ int store_tool(const char *root, char *const *words, size_t count)
 	while (i < COUNT_OF(commands) && strcmp(words[0], commands[i].name) != 0)
 		i++;
 	if (i == COUNT_OF(commands))
-		return store_query_usage("%s: expected list, find, count, remove or check",
-		                         words[0]);
-	int status = store_query_open(&q, root, words, count);
+		return store_query_usage(
+			"%s: expected list, find, count, remove, check, plan or remake", words[0]);
+	int status = store_query_open(&q, conf, ask, words, count);
 
 	if (!status)
 		status = commands[i].run(&q);

@@ -10,8 +10,13 @@
 
 #include <stddef.h>
 
-/* Runs the command on the store at root. Returns the exit status: 0, 1 if it failed or found
- * something wrong, 2 for wrong usage. */
-int store_tool(const char *root, char *const *words, size_t count);
+struct conf;
+struct text;
+
+/* Runs the command on the store of the configuration. ask: see store_query.h. Returns the exit
+ * status: 0, 1 if it failed or found something wrong, 2 for wrong usage. */
+int store_tool(const struct conf *conf,
+               int (*ask)(const struct conf *conf, const char *line, struct text *answer),
+               char *const *words, size_t count);
 
 #endif

@@ -189,10 +189,11 @@ def recipe(start, tmp_path):
     daemon = start(f"access.tokens_file={file.path}", "server.durability=process")
     config = tmp_path / "site.ini"
 
-    def run_recipe(title, store=daemon.store, **variables):
-        config.write_text(CONFIG.read_text().replace("root = /var/lib/darkroom",
-                                                     f"root = {store}"))
-        script = recipes()[title].replace("/etc/darkroom/darkroomd.ini", str(config)).replace(
+    def run_recipe(title, store=daemon.store, conf=config, **variables):
+        if conf == config:
+            config.write_text(CONFIG.read_text().replace("root = /var/lib/darkroom",
+                                                         f"root = {store}"))
+        script = recipes()[title].replace("/etc/darkroom/darkroomd.ini", str(conf)).replace(
             "/var/lib/darkroom", str(store))
         if part := variables.pop("part", None):
             script = script.split("\n\n")[part - 1]
@@ -234,6 +235,22 @@ def test_recipe_the_disk_is_full(recipe):
 def test_recipe_are_all_files_sound(recipe):
     recipe.upload("up")
     assert recipe("Are all files sound?") == ""
+
+
+def test_recipe_i_changed_a_size(start, recipe, tmp_path):
+    store = tmp_path / "sizes"
+    config = tmp_path / "changed.ini"
+    text = CONFIG.read_text().replace("root = /var/lib/darkroom", f"root = {store}").replace(
+        "keep_originals = no", "keep_originals = yes")
+    config.write_text(text)
+    daemon = start(config=config, store=store)
+    image = daemon.image(SMALL)
+    config.write_text(text.replace("scale 160x160 inside", "scale 60x60 inside"))
+    said = recipe("I changed a size", store=store, conf=config).splitlines()
+    assert [line.split()[:3] for line in said if line.startswith("thumb")] == [["thumb", "0", "1"]]
+    thumb = daemon.get(image["url"]).json()["variants"]["thumb"]
+    assert (thumb["width"], thumb["height"]) == (60, 45)
+    assert daemon.get(image["variants"]["thumb"]["url"]).body == daemon.get(thumb["url"]).body
 
 
 class Writer(threading.Thread):

@@ -48,7 +48,8 @@ def check_image(image, width, height, file_name=None):
     for name, (box, _, _) in pictures.VARIANTS.items():
         variant = image["variants"][name]
         assert set(variant) == {"url", "width", "height", "bytes"}
-        assert variant["url"] == f"{image['url']}/{name}.jpg"
+        path, version = variant["url"].split("?v=")
+        assert path == f"{image['url']}/{name}.jpg" and len(version) == 8
         assert (variant["width"], variant["height"]) == pictures.fit(width, height, box)
 
 

@@ -280,9 +280,9 @@ static long do_set_timer_signal(void)
 	X(remove_outside, unlinkat(AT_FDCWD, "outside/secret", 0))                 \
 	X(rename_outside, rename("store/file", "outside/file"))                    \
 	X(rename_inside, rename("outside/secret", "store/secret"))                 \
-	X(link_outside, link("store/file", "outside/link"))                        \
-	X(link_inside, link("outside/secret", "store/link"))                       \
-	X(link_in_store, linkat(w.store, "file", w.store, "link", 0))              \
+	X(link_outside, linkat(w.store, "file", AT_FDCWD, "outside/link", 0))      \
+	X(link_inside, linkat(AT_FDCWD, "outside/secret", w.store, "link", 0))     \
+	X(link_descriptor, linkat(w.file, "", w.store, "link", AT_EMPTY_PATH))     \
 	X(make_symlink, symlinkat("/etc/passwd", w.store, "symlink"))              \
 	X(make_fifo, mkfifoat(w.store, "fifo", 0600))                              \
 	X(make_device, mknodat(w.store, "null", S_IFCHR | 0600, 0x103))            \

@@ -44,6 +44,25 @@ static void variants_share_their_leading_steps(void **state)
 	            plan_parent_of(plan_file_of(2))->sigma < 8.01);
 }
 
+static void steps_of_variants_that_are_not_made_are_unneeded(void **state)
+{
+	(void)state;
+	plan_add_variant("medium", "scale 800x800 inside");
+	plan_add_variant("thumb", "scale 160x160 inside");
+	plan_add_variant("blurred", "scale 800x800 inside, blur 8");
+	assert_int_equal(plan_make(), 0);
+	uint64_t blur = UINT64_C(1) << plan.step[plan_file_of(2)].parent, file[3];
+
+	for (unsigned i = 0; i < 3; i++)
+		file[i] = UINT64_C(1) << plan_file_of(i);
+	assert_int_equal(plan_unneeded(&plan, 7), 0);
+	assert_int_equal(plan_unneeded(&plan, UINT32_MAX), 0);
+	assert_int_equal(plan_unneeded(&plan, 0), (1 << plan.step_count) - 1);
+	/* thumb is derived from the scale of medium, which stays. */
+	assert_int_equal(plan_unneeded(&plan, 2), file[0] | file[2] | blur);
+	assert_int_equal(plan_unneeded(&plan, 4), file[0] | file[1] | 2);
+}
+
 static void parents_precede_their_children(void **state)
 {
 	(void)state;
@@ -250,6 +269,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(a_level_makes_fewer_and_cheaper_files, plan_reset),
 		cmocka_unit_test_setup(variants_share_their_leading_steps, plan_reset),
+		cmocka_unit_test_setup(steps_of_variants_that_are_not_made_are_unneeded,
+		                       plan_reset),
 		cmocka_unit_test_setup(parents_precede_their_children, plan_reset),
 		cmocka_unit_test_setup(
 			a_step_is_derived_only_from_a_picture_larger_in_both_directions,

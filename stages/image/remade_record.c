@@ -1,0 +1,127 @@
+/* remade_record.c - writes the image.json of a remade image. Any thread. */
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "base/json.h"
+#include "base/json_reader.h"
+#include "base/text.h"
+#include "image.h"
+#include "image_json.h"
+#include "image_record.h"
+#include "remade.h"
+
+#define NAME_MAX_LENGTH 64 /* of a member */
+
+struct writer {
+	struct json json;
+	const struct image *image;
+	const struct image_sums *sums;
+};
+
+/* Writes one variant: as it is made now, or (raw) as it was. */
+typedef void write_new(struct writer *w, unsigned variant);
+typedef void write_old(struct writer *w, const char *name, const char *raw);
+
+/* Writes the object "variants": first those of the configuration in its order, then the others. */
+static void variants(struct writer *w, const char *old, write_new *as_new, write_old *as_old)
+{
+	const struct conf *conf = image_conf(w->image);
+	char name[NAME_MAX_LENGTH];
+	const char *value = NULL;
+
+	json_object(&w->json, "variants");
+	for (unsigned i = 0; i < conf->variant_count; i++) {
+		const char *was = json_reader_member(old, conf->variant[i].name);
+
+		if (image_makes(w->image, i))
+			as_new(w, i);
+		else if (was)
+			as_old(w, conf->variant[i].name, was);
+	}
+	while ((value = json_reader_next_named(old, value, name, sizeof name)))
+		if (!conf_variant_find(conf, name))
+			as_old(w, name, value);
+	json_object_end(&w->json);
+}
+
+static void raw(struct writer *w, const char *name, const char *value)
+{
+	json_raw(&w->json, name, value, (size_t)(json_reader_end(value) - value));
+}
+
+static void new_public(struct writer *w, unsigned variant)
+{
+	image_variant_json(&w->json, w->image, variant);
+}
+
+static void new_settings(struct writer *w, unsigned variant)
+{
+	image_record_variant(&w->json, w->image, variant, w->sums);
+}
+
+/* An earlier version has recorded no checksum. One of its own is in the file's favour: damage since
+ * the upload is not found, but damage from now on is. */
+static void old_sum(struct writer *w, const char *name, const char *value)
+{
+	char file[NAME_MAX_LENGTH + 5], sum[CHECKSUM_LENGTH + 1] = "";
+	uint64_t size;
+
+	(void)value;
+	snprintf(file, sizeof file, "%s.jpg", name);
+	int fd = openat(w->image->remade->directory_fd, file, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+
+	if (fd >= 0 && checksum_of_file(fd, sum, &size))
+		sum[0] = '\0';
+	if (fd >= 0)
+		close(fd);
+	if (!sum[0]) /* the file is missing: check tells that for any checksum */
+		checksum_of("", 0, sum);
+	json_object(&w->json, name);
+	json_string(&w->json, "xxh128", sum);
+	json_object_end(&w->json);
+}
+
+/* The record of an image that an earlier version has stored. */
+static void first_record(struct writer *w, const char *old_variants)
+{
+	image_record_begin(&w->json, w->image);
+	image_record_original(&w->json, w->image, w->image->remade->original_sum);
+	variants(w, old_variants, new_settings, old_sum);
+}
+
+static void next_record(struct writer *w, const char *record)
+{
+	char name[NAME_MAX_LENGTH];
+	const char *value = NULL;
+
+	while ((value = json_reader_next_named(record, value, name, sizeof name)))
+		if (strcmp(name, "variants") == 0)
+			variants(w, value, new_settings, raw);
+		else if (strcmp(name, "xxh128") != 0)
+			raw(w, name, value);
+}
+
+void remade_record_write(struct text *t, const struct image *image, const struct image_sums *sums)
+{
+	const struct remade *r = image->remade;
+	const char *all = json_reader_check(r->document, r->length); /* checked by remade_start() */
+	const char *record = json_reader_member(all, STORED_RECORD), *value = NULL;
+	struct writer w = { .image = image, .sums = sums };
+	char name[NAME_MAX_LENGTH];
+
+	json_init(&w.json, t);
+	json_object(&w.json, NULL);
+	while ((value = json_reader_next_named(all, value, name, sizeof name)))
+		if (strcmp(name, "variants") == 0)
+			variants(&w, value, new_public, raw);
+		else if (strcmp(name, STORED_RECORD) != 0 &&
+		         !(image->remade->is_complete && strcmp(name, STORED_DEGRADED) == 0))
+			raw(&w, name, value);
+	json_object(&w.json, STORED_RECORD);
+	if (record)
+		next_record(&w, record);
+	else
+		first_record(&w, json_reader_member(all, "variants"));
+	image_record_end(&w.json);
+}
