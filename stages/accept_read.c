@@ -17,6 +17,7 @@
 #include "conf/conf.h"
 #include "http/conn.h"
 #include "http/conn_proxy.h"
+#include "http/conn_room.h"
 #include "http/io_loop.h"
 #include "image/client_count.h"
 #include "log/log.h"

@@ -33,7 +33,6 @@
 #include "stage_ids.h"
 
 #define CONN_MAGIC UINT32_C(0x434f4e4e) /* "CONN" */
-#define LOOKED_AT_MAX 16                /* connections, to find an idle one */
 #define PARSE_TURN_MAX 16 /* parses in place before other connections get their turn */
 
 /* ---- the table ---- */
@@ -392,7 +391,7 @@ static void conn_free(struct conn *c)
 	free(c);
 }
 
-static void close_in_loop(struct visit *v, struct conn *c)
+void conn_close(struct visit *v, struct conn *c)
 {
 	unpark(v, c);
 	c->state = CONN_CLOSE;
@@ -408,36 +407,7 @@ void conn_drain(struct visit *v, struct conn *c)
 		conn_set_timeout(c, 1000);
 		return;
 	}
-	close_in_loop(v, c);
-}
-
-/* Returns whether the client has sent something that is still to be read. */
-static bool has_unread(const struct conn *c)
-{
-	char byte;
-
-	return recv(c->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0;
-}
-
-bool conn_close_idle(struct io_loop *io)
-{
-	struct conn *c = io->without_request.first;
-
-	for (unsigned i = 0; c && i < LOOKED_AT_MAX && has_unread(c); i++)
-		c = c->in_line.next;
-	if (!c || has_unread(c))
-		return false;
-	close_in_loop(io->visit, c);
-	return true;
-}
-
-bool conn_close_rejected(struct io_loop *io)
-{
-	struct conn *c = io->rejected.first;
-
-	if (c)
-		close_in_loop(io->visit, c);
-	return c != NULL;
+	conn_close(v, c);
 }
 
 void conn_abandon(struct conn *c)

@@ -216,12 +216,8 @@ void conn_run(struct visit *v, struct conn *c);
  * deadline. */
 void conn_return(struct conn *c);
 
-/* Closes the connection that has waited longest for a request, so that there is room for another.
- * Returns false if there is none. In a visit of its thread. */
-bool conn_close_idle(struct io_loop *io);
-
-/* The same for a connection over a limit, which has its 503. */
-bool conn_close_rejected(struct io_loop *io);
+/* Closes a connection that waits in the loop. In a visit of its thread. */
+void conn_close(struct visit *v, struct conn *c);
 
 /* The server drains: closes the connection if it is idle. */
 void conn_drain(struct visit *v, struct conn *c);

@@ -31,17 +31,9 @@
 /* ---- waiting ---- */
 
 /* Waits for ms. Returns true at once if recovery is stopping. */
-static bool pause_for(struct recovery *r, int ms)
+static bool pause_for(struct recovery *r, uint64_t ms)
 {
-	uint64_t until = clock_ns() + (uint64_t)ms * NS_PER_MS, now;
-
-	pthread_mutex_lock(&r->lock);
-	while (!r->is_stopping && (now = clock_ns()) < until)
-		condition_wait(&r->changed, &r->lock, (int)((until - now) / NS_PER_MS) + 1);
-	bool is_stopping = r->is_stopping;
-
-	pthread_mutex_unlock(&r->lock);
-	return is_stopping;
+	return condition_pause(&r->changed, &r->lock, &r->is_stopping, ms);
 }
 
 /* ---- results ---- */
@@ -360,7 +352,7 @@ static void *recovery_run(void *arg)
 {
 	struct recovery *r = arg;
 	struct spooled *list = calloc(LIST_MAX, sizeof *list);
-	int retry_ms = RETRY_MS_MIN;
+	unsigned retry_ms = RETRY_MS_MIN;
 	bool has_more = true;
 
 	if (!list)
@@ -388,7 +380,6 @@ static void *recovery_run(void *arg)
 
 int recovery_init(struct recovery *r, struct image_service *s)
 {
-
 	r->service = s;
 	int err = condition_init(&r->changed);
 

@@ -34,17 +34,9 @@
 /* ---- waiting ---- */
 
 /* Waits for ms. Returns true at once if the thread is to stop. */
-static bool pause_for(struct remake *r, int ms)
+static bool pause_for(struct remake *r, uint64_t ms)
 {
-	uint64_t until = clock_ns() + (uint64_t)ms * NS_PER_MS, now;
-
-	pthread_mutex_lock(&r->lock);
-	while (!r->is_stopping && (now = clock_ns()) < until)
-		condition_wait(&r->changed, &r->lock, (int)((until - now) / NS_PER_MS) + 1);
-	bool is_stopping = r->is_stopping;
-
-	pthread_mutex_unlock(&r->lock);
-	return is_stopping;
+	return condition_pause(&r->changed, &r->lock, &r->is_stopping, ms);
 }
 
 /* ---- results ---- */
@@ -328,7 +320,8 @@ static void *remake_run(void *arg)
 {
 	struct remake *r = arg;
 	image_id *list = calloc(LIST_MAX, sizeof *list);
-	int retry_ms = RETRY_MS_MIN, n = 0;
+	unsigned retry_ms = RETRY_MS_MIN;
+	int n = 0;
 	unsigned looks = 1;
 
 	if (!list)

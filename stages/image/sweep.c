@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/condition.h"
 #include "image_service.h"
 #include "log/log.h"
 #include "store/expiry.h"
@@ -45,20 +46,7 @@ struct run {
 /* Waits. Returns true at once if the thread shall stop. */
 static bool pause_for(struct sweep *w, uint64_t ms)
 {
-	struct timespec until;
-
-	clock_gettime(CLOCK_MONOTONIC, &until);
-	uint64_t ns = (uint64_t)until.tv_nsec + ms * NS_PER_MS;
-
-	until.tv_sec += (time_t)(ns / NS_PER_S);
-	until.tv_nsec = (long)(ns % NS_PER_S);
-	pthread_mutex_lock(&w->lock);
-	while (!w->is_stopping && pthread_cond_timedwait(&w->changed, &w->lock, &until) == 0)
-		continue;
-	bool is_stopping = w->is_stopping;
-
-	pthread_mutex_unlock(&w->lock);
-	return is_stopping;
+	return condition_pause(&w->changed, &w->lock, &w->is_stopping, ms);
 }
 
 /* Lets uploads go first, and keeps to the rate. */
@@ -290,14 +278,9 @@ static void *sweep_run(void *arg)
 
 int sweep_init(struct sweep *w, struct image_service *s)
 {
-	pthread_condattr_t monotonic;
-
 	w->service = s;
-	pthread_condattr_init(&monotonic);
-	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-	int err = -pthread_cond_init(&w->changed, &monotonic);
+	int err = condition_init(&w->changed);
 
-	pthread_condattr_destroy(&monotonic);
 	if (!err)
 		pthread_mutex_init(&w->lock, NULL);
 	return err;

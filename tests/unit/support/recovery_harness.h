@@ -45,6 +45,7 @@ static inline ssize_t fake_read(int fd, void *data, size_t size);
 #define stage_push fake_push
 #define pool_get fake_pool_get
 #define read fake_read
+#include "base/condition.c"
 #include "image/recovery.c"
 #include "image/upload.c"
 #undef clock_gettime
