@@ -16,8 +16,8 @@
 #include "store_query.h"
 
 #define ANSWER_MAX ((size_t)64 << 10)
-#define NS_PER_KILOPIXEL 10000 /* 2.5 GHz Xeon, the shipped variants; until a daemon has measured \
-	                        */
+/* 2.5 GHz Xeon, the shipped variants; until a daemon has measured it */
+#define NS_PER_KILOPIXEL 10000
 
 /* ---- the configuration ---- */
 
