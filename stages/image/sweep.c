@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/condition.h"
+#include "base/wall_clock.h"
 #include "image_service.h"
 #include "log/log.h"
 #include "store/expiry.h"
@@ -24,10 +25,13 @@
 #define YIELD_POLL_MS 10
 #define LOOK_MS_MAX 60000 /* until a changed interval is noticed */
 #define MS_PER_S 1000
+#define JUMP_MAX_S 86400 /* of the clock, that removals by age may follow */
 
 struct run {
 	struct sweep *w;
 	struct store *store;
+	struct wall_clock clock;
+	bool has_jumped; /* the clock, too far */
 	uint64_t max_age_ms, max_bytes, interval_ms, rate;
 	uint64_t start_ns, total;
 	uint64_t removed[SWEEP_REASON_COUNT], bytes;
@@ -226,6 +230,23 @@ static void count(struct run *r)
 	}
 }
 
+/* A clock that is set a year ahead would otherwise remove all images of that year. */
+static bool may_remove_by_age(struct run *r)
+{
+	int64_t jump_s = wall_clock_jump_s(&r->clock);
+	bool has_jumped = jump_s > JUMP_MAX_S;
+
+	if (has_jumped && !r->has_jumped)
+		log_error("expire: the clock was set forward by %" PRId64
+		          " s; no image is removed by its age until the clock is set back, or the "
+		          "daemon starts again",
+		          jump_s);
+	else if (!has_jumped && r->has_jumped)
+		log_notice("expire: the clock was set back; images are removed by their age again");
+	r->has_jumped = has_jumped;
+	return !has_jumped;
+}
+
 static void run_once(struct run *r)
 {
 	r->is_over = r->has_failed = false;
@@ -234,9 +255,11 @@ static void run_once(struct run *r)
 	read_settings(r);
 	count(r);
 	r->start_ns = clock_ns();
-	if (!r->is_over)
+	bool by_age = may_remove_by_age(r);
+
+	if (by_age && !r->is_over)
 		remove_expired(r);
-	if (!r->is_over)
+	if (by_age && !r->is_over)
 		remove_too_old(r);
 	if (!r->is_over)
 		remove_too_much(r);
@@ -269,6 +292,7 @@ static void *sweep_run(void *arg)
 	}
 	r->w = w;
 	r->store = &w->service->store;
+	wall_clock_start(&r->clock);
 	do
 		run_once(r);
 	while (!wait_for_next(r));

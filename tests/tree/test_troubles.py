@@ -50,6 +50,8 @@ PLAYED = {
         ("http/test_spool.py", "test_image_that_ended_the_daemon_three_times_is_quarantined"),
     "server.root = PATH was deleted":
         ("http/test_store_gone.py", "test_store_that_is_deleted_and_made_again_is_used"),
+    "expire: the clock was set forward by":
+        ("unit/image/test_sweep.c", "nothing_is_removed_by_age_after_the_clock_was_set_far_ahead"),
     "worker GROUP/NUMBER: stuck in one piece of work for":
         ("http/test_service.py", "test_watchdog_is_not_fed_when_a_worker_hangs"),
     "log: dropped COUNT":

@@ -1,0 +1,62 @@
+/* test_sweep.c - removals by age beside a clock that is set. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <time.h>
+
+static int fake_gettime(clockid_t id, struct timespec *t);
+
+#define clock_gettime fake_gettime
+#include "base/wall_clock.c"
+#undef clock_gettime
+#include "image/sweep.c"
+
+#include <cmocka.h>
+
+static time_t wall_s, boot_s;
+
+static int fake_gettime(clockid_t id, struct timespec *t)
+{
+	*t = (struct timespec){ .tv_sec = id == CLOCK_REALTIME ? wall_s : boot_s };
+	return 0;
+}
+
+static void let_pass(time_t s)
+{
+	wall_s += s;
+	boot_s += s;
+}
+
+static void nothing_is_removed_by_age_after_the_clock_was_set_far_ahead(void **state)
+{
+	static struct run r;
+
+	(void)state;
+	wall_s = 1800000000;
+	boot_s = 1000;
+	wall_clock_start(&r.clock);
+	assert_true(may_remove_by_age(&r));
+	let_pass(400 * 86400);
+	assert_true(may_remove_by_age(&r));
+	wall_s += JUMP_MAX_S;
+	assert_true(may_remove_by_age(&r));
+	wall_s += 1;
+	assert_false(may_remove_by_age(&r));
+	let_pass(86400);
+	assert_false(may_remove_by_age(&r));
+	wall_s -= 2;
+	assert_true(may_remove_by_age(&r));
+	wall_s -= 365 * 86400; /* too early removes nothing that is not due */
+	assert_true(may_remove_by_age(&r));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(nothing_is_removed_by_age_after_the_clock_was_set_far_ahead),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
