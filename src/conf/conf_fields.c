@@ -23,7 +23,7 @@ bool conf_fields_are_valid(const char *text)
 	unsigned count = 0;
 
 	for (size_t n; (n = next_name(&text, &name)); count++)
-		if (n > CONF_FIELD_NAME_MAX || strspn(name, allowed) < n)
+		if (n > CONF_FIELD_NAME_MAX || strspn(name, allowed) < n || *name == '-')
 			return false;
 	return count <= CONF_FIELDS_MAX;
 }

@@ -3,6 +3,7 @@
  */
 #include "base/check.h"
 #include "conf.h"
+#include "conf_fields.h"
 #include "conf_keys.h"
 
 #define TIB (UINT64_C(1) << 40)
@@ -49,7 +50,9 @@ static const struct conf_key rows[] = {
 	},
 	{
 		CONF_KEY(store, metadata, metadata),
-		.type = CONF_TYPE_TEXT,
+		.type = CONF_TYPE_NOTATION,
+		.is_valid = conf_fields_are_valid,
+		.form = CONF_FIELDS_FORM,
 		.default_value = "",
 		.is_live = true,
 		.help = "Fields of upload forms, at most 8, that are kept as texts with each image of the\n"

@@ -13,7 +13,6 @@
 #include "base/text.h"
 #include "conf/conf.h"
 #include "conf/conf_degrade.h"
-#include "conf/conf_fields.h"
 #include "conf/conf_keys.h"
 #include "conf/conf_places.h"
 #include "conf/conf_source.h"
@@ -301,8 +300,6 @@ int check_all(const struct check *check, const struct conf *conf, struct text *e
 	if (check->has_errors)
 		return -EINVAL;
 	check_names(&c);
-	if (!conf_fields_are_valid(conf->store.metadata))
-		report(&c, "store", "metadata", "expected " CONF_FIELDS_FORM);
 	check_proxies(&c);
 	check_limits(&c);
 	check_degrade(&c);

@@ -79,7 +79,7 @@ def test_auto_starts_without_a_listener_if_its_port_is_taken(default_port, start
     both = start("server.admin_on_public=no"), start("server.admin_on_public=no")
     assert ("administration on http://127.0.0.1:8081" in both[0].log
             or "admin_listen = 127.0.0.1:8081: " in both[0].log)
-    assert "<4>server.admin_listen = 127.0.0.1:8081: Address already in use" in both[1].log
+    assert "server.admin_listen = 127.0.0.1:8081: Address already in use" in both[1].log
     assert statuses(both[1].client) == [200, 200, 404, 404]
 
 

@@ -3,12 +3,14 @@ Answers, stored images and figures say so. Images stay in flight for as long as 
 their files are written to a disk that is slow."""
 
 import json
+import pathlib
+import tempfile
 
 import pytest
 
 import pictures
 from control import command
-from darkroom import IS_SANITIZED, eventually
+from darkroom import IS_SANITIZED, TooLate, attempts, eventually
 from slow_disk import SlowDisk
 from uploads import JPEG, check_image, check_stored, in_parallel
 
@@ -48,14 +50,24 @@ def send(daemon, headers=()):
     return c
 
 
+def add(daemon, disk, clients):
+    def in_flight():
+        return daemon.get("/stats").json()["images"]["in_flight"]
+
+    assert len(clients) < 20
+    clients.append(send(daemon))
+    if not eventually(lambda: in_flight() == len(clients), 2):
+        disk.delay_all(0)
+        raise TooLate("an image has ended, or an upload was refused")
+
+
 def overloaded(daemon, disk):
-    """Returns clients whose uploads are in flight. The last one has added the last step."""
+    """Returns clients whose uploads are in flight. The last one has all steps, unless finish() finds
+    that the last step came between two uploads."""
     clients = []
     disk.delay_all(2000)
     while level(daemon) < len(STEPS):
-        assert len(clients) < 20
-        clients.append(send(daemon))
-        assert eventually(lambda: daemon.get("/stats").json()["images"]["in_flight"] == len(clients))
+        add(daemon, disk, clients)
     return clients
 
 
@@ -68,6 +80,8 @@ def finish(disk, clients):
         assert answer.status == 201, answer
         images += answer.json()["images"]
         c.close()
+    if images[-1].get("degraded") != STEPS:
+        raise TooLate("the last step came behind the last upload")
     return images
 
 
@@ -91,8 +105,9 @@ def check_degraded(daemon, image, steps):
     assert daemon.get(f"{image['url']}/other.jpg").slug == "not-found"
 
 
+@attempts(5)
 def test_steps_are_added_before_an_upload_is_refused(start, disk, tmp_path):
-    store = tmp_path / "store"
+    store = pathlib.Path(tempfile.mkdtemp(dir=tmp_path)) / "store"
     daemon = start(TARGET, DEGRADE, "scheduler.threads=1", store=store, environ=disk.environ)
     learn(daemon)
     clients = overloaded(daemon, disk)
@@ -125,6 +140,7 @@ def test_steps_are_added_before_an_upload_is_refused(start, disk, tmp_path):
     check_degraded(start(TARGET, DEGRADE, store=store), images[-1], STEPS)
 
 
+@attempts(5)
 def test_answer_before_the_image_is_stored_names_the_steps(start, disk):
     daemon = start(TARGET, DEGRADE, "scheduler.threads=1", "server.durability=none",
                    environ=disk.environ)
@@ -142,6 +158,7 @@ def test_answer_before_the_image_is_stored_names_the_steps(start, disk):
         c.close()
 
 
+@attempts(5)
 def test_reload_changes_and_removes_steps(start, disk):
     daemon = start(TARGET, DEGRADE, "scheduler.threads=1", environ=disk.environ)
     learn(daemon)

@@ -49,6 +49,7 @@ def test_every_number_has_a_name_and_no_exponent(serve, load, files, tmp_path):
     status, output = run.finish()
     assert status == 0
     as_json = load("--json", "-n", 60, url, files).output
+    as_json = re.sub(r'"version":"[^"]*"', "", as_json)  # its commit may look like a number
     for text in (done.output, output, as_json, run.shown, *lines):
         assert not EXPONENT.search(text), text
 
