@@ -12,7 +12,9 @@
 #include "base/text.h"
 
 #define SPACE " \t\r"
-#define DIGITS_MAX 15
+#define DIGITS_MAX 18
+#define NUMBER_MAX \
+	UINT64_C(999999999999999999) /* has as many digits, so that it can be read again */
 
 static_assert(TOKEN_HASH_SIZE == SHA256_DIGEST_SIZE, "the hash is SHA-256");
 static_assert(TOKEN_NAME_MAX == 64, "a message names it");
@@ -115,7 +117,7 @@ uint64_t token_number(const char *word, size_t length)
 	}
 	unsigned shift = unit ? 10 * (unsigned)(unit - units + 1) : 0;
 
-	return n <= UINT64_MAX >> shift ? n << shift : 0;
+	return n <= NUMBER_MAX >> shift ? n << shift : 0;
 }
 
 static bool parse_quota(const char *word, size_t length, struct token_quota *quota)

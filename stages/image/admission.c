@@ -25,7 +25,7 @@ static void read_params(struct overload_params *p, const struct conf *conf)
 	long cores = sysconf(_SC_NPROCESSORS_ONLN);
 
 	overload_params_from(p, conf, cores > 1 ? (unsigned)cores : 1);
-	if (conf->scheduler.threads != CONF_AUTO)
+	if (conf->scheduler.threads < p->cores) /* more threads do not process more at once */
 		p->cores = (unsigned)conf->scheduler.threads;
 }
 

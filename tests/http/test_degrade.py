@@ -10,7 +10,7 @@ import pytest
 
 import pictures
 from control import command
-from darkroom import IS_SANITIZED, TooLate, attempts, eventually
+from darkroom import IS_SANITIZED, PER_CONNECTION, TooLate, attempts, eventually
 from slow_disk import SlowDisk
 from uploads import JPEG, check_image, check_stored, in_parallel
 
@@ -177,11 +177,12 @@ def test_reload_changes_and_removes_steps(start, disk):
 
 @pytest.mark.every_policy
 def test_degradation_ends_with_the_load(start):
-    daemon = start(TARGET, DEGRADE)
+    threads = ["scheduler.threads=16"] if PER_CONNECTION else []  # each serves one connection
+    daemon = start(TARGET, DEGRADE, *threads)
     answers = []
 
     def is_degraded():
-        answers.extend(in_parallel(6, lambda _: daemon.upload(LARGE)))
+        answers.extend(in_parallel(12 if PER_CONNECTION else 6, lambda _: daemon.upload(LARGE)))
         return any(a.status == 201 and a.json()["images"][0].get("degraded") == STEPS
                    for a in answers)
     assert eventually(is_degraded, 60)

@@ -7,11 +7,13 @@ import pytest
 
 import pictures
 from client import form_files
-from darkroom import POLICY, eventually, slow
+from darkroom import PER_CONNECTION, POLICY, eventually, slow
 from uploads import JPEG
 
 OTHER = "127.0.0.2"
 MANY = 40
+# A thread for each connection, where threads serve connections.
+THREADS = "scheduler.threads=24" if PER_CONNECTION else "scheduler.threads=8"
 SMALL = pictures.photo_jpeg(320, 240, 2)
 
 
@@ -36,7 +38,7 @@ def upload_from(daemon, source, data):
 
 
 @pytest.mark.every_policy
-@pytest.mark.skipif(POLICY == "thread-per-connection", reason="its threads serve connections, in any order")
+@pytest.mark.skipif(PER_CONNECTION, reason="its threads serve connections, in any order")
 def test_another_client_is_served_within_a_few_images(start):
     daemon = start("scheduler.threads=2")
     large = pictures.photo_jpeg(1600, 1200, 1, progressive=True)
@@ -89,7 +91,7 @@ def waits(daemon):
 def test_image_that_needs_much_memory_is_not_starved_by_others(start, source, most):
     """The line for memory is not overtaken, although the others would fit. Of the same client, smaller
     images are decoded first."""
-    daemon = start("scheduler.threads=8", "limits.memory_budget=48M", "limits.body_bytes=24M")
+    daemon = start(THREADS, "limits.memory_budget=48M", "limits.body_bytes=24M")
     huge = pictures.photo_jpeg(2400, 1600, 2, progressive=True)
     with uploads(daemon, 12, pictures.photo_jpeg(1200, 900, 1, progressive=True)) as statuses:
         assert eventually(lambda: waits(daemon) > 0, slow(60))
@@ -102,7 +104,7 @@ def test_image_that_needs_much_memory_is_not_starved_by_others(start, source, mo
 
 @pytest.mark.also_with("seda", "thread-per-connection")
 def test_small_images_are_not_starved_by_those_that_need_much_memory(start):
-    daemon = start("scheduler.threads=8", "limits.memory_budget=48M", "limits.body_bytes=24M")
+    daemon = start(THREADS, "limits.memory_budget=48M", "limits.body_bytes=24M")
     huge = pictures.photo_jpeg(2400, 1600, 2, progressive=True)
     with uploads(daemon, 6, huge) as statuses:
         assert eventually(lambda: waits(daemon) > 0, slow(60))

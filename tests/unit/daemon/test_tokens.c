@@ -141,6 +141,9 @@ static void messages_name_the_line_without_its_words(void **state)
 	REFUSE("first " ABC " all\n", "1", "expected upload, delete, list, original or sign");
 	REFUSE("first " ABC " images=\n", "1", "expected upload, delete, list, original or sign");
 	REFUSE("first " ABC " images=0\n", "1", "expected upload, delete, list, original or sign");
+	/* It would be written with more digits than are read. */
+	REFUSE("first " ABC " bytes=9789999T\n", "1",
+	       "expected upload, delete, list, original or sign");
 	REFUSE("first " ABC " bytes=1X\n", "1", "expected upload, delete, list, original or sign");
 	REFUSE("first " ABC " bytes=999999999999999T\n", "1",
 	       "expected upload, delete, list, original or sign");
