@@ -58,8 +58,8 @@ def command(*arguments):
         + [str(BINARY), *map(str, arguments)]
 
 
-def run(*arguments, timeout=60):
-    """Runs the binary until it exits."""
+def run(*arguments, timeout=180):
+    """Runs the binary until it exits. The timeout allows for a disk that others flush all the time."""
     done = subprocess.run(command(*arguments), capture_output=True, text=True,
                           timeout=slow(timeout))
     for alarm in ALARMS:

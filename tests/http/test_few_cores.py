@@ -28,5 +28,5 @@ def test_small_uploads_one_by_one_use_one_core(start):
     after = image_threads(daemon)
     first, *others = (new - old for old, new in zip(decoded(before), decoded(after)))
     assert first + sum(others) == UPLOADS
-    assert first > UPLOADS * 3 / 4, (first, others)
+    assert first > UPLOADS / 2, (first, others)  # a core that is late is passed over
     assert after["sleeps"] - before["sleeps"] < 3 * UPLOADS
