@@ -134,6 +134,7 @@ $(foreach r,$(REPLACEMENTS),$(eval $(call tests_with,$(basename $(notdir $r))): 
 
 # A target takes what it uses from this library before the others, so that a part of it can replace one of the program.
 $B/tests/fuzz/%.o: private DARKROOM_CPPFLAGS += -iquote tests/unit
+$(LIMIT).o: private DARKROOM_CPPFLAGS += -iquote tests/unit
 $B/tests/fuzz/libfuzz.a: $(patsubst %,$B/%.o,$(addprefix tests/fuzz/,pattern_pool jpeg_mutator one_thread) \
                          tests/unit/support/fake_clock loadgen/load/response_reader) Makefile
 	$(call say,AR)rm -f $@; $(AR) qcs $@ $(filter %.o,$^)
@@ -158,7 +159,8 @@ $(ESCAPES): $(ESCAPES).o $B/libdarkroom.a
 	$(call say,LINK)$(CC) $(DARKROOM_LDFLAGS) -o $@ $^ $(LIBS)
 
 # Measures the daemon's work without a daemon.
-$(LIMIT): $(LIMIT).o $B/loadgen/load/corpus.o $B/loadgen/load/request_schedule.o $B/libdarkroom.a
+$(LIMIT): $(LIMIT).o $B/tests/unit/support/picture_compare.o $B/loadgen/load/corpus.o $B/loadgen/load/request_schedule.o \
+          $B/libdarkroom.a
 	$(call say,LINK)$(CC) $(DARKROOM_LDFLAGS) -o $@ $^ $(LIBS)
 
 # Measure the scheduler without images, and threads without a scheduler. scripts/experiment runs them.

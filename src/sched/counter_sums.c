@@ -49,6 +49,19 @@ void group_sum_collect(struct group_sum *sum, const struct group *grp, uint64_t 
 	}
 }
 
+uint64_t graph_edge_events(const struct graph *g, unsigned from, unsigned to)
+{
+	uint64_t sum = 0;
+
+	for (unsigned i = 1; i < GROUP_COUNT; i++) {
+		unsigned count = group_worker_count(&g->group[i]);
+
+		for (unsigned k = 0; k < count; k++)
+			sum += counter_read(&g->group[i].workers[k].edge[from][to]);
+	}
+	return sum;
+}
+
 uint64_t worker_busy_ns(const struct worker *w)
 {
 	uint64_t busy_ns = 0;

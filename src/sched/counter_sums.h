@@ -12,6 +12,7 @@
 #include "telemetry/counter.h"
 #include "telemetry/perf.h"
 
+struct graph;
 struct group;
 struct stage;
 struct worker;
@@ -38,6 +39,9 @@ void stage_sum_collect(struct stage_sum *sum, const struct stage *s);
 
 /* Sums the workers of a group. *sum need not be zeroed. */
 void group_sum_collect(struct group_sum *sum, const struct group *grp, uint64_t now_ns);
+
+/* Returns the events that one stage has sent to another. */
+uint64_t graph_edge_events(const struct graph *g, unsigned from, unsigned to);
 
 /* Returns the time that the worker has spent in handlers of any stage. */
 uint64_t worker_busy_ns(const struct worker *w);

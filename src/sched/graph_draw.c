@@ -18,19 +18,6 @@
 #define STEP_Y 150
 #define MARGIN 40
 
-static uint64_t edge_events(const struct graph *g, unsigned from, unsigned to)
-{
-	uint64_t sum = 0;
-
-	for (unsigned i = 1; i < GROUP_COUNT; i++) {
-		unsigned count = group_worker_count(&g->group[i]);
-
-		for (unsigned k = 0; k < count; k++)
-			sum += counter_read(&g->group[i].workers[k].edge[from][to]);
-	}
-	return sum;
-}
-
 static bool is_edge(const struct graph *g, unsigned from, unsigned to)
 {
 	return g->stage[from].targets >> to & 1;
@@ -66,7 +53,7 @@ void graph_draw_dot(const struct graph *g, struct text *to)
 	}
 	for (unsigned i = 0; i < graph_row_count; i++)
 		for (unsigned k = 0; k < graph_row_count; k++) {
-			uint64_t events = edge_events(g, i, k);
+			uint64_t events = graph_edge_events(g, i, k);
 
 			if (is_edge(g, i, k))
 				text_printf(
@@ -108,7 +95,7 @@ static struct point border(struct point box, struct point towards)
 /* A curve to the left of its direction, so that edges of both directions stand apart. */
 static void edge_svg(const struct graph *g, unsigned from, unsigned to, struct text *t)
 {
-	uint64_t events = edge_events(g, from, to);
+	uint64_t events = graph_edge_events(g, from, to);
 	struct point a = place(from), b = place(to);
 	double dx = b.x - a.x, dy = b.y - a.y, length = hypot(dx, dy), bend = 18 + length / 10;
 	struct point middle = { (a.x + b.x) / 2 + dy / length * bend,

@@ -154,19 +154,6 @@ static void stage_json(struct json *j, const struct stage *s, const struct sched
 	json_object_end(j);
 }
 
-static uint64_t edge_sum(const struct graph *g, unsigned from, unsigned to)
-{
-	uint64_t sum = 0;
-
-	for (unsigned i = 1; i < GROUP_COUNT; i++) {
-		unsigned count = group_worker_count(&g->group[i]);
-
-		for (unsigned k = 0; k < count; k++)
-			sum += counter_read(&g->group[i].workers[k].edge[from][to]);
-	}
-	return sum;
-}
-
 /* What the stages have sent to each other, by all workers. */
 static void edges_json(struct json *j, const struct graph *g)
 {
@@ -178,7 +165,7 @@ static void edges_json(struct json *j, const struct graph *g)
 			json_object(j, NULL);
 			json_string(j, "from", graph_rows[from].class->name);
 			json_string(j, "to", graph_rows[to].class->name);
-			json_uint(j, "events", edge_sum(g, from, to));
+			json_uint(j, "events", graph_edge_events(g, from, to));
 			json_object_end(j);
 		}
 	json_array_end(j);

@@ -8,7 +8,7 @@
 #define CALM_MIN_S 1
 #define CALM_MAX_S 30
 #define FAILURES_MAX 3 /* the wait doubles as often */
-#define TRIAL_CALMS 16 /* a trial that lasts less than so many times calm_ns has failed */
+#define TRIAL_CALMS 16 /* times calm_ns: a trial that ends earlier has failed */
 
 void degrade_params_from(struct degrade_params *p, unsigned level_max, double target_s)
 {

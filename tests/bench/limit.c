@@ -35,6 +35,7 @@
 #include "pixel/picture_job.h"
 #include "pixel/picture_scale.h"
 #include "stage_ids.h"
+#include "support/picture_compare.h"
 
 #define ROWS_AT_ONCE 1024
 
@@ -232,25 +233,6 @@ static int measure(struct limit *limit, unsigned threads, uint64_t repeat)
 
 /* ---- the same planes ---- */
 
-/* Returns whether all samples are the same, with what pads the rows to whole blocks. */
-static bool is_same(const struct picture *a, const struct picture *b)
-{
-	if (!a || !b || a->plane_count != b->plane_count || a->color_space != b->color_space ||
-	    a->is_inverted != b->is_inverted)
-		return false;
-	for (unsigned c = 0; c < a->plane_count; c++) {
-		const struct plane *p = &a->plane[c], *q = &b->plane[c];
-		size_t padded = (size_t)(p->width + 7) & ~(size_t)7;
-
-		if (p->width != q->width || p->height != q->height)
-			return false;
-		for (int y = 0; y < p->height; y++)
-			if (memcmp(p->data + y * p->stride, q->data + y * q->stride, padded) != 0)
-				return false;
-	}
-	return true;
-}
-
 /* Decodes a file with both decoders. Returns whether the planes are the same. */
 static bool compare_file(struct work *w, const struct corpus_file *file)
 {
@@ -261,7 +243,7 @@ static bool compare_file(struct work *w, const struct corpus_file *file)
 		w->limit->uses_libjpeg = i;
 		picture[i] = decode(w, jpeg->iov_base, jpeg->iov_len);
 	}
-	bool same = is_same(picture[0], picture[1]);
+	bool same = picture[0] && is_same_picture(picture[0], picture[1]);
 
 	picture_unref(picture[0]);
 	picture_unref(picture[1]);

@@ -8,17 +8,8 @@
 #include <cmocka.h>
 
 #include "image/overload_control.h"
+#include "support/overload_sim.h"
 
-static const struct control_params params = { .smoothing = 0.7,
-	                                      .increase_below = 0.5,
-	                                      .decrease_above = 0,
-	                                      .increase = 2,
-	                                      .increase_offset = 0.1,
-	                                      .decrease = 1.2,
-	                                      .rate_min = 0.05,
-	                                      .rate_max = 5000,
-	                                      .decrease_lower = 10,
-	                                      .decrease_patience = 20 };
 static const double targets[CONTROL_CLASSES_MAX] = { 1, 1, 1, 1 };
 static struct control c;
 
@@ -26,7 +17,7 @@ static void welsh(unsigned class, double p90_s)
 {
 	const struct control_sample sample = { .seconds = 1, .p90_s = p90_s };
 
-	control_welsh_step(&c, &params, class, &sample);
+	control_welsh_step(&c, &sim_control_params, class, &sample);
 }
 
 static void backlog(double p90_s, bool has_refused)
@@ -46,7 +37,7 @@ static void assert_near(double a, double b)
 static void welsh_smooths_the_percentile(void **state)
 {
 	(void)state;
-	control_init(&c, &params, targets, 1);
+	control_init(&c, &sim_control_params, targets, 1);
 	welsh(0, 1);
 	assert_near(c.class[0].current_s, 0.3);
 	welsh(0, 1);
@@ -56,7 +47,7 @@ static void welsh_smooths_the_percentile(void **state)
 static void welsh_divides_the_rate_above_the_target(void **state)
 {
 	(void)state;
-	control_init(&c, &params, targets, 1);
+	control_init(&c, &sim_control_params, targets, 1);
 	assert_near(c.class[0].rate, 5000);
 	welsh(0, 4); /* smoothed: 1.2 s */
 	assert_near(c.class[0].rate, 5000 / 1.2);
@@ -67,7 +58,7 @@ static void welsh_divides_the_rate_above_the_target(void **state)
 static void welsh_raises_the_rate_far_below_the_target_only(void **state)
 {
 	(void)state;
-	control_init(&c, &params, targets, 1);
+	control_init(&c, &sim_control_params, targets, 1);
 	c.class[0].rate = 100;
 	welsh(0, 2); /* smoothed: 0.6 s; the error is -0.4 */
 	assert_near(c.class[0].rate, 100);
@@ -78,7 +69,7 @@ static void welsh_raises_the_rate_far_below_the_target_only(void **state)
 static void welsh_keeps_the_rate_in_bounds(void **state)
 {
 	(void)state;
-	control_init(&c, &params, targets, 1);
+	control_init(&c, &sim_control_params, targets, 1);
 	welsh(0, 0);
 	assert_near(c.class[0].rate, 5000);
 	for (unsigned i = 0; i < 100; i++)
@@ -89,7 +80,7 @@ static void welsh_keeps_the_rate_in_bounds(void **state)
 static void welsh_lowers_the_lower_classes_first(void **state)
 {
 	(void)state;
-	control_init(&c, &params, targets, 2);
+	control_init(&c, &sim_control_params, targets, 2);
 	for (unsigned i = 0; i < 5; i++) { /* 5000 / 10^5 = 0.05 */
 		welsh(0, 10);
 		assert_near(c.class[0].rate, 5000);
@@ -105,7 +96,7 @@ static void welsh_lowers_the_lower_classes_first(void **state)
 static void welsh_raises_no_lower_class_while_a_higher_one_misses_its_target(void **state)
 {
 	(void)state;
-	control_init(&c, &params, targets, 2);
+	control_init(&c, &sim_control_params, targets, 2);
 	welsh(0, 10);
 	assert_near(c.class[1].rate, 500);
 	welsh(1, 0.01);
@@ -121,7 +112,7 @@ static void welsh_raises_no_lower_class_while_a_higher_one_misses_its_target(voi
 static void backlog_admits_what_is_served_within_the_target(void **state)
 {
 	(void)state;
-	control_init(&c, &params, targets, 1);
+	control_init(&c, &sim_control_params, targets, 1);
 	control_backlog_measure(&c, 300, 1);
 	assert_near(control_backlog_limit(&c, 0), 300 * 0.75);
 	control_backlog_measure(&c, 100, 1); /* half weight */
@@ -133,7 +124,7 @@ static void backlog_admits_what_is_served_within_the_target(void **state)
 static void backlog_corrects_its_limit_once_per_response_time(void **state)
 {
 	(void)state;
-	control_init(&c, &params, targets, 1);
+	control_init(&c, &sim_control_params, targets, 1);
 	control_backlog_measure(&c, 100, 1);
 	backlog(1.25, true);
 	assert_near(control_backlog_limit(&c, 0), 75); /* one second has passed */
@@ -152,7 +143,7 @@ static void backlog_corrects_its_limit_once_per_response_time(void **state)
 static void backlog_raises_its_limit_only_when_something_was_refused(void **state)
 {
 	(void)state;
-	control_init(&c, &params, targets, 1);
+	control_init(&c, &sim_control_params, targets, 1);
 	control_backlog_measure(&c, 100, 1);
 	backlog(0.5, false);
 	assert_near(control_backlog_limit(&c, 0), 75);
@@ -168,7 +159,7 @@ static void backlog_leaves_half_of_its_room_to_the_higher_class(void **state)
 	static const double different[] = { 1, 8, 0.1 };
 
 	(void)state;
-	control_init(&c, &params, different, 3);
+	control_init(&c, &sim_control_params, different, 3);
 	control_backlog_measure(&c, 1000, 1);
 	assert_near(control_backlog_limit(&c, 0), 750);
 	assert_near(control_backlog_limit(&c, 1), 375);

@@ -13,21 +13,24 @@
 
 struct sim sim;
 
+const struct control_params sim_control_params = { .smoothing = 0.7,
+	                                           .increase_below = 0.5,
+	                                           .decrease_above = 0,
+	                                           .increase = 2,
+	                                           .increase_offset = 0.1,
+	                                           .decrease = 1.2,
+	                                           .rate_min = 0.05,
+	                                           .rate_max = 5000,
+	                                           .decrease_lower = 10,
+	                                           .decrease_patience = 20 };
+
 struct overload_params sim_params(uint64_t controller, unsigned classes)
 {
 	return (struct overload_params){
 		.controller = controller,
 		.samples = 100,
 		.interval_ns = NS_PER_S,
-		.control = { .smoothing = 0.7,
-		             .increase_below = 0.5,
-		             .increase = 2,
-		             .increase_offset = 0.1,
-		             .decrease = 1.2,
-		             .rate_min = 0.05,
-		             .rate_max = 5000,
-		             .decrease_lower = 10,
-		             .decrease_patience = 20 },
+		.control = sim_control_params,
 		.target_s = { 1, 1, 1, 1 },
 		.class_count = classes,
 		.cores = SIM_CORES,

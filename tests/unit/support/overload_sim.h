@@ -42,6 +42,9 @@ struct sim {
 
 extern struct sim sim;
 
+/* The defaults of the keys of Welsh's controller. */
+extern const struct control_params sim_control_params;
+
 /* The keys' defaults, and a target of 1 s. */
 struct overload_params sim_params(uint64_t controller, unsigned classes);
 

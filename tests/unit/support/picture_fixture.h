@@ -2,8 +2,7 @@
 #ifndef DARKROOM_TESTS_UNIT_SUPPORT_PICTURE_FIXTURE_H
 #define DARKROOM_TESTS_UNIT_SUPPORT_PICTURE_FIXTURE_H
 
-#include <stdbool.h>
-
+#include "picture_compare.h"
 #include "pixel/picture.h"
 
 /* Returns a grey or YCbCr picture with undefined samples. The test fails without memory. */
@@ -16,9 +15,6 @@ double slope(unsigned c, double x, double y);
 /* Return padded pictures: slopes, and uniform noise from edge to edge. */
 struct picture *sloped_picture(enum chroma chroma, int width, int height);
 struct picture *noisy_picture(enum chroma chroma, int width, int height);
-
-/* Returns whether both are NULL or have the same planes and samples, padding included. */
-bool is_same_picture(const struct picture *a, const struct picture *b);
 
 static inline int sample(const struct picture *p, unsigned c, int x, int y)
 {
