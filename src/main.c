@@ -101,6 +101,8 @@ static int run_verb(const struct options *o)
 		return print_version(o);
 	case VERB_TOKEN:
 		return token_command(o->words, o->word_count);
+	case VERB_STORE:
+		return store_tool_help(o->words, o->word_count) ? options_finish_output() : run(o);
 	default:
 		return run(o);
 	}
