@@ -49,6 +49,7 @@ static const struct program program = {
 	.describe = app_describe,
 	.images_stored = app_images_stored,
 	.remake = app_remake,
+	.quotas = app_quotas,
 };
 
 static int print_version(const struct options *o)
