@@ -56,8 +56,8 @@ PROGRAMS := darkroomd $(TOOLS:%=darkroom-%)
 REPLACEMENTS := $(patsubst %,$B/tests/unit/support/%.o,fake_clock graph_harness perf_machine visit_harness)
 FIXTURES := $(filter-out $(REPLACEMENTS),$(patsubst %.c,$B/%.o,$(sort $(wildcard tests/unit/support/*.c))))
 TESTS  := $(patsubst %.c,$B/%,$(sort $(wildcard tests/unit/*/test_*.c)))
-ifeq ($(SAN),thread) # these folders have no threads, except where a test makes its own
-TESTS  := $(filter-out $(patsubst %.c,$B/%,$(shell grep -L pthread $(wildcard $(addsuffix /test_*.c,$(addprefix tests/unit/,conf layout pixel policy))))),$(TESTS))
+ifeq ($(SAN),thread) # tests in these folders have no threads, except those that start some
+TESTS  := $(filter-out $(patsubst %.c,$B/%,$(shell grep -LE 'pthread|\bgraph|recovery|_start' $(wildcard $(addsuffix /test_*.c,$(addprefix tests/unit/,conf http image layout loadgen pixel policy))))),$(TESTS))
 endif
 FUZZERS := $(patsubst %.c,$B/%,$(sort $(wildcard tests/fuzz/fuzz_*.c)))
 SERVER := $B/tests/tools/answer_server
