@@ -150,6 +150,18 @@ static void a_stop_ends_the_waiting_for_room(void **state)
 		bool is_delayed = false;
 
 		assert_false(pass(r, list, &is_delayed)); /* it starts no image */
+		struct spooled spooled = { .attempts = 0 };
+
+		memcpy(spooled.id, id, sizeof spooled.id);
+		if (i == 0)
+			hold_memory();
+		else
+			atomic_fetch_add(&service.in_flight, IMAGES_MAX);
+		assert_false(begin(r, &spooled, &is_delayed));
+		if (i == 0)
+			release_memory();
+		else
+			atomic_fetch_sub(&service.in_flight, IMAGES_MAX);
 		assert_int_equal(started_total, 0);
 		assert_int_equal(attempts_of(id), 0);
 	}

@@ -160,7 +160,6 @@ static void images_leave_the_store_and_the_spool(void **state)
 
 static void without_a_choice_nothing_is_removed(void **state)
 {
-	static char bound[] = "01K00000000000000000000009";
 	static const char *const options[] = { "before", "after", "token", "ids" };
 
 	(void)state;
@@ -173,7 +172,7 @@ static void without_a_choice_nothing_is_removed(void **state)
 		q.token = i == 2 ? "nobody" : NULL;
 		q.ids_path = i == 3 ? "/dev/null" : NULL;
 		if (i < 2) /* no image lies within */
-			memcpy(i ? q.after : q.before, i ? bound : id_of(0), sizeof bound);
+			memcpy(i ? q.after : q.before, i ? "1" : "0", 2);
 		assert_int_equal(delete_words(NULL, 0), 0);
 		assert_true(is_stored(id_of(1)));
 	}
@@ -207,6 +206,21 @@ static void a_dry_run_removes_nothing(void **state)
 	assert_int_equal(said_size, 0);
 	assert_int_equal(demand_count, 0);
 	assert_int_equal(wait_count, 0);
+}
+
+/* An image in both places takes two places of a batch. */
+static void no_image_falls_between_two_batches(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < 40; i++) {
+		put(STORE_IMAGES, id_of(i), "");
+		put(STORE_SPOOL, id_of(i), "");
+	}
+	q.after[0] = '0', q.after[1] = '\0';
+	assert_int_equal(delete_words(NULL, 0), 0);
+	for (unsigned i = 0; i < 40; i++)
+		assert_false(is_stored(id_of(i)) || store_is_spooled(&store, id_of(i)));
+	assert_string_equal(said, "darkroomd store: 80 images removed, 0 did not exist\n");
 }
 
 /* 150 images are three batches. */
@@ -287,6 +301,7 @@ int main(void)
 		WITH_STORE(without_a_choice_nothing_is_removed),
 		WITH_STORE(a_token_selects_its_images),
 		WITH_STORE(a_dry_run_removes_nothing),
+		WITH_STORE(no_image_falls_between_two_batches),
 		WITH_STORE(a_batch_is_paid_with_time),
 		WITH_STORE(a_recount_is_demanded_before_and_after),
 		WITH_STORE(failures_end_the_removal),

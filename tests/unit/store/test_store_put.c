@@ -63,8 +63,27 @@ static int fake_renameat2(int from_at, const char *from, int to_at, const char *
 	return renameat2(from_at, from, to_at, to, flags);
 }
 
+/* The lock of the list of leftovers. */
+static unsigned list_depth;
+
+static int list_lock(pthread_mutex_t *lock)
+{
+	assert_int_equal(list_depth++, 0);
+	return pthread_mutex_lock(lock);
+}
+
+static int list_unlock(pthread_mutex_t *lock)
+{
+	assert_int_equal(list_depth--, 1);
+	return pthread_mutex_unlock(lock);
+}
+
 #include "store/directory.c"
+#define pthread_mutex_lock list_lock
+#define pthread_mutex_unlock list_unlock
 #include "store/leftovers.c"
+#undef pthread_mutex_lock
+#undef pthread_mutex_unlock
 #include "store/store.c"
 #include "store/store_find.c"
 #define renameat2 fake_renameat2
@@ -413,6 +432,26 @@ static void a_replacement_that_cannot_go_to_the_trash_is_noted(void **state)
 	assert_int_equal(entries(".trash"), 1);
 }
 
+static void unfinished_images_are_listed_under_the_lock(void **state)
+{
+	char all[LEFTOVERS_MAX][ULID_LENGTH + 1];
+
+	(void)state;
+	shell("mkdir .incoming/" ID " .incoming/other");
+	fail_call(CALL_FDOPENDIR, 1, ENOMEM);
+	leftovers_add_all(&store.leftovers, store.incoming_fd);
+	assert_int_equal(store.leftovers.count, 0);
+	assert_int_equal(open_descriptors(), descriptors);
+	fail_call(CALL_OPENAT, 1, EMFILE);
+	leftovers_add_all(&store.leftovers, store.incoming_fd);
+	assert_int_equal(store.leftovers.count, 0);
+	no_fault();
+	leftovers_add_all(&store.leftovers, store.incoming_fd);
+	assert_int_equal(leftovers_take(&store.leftovers, all), 1);
+	assert_string_equal(all[0], ID);
+	assert_int_equal(list_depth, 0);
+}
+
 int main(void)
 {
 #define WITH_STORE(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
@@ -431,6 +470,7 @@ int main(void)
 		WITH_STORE(files_that_cannot_be_linked_fail_the_item),
 		WITH_STORE(a_replacement_that_is_not_flushed_is_taken_back),
 		WITH_STORE(a_replacement_that_cannot_go_to_the_trash_is_noted),
+		WITH_STORE(unfinished_images_are_listed_under_the_lock),
 	};
 
 	log_set_level(LOG_LEVEL_ERROR);

@@ -1,5 +1,6 @@
 /* test_stored_image.c - the parts of image.json, its length, and the variants that are files. */
 #include "base/check.h"
+#include "store/stored_image.h"
 #include "support/store_faults.h"
 
 /* Reads as many bytes as a test wants, and fails once. */
@@ -10,7 +11,8 @@ static unsigned preads;
 static ssize_t fake_pread(int fd, void *data, size_t size, off_t at)
 {
 	preads++;
-	assert_true(preads < 100000); /* it would not end */
+	assert_true(preads < 100000);                              /* it would not end */
+	assert_int_equal((size_t)at + size, STORED_IMAGE_MAX + 1); /* all that there is room for */
 	if (pread_error) {
 		errno = pread_error;
 		pread_error = 0;
@@ -109,6 +111,7 @@ static void a_document_is_read_whole_up_to_its_limit(void **state)
 	}
 	pread_most = SIZE_MAX;
 	for (size_t more = 1; more <= 2; more++) {
+		pread_most = more == 1 ? STORED_IMAGE_MAX / 2 : SIZE_MAX; /* it gets all but one */
 		write_document(data, STORED_IMAGE_MAX + more);
 		int fd = open_document();
 
@@ -192,6 +195,28 @@ static void no_more_variants_are_listed_than_there_can_be(void **state)
 	assert_int_equal(stored_image_variants(&store, ID, &t), CONF_VARIANT_MAX);
 }
 
+/* The longest document, and the longest name. */
+static void the_longest_document_has_room(void **state)
+{
+	static char data[STORED_IMAGE_MAX + 1], space[2 * STORED_IMAGE_MAX];
+	static const char begin[] = "{\"degraded_\":1,\"degraded\":[\"skip "
+				    "1234567890123456789012345678901\"],\"";
+	struct text t;
+
+	(void)state;
+	memset(data, 'x', STORED_IMAGE_MAX);
+	memcpy(data, begin, sizeof begin - 1);
+	write_document(data, STORED_IMAGE_MAX);
+	assert_true(stored_image_has_skipped(&store, ID, "1234567890123456789012345678901"));
+	assert_false(stored_image_has_skipped(&store, ID, "123456789012345678901234567890"));
+	int fd = open_document();
+
+	text_init(&t, space, sizeof space);
+	assert_int_equal(stored_image_read_public(fd, &t), 0);
+	assert_int_equal(t.length, STORED_IMAGE_MAX);
+	close(fd);
+}
+
 static bool has_skipped(const char *document, const char *variant)
 {
 	write_document(document, strlen(document));
@@ -214,6 +239,8 @@ static void skipped_variants_are_those_of_the_list(void **state)
 	/* A damaged list has no end. */
 	assert_false(has_skipped("{\"a\":1,\"degraded\":[\"skip blurred\",\"b\":1}\n", "blurred"));
 	assert_false(has_skipped("", "blurred"));
+	assert_false(has_skipped("{\"a\":1,\"degraded\":{\"x\":[\"skip a\"]}}\n", "a"));
+	assert_false(has_skipped("{\"a\":1,\"degraded\":[],\"b\":[\"skip a\"]}\n", "a"));
 	assert_true(has_skipped("{\"a\":1,\"degraded\":[\"skip a\"]}\n", "a"));
 	pread_error = EIO;
 	assert_false(stored_image_has_skipped(&store, ID, "a"));
@@ -230,6 +257,7 @@ int main(void)
 		WITH_STORE(what_clients_see_ends_as_an_object),
 		WITH_STORE(variants_are_sorted_names_of_files),
 		WITH_STORE(no_more_variants_are_listed_than_there_can_be),
+		WITH_STORE(the_longest_document_has_room),
 		WITH_STORE(skipped_variants_are_those_of_the_list),
 	};
 

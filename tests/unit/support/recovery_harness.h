@@ -24,7 +24,9 @@
 
 #include "base/clock.h"
 #include "base/pool.h"
+#include "log/log.h"
 #include "sched/runtime.h"
+#include "store/spool.h"
 
 static inline uint64_t fake_clock(void);
 static inline int fake_gettime(clockid_t id, struct timespec *t);
@@ -37,6 +39,14 @@ static inline void fake_push(struct stage *s, unsigned instance, struct event *e
 static inline void *fake_pool_get(size_t size);
 static inline ssize_t fake_read(int fd, void *data, size_t size);
 
+static unsigned warning_count;
+static int count_error; /* of counting an attempt */
+
+static inline int fake_set_attempts(struct store *s, const char *id, unsigned attempts)
+{
+	return count_error ? count_error : spool_set_attempts(s, id, attempts);
+}
+
 #define clock_ns fake_clock
 #define clock_gettime fake_gettime
 #define pthread_cond_wait fake_wait
@@ -46,7 +56,11 @@ static inline ssize_t fake_read(int fd, void *data, size_t size);
 #define pool_get fake_pool_get
 #define read fake_read
 #include "base/condition.c"
+#undef log_warning
+#define log_warning(...) (warning_count++)
+#define spool_set_attempts fake_set_attempts
 #include "image/recovery.c"
+#undef spool_set_attempts
 #include "image/upload.c"
 #undef clock_gettime
 #undef pthread_cond_wait
@@ -225,6 +239,8 @@ static inline int setup(void **state)
 	when_started = NULL;
 	result_next = RECOVERY_STORED;
 	pool_gets_left = 1000;
+	warning_count = 0;
+	count_error = 0;
 	create_error = read_error = 0;
 	read_most = SIZE_MAX;
 	snprintf(root, sizeof root, "/tmp/darkroom-recovery-XXXXXX");
