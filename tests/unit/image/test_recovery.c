@@ -41,6 +41,10 @@ static void check_started(struct image *image)
 	assert_null(image->upload->waiter);
 	assert_int_equal(image->upload->body_refs, 1);
 	assert_int_equal(image->upload->undone, 1);
+	assert_string_equal(image->upload->token_name, "site");
+	assert_int_equal(image->upload->expires, lake.expires);
+	assert_int_equal(image->upload->metadata.length, 4);
+	assert_memory_equal(image->upload->metadata.data, "a\0b", 4);
 	assert_int_equal(image->upload->level, 0); /* whatever the load is */
 	assert_int_equal(image->upload->images_max, 1);
 	assert_ptr_equal(image->upload->bad_part + 0, image->upload->image);
@@ -60,7 +64,10 @@ static void a_stored_image_is_recovered(void **state)
 	assert_int_equal(started_total, 1);
 	assert_int_equal(r->recovered, 1);
 	assert_int_equal(r->quarantined, 0);
-	assert_int_equal(warning_count, 0);
+	assert_int_equal(error_count + warning_count, 0);
+	assert_int_equal(notice_count, 1);
+	assert_false(pass_once()); /* nothing is left */
+	assert_int_equal(notice_count, 1);
 	assert_true(store_has_image(&service.store, id));
 	assert_int_equal(attempts_of(id), -1);
 	assert_false(r->is_called);
