@@ -141,14 +141,15 @@ $B/tests/fuzz/libfuzz.a: $(patsubst %,$B/%.o,$(addprefix tests/fuzz/,pattern_poo
 $B/tests/fuzz/fuzz_%: $B/tests/fuzz/fuzz_%.o $B/tests/fuzz/corpus_runner.o $B/tests/fuzz/libfuzz.a $B/libfixtures.a $B/libdarkroom.a
 	$(call say,LINK)$(CC) $(DARKROOM_LDFLAGS) $(if $(FUZZ),-fsanitize=fuzzer) -o $@ $(filter %.o,$^) $(filter %.a,$^) -lcmocka $(LIBS)
 
-# libFuzzer, with clang: T is a target or "all", S the seconds for each.
+# libFuzzer, with clang: T is a target or "all", S the seconds for each, SEED 0 for a random one.
 T ?= all
 S ?= 60
+SEED ?= 0
 fuzzers: $(FUZZERS)
 fuzz:
 	@$(MAKE) --no-print-directory CC=clang SAN=address,undefined FUZZ=1 \
 	 $(if $(filter all,$T),fuzzers,build/fuzz/tests/fuzz/fuzz_$T)
-	@tests/fuzz/fuzz $T $S
+	@tests/fuzz/fuzz $T $S $(SEED)
 
 # The server that tests/load uses to check darkroom-load.
 $(SERVER): $(SERVER).o $B/src/base/clock.o
@@ -302,7 +303,7 @@ help:
 	 'make                  build build/darkroomd and the tools build/darkroom-*' \
 	 'make check            build and run the unit tests' \
 	 'make asan|tsan|ubsan  build and run the unit tests with a sanitizer' \
-	 'make fuzz             run the fuzz targets in tests/fuzz with libFuzzer: T=all|NAME, S=seconds for each' \
+	 'make fuzz             run the fuzz targets in tests/fuzz with libFuzzer: T=all|NAME, S=seconds for each, SEED' \
 	 'make coverage         measure the lines that the tests execute, into build/coverage; needs clang and llvm' \
 	 'make format           apply clang-format to all C files' \
 	 'make lint             check C files and scripts with clang-format, clang-tidy, cppcheck, shellcheck' \

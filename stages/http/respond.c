@@ -202,6 +202,7 @@ static void written(struct visit *v, struct conn *c)
 	if (c->response.is_endless && c->request.method == ROUTE_GET)
 		stats_stream_add(&c->io->http->stream, c->fd);
 	response_reset(&c->response);
+	conn_drop_body(c); /* what conn_count_response() counted */
 	c->has_responded = true;
 	if (c->closes) {
 		bool is_complete = c->request.head_length > 0 && !is_body_left(c);
@@ -263,6 +264,7 @@ enum conn_step respond_write(struct visit *v, struct conn *c)
 
 			conn_start_phase(c);
 			c->phase_bytes = sent;
+			conn_count_response(c);
 		}
 		return CONN_STEP_WRITE;
 	}
