@@ -99,8 +99,8 @@ $B/loadgen/dataset/paint.o $B/loadgen/dataset/texture.o: private DARKROOM_CFLAGS
 # then costs 40 us more, 9 % of its CPU time.
 $B/stages/pixel/kernel_x86.o: private DARKROOM_CFLAGS += -falign-functions=64 -falign-loops=32
 
-# The pages are part of the program.
-$B/stages/http/page_files.o: $(wildcard stages/page/*)
+# The pages and the description of the HTTP interface are part of the program.
+$B/stages/http/page_files.o: $(wildcard stages/page/*) stages/http/openapi.json
 
 $B/llhttp/%.o: /usr/share/llhttp/%.c $B/flags
 	@mkdir -p $(@D)

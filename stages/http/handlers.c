@@ -146,6 +146,7 @@ enum conn_step handle_request(struct visit *v, struct conn *c)
 		return handle_graph(c);
 	case ROUTE_PAGE:
 	case ROUTE_OPERATOR:
+	case ROUTE_OPENAPI:
 		return handle_page(c);
 	case ROUTE_CONTROL:
 		return handle_control(v, c);
