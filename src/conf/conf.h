@@ -85,6 +85,7 @@ struct conf_group {
 struct conf {
 	struct {
 		char listen[CONF_TEXT_MAX]; /* HOST:PORT or [HOST]:PORT; port 0: any free one */
+		char agent_listen[CONF_TEXT_MAX]; /* as listen; "": off */
 		char admin_listen[CONF_TEXT_MAX]; /* as listen, an absolute path, "auto" or "no" */
 		uint64_t admin_on_public;         /* enum conf_tristate */
 		uint64_t public_list;             /* enum conf_tristate */
