@@ -137,7 +137,7 @@ static bool has_encoding(const struct conn *c)
 void respond_problem_fields(struct conn *c, const struct problem *problem)
 {
 	respond_content(c, "application/problem+json");
-	if (problem->status == 503 || problem->status == 429)
+	if (problem->status == 503 || problem->status == 429 || problem->status == 409)
 		response_field(&c->response, "Retry-After: %u",
 		               problem->retry_after_s ? problem->retry_after_s : 1);
 	/* RFC 9110 15.5.16: tells a client that has compressed its body. */
