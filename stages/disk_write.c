@@ -44,6 +44,7 @@
 #define FILE_COUNT_MAX (CONF_VARIANT_MAX + 2) /* the variants, image.json, the original */
 
 static_assert(UPLOAD_FIELD_MAX <= SPOOL_FILE_NAME_MAX, "a note has room for an upload's file name");
+static_assert(FOCUS_TEXT_MAX == SPOOL_FOCUS_MAX, "a note has room for a focal point");
 
 /* The files of one commit; one per worker. Sending an event may call this handler again, so they
  * are used only until the first event is sent. */
@@ -140,6 +141,7 @@ static void list_spooled(struct disk_scratch *d, unsigned index, const struct im
 
 	memcpy(names.file, image->file_name, sizeof image->file_name);
 	memcpy(names.token, image->upload->token_name, sizeof names.token);
+	memcpy(names.focus, image->upload->focus, sizeof names.focus);
 	file[0] = (struct store_file){ STORE_ORIGINAL, image->source, image->source_size, NULL };
 	file[1] = (struct store_file){ SPOOL_NOTE, d->metadata[index],
 		                       spool_note(d->metadata[index], &names), NULL };

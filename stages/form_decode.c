@@ -12,7 +12,6 @@
 #include "app.h"
 #include "base/pool.h"
 #include "conf/conf.h"
-#include "conf/conf_fields.h"
 #include "http/conn.h"
 #include "http/form.h"
 #include "http/upload_quota.h"
@@ -179,27 +178,6 @@ static enum form_progress bad_form(struct conn *c, const char *error, size_t at)
 	return FORM_REFUSED;
 }
 
-/* Keeps a plain field if store.metadata names it. Returns FORM_MORE, or FORM_REFUSED with the
- * problem set. */
-static enum form_progress keep_text(struct visit *v, struct conn *c,
-                                    const struct multipart_part *part)
-{
-	const char *body = (const char *)c->body;
-	char name[UPLOAD_FIELD_MAX];
-	size_t length = multipart_text(span_slice(part->name, body), false, name, sizeof name);
-
-	if (part->has_file_name || length == 0 ||
-	    !conf_fields_have(app_conf(v)->store.metadata, name, length))
-		return FORM_MORE;
-	const char *fault = image_texts_add(&c->form->metadata, name, length, body + part->body.at,
-	                                    part->body.length);
-
-	if (!fault)
-		return FORM_MORE;
-	problem_set(&c->problem, 400, "malformed-form", "the field %s %s", name, fault);
-	return FORM_REFUSED;
-}
-
 /* Lists a complete part. Returns FORM_MORE, or FORM_REFUSED with the problem set. */
 static enum form_progress list_part(struct visit *v, struct conn *c,
                                     const struct multipart_part *part)
@@ -214,7 +192,9 @@ static enum form_progress list_part(struct visit *v, struct conn *c,
 		return FORM_REFUSED;
 	}
 	if (!is_file(part, body))
-		return keep_text(v, c, part);
+		return form_keep_field(form, part, body, app_conf(v)->store.metadata, &c->problem)
+		               ? FORM_MORE
+		               : FORM_REFUSED;
 	if (!form_add_file(form, part))
 		return refuse_form(c);
 	form->bad_count += !is_jpeg_part(part, body);
@@ -346,6 +326,7 @@ static int make_form_upload(struct visit *v, struct conn *c)
 		return refuse_no_memory(c);
 	u->is_form = true;
 	u->metadata = form->metadata;
+	memcpy(u->focus, form->focus, sizeof u->focus);
 	for (unsigned i = 0; i < form->file_count; i++)
 		add_part(u, body, &form->file[i]);
 	return 0;
