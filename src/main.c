@@ -18,6 +18,7 @@
 #include "daemon/options.h"
 #include "daemon/program.h"
 #include "daemon/token_command.h"
+#include "daemon/top.h"
 #include "daemon/verbs.h"
 #include "store/store_tool.h"
 #include "versions.h"
@@ -48,6 +49,8 @@ static const struct program program = {
 	.url = app_url,
 	.describe = app_describe,
 	.images_stored = app_images_stored,
+	.has_watch_room = app_has_watch_room,
+	.watch = app_watch,
 	.remake = app_remake,
 };
 
@@ -67,7 +70,7 @@ static int run(const struct options *o)
 
 	text_init_growable(&errors, 64 << 10);
 	/* The files belong to the daemon: the user of ctl may not be allowed to read them. */
-	bool checks_files = o->verb != VERB_CTL && o->verb != VERB_STORE;
+	bool checks_files = o->verb != VERB_CTL && o->verb != VERB_TOP && o->verb != VERB_STORE;
 	int err = check_load(&program, o, checks_files, &conf, &errors);
 
 	fputs(errors.data, stderr);
@@ -77,6 +80,8 @@ static int run(const struct options *o)
 	switch (o->verb) {
 	case VERB_CTL:
 		return ctl_run(&conf, o->words, o->word_count, o->quiet);
+	case VERB_TOP:
+		return top_run(&conf, o->once);
 	case VERB_STORE:
 		return store_tool(&conf, ctl_ask, o->words, o->word_count);
 	case VERB_CHECK:

@@ -104,6 +104,15 @@ static enum ctl_status run_trace(struct reload *r, char *arguments, struct text 
 	return CTL_TRACE;
 }
 
+/* The socket becomes a watcher of /stats/stream. The client shows it: top.h. */
+static enum ctl_status run_top(struct reload *r, char *arguments, struct text *answer)
+{
+	(void)r;
+	(void)arguments;
+	(void)answer;
+	return CTL_TOP;
+}
+
 /* For darkroomd store remake, which has added images to the queue. */
 static enum ctl_status run_remake(struct reload *r, char *arguments, struct text *answer)
 {
@@ -124,6 +133,8 @@ static const struct command commands[] = {
 	  false, run_trace },
 	{ "status", "", "print the version, the active live keys, and what differs from the file",
 	  true, run_status },
+	{ "top", "", "show stages, cores and figures live in the terminal; --once prints them",
+	  true, run_top },
 	{ "remake", "", "continue with what store remake has begun, and print its counters", true,
 	  run_remake },
 	{ "dump", "", "print the active configuration as an INI file", true, run_dump },

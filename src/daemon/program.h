@@ -67,6 +67,10 @@ struct program {
 	const char *(*url)(const struct app *a);                /* of the first listener */
 	void (*describe)(const struct app *a, struct text *to); /* "3 images in flight, ..." */
 	uint64_t (*images_stored)(const struct app *a);
+	/* Whether another client can read the figures; and writes them to a copy of its socket, as
+	 * events of /stats/stream. */
+	bool (*has_watch_room)(const struct app *a);
+	void (*watch)(struct app *a, int fd);
 	/* Looks for images that are to be remade, and appends the counters as a line of JSON. */
 	void (*remake)(struct app *a, struct text *to);
 };
