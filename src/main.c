@@ -40,6 +40,7 @@ static const struct program program = {
 	.wake_fd = app_wake_fd,
 	.first_setting = app_first_setting,
 	.end_setting = app_end_setting,
+	.take_trace = app_take_trace,
 	.close_admin = app_close_admin,
 	.has_closed_admin = app_has_closed_admin,
 	.stop = app_stop,

@@ -65,6 +65,7 @@ int app_tick(struct app *a);
 int app_wake_fd(const struct app *a);
 const char *app_first_setting(struct app *a);
 void app_end_setting(struct app *a, int result, const char *report);
+int app_take_trace(struct app *a, bool is_on, unsigned *seconds);
 
 /* Ends administrative connections, for which a drain does not wait. */
 void app_close_admin(struct app *a);

@@ -101,6 +101,7 @@ static enum ctl_status run_trace(struct reload *r, char *arguments, struct text 
 		return CTL_REFUSED;
 	}
 	r->trace->seconds = (unsigned)seconds;
+	r->trace->bytes_max = TRACE_BYTES_MAX;
 	return CTL_TRACE;
 }
 

@@ -55,6 +55,9 @@ struct program {
 	 * wake_fd() is readable when one arrives. */
 	const char *(*first_setting)(struct app *a);
 	void (*end_setting)(struct app *a, int result, const char *report);
+	/* Whether a trace is on. If not: the socket of a client that asks for one of some seconds,
+	 * which the caller then owns; otherwise -1. wake_fd() is readable when one asks. */
+	int (*take_trace)(struct app *a, bool is_on, unsigned *seconds);
 	/* After a drain: ends administrative connections. */
 	void (*close_admin)(struct app *a);
 	bool (*has_closed_admin)(const struct app *a);

@@ -274,10 +274,10 @@ static void put_rejections(struct top_table *t, const struct top_document *d, in
 {
 	if (!d->rejection_count)
 		return;
-	put(add_line(t, TOP_HEAD), width, "%-24s %8s", "rejected as", "answers");
+	put(add_line(t, TOP_HEAD), width, "%8s  rejected as", "answers");
 	for (unsigned i = 0; i < d->rejection_count; i++)
-		put(add_line(t, TOP_BAD), width, "%-24s %8" PRIu64, d->rejection[i].name,
-		    d->rejection[i].count);
+		put(add_line(t, TOP_BAD), width, "%8" PRIu64 "  %s", d->rejection[i].count,
+		    d->rejection[i].name);
 }
 
 void top_table(const struct top_figures *f, struct top_look look, struct top_table *to)

@@ -172,6 +172,7 @@ struct conn {
 	enum conn_purpose purpose;   /* of the file that is looked for */
 	uint64_t disk_start_ns;      /* the client, to which a rate applies, waits for the disk */
 	struct upload *upload;       /* a reference */
+	unsigned trace_seconds;      /* that POST /trace asks for */
 	struct setting_job *control; /* while the main thread has it; otherwise NULL */
 	bool has_responded;          /* the response is written: a later error can only close */
 	bool is_used;                /* an earlier request has been answered */

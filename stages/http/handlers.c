@@ -147,6 +147,8 @@ enum conn_step handle_request(struct visit *v, struct conn *c)
 	case ROUTE_PAGE:
 	case ROUTE_OPERATOR:
 		return handle_page(c);
+	case ROUTE_TRACE:
+		return handle_trace(c);
 	case ROUTE_CONTROL:
 		return handle_control(v, c);
 	default:

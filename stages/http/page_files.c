@@ -25,6 +25,7 @@ EMBED(js, "page.js");
 EMBED(operator_html, "operator.html");
 EMBED(operator_css, "operator.css");
 EMBED(operator_js, "operator.js");
+EMBED(timeline_js, "timeline.js");
 
 #define SVG "image/svg+xml"
 #define HTML "text/html; charset=utf-8"
@@ -40,6 +41,7 @@ static const struct page_file files[] = {
 	{ "/operator", HTML, page_operator_html, page_operator_html_end, true },
 	{ "/operator.css", CSS, page_operator_css, page_operator_css_end, true },
 	{ "/operator.js", JS, page_operator_js, page_operator_js_end, true },
+	{ "/timeline.js", JS, page_timeline_js, page_timeline_js_end, true },
 };
 
 const struct page_file *page_file_at(unsigned index)

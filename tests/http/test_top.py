@@ -65,7 +65,7 @@ def test_one_table_has_the_figures_of_stats(start):
     for name in STAGES[2:]:  # the others serve GET /stats, too
         assert [int(shown[name][1]), int(shown[name][7])] == [0, stats[name]["events"]], name
     assert "2 stored" in done.stdout and "rejected 0/s, 1 in all" in done.stdout
-    assert re.search(r"(?m)^unsupported-media-type +1$", done.stdout)
+    assert re.search(r"(?m)^^ +1  unsupported-media-type$", done.stdout)
     workers = sum(len(g["workers"]) for g in daemon.get("/stats").json()["scheduler"]["groups"])
     assert sum(bool(re.match(r"(core|io|main|disk) \d+ +\d+ %", line)) for line in lines) == workers
     assert all(len(line) <= 80 and line == line.rstrip() for line in lines)

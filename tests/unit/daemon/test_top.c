@@ -189,7 +189,7 @@ static void narrow_table_has_the_most_important_columns(void **state)
 	top_table(&figures, (struct top_look){ 27, false, false }, &table);
 	assert_string_equal(line_of("late ")->text, "late              0  30 %");
 	assert_int_equal(line_of("stage")->style, TOP_HEAD);
-	assert_string_equal(line_of("overloaded")->text, "overloaded                     60");
+	assert_string_equal(line_of("      60")->text, "      60  overloaded");
 }
 
 static void bar_is_as_long_as_the_share(void **state)
