@@ -49,6 +49,11 @@ static const struct {
 	{ "remake", store_remake,
 	  "remake [OPTION...] [VARIANT...]\n\nHas the daemon make variants that images lack.\n\n" MISSING
 	          SELECTION DRY },
+	{ "export", store_export,
+	  "export [OPTION...] [ID...]\n\nWrites images to standard output, as an archive of "
+	  "tar.\n\n" SELECTION BY_NAME },
+	{ "import", store_import,
+	  "import [OPTION...]\n\nStores the images of such an archive, from standard input.\n\n" DRY },
 };
 
 static size_t find_command(const char *name)
@@ -89,7 +94,9 @@ int store_tool(const struct conf *conf, store_ask *ask, char *const *words, size
 
 	if (i == COUNT_OF(commands))
 		return store_query_usage(
-			"%s: expected list, find, count, remove, check, plan or remake", words[0]);
+			"%s: expected list, find, count, remove, check, plan, remake, export or "
+			"import",
+			words[0]);
 	int status = store_query_open(&q, conf, ask, words, count);
 
 	if (!status)

@@ -336,7 +336,8 @@ def test_every_recipe_has_a_test():
         assert not script or f'recipe("{title}"' in here
 
 
-@pytest.mark.parametrize("command", ["list", "find", "count", "remove", "check", "plan", "remake"])
+@pytest.mark.parametrize("command", ["list", "find", "count", "remove", "check", "plan", "remake",
+                                     "export", "import"])
 def test_each_command_has_help_with_its_options(command):
     """It needs neither a configuration nor a store."""
     done = run("store", command, "--help")
@@ -349,4 +350,4 @@ def test_each_command_has_help_with_its_options(command):
 
 def test_help_names_all_commands():
     done = run("store", "--help")
-    assert "Commands: list find count remove check plan remake" in done.stdout
+    assert "Commands: list find count remove check plan remake export import" in done.stdout
