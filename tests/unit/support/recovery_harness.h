@@ -264,7 +264,8 @@ static inline uint64_t used_bytes(void)
 
 static inline int setup(void **state)
 {
-	static struct conf conf = { .limits = { .images_in_flight = IMAGES_MAX } };
+	static struct conf conf = { .limits = { .images_in_flight = IMAGES_MAX },
+		                    .overload = { .degrade = "quality 65" } };
 	static const struct plan plan;
 	unsigned cleared;
 
