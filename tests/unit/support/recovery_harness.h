@@ -230,7 +230,11 @@ static inline void fake_push(struct stage *s, unsigned instance, struct event *e
 
 static inline void *fake_pool_get(size_t size)
 {
-	return pool_gets_left-- > 0 ? pool_get(size) : NULL;
+	void *buffer = pool_gets_left-- > 0 ? pool_get(size) : NULL;
+
+	if (buffer) /* nothing of an earlier image */
+		memset(buffer, 0, size);
+	return buffer;
 }
 
 static inline ssize_t fake_read(int fd, void *data, size_t size)
