@@ -39,6 +39,13 @@ static const struct conf_key rows[] = {
 			"auto: 127.0.0.1:8081, unless server.listen serves them. no: no such address.",
 	},
 	{
+		CONF_KEY(server, agent_listen, agent_listen),
+		.type = CONF_TYPE_LISTEN,
+		.default_value = "",
+		.help = "Address that answers the agent-check of HAProxy with the free share of the room\n"
+			"for uploads, such as up 75%: its weight. Empty: no such address.",
+	},
+	{
 		CONF_KEY(server, admin_on_public, admin_on_public),
 		.type = CONF_TYPE_CHOICE,
 		.choices = conf_yes_no_auto,

@@ -24,15 +24,21 @@ static bool is_equal(double a, double b)
 	return !(a < b) && !(a > b);
 }
 
+static bool has_same_gravity(const struct plan_step *a, const struct operation *b)
+{
+	return is_equal(a->gravity.x, b->gravity.x) && is_equal(a->gravity.y, b->gravity.y);
+}
+
 /* Luma does not depend on chroma, so a step with colours also serves a greyscale variant. */
 static bool is_same(const struct plan_step *step, int parent, const struct operation *op,
                     enum chroma chroma)
 {
 	return step->parent == parent && step->stage == op->stage &&
 	       (step->chroma == chroma || chroma == CHROMA_NONE) && step->fit == op->fit &&
-	       step->may_enlarge == op->may_enlarge && step->width == op->width &&
-	       step->height == op->height && step->rotation == op->rotation &&
-	       is_equal(step->sigma, op->sigma) && is_equal(step->amount, op->amount);
+	       has_same_gravity(step, op) && step->may_enlarge == op->may_enlarge &&
+	       step->width == op->width && step->height == op->height &&
+	       step->rotation == op->rotation && is_equal(step->sigma, op->sigma) &&
+	       is_equal(step->amount, op->amount);
 }
 
 /* Adds a step. Returns its index, or -1 if the plan is full. */
@@ -45,6 +51,7 @@ static int plan_add(struct plan *plan, int parent, const struct operation *op, e
 		.parent = parent,
 		.chroma = chroma,
 		.fit = op->fit,
+		.gravity = op->gravity,
 		.may_enlarge = op->may_enlarge,
 		.width = op->width,
 		.height = op->height,
@@ -107,7 +114,8 @@ static bool can_derive(const struct plan_step *a, const struct operation *b, enu
 		return false;
 	return !a->width ||
 	       (a->fit == b->fit &&
-	        (a->fit == PLAN_INSIDE || (a->fit == PLAN_COVER && has_same_proportions(a, b))));
+	        (a->fit == PLAN_INSIDE ||
+	         (a->fit == PLAN_COVER && has_same_proportions(a, b) && has_same_gravity(a, b))));
 }
 
 /* Returns the step from which to derive a leading scale. The plan so far holds leading scales only,
