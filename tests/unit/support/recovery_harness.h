@@ -327,7 +327,8 @@ static inline int teardown(void **state)
 static const struct spool_names lake = { .file = "lake.jpg",
 	                                 .token = "site",
 	                                 .expires = 4102444800,
-	                                 .metadata = { .data = "a\0b", .length = 4 } };
+	                                 .metadata = { .data = "a\0b", .length = 4 },
+	                                 .focus = "0.25,0.5" };
 
 /* Spools an image whose id ends with the character. */
 static inline const char *spool_one(char last, unsigned attempts)
