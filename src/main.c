@@ -49,6 +49,7 @@ static const struct program program = {
 	.describe = app_describe,
 	.images_stored = app_images_stored,
 	.remake = app_remake,
+	.recover = app_recover,
 };
 
 static int print_version(const struct options *o)

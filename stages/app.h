@@ -91,6 +91,9 @@ struct tokens *app_tokens(struct app *a);
 const char *app_url(const struct app *a); /* of the first listener */
 uint64_t app_images_stored(const struct app *a);
 
+/* Processes images that were added to the spool. */
+void app_recover(struct app *a);
+
 /* Calls remake, and appends its counters as a line of JSON. */
 void app_remake(struct app *a, struct text *to);
 

@@ -69,6 +69,8 @@ struct program {
 	uint64_t (*images_stored)(const struct app *a);
 	/* Looks for images that are to be remade, and appends the counters as a line of JSON. */
 	void (*remake)(struct app *a, struct text *to);
+	/* Processes images that were added to the spool. */
+	void (*recover)(struct app *a);
 };
 
 #endif
