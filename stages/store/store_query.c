@@ -125,6 +125,12 @@ static int take_time(const char *text, bool is_lower, char bound[ULID_LENGTH + 1
 	return 0;
 }
 
+static int take_text(const char **text)
+{
+	*text = optarg;
+	return 0;
+}
+
 static int take_option(struct store_query *q, int option)
 {
 	switch (option) {
@@ -165,14 +171,11 @@ static int take_option(struct store_query *q, int option)
 		               : store_query_usage("--rate %s: expected a number, with K, M or G",
 		                                   optarg);
 	case 't':
-		q->token = optarg;
-		return 0;
+		return take_text(&q->token);
 	case 'i':
-		q->ids_path = optarg;
-		return 0;
+		return take_text(&q->ids_path);
 	case 'M':
-		q->map_path = optarg;
-		return 0;
+		return take_text(&q->map_path);
 	default:
 		return store_query_usage("wrong option");
 	}
