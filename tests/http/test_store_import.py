@@ -63,7 +63,8 @@ def test_a_directory_becomes_images(start, pile, tmp_path):
     done = tool(daemon, str(pile) + "/", table)
     assert done.returncode == 0 and "1 images made, 4 were in the map already" in done.stderr
     assert read_map(table).items() >= ids.items() and len(read_map(table)) == 5
-    assert not list((daemon.store / ".spool").iterdir()) and not daemon.leftovers()
+    assert not list((daemon.store / ".spool").iterdir())
+    assert eventually(lambda: not daemon.leftovers())
     assert not (daemon.store / ".import").exists()
 
 
