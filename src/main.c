@@ -56,6 +56,7 @@ static const struct program program = {
 	.watch = app_watch,
 	.remake = app_remake,
 	.recover = app_recover,
+	.quotas = app_quotas,
 };
 
 static int print_version(const struct options *o)
@@ -110,6 +111,8 @@ static int run_verb(const struct options *o)
 		return print_version(o);
 	case VERB_TOKEN:
 		return token_command(o->words, o->word_count);
+	case VERB_STORE:
+		return store_tool_help(o->words, o->word_count) ? options_finish_output() : run(o);
 	default:
 		return run(o);
 	}

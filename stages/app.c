@@ -13,6 +13,7 @@
 #include "image/image_service.h"
 #include "log/log.h"
 #include "metrics_report.h"
+#include "quota_report.h"
 #include "sched/graph.h"
 #include "sched/graph_draw.h"
 #include "server_counters.h"
@@ -412,4 +413,9 @@ void app_remake(struct app *a, struct text *to)
 {
 	remake_call(&a->images.remake);
 	remake_report(&a->images.remake, to);
+}
+
+void app_quotas(struct app *a, struct text *to)
+{
+	quota_report(&a->http.tokens, &a->images.store.usage, to);
 }

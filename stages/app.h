@@ -104,6 +104,9 @@ void app_watch(struct app *a, int fd);
 /* Calls remake, and appends its counters as a line of JSON. */
 void app_remake(struct app *a, struct text *to);
 
+/* Appends what each token may use, and uses. */
+void app_quotas(struct app *a, struct text *to);
+
 /* Appends "3 images in flight, 5 connections". */
 void app_describe(const struct app *a, struct text *to);
 

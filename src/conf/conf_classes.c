@@ -2,8 +2,9 @@
 #include "conf_classes.h"
 
 #include <ctype.h>
-#include <stdlib.h>
 #include <string.h>
+
+#include "conf_units.h"
 
 #define TARGET_MAX_MS 3600000
 
@@ -24,16 +25,7 @@ static bool is_name(const char *name)
 /* 500ms or 2s */
 static bool parse_target(const char *text, uint64_t *ms)
 {
-	size_t digits = strspn(text, "0123456789");
-
-	if (digits == 0 || digits > 7)
-		return false;
-	*ms = strtoull(text, NULL, 10);
-	if (strcmp(text + digits, "s") == 0)
-		*ms *= 1000;
-	else if (strcmp(text + digits, "ms") != 0)
-		return false;
-	return *ms >= 10 && *ms <= TARGET_MAX_MS;
+	return conf_units_parse_duration(text, 1000, ms) && *ms >= 10 && *ms <= TARGET_MAX_MS;
 }
 
 /* X-Tier=silver */

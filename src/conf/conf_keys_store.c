@@ -16,7 +16,7 @@ static const struct conf_key rows[] = {
 		.max = 36500 * CONF_MS_PER_DAY,
 		.default_value = "0",
 		.is_live = true,
-		.help = "Images that were uploaded longer ago are removed: 8760h is a year. They are\n"
+		.help = "Images that were uploaded longer ago are removed: 365d is a year. They are\n"
 			"answered 404 at once, and no cache may keep them longer. 0: no limit.",
 	},
 	{

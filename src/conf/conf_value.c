@@ -19,42 +19,21 @@
 #include "base/text.h"
 #include "conf.h"
 #include "conf_decimal.h"
+#include "conf_units.h"
 #include "policy/policy.h"
 
-struct unit {
-	const char *name;
-	uint64_t factor;
-};
-
-/* From large to small, for conf_value_format(). */
-static const struct unit bytes_units[] = {
-	{ "G", UINT64_C(1) << 30 }, { "M", 1 << 20 }, { "K", 1 << 10 }, { "", 1 }, { NULL, 0 }
-};
-static const struct unit pixels_units[] = {
-	{ "G", 1000000000 }, { "M", 1000000 }, { "K", 1000 }, { "", 1 }, { NULL, 0 }
-};
-static const struct unit number_units[] = { { "", 1 }, { NULL, 0 } };
-static const struct unit duration_units[] = { /* in microseconds */
-	                                      { "h", UINT64_C(3600000000) },
-	                                      { "m", 60000000 },
-	                                      { "s", 1000000 },
-	                                      { "ms", 1000 },
-	                                      { "us", 1 },
-	                                      { NULL, 0 }
-};
-
-static const struct unit *units_of(enum conf_type type)
+static const struct conf_unit *units_of(enum conf_type type)
 {
 	switch (type) {
 	case CONF_TYPE_BYTES:
-		return bytes_units;
+		return conf_units_bytes;
 	case CONF_TYPE_PIXELS:
-		return pixels_units;
+		return conf_units_pixels;
 	case CONF_TYPE_MS:
 	case CONF_TYPE_US:
-		return duration_units;
+		return conf_units_duration;
 	default:
-		return number_units;
+		return conf_units_none;
 	}
 }
 
@@ -73,7 +52,7 @@ static bool is_text(enum conf_type type)
 
 void conf_value_format(const struct conf_key *key, uint64_t value, struct text *to)
 {
-	const struct unit *unit = units_of(key->type);
+	const struct conf_unit *unit = units_of(key->type);
 	uint64_t in_base = value * base_of(key->type);
 
 	assert(!is_text(key->type) && key->type != CONF_TYPE_CHOICE);
@@ -204,7 +183,7 @@ void conf_value_describe(const struct conf_key *key, struct text *to)
 		describe_range(key, "pixels", " (K, M, G: powers of 1000)", to);
 		break;
 	case CONF_TYPE_MS:
-		describe_range(key, "a duration", " (ms, s, m, h)", to);
+		describe_range(key, "a duration", " (ms, s, m, h, d)", to);
 		break;
 	case CONF_TYPE_US:
 		describe_range(key, "a duration", " (us, ms, s)", to);
@@ -225,28 +204,6 @@ void conf_value_describe(const struct conf_key *key, struct text *to)
 
 /* ---- from text ---- */
 
-/* Parses digits and a unit; zero needs no unit. False: not of that form, or too large. */
-static bool parse_number(const char *value, const struct unit *units, uint64_t *out)
-{
-	uint64_t n = 0;
-
-	if (!isdigit((unsigned char)*value))
-		return false;
-	for (; isdigit((unsigned char)*value); value++)
-		if (__builtin_mul_overflow(n, 10, &n) ||
-		    __builtin_add_overflow(n, (uint64_t)(*value - '0'), &n))
-			return false;
-	while (isspace((unsigned char)*value))
-		value++;
-	*out = n;
-	if (n == 0 && *value == '\0')
-		return true;
-	for (; units->name; units++)
-		if (strcasecmp(value, units->name) == 0)
-			return !__builtin_mul_overflow(n, units->factor, out);
-	return false;
-}
-
 static bool parse_scaled(const struct conf_key *key, const char *value, uint64_t *out)
 {
 	uint64_t n, base = base_of(key->type);
@@ -256,7 +213,7 @@ static bool parse_scaled(const struct conf_key *key, const char *value, uint64_t
 		return true;
 	}
 	if (key->type == CONF_TYPE_DECIMAL ? !conf_decimal_parse(value, &n)
-	                                   : !parse_number(value, units_of(key->type), &n))
+	                                   : !conf_units_parse(value, units_of(key->type), &n))
 		return false;
 	if (n % base != 0)
 		return false;
@@ -279,7 +236,7 @@ static bool is_port(const char *s)
 	uint64_t port;
 
 	return isdigit((unsigned char)*s) && strlen(s) <= 5 &&
-	       parse_number(s, number_units, &port) && port <= 65535;
+	       conf_units_parse(s, conf_units_none, &port) && port <= 65535;
 }
 
 /* Accepts a host name of letters, digits, '-' and '.', or an IPv4 address. Digits and dots alone

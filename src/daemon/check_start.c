@@ -107,9 +107,7 @@ static void directory_above(const char *path, char above[PATH_BYTES])
 		length--;
 	while (length > 1 && path[length - 1] == '/')
 		length--;
-	snprintf(above, PATH_BYTES, "%.*s", (int)length, length ? path : ".");
-	if (!length)
-		snprintf(above, PATH_BYTES, ".");
+	snprintf(above, PATH_BYTES, "%.*s", length ? (int)length : 1, length ? path : ".");
 }
 
 /* The start makes the store, but not the directories above it. */

@@ -131,6 +131,13 @@ static enum ctl_status run_recover(struct reload *r, char *arguments, struct tex
 	return CTL_DONE;
 }
 
+static enum ctl_status run_quota(struct reload *r, char *arguments, struct text *answer)
+{
+	(void)arguments;
+	r->program->quotas(r->program->app, answer);
+	return CTL_DONE;
+}
+
 static const struct command commands[] = {
 	{ "policy", "[NAME]", "switch to another policy at once, or print the active one", true,
 	  run_policy },
@@ -148,6 +155,8 @@ static const struct command commands[] = {
 	{ "remake", "", "continue with what store remake has begun, and print its counters", true,
 	  run_remake },
 	{ "recover", "", "process what store import has added", true, run_recover },
+	{ "quota", "", "print what each token may store and upload, and what it has", true,
+	  run_quota },
 	{ "dump", "", "print the active configuration as an INI file", true, run_dump },
 };
 

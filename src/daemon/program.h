@@ -81,6 +81,8 @@ struct program {
 	void (*remake)(struct app *a, struct text *to);
 	/* Processes images that were added to the spool. */
 	void (*recover)(struct app *a);
+	/* Appends what each token may use, and uses. */
+	void (*quotas)(struct app *a, struct text *to);
 };
 
 #endif

@@ -385,3 +385,13 @@ bool tokens_signer(struct tokens *t, const char *name, uint8_t hash[TOKEN_HASH_S
 	pthread_rwlock_unlock(&t->lock);
 	return is_found;
 }
+
+void tokens_each(struct tokens *t,
+                 void (*each)(const char *name, const struct token_quota *quota, void *arg),
+                 void *arg)
+{
+	pthread_rwlock_rdlock(&t->lock);
+	for (unsigned i = 0; i < t->count; i++)
+		each(t->token[i].name, &t->token[i].quota, arg);
+	pthread_rwlock_unlock(&t->lock);
+}

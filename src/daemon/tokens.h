@@ -97,6 +97,11 @@ enum token_verdict tokens_verdict(struct tokens *t, const char *token, size_t le
 void tokens_name(struct tokens *t, const uint8_t key[TOKEN_KEY_SIZE], char name[TOKEN_NAME_MAX],
                  struct token_quota *quota);
 
+/* Calls `each` with every token, under the lock. Any thread. */
+void tokens_each(struct tokens *t,
+                 void (*each)(const char *name, const struct token_quota *quota, void *arg),
+                 void *arg);
+
 /* Finds the token with that name if it may sign permissions (permission.h). Returns false, with a
  * hash of zeros, if there is none. Any thread. */
 bool tokens_signer(struct tokens *t, const char *name, uint8_t hash[TOKEN_HASH_SIZE],

@@ -34,14 +34,11 @@ static bool matches(const struct conn *c, const struct conf_class_term *term)
 
 unsigned client_class_of(const struct conn *c)
 {
-	const char *text = conn_conf(c)->overload.classes;
-	struct conf_classes classes;
+	const struct conf_classes *classes = &conf_epochs_now(&conn_images(c)->epochs)->classes;
 
-	if (!text[0] || !conf_classes_parse(text, &classes))
-		return 0;
 	/* Terms are in the order of their classes. */
-	for (unsigned i = 0; i < classes.term_count; i++)
-		if (matches(c, &classes.term[i]))
-			return classes.term[i].class;
-	return classes.count;
+	for (unsigned i = 0; i < classes->term_count; i++)
+		if (matches(c, &classes->term[i]))
+			return classes->term[i].class;
+	return classes->count;
 }

@@ -1,6 +1,7 @@
 /* conn_admit.c - asks for admission, and ends the connections of refused uploads. */
 #include "conn_admit.h"
 
+#include <ctype.h>
 #include <linux/sockios.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -10,6 +11,7 @@
 #include "base/pool.h"
 #include "client_class.h"
 #include "conf/conf.h"
+#include "conf/conf_units.h"
 #include "conn_timeout.h"
 #include "head.h"
 #include "idempotency_key.h"
@@ -19,7 +21,7 @@
 #include "upload_quota.h"
 
 #define DEADLINE_DIGITS 9
-#define EXPIRES_DIGITS 9
+#define EXPIRES_TEXT_MAX 16
 #define EXPIRES_MAX_S (UINT64_C(3650) * 86400)
 #define LINGER_FIRST_MS 50 /* the next ones take twice as long each */
 #define LINGER_STEP_MS 10
@@ -99,24 +101,22 @@ static bool read_deadline(struct conn *c)
 	return true;
 }
 
-/* Returns the seconds of a number with an optional unit, or 0 if it is none, or out of bounds. */
+/* Returns the seconds of a duration, which are the unit of a number without one, or 0 if it is
+ * none, or out of bounds. */
 static uint64_t parse_seconds(struct slice value)
 {
-	static const char units[] = "smhd";
-	static const unsigned factor[] = { 1, 60, 3600, 86400 };
-	const char *unit = value.length ? strchr(units, value.data[value.length - 1]) : NULL;
-	uint64_t n = 0;
+	char text[EXPIRES_TEXT_MAX + 2] = "";
+	uint64_t seconds;
 
-	value.length -= unit != NULL;
-	if (value.length == 0 || value.length > EXPIRES_DIGITS)
+	if (value.length == 0 || value.length > EXPIRES_TEXT_MAX ||
+	    memchr(value.data, ' ', value.length))
 		return 0;
-	for (size_t i = 0; i < value.length; i++) {
-		if (value.data[i] < '0' || value.data[i] > '9')
-			return 0;
-		n = n * 10 + (uint64_t)(value.data[i] - '0');
-	}
-	n *= unit ? factor[unit - units] : 1;
-	return n <= EXPIRES_MAX_S ? n : 0;
+	memcpy(text, value.data, value.length);
+	if (isdigit((unsigned char)text[value.length - 1]))
+		text[value.length] = 's';
+	if (!conf_units_parse_duration(text, NS_PER_S / 1000, &seconds))
+		return 0;
+	return seconds <= EXPIRES_MAX_S ? seconds : 0;
 }
 
 /* Reads X-Expires-After. Returns false with the problem set if it is not a duration. */

@@ -36,6 +36,7 @@ static struct conf_epoch *conf_epoch_new(struct conf_epochs *s, const struct con
 	epoch->refs = 1;
 	epoch->conf = *conf;
 	epoch->plan = *plan;
+	conf_classes_parse(conf->overload.classes, &epoch->classes); /* which was checked */
 	build_degraded(epoch);
 	for (unsigned i = 0; i < conf->variant_count; i++)
 		snprintf(epoch->file_name[i], sizeof epoch->file_name[i], "%s.jpg",
@@ -54,7 +55,7 @@ int conf_epochs_init(struct conf_epochs *s, const struct conf *conf, const struc
 	s->current = conf_epoch_new(s, conf, plan);
 	if (!s->current)
 		return -ENOMEM;
-	atomic_init(&s->conf, &s->current->conf);
+	atomic_init(&s->now, s->current);
 	return 0;
 }
 
@@ -83,8 +84,8 @@ void conf_epochs_commit(struct conf_epochs *s)
 	s->replaced = s->current;
 	s->current = s->prepared;
 	s->prepared = NULL;
-	/* Release: pairs with conf_epochs_conf(). */
-	atomic_store_explicit(&s->conf, &s->current->conf, memory_order_release);
+	/* Release: pairs with conf_epochs_now(). */
+	atomic_store_explicit(&s->now, s->current, memory_order_release);
 	pthread_mutex_unlock(&s->lock);
 	conf_epoch_unref(s, replaced);
 }

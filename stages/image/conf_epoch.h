@@ -13,6 +13,7 @@
 #include <stdatomic.h>
 
 #include "conf/conf.h"
+#include "conf/conf_classes.h"
 #include "conf/conf_degrade.h"
 #include "plan.h"
 
@@ -23,6 +24,7 @@ struct conf_epoch {
 	struct conf conf;
 	struct plan plan;                                    /* of level 0 */
 	struct conf_degrade degrade;                         /* overload.degrade */
+	struct conf_classes classes;                         /* overload.classes */
 	struct plan degraded[CONF_DEGRADE_MAX];              /* of level 1 and so on */
 	unsigned step_count_max;                             /* of all levels */
 	char file_name[CONF_VARIANT_MAX][CONF_NAME_MAX + 5]; /* "thumb.jpg" */
@@ -30,11 +32,11 @@ struct conf_epoch {
 
 struct conf_epochs {
 	pthread_mutex_t lock;
-	const struct conf *_Atomic conf; /* of the current epoch */
-	struct conf_epoch *all;          /* list of all that have references */
-	struct conf_epoch *current;      /* one reference */
-	struct conf_epoch *replaced;     /* by the last commit; one reference, or NULL */
-	struct conf_epoch *prepared;     /* for the next commit; one reference, or NULL */
+	const struct conf_epoch *_Atomic now; /* the current one */
+	struct conf_epoch *all;               /* list of all that have references */
+	struct conf_epoch *current;           /* one reference */
+	struct conf_epoch *replaced;          /* by the last commit; one reference, or NULL */
+	struct conf_epoch *prepared;          /* for the next commit; one reference, or NULL */
 };
 
 /* ---- main thread ---- */
@@ -60,11 +62,18 @@ unsigned conf_epochs_step_count_max(struct conf_epochs *s, unsigned step_count);
 
 /* ---- any thread ---- */
 
-/* Returns the current configuration. It is valid until the end of the caller's visit. */
-static inline const struct conf *conf_epochs_conf(const struct conf_epochs *s)
+/* Returns the current epoch, without a reference. It is valid until the end of the caller's visit.
+ */
+static inline const struct conf_epoch *conf_epochs_now(const struct conf_epochs *s)
 {
 	/* Acquire: pairs with conf_epochs_commit(). */
-	return atomic_load_explicit(&s->conf, memory_order_acquire);
+	return atomic_load_explicit(&s->now, memory_order_acquire);
+}
+
+/* Returns its configuration. */
+static inline const struct conf *conf_epochs_conf(const struct conf_epochs *s)
+{
+	return &conf_epochs_now(s)->conf;
 }
 
 /* Returns the plan of a level of overload.degrade, of the highest one for more. */

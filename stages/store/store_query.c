@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "base/check.h"
+#include "conf/conf_units.h"
 
 #define PAGE_MAX (1u << 20) /* ids in memory, of 27 bytes */
 #define MS_PER_S 1000
@@ -52,28 +53,15 @@ int store_query_fail(const char *what, int err)
 
 /* ---- values ---- */
 
+/* A duration before now. */
 static bool read_age(const char *text, uint64_t now_ms, uint64_t *ms)
 {
-	static const struct {
-		char unit;
-		uint64_t seconds;
-	} units[] = { { 's', 1 }, { 'm', 60 }, { 'h', 3600 }, { 'd', 86400 } };
-	char *end;
+	uint64_t age;
 
-	errno = 0;
-	unsigned long long n = strtoull(text, &end, 10);
-
-	if (text[0] < '0' || text[0] > '9' || errno || n > UINT32_MAX || !end[0] || end[1])
+	if (!conf_units_parse_duration(text, 1000, &age))
 		return false;
-	for (size_t i = 0; i < COUNT_OF(units); i++) {
-		uint64_t age = n * units[i].seconds * MS_PER_S;
-
-		if (units[i].unit != *end)
-			continue;
-		*ms = age < now_ms ? now_ms - age : 0;
-		return true;
-	}
-	return false;
+	*ms = age < now_ms ? now_ms - age : 0;
+	return true;
 }
 
 bool store_query_time(const char *text, uint64_t now_ms, uint64_t *ms)

@@ -8,10 +8,15 @@
 #ifndef DARKROOM_STORE_STORE_TOOL_H
 #define DARKROOM_STORE_STORE_TOOL_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 struct conf;
 struct text;
+
+/* Prints the help of the command, or of all, if a word is --help or -h. Returns false if none is.
+ * Needs no configuration. */
+bool store_tool_help(char *const *words, size_t count);
 
 /* Runs the command on the store of the configuration. ask: see store_query.h. Returns the exit
  * status: 0, 1 if it failed or found something wrong, 2 for wrong usage. */

@@ -6,6 +6,7 @@ import pytest
 
 import pictures
 from client import form_files
+from control import ctl
 from darkroom import eventually
 from store_files import directory_of
 from test_tokens import make
@@ -141,3 +142,17 @@ def test_figures_of_a_token_survive(start, tmp_path, is_clean):
     assert eventually(lambda: site.figures() == expected), site.figures()
     assert refused(site.post(2), 507, "quota.images", 3, 4)
     site.upload()
+
+
+def test_ctl_shows_what_is_used_beside_the_quotas(start, tmp_path):
+    site = Site(start, tmp_path / "tokens", "images=5", "uploads=9")
+    first, _ = site.upload(2)
+    assert eventually(lambda: site.figures()[0] == 2)
+    size = site.figures()[1]
+    assert ctl(site.daemon, "quota").stdout == (
+        f"app: images 2 of 5, bytes {size}, uploads today 2 of 9\n")
+    site.remove(first)
+    assert "app: images 1 of 5" in ctl(site.daemon, "quota").stdout
+    site.write()
+    said = "no token has a quota, so nothing is counted\n"
+    assert eventually(lambda: ctl(site.daemon, "quota").stdout == said)

@@ -356,3 +356,20 @@ def test_every_recipe_has_a_test():
     assert len(recipes()) >= 6
     for title, script in recipes().items():
         assert not script or f'recipe("{title}"' in here
+
+
+@pytest.mark.parametrize("command", ["list", "find", "count", "remove", "check", "plan", "remake",
+                                     "export", "import"])
+def test_each_command_has_help_with_its_options(command):
+    """It needs neither a configuration nor a store."""
+    done = run("store", command, "--help")
+    assert done.returncode == 0 and not done.stderr
+    assert done.stdout.startswith(f"usage: darkroomd [-c FILE] store {command} [OPTION...]")
+    manual = (ROOT / "stages/store/darkroom-store.7").read_text()
+    for option in re.findall(r"--([a-z-]+)", done.stdout):
+        assert f"Fl -{option}" in manual
+
+
+def test_help_names_all_commands():
+    done = run("store", "--help")
+    assert "Commands: list find count remove check plan remake export import" in done.stdout

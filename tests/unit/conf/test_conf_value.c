@@ -46,13 +46,13 @@ static void numbers_are_strict(void **state)
 		                             "99999999999999999999",
 		                             "17179869185G" };
 	static const char *const durations[] = { "10",  "1d", "10 min", "500us", "1500us",
-		                                 "61m", "2h", "s",      "9ms" };
+		                                 "61m", "2h", "d",      "9ms" };
 
 	(void)state;
 	refuse_all("limits.body_bytes", sizes, COUNT_OF(sizes),
 	           ": expected bytes from 1K to 64G (K, M, G: powers of 1024)\n");
 	refuse_all("limits.header_timeout", durations, COUNT_OF(durations),
-	           ": expected a duration from 10ms to 1h (ms, s, m, h)\n");
+	           ": expected a duration from 10ms to 1h (ms, s, m, h, d)\n");
 	refuse_override("limits.width=65501",
 	                "-o limits.width=65501: expected a whole number from 1 to 65500\n");
 	refuse_override("scheduler.threads=65",
@@ -66,6 +66,8 @@ static void numbers_have_units(void **state)
 	(void)state;
 	assert_int_equal(load_with(&conf, "limits.header_timeout=60 m"), 0);
 	assert_int_equal(conf.limits.header_timeout_ms, 3600000);
+	assert_int_equal(load_with(&conf, "store.max_age=30d"), 0);
+	assert_int_equal(conf.store.max_age_ms, UINT64_C(30) * 86400000);
 	assert_int_equal(load_with(&conf, "limits.header_timeout=10000us"), 0);
 	assert_int_equal(conf.limits.header_timeout_ms, 10);
 	assert_int_equal(load_with(&conf, "server.wait_timeout=0"), 0);
