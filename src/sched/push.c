@@ -36,8 +36,9 @@ bool push_to_stack(const struct visit *v, struct stage *s, struct event *ev)
 	struct worker *w = v->worker;
 	const struct schedule *schedule = worker_schedule(w);
 
-	if (s->kind == STAGE_PARTITIONED || !schedule->stage[s->index].use_stacks ||
-	    s->group != w->group || !(schedule->visit_set[w->index] >> s->index & 1))
+	if (ev->is_urgent || s->kind == STAGE_PARTITIONED ||
+	    !schedule->stage[s->index].use_stacks || s->group != w->group ||
+	    !(schedule->visit_set[w->index] >> s->index & 1))
 		return false;
 	unsigned queue = push_queue_index(s, 0, ev);
 
