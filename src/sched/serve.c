@@ -338,7 +338,7 @@ bool serve_stolen(struct worker *w)
 	if (stage_is_replicated(s) && queue != w->domain &&
 	    !worker_schedule(w)->steals_across_replicas) {
 		event_change(ev, EVENT_QUEUED, EVENT_HANDLED);
-		push_to_queue(s, 0, ev, EVENT_HANDLED, w);
+		push_to_queue(s, 0, ev, EVENT_HANDLED, w, false);
 		return true;
 	}
 	struct trace_mark mark = trace_begin(w, s, 1);

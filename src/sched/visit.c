@@ -52,8 +52,10 @@ void visit_send_to(struct visit *v, unsigned index, unsigned instance, struct ev
 	account_charge(v, ev->timing);
 	account_sent(v, index);
 	ev->queued_ns = ev->arrived_ns = v->mark_ns;
-	if (!push_to_stack(v, s, ev))
-		push_to_queue(s, instance, ev, EVENT_HANDLED, v->worker);
+	bool is_for_self = push_is_for_self(v, s, ev);
+
+	if (!push_to_stack(v, s, ev, is_for_self))
+		push_to_queue(s, instance, ev, EVENT_HANDLED, v->worker, is_for_self);
 }
 
 /* Calls the stage's handler, which charges its time to inner. caller is v if that waits for a
@@ -169,7 +171,8 @@ void visit_yield(struct visit *v, struct event *ev, uint64_t left)
 	ev->queued_ns = v->mark_ns;
 	ev->size = left;
 	/* Not to the stack, where it would be next again. */
-	push_to_queue(v->stage, v->worker->index, ev, EVENT_HANDLED, v->worker);
+	push_to_queue(v->stage, v->worker->index, ev, EVENT_HANDLED, v->worker,
+	              push_is_for_self(v, v->stage, ev));
 }
 
 void visit_charge(struct visit *v, struct event *ev)
