@@ -79,6 +79,14 @@ void image_set_replica(struct image *image, unsigned replica)
 		image->step[i].event.replica = replica;
 }
 
+void image_set_urgent(struct image *image)
+{
+	image->event.is_urgent = true;
+	image->store_job.event.is_urgent = true;
+	for (unsigned i = 0; i < image_plan(image)->step_count; i++)
+		image->step[i].event.is_urgent = true;
+}
+
 /* ---- what it is ---- */
 
 struct image *image_of(struct event *ev)

@@ -118,6 +118,9 @@ void image_make_only(struct image *image, uint32_t made);
 /* Assigns the image and its steps to a replica of the graph. */
 void image_set_replica(struct image *image, unsigned replica);
 
+/* Lets all its events precede others. All must be parked. */
+void image_set_urgent(struct image *image);
+
 /* ---- from the image stages ---- */
 
 struct image *image_of(struct event *ev); /* asserts the magic */
