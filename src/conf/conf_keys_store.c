@@ -58,6 +58,16 @@ static const struct conf_key rows[] = {
 		.help = "Fields of upload forms, at most 8, that are kept as texts with each image of the\n"
 			"form and returned in its JSON, such as caption, user. Others are ignored.",
 	},
+	{
+		CONF_KEY(store, placeholder, placeholder),
+		.type = CONF_TYPE_CHOICE,
+		.choices = conf_yes_no,
+		.default_value = "yes",
+		.is_live = true,
+		.help = "Keeps the average colour of each image and a ThumbHash, 25 bytes from which a page\n"
+			"draws a blurred picture until it has the real one, and returns them in its\n"
+			"JSON. They are made from the smallest variant.",
+	},
 };
 
 const struct conf_key_list conf_keys_store = { rows, COUNT_OF(rows) };
