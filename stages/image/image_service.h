@@ -19,6 +19,7 @@
 #include "conf_epoch.h"
 #include "disk_reads.h"
 #include "inflight.h"
+#include "missing.h"
 #include "recovery.h"
 #include "remake.h"
 #include "sched/budget.h"
@@ -39,6 +40,7 @@ struct image_service {
 	struct disk_reads reads; /* of files, by connections */
 	struct recovery recovery;
 	struct remake remake;
+	struct missing missing;
 	struct sweep sweep;
 	_Atomic uint64_t client_gone, too_late; /* images and steps that were dropped */
 	struct graph *graph;        /* borrowed; set once, before the graph is started */

@@ -25,6 +25,17 @@ struct text;
  * must follow. Returns `length`, with nothing to follow, if there is no record. */
 size_t stored_image_public(const char *data, size_t length);
 
+/* Returns when an image ends, in seconds since 1970; 0: never. expires: its own time, of
+ * store_tag(); 0: none. max_age_ms: store.max_age. */
+uint64_t stored_image_end(const char *id, uint64_t expires, uint64_t max_age_ms);
+
+/* Returns whether the image's time is over, though its files may not be removed yet. Some system
+ * calls: for errors only. */
+bool stored_image_has_ended(struct store *s, const char *id, uint64_t max_age_ms);
+
+/* Returns whether the image has its original. The same. */
+bool stored_image_has_original(struct store *s, const char *id);
+
 /* Reads an open image.json from its beginning, and appends a zero. Returns its length or -errno;
  * -EFBIG if it is too long to be one. Short. */
 int stored_image_read(int fd, char data[STORED_IMAGE_MAX + 1]);
