@@ -279,6 +279,16 @@ int app_wake_fd(const struct app *a)
 	return a->http.stream.wake_fd;
 }
 
+int app_agent_fd(const struct app *a)
+{
+	return a->http.agent.fd;
+}
+
+void app_serve_agent(struct app *a)
+{
+	agent_serve(&a->http.agent, &a->http);
+}
+
 void app_close_admin(struct app *a)
 {
 	http_server_close_admin(&a->http);

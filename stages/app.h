@@ -63,6 +63,8 @@ bool app_is_busy(const struct app *a);
 /* What the main thread does regularly: see tick in daemon/program.h. */
 int app_tick(struct app *a);
 int app_wake_fd(const struct app *a);
+int app_agent_fd(const struct app *a);
+void app_serve_agent(struct app *a);
 const char *app_first_setting(struct app *a);
 void app_end_setting(struct app *a, int result, const char *report);
 

@@ -24,6 +24,7 @@
 #include "image/problem.h"
 #include "image/remade.h"
 #include "image/stored_list.h"
+#include "image/upload_key.h"
 #include "image/wanted.h"
 #include "log/log.h"
 #include "server_counters.h"
@@ -369,6 +370,25 @@ static void list_images(struct visit *v, struct disk_job *job)
 	reply(v, job);
 }
 
+/* Hashes an upload in turns, so that the others of the batch do not wait for all of it. */
+static void begin_key(struct visit *v, struct disk_job *job)
+{
+	if (upload_key_hash(job->key)) {
+		visit_yield(v, &job->event, 0);
+		return;
+	}
+	upload_key_begin(app_images(v), job->key);
+	if (job->key->verdict == UPLOAD_KEY_KNOWN)
+		server_count(&app_counters(v)->uploads_replayed, 1);
+	reply(v, job);
+}
+
+static void end_key(struct visit *v, struct disk_job *job)
+{
+	upload_key_end(app_images(v), job->key);
+	reply(v, job);
+}
+
 static void disk_write_handle(struct visit *v, struct event *const *batch, unsigned n)
 {
 	struct disk_job *read[DISK_BATCH_MAX]; /* after what uploads wait for */
@@ -384,6 +404,10 @@ static void disk_write_handle(struct visit *v, struct event *const *batch, unsig
 			remove_image(v, job);
 		else if (job->work == DISK_LIST)
 			list_images(v, job);
+		else if (job->work == DISK_KEY_BEGIN)
+			begin_key(v, job);
+		else if (job->work == DISK_KEY_END)
+			end_key(v, job);
 		else if (job->work == DISK_SPOOL)
 			end_spool(v, job, err[i]);
 		else if (job->work == DISK_STORE)

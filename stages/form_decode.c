@@ -17,6 +17,7 @@
 #include "http/upload_quota.h"
 #include "image/conf_epoch.h"
 #include "image/upload.h"
+#include "image/upload_key.h"
 #include "stages.h"
 
 /* Bytes of a form that are parsed before other connections get their turn: at most 2 ms, for bytes
@@ -360,16 +361,39 @@ static void refuse(struct visit *v, struct conn *c)
 		upload_unref(c->upload);
 	}
 	c->upload = NULL;
-	send_back(v, c, CONN_REFUSE);
+	if (c->key)
+		c->key->upload = NULL;
+	send_back(v, c, c->key && c->key->verdict ? CONN_KEY_END : CONN_REFUSE);
+}
+
+/* Starts the images of an upload. */
+static void start(struct visit *v, struct conn *c)
+{
+	struct problem problem;
+
+	if (!signed_upload_take(c, c->upload) || !quota_take(c, c->upload)) {
+		refuse(v, c);
+		return;
+	}
+	c->state = c->key ? CONN_KEY_END : CONN_UPLOADED;
+	visit_park(v, &c->event);
+	if (upload_start(v, c->upload, &c->event, c->instance, &problem)) {
+		visit_unpark(v, &c->event);
+		c->problem = problem;
+		refuse(v, c);
+	}
 }
 
 static void decode(struct visit *v, struct conn *c)
 {
 	struct slice type = request_value(&c->request, REQUEST_CONTENT_TYPE, c->input + c->begin),
 		     params;
-	struct problem problem;
 	enum form_progress progress;
 
+	if (c->upload) { /* its key is new */
+		start(v, c);
+		return;
+	}
 	if (slice_is(field_word(type, &params), "multipart/form-data"))
 		progress = decode_form(v, c);
 	else
@@ -386,17 +410,10 @@ static void decode(struct visit *v, struct conn *c)
 		send_back(v, c, CONN_UPLOADED); /* no part is a JPEG */
 		return;
 	}
-	if (!signed_upload_take(c, c->upload) || !quota_take(c, c->upload)) {
-		refuse(v, c);
-		return;
-	}
-	c->state = CONN_UPLOADED;
-	visit_park(v, &c->event);
-	if (upload_start(v, c->upload, &c->event, c->instance, &problem)) {
-		visit_unpark(v, &c->event);
-		c->problem = problem;
-		refuse(v, c);
-	}
+	if (c->key)
+		send_back(v, c, CONN_KEY_BEGIN);
+	else
+		start(v, c);
 }
 
 static void form_decode_handle(struct visit *v, struct event *const *batch, unsigned n)

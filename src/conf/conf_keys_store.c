@@ -79,6 +79,15 @@ static const struct conf_key rows[] = {
 			"draws a blurred picture until it has the real one, and returns them in its\n"
 			"JSON. They are made from the smallest variant.",
 	},
+	{
+		CONF_KEY(store, idempotency_age, idempotency_age_ms),
+		.type = CONF_TYPE_MS,
+		.max = 30 * CONF_MS_PER_DAY,
+		.default_value = "24h",
+		.is_live = true,
+		.help = "How long the Idempotency-Key of an upload is remembered. A repeated upload gets\n"
+			"the first one's images meanwhile. 0: the field is ignored.",
+	},
 };
 
 const struct conf_key_list conf_keys_store = { rows, COUNT_OF(rows) };

@@ -95,7 +95,7 @@ int options_print_help(void)
 	ctl_print_commands(&t);
 	printf("%s\nPolicies:  %s\n\n", help_text, policies);
 	printf("token makes a token for uploads and DELETE, with its line of access.tokens_file.\n\n");
-	printf("store lists, finds, counts, removes and checks images: see darkroom-store(7).\n\n");
+	printf("store lists, checks, removes, remakes and moves images: see darkroom-store(7).\n\n");
 	printf("Commands of ctl, for the running daemon of the configuration (server.control):\n%s",
 	       commands);
 	return options_finish_output();

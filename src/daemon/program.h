@@ -51,6 +51,9 @@ struct program {
 	 * call is due when wake_fd() is readable, which this call ends. */
 	int (*tick)(struct app *a);
 	int (*wake_fd)(const struct app *a);
+	/* A descriptor that is readable when serve_agent() has something to do; -1: never. */
+	int (*agent_fd)(const struct app *a);
+	void (*serve_agent)(struct app *a);
 	/* A setting that a client asks for, or NULL; and its result: 0, or -errno and why.
 	 * wake_fd() is readable when one arrives. */
 	const char *(*first_setting)(struct app *a);

@@ -145,7 +145,8 @@ static int wait_for_signal(struct supervisor *s, int timeout_ms)
 	struct pollfd fds[] = { { .fd = s->signal_fd, .events = POLLIN },
 		                { .fd = s->ctl.fd, .events = POLLIN },
 		                { .fd = tokens->watch_fd, .events = POLLIN },
-		                { .fd = p->wake_fd(p->app), .events = POLLIN } };
+		                { .fd = p->wake_fd(p->app), .events = POLLIN },
+		                { .fd = p->agent_fd(p->app), .events = POLLIN } };
 	struct signalfd_siginfo info;
 	int tick_ms = earlier(earlier(tick(s), graph_tick(p->graph(p->app))),
 	                      trace_output_tick(&s->trace, p->graph(p->app)));
@@ -159,6 +160,8 @@ static int wait_for_signal(struct supervisor *s, int timeout_ms)
 		ctl_socket_serve(&s->ctl, &s->reload);
 	if (fds[2].revents)
 		tokens_poll(tokens);
+	if (fds[4].revents)
+		p->serve_agent(p->app);
 	if (!fds[0].revents || read(s->signal_fd, &info, sizeof info) != sizeof info)
 		return 0;
 	if (info.ssi_signo != SIGHUP)

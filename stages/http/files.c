@@ -81,7 +81,7 @@ static struct validity read_validity(const struct conn *c, int fd)
 
 	uint64_t expires = store_tag(fd, v.etag + 1);
 
-	strcat(v.etag, "\"");
+	memcpy(v.etag + strlen(v.etag), "\"", 2);
 	v.expires = (time_t)stored_image_end(c->route.id, expires, conn_conf(c)->store.max_age_ms);
 	return v;
 }

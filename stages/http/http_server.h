@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "agent.h"
 #include "base/check.h"
 #include "base/network.h"
 #include "conf/conf.h"
@@ -38,6 +39,7 @@ struct http_server {
 	struct graph *graph;
 	struct http_reports reports;
 	struct listener_set listeners;
+	struct agent agent;
 	struct networks proxies; /* server.trusted_proxies */
 	struct tokens tokens;    /* locked inside */
 	struct client_counts clients;

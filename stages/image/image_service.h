@@ -25,6 +25,7 @@
 #include "sched/budget.h"
 #include "store/store.h"
 #include "sweep.h"
+#include "upload_key.h"
 
 struct graph;
 
@@ -38,6 +39,7 @@ struct image_service {
 	struct client_turns turns; /* at jpeg_decode */
 	struct admission admission;
 	struct disk_reads reads; /* of files, by connections */
+	struct upload_keys keys; /* Idempotency-Key */
 	struct recovery recovery;
 	struct remake remake;
 	struct missing missing;

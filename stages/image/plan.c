@@ -238,8 +238,8 @@ int plan_build(struct plan *plan, const struct conf *conf, unsigned level,
                unsigned *variant_at_fault, char *error, size_t error_size)
 {
 	struct conf_variant variant[CONF_VARIANT_MAX]; /* as the level makes it */
-	struct chain chain[CONF_VARIANT_MAX];
-	int leading[CONF_VARIANT_MAX];
+	struct chain chain[CONF_VARIANT_MAX] = { 0 };
+	int leading[CONF_VARIANT_MAX] = { 0 };
 	struct conf_degrade degrade;
 
 	conf_degrade_parse(conf->overload.degrade, &degrade);
@@ -279,5 +279,5 @@ uint64_t plan_unneeded(const struct plan *plan, uint32_t made)
 		if (needed & bit && step->parent >= 0)
 			needed |= UINT64_C(1) << step->parent;
 	}
-	return ~needed & (UINT64_MAX >> (64 - plan->step_count));
+	return plan->step_count ? ~needed & (UINT64_MAX >> (64 - plan->step_count)) : 0;
 }

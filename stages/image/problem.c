@@ -21,6 +21,8 @@ static const struct {
 	{ "forbidden", "The token does not allow this request" },
 	{ "header-too-large", "The request header is too large" },
 	{ "http-version", "The HTTP version is not supported" },
+	{ "idempotency-key-in-use", "An upload with this Idempotency-Key is in progress" },
+	{ "idempotency-key-reused", "The Idempotency-Key belongs to another upload" },
 	{ "image-too-large", "The image is too wide or too high" },
 	{ "internal", "Internal server error" },
 	{ "length-required", "The request needs a Content-Length" },

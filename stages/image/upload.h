@@ -120,6 +120,10 @@ int upload_start(struct visit *v, struct upload *u, struct event *waiter, unsign
  * remake's threads. */
 bool upload_restart(struct upload *u);
 
+/* Returns whether an image has failed, when the response is due. With a 202 the images go on; only
+ * the result of decoding is settled. Any thread. */
+bool upload_has_failed(const struct upload *u, unsigned i);
+
 /* Drops a reference; the last one frees the upload and its images. Any thread. */
 void upload_unref(struct upload *u);
 
