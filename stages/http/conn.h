@@ -182,6 +182,7 @@ struct conn {
 	uint64_t disk_start_ns;      /* the client, to which a rate applies, waits for the disk */
 	struct upload *upload;       /* a reference */
 	struct upload_key *key;      /* Idempotency-Key; NULL: none */
+	unsigned trace_seconds;      /* that POST /trace asks for */
 	struct setting_job *control; /* while the main thread has it; otherwise NULL */
 	bool has_responded;          /* the response is written: a later error can only close */
 	bool is_used;                /* an earlier request has been answered */

@@ -149,6 +149,8 @@ enum conn_step handle_request(struct visit *v, struct conn *c)
 	case ROUTE_OPERATOR:
 	case ROUTE_OPENAPI:
 		return handle_page(c);
+	case ROUTE_TRACE:
+		return handle_trace(c);
 	case ROUTE_CONTROL:
 		return handle_control(v, c);
 	default:

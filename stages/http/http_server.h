@@ -21,6 +21,7 @@
 #include "listener_set.h"
 #include "setting_queue.h"
 #include "stats_stream.h"
+#include "trace_slot.h"
 
 struct graph;
 struct text;
@@ -45,6 +46,7 @@ struct http_server {
 	struct client_counts clients;
 	struct setting_queue settings; /* locked inside */
 	struct stats_stream stream;    /* locked inside; its watchers are the main thread's */
+	struct trace_slot trace;       /* atomic inside */
 	/* atomic, any thread */
 	alignas(CACHE_LINE) _Atomic bool is_ready;
 	_Atomic bool is_ending;   /* /readyz returns 503; everything else is still served */

@@ -201,6 +201,9 @@ static void written(struct visit *v, struct conn *c)
 	access_log_request(c, true);
 	if (c->response.is_endless && c->request.method == ROUTE_GET)
 		stats_stream_add(&c->io->http->stream, c->fd);
+	else if (c->response.is_endless && c->request.method == ROUTE_POST &&
+	         trace_slot_ask(&c->io->http->trace, c->fd, c->trace_seconds))
+		stats_stream_wake(&c->io->http->stream);
 	response_reset(&c->response);
 	conn_drop_body(c); /* what conn_count_response() counted */
 	c->has_responded = true;

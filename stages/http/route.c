@@ -38,6 +38,7 @@ static const struct {
 	[ROUTE_GRAPH_SVG] = { READING, READING_TEXT, ROUTE_ADMIN, "/graph.svg" },
 	[ROUTE_CONTROL] = { READING | ROUTE_POST, "GET, HEAD, POST, OPTIONS", ROUTE_ADMIN,
 	                    "/control" },
+	[ROUTE_TRACE] = { ROUTE_POST | ROUTE_OPTIONS, "POST, OPTIONS", ROUTE_ADMIN, "/trace" },
 };
 
 /* Returns the path of a target: "http://host:port/path" means the same as "/path" (RFC 9112

@@ -31,6 +31,7 @@ enum route_kind {
 	ROUTE_GRAPH,
 	ROUTE_GRAPH_SVG,
 	ROUTE_CONTROL,
+	ROUTE_TRACE,
 	ROUTE_COUNT
 };
 

@@ -9,6 +9,7 @@ import pytest
 
 sys.dont_write_bytecode = sys.pycache_prefix is None  # keeps the source tree clean
 
+from browser import Page  # noqa: E402
 from darkroom import (BINARY, IS_SANITIZED, POLICY, SCOPE, SETTINGS, SHARD, SLOW,  # noqa: E402
                       Daemon)
 
@@ -83,6 +84,23 @@ def start(tmp_path):
         except AssertionError as failure:
             failures.append(str(failure))
     assert not failures, "\n".join(failures)
+
+
+@pytest.fixture
+def browse(tmp_path):
+    """browse(...) returns a page; after the test none may have an error, or have asked others."""
+    pages = []
+
+    def new(**options):
+        pages.append(Page(tmp_path / f"profile{len(pages)}", **options))
+        return pages[-1]
+
+    yield new
+    for page in pages:
+        page.close()
+        assert not page.errors
+        hosts = {url.split("/")[2] for url in page.requests if not url.startswith(("blob:", "about:"))}
+        assert all(host.startswith("127.0.0.1:") for host in hosts) and len(hosts) <= 1, hosts
 
 
 def pytest_make_parametrize_id(config, val, argname):
