@@ -204,25 +204,37 @@ void app_fini(struct app *a)
 	http_server_fini(&a->http);
 }
 
+static void stop_threads(struct app *a)
+{
+	missing_stop(&a->images.missing);
+	remake_stop(&a->images.remake);
+	recovery_stop(&a->images.recovery);
+	sweep_stop(&a->images.sweep);
+}
+
+/* Starts what works beside the graph. */
+static int start_threads(struct app *a)
+{
+	int err = recovery_start(&a->images.recovery);
+
+	if (!err)
+		err = sweep_start(&a->images.sweep);
+	if (!err)
+		err = remake_start(&a->images.remake);
+	if (!err)
+		err = missing_start(&a->images.missing);
+	if (err)
+		stop_threads(a);
+	return err;
+}
+
 int app_start(struct app *a)
 {
 	int err = graph_start(a->graph);
 
 	if (err)
 		return err;
-	err = recovery_start(&a->images.recovery);
-	if (!err) {
-		err = sweep_start(&a->images.sweep);
-		if (err)
-			recovery_stop(&a->images.recovery);
-	}
-	if (!err) {
-		err = remake_start(&a->images.remake);
-		if (err) {
-			sweep_stop(&a->images.sweep);
-			recovery_stop(&a->images.recovery);
-		}
-	}
+	err = start_threads(a);
 	if (err)
 		graph_stop(a->graph);
 	else
@@ -238,9 +250,7 @@ void app_announce_end(struct app *a)
 void app_drain(struct app *a)
 {
 	http_server_drain(&a->http);
-	remake_stop(&a->images.remake);
-	recovery_stop(&a->images.recovery);
-	sweep_stop(&a->images.sweep);
+	stop_threads(a);
 }
 
 bool app_is_busy(const struct app *a)

@@ -326,6 +326,11 @@ static void explain(struct visit *v, struct disk_job *job)
 	char data[CONF_VARIANT_MAX * (CONF_NAME_MAX + 2)];
 	struct text names;
 
+	job->has_original = stored_image_has_original(app_store(v), job->id);
+	if (stored_image_has_ended(app_store(v), job->id, app_conf(v)->store.max_age_ms)) {
+		job->result = -ENOENT;
+		return;
+	}
 	if (stored_image_has_skipped(app_store(v), job->id, job->name)) {
 		job->result = 0;
 		problem_set(job->problem, 404, "variant-skipped",

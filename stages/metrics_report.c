@@ -222,6 +222,15 @@ static void store(const struct report_source *source, struct text *t)
 	metrics_counter(t, "darkroom_store_quarantined_total",
 	                "Spooled images that could not be processed.",
 	                counter_read(&recovery->quarantined));
+	metrics_counter(t, "darkroom_store_missing_made_total",
+	                "Images whose missing variants were made for a GET.",
+	                counter_read(&source->images->missing.made));
+	metrics_counter(t, "darkroom_store_missing_failed_total",
+	                "Images whose missing variants could not be made.",
+	                counter_read(&source->images->missing.failed));
+	metrics_counter(t, "darkroom_store_missing_refused_total",
+	                "Requests for missing variants that were refused.",
+	                counter_read(&source->images->missing.refused));
 }
 
 static void logs(struct text *t)

@@ -115,6 +115,11 @@ static void store_json(const struct report_source *source, struct json *j)
 	json_uint(j, "recovered", counter_read(&images->recovery.recovered));
 	json_uint(j, "quarantined", counter_read(&images->recovery.quarantined));
 	removals_json(source, j);
+	json_object(j, "missing");
+	json_uint(j, "made", counter_read(&images->missing.made));
+	json_uint(j, "failed", counter_read(&images->missing.failed));
+	json_uint(j, "refused", counter_read(&images->missing.refused));
+	json_object_end(j);
 	json_object_end(j);
 }
 

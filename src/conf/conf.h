@@ -178,6 +178,8 @@ struct conf {
 		uint64_t sweep_interval_ms;
 		uint64_t sweep_rate;          /* images/s */
 		char metadata[CONF_TEXT_MAX]; /* conf_fields.h */
+		uint64_t make_missing;        /* CONF_YES or CONF_NO */
+		uint64_t placeholder;         /* CONF_YES or CONF_NO */
 		uint64_t idempotency_age_ms;  /* 0: Idempotency-Key is ignored */
 	} store;
 	struct conf_stage stage[STAGE_COUNT_MAX];      /* by index in stage_table */

@@ -382,7 +382,9 @@ void image_end(struct visit *v, struct image *image)
 	}
 	if (image->is_spooled)
 		recovery_image_ended(&s->recovery, image);
-	if (image->remade)
+	if (image->remade && image->remade->missing)
+		missing_image_ended(&s->missing, image);
+	else if (image->remade)
 		remake_image_ended(&s->remake, image);
 	if (image->responds_at_end)
 		upload_image_decoded(v, u, image, true);

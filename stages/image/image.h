@@ -21,6 +21,7 @@
 #include "conf/conf.h"
 #include "disk_job.h"
 #include "inflight.h"
+#include "pixel/placeholder.h"
 #include "plan.h"
 #include "problem.h"
 #include "sched/budget.h"
@@ -92,6 +93,7 @@ struct image {
 	atomic_flag problem_claimed;
 	_Atomic bool has_failed; /* problem is valid */
 	_Atomic unsigned steps_left;
+	struct placeholder placeholder; /* set by one step; complete when the image is stored */
 	struct image_variant variant[CONF_VARIANT_MAX];
 
 	/* under the lock of struct inflight */

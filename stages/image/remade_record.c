@@ -118,6 +118,8 @@ void remade_record_write(struct text *t, const struct image *image, const struct
 		else if (strcmp(name, STORED_RECORD) != 0 &&
 		         !(image->remade->is_complete && strcmp(name, STORED_DEGRADED) == 0))
 			raw(&w, name, value);
+	if (!json_reader_member(all, STORED_COLOR))
+		image_placeholder_json(&w.json, image);
 	json_object(&w.json, STORED_RECORD);
 	if (record)
 		next_record(&w, record);
