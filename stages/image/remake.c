@@ -105,19 +105,18 @@ static unsigned settle_all(struct remake *r, bool *is_delayed)
 {
 	unsigned busy = 0;
 
-	for (unsigned i = 0; i < REMAKE_AT_ONCE; i++) {
-		struct remake_slot *slot = &r->slot[i];
+	for (unsigned i = 0; i < REMAKE_AT_ONCE;) {
+		struct remake_slot *slot = &r->slot[i++], ended = *slot;
 
-		if (slot->is_taken && slot->result) {
-			struct remake_slot ended = *slot;
-
-			slot->is_taken = false;
-			pthread_mutex_unlock(&r->lock);
-			*is_delayed |= settle(r, &ended);
-			atomic_fetch_sub_explicit(&r->waiting, 1, memory_order_relaxed);
-			pthread_mutex_lock(&r->lock);
-		}
 		busy += slot->is_taken;
+		if (!slot->is_taken || !slot->result)
+			continue;
+		slot->is_taken = false;
+		pthread_mutex_unlock(&r->lock);
+		*is_delayed |= settle(r, &ended);
+		atomic_fetch_sub_explicit(&r->waiting, 1, memory_order_relaxed);
+		pthread_mutex_lock(&r->lock);
+		busy = i = 0; /* another one may have ended meanwhile, and its signal is lost */
 	}
 	return busy;
 }
