@@ -44,7 +44,7 @@ DARKROOM_CPPFLAGS := -D_GNU_SOURCE $(addprefix -iquote ,src stages loadgen) -isy
 DARKROOM_CFLAGS := -std=c11 -pthread $(OPT) $(HARDEN) $(WARN) $(SANFLAGS) $(if $(COVERAGE),-mllvm -runtime-counter-relocation) \
                    $(CFLAGS)
 DARKROOM_LDFLAGS := -pthread -Wl,-z,relro,-z,now $(if $(cet),$(shadow_stacks)) $(SANFLAGS) $(LDFLAGS)
-LIBS := -ljpeg -levent_core -lhwloc -lmetis -liniparser -lseccomp -lnettle -lxxhash -lm -lpthread $(LDLIBS)
+LIBS := -ljpeg -levent_core -lhwloc -lmetis -liniparser -lseccomp -lnettle -lxxhash -lncursesw -ltinfo -lm -lpthread $(LDLIBS)
 
 # Sources are at most one folder deep. Debian's node-llhttp has the C files of llhttp.
 SRC    := $(sort $(wildcard $(foreach d,src stages,$d/*.c $d/*/*.c)))
@@ -56,8 +56,8 @@ PROGRAMS := darkroomd $(TOOLS:%=darkroom-%)
 REPLACEMENTS := $(patsubst %,$B/tests/unit/support/%.o,fake_clock graph_harness perf_machine visit_harness)
 FIXTURES := $(filter-out $(REPLACEMENTS),$(patsubst %.c,$B/%.o,$(sort $(wildcard tests/unit/support/*.c))))
 TESTS  := $(patsubst %.c,$B/%,$(sort $(wildcard tests/unit/*/test_*.c)))
-ifeq ($(SAN),thread) # these folders have no threads, except where a test makes its own
-TESTS  := $(filter-out $(patsubst %.c,$B/%,$(shell grep -L pthread $(wildcard $(addsuffix /test_*.c,$(addprefix tests/unit/,conf layout pixel policy))))),$(TESTS))
+ifeq ($(SAN),thread) # tests in these folders have no threads, except those that start some
+TESTS  := $(filter-out $(patsubst %.c,$B/%,$(shell grep -LE 'pthread|\bgraph|recovery|_start' $(wildcard $(addsuffix /test_*.c,$(addprefix tests/unit/,conf http image layout loadgen pixel policy))))),$(TESTS))
 endif
 FUZZERS := $(patsubst %.c,$B/%,$(sort $(wildcard tests/fuzz/fuzz_*.c)))
 SERVER := $B/tests/tools/answer_server
@@ -99,8 +99,8 @@ $B/loadgen/dataset/paint.o $B/loadgen/dataset/texture.o: private DARKROOM_CFLAGS
 # then costs 40 us more, 9 % of its CPU time.
 $B/stages/pixel/kernel_x86.o: private DARKROOM_CFLAGS += -falign-functions=64 -falign-loops=32
 
-# The pages are part of the program.
-$B/stages/http/page_files.o: $(wildcard stages/page/*)
+# The pages and the description of the HTTP interface are part of the program.
+$B/stages/http/page_files.o: $(wildcard stages/page/*) stages/http/openapi.json
 
 $B/llhttp/%.o: /usr/share/llhttp/%.c $B/flags
 	@mkdir -p $(@D)
@@ -141,14 +141,15 @@ $B/tests/fuzz/libfuzz.a: $(patsubst %,$B/%.o,$(addprefix tests/fuzz/,pattern_poo
 $B/tests/fuzz/fuzz_%: $B/tests/fuzz/fuzz_%.o $B/tests/fuzz/corpus_runner.o $B/tests/fuzz/libfuzz.a $B/libfixtures.a $B/libdarkroom.a
 	$(call say,LINK)$(CC) $(DARKROOM_LDFLAGS) $(if $(FUZZ),-fsanitize=fuzzer) -o $@ $(filter %.o,$^) $(filter %.a,$^) -lcmocka $(LIBS)
 
-# libFuzzer, with clang: T is a target or "all", S the seconds for each.
+# libFuzzer, with clang: T is a target or "all", S the seconds for each, SEED 0 for a random one.
 T ?= all
 S ?= 60
+SEED ?= 0
 fuzzers: $(FUZZERS)
 fuzz:
 	@$(MAKE) --no-print-directory CC=clang SAN=address,undefined FUZZ=1 \
 	 $(if $(filter all,$T),fuzzers,build/fuzz/tests/fuzz/fuzz_$T)
-	@tests/fuzz/fuzz $T $S
+	@tests/fuzz/fuzz $T $S $(SEED)
 
 # The server that tests/load uses to check darkroom-load.
 $(SERVER): $(SERVER).o $B/src/base/clock.o
@@ -270,6 +271,9 @@ install-man: $B/man/darkroomd.ini.5
 install-systemd:
 	$(INSTALL) -d $(DESTDIR)$(unitdir)
 	$(call put,conf/systemd/darkroomd.service,$(unitdir)/darkroomd.service)
+	sed -f conf/systemd/darkroomd@.service.sed $(DESTDIR)$(unitdir)/darkroomd.service \
+	 > $(DESTDIR)$(unitdir)/darkroomd@.service
+	chmod 644 $(DESTDIR)$(unitdir)/darkroomd@.service
 	$(call put,conf/systemd/darkroom-check.service,$(unitdir)/darkroom-check.service)
 	$(INSTALL) -m 644 conf/systemd/darkroomd.socket $(DESTDIR)$(unitdir)/darkroomd.socket
 	$(INSTALL) -m 644 conf/systemd/darkroom-check.timer $(DESTDIR)$(unitdir)/darkroom-check.timer
@@ -290,7 +294,8 @@ uninstall:
 	 $(DESTDIR)$(mandir)/man5/darkroomd.ini.5 $(DESTDIR)$(mandir)/man8/darkroomd.8 \
 	 $(DESTDIR)$(mandir)/man7/darkroom-http.7 $(DESTDIR)$(mandir)/man7/darkroom-store.7 \
 	 $(DESTDIR)$(mandir)/man7/darkroom-scheduling.7 \
-	 $(DESTDIR)$(unitdir)/darkroomd.service $(DESTDIR)$(unitdir)/darkroomd.socket \
+	 $(DESTDIR)$(unitdir)/darkroomd.service $(DESTDIR)$(unitdir)/darkroomd@.service \
+	 $(DESTDIR)$(unitdir)/darkroomd.socket \
 	 $(DESTDIR)$(unitdir)/darkroom-check.service $(DESTDIR)$(unitdir)/darkroom-check.timer \
 	 $(DESTDIR)$(completiondir)/darkroomd $(TOOLS:%=$(DESTDIR)$(completiondir)/darkroom-%)
 
@@ -302,7 +307,7 @@ help:
 	 'make                  build build/darkroomd and the tools build/darkroom-*' \
 	 'make check            build and run the unit tests' \
 	 'make asan|tsan|ubsan  build and run the unit tests with a sanitizer' \
-	 'make fuzz             run the fuzz targets in tests/fuzz with libFuzzer: T=all|NAME, S=seconds for each' \
+	 'make fuzz             run the fuzz targets in tests/fuzz with libFuzzer: T=all|NAME, S=seconds for each, SEED' \
 	 'make coverage         measure the lines that the tests execute, into build/coverage; needs clang and llvm' \
 	 'make format           apply clang-format to all C files' \
 	 'make lint             check C files and scripts with clang-format, clang-tidy, cppcheck, shellcheck' \

@@ -18,6 +18,7 @@
 #include "daemon/options.h"
 #include "daemon/program.h"
 #include "daemon/token_command.h"
+#include "daemon/top.h"
 #include "daemon/verbs.h"
 #include "store/store_tool.h"
 #include "versions.h"
@@ -37,8 +38,11 @@ static const struct program program = {
 	.is_busy = app_is_busy,
 	.tick = app_tick,
 	.wake_fd = app_wake_fd,
+	.agent_fd = app_agent_fd,
+	.serve_agent = app_serve_agent,
 	.first_setting = app_first_setting,
 	.end_setting = app_end_setting,
+	.take_trace = app_take_trace,
 	.close_admin = app_close_admin,
 	.has_closed_admin = app_has_closed_admin,
 	.stop = app_stop,
@@ -48,6 +52,8 @@ static const struct program program = {
 	.url = app_url,
 	.describe = app_describe,
 	.images_stored = app_images_stored,
+	.has_watch_room = app_has_watch_room,
+	.watch = app_watch,
 	.remake = app_remake,
 };
 
@@ -67,7 +73,7 @@ static int run(const struct options *o)
 
 	text_init_growable(&errors, 64 << 10);
 	/* The files belong to the daemon: the user of ctl may not be allowed to read them. */
-	bool checks_files = o->verb != VERB_CTL && o->verb != VERB_STORE;
+	bool checks_files = o->verb != VERB_CTL && o->verb != VERB_TOP && o->verb != VERB_STORE;
 	int err = check_load(&program, o, checks_files, &conf, &errors);
 
 	fputs(errors.data, stderr);
@@ -77,6 +83,8 @@ static int run(const struct options *o)
 	switch (o->verb) {
 	case VERB_CTL:
 		return ctl_run(&conf, o->words, o->word_count, o->quiet);
+	case VERB_TOP:
+		return top_run(&conf, o->once);
 	case VERB_STORE:
 		return store_tool(&conf, ctl_ask, o->words, o->word_count);
 	case VERB_CHECK:

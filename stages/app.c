@@ -265,9 +265,34 @@ void app_end_setting(struct app *a, int result, const char *report)
 	setting_queue_end(&a->http.settings, a->graph, result, report);
 }
 
+int app_take_trace(struct app *a, bool is_on, unsigned *seconds)
+{
+	return trace_slot_take(&a->http.trace, is_on, seconds);
+}
+
+bool app_has_watch_room(const struct app *a)
+{
+	return stats_stream_has_room(&a->http.stream);
+}
+
+void app_watch(struct app *a, int fd)
+{
+	stats_stream_add(&a->http.stream, fd);
+}
+
 int app_wake_fd(const struct app *a)
 {
 	return a->http.stream.wake_fd;
+}
+
+int app_agent_fd(const struct app *a)
+{
+	return a->http.agent.fd;
+}
+
+void app_serve_agent(struct app *a)
+{
+	agent_serve(&a->http.agent, &a->http);
 }
 
 void app_close_admin(struct app *a)

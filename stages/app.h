@@ -63,8 +63,11 @@ bool app_is_busy(const struct app *a);
 /* What the main thread does regularly: see tick in daemon/program.h. */
 int app_tick(struct app *a);
 int app_wake_fd(const struct app *a);
+int app_agent_fd(const struct app *a);
+void app_serve_agent(struct app *a);
 const char *app_first_setting(struct app *a);
 void app_end_setting(struct app *a, int result, const char *report);
+int app_take_trace(struct app *a, bool is_on, unsigned *seconds);
 
 /* Ends administrative connections, for which a drain does not wait. */
 void app_close_admin(struct app *a);
@@ -90,6 +93,10 @@ struct graph *app_graph(const struct app *a);
 struct tokens *app_tokens(struct app *a);
 const char *app_url(const struct app *a); /* of the first listener */
 uint64_t app_images_stored(const struct app *a);
+
+/* Clients that read the figures: see watch in daemon/program.h. */
+bool app_has_watch_room(const struct app *a);
+void app_watch(struct app *a, int fd);
 
 /* Calls remake, and appends its counters as a line of JSON. */
 void app_remake(struct app *a, struct text *to);

@@ -25,6 +25,7 @@
 #include "image/problem.h"
 #include "image/remade.h"
 #include "image/stored_list.h"
+#include "image/upload_key.h"
 #include "image/wanted.h"
 #include "log/log.h"
 #include "server_counters.h"
@@ -44,6 +45,7 @@
 #define FILE_COUNT_MAX (CONF_VARIANT_MAX + 2) /* the variants, image.json, the original */
 
 static_assert(UPLOAD_FIELD_MAX <= SPOOL_FILE_NAME_MAX, "a note has room for an upload's file name");
+static_assert(FOCUS_TEXT_MAX == SPOOL_FOCUS_MAX, "a note has room for a focal point");
 
 /* The files of one commit; one per worker. Sending an event may call this handler again, so they
  * are used only until the first event is sent. */
@@ -140,6 +142,7 @@ static void list_spooled(struct disk_scratch *d, unsigned index, const struct im
 
 	memcpy(names.file, image->file_name, sizeof image->file_name);
 	memcpy(names.token, image->upload->token_name, sizeof names.token);
+	memcpy(names.focus, image->upload->focus, sizeof names.focus);
 	file[0] = (struct store_file){ STORE_ORIGINAL, image->source, image->source_size, NULL };
 	file[1] = (struct store_file){ SPOOL_NOTE, d->metadata[index],
 		                       spool_note(d->metadata[index], &names), NULL };
@@ -371,6 +374,25 @@ static void list_images(struct visit *v, struct disk_job *job)
 	reply(v, job);
 }
 
+/* Hashes an upload in turns, so that the others of the batch do not wait for all of it. */
+static void begin_key(struct visit *v, struct disk_job *job)
+{
+	if (upload_key_hash(job->key)) {
+		visit_yield(v, &job->event, 0);
+		return;
+	}
+	upload_key_begin(app_images(v), job->key);
+	if (job->key->verdict == UPLOAD_KEY_KNOWN)
+		server_count(&app_counters(v)->uploads_replayed, 1);
+	reply(v, job);
+}
+
+static void end_key(struct visit *v, struct disk_job *job)
+{
+	upload_key_end(app_images(v), job->key);
+	reply(v, job);
+}
+
 static void disk_write_handle(struct visit *v, struct event *const *batch, unsigned n)
 {
 	struct disk_job *read[DISK_BATCH_MAX]; /* after what uploads wait for */
@@ -386,6 +408,10 @@ static void disk_write_handle(struct visit *v, struct event *const *batch, unsig
 			remove_image(v, job);
 		else if (job->work == DISK_LIST)
 			list_images(v, job);
+		else if (job->work == DISK_KEY_BEGIN)
+			begin_key(v, job);
+		else if (job->work == DISK_KEY_END)
+			end_key(v, job);
 		else if (job->work == DISK_SPOOL)
 			end_spool(v, job, err[i]);
 		else if (job->work == DISK_STORE)

@@ -12,12 +12,12 @@
 #include "app.h"
 #include "base/pool.h"
 #include "conf/conf.h"
-#include "conf/conf_fields.h"
 #include "http/conn.h"
 #include "http/form.h"
 #include "http/upload_quota.h"
 #include "image/conf_epoch.h"
 #include "image/upload.h"
+#include "image/upload_key.h"
 #include "stages.h"
 
 /* Bytes of a form that are parsed before other connections get their turn: at most 2 ms, for bytes
@@ -178,27 +178,6 @@ static enum form_progress bad_form(struct conn *c, const char *error, size_t at)
 	return FORM_REFUSED;
 }
 
-/* Keeps a plain field if store.metadata names it. Returns FORM_MORE, or FORM_REFUSED with the
- * problem set. */
-static enum form_progress keep_text(struct visit *v, struct conn *c,
-                                    const struct multipart_part *part)
-{
-	const char *body = (const char *)c->body;
-	char name[UPLOAD_FIELD_MAX];
-	size_t length = multipart_text(span_slice(part->name, body), false, name, sizeof name);
-
-	if (part->has_file_name || length == 0 ||
-	    !conf_fields_have(app_conf(v)->store.metadata, name, length))
-		return FORM_MORE;
-	const char *fault = image_texts_add(&c->form->metadata, name, length, body + part->body.at,
-	                                    part->body.length);
-
-	if (!fault)
-		return FORM_MORE;
-	problem_set(&c->problem, 400, "malformed-form", "the field %s %s", name, fault);
-	return FORM_REFUSED;
-}
-
 /* Lists a complete part. Returns FORM_MORE, or FORM_REFUSED with the problem set. */
 static enum form_progress list_part(struct visit *v, struct conn *c,
                                     const struct multipart_part *part)
@@ -213,7 +192,9 @@ static enum form_progress list_part(struct visit *v, struct conn *c,
 		return FORM_REFUSED;
 	}
 	if (!is_file(part, body))
-		return keep_text(v, c, part);
+		return form_keep_field(form, part, body, app_conf(v)->store.metadata, &c->problem)
+		               ? FORM_MORE
+		               : FORM_REFUSED;
 	if (!form_add_file(form, part))
 		return refuse_form(c);
 	form->bad_count += !is_jpeg_part(part, body);
@@ -345,6 +326,7 @@ static int make_form_upload(struct visit *v, struct conn *c)
 		return refuse_no_memory(c);
 	u->is_form = true;
 	u->metadata = form->metadata;
+	memcpy(u->focus, form->focus, sizeof u->focus);
 	for (unsigned i = 0; i < form->file_count; i++)
 		add_part(u, body, &form->file[i]);
 	return 0;
@@ -379,16 +361,39 @@ static void refuse(struct visit *v, struct conn *c)
 		upload_unref(c->upload);
 	}
 	c->upload = NULL;
-	send_back(v, c, CONN_REFUSE);
+	if (c->key)
+		c->key->upload = NULL;
+	send_back(v, c, c->key && c->key->verdict ? CONN_KEY_END : CONN_REFUSE);
+}
+
+/* Starts the images of an upload. */
+static void start(struct visit *v, struct conn *c)
+{
+	struct problem problem;
+
+	if (!signed_upload_take(c, c->upload) || !quota_take(c, c->upload)) {
+		refuse(v, c);
+		return;
+	}
+	c->state = c->key ? CONN_KEY_END : CONN_UPLOADED;
+	visit_park(v, &c->event);
+	if (upload_start(v, c->upload, &c->event, c->instance, &problem)) {
+		visit_unpark(v, &c->event);
+		c->problem = problem;
+		refuse(v, c);
+	}
 }
 
 static void decode(struct visit *v, struct conn *c)
 {
 	struct slice type = request_value(&c->request, REQUEST_CONTENT_TYPE, c->input + c->begin),
 		     params;
-	struct problem problem;
 	enum form_progress progress;
 
+	if (c->upload) { /* its key is new */
+		start(v, c);
+		return;
+	}
 	if (slice_is(field_word(type, &params), "multipart/form-data"))
 		progress = decode_form(v, c);
 	else
@@ -405,17 +410,10 @@ static void decode(struct visit *v, struct conn *c)
 		send_back(v, c, CONN_UPLOADED); /* no part is a JPEG */
 		return;
 	}
-	if (!signed_upload_take(c, c->upload) || !quota_take(c, c->upload)) {
-		refuse(v, c);
-		return;
-	}
-	c->state = CONN_UPLOADED;
-	visit_park(v, &c->event);
-	if (upload_start(v, c->upload, &c->event, c->instance, &problem)) {
-		visit_unpark(v, &c->event);
-		c->problem = problem;
-		refuse(v, c);
-	}
+	if (c->key)
+		send_back(v, c, CONN_KEY_BEGIN);
+	else
+		start(v, c);
 }
 
 static void form_decode_handle(struct visit *v, struct event *const *batch, unsigned n)

@@ -193,7 +193,7 @@ static enum conn_state decide(struct visit *v, struct conn *c)
 	if (!site_guard_allows(app_http(v), app_conf(v), c) || !check_route(v, c) ||
 	    !authorization_allows(&app_http(v)->tokens, c))
 		return CONN_REFUSE;
-	if (c->route.kind == ROUTE_CONTROL)
+	if (c->route.kind == ROUTE_CONTROL || c->route.kind == ROUTE_TRACE)
 		return r->method != ROUTE_POST || (handle_control_is_on(app_conf(v), c) &&
 		                                   site_guard_allows_control(app_conf(v), c))
 		               ? CONN_HANDLE

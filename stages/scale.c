@@ -5,6 +5,9 @@
  * same size as one made directly. A step below the root also applies orientation and converts
  * colours. Knows nothing of HTTP or files. Any worker, STAGE_SHARED.
  */
+#include <string.h>
+
+#include "image/focus.h"
 #include "image/geometry.h"
 #include "image/image.h"
 #include "image/picture_step.h"
@@ -18,8 +21,12 @@ static struct picture_job *begin(const struct step *s)
 	const struct image *image = s->image;
 	struct geometry g;
 	struct scaling to;
+	struct focus focus;
+	const char *text = image->upload->focus;
+	bool has_focus = focus_parse(&focus, text, strlen(text));
 
-	geometry_of_step(&g, image_plan(image), s->index, (int)image->width, (int)image->height);
+	geometry_of_step(&g, image_plan(image), s->index, (int)image->width, (int)image->height,
+	                 has_focus ? &focus : NULL);
 	geometry_scaling(&to, step_plan(s), &g, image->orientation);
 	return picture_scale_begin(s->input, &to);
 }

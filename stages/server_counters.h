@@ -34,6 +34,9 @@ enum counter_section { COUNTERS_HTTP = 1, COUNTERS_IMAGES, COUNTERS_STORE_FAILUR
 	X(requests, HTTP, "requests",                                                   \
 	  "darkroom_http_requests_total", "", "",                                       \
 	  "Requests whose header was complete or invalid.")                             \
+	X(uploads_replayed, HTTP, "uploads_replayed",                                   \
+	  "darkroom_http_uploads_replayed_total", "", "",                               \
+	  "Uploads that were answered by the images of an earlier one, by Idempotency-Key.")   \
 	X(images_stored, IMAGES, "stored",                                              \
 	  "darkroom_images_stored_total", "", "",                                       \
 	  "Images stored with all variants.")                                           \

@@ -7,7 +7,9 @@
  */
 #include "json_reader.h"
 
+#include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "check.h"
@@ -184,6 +186,14 @@ bool json_reader_uint(const char *value, uint64_t *n)
 		*n = *n * 10 + (uint64_t)(value[i] - '0');
 	return length > 0 && length <= INTEGER_DIGITS_MAX && *n <= UINT64_C(1) << 53 &&
 	       value[length] != '.' && value[length] != 'e' && value[length] != 'E';
+}
+
+bool json_reader_double(const char *value, double *x)
+{
+	bool is_number = value && (*value == '-' || (*value >= '0' && *value <= '9'));
+
+	*x = is_number ? strtod(value, NULL) : 0;
+	return is_number && isfinite(*x);
 }
 
 /* Reads a character, or an escape that stands for one of printable ASCII, and moves *p on. Returns

@@ -32,6 +32,9 @@ const char *json_reader_end(const char *value);
 /* Reads an integer from 0 to 2^53 without fraction and exponent. `value` may be NULL. */
 bool json_reader_uint(const char *value, uint64_t *n);
 
+/* Reads a number. `value` may be NULL. The locale's decimal point must be ".". */
+bool json_reader_double(const char *value, double *x);
+
 /* Reads a string of printable ASCII, without escapes and zero-terminated. `value` may be NULL. */
 bool json_reader_ascii(const char *value, char *buffer, size_t size);
 

@@ -85,6 +85,7 @@ struct conf_group {
 struct conf {
 	struct {
 		char listen[CONF_TEXT_MAX]; /* HOST:PORT or [HOST]:PORT; port 0: any free one */
+		char agent_listen[CONF_TEXT_MAX]; /* as listen; "": off */
 		char admin_listen[CONF_TEXT_MAX]; /* as listen, an absolute path, "auto" or "no" */
 		uint64_t admin_on_public;         /* enum conf_tristate */
 		uint64_t public_list;             /* enum conf_tristate */
@@ -145,6 +146,7 @@ struct conf {
 		uint64_t images_per_client;      /* 0: no limit; CONF_AUTO */
 		uint64_t client_rate;        /* images per second, in thousandths; 0: no limit */
 		uint64_t client_burst;       /* images */
+		uint64_t idempotency_keys;   /* images within idempotency_age; 0: no limit */
 		uint64_t client_ipv6_prefix; /* bits */
 		uint64_t image_time_ms;
 		uint64_t header_timeout_ms, body_timeout_ms, idle_timeout_ms;
@@ -177,6 +179,7 @@ struct conf {
 		uint64_t sweep_interval_ms;
 		uint64_t sweep_rate;          /* images/s */
 		char metadata[CONF_TEXT_MAX]; /* conf_fields.h */
+		uint64_t idempotency_age_ms;  /* 0: Idempotency-Key is ignored */
 	} store;
 	struct conf_stage stage[STAGE_COUNT_MAX];      /* by index in stage_table */
 	struct conf_variant variant[CONF_VARIANT_MAX]; /* in the file's order */

@@ -15,6 +15,12 @@ static size_t next_name(const char **at, const char **name)
 	return length;
 }
 
+/* The field has a meaning of its own. */
+static bool is_focus(const char *name, size_t length)
+{
+	return length == 5 && memcmp(name, "focus", length) == 0;
+}
+
 bool conf_fields_are_valid(const char *text)
 {
 	static const char allowed[] =
@@ -23,7 +29,8 @@ bool conf_fields_are_valid(const char *text)
 	unsigned count = 0;
 
 	for (size_t n; (n = next_name(&text, &name)); count++)
-		if (n > CONF_FIELD_NAME_MAX || strspn(name, allowed) < n || *name == '-')
+		if (n > CONF_FIELD_NAME_MAX || strspn(name, allowed) < n || *name == '-' ||
+		    is_focus(name, n))
 			return false;
 	return count <= CONF_FIELDS_MAX;
 }

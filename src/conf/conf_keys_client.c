@@ -59,6 +59,16 @@ static const struct conf_key rows[] = {
 			"may use all addresses of its network. 56 or 48 if providers give each customer\n"
 			"that many.",
 	},
+	{
+		CONF_KEY(limits, idempotency_keys, idempotency_keys),
+		.type = CONF_TYPE_NUMBER,
+		.max = 1000000,
+		.default_value = "100000",
+		.is_live = true,
+		.help = "Images that a client may upload with an Idempotency-Key within\n"
+			"store.idempotency_age: 429. Each takes a small file for that time. 0: no limit.\n"
+			"Clients on this machine have none.",
+	},
 };
 
 const struct conf_key_list conf_keys_client = { rows, COUNT_OF(rows) };

@@ -39,6 +39,13 @@ static const struct conf_key rows[] = {
 			"auto: 127.0.0.1:8081, unless server.listen serves them. no: no such address.",
 	},
 	{
+		CONF_KEY(server, agent_listen, agent_listen),
+		.type = CONF_TYPE_LISTEN,
+		.default_value = "",
+		.help = "Address that answers the agent-check of HAProxy with the free share of the room\n"
+			"for uploads, such as up 75%: its weight. Empty: no such address.",
+	},
+	{
 		CONF_KEY(server, admin_on_public, admin_on_public),
 		.type = CONF_TYPE_CHOICE,
 		.choices = conf_yes_no_auto,
@@ -374,11 +381,12 @@ static const struct conf_key rows[] = {
 		.max = 4096 * GIB,
 		.default_value = "1G",
 		.help = "Memory for bodies, decoders, planes and results of all requests together.\n"
-			"It is reserved for a body as the body arrives. Requests wait for it; small\n"
-			"bodies (1/128 of it) do not wait for large ones. A request that needs more\n"
-			"than its share gets 413. The daemon's resident memory stays below this plus\n"
-			"32M, 4M per thread of [scheduler] and 32K per connection, and below 64M more\n"
-			"while many bodies stop half-way. Buffers kept for reuse are included.",
+			"It is reserved for a body as the body arrives, and for a response that its\n"
+			"client does not read at once. Requests wait for it; small bodies (1/128 of\n"
+			"it) do not wait for large ones. A request that needs more than its share gets\n"
+			"413. The daemon's resident memory stays below this plus 32M, 4M per thread of\n"
+			"[scheduler] and 32K per connection, and below 64M more while many bodies stop\n"
+			"half-way. Buffers kept for reuse are included.",
 	},
 	{
 		CONF_KEY(limits, free_bytes, free_bytes),

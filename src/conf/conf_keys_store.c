@@ -58,6 +58,15 @@ static const struct conf_key rows[] = {
 		.help = "Fields of upload forms, at most 8, that are kept as texts with each image of the\n"
 			"form and returned in its JSON, such as caption, user. Others are ignored.",
 	},
+	{
+		CONF_KEY(store, idempotency_age, idempotency_age_ms),
+		.type = CONF_TYPE_MS,
+		.max = 30 * CONF_MS_PER_DAY,
+		.default_value = "24h",
+		.is_live = true,
+		.help = "How long the Idempotency-Key of an upload is remembered. A repeated upload gets\n"
+			"the first one's images meanwhile. 0: the field is ignored.",
+	},
 };
 
 const struct conf_key_list conf_keys_store = { rows, COUNT_OF(rows) };

@@ -17,7 +17,10 @@ static const struct conf_key rows[] = {
 		.is_live = true,
 		.help = "Operations on the picture, in this order, separated by commas:\n"
 			"  scale WIDTHxHEIGHT inside  as large as fits inside, proportions kept\n"
-			"  scale WIDTHxHEIGHT cover   exactly this size, cropped alike on both sides\n"
+			"  scale WIDTHxHEIGHT cover   exactly this size, cropped alike on both sides;\n"
+			"                             top, bottom, left, right or X%:Y% behind it\n"
+			"                             names the part to keep, as does the field focus\n"
+			"                             of an upload, which comes first\n"
 			"  scale WIDTHxHEIGHT exact   exactly this size, proportions not kept\n"
 			"  blur SIGMA                 Gaussian, 0.3 to 200 pixels of the scaled picture\n"
 			"  sharpen AMOUNT [SIGMA]     unsharp mask, brightness only: adds 0.05 to 10\n"

@@ -145,7 +145,7 @@ static void describe_text(const struct conf_key *key, struct text *to)
 
 	switch (key->type) {
 	case CONF_TYPE_LISTEN:
-		text_puts(to, "HOST:PORT or [HOST]:PORT");
+		text_printf(to, "HOST:PORT or [HOST]:PORT%s", key->min ? "" : ", or nothing");
 		break;
 	case CONF_TYPE_ADMIN:
 		text_printf(to,
@@ -378,7 +378,7 @@ static bool is_text_good(const struct conf_key *key, const char *value)
 			return false;
 	switch (key->type) {
 	case CONF_TYPE_LISTEN:
-		return is_listen(value);
+		return !*value || is_listen(value);
 	case CONF_TYPE_ADMIN:
 		return is_admin_address(value);
 	case CONF_TYPE_ORIGIN:

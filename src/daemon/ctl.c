@@ -57,8 +57,7 @@ static bool make_line(char *const *words, size_t count, struct text *line)
 	return !line->overflowed;
 }
 
-/* A connected socket, or -1 with the reason in errno. */
-static int connect_quietly(const char *path)
+int ctl_connect(const char *path)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
 	const struct timeval wait = { .tv_sec = WAIT_S };
@@ -77,20 +76,22 @@ static int connect_quietly(const char *path)
 	return -1;
 }
 
-/* A connected socket, or -1, reported. */
-static int connect_to(const char *path)
+int ctl_report(const char *path, int err)
 {
-	int fd = connect_quietly(path);
+	if (err == ENOENT || err == ECONNREFUSED)
+		return fail("%s: no daemon listens there", path);
+	if (err == EACCES)
+		return fail("%s: only root and the daemon's own user may use it", path);
+	return fail("%s: %s", path, strerror(err == EAGAIN ? ETIMEDOUT : err));
+}
 
-	if (fd >= 0)
-		return fd;
-	if (errno == ENOENT || errno == ECONNREFUSED)
-		fail("%s: no daemon listens there", path);
-	else if (errno == EACCES)
-		fail("%s: only root and the daemon's own user may use it", path);
-	else
-		fail("%s: %s", path, strerror(errno == EAGAIN ? ETIMEDOUT : errno));
-	return -1;
+int ctl_find(const struct conf *conf, char path[CONF_SOCKET_MAX])
+{
+	if (ctl_path(conf, path))
+		return fail("%s...: expected a socket's path of at most 107 bytes; "
+		            "server.control can name another",
+		            path);
+	return *path ? CTL_DONE : fail("server.control is empty: the daemon has no control socket");
 }
 
 /* Reads until the daemon closes. False: it failed, with the reason in errno. */
@@ -194,17 +195,13 @@ int ctl_run(const struct conf *conf, char *const *words, size_t count, bool is_q
 		fail("expected a command of less than %d bytes on one line", CTL_LINE_MAX);
 		return CTL_USAGE;
 	}
-	if (ctl_path(conf, path))
-		return fail("%s...: expected a socket's path of at most 107 bytes; "
-		            "server.control can name another",
-		            path);
 	if (count && strcmp(words[0], "trace") == 0 && isatty(STDOUT_FILENO))
 		return fail("a trace is binary: expected a file, such as: ctl trace 10 >FILE");
-	if (!*path)
-		return fail("server.control is empty: the daemon has no control socket");
-	int fd = connect_to(path);
+	if (ctl_find(conf, path))
+		return CTL_REFUSED;
+	int fd = ctl_connect(path);
 
-	return fd < 0 ? CTL_REFUSED : talk(fd, path, &line, is_quiet);
+	return fd < 0 ? ctl_report(path, errno) : talk(fd, path, &line, is_quiet);
 }
 
 int ctl_ask(const struct conf *conf, const char *line, struct text *answer)
@@ -215,7 +212,7 @@ int ctl_ask(const struct conf *conf, const char *line, struct text *answer)
 
 	if (ctl_path(conf, path) || !*path || length >= (int)sizeof words)
 		return -1;
-	int fd = connect_quietly(path), status = -1;
+	int fd = ctl_connect(path), status = -1;
 
 	if (fd < 0)
 		return -1;

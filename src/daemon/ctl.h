@@ -23,12 +23,23 @@ enum ctl_status {
 	CTL_DONE = 0,
 	CTL_REFUSED = 1,
 	CTL_USAGE = 2,
-	CTL_TRACE /* not sent: CTL_DONE, and a trace follows until the daemon closes */
+	CTL_TRACE, /* not sent: CTL_DONE, and a trace follows until the daemon closes */
+	CTL_TOP    /* not sent: CTL_DONE, and the events of /stats/stream follow */
 };
 
 /* Writes the socket's path of the configuration; "": no socket. Returns 0, or -ENAMETOOLONG with
  * the beginning of the path. Any thread. */
 int ctl_path(const struct conf *conf, char path[CONF_SOCKET_MAX]);
+
+/* Returns a socket that is connected to the daemon at the path, or -1 with the reason in errno.
+ * Calls on it wait for at most a minute. Main thread. */
+int ctl_connect(const char *path);
+
+/* Prints why ctl_connect() failed. Returns CTL_REFUSED. */
+int ctl_report(const char *path, int err);
+
+/* Writes the path that the client connects to. Returns CTL_DONE, or CTL_REFUSED, reported. */
+int ctl_find(const struct conf *conf, char path[CONF_SOCKET_MAX]);
 
 /* The client: sends the words to the daemon of the configuration and prints its answer; is_quiet:
  * only if the daemon refused. Returns the exit status. Main thread. */

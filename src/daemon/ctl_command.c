@@ -101,7 +101,17 @@ static enum ctl_status run_trace(struct reload *r, char *arguments, struct text 
 		return CTL_REFUSED;
 	}
 	r->trace->seconds = (unsigned)seconds;
+	r->trace->bytes_max = TRACE_BYTES_MAX;
 	return CTL_TRACE;
+}
+
+/* The socket becomes a watcher of /stats/stream. The client shows it: top.h. */
+static enum ctl_status run_top(struct reload *r, char *arguments, struct text *answer)
+{
+	(void)r;
+	(void)arguments;
+	(void)answer;
+	return CTL_TOP;
 }
 
 /* For darkroomd store remake, which has added images to the queue. */
@@ -124,6 +134,8 @@ static const struct command commands[] = {
 	  false, run_trace },
 	{ "status", "", "print the version, the active live keys, and what differs from the file",
 	  true, run_status },
+	{ "top", "", "show stages, cores and figures live in the terminal; --once prints them",
+	  true, run_top },
 	{ "remake", "", "continue with what store remake has begun, and print its counters", true,
 	  run_remake },
 	{ "dump", "", "print the active configuration as an INI file", true, run_dump },

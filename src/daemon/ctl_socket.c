@@ -114,6 +114,21 @@ static void hand_over(struct ctl_socket *s, struct ctl_client *c, const struct r
 	c->fd = -1;
 }
 
+/* Answers, and lets the program write the figures to the client's socket. */
+static void watch_figures(struct ctl_socket *s, const struct ctl_client *c, const struct reload *r)
+{
+	const struct program *p = r->program;
+	static const struct text nothing;
+
+	if (!p->has_watch_room(p->app)) {
+		refuse(c, "too many clients read the figures");
+		return;
+	}
+	answer(c, CTL_DONE, &nothing);
+	epoll_ctl(s->fd, EPOLL_CTL_DEL, c->fd, NULL); /* the program has a copy */
+	p->watch(p->app, c->fd);
+}
+
 /* Reads the line of the client. Once it is complete, runs the command, answers and closes. */
 static void client_read(struct ctl_socket *s, struct ctl_client *c, struct reload *r)
 {
@@ -137,7 +152,10 @@ static void client_read(struct ctl_socket *s, struct ctl_client *c, struct reloa
 		text_init_growable(&message, CTL_ANSWER_MAX);
 		enum ctl_status status = ctl_command(r, c->line, &message);
 
-		answer(c, status == CTL_TRACE ? CTL_DONE : status, &message);
+		if (status == CTL_TOP)
+			watch_figures(s, c, r);
+		else
+			answer(c, status == CTL_TRACE ? CTL_DONE : status, &message);
 		text_fini(&message);
 		if (status == CTL_TRACE)
 			hand_over(s, c, r);

@@ -13,7 +13,7 @@
 #include "ctl_command.h"
 #include "policy/policy.h"
 
-enum { OPTION_TOPOLOGY = 256, OPTION_PROFILE, OPTION_TRACE }; /* without a letter */
+enum { OPTION_TOPOLOGY = 256, OPTION_PROFILE, OPTION_TRACE, OPTION_ONCE }; /* without a letter */
 
 static const struct option long_options[] = {
 	{ "config", required_argument, NULL, 'c' },
@@ -27,6 +27,7 @@ static const struct option long_options[] = {
 	{ "topology", no_argument, NULL, OPTION_TOPOLOGY },
 	{ "profile", required_argument, NULL, OPTION_PROFILE },
 	{ "trace", required_argument, NULL, OPTION_TRACE },
+	{ "once", no_argument, NULL, OPTION_ONCE },
 	{ "version", no_argument, NULL, 'V' },
 	{ NULL, 0, NULL, 0 },
 };
@@ -51,6 +52,7 @@ static const char help_text[] =
 	"  -T, --dump           check it and print every key with its value as an INI file\n"
 	"      --topology       print the machine's cores and caches, and the place of each thread\n"
 	"      --profile FILE   at shutdown, write the costs of the stages to FILE, for layout.profile\n"
+	"      --once           ctl top prints one table and ends\n"
 	"      --trace FILE     write every visit of a worker to FILE, for scripts/trace-draw\n"
 	"  -q, --quiet          log only warnings and errors; ctl prints only failures\n"
 	"  -K, --keys           print every key with its default and meaning as an INI file\n"
@@ -95,7 +97,7 @@ int options_print_help(void)
 	ctl_print_commands(&t);
 	printf("%s\nPolicies:  %s\n\n", help_text, policies);
 	printf("token makes a token for uploads and DELETE, with its line of access.tokens_file.\n\n");
-	printf("store lists, finds, counts, removes and checks images: see darkroom-store(7).\n\n");
+	printf("store lists, checks, removes, remakes and moves images: see darkroom-store(7).\n\n");
 	printf("Commands of ctl, for the running daemon of the configuration (server.control):\n%s",
 	       commands);
 	return options_finish_output();
@@ -131,6 +133,9 @@ static int take_option(struct options *o, int option)
 		break;
 	case OPTION_TRACE:
 		o->trace = optarg;
+		break;
+	case OPTION_ONCE:
+		o->once = true;
 		break;
 	case 'v':
 		o->verbose = true;
@@ -177,7 +182,13 @@ static int take_words(struct options *o, char *const *words, size_t count)
 	request(o, is_ctl ? VERB_CTL : VERB_TOKEN);
 	o->words = words + 1;
 	o->word_count = count - 1;
-	return 0;
+	if (!is_ctl || strcmp(words[1], "top") != 0)
+		return 0;
+	request(o, VERB_TOP);
+	if (count == 2)
+		return 0;
+	fprintf(stderr, "darkroomd: ctl top: unexpected argument '%s'\n", words[2]);
+	return usage();
 }
 
 /* Parses options. order: "+": only those before the first other word; "": all. */
@@ -221,7 +232,11 @@ int options_parse(struct options *o, int argc, char **argv)
 	status = take_options(o, argc, argv, "");
 	if (status || o->verb >= VERB_KEYS)
 		return status;
-	return take_words(o, argv + optind, (size_t)(argc - optind));
+	status = take_words(o, argv + optind, (size_t)(argc - optind));
+	if (status || !o->once || o->verb == VERB_TOP)
+		return status;
+	fputs("darkroomd: --once is for ctl top\n", stderr);
+	return usage();
 }
 
 void options_fini(struct options *o)

@@ -15,6 +15,7 @@
 enum verb {
 	VERB_RUN = 0,  /* run the daemon */
 	VERB_CTL,      /* ctl COMMAND */
+	VERB_TOP,      /* ctl top */
 	VERB_STORE,    /* store COMMAND */
 	VERB_CHECK,    /* -t */
 	VERB_DUMP,     /* -T */
@@ -35,6 +36,7 @@ struct options {
 	bool verbose;        /* -v, -VV: with the versions of compiler and libraries */
 	const char *profile; /* --profile: file for the costs of the stages; NULL: none */
 	const char *trace;   /* --trace: file for the visits of workers; NULL: none */
+	bool once;           /* --once: ctl top prints one table */
 	bool quiet;          /* -q: only warnings and errors; -t prints nothing if all is well */
 };
 

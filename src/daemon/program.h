@@ -51,10 +51,16 @@ struct program {
 	 * call is due when wake_fd() is readable, which this call ends. */
 	int (*tick)(struct app *a);
 	int (*wake_fd)(const struct app *a);
+	/* A descriptor that is readable when serve_agent() has something to do; -1: never. */
+	int (*agent_fd)(const struct app *a);
+	void (*serve_agent)(struct app *a);
 	/* A setting that a client asks for, or NULL; and its result: 0, or -errno and why.
 	 * wake_fd() is readable when one arrives. */
 	const char *(*first_setting)(struct app *a);
 	void (*end_setting)(struct app *a, int result, const char *report);
+	/* Whether a trace is on. If not: the socket of a client that asks for one of some seconds,
+	 * which the caller then owns; otherwise -1. wake_fd() is readable when one asks. */
+	int (*take_trace)(struct app *a, bool is_on, unsigned *seconds);
 	/* After a drain: ends administrative connections. */
 	void (*close_admin)(struct app *a);
 	bool (*has_closed_admin)(const struct app *a);
@@ -67,6 +73,10 @@ struct program {
 	const char *(*url)(const struct app *a);                /* of the first listener */
 	void (*describe)(const struct app *a, struct text *to); /* "3 images in flight, ..." */
 	uint64_t (*images_stored)(const struct app *a);
+	/* Whether another client can read the figures; and writes them to a copy of its socket, as
+	 * events of /stats/stream. */
+	bool (*has_watch_room)(const struct app *a);
+	void (*watch)(struct app *a, int fd);
 	/* Looks for images that are to be remade, and appends the counters as a line of JSON. */
 	void (*remake)(struct app *a, struct text *to);
 };

@@ -135,6 +135,23 @@ static void apply_settings(struct supervisor *s)
 	}
 }
 
+/* Moves records of the trace, and starts the one that a client asks for. Returns the ms until the
+ * next call, or -1. */
+static int trace_tick(struct supervisor *s)
+{
+	const struct program *p = s->program;
+	struct trace_output *t = &s->trace;
+	int wait_ms = trace_output_tick(t, p->graph(p->app));
+	int fd = p->take_trace(p->app, trace_output_is_on(t), &t->seconds);
+
+	if (fd < 0)
+		return wait_ms;
+	log_info("trace: a client asks for %u s", t->seconds);
+	t->bytes_max = TRACE_PAGE_BYTES_MAX;
+	trace_output_start(t, p->graph(p->app), fd, true);
+	return 0;
+}
+
 /* Waits for up to timeout_ms (-1: indefinitely) and serves what arrives. Returns SIGTERM or SIGINT
  * if that arrived, otherwise 0. Controllers of the schedule run here until the end, because workers
  * may still need its last change. */
@@ -145,10 +162,10 @@ static int wait_for_signal(struct supervisor *s, int timeout_ms)
 	struct pollfd fds[] = { { .fd = s->signal_fd, .events = POLLIN },
 		                { .fd = s->ctl.fd, .events = POLLIN },
 		                { .fd = tokens->watch_fd, .events = POLLIN },
-		                { .fd = p->wake_fd(p->app), .events = POLLIN } };
+		                { .fd = p->wake_fd(p->app), .events = POLLIN },
+		                { .fd = p->agent_fd(p->app), .events = POLLIN } };
 	struct signalfd_siginfo info;
-	int tick_ms = earlier(earlier(tick(s), graph_tick(p->graph(p->app))),
-	                      trace_output_tick(&s->trace, p->graph(p->app)));
+	int tick_ms = earlier(earlier(tick(s), graph_tick(p->graph(p->app))), trace_tick(s));
 
 	tick_ms = earlier(tick_ms, p->tick(p->app));
 	apply_settings(s);
@@ -159,6 +176,8 @@ static int wait_for_signal(struct supervisor *s, int timeout_ms)
 		ctl_socket_serve(&s->ctl, &s->reload);
 	if (fds[2].revents)
 		tokens_poll(tokens);
+	if (fds[4].revents)
+		p->serve_agent(p->app);
 	if (!fds[0].revents || read(s->signal_fd, &info, sizeof info) != sizeof info)
 		return 0;
 	if (info.ssi_signo != SIGHUP)

@@ -150,6 +150,7 @@ int trace_output_start(struct trace_output *t, struct graph *g, int fd, bool is_
 	}
 	t->fd = fd;
 	t->is_client = is_client;
+	t->bytes_max = is_client ? t->bytes_max : TRACE_BYTES_MAX;
 	t->state = TRACE_OUTPUT_RECORDING;
 	t->until_ns = is_client ? now_ns + t->seconds * NS_PER_S : UINT64_MAX;
 	t->tick_ns = now_ns;
@@ -172,7 +173,7 @@ int trace_output_tick(struct trace_output *t, struct graph *g)
 	if (!trace_output_is_on(t))
 		return -1;
 	if (t->state == TRACE_OUTPUT_RECORDING &&
-	    (now_ns >= t->until_ns || t->bytes >= TRACE_BYTES_MAX))
+	    (now_ns >= t->until_ns || t->bytes >= t->bytes_max))
 		stop_recording(t, g, now_ns);
 	int err = pump(t, g);
 

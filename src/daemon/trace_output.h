@@ -14,7 +14,8 @@
 struct graph;
 
 #define TRACE_SECONDS_MAX 3600u
-#define TRACE_BYTES_MAX (UINT64_C(1) << 30) /* a longer trace ends */
+#define TRACE_BYTES_MAX (UINT64_C(1) << 30)       /* a longer trace ends */
+#define TRACE_PAGE_BYTES_MAX (UINT64_C(16) << 20) /* one for a web page */
 
 enum trace_output_state {
 	TRACE_OUTPUT_RECORDING,
@@ -25,7 +26,8 @@ enum trace_output_state {
 struct trace_output {
 	int fd; /* -1: no trace is on */
 	bool is_client;
-	unsigned seconds; /* that a client has asked for */
+	unsigned seconds; /* that a client has asked for, and bytes that it may get */
+	uint64_t bytes_max;
 	enum trace_output_state state;
 	uint64_t until_ns;   /* the end of the recording, then of the patience with a client */
 	uint64_t tick_ns;    /* when the next record of type TRACE_TICK is due */

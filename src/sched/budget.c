@@ -320,6 +320,13 @@ bool budget_body_try(struct budget *b, struct budget_body *body, uint64_t more)
 	return ok;
 }
 
+void budget_body_add(struct budget *b, struct budget_body *body, uint64_t bytes)
+{
+	pthread_mutex_lock(&b->lock);
+	take(b, body->class, body, bytes);
+	pthread_mutex_unlock(&b->lock);
+}
+
 bool budget_body_try_copy(struct budget *b, const struct budget_body *body, enum budget_class class,
                           uint64_t bytes, struct budget_body *copy)
 {

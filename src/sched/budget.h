@@ -116,6 +116,10 @@ void budget_body_init(struct budget *b, struct budget_body *body, enum budget_cl
  * body must be <= budget_max(). Any thread. */
 bool budget_body_try(struct budget *b, struct budget_body *body, uint64_t more);
 
+/* Counts bytes that the body's owner has in use already, beyond the limits if need be. Later
+ * reservations wait until they are released. Any thread. */
+void budget_body_add(struct budget *b, struct budget_body *body, uint64_t bytes);
+
 /* Reserves bytes for a larger copy of a body, without waiting. Returns false if that is not
  * possible now. Otherwise *copy holds them for the same client; the caller releases both. Any
  * thread. */

@@ -77,8 +77,8 @@ static struct point place(unsigned stage)
 
 	if (row % 2)
 		column = COLUMNS - 1 - column;
-	return (struct point){ MARGIN + BOX_WIDTH / 2 + column * STEP_X,
-		               MARGIN + BOX_HEIGHT / 2 + row * STEP_Y };
+	return (struct point){ MARGIN + BOX_WIDTH / 2.0 + column * STEP_X,
+		               MARGIN + BOX_HEIGHT / 2.0 + row * STEP_Y };
 }
 
 /* Returns where the line from the middle of a box towards another point leaves the box. */
@@ -130,7 +130,7 @@ static void stage_svg(const struct graph *g, unsigned i, struct text *t)
 		"<text font-weight=\"bold\" x=\"%.0f\" y=\"%.0f\">%s</text>"
 		"<text x=\"%.0f\" y=\"%.0f\">queued %" PRIu64 "</text>"
 		"<text x=\"%.0f\" y=\"%.0f\">%.3f ms, %" PRIu64 " events</text></g>\n",
-		p.x - BOX_WIDTH / 2, p.y - BOX_HEIGHT / 2, BOX_WIDTH, BOX_HEIGHT, p.x, p.y - 16,
+		p.x - BOX_WIDTH / 2.0, p.y - BOX_HEIGHT / 2.0, BOX_WIDTH, BOX_HEIGHT, p.x, p.y - 16,
 		graph_rows[i].class->name, p.x, p.y + 6, sum.queued, p.x, p.y + 26, mean_ms(&sum),
 		sum.events);
 }

@@ -45,7 +45,7 @@ const char *request_id(struct conn *c)
 
 	if (c->input)
 		sent = request_value(&c->request, REQUEST_ID, c->input + c->begin);
-	if (!is_id(sent)) {
+	if (!sent.data || !is_id(sent)) {
 		ulid_new(id);
 		return id;
 	}

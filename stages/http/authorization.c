@@ -126,7 +126,8 @@ bool authorization_allows(struct tokens *tokens, struct conn *c)
 		return may_list(tokens, c);
 	if (c->route.kind == ROUTE_ORIGINAL && c->request.method & (ROUTE_GET | ROUTE_HEAD))
 		return may_read_original(tokens, c);
-	if (!tokens_are_needed(tokens) || c->route.kind == ROUTE_CONTROL)
+	if (!tokens_are_needed(tokens) || c->route.kind == ROUTE_CONTROL ||
+	    c->route.kind == ROUTE_TRACE)
 		return true;
 	if (c->request.method == ROUTE_POST && c->request.field_count[REQUEST_AUTHORIZATION] == 0 &&
 	    signed_upload_is_given(c))

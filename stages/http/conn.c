@@ -21,10 +21,12 @@
 #include "files.h"
 #include "form.h"
 #include "handle_control.h"
+#include "handle_key.h"
 #include "handle_list.h"
 #include "handle_upload.h"
 #include "handlers.h"
 #include "image/upload.h"
+#include "image/upload_key.h"
 #include "io_loop.h"
 #include "log/log.h"
 #include "respond.h"
@@ -62,6 +64,10 @@ static const struct {
 	[CONN_READ_CHUNKS] = { "read-chunks", conn_read_chunks, conn_late_body },
 	[CONN_BODY_DONE] = { "body-done", conn_send_body, conn_late_turn },
 	[CONN_FORM_TURN] = { "form-turn", conn_end_turn, NULL },
+	[CONN_KEY_BEGIN] = { "key-begin", handle_key_begin, NULL },
+	[CONN_KEY_BEGUN] = { "key-begun", handle_key_begun, NULL },
+	[CONN_KEY_END] = { "key-end", handle_key_end, NULL },
+	[CONN_KEY_ENDED] = { "key-ended", handle_key_ended, NULL },
 	[CONN_HANDLE] = { "handle", handle_request, NULL },
 	[CONN_IMAGE_ENDED] = { "image-ended", handle_image_ended, NULL },
 	[CONN_FOUND] = { "found", files_found, NULL },
@@ -382,6 +388,7 @@ static void conn_free(struct conn *c)
 	conn_drop_body(c);
 	if (c->upload)
 		upload_unref(c->upload);
+	upload_key_free(c->key);
 	response_reset(&c->response);
 	pool_put(c->input);
 	event_fini(&c->event);

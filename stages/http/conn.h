@@ -38,6 +38,7 @@ struct image_service;
 struct io_counters;
 struct io_loop;
 struct upload;
+struct upload_key;
 struct visit;
 
 /* What the connection does next; the table in conn.c has a step for each. The first two wait for a
@@ -54,6 +55,10 @@ enum conn_state {
 	CONN_READ_CHUNKS, /* at http_parse: parse them */
 	CONN_BODY_DONE,   /* send the body to form_decode */
 	CONN_FORM_TURN,   /* a part of it is parsed: the same, after others had their turn */
+	CONN_KEY_BEGIN,   /* ask whether the upload's Idempotency-Key is new */
+	CONN_KEY_BEGUN,
+	CONN_KEY_END, /* remember what the upload has made */
+	CONN_KEY_ENDED,
 	CONN_HANDLE,      /* the request needs no more of its body: do what it asks for */
 	CONN_IMAGE_ENDED, /* the image for which it waited has ended */
 	CONN_FOUND,       /* disk_write has looked for the file */
@@ -172,6 +177,8 @@ struct conn {
 	enum conn_purpose purpose;   /* of the file that is looked for */
 	uint64_t disk_start_ns;      /* the client, to which a rate applies, waits for the disk */
 	struct upload *upload;       /* a reference */
+	struct upload_key *key;      /* Idempotency-Key; NULL: none */
+	unsigned trace_seconds;      /* that POST /trace asks for */
 	struct setting_job *control; /* while the main thread has it; otherwise NULL */
 	bool has_responded;          /* the response is written: a later error can only close */
 	bool is_used;                /* an earlier request has been answered */

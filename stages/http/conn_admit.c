@@ -12,6 +12,7 @@
 #include "conf/conf.h"
 #include "conn_timeout.h"
 #include "head.h"
+#include "idempotency_key.h"
 #include "image/client_limits.h"
 #include "image/image_service.h"
 #include "io_loop.h"
@@ -137,7 +138,7 @@ static bool read_expires(struct conn *c)
 
 enum conn_step conn_admit(struct visit *v, struct conn *c)
 {
-	if (!read_deadline(c) || !read_expires(c) || !quota_has_room(c))
+	if (!read_deadline(c) || !read_expires(c) || !idempotency_key_read(c) || !quota_has_room(c))
 		return refuse(c);
 	if (!client_limits_admit(conn_images(c), &c->payer, &c->problem)) {
 		c->is_shed = true;

@@ -66,6 +66,16 @@ static uint64_t next_step(const struct conn *c)
 	return step < size - held ? step : size - held;
 }
 
+/* A response is never refused for its memory: what made it is done. Later bodies wait instead. A
+ * response that the socket has room for costs nothing here. */
+void conn_count_response(struct conn *c)
+{
+	if (c->response.body.length == 0 || c->memory.bytes > 0)
+		return;
+	budget_body_init(budget_of(c), &c->memory, BUDGET_SMALL_BODY, key_of(c));
+	budget_body_add(budget_of(c), &c->memory, pool_size(c->response.body.size));
+}
+
 enum conn_step conn_reserve_body(struct visit *v, struct conn *c)
 {
 	struct budget *budget = budget_of(c);
@@ -92,9 +102,10 @@ enum conn_step conn_reserve_body(struct visit *v, struct conn *c)
 	return CONN_STEP_AGAIN;
 }
 
-/* Moves the body to a buffer for what has been reserved, and for more of what is to come. Pages
- * that are not written cost nothing, so a buffer may be larger than its reservation. Copying is
- * rare for that. Returns false if there is no memory. */
+/* Moves the body to a buffer for what has been reserved, and for more of what is to come, so that
+ * copying is rare. The buffer's class does not count: new pages cost nothing before bytes come.
+ * malloc maps buffers above 256 KiB on their own. Only a buffer that was used before has written
+ * pages; a depot of the pool keeps 64 MiB of these. Returns false if there is no memory. */
 static bool make_body_room(struct conn *c)
 {
 	uint64_t size = c->request.content_length, room = c->memory.bytes * ROOM_FACTOR;

@@ -27,6 +27,10 @@ enum conn_step conn_end_turn(struct visit *v, struct conn *c);
 /* Frees the body and returns its memory to the budget. */
 void conn_drop_body(struct conn *c);
 
+/* Counts the text of the response as a body of its client, because the client does not read it at
+ * once; conn_drop_body() ends that. The I/O thread. */
+void conn_count_response(struct conn *c);
+
 /* Sets the problem of a body that needs `bytes` of memory and did not get it. */
 void conn_set_no_budget(struct conn *c, uint64_t bytes);
 

@@ -13,6 +13,7 @@
 #include "base/pool.h"
 #include "conf/conf.h"
 #include "conn_timeout.h"
+#include "image/upload_key.h"
 #include "io_counters.h"
 #include "io_loop.h"
 #include "telemetry/counter.h"
@@ -205,6 +206,8 @@ static void forget_request(struct conn *c)
 	c->continue_sent = 0;
 	c->waited_ns = c->request_deadline_ns = c->expires_after_s = 0;
 	c->is_shed = false;
+	upload_key_free(c->key);
+	c->key = NULL;
 	c->problem.status = 0;
 	c->challenge = NULL;
 }

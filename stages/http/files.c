@@ -81,7 +81,7 @@ static struct validity read_validity(const struct conn *c, int fd)
 		v.modified = st.st_mtim.tv_sec;
 
 	v.expires = (time_t)store_tag(fd, v.etag + 1);
-	strcat(v.etag, "\"");
+	memcpy(v.etag + strlen(v.etag), "\"", 2);
 	if (max_age_ms) {
 		time_t end = ulid_time(c->route.id) + (time_t)(max_age_ms / 1000);
 

@@ -10,14 +10,18 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "image/focus.h"
 #include "image/image_texts.h"
 #include "multipart.h"
+
+struct problem;
 
 struct form {
 	struct multipart multipart;
 	size_t fed;                  /* bytes of the body that the parser has been given */
 	struct multipart_part *file; /* pool memory */
 	unsigned file_count, file_room;
+	char focus[FOCUS_TEXT_MAX];  /* the field focus; "": none */
 	struct image_texts metadata; /* of the fields that store.metadata names */
 	/* a part that is a multipart/mixed, while its own parts are being parsed */
 	bool is_in_mixed;
@@ -34,5 +38,10 @@ void form_free(struct form *form); /* NULL is ignored */
 
 /* Appends a file. Returns false if there is no memory. */
 bool form_add_file(struct form *form, const struct multipart_part *part);
+
+/* Keeps a plain field of the form if it has a meaning: "focus", and the names in metadata, which is
+ * store.metadata. Others are ignored. Returns false with the problem set if the value is wrong. */
+bool form_keep_field(struct form *form, const struct multipart_part *part, const char *body,
+                     const char *metadata, struct problem *problem);
 
 #endif

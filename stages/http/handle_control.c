@@ -1,4 +1,4 @@
-/* handle_control.c - the resource /control. The I/O thread. */
+/* handle_control.c - the resources /control and /trace. The I/O thread. */
 #include "handle_control.h"
 
 #include <stdlib.h>
@@ -81,11 +81,18 @@ static enum conn_step respond_keys(struct conn *c, const char *report)
 
 /* ---- changes ---- */
 
+static struct slice query_of(const struct conn *c)
+{
+	struct slice target = span_slice(c->request.target, c->input + c->begin);
+	const char *mark = memchr(target.data, '?', target.length);
+	size_t at = mark ? (size_t)(mark + 1 - target.data) : target.length;
+
+	return (struct slice){ target.data + at, target.length - at };
+}
+
 enum conn_step handle_control(struct visit *v, struct conn *c)
 {
 	struct http_server *http = c->io->http;
-	struct slice target = span_slice(c->request.target, c->input + c->begin);
-	const char *mark = memchr(target.data, '?', target.length);
 	struct setting_job *job;
 
 	if (c->request.method != ROUTE_POST)
@@ -94,9 +101,7 @@ enum conn_step handle_control(struct visit *v, struct conn *c)
 		problem_set(&c->problem, 503, "overloaded", "no memory");
 		return respond_problem(c);
 	}
-	size_t at = mark ? (size_t)(mark + 1 - target.data) : target.length;
-
-	if (!setting_read((struct slice){ target.data + at, target.length - at }, job->setting)) {
+	if (!setting_read(query_of(c), job->setting)) {
 		free(job);
 		problem_set(&c->problem, 400, "malformed-request",
 		            "expected a query of KEY=VALUE; the keys are those of GET /control");
@@ -128,4 +133,28 @@ enum conn_step handle_controlled(struct visit *v, struct conn *c)
 	}
 	free(job);
 	return step;
+}
+
+/* ---- traces ---- */
+
+enum conn_step handle_trace(struct conn *c)
+{
+	unsigned seconds = trace_slot_read(query_of(c));
+
+	if (!seconds) {
+		problem_set(&c->problem, 400, "malformed-request",
+		            "expected the query seconds=N, from 1 to %u", TRACE_SLOT_SECONDS_MAX);
+		return respond_problem(c);
+	}
+	if (trace_slot_is_on(&c->io->http->trace)) {
+		problem_set(&c->problem, 409, "trace-active",
+		            "a trace is on already; there can be one at a time");
+		return respond_problem(c);
+	}
+	c->trace_seconds = seconds;
+	respond_start(c, 200, 1);
+	respond_content(c, "application/octet-stream");
+	response_text_field(&c->response, "X-Content-Type-Options", "nosniff");
+	c->response.is_endless = c->closes = true;
+	return respond_finish(c);
 }

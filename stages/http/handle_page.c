@@ -50,7 +50,7 @@ enum conn_step handle_page(struct conn *c)
 
 	if (condition == PRECONDITION_FAILED) {
 		problem_set(&c->problem, 412, "precondition-failed",
-		            "the page is not the one that the request's conditions ask for");
+		            "the file is not the one that the request's conditions ask for");
 		return respond_problem(c);
 	}
 	respond_start(c, condition == PRECONDITION_NOT_MODIFIED ? 304 : 200, size + 1);

@@ -20,15 +20,6 @@
 #define NAMES_MAX 4096 /* bytes of the names in `errors` */
 #define ERRORS_MAX 100
 
-static bool is_failed(const struct upload *u, unsigned i)
-{
-	/* With a 202 the images go on; only the result of decoding is settled. */
-	if (u->respond_after_decode)
-		return u->decode_failed[i];
-	/* Acquire: pairs with image_set_problem(). */
-	return atomic_load_explicit(&u->image[i]->has_failed, memory_order_acquire);
-}
-
 static uint64_t spent_ns(const _Atomic uint64_t *ns)
 {
 	return atomic_load_explicit(ns, memory_order_relaxed);
@@ -111,7 +102,7 @@ static void errors_json(struct json *j, const struct upload *u)
 		for (; bad < u->bad_part_count && u->bad_part[bad].images_before == i; bad++)
 			error_json(&e, u->bad_part[bad].part_name, u->bad_part[bad].file_name,
 			           &u->bad_part[bad].problem);
-		if (i < u->image_count && is_failed(u, i))
+		if (i < u->image_count && upload_has_failed(u, i))
 			error_json(&e, u->image[i]->part_name, u->image[i]->file_name,
 			           &u->image[i]->problem);
 	}
@@ -124,7 +115,7 @@ static void errors_json(struct json *j, const struct upload *u)
 static void count_rejections(struct conn *c, const struct upload *u)
 {
 	for (unsigned i = 0; i < u->image_count; i++)
-		if (is_failed(u, i))
+		if (upload_has_failed(u, i))
 			respond_count_rejection(c, &u->image[i]->problem);
 	for (unsigned i = 0; i < u->bad_part_count; i++)
 		respond_count_rejection(c, &u->bad_part[i].problem);
@@ -181,7 +172,7 @@ static void respond_success(struct conn *c, const struct upload *u, unsigned goo
 	json_object(&j, NULL);
 	json_array(&j, "images");
 	for (unsigned i = 0; i < u->image_count; i++) {
-		if (is_failed(u, i))
+		if (upload_has_failed(u, i))
 			continue;
 		if (good == 1)
 			response_field(&c->response, "Location: /images/%s", u->image[i]->id);
@@ -203,7 +194,7 @@ enum conn_step handle_uploaded(struct visit *v, struct conn *c)
 
 	(void)v;
 	for (unsigned i = 0; i < u->image_count; i++)
-		good += !is_failed(u, i);
+		good += !upload_has_failed(u, i);
 	if (good > 0)
 		respond_success(c, u, good);
 	else

@@ -26,9 +26,10 @@ static enum conn_step handle_options(struct conn *c)
 	response_text_field(&c->response, "Allow", allow);
 	if (respond_origin(c)[0]) {
 		response_text_field(&c->response, "Access-Control-Allow-Methods", allow);
-		response_text_field(&c->response, "Access-Control-Allow-Headers",
-		                    "authorization, content-type, if-match, if-none-match, "
-		                    "prefer, range, x-expires-after, x-request-id");
+		response_text_field(
+			&c->response, "Access-Control-Allow-Headers",
+			"authorization, content-type, idempotency-key, "
+			"if-match, if-none-match, prefer, range, x-expires-after, x-request-id");
 		response_text_field(&c->response, "Access-Control-Max-Age", "86400");
 	}
 	return respond_finish(c);
@@ -146,7 +147,10 @@ enum conn_step handle_request(struct visit *v, struct conn *c)
 		return handle_graph(c);
 	case ROUTE_PAGE:
 	case ROUTE_OPERATOR:
+	case ROUTE_OPENAPI:
 		return handle_page(c);
+	case ROUTE_TRACE:
+		return handle_trace(c);
 	case ROUTE_CONTROL:
 		return handle_control(v, c);
 	default:

@@ -11,7 +11,7 @@ int http_server_init(struct http_server *h, const struct conf *conf)
 {
 	client_counts_init(&h->clients);
 	networks_parse(conf->server.trusted_proxies, &h->proxies); /* checked before */
-	h->listeners.admin.fd = h->listeners.admin.socket.fd = -1;
+	h->listeners.admin.fd = h->listeners.admin.socket.fd = h->agent.fd = -1;
 	setting_queue_init(&h->settings);
 	int err = stats_stream_open(&h->stream);
 
@@ -20,13 +20,21 @@ int http_server_init(struct http_server *h, const struct conf *conf)
 
 int http_server_listen(struct http_server *h, const struct conf *conf)
 {
-	return listener_set_open(&h->listeners, conf, graph_io_count(h->graph));
+	int err = listener_set_open(&h->listeners, conf, graph_io_count(h->graph));
+
+	if (err)
+		return err;
+	err = agent_open(&h->agent, conf);
+	if (err)
+		listener_set_close(&h->listeners);
+	return err;
 }
 
 void http_server_fini(struct http_server *h)
 {
 	stats_stream_close(&h->stream);
 	close(h->stream.wake_fd);
+	agent_close(&h->agent);
 	listener_set_close(&h->listeners);
 	tokens_close(&h->tokens);
 	client_counts_fini(&h->clients);

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "agent.h"
 #include "base/check.h"
 #include "base/network.h"
 #include "conf/conf.h"
@@ -20,6 +21,7 @@
 #include "listener_set.h"
 #include "setting_queue.h"
 #include "stats_stream.h"
+#include "trace_slot.h"
 
 struct graph;
 struct text;
@@ -38,11 +40,13 @@ struct http_server {
 	struct graph *graph;
 	struct http_reports reports;
 	struct listener_set listeners;
+	struct agent agent;
 	struct networks proxies; /* server.trusted_proxies */
 	struct tokens tokens;    /* locked inside */
 	struct client_counts clients;
 	struct setting_queue settings; /* locked inside */
 	struct stats_stream stream;    /* locked inside; its watchers are the main thread's */
+	struct trace_slot trace;       /* atomic inside */
 	/* atomic, any thread */
 	alignas(CACHE_LINE) _Atomic bool is_ready;
 	_Atomic bool is_ending;   /* /readyz returns 503; everything else is still served */

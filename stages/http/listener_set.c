@@ -52,6 +52,9 @@ void listener_set_check(const struct conf *conf)
 	listener_resolve("server.listen", conf->server.listen, &address, &length);
 	if (*admin != '/' && strchr(admin, ':'))
 		listener_resolve("server.admin_listen", admin, &address, &length);
+	if (*conf->server.agent_listen)
+		listener_resolve("server.agent_listen", conf->server.agent_listen, &address,
+		                 &length);
 }
 
 static int open_configured(struct listener_set *l, const struct conf *conf, unsigned count)

@@ -1,4 +1,4 @@
-/* page_files.c - the files of stages/page/, embedded by the assembler. */
+/* page_files.c - the files of stages/page/ and openapi.json, embedded by the assembler. */
 #include "page_files.h"
 
 #include <inttypes.h>
@@ -11,20 +11,22 @@
 #define EMBED(name, path)                                                      \
 	__asm__(".pushsection .rodata\n"                                       \
 	        "page_" #name ":\n"                                            \
-	        ".incbin \"stages/page/" path "\"\n"                           \
+	        ".incbin \"stages/" path "\"\n"                                \
 	        "page_" #name "_end:\n"                                        \
 	        ".byte 0\n"                                                    \
 	        ".popsection\n");                                              \
 	extern const char page_##name[] __attribute__((visibility("hidden"))), \
 		page_##name##_end[] __attribute__((visibility("hidden")))
 
-EMBED(icon, "icon.svg");
-EMBED(html, "page.html");
-EMBED(css, "page.css");
-EMBED(js, "page.js");
-EMBED(operator_html, "operator.html");
-EMBED(operator_css, "operator.css");
-EMBED(operator_js, "operator.js");
+EMBED(icon, "page/icon.svg");
+EMBED(html, "page/page.html");
+EMBED(css, "page/page.css");
+EMBED(js, "page/page.js");
+EMBED(operator_html, "page/operator.html");
+EMBED(operator_css, "page/operator.css");
+EMBED(operator_js, "page/operator.js");
+EMBED(timeline_js, "page/timeline.js");
+EMBED(openapi, "http/openapi.json");
 
 #define SVG "image/svg+xml"
 #define HTML "text/html; charset=utf-8"
@@ -32,14 +34,16 @@ EMBED(operator_js, "operator.js");
 #define JS "text/javascript; charset=utf-8"
 
 static const struct page_file files[] = {
-	{ "/", HTML, page_html, page_html_end, false },
-	{ "/page.js", JS, page_js, page_js_end, false },
-	{ "/page.css", CSS, page_css, page_css_end, false },
-	{ "/page.svg", SVG, page_icon, page_icon_end, false },
-	{ "/operator.svg", SVG, page_icon, page_icon_end, true },
-	{ "/operator", HTML, page_operator_html, page_operator_html_end, true },
-	{ "/operator.css", CSS, page_operator_css, page_operator_css_end, true },
-	{ "/operator.js", JS, page_operator_js, page_operator_js_end, true },
+	{ "/", HTML, page_html, page_html_end, PAGE_FOR_CLIENTS },
+	{ "/page.js", JS, page_js, page_js_end, PAGE_FOR_CLIENTS },
+	{ "/page.css", CSS, page_css, page_css_end, PAGE_FOR_CLIENTS },
+	{ "/page.svg", SVG, page_icon, page_icon_end, PAGE_FOR_CLIENTS },
+	{ "/operator.svg", SVG, page_icon, page_icon_end, PAGE_FOR_OPERATORS },
+	{ "/operator", HTML, page_operator_html, page_operator_html_end, PAGE_FOR_OPERATORS },
+	{ "/operator.css", CSS, page_operator_css, page_operator_css_end, PAGE_FOR_OPERATORS },
+	{ "/operator.js", JS, page_operator_js, page_operator_js_end, PAGE_FOR_OPERATORS },
+	{ "/timeline.js", JS, page_timeline_js, page_timeline_js_end, PAGE_FOR_OPERATORS },
+	{ "/openapi.json", "application/json", page_openapi, page_openapi_end, PAGE_FOR_ALL },
 };
 
 const struct page_file *page_file_at(unsigned index)

@@ -1,15 +1,21 @@
-/* page_files.h - the files of stages/page/, which are part of the program. Any thread. */
+/* page_files.h - the files of stages/page/ and openapi.json, which are part of the program. Any
+ * thread. */
 #ifndef DARKROOM_HTTP_PAGE_FILES_H
 #define DARKROOM_HTTP_PAGE_FILES_H
 
-#include <stdbool.h>
 #include <stddef.h>
+
+enum page_audience {
+	PAGE_FOR_CLIENTS,   /* with server.page, and at the administrative address */
+	PAGE_FOR_OPERATORS, /* where /stats is served */
+	PAGE_FOR_ALL
+};
 
 struct page_file {
 	const char *path; /* of the request */
 	const char *type; /* Content-Type */
 	const char *data, *end;
-	bool is_for_operators;
+	enum page_audience audience;
 };
 
 /* Returns the file at the index; NULL after the last. */

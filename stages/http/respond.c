@@ -137,7 +137,7 @@ static bool has_encoding(const struct conn *c)
 void respond_problem_fields(struct conn *c, const struct problem *problem)
 {
 	respond_content(c, "application/problem+json");
-	if (problem->status == 503 || problem->status == 429)
+	if (problem->status == 503 || problem->status == 429 || problem->status == 409)
 		response_field(&c->response, "Retry-After: %u",
 		               problem->retry_after_s ? problem->retry_after_s : 1);
 	/* RFC 9110 15.5.16: tells a client that has compressed its body. */
@@ -201,7 +201,11 @@ static void written(struct visit *v, struct conn *c)
 	access_log_request(c, true);
 	if (c->response.is_endless && c->request.method == ROUTE_GET)
 		stats_stream_add(&c->io->http->stream, c->fd);
+	else if (c->response.is_endless && c->request.method == ROUTE_POST &&
+	         trace_slot_ask(&c->io->http->trace, c->fd, c->trace_seconds))
+		stats_stream_wake(&c->io->http->stream);
 	response_reset(&c->response);
+	conn_drop_body(c); /* what conn_count_response() counted */
 	c->has_responded = true;
 	if (c->closes) {
 		bool is_complete = c->request.head_length > 0 && !is_body_left(c);
@@ -263,6 +267,7 @@ enum conn_step respond_write(struct visit *v, struct conn *c)
 
 			conn_start_phase(c);
 			c->phase_bytes = sent;
+			conn_count_response(c);
 		}
 		return CONN_STEP_WRITE;
 	}

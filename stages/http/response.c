@@ -30,6 +30,7 @@ static const struct {
 	{ 404, "Not Found" },
 	{ 405, "Method Not Allowed" },
 	{ 408, "Request Timeout" },
+	{ 409, "Conflict" },
 	{ 411, "Length Required" },
 	{ 412, "Precondition Failed" },
 	{ 413, "Content Too Large" },

@@ -33,10 +33,12 @@ static const struct {
 	[ROUTE_METRICS] = { READING, READING_TEXT, ROUTE_ADMIN, "/metrics" },
 	[ROUTE_PAGE] = { READING, READING_TEXT, ROUTE_PUBLIC | ROUTE_ADMIN, NULL },
 	[ROUTE_OPERATOR] = { READING, READING_TEXT, ROUTE_ADMIN, NULL },
+	[ROUTE_OPENAPI] = { READING, READING_TEXT, ROUTE_PUBLIC | ROUTE_ADMIN, NULL },
 	[ROUTE_GRAPH] = { READING, READING_TEXT, ROUTE_ADMIN, "/graph" },
 	[ROUTE_GRAPH_SVG] = { READING, READING_TEXT, ROUTE_ADMIN, "/graph.svg" },
 	[ROUTE_CONTROL] = { READING | ROUTE_POST, "GET, HEAD, POST, OPTIONS", ROUTE_ADMIN,
 	                    "/control" },
+	[ROUTE_TRACE] = { ROUTE_POST | ROUTE_OPTIONS, "POST, OPTIONS", ROUTE_ADMIN, "/trace" },
 };
 
 /* Returns the path of a target: "http://host:port/path" means the same as "/path" (RFC 9112
@@ -93,6 +95,12 @@ static bool find_variant(struct slice file, char found[CONF_NAME_MAX])
 	return true;
 }
 
+static const enum route_kind kind_for[] = {
+	[PAGE_FOR_CLIENTS] = ROUTE_PAGE,
+	[PAGE_FOR_OPERATORS] = ROUTE_OPERATOR,
+	[PAGE_FOR_ALL] = ROUTE_OPENAPI,
+};
+
 /* Returns whether the path is that of a file of the pages. */
 static bool find_page(struct route *route, struct slice path)
 {
@@ -101,7 +109,7 @@ static bool find_page(struct route *route, struct slice path)
 	for (unsigned i = 0; (file = page_file_at(i)); i++) {
 		if (!slice_equals(path, file->path))
 			continue;
-		route->kind = file->is_for_operators ? ROUTE_OPERATOR : ROUTE_PAGE;
+		route->kind = kind_for[file->audience];
 		route->file = (unsigned char)i;
 		return true;
 	}

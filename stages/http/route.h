@@ -27,9 +27,11 @@ enum route_kind {
 	ROUTE_METRICS,
 	ROUTE_PAGE,     /* files of page_files.h for all */
 	ROUTE_OPERATOR, /* for operators */
+	ROUTE_OPENAPI,  /* the description of this interface, for all */
 	ROUTE_GRAPH,
 	ROUTE_GRAPH_SVG,
 	ROUTE_CONTROL,
+	ROUTE_TRACE,
 	ROUTE_COUNT
 };
 
@@ -50,7 +52,7 @@ struct route {
 	enum route_kind kind;
 	char id[ULID_LENGTH + 1];    /* image, variant, original */
 	char variant[CONF_NAME_MAX]; /* variant: its name, which the image may lack */
-	unsigned char file;          /* page, operator: index for page_file_at() */
+	unsigned char file;          /* page, operator, openapi: index for page_file_at() */
 };
 
 /* Finds the resource of a request target, in origin, absolute or asterisk form. A query is ignored.

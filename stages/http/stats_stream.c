@@ -166,6 +166,7 @@ static bool serve(struct stats_watcher *w, struct stats_document *d, uint64_t no
 		return false;
 	if (w->document) /* it misses this one */
 		return now_ns - w->since_ns < SLOW_NS;
+	assert(d->references > 0); /* the caller's */
 	w->document = d;
 	d->references++;
 	w->sent = 0;

@@ -90,3 +90,12 @@ void disk_job_send_list(struct visit *v, struct disk_job *job, struct stored_lis
 	set_reply(job, reply, reply_instance);
 	send(v, job);
 }
+
+void disk_job_send_key(struct visit *v, struct disk_job *job, enum disk_work work,
+                       struct upload_key *key, struct event *reply, unsigned reply_instance)
+{
+	job->work = work;
+	job->key = key;
+	set_reply(job, reply, reply_instance);
+	send(v, job);
+}

@@ -18,6 +18,7 @@ struct disk_reads;
 struct image;
 struct problem;
 struct stored_list;
+struct upload_key;
 struct visit;
 
 #define DISK_JOB_NAME_MAX (CONF_NAME_MAX + 5) /* "medium.jpg", with its zero */
@@ -29,7 +30,9 @@ enum disk_work {
 	DISK_FIND,      /* a file to respond with; the same */
 	DISK_READ,      /* a piece of it into the page cache; the same */
 	DISK_EXPLAIN,   /* which variants an image has instead of the one asked for; the same */
-	DISK_LIST       /* of stored images; the same */
+	DISK_LIST,      /* of stored images; the same */
+	DISK_KEY_BEGIN, /* upload_key_begin(); the same */
+	DISK_KEY_END    /* upload_key_end(); the same */
 };
 
 struct disk_job {
@@ -43,6 +46,7 @@ struct disk_job {
 	char name[DISK_JOB_NAME_MAX]; /* find: of the file; explain: of the variant */
 	struct problem *problem;      /* explain: filled in; borrowed */
 	struct stored_list *list;     /* list: borrowed */
+	struct upload_key *key;       /* key: borrowed */
 	struct store_found found;     /* find: the result */
 	int fd;                       /* read: borrowed */
 	uint64_t at;
@@ -83,5 +87,10 @@ void disk_job_send_explanation(struct visit *v, struct disk_reads *reads, struct
 /* Sends a list to be made. The reply goes to the given instance of accept_read. */
 void disk_job_send_list(struct visit *v, struct disk_job *job, struct stored_list *list,
                         struct event *reply, unsigned reply_instance);
+
+/* Sends the key of an upload to begin or end. The reply goes to the given instance of accept_read.
+ */
+void disk_job_send_key(struct visit *v, struct disk_job *job, enum disk_work work,
+                       struct upload_key *key, struct event *reply, unsigned reply_instance);
 
 #endif

@@ -75,6 +75,17 @@ static bool is_cut_alike(const struct plan_step *step, const struct geometry *pa
 	                                    (uint64_t)parent->cut_height * step->width;
 }
 
+/* Places the part that a cover shows. */
+static void place(struct geometry *g, const struct plan_step *step)
+{
+	struct focus at = g->has_focus ? g->focus : step->gravity;
+
+	g->place_x = focus_place(at.x, g->shown_width);
+	g->place_y = focus_place(at.y, g->shown_height);
+	g->focus.x = focus_inside(at.x, g->shown_width);
+	g->focus.y = focus_inside(at.y, g->shown_height);
+}
+
 /* The size is the box, or the largest size of its proportions that the pixels allow. The picture
  * shows the largest part of the whole with these proportions. */
 static void cover(struct geometry *g, const struct plan_step *step, const struct geometry *parent)
@@ -105,6 +116,7 @@ static void cover(struct geometry *g, const struct plan_step *step, const struct
 		g->shown_width = across / down;
 	else
 		g->shown_height = down / across;
+	place(g, step);
 }
 
 static void make_exact(struct geometry *g, const struct plan_step *step,
@@ -134,6 +146,7 @@ void geometry_next(struct geometry *g, const struct plan_step *step, const struc
 {
 	*g = *parent;
 	g->shown_width = g->shown_height = 1;
+	g->place_x = g->place_y = 0;
 	if (step->stage != STAGE_SCALE)
 		return;
 	if (step->rotation == 90 || step->rotation == 270) {
@@ -157,7 +170,7 @@ void geometry_next(struct geometry *g, const struct plan_step *step, const struc
 }
 
 void geometry_of_step(struct geometry *g, const struct plan *plan, unsigned index, int width,
-                      int height)
+                      int height, const struct focus *focus)
 {
 	struct geometry parent;
 	unsigned path[PLAN_STEP_MAX], length = 0;
@@ -165,6 +178,10 @@ void geometry_of_step(struct geometry *g, const struct plan *plan, unsigned inde
 	for (int i = (int)index; i != PLAN_ROOT; i = plan->step[i].parent)
 		path[length++] = (unsigned)i;
 	geometry_root(g, width, height);
+	if (focus) {
+		g->has_focus = true;
+		g->focus = *focus;
+	}
 	while (length > 0) {
 		parent = *g;
 		geometry_next(g, &plan->step[path[--length]], &parent);
@@ -182,5 +199,7 @@ void geometry_scaling(struct scaling *to, const struct plan_step *step, const st
 		.shown_width = g->shown_width,
 		.shown_height = g->shown_height,
 		.chroma = step->chroma,
+		.place_x = g->place_x,
+		.place_y = g->place_y,
 	};
 }

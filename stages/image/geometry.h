@@ -7,7 +7,10 @@
 #ifndef DARKROOM_IMAGE_GEOMETRY_H
 #define DARKROOM_IMAGE_GEOMETRY_H
 
+#include <stdbool.h>
 #include <stdint.h>
+
+#include "focus.h"
 
 struct plan;
 struct plan_step;
@@ -22,9 +25,13 @@ struct geometry {
 	 * that it cut. A cover of the same proportions fits its box to the uncut picture. */
 	uint32_t cut_width, cut_height;
 	int uncut_width, uncut_height;
-	/* The part of the parent's picture that this one shows, 0..1, centred, in the parent's
-	 * axes. */
-	double shown_width, shown_height;
+	/* The part of the parent's picture that this one shows, 0..1, in the parent's axes, and its
+	 * place: -1 left or top, 0 in the middle, 1 right or bottom. */
+	double shown_width, shown_height, place_x, place_y;
+	/* The image's own focal point in this picture; it replaces the gravity of covers. Sizes do
+	 * not depend on it. */
+	bool has_focus;
+	struct focus focus;
 };
 
 /* Sets *g to the root: an image of width x height after orientation. */
@@ -34,9 +41,9 @@ void geometry_root(struct geometry *g, int width, int height);
 void geometry_next(struct geometry *g, const struct plan_step *step, const struct geometry *parent);
 
 /* Sets *g to the picture that step index of the plan makes of an image of width x height after
- * orientation. */
+ * orientation. focus: the image's own; NULL: it has none. */
 void geometry_of_step(struct geometry *g, const struct plan *plan, unsigned index, int width,
-                      int height);
+                      int height, const struct focus *focus);
 
 /* Sets *to to what a scale step with the result *g does, for an image of that EXIF orientation. */
 void geometry_scaling(struct scaling *to, const struct plan_step *step, const struct geometry *g,

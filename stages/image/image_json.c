@@ -81,6 +81,8 @@ void image_json(struct json *j, const struct image *image, bool is_stored)
 		json_string(j, "filename", image->file_name);
 	if (image->upload->expires)
 		json_expires(j, (time_t)image->upload->expires);
+	if (image->upload->focus[0])
+		json_string(j, STORED_FOCUS, image->upload->focus);
 	image_texts_json(j, &image->upload->metadata);
 	if (image->is_damaged)
 		json_bool(j, "damaged", true);

@@ -34,6 +34,18 @@ static unsigned reads_at_once(void)
 	return cores / 4 > 2 ? (unsigned)cores / 4 - 1 : 1;
 }
 
+/* What cannot fail. */
+static void init_tables(struct image_service *s, const struct conf *conf)
+{
+	admission_init(&s->admission, conf);
+	client_turns_init(&s->turns, turns_window());
+	disk_reads_init(&s->reads, reads_at_once());
+	client_counts_init(&s->clients);
+	client_rates_init(&s->rates);
+	upload_keys_init(&s->keys);
+	budget_init(&s->budget, conf->limits.memory_budget);
+}
+
 int image_service_init(struct image_service *s, const struct conf *conf, const struct plan *plan)
 {
 	int err = conf_epochs_init(&s->epochs, conf, plan);
@@ -65,12 +77,7 @@ int image_service_init(struct image_service *s, const struct conf *conf, const s
 		log_error("remake: cannot initialise it: %s", strerror(-err));
 		goto fail_sweep;
 	}
-	admission_init(&s->admission, conf);
-	client_turns_init(&s->turns, turns_window());
-	disk_reads_init(&s->reads, reads_at_once());
-	client_counts_init(&s->clients);
-	client_rates_init(&s->rates);
-	budget_init(&s->budget, conf->limits.memory_budget);
+	init_tables(s, conf);
 	return 0;
 
 fail_sweep:
@@ -97,6 +104,7 @@ void image_service_fini(struct image_service *s)
 	disk_reads_fini(&s->reads);
 	client_turns_fini(&s->turns);
 	client_rates_fini(&s->rates);
+	upload_keys_fini(&s->keys);
 	client_counts_fini(&s->clients);
 	inflight_fini(&s->inflight);
 	store_close(&s->store);

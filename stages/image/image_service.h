@@ -24,6 +24,7 @@
 #include "sched/budget.h"
 #include "store/store.h"
 #include "sweep.h"
+#include "upload_key.h"
 
 struct graph;
 
@@ -37,6 +38,7 @@ struct image_service {
 	struct client_turns turns; /* at jpeg_decode */
 	struct admission admission;
 	struct disk_reads reads; /* of files, by connections */
+	struct upload_keys keys; /* Idempotency-Key */
 	struct recovery recovery;
 	struct remake remake;
 	struct sweep sweep;

@@ -48,7 +48,7 @@ void memory_need_root(const struct plan *plan, int width, int height, unsigned o
 
 		if (plan->step[i].parent != PLAN_ROOT)
 			continue;
-		geometry_of_step(&g, plan, i, width, height);
+		geometry_of_step(&g, plan, i, width, height, NULL);
 		w = samples_for(g.width, g.shown_width, width);
 		h = samples_for(g.height, g.shown_height, height);
 		need->width = max_int(w, need->width);

@@ -4,8 +4,10 @@
  * Knows the grammar and nothing of images. Main thread.
  *
  *	operations = [ operation *( "," operation ) ]
- *	operation  = "scale" WIDTH "x" HEIGHT ( "inside" | "cover" | "exact" ) | "blur" SIGMA |
+ *	operation  = "scale" WIDTH "x" HEIGHT ( "inside" | "cover" [ gravity ] | "exact" ) |
+ *	             "blur" SIGMA |
  *	             "sharpen" AMOUNT [ SIGMA ] | "grayscale" | "rotate" ( "90" | "180" | "270" )
+ *	gravity    = "top" | "bottom" | "left" | "right" | X "%:" Y "%"
  *
  * Two operations have the same result anywhere in a chain. Rotations are applied at its end, where
  * the picture is smallest and the steps before can be shared. Grayscale applies to the whole chain,
@@ -99,6 +101,29 @@ static bool try_fit(struct parser *p, enum plan_fit *fit)
 	return *fit;
 }
 
+/* Consumes the point that a cover keeps, if there is one. */
+static int parse_gravity(struct parser *p, struct focus *gravity)
+{
+	const char *begin = p->at;
+	size_t n = word_length(p);
+
+	*gravity = try_word(p, "top")      ? (struct focus){ .5, 0 }
+	           : try_word(p, "bottom") ? (struct focus){ .5, 1 }
+	           : try_word(p, "left")   ? (struct focus){ 0, .5 }
+	           : try_word(p, "right")  ? (struct focus){ 1, .5 }
+	                                   : FOCUS_MIDDLE;
+	if (word_length(p) == 0 || p->at != begin)
+		return 0;
+	if (!focus_parse(gravity, p->at, n))
+		return fail(p,
+		            "'%.*s' is not a gravity for cover; expected top, bottom, left, right "
+		            "or %s",
+		            (int)n, p->at, FOCUS_FORM);
+	p->at += n;
+	skip_blanks(p);
+	return 0;
+}
+
 /* An enlarged picture must keep the limits of uploads. */
 static int check_enlarged(struct parser *p, const struct operation *op)
 {
@@ -139,6 +164,8 @@ static int parse_scale(struct parser *p, struct operation *op)
 			p,
 			"scale %.*s is followed by '%.*s'; expected 'inside', 'cover' or 'exact'",
 			shown, begin, (int)word_length(p), p->at);
+	if (op->fit == PLAN_COVER && parse_gravity(p, &op->gravity))
+		return -EINVAL;
 	op->may_enlarge = p->variant->enlarge == CONF_YES;
 	return op->may_enlarge ? check_enlarged(p, op) : 0;
 }
@@ -239,6 +266,8 @@ static int add_scale(struct parser *p, struct chain *chain, struct operation *op
 		op->width = op->height;
 		op->height = width;
 	}
+	if (op->fit == PLAN_COVER)
+		op->gravity = focus_before_rotation(op->gravity, chain->rotation);
 	chain->count++;
 	return err;
 }

@@ -21,6 +21,7 @@ struct conf_variant;
 struct operation {
 	unsigned stage;
 	enum plan_fit fit;
+	struct focus gravity; /* of a cover */
 	bool may_enlarge;
 	uint32_t width, height;
 	unsigned rotation;

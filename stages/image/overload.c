@@ -191,7 +191,9 @@ static double percentile(struct overload_class *class)
 	if (class->count == 0)
 		return 0;
 	qsort(class->sample_us, class->count, sizeof class->sample_us[0], compare);
-	return class->sample_us[(class->count * 9 + 9) / 10 - 1] / 1e6;
+	unsigned rank = (class->count * 9 + 9) / 10;
+
+	return class->sample_us[rank - 1] / 1e6;
 }
 
 static void end_interval(struct overload *o, unsigned index, double seconds)

@@ -24,15 +24,21 @@ static bool is_equal(double a, double b)
 	return !(a < b) && !(a > b);
 }
 
+static bool has_same_gravity(const struct plan_step *a, const struct operation *b)
+{
+	return is_equal(a->gravity.x, b->gravity.x) && is_equal(a->gravity.y, b->gravity.y);
+}
+
 /* Luma does not depend on chroma, so a step with colours also serves a greyscale variant. */
 static bool is_same(const struct plan_step *step, int parent, const struct operation *op,
                     enum chroma chroma)
 {
 	return step->parent == parent && step->stage == op->stage &&
 	       (step->chroma == chroma || chroma == CHROMA_NONE) && step->fit == op->fit &&
-	       step->may_enlarge == op->may_enlarge && step->width == op->width &&
-	       step->height == op->height && step->rotation == op->rotation &&
-	       is_equal(step->sigma, op->sigma) && is_equal(step->amount, op->amount);
+	       has_same_gravity(step, op) && step->may_enlarge == op->may_enlarge &&
+	       step->width == op->width && step->height == op->height &&
+	       step->rotation == op->rotation && is_equal(step->sigma, op->sigma) &&
+	       is_equal(step->amount, op->amount);
 }
 
 /* Adds a step. Returns its index, or -1 if the plan is full. */
@@ -45,6 +51,7 @@ static int plan_add(struct plan *plan, int parent, const struct operation *op, e
 		.parent = parent,
 		.chroma = chroma,
 		.fit = op->fit,
+		.gravity = op->gravity,
 		.may_enlarge = op->may_enlarge,
 		.width = op->width,
 		.height = op->height,
@@ -107,7 +114,8 @@ static bool can_derive(const struct plan_step *a, const struct operation *b, enu
 		return false;
 	return !a->width ||
 	       (a->fit == b->fit &&
-	        (a->fit == PLAN_INSIDE || (a->fit == PLAN_COVER && has_same_proportions(a, b))));
+	        (a->fit == PLAN_INSIDE ||
+	         (a->fit == PLAN_COVER && has_same_proportions(a, b) && has_same_gravity(a, b))));
 }
 
 /* Returns the step from which to derive a leading scale. The plan so far holds leading scales only,
@@ -186,8 +194,8 @@ int plan_build(struct plan *plan, const struct conf *conf, unsigned level,
                unsigned *variant_at_fault, char *error, size_t error_size)
 {
 	struct conf_variant variant[CONF_VARIANT_MAX]; /* as the level makes it */
-	struct chain chain[CONF_VARIANT_MAX];
-	int leading[CONF_VARIANT_MAX];
+	struct chain chain[CONF_VARIANT_MAX] = { 0 };
+	int leading[CONF_VARIANT_MAX] = { 0 };
 	struct conf_degrade degrade;
 
 	conf_degrade_parse(conf->overload.degrade, &degrade);
@@ -226,5 +234,5 @@ uint64_t plan_unneeded(const struct plan *plan, uint32_t made)
 		if (needed & bit && step->parent >= 0)
 			needed |= UINT64_C(1) << step->parent;
 	}
-	return ~needed & (UINT64_MAX >> (64 - plan->step_count));
+	return plan->step_count ? ~needed & (UINT64_MAX >> (64 - plan->step_count)) : 0;
 }

@@ -14,6 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "focus.h"
 #include "pixel/encoding.h"
 #include "pixel/picture.h"
 
@@ -24,7 +25,7 @@ struct conf;
 
 enum plan_fit {
 	PLAN_INSIDE = 1, /* inside the box, in the picture's own proportions */
-	PLAN_COVER,      /* fills the box; the excess is cut off equally on both sides */
+	PLAN_COVER,      /* fills the box; the excess is cut off, around the gravity */
 	PLAN_EXACT       /* the box's width and height; proportions may change */
 };
 
@@ -37,6 +38,7 @@ struct plan_step {
 	 * first step below the root is always a scale: it applies orientation and colour
 	 * conversion. */
 	enum plan_fit fit;
+	struct focus gravity; /* cover: what it keeps in the middle, if the image has no focus */
 	bool may_enlarge;
 	uint32_t width, height;
 	unsigned rotation; /* scale: clockwise, 0, 90, 180 or 270 degrees; only where width and

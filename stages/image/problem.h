@@ -20,7 +20,7 @@ struct problem {
 	const char *title;               /* static; short, the same for every problem of the type */
 	const char *limit;               /* static: "limits.pixels"; or NULL */
 	uint64_t configured, actual;     /* only with a limit */
-	unsigned retry_after_s;          /* for 503 and 429; 0: not known */
+	unsigned retry_after_s;          /* for 503, 429 and 409; 0: not known */
 	char detail[PROBLEM_DETAIL_MAX]; /* what was found and what was expected; may be "" */
 };
 

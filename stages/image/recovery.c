@@ -195,6 +195,7 @@ static struct upload *make_upload(struct recovery *r, const char *id, uint8_t *b
 	memcpy(u->token_name, names->token, sizeof u->token_name);
 	u->expires = names->expires;
 	u->metadata = names->metadata;
+	memcpy(u->focus, names->focus, sizeof u->focus);
 	memcpy(image->id, id, sizeof image->id);
 	image->is_spooled = true;
 	return u;

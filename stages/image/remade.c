@@ -188,6 +188,16 @@ static struct upload *make_upload(struct image_service *s, const char *id, size_
 
 /* ---- start ---- */
 
+/* Without a focal point it stays empty. */
+static void read_focus(const struct remade *r, struct upload *u)
+{
+	const char *all = json_reader_check(r->document, r->length);
+
+	if (!json_reader_ascii(all ? json_reader_member(all, STORED_FOCUS) : NULL, u->focus,
+	                       sizeof u->focus))
+		u->focus[0] = '\0';
+}
+
 /* Finds what is to be made. Returns 0, REMADE_COMPLETE or -errno. */
 static int find_variants(const struct remade_order *order, struct remade *r,
                          const struct conf *conf, struct stored_lack *lack, uint32_t *made)
@@ -215,6 +225,7 @@ static int start(struct image_service *s, const struct remade_order *order, stru
 	}
 	u->image[0]->remade = r;
 	u->expires = r->expires;
+	read_focus(r, u);
 	int err = find_variants(order, r, &u->epoch->conf, &lack, &made);
 
 	if (!err && lack.original_bytes != size)

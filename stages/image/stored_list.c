@@ -12,28 +12,27 @@
 
 #define TEXT_MAX ((size_t)STORED_LIST_MAX * (STORED_IMAGE_MAX + 2))
 
-/* Appends an image. One that was removed since it was listed, is damaged or has expired is left
- * out. */
-static void append(struct stored_list *list, struct store *s, const char *id)
+bool stored_list_append(struct text *images, struct store *s, const char *id)
 {
 	char data[STORED_IMAGE_MAX + 1], tag[STORE_TAG_MAX];
 	uint64_t size;
 	int fd = store_open_file(s, id, STORED_IMAGE, &size);
 
 	if (fd < 0)
-		return;
+		return false;
 	int length = stored_image_read(fd, data);
 	uint64_t expires = store_tag(fd, tag);
 
 	close(fd);
 	if ((expires && expires <= (uint64_t)time(NULL)) || length < 0 ||
 	    !json_reader_check(data, (size_t)length))
-		return;
+		return false;
 	size_t visible = stored_image_public(data, (size_t)length);
 
-	text_puts(&list->images, list->images.length > 1 ? ",\n" : "");
-	text_put(&list->images, data, visible);
-	text_puts(&list->images, visible < (size_t)length ? "}" : "");
+	text_puts(images, images->length > 1 ? ",\n" : "");
+	text_put(images, data, visible);
+	text_puts(images, visible < (size_t)length ? "}" : "");
+	return true;
 }
 
 int stored_list_make(struct stored_list *list, struct store *s)
@@ -46,7 +45,7 @@ int stored_list_make(struct stored_list *list, struct store *s)
 	if (err)
 		return err;
 	for (unsigned i = 0; i < list->page.count; i++)
-		append(list, s, list->id[i]);
+		stored_list_append(&list->images, s, list->id[i]);
 	text_puts(&list->images, "]");
 	list->has_more = list->page.count == list->page.max;
 	if (list->has_more)

@@ -22,7 +22,11 @@ struct stored_list {
 	char last[ULID_LENGTH + 1]; /* behind which the next page begins */
 };
 
-/* Fills in the result. Returns 0 or -errno. */
+/* Appends what GET /images/{id} responds to an open JSON array. Returns false if the image is
+ * removed, damaged or expired: then nothing is appended. */
+bool stored_list_append(struct text *images, struct store *s, const char *id);
+
+/* Fills in the result. Such images are left out. Returns 0 or -errno. */
 int stored_list_make(struct stored_list *list, struct store *s);
 
 #endif

@@ -13,6 +13,7 @@
 #include "image_service.h"
 #include "log/log.h"
 #include "store/expiry.h"
+#include "store/key_record.h"
 #include "store/store_batch.h"
 #include "store/store_page.h"
 #include "store/stored_image.h"
@@ -25,6 +26,7 @@
 #define YIELD_POLL_MS 10
 #define LOOK_MS_MAX 60000 /* until a changed interval is noticed */
 #define MS_PER_S 1000
+#define KEY_SHARDS 16    /* directories of keys that one run looks at */
 #define JUMP_MAX_S 86400 /* of the clock, that removals by age may follow */
 
 struct run {
@@ -34,6 +36,8 @@ struct run {
 	bool has_jumped; /* the clock, too far */
 	uint64_t max_age_ms, max_bytes, interval_ms, rate;
 	uint64_t start_ns, total;
+	uint64_t key_age_s;
+	unsigned key_shard; /* the next one */
 	uint64_t removed[SWEEP_REASON_COUNT], bytes;
 	struct store_batch batch;
 	bool is_over; /* the thread stops, or the store has failed */
@@ -183,6 +187,16 @@ static void remove_too_much(struct run *r)
 	} while (!r->is_over && r->total > total);
 }
 
+/* Records of Idempotency-Key: some directories in each run. Their age also counts when one is read,
+ * so it does not matter when they go. */
+static void remove_keys(struct run *r)
+{
+	uint64_t now = (uint64_t)time(NULL);
+
+	for (unsigned i = 0; i < KEY_SHARDS && now > r->key_age_s; i++)
+		key_record_sweep(r->store, r->key_shard++ % KEY_RECORD_SHARDS, now - r->key_age_s);
+}
+
 static void report(const struct run *r)
 {
 	if (!r->total)
@@ -207,6 +221,7 @@ static void read_settings(struct run *r)
 	r->max_bytes = conf->store.max_bytes;
 	r->interval_ms = conf->store.sweep_interval_ms;
 	r->rate = conf->store.sweep_rate;
+	r->key_age_s = conf->store.idempotency_age_ms / MS_PER_S;
 	conf_epoch_unref(epochs, epoch);
 }
 
@@ -263,6 +278,8 @@ static void run_once(struct run *r)
 		remove_too_old(r);
 	if (!r->is_over)
 		remove_too_much(r);
+	if (!r->is_over)
+		remove_keys(r);
 	report(r);
 }
 

@@ -152,6 +152,14 @@ void upload_unref(struct upload *u)
 	pool_put(u);
 }
 
+bool upload_has_failed(const struct upload *u, unsigned i)
+{
+	if (u->respond_after_decode)
+		return u->decode_failed[i];
+	/* Acquire: pairs with image_set_problem(). */
+	return atomic_load_explicit(&u->image[i]->has_failed, memory_order_acquire);
+}
+
 /* ---- admission ---- */
 
 /* Takes places for n images, or fills the problem. */

@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "client_count.h"
+#include "focus.h"
 #include "image_texts.h"
 #include "overload.h"
 #include "problem.h"
@@ -48,6 +49,7 @@ struct upload {
 	char request_id[REQUEST_ID_MAX];   /* "": the upload is recovered after a crash */
 	char token_name[UPLOAD_TOKEN_MAX]; /* "": no token was needed */
 	uint64_t expires;                  /* seconds since 1970; 0: never */
+	char focus[FOCUS_TEXT_MAX];        /* of all images, as focus_parse() reads it; "": none */
 	struct timing timing;              /* of all images together */
 	struct image_texts metadata;       /* of all images */
 	/* the body */
@@ -117,6 +119,10 @@ int upload_start(struct visit *v, struct upload *u, struct event *waiter, unsign
  * Returns false if an image with this id is in flight. Recovery's and
  * remake's threads. */
 bool upload_restart(struct upload *u);
+
+/* Returns whether an image has failed, when the response is due. With a 202 the images go on; only
+ * the result of decoding is settled. Any thread. */
+bool upload_has_failed(const struct upload *u, unsigned i);
 
 /* Drops a reference; the last one frees the upload and its images. Any thread. */
 void upload_unref(struct upload *u);

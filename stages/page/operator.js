@@ -104,6 +104,8 @@ function quantile(now, then, q) {
   return null;
 }
 
+// A step of overload.degrade contains those before it.
+const degraded = (d) => Math.max(0, ...d.overload.degrade.map((step) => step.images));
 const refused = (d) => Object.values(d.http.rejections).reduce((sum, n) => sum + n, 0);
 
 function point(now, then, slow) {
@@ -116,7 +118,7 @@ function point(now, then, slow) {
     flight: now.images.in_flight,
     memory: (now.memory.reserved_body_bytes + now.memory.reserved_image_bytes) / 1048576,
     refused: rate(refused(now), refused(then)),
-    refusedAll: refused(now),
+    refusedAll: refused(now), degradedAll: degraded(now),
   };
 }
 
@@ -145,7 +147,7 @@ function drawChart(chart) {
   const values = chart.lines.map((line) => (last[line] === null ? '–' : rounded(last[line])));
   const top = Math.max(1e-9, ...history.flatMap((p) => chart.lines.map((line) => p[line] || 0)));
   chart.value.replaceChildren(values.join(' / '), ' ', element('small', {}, chart.unit));
-  chart.key.textContent = `highest ${rounded(top < 1e-6 ? 0 : top)} ${chart.unit}${chart.total ? `, ${last[chart.total]} in all` : ''}`;
+  chart.key.textContent = `highest ${rounded(top < 1e-6 ? 0 : top)} ${chart.unit}${chart.total ? `, ${last[chart.total]} in all, ${last.degradedAll} degraded` : ''}`;
   const span = Math.min(600, Math.max(60, last.t - history[0].t));
   chart.lines.forEach((line, i) => {
     let path = '';
@@ -348,6 +350,7 @@ async function loadControl() {
   if (!answer.ok) return;
   const keys = await answer.json();
   $('control').hidden = !keys.enabled;
+  $('recorder').hidden = !keys.enabled;
   $('read-only').hidden = keys.enabled;
   $('read-only').textContent = keys.why || '';
   showKeys(keys);

@@ -61,7 +61,7 @@ let running = 0;
 
 function add(file) {
   const state = element('span', { class: 'state' }, 'waiting');
-  const bar = element('progress', { max: 100, value: 0, 'aria-label': `Upload of ${file.name}` });
+  const bar = element('progress', { max: 100, value: 0, 'aria-label': `Upload of ${file.name || 'pasted picture'}` });
   const item = element('li', {},
     element('div', { class: 'head' },
       element('span', { class: 'name' }, file.name || 'pasted picture'),
@@ -145,7 +145,7 @@ async function poll(u, image) {
 }
 
 function copyButton(url, what) {
-  const button = element('button', { type: 'button', class: 'quiet', 'aria-label': `Copy the link to ${what}` }, 'Copy link');
+  const button = element('button', { type: 'button', class: 'quiet', 'aria-label': `Copy link to ${what}` }, 'Copy link');
   button.addEventListener('click', async () => {
     const link = new URL(url, location.href).href;
     try {

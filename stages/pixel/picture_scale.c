@@ -29,18 +29,21 @@ static bool is_ready_space(int color_space)
 /* Orientation of src and the part of it that is shown, in the axes of the stored picture. */
 struct view {
 	struct orient orient;
-	double shown_x, shown_y;
+	double shown_x, shown_y, place_x, place_y;
 };
 
 static const struct view whole = { .shown_x = 1, .shown_y = 1 };
 
 static struct view view_of(const struct scaling *to)
 {
-	struct view v = { orient_of(to->exif), to->shown_width, to->shown_height };
+	struct view v = { orient_of(to->exif), to->shown_width, to->shown_height, to->place_x,
+		          to->place_y };
 
 	if (v.orient.transpose) {
 		v.shown_x = to->shown_height;
 		v.shown_y = to->shown_width;
+		v.place_x = to->place_y;
+		v.place_y = to->place_x;
 	}
 	return v;
 }
@@ -65,9 +68,9 @@ static void scale_filters(const struct plane_shape *from, const struct plane_sha
 		stored.real_height = to->real_width;
 	}
 	*x = filter_lanczos(from->width, stored.width, from->real_width, stored.real_width,
-	                    v->shown_x, v->orient.mirror_x);
+	                    v->shown_x, v->place_x, v->orient.mirror_x);
 	*y = filter_lanczos(from->height, stored.height, from->real_height, stored.real_height,
-	                    v->shown_y, v->orient.mirror_y);
+	                    v->shown_y, v->place_y, v->orient.mirror_y);
 }
 
 static struct plane_shape shape_of(const struct plane *p)
@@ -193,7 +196,7 @@ struct picture_job *picture_scale_begin(struct picture *src, const struct scalin
 struct picture *picture_scale(const struct resampler *r, struct picture *src, int width, int height,
                               unsigned exif)
 {
-	const struct scaling to = { exif, width, height, 1, 1, CHROMA_420 };
+	const struct scaling to = { exif, width, height, 1, 1, CHROMA_420, 0, 0 };
 
 	return picture_job_finish(picture_scale_begin(src, &to), r);
 }

@@ -17,9 +17,11 @@ struct resampler;
 struct scaling {
 	unsigned exif;                    /* orientation of src; the result is upright */
 	int width, height;                /* of the result */
-	double shown_width, shown_height; /* part of src around its centre that the result shows,
-	                                     0..1 in displayed axes */
+	double shown_width, shown_height; /* part of src that the result shows, 0..1 in displayed
+	                                     axes */
 	enum chroma chroma;               /* of the result; grey stays grey */
+	double place_x, place_y; /* of that part in displayed axes: -1 left or top, 0 in the middle,
+	                            1 right or bottom */
 };
 
 /*

@@ -50,9 +50,10 @@ static void curve_read(const float *lut, int last, float at, float by, int n, fl
 }
 
 struct filter filter_lanczos(int in, int out, double real_in, double real_out, double shown,
-                             int is_mirrored)
+                             double place, int is_mirrored)
 {
-	double scale = real_in * shown / real_out, before = (real_in - real_in * shown) / 2;
+	double scale = real_in * shown / real_out;
+	double before = (real_in - real_in * shown) / 2 * (1 + place);
 
 	return (struct filter){
 		.kind = FILTER_LANCZOS,

@@ -42,9 +42,10 @@ struct curves {
 void curves_init(struct curves *c);
 
 /* Scales `in` samples to `out` samples. The image covers real_in and real_out of them. Only the
- * part `shown` (0..1) around the centre of the image is used. */
+ * part `shown` (0..1) of the image is used. place: of that part, in the direction of the output: -1
+ * at its beginning, 0 in the middle, 1 at its end. */
 struct filter filter_lanczos(int in, int out, double real_in, double real_out, double shown,
-                             int is_mirrored);
+                             double place, int is_mirrored);
 
 /* Samples the blurred row at origin, origin + step, ... End samples are replicated. */
 struct filter filter_gauss(int in, int out, double origin, double step, double sigma);

@@ -19,11 +19,12 @@
 /* A zero stands behind each name. Earlier versions wrote, and read, the first ones alone. */
 size_t spool_note(char note[SPOOL_NOTE_MAX], const struct spool_names *names)
 {
-	int n = snprintf(note, SPOOL_NOTE_MAX, "0\n%s%c%s%c%" PRIu64, names->file, '\0',
-	                 names->token, '\0', names->expires);
+	int n = snprintf(note, SPOOL_NOTE_MAX, "0\n%s%c%s%c%" PRIu64 "%s%s", names->file, '\0',
+	                 names->token, '\0', names->expires, names->focus[0] ? " " : "",
+	                 names->focus);
 
 	assert(n > 0 && (size_t)n + 1 + names->metadata.length < SPOOL_NOTE_MAX);
-	/* Behind the zero of the number. */
+	/* Behind the zero of the number, or of the focal point, which earlier versions ignore. */
 	memcpy(note + n + 1, names->metadata.data, names->metadata.length);
 	return (size_t)n + 1 + names->metadata.length;
 }
@@ -143,6 +144,10 @@ static void read_names(const char *note, size_t length, struct spool_names *name
 
 	names->expires = expires < end ? strtoull(expires, NULL, 10) : 0;
 	const char *metadata = expires < end ? expires + strlen(expires) + 1 : end;
+	const char *focus = expires < end ? strchr(expires, ' ') : NULL;
+
+	copy_name(names->focus, sizeof names->focus, focus ? focus + 1 : "",
+	          focus ? strlen(focus + 1) : 0);
 
 	/* It ends with a zero, and one more follows the note. */
 	names->metadata.length = metadata < end && !end[-1] && end - metadata <= SPOOL_METADATA_MAX

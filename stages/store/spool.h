@@ -4,8 +4,8 @@
  *
  * store_put() with STORE_SPOOL adds an image; store_unspool() removes it when it is stored. After a
  * crash, recovery processes the spooled images again. The note holds the number of attempts, and
- * the names of the uploaded file and of the token, and when the image expires. All calls may block.
- * Any thread, one per id.
+ * the names of the uploaded file and of the token, when the image expires, and its focal point. All
+ * calls may block. Any thread, one per id.
  */
 #ifndef DARKROOM_STORE_SPOOL_H
 #define DARKROOM_STORE_SPOOL_H
@@ -19,9 +19,11 @@
 #define SPOOL_NOTE "note"
 #define SPOOL_TOKEN_MAX 64      /* bytes of the token's name, with the zero */
 #define SPOOL_DATE_MAX 21       /* bytes of a number, with the zero */
+#define SPOOL_FOCUS_MAX 24      /* bytes of the focal point, with the zero */
 #define SPOOL_METADATA_MAX 2048 /* bytes of texts that came with the image */
-#define SPOOL_NOTE_MAX \
-	(2 + SPOOL_FILE_NAME_MAX + SPOOL_TOKEN_MAX + SPOOL_DATE_MAX + SPOOL_METADATA_MAX)
+#define SPOOL_NOTE_MAX                                                                  \
+	(2 + SPOOL_FILE_NAME_MAX + SPOOL_TOKEN_MAX + SPOOL_DATE_MAX + SPOOL_FOCUS_MAX + \
+	 SPOOL_METADATA_MAX)
 #define SPOOL_ATTEMPTS_MAX 3 /* to process an image again, before it is quarantined */
 
 struct spooled {
@@ -40,6 +42,7 @@ struct spool_names {
 	char file[SPOOL_FILE_NAME_MAX];
 	char token[SPOOL_TOKEN_MAX]; /* "": no token was needed, or an earlier version wrote it */
 	uint64_t expires;            /* seconds since 1970; 0: never */
+	char focus[SPOOL_FOCUS_MAX]; /* "": none */
 	struct image_texts metadata;
 };
 

@@ -28,4 +28,10 @@ int store_plan(struct store_query *q);
 /* Has the running daemon make variants that images lack. */
 int store_remake(struct store_query *q);
 
+/* Writes the selected images to standard output, as a tar archive. */
+int store_export(struct store_query *q);
+
+/* Stores the images of such an archive from standard input. */
+int store_import(struct store_query *q);
+
 #endif

@@ -19,6 +19,7 @@
 #define STORE_SPOOL_DIRECTORY ".spool"
 #define STORE_QUARANTINE_DIRECTORY ".quarantine"
 #define STORE_EXPIRY_DIRECTORY ".expiry"
+#define STORE_KEYS_DIRECTORY ".keys"
 /* Of a file: its checksum, and of an image that expires, "." and the time in 10 digits. */
 #define STORE_TAG_ATTRIBUTE "user.darkroom.xxh128"
 

@@ -189,11 +189,13 @@ static int write_item(struct store *s, const struct store_item *item)
 /* Makes one flush for all items without an error; if it fails, they all get its error. */
 static void flush_items(struct store *s, struct store_item *items, unsigned count)
 {
-	unsigned good = 0;
+	bool has_good = false;
 
 	for (unsigned i = 0; i < count; i++)
-		good += !items[i].err;
-	int err = good ? store_flush(s) : 0;
+		has_good |= !items[i].err;
+	if (!has_good)
+		return;
+	int err = store_flush(s);
 
 	for (unsigned i = 0; i < count && err; i++)
 		if (!items[i].err)

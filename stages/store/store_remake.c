@@ -11,46 +11,26 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/text.h"
 #include "remake_plan.h"
 #include "remake_queue.h"
 #include "store_commands.h"
+#include "store_progress.h"
 #include "store_query.h"
 
 #define AT_ONCE 64 /* in the queue: more than the daemon works on */
 #define LOOK_NS (10 * NS_PER_MS)
 #define CALL_NS NS_PER_S
-#define SHOW_NS NS_PER_S
 
 struct remaking {
 	struct remake_plan plan;
 	char waiting[AT_ONCE][ULID_LENGTH + 1];
 	unsigned waiting_count;
-	uint64_t ended, made, gone, failed;
-	uint64_t start_ns, called_ns, shown_ns;
+	uint64_t made, gone, failed, called_ns;
+	struct store_progress progress;
 };
-
-/* ---- progress ---- */
-
-static void show(struct remaking *r, bool is_last)
-{
-	uint64_t now = clock_ns(), all = r->plan.remade;
-
-	if (!isatty(STDERR_FILENO) || (!is_last && now - r->shown_ns < SHOW_NS))
-		return;
-	r->shown_ns = now;
-	double seconds = (double)(now - r->start_ns) / NS_PER_S;
-	double rate = seconds > 0 ? (double)r->ended / seconds : 0;
-	double left = rate > 0 && all > r->ended ? (double)(all - r->ended) / rate : 0;
-
-	fprintf(stderr,
-	        "\r%" PRIu64 " of %" PRIu64 " images, %.0f in a second, %.0f min %02.0f s left  %s",
-	        r->ended, all, rate, (left - (double)((uint64_t)left % 60)) / 60,
-	        (double)((uint64_t)left % 60), is_last ? "\n" : "");
-}
 
 /* ---- the queue ---- */
 
@@ -75,7 +55,7 @@ static void settle(struct remaking *r, struct store_query *q, const char *id)
 {
 	struct stored_lack lack;
 
-	r->ended++;
+	r->progress.ended++;
 	switch (remake_plan_look(&r->plan, q, id, &lack)) {
 	case REMAKE_COMPLETE:
 		r->made++;
@@ -111,7 +91,7 @@ static int await(struct remaking *r, struct store_query *q, unsigned max)
 	for (;;) {
 		if (r->waiting_count > max)
 			settle_all(r, q);
-		show(r, false);
+		store_progress_show(&r->progress, false);
 		if (r->waiting_count <= max || status)
 			return status;
 		if (clock_ns() - r->called_ns >= CALL_NS)
@@ -149,21 +129,21 @@ int store_remake(struct store_query *q)
 {
 	static struct remaking r;
 
-	r = (struct remaking){ .start_ns = clock_ns() };
+	r = (struct remaking){ .called_ns = 0 };
 	int status = remake_plan_open(&r.plan, q);
 
 	if (!status && !q->is_dry)
 		status = call(&r, q);
 	if (!status && !q->is_dry && !q->ids_path) /* standard input can be read once */
 		status = remake_plan_sum(&r.plan, q);
-	r.start_ns = clock_ns();
+	store_progress_start(&r.progress, r.plan.remade);
 	if (!status)
 		status = store_query_each(q, remake_one, &r);
 	if (!status)
 		status = await(&r, q, 0);
 	if (q->is_dry)
 		return status;
-	show(&r, true);
+	store_progress_show(&r.progress, true);
 	fprintf(stderr,
 	        "darkroomd store: %" PRIu64 " images remade, %" PRIu64 " not, %" PRIu64
 	        " removed meanwhile; %" PRIu64 " have no original\n",

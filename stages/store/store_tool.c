@@ -15,7 +15,7 @@ static const struct {
 } commands[] = {
 	{ "list", store_list },     { "find", store_find_images }, { "count", store_count },
 	{ "remove", store_delete }, { "check", store_audit },      { "plan", store_plan },
-	{ "remake", store_remake },
+	{ "remake", store_remake }, { "export", store_export },    { "import", store_import },
 };
 
 int store_tool(const struct conf *conf, store_ask *ask, char *const *words, size_t count)
@@ -27,7 +27,9 @@ int store_tool(const struct conf *conf, store_ask *ask, char *const *words, size
 		i++;
 	if (i == COUNT_OF(commands))
 		return store_query_usage(
-			"%s: expected list, find, count, remove, check, plan or remake", words[0]);
+			"%s: expected list, find, count, remove, check, plan, remake, export or "
+			"import",
+			words[0]);
 	int status = store_query_open(&q, conf, ask, words, count);
 
 	if (!status)

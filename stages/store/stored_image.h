@@ -18,6 +18,7 @@ struct text;
 #define STORED_IMAGE_MAX (16u << 10) /* bytes; one of 16 variants takes at most half of it */
 #define STORED_RECORD "record"
 #define STORED_DEGRADED "degraded" /* steps of overload.degrade, as strings */
+#define STORED_FOCUS "focus"       /* X%:Y%, of the upload */
 
 /* Returns the length of what clients may see: it ends before the record, and "}" and a line feed
  * must follow. Returns `length`, with nothing to follow, if there is no record. */

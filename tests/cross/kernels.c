@@ -15,7 +15,7 @@ int main(int argc, char **argv)
 		fprintf(stderr, "usage: kernels NAME\n");
 		return 2;
 	}
-	if (strcmp(kernel_at(0)->name, argv[1])) {
+	if (strcmp(kernel_at(0)->name, argv[1]) != 0) {
 		printf("the fastest kernel is %s, expected %s\n", kernel_at(0)->name, argv[1]);
 		return 1;
 	}

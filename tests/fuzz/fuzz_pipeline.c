@@ -161,7 +161,7 @@ static struct picture *make(struct work *w, unsigned index, struct picture *inpu
 	int more;
 
 	if (step->stage == STAGE_SCALE) {
-		geometry_of_step(&g, w->plan, index, w->width, w->height);
+		geometry_of_step(&g, w->plan, index, w->width, w->height, NULL);
 		geometry_scaling(&to, step, &g, w->metadata.orientation);
 		job = picture_scale_begin(input, &to);
 	} else {

@@ -33,7 +33,8 @@ class Page:
         os.close(theirs[1])
         self.to, self.answers = os.fdopen(ours[1], "wb", 0), os.fdopen(theirs[0], "rb")
         self.ids, self.results, self.changed = itertools.count(1), {}, threading.Condition()
-        self.errors, self.requests, self.session, self.dialog = [], [], None, None
+        self.errors, self.requests, self.choosers = [], [], []
+        self.session = self.dialog = None
         threading.Thread(target=self._read, daemon=True).start()
         target = self.call("Target.createTarget", url="about:blank")["targetId"]
         self.session = self.call("Target.attachToTarget", targetId=target,
@@ -80,6 +81,8 @@ class Page:
             self.errors.append(values["entry"]["text"] + " " + values["entry"].get("url", ""))
         elif method == "Network.requestWillBeSent":
             self.requests.append(values["request"]["url"])
+        elif method == "Page.fileChooserOpened":
+            self.choosers.append(values["backendNodeId"])
         elif method == "Page.javascriptDialogOpening":
             self.dialog = values["message"]
             self._send("Page.handleJavaScriptDialog", accept=True)
@@ -115,8 +118,9 @@ class Page:
         return eventually(lambda: self.js(f"!!({expression})"), timeout, step=0.05)
 
     def press(self, key, **more):
-        code = {"Tab": 9, "Enter": 13, " ": 32, "ArrowDown": 40}[key]
-        text = {"text": "\r"} if key == "Enter" else {"text": " "} if key == " " else {}
+        code = {"Tab": 9, "Enter": 13, " ": 32, "Home": 36, "ArrowRight": 39, "ArrowDown": 40,
+                "+": 187}[key]
+        text = {"text": "\r" if key == "Enter" else key} if key in ("Enter", " ", "+") else {}
         for kind in ("keyDown", "keyUp"):
             self.call("Input.dispatchKeyEvent", type=kind, key=key, windowsVirtualKeyCode=code,
                       code="Space" if key == " " else key, **(text if kind == "keyDown" else {}),
@@ -134,6 +138,24 @@ class Page:
         node = self.call("DOM.querySelector", nodeId=root, selector=selector)["nodeId"]
         self.call("DOM.setFileInputFiles", nodeId=node, files=[str(p) for p in paths])
 
-    def screenshot(self, path):
-        data = self.call("Page.captureScreenshot", format="png")["data"]
+    def tab_to(self, condition, most=40):
+        """Presses Tab until a condition on `e`, the focused element, holds. Each element on the way
+        must show that it has the focus."""
+        for _ in range(most):
+            self.press("Tab")
+            seen = self.js(f"(() => {{ const e = document.activeElement; const s = getComputedStyle("
+                           "e.id === 'files' ? e.labels[0] : e); return [!!("
+                           f"{condition}), e === document.body || s.outlineStyle !== 'none', "
+                           "e.outerHTML.slice(0, 80)]; })()")
+            assert seen[1], f"the focus is not shown: {seen[2]}"
+            if seen[0]:
+                return
+        raise AssertionError(f"no element with {condition}")
+
+    def screenshot(self, path, whole=False):
+        """whole: the page down to its end."""
+        size = self.call("Page.getLayoutMetrics")["cssContentSize"]
+        clip = {"clip": {**size, "scale": 1}} if whole else {}
+        data = self.call("Page.captureScreenshot", format="png", captureBeyondViewport=whole,
+                         **clip)["data"]
         pathlib.Path(path).write_bytes(base64.b64decode(data))

@@ -1,5 +1,6 @@
 """An HTTP/1 client that hides nothing. It sends bytes as they are given. It checks each answer
 against the rules that all answers of the daemon share: framing, Server, Date, problem documents.
+It checks answers of request() against stages/http/openapi.json, too.
 Knows nothing of the daemon's process."""
 
 import collections
@@ -9,6 +10,8 @@ import re
 import select
 import socket
 import struct
+
+import openapi
 
 STATUS_LINE = re.compile(rb"HTTP/1\.1 (\d{3}) [ -~]+\Z")
 FIELD = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+): ?([\x20-\x7e\x80-\xff]*)\Z")
@@ -163,7 +166,9 @@ class Client:
 
     def request(self, method, path, body=None, headers=(), version="HTTP/1.1"):
         self.send(self.head(method, path, body, headers, version) + (body or b""))
-        return self.answer(method)
+        answer = self.answer(method)
+        openapi.check(method, path, answer)
+        return answer
 
     def head(self, method, path, body=None, headers=(), version="HTTP/1.1"):
         """Returns the bytes of a request's head."""

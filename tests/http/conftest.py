@@ -2,12 +2,14 @@
 daemon is stopped with SIGTERM, and must exit with 0 and a clean log. Also selects the tests of a
 policy."""
 
+import pathlib
 import sys
 
 import pytest
 
 sys.dont_write_bytecode = sys.pycache_prefix is None  # keeps the source tree clean
 
+from browser import Page  # noqa: E402
 from darkroom import (BINARY, IS_SANITIZED, POLICY, SCOPE, SETTINGS, SHARD, SLOW,  # noqa: E402
                       Daemon)
 
@@ -40,7 +42,7 @@ def is_selected(item):
 
 
 def pytest_collection_modifyitems(config, items):
-    modules = sorted({item.module.__name__ for item in items})
+    modules = sorted(path.stem for path in pathlib.Path(__file__).parent.glob("test_*.py"))
     mine = modules[SHARD[0] - 1::SHARD[1]]
     selected = [item for item in items if is_selected(item) and item.module.__name__ in mine]
     if len(selected) < len(items):
@@ -82,6 +84,23 @@ def start(tmp_path):
         except AssertionError as failure:
             failures.append(str(failure))
     assert not failures, "\n".join(failures)
+
+
+@pytest.fixture
+def browse(tmp_path):
+    """browse(...) returns a page; after the test none may have an error, or have asked others."""
+    pages = []
+
+    def new(**options):
+        pages.append(Page(tmp_path / f"profile{len(pages)}", **options))
+        return pages[-1]
+
+    yield new
+    for page in pages:
+        page.close()
+        assert not page.errors
+        hosts = {url.split("/")[2] for url in page.requests if not url.startswith(("blob:", "about:"))}
+        assert all(host.startswith("127.0.0.1:") for host in hosts) and len(hosts) <= 1, hosts
 
 
 def pytest_make_parametrize_id(config, val, argname):

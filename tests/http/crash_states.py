@@ -51,6 +51,9 @@ class State:
             if self.names.get(step.parent.number, {}).get(step.name) is step.object:
                 del self.names[step.parent.number][step.name]
             self.names.setdefault(step.to_parent.number, {})[step.to_name] = step.object
+        elif step.kind == "exchange":
+            self.names.setdefault(step.parent.number, {})[step.name] = step.other
+            self.names.setdefault(step.to_parent.number, {})[step.to_name] = step.object
         else:
             self.writes[step.object.number] = self.writes.get(step.object.number, ()) + (step,)
 
@@ -76,6 +79,9 @@ def content(steps):
     if steps not in _contents:
         data = bytearray()
         for step in steps:
+            if step.kind == "cut":
+                data.clear()
+                continue
             end = step.end if step.kind == "grow" else step.at + len(step.data)
             data.extend(bytes(max(0, end - len(data))))
             if step.kind == "write":
@@ -136,22 +142,31 @@ class Replay:
                 return False
             made = self.by_inode[int(args[2])] = Object(kind == "mkdir")
             self._do(Step("name", {parent}, parent=parent, name=name, object=made))
-        elif kind == "rename":
+        elif kind in ("rename", "exchange", "link"):
             parent, name = self._resolve(*args[:2])
             to_parent, to_name = self._resolve(*args[2:])
-            self._do(Step("rename", {parent, to_parent}, parent=parent, name=name,
-                          to_parent=to_parent, to_name=to_name, object=self.now.find(parent, name)))
+            moved = self.now.find(parent, name)
+            if moved is None or to_parent is None:  # it was there before the recording
+                return False
+            if kind == "link":
+                self._do(Step("name", {to_parent}, parent=to_parent, name=to_name, object=moved))
+                return True
+            self._do(Step(kind, {parent, to_parent}, parent=parent, name=name,
+                          to_parent=to_parent, to_name=to_name, object=moved,
+                          other=self.now.find(to_parent, to_name)))
         elif kind == "unlink":
             parent, name = self._resolve(*args)
-            if parent is None:
+            if self.now.find(parent, name) is None:
                 return False
             self._do(Step("unname", {parent}, parent=parent, name=name,
                           object=self.now.find(parent, name)))
-        elif kind in ("write", "grow"):
+        elif kind in ("write", "grow", "cut"):
             file = self.by_inode.get(int(args[0]))
             if file is None:
                 return False
-            if kind == "write":
+            if kind == "cut":
+                self._do(Step("cut", {file}, object=file))
+            elif kind == "write":
                 self._do(Step("write", {file}, object=file, at=int(args[1]), data=data))
             else:
                 self._do(Step("grow", {file}, object=file, end=int(args[1])))

@@ -26,7 +26,8 @@ ERRORS.update({name: [errno.ENOMEM] for name in ("setsockopt", "getsockopt", "ge
                                                  "listen", "fchmod", "fdopendir", "setrlimit")})
 ERRORS.update({name: [errno.EIO, errno.ENOMEM]
                for name in ("faccessat", "fstat", "lstat", "unlink", "unlinkat")})
-ERRORS.update({name: [errno.ENOSPC, errno.EIO, errno.ENOMEM] for name in ("renameat", "mkdirat")})
+ERRORS.update({name: [errno.ENOSPC, errno.EIO, errno.ENOMEM] for name in (
+    "renameat", "renameat2", "linkat", "mkdirat")})
 ERRORS.update({
     "read": [errno.EIO, errno.EINTR, SHORT],
     "read-other": [errno.EINTR],

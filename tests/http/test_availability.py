@@ -9,7 +9,7 @@ import pytest
 
 import pictures
 from client import Closed, form, form_files
-from darkroom import TooLate, attempts, eventually, slow
+from darkroom import IS_SANITIZED, TooLate, attempts, eventually, slow
 from store_files import directory_of
 from uploads import TINY, in_parallel
 
@@ -45,6 +45,24 @@ def test_announced_lengths_reserve_nothing(daemon):
         for c in silent:
             c.close()
     assert eventually(lambda: reserved(daemon) == 0)
+
+
+@pytest.mark.skipif(IS_SANITIZED, reason="sanitizers write to memory that the daemon does not")
+@pytest.mark.parametrize("length", [16 << 20, 257 << 10, 255 << 10, 70 << 10])
+def test_bodies_that_stop_half_way_take_no_more_memory_than_came(daemon, length):
+    """A body's buffer may be larger than its reservation: its pages are not written before bytes
+    come."""
+    count = 100
+    daemon.upload(SMALL)
+    before = daemon.resident_bytes()
+    silent = [announce(daemon, length) for _ in range(count)]
+    try:
+        assert eventually(lambda: all(daemon.has_read(c) for c in silent))
+        assert reserved(daemon) == count * (64 << 10)
+        assert daemon.resident_bytes() - before < count * (64 << 10)
+    finally:
+        for c in silent:
+            c.close()
 
 
 @pytest.mark.also_with("seda")
@@ -265,6 +283,24 @@ def test_response_to_many_bad_parts_is_bounded(start):
     assert document["errors"][0]["filename"] == name
     assert "filename" not in document["errors"][-1]
     assert len(answer.body) < 64 << 10
+
+
+@pytest.mark.parametrize("is_read", [True, False])
+def test_responses_that_are_not_read_count_as_bodies(start, is_read):
+    """A client with many small forms reads the responses late, or never."""
+    daemon = start("limits.parts=300")
+    kind, body = form([("\x01" * 120, "", "image/jpeg", b"x")] * 300)
+    sent = 0
+    with daemon.client(receive_buffer=4096) as c:
+        while reserved(daemon) == 0:  # the sockets have room for some
+            c.send(c.head("POST", "/images", body, [("Content-Type", kind)]) + body)
+            sent += 1
+            assert eventually(lambda: daemon.has_read(c) or reserved(daemon) > 0)
+        assert eventually(lambda: 20 << 10 < reserved(daemon) < 80 << 10)
+        for _ in range(sent if is_read else 0):
+            assert c.answer().status == 415
+        assert not is_read or eventually(lambda: reserved(daemon) == 0)
+    assert eventually(lambda: reserved(daemon) == 0)
 
 
 def test_response_has_the_names_of_ordinary_parts(daemon):

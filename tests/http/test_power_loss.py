@@ -89,7 +89,7 @@ class Judge:
             self.acknowledged.discard(words[1])
         elif words[0] == "gone":
             self.gone.add(words[1])
-        elif words[0] == "rename" and "/" in words[4]:
+        elif words[0] == "rename" and "/" in words[4] and words[4][0] != ".":
             now = self.replay.now
             directory = now.find(self.replay.root, *words[4].split("/"))
             if directory:

@@ -162,3 +162,13 @@ def test_a_check_beside_uploads_and_removals_finds_nothing(start):
     with coming_and_going(daemon, SMALL, 3):
         results = [check(daemon.store) for _ in range(4)]
     assert results == [(0, {})] * 4
+
+
+def test_the_original_of_an_earlier_version_is_not_a_stray(start, in_memory):
+    daemon = start("server.keep_originals=yes", store=in_memory / "store")
+    (ident,) = upload(daemon, 1)
+    document = directory_of(daemon.store, ident) / "image.json"
+    text = document.read_text()
+    document.unlink()
+    document.write_text(text[:text.index(',"record"')] + "}\n")
+    assert check(daemon.store) == (0, {})

@@ -1,6 +1,7 @@
 """Traces of visits: --trace, ctl trace, and scripts/trace-draw. The orders of the policies are shown
 in tests/unit/sched/test_trace_orders.c."""
 
+import collections
 import itertools
 import json
 import os
@@ -45,9 +46,25 @@ def traced(start, path, *settings, images=3, policy=POLICY):
     # Events are counted when the handler returns; the response may be sent before.
     assert eventually(lambda: events_of(daemon.get("/stats").json()) ==
                       {name: images * n for name, n in PER_IMAGE.items()})
+    # A visit is counted after its events, once its record is in the trace.
+    assert eventually(lambda: visits_of(daemon.get("/stats").json()) ==
+                      visits_recorded(trace_file.read(path)))
     stats = daemon.get("/stats").json()
     daemon.stop()
     return trace_file.read(path), stats
+
+
+def visits_of(stats):
+    """Returns {stage: visits that found work} of the pixel stages, without zeros."""
+    return {stage["name"]: stage["visits"] for stage in stats["stages"]
+            if stage["name"] in PER_IMAGE and stage["visits"]}
+
+
+def visits_recorded(trace):
+    """Returns the same from a trace."""
+    counts = collections.Counter(trace.stages[visit.stage] for visit in trace.records()
+                                 if visit.events)
+    return {name: count for name, count in counts.items() if name in PER_IMAGE}
 
 
 def events_of(stats):

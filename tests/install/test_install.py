@@ -59,7 +59,7 @@ def test_install_puts_files_in_their_places(installed):
         *(f"usr/bin/{p}" for p in PROGRAMS),
         *(f"usr/share/man/{p}" for p in PAGES),
         *(f"usr/lib/systemd/system/{u}" for u in (
-            "darkroomd.service", "darkroomd.socket", "darkroom-check.service",
+            "darkroomd.service", "darkroomd@.service", "darkroomd.socket", "darkroom-check.service",
             "darkroom-check.timer")),
         *(f"usr/share/bash-completion/completions/{p}" for p in PROGRAMS)])
     for p in PROGRAMS:
@@ -211,10 +211,30 @@ def units(installed, tmp_path):
 
 
 def test_units_have_no_errors(units):
-    done = run("systemd-analyze", "--man=no", "verify", units / "darkroomd.service",
+    instance = units / "darkroomd@one.service"
+    instance.symlink_to("darkroomd@.service")
+    done = run("systemd-analyze", "--man=no", "verify", units / "darkroomd.service", instance,
                units / "darkroomd.socket", units / "darkroom-check.service",
                units / "darkroom-check.timer")
     assert done.returncode == 0 and "darkroomd" not in done.stderr, done.stderr
+
+
+def settings(unit):
+    return [line for line in unit.read_text().splitlines() if line and line[0] != "#"]
+
+
+def test_an_instance_has_its_own_configuration_store_and_log(units):
+    """In everything else it is the service."""
+    one, many = (settings(units / f"darkroomd{suffix}.service") for suffix in ("", "@"))
+    assert len(one) == len(many)
+    changed = [line for was, line in zip(one, many) if was != line]
+    command, reload_command = (line for line in changed if line.startswith("Exec"))
+    assert command.endswith("darkroomd -c /etc/darkroom/%i.ini -o server.root=%S/darkroom-%i")
+    assert reload_command.endswith("darkroomd -q -c /etc/darkroom/%i.ini "
+                                   "-o server.root=%S/darkroom-%i ctl reload")
+    assert [line for line in changed if not line.startswith("Exec")] == [
+        "Description=darkroom image server %i", "StateDirectory=darkroom-%i",
+        "LogsDirectory=darkroom-%i"]
 
 
 def test_service_is_hardened(units):

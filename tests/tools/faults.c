@@ -403,6 +403,10 @@ WRAP(int, fdatasync, (int fd), (fd), -1)
 WRAP(int, syncfs, (int fd), (fd), -1)
 WRAP(int, renameat, (int from_at, const char *from, int to_at, const char *to),
      (from_at, from, to_at, to), -1)
+WRAP(int, renameat2, (int from_at, const char *from, int to_at, const char *to, unsigned flags),
+     (from_at, from, to_at, to, flags), -1)
+WRAP(int, linkat, (int from_at, const char *from, int to_at, const char *to, int flags),
+     (from_at, from, to_at, to, flags), -1)
 WRAP(int, unlinkat, (int at, const char *path, int flags), (at, path, flags), -1)
 WRAP(int, unlink, (const char *path), (path), -1)
 WRAP(int, mkdirat, (int at, const char *path, mode_t mode), (at, path, mode), -1)

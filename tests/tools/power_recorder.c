@@ -5,7 +5,7 @@
  * is a line, with data behind it if it has a size, as tests/http/crash_states.py reads it. Inodes
  * identify files and directories. Calls are serialised, so that the record has their true order. An
  * acknowledgement is recorded before it is sent, and any other call when it has returned. Records
- * only calls that darkroomd uses: those relative to a directory, and files created with O_EXCL.
+ * only calls that darkroomd uses, which are relative to a directory.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -86,11 +86,16 @@ int openat(int at, const char *path, int flags, ...)
 	if (flags & O_CREAT)
 		mode = va_arg(args, mode_t);
 	va_end(args);
+	struct stat st;
+
 	pthread_mutex_lock(&lock);
+	int is_old = (flags & O_CREAT) && !(flags & O_EXCL) && fstatat(at, path, &st, 0) == 0;
 	int fd = (int)syscall(SYS_openat, at, path, flags, mode), err = errno;
 
-	if (fd >= 0 && (flags & O_EXCL) && at != AT_FDCWD)
+	if (fd >= 0 && (flags & O_CREAT) && !is_old && at != AT_FDCWD)
 		record(NULL, 0, "create %ju %s %ju\n", inode(at), path, inode(fd));
+	else if (fd >= 0 && (flags & O_TRUNC) && at != AT_FDCWD)
+		record(NULL, 0, "cut %ju\n", inode(fd));
 	pthread_mutex_unlock(&lock);
 	errno = err;
 	return fd;
@@ -110,13 +115,37 @@ int mkdirat(int at, const char *path, mode_t mode)
 	return result;
 }
 
-int renameat(int from_at, const char *from, int to_at, const char *to)
+static int do_rename(int from_at, const char *from, int to_at, const char *to, unsigned flags)
 {
 	pthread_mutex_lock(&lock);
-	int result = (int)syscall(SYS_renameat2, from_at, from, to_at, to, 0), err = errno;
+	int result = (int)syscall(SYS_renameat2, from_at, from, to_at, to, flags), err = errno;
 
 	if (result == 0)
-		record(NULL, 0, "rename %ju %s %ju %s\n", inode(from_at), from, inode(to_at), to);
+		record(NULL, 0, "%s %ju %s %ju %s\n",
+		       flags & RENAME_EXCHANGE ? "exchange" : "rename", inode(from_at), from,
+		       inode(to_at), to);
+	pthread_mutex_unlock(&lock);
+	errno = err;
+	return result;
+}
+
+int renameat(int from_at, const char *from, int to_at, const char *to)
+{
+	return do_rename(from_at, from, to_at, to, 0);
+}
+
+int renameat2(int from_at, const char *from, int to_at, const char *to, unsigned flags)
+{
+	return do_rename(from_at, from, to_at, to, flags);
+}
+
+int linkat(int from_at, const char *from, int to_at, const char *to, int flags)
+{
+	pthread_mutex_lock(&lock);
+	int result = (int)syscall(SYS_linkat, from_at, from, to_at, to, flags), err = errno;
+
+	if (result == 0)
+		record(NULL, 0, "link %ju %s %ju %s\n", inode(from_at), from, inode(to_at), to);
 	pthread_mutex_unlock(&lock);
 	errno = err;
 	return result;

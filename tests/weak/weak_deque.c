@@ -7,7 +7,7 @@
  */
 #include <string.h>
 
-#include "sched/deque.c"
+#include "sched/deque.c" /* NOLINT(bugprone-suspicious-include): with atomics that can be weak */
 #include "weak_explore.h"
 #include "weak_memory.h"
 

@@ -7,7 +7,7 @@
  */
 #include <string.h>
 
-#include "base/queue.c"
+#include "base/queue.c" /* NOLINT(bugprone-suspicious-include): with atomics that can be weak */
 #include "weak_explore.h"
 #include "weak_memory.h"
 

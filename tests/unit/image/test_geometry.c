@@ -48,12 +48,12 @@ static void a_derived_step_has_the_size_of_a_direct_one(void **state)
 			int width, height;
 
 			size_fit(w, h, 160, 160, &width, &height);
-			geometry_of_step(&g, &plan, 1, w, h);
+			geometry_of_step(&g, &plan, 1, w, h, NULL);
 			assert_int_equal(g.width, width);
 			assert_int_equal(g.height, height);
 		}
 	/* A later scale never enlarges what an earlier one made small. */
-	geometry_of_step(&g, &plan, (unsigned)plan_file_of(2), 1000, 500);
+	geometry_of_step(&g, &plan, (unsigned)plan_file_of(2), 1000, 500, NULL);
 	assert_int_equal(g.width, 100);
 	assert_int_equal(g.height, 50);
 }
@@ -63,7 +63,7 @@ static void assert_size(unsigned variant, int width, int height, int wanted_widt
 {
 	struct geometry g;
 
-	geometry_of_step(&g, &plan, (unsigned)plan_file_of(variant), width, height);
+	geometry_of_step(&g, &plan, (unsigned)plan_file_of(variant), width, height, NULL);
 	if (g.width != wanted_width || g.height != wanted_height)
 		fail_msg("%s of %dx%d: %dx%d, not %dx%d", conf.variant[variant].operations, width,
 		         height, g.width, g.height, wanted_width, wanted_height);
@@ -126,8 +126,8 @@ static void a_derived_cover_has_the_size_of_a_direct_one_and_cuts_no_more(void *
 			for (int h = 1; h < 1200; h += 11) {
 				struct geometry a, b;
 
-				geometry_of_step(&a, &plan, 0, w, h);
-				geometry_of_step(&b, &both, 1, w, h);
+				geometry_of_step(&a, &plan, 0, w, h, NULL);
+				geometry_of_step(&b, &both, 1, w, h, NULL);
 				assert_int_equal(a.width, b.width);
 				assert_int_equal(a.height, b.height);
 				if (b.shown_width < 1 || b.shown_height < 1)

@@ -119,7 +119,7 @@ static struct picture *make_picture(unsigned index, const struct memory_need *f,
 	struct geometry g;
 	struct scaling to;
 
-	geometry_of_step(&g, &plan, index, f->width, f->height);
+	geometry_of_step(&g, &plan, index, f->width, f->height, NULL);
 	geometry_scaling(&to, s, &g, f->orientation);
 	if (s->stage == STAGE_SCALE)
 		job = picture_scale_begin(in, &to);

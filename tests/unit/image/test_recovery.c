@@ -41,6 +41,13 @@ static void check_started(struct image *image)
 	assert_null(image->upload->waiter);
 	assert_int_equal(image->upload->body_refs, 1);
 	assert_int_equal(image->upload->undone, 1);
+	assert_string_equal(image->upload->token_name, "site");
+	assert_int_equal(image->upload->expires, lake.expires);
+	assert_int_equal(image->upload->metadata.length, 4);
+	assert_memory_equal(image->upload->metadata.data, "a\0b", 4);
+	assert_int_equal(image->upload->level, 0); /* whatever the load is */
+	assert_int_equal(image->upload->images_max, 1);
+	assert_ptr_equal(image->upload->bad_part + 0, image->upload->image);
 	assert_int_equal(body_bytes(), 4 * started_count);
 	assert_int_equal(service.in_flight, started_count);
 	assert_int_equal(attempts_of(image->id), 1); /* counted before it starts */
@@ -57,6 +64,10 @@ static void a_stored_image_is_recovered(void **state)
 	assert_int_equal(started_total, 1);
 	assert_int_equal(r->recovered, 1);
 	assert_int_equal(r->quarantined, 0);
+	assert_int_equal(error_count + warning_count, 0);
+	assert_int_equal(notice_count, 1);
+	assert_false(pass_once()); /* nothing is left */
+	assert_int_equal(notice_count, 1);
 	assert_true(store_has_image(&service.store, id));
 	assert_int_equal(attempts_of(id), -1);
 	assert_false(r->is_called);
@@ -172,11 +183,71 @@ static void a_stored_image_only_leaves_the_spool(void **state)
 	assert_true(pass_once());
 	assert_int_equal(attempts_of(id), 0);
 	service.store.trash_fd = fd;
+	assert_int_equal(r->known, 1); /* the first one */
 	assert_false(pass_once());
 	assert_int_equal(attempts_of(id), -1);
+	assert_int_equal(r->known, 2);
 }
 
 /* ---- failures of feeding ---- */
+
+static void an_attempt_that_cannot_be_counted_is_made(void **state)
+{
+	(void)state;
+	spool_one('A', 0);
+	count_error = -EIO;
+	assert_false(pass_once());
+	assert_int_equal(warning_count, 1);
+	assert_int_equal(r->recovered, 1);
+}
+
+/* The upload of a client has the same id. */
+static void an_image_in_flight_keeps_its_slot_free(void **state)
+{
+	struct spooled spooled = { .attempts = 0 };
+	struct budget_body none = { 0 };
+	uint64_t size;
+
+	(void)state;
+	memcpy(spooled.id, spool_one('A', 0), sizeof spooled.id);
+	struct upload *u = upload_new(&service, 0, NULL, &none, 1, 0);
+	struct image *image = upload_add_image(u, NULL, 0, "", 0, "", 0);
+
+	memcpy(image->id, spooled.id, sizeof image->id);
+	inflight_add(&service.inflight, image);
+	int fd = open_one(&spooled, &size);
+
+	assert_int_equal(feed(r, &spooled, fd, size, &room, &lake), -EALREADY);
+	for (unsigned i = 0; i < RECOVERY_AT_ONCE; i++)
+		assert_false(r->slot[i].is_taken);
+	assert_null(inflight_remove(&service.inflight, image));
+	upload_unref(u);
+}
+
+static void small_bodies_are_those_up_to_the_limit(void **state)
+{
+	uint64_t small = budget_small_max(&service.budget);
+
+	(void)state;
+	assert_true(reserve_room(r, &room, small));
+	assert_int_equal(service.budget.used[BUDGET_SMALL_BODY], small);
+	release_room(r, &room);
+	assert_true(reserve_room(r, &room, small + 1));
+	assert_int_equal(service.budget.used[BUDGET_BODY], small + 1);
+	release_room(r, &room);
+}
+
+/* Reading sets no errno at the end of a file. */
+static void a_file_that_ends_early_is_not_read_forever(void **state)
+{
+	uint8_t data[8];
+	int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+
+	(void)state;
+	errno = EINTR;
+	assert_int_equal(read_all(fd, data, sizeof data), -EIO);
+	close(fd);
+}
 
 static void a_failed_start_keeps_nothing(void **state)
 {
@@ -221,6 +292,7 @@ static void a_start_that_fails_is_delayed(void **state)
 	pool_gets_left = 1000;
 	read_error = EINTR;
 	read_most = 1;
+	when_started = check_started;
 	assert_false(pass_once());
 	assert_int_equal(r->recovered, 1);
 }
@@ -251,6 +323,10 @@ int main(void)
 		WITH_STORE(a_damaged_entry_is_quarantined),
 		WITH_STORE(an_image_larger_than_the_budget_is_quarantined),
 		WITH_STORE(a_stored_image_only_leaves_the_spool),
+		WITH_STORE(an_attempt_that_cannot_be_counted_is_made),
+		WITH_STORE(an_image_in_flight_keeps_its_slot_free),
+		WITH_STORE(small_bodies_are_those_up_to_the_limit),
+		cmocka_unit_test(a_file_that_ends_early_is_not_read_forever),
 		WITH_STORE(a_failed_start_keeps_nothing),
 		WITH_STORE(a_start_that_fails_is_delayed),
 		WITH_STORE(a_spool_that_cannot_be_listed_is_delayed),

@@ -150,6 +150,18 @@ static void a_stop_ends_the_waiting_for_room(void **state)
 		bool is_delayed = false;
 
 		assert_false(pass(r, list, &is_delayed)); /* it starts no image */
+		struct spooled spooled = { .attempts = 0 };
+
+		memcpy(spooled.id, id, sizeof spooled.id);
+		if (i == 0)
+			hold_memory();
+		else
+			atomic_fetch_add(&service.in_flight, IMAGES_MAX);
+		assert_false(begin(r, &spooled, &is_delayed));
+		if (i == 0)
+			release_memory();
+		else
+			atomic_fetch_sub(&service.in_flight, IMAGES_MAX);
 		assert_int_equal(started_total, 0);
 		assert_int_equal(attempts_of(id), 0);
 	}
@@ -178,6 +190,7 @@ static void a_failed_image_calls_recovery(void **state)
 	(void)state;
 	recovery_image_ended(r, &image);
 	assert_false(r->is_called);
+	assert_int_equal(signal_count, 1);
 	image.stays_spooled = true;
 	recovery_image_ended(r, &image);
 	assert_true(r->is_called);
@@ -210,6 +223,7 @@ static void call_again(void)
 {
 	assert_int_equal(r->recovered, 1);
 	assert_int_equal(sleep_count, 1);
+	assert_int_equal(report_count, 1);
 	spool_one('B', 0);
 	r->is_called = true;
 	result_next = RECOVERY_LATER;
@@ -230,6 +244,9 @@ static void retries_come_later_each_time(void **state)
 	for (unsigned i = 0; i < 10; i++)
 		assert_in_range(waited_ms[i], expected[i], expected[i] + 1);
 	assert_int_equal(sleep_count, 1);
+	assert_int_equal(report_count, 1);
+	assert_int_equal(error_count, 0);
+	assert_int_equal(rest_count, 1);
 	assert_int_equal(started_total, 11);
 }
 
@@ -274,9 +291,19 @@ static void the_thread_starts_and_stops(void **state)
 	create_error = 0;
 	assert_int_equal(recovery_start(r), 0);
 	assert_true(r->is_started);
+	assert_int_equal(error_count, 1);
+	signal_count = 0;
 	recovery_stop(r);
+	assert_int_equal(signal_count, 1);
+	assert_int_equal(join_count, 1);
 	assert_false(r->is_started);
 	assert_true(r->is_stopping);
+	recovery_stop(r);
+	assert_int_equal(join_count, 1);
+	r->is_stopping = false;
+	recovery_fini(r); /* stops it, too */
+	assert_true(r->is_stopping);
+	assert_int_equal(recovery_init(r, &service), 0);
 }
 
 int main(void)

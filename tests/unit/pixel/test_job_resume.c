@@ -153,7 +153,7 @@ static void check_pictures(struct picture *src)
 	for (unsigned exif = 1; exif <= 8; exif++) {
 		struct picture *p = picture_scale(&resampler, src, 70, 50, exif);
 		struct picture *q = make_in_steps(picture_scale_begin(
-			src, &(struct scaling){ exif, 70, 50, 1, 1, CHROMA_420 }));
+			src, &(struct scaling){ exif, 70, 50, 1, 1, CHROMA_420, 0, 0 }));
 
 		assert_true(is_same_picture(p, q));
 		for (size_t i = 0; exif == 1 && i < COUNT_OF(sigma); i++) {
@@ -181,8 +181,8 @@ static void abandon_picture(struct picture *src)
 	int more = 1;
 
 	for (unsigned tiles = 0; more > 0; tiles++) {
-		struct picture_job *job =
-			picture_scale_begin(src, &(struct scaling){ 6, 70, 50, 1, 1, CHROMA_420 });
+		struct picture_job *job = picture_scale_begin(
+			src, &(struct scaling){ 6, 70, 50, 1, 1, CHROMA_420, 0, 0 });
 
 		assert_non_null(job);
 		more = picture_job_advance(job, &resampler, tiles);

@@ -74,7 +74,7 @@ static struct picture *decode_all(const uint8_t *jpeg, size_t size)
 /* Runs all operations and encodings. Asserts that no buffer leaks. Returns whether all succeed. */
 static bool run(const uint8_t *jpeg, size_t size)
 {
-	const struct scaling to = { 6, 60, 100, .5, 1, CHROMA_444 };
+	const struct scaling to = { 6, 60, 100, .5, 1, CHROMA_444, 0, 0 };
 	struct picture *root = decode_all(jpeg, size), *p = NULL, *blurred = NULL, *cut = NULL,
 		       *sharp = NULL;
 	uint8_t *data = NULL;

@@ -52,8 +52,9 @@ static void assert_shapes(const struct picture *p, enum chroma chroma, int width
 /* Asserts that every plane shows the slope from the start of the crop, within half a pixel. */
 static void assert_crop(const struct picture *p, const struct scaling *to, int width, int height)
 {
-	double w = width * to->shown_width, h = height * to->shown_height, left = (width - w) / 2,
-	       top = (height - h) / 2;
+	double w = width * to->shown_width, h = height * to->shown_height,
+	       left = (width - w) / 2 * (1 + to->place_x),
+	       top = (height - h) / 2 * (1 + to->place_y);
 
 	for (unsigned c = 0; c < p->plane_count; c++) {
 		const struct plane *q = &p->plane[c];
@@ -76,12 +77,13 @@ static void assert_crop(const struct picture *p, const struct scaling *to, int w
 	}
 }
 
-static void crops_are_centred_in_every_plane(void **state)
+static void crops_are_at_their_place_in_every_plane(void **state)
 {
 	static const int sizes[][2] = {
 		{ 64, 48 }, { 61, 48 }, { 64, 47 }, { 61, 47 }, { 33, 55 }
 	};
 	static const double shown[] = { 1, .75, .6113, .5 };
+	static const double places[][2] = { { 0, 0 }, { -1, .3 }, { 1, -1 }, { -.37, 1 } };
 	static const int results[][2] = {
 		{ 40, 30 }, { 31, 17 }, { 17, 13 }, { 64, 64 }, { 131, 77 }
 	};
@@ -94,8 +96,14 @@ static void crops_are_centred_in_every_plane(void **state)
 					  *result =
 						  results[i / COUNT_OF(sizes) % COUNT_OF(results)];
 				double part = shown[i / COUNT_OF(sizes) / COUNT_OF(results)];
-				struct scaling to = { 1,    result[0],        result[1],
-					              part, i % 2 ? 1 : part, (enum chroma)chroma };
+				struct scaling to = { 1,
+					              result[0],
+					              result[1],
+					              part,
+					              i % 2 ? 1 : part,
+					              (enum chroma)chroma,
+					              places[i % 4][0],
+					              places[i % 4][1] };
 				struct picture *src =
 					sloped_picture((enum chroma)from, size[0], size[1]);
 				struct picture *p = made(picture_scale_begin(src, &to));
@@ -115,10 +123,10 @@ static void crops_apply_to_the_displayed_picture(void **state)
 	(void)state;
 	for (unsigned exif = 1; exif <= 8; exif++) {
 		const struct scaling turn_only = {
-			exif, exif >= 5 ? 40 : 60, exif >= 5 ? 60 : 40, 1, 1, CHROMA_444
+			exif, exif >= 5 ? 40 : 60, exif >= 5 ? 60 : 40, 1, 1, CHROMA_444, 0, 0
 		};
-		const struct scaling crop = { 1, 20, 20, .5, .25, CHROMA_444 },
-				     both = { exif, 20, 20, .5, .25, CHROMA_444 };
+		const struct scaling crop = { 1, 20, 20, .5, .25, CHROMA_444, -.8, .6 },
+				     both = { exif, 20, 20, .5, .25, CHROMA_444, -.8, .6 };
 		struct picture *src = sloped_picture(CHROMA_444, 60, 40),
 			       *turned = made(picture_scale_begin(src, &turn_only));
 		struct picture *a = made(picture_scale_begin(turned, &crop)),
@@ -144,7 +152,9 @@ static void check_small(struct picture *src, enum chroma chroma, int width, int 
 
 	for (unsigned exif = 1; exif <= 8; exif++)
 		for (size_t i = 0; i < COUNT_OF(shown); i++) {
-			const struct scaling to = { exif, width, height, shown[i], 1, chroma };
+			const struct scaling to = {
+				exif, width, height, shown[i], 1, chroma, 1, 0
+			};
 			struct picture *p = made(picture_scale_begin(src, &to)), *blurred, *sharp;
 
 			assert_shapes(p, src->plane_count == 1 ? CHROMA_NONE : chroma, width,
@@ -199,9 +209,9 @@ static void the_largest_changes_of_size_work(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < COUNT_OF(to_sizes); i++) {
-		const struct scaling up = { 6, to_sizes[i][0], to_sizes[i][1], 1. / 65500,
-			                    1, CHROMA_444 },
-				     down = { 8, 1, 1, 1, 1e-5, CHROMA_420 };
+		const struct scaling
+			up = { 6, to_sizes[i][0], to_sizes[i][1], 1. / 65500, 1, CHROMA_444, 0, 0 },
+			down = { 8, 1, 1, 1, 1e-5, CHROMA_420, 0, 0 };
 		struct picture *one = noisy_picture(CHROMA_420, 1, 1),
 			       *many = made(picture_scale_begin(one, &up));
 		struct picture *again = made(picture_scale_begin(many, &down));
@@ -231,7 +241,7 @@ static void before_rotation(unsigned degrees, int width, int height, double x, d
 static void check_rotation(int width, int height, enum chroma chroma, unsigned degrees)
 {
 	struct picture *src = sloped_picture(chroma, width, height), *p;
-	struct scaling to = { orient_of_rotation(degrees), width, height, 1, 1, chroma };
+	struct scaling to = { orient_of_rotation(degrees), width, height, 1, 1, chroma, 0, 0 };
 
 	orient_size(to.exif, &to.width, &to.height);
 	p = made(picture_scale_begin(src, &to));
@@ -317,7 +327,7 @@ static void flat_pictures_stay_flat(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(crops_are_centred_in_every_plane),
+		cmocka_unit_test(crops_are_at_their_place_in_every_plane),
 		cmocka_unit_test(crops_apply_to_the_displayed_picture),
 		cmocka_unit_test(every_small_size_is_made_from_every_structure),
 		cmocka_unit_test(the_largest_changes_of_size_work),

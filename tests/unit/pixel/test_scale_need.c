@@ -15,10 +15,10 @@
 /* Returns the scratch memory of scaling a plane that is neither turned nor cropped. */
 static uint64_t scratch(const struct plane_shape *from, const struct plane_shape *to)
 {
-	struct filter x =
-		filter_lanczos(from->width, to->width, from->real_width, to->real_width, 1, false);
+	struct filter x = filter_lanczos(from->width, to->width, from->real_width, to->real_width,
+	                                 1, 0, false);
 	struct filter y = filter_lanczos(from->height, to->height, from->real_height,
-	                                 to->real_height, 1, false);
+	                                 to->real_height, 1, 0, false);
 
 	return resample_bytes(&x, &y);
 }
@@ -36,7 +36,7 @@ static void a_conversion_needs_its_planes_and_the_halving_of_chroma(void **state
 		source[c] = of_all[0];
 	}
 	for (size_t i = 0; i < 2; i++) {
-		struct scaling to = { 1, 300, 210, 1, 1, chromas[i] };
+		struct scaling to = { 1, 300, 210, 1, 1, chromas[i], 0, 0 };
 
 		picture_shapes(result, chromas[i], to.width, to.height);
 		for (unsigned c = 0; c < PLANE_MAX; c++)

@@ -285,6 +285,41 @@ static void a_copy_counts_for_the_same_client(void **state)
 	budget_body_release(&b, &other);
 }
 
+/* Responses: they are there already. */
+static void added_bytes_may_exceed_the_limits(void **state)
+{
+	struct budget_body large = holder(NULL, LARGE_MAX), small = body(BUDGET_SMALL_BODY, one),
+			   late = body(BUDGET_SMALL_BODY, two);
+	struct budget_waiter w = waiter(0), image = waiter(1);
+
+	(void)state;
+	assert_true(budget_body_try(&b, &small, SMALL_SLICE));
+	budget_body_add(&b, &small, 200);
+	assert_int_equal(small.bytes, SMALL_SLICE + 200);
+	assert_false(budget_body_reserve(&b, &late, 1, &w));
+	assert_false(w.is_refused); /* they are released */
+	assert_false(budget_reserve_image(&b, TOTAL / 2 - 199, &image));
+	budget_body_release(&b, &small);
+	assert_int_equal(pushed_count, 2);
+	assert_pushed(0, 1);
+	assert_pushed(1, 0);
+	budget_body_release(&b, &large);
+	budget_body_release(&b, &late);
+	budget_release_image(&b, TOTAL / 2 - 199);
+}
+
+static void added_bytes_count_for_their_client(void **state)
+{
+	struct budget_body response = body(BUDGET_SMALL_BODY, one), large = body(BUDGET_BODY, one);
+
+	(void)state;
+	budget_body_add(&b, &response, TOTAL / 2);
+	assert_false(budget_body_try(&b, &large, 1)); /* over the share */
+	budget_body_release(&b, &response);
+	assert_true(budget_body_try(&b, &large, LARGE_MAX));
+	budget_body_release(&b, &large);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -301,6 +336,8 @@ int main(void)
 		TEST(a_release_that_helps_no_body_refuses_the_last),
 		TEST(bodies_of_one_client_that_wait_for_its_share_do_not_wait_forever),
 		TEST(a_copy_counts_for_the_same_client),
+		TEST(added_bytes_may_exceed_the_limits),
+		TEST(added_bytes_count_for_their_client),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

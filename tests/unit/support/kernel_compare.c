@@ -189,8 +189,8 @@ static bool horizontals_agree(const struct kernel *a, const struct kernel *b)
 			int in = compared_widths[i], out = outs[k];
 			double step = (double)in / out;
 			const struct filter filters[] = {
-				filter_lanczos(in, out, in, out, 1, false),
-				filter_lanczos(in, out, in, out, 1, true),
+				filter_lanczos(in, out, in, out, 1, 0, false),
+				filter_lanczos(in, out, in, out, 1, 0, true),
 				filter_gauss(in, out, 0, step, .7),
 				filter_gauss(in, out, 0, step, 20),
 				filter_spline(out, in, 0, step),

@@ -24,7 +24,9 @@
 
 #include "base/clock.h"
 #include "base/pool.h"
+#include "log/log.h"
 #include "sched/runtime.h"
+#include "store/spool.h"
 
 static inline uint64_t fake_clock(void);
 static inline int fake_gettime(clockid_t id, struct timespec *t);
@@ -37,6 +39,8 @@ static inline void fake_push(struct stage *s, unsigned instance, struct event *e
 static inline void *fake_pool_get(size_t size);
 static inline ssize_t fake_read(int fd, void *data, size_t size);
 
+#include "recovery_calls.h"
+
 #define clock_ns fake_clock
 #define clock_gettime fake_gettime
 #define pthread_cond_wait fake_wait
@@ -46,7 +50,32 @@ static inline ssize_t fake_read(int fd, void *data, size_t size);
 #define pool_get fake_pool_get
 #define read fake_read
 #include "base/condition.c"
+#include "image/recovery_report.h"
+#undef log_error
+#undef log_warning
+#undef log_notice
+#define log_error(...) (error_count++)
+#define log_warning(...) (warning_count++)
+#define log_notice(...) (notice_count++)
+#define spool_set_attempts fake_set_attempts
+#define pthread_mutex_lock checked_lock
+#define pthread_mutex_unlock checked_unlock
+#define pthread_cond_signal counted_signal
+#define pthread_join counted_join
+#define calloc counted_calloc
+#define free counted_free
+#define pool_thread_fini() (rest_count++, pool_thread_fini())
+#define recovery_report(r) (report_count++, recovery_report(r))
 #include "image/recovery.c"
+#undef spool_set_attempts
+#undef pthread_mutex_lock
+#undef pthread_mutex_unlock
+#undef pthread_cond_signal
+#undef pthread_join
+#undef calloc
+#undef free
+#undef pool_thread_fini
+#undef recovery_report
 #include "image/upload.c"
 #undef clock_gettime
 #undef pthread_cond_wait
@@ -78,6 +107,8 @@ static unsigned started_count, started_most, started_total;
 static void (*when_started)(struct image *image);
 static enum recovery_result result_next;
 static int pool_gets_left, create_error;
+static unsigned first_descriptors; /* open, and of the pool, before the test */
+static uint64_t first_pool_bytes;
 static size_t read_most;
 static int read_error;
 
@@ -141,7 +172,10 @@ static inline void end_image(enum recovery_result result)
 
 static inline int fake_wait(pthread_cond_t *c, pthread_mutex_t *lock)
 {
+	unsigned depth = lock_depth;
+
 	(void)c;
+	lock_depth = 0;
 	pthread_mutex_unlock(lock);
 	if (started_count) {
 		end_image(result_next);
@@ -151,7 +185,10 @@ static inline int fake_wait(pthread_cond_t *c, pthread_mutex_t *lock)
 		assert_non_null(during_sleep); /* otherwise it waits forever */
 		during_sleep();
 	}
-	return pthread_mutex_lock(lock);
+	int result = pthread_mutex_lock(lock);
+
+	lock_depth = depth;
+	return result;
 }
 
 static inline int fake_timedwait(pthread_cond_t *c, pthread_mutex_t *lock, const struct timespec *t)
@@ -208,6 +245,23 @@ static inline ssize_t fake_read(int fd, void *data, size_t size)
 
 /* ---- the store ---- */
 
+static inline unsigned open_descriptors(void)
+{
+	unsigned n = 0;
+
+	for (int fd = 0; fd < 256; fd++)
+		n += fcntl(fd, F_GETFD) >= 0;
+	return n;
+}
+
+static inline uint64_t used_bytes(void)
+{
+	uint64_t used, kept;
+
+	pool_usage(&used, &kept);
+	return used;
+}
+
 static inline int setup(void **state)
 {
 	static struct conf conf = { .limits = { .images_in_flight = IMAGES_MAX } };
@@ -225,6 +279,9 @@ static inline int setup(void **state)
 	when_started = NULL;
 	result_next = RECOVERY_STORED;
 	pool_gets_left = 1000;
+	error_count = warning_count = notice_count = report_count = 0;
+	signal_count = join_count = lock_depth = list_count = rest_count = 0;
+	count_error = 0;
 	create_error = read_error = 0;
 	read_most = SIZE_MAX;
 	snprintf(root, sizeof root, "/tmp/darkroom-recovery-XXXXXX");
@@ -234,6 +291,8 @@ static inline int setup(void **state)
 		return -1;
 	budget_init(&service.budget, BUDGET);
 	client_turns_init(&service.turns, IMAGES_MAX); /* its images never leave the queue */
+	first_descriptors = open_descriptors();
+	first_pool_bytes = used_bytes();
 	return 0;
 }
 
@@ -245,6 +304,10 @@ static inline int teardown(void **state)
 
 	(void)state;
 	recovery_fini(r);
+	assert_int_equal(open_descriptors(), first_descriptors);
+	assert_int_equal(used_bytes(), first_pool_bytes);
+	assert_int_equal(list_count, 0);
+	assert_int_equal(lock_depth, 0);
 	budget_usage(&service.budget, &usage);
 	assert_int_equal(usage.used[BUDGET_SMALL_BODY] + usage.used[BUDGET_BODY], 0);
 	assert_int_equal(service.in_flight, 0);
@@ -256,7 +319,10 @@ static inline int teardown(void **state)
 	return system(command);
 }
 
-static const struct spool_names lake = { .file = "lake.jpg" };
+static const struct spool_names lake = { .file = "lake.jpg",
+	                                 .token = "site",
+	                                 .expires = 4102444800,
+	                                 .metadata = { .data = "a\0b", .length = 4 } };
 
 /* Spools an image whose id ends with the character. */
 static inline const char *spool_one(char last, unsigned attempts)

@@ -1,0 +1,218 @@
+/* test_spool_note.c - notes of spooled images: texts, limits, and system calls that fail. */
+#include "base/check.h"
+#include "support/store_faults.h"
+
+/* What was asked for, in all. Behind what was read lies what a note before it may have left. */
+static size_t asked_most;
+
+static ssize_t dirty_read(int fd, void *data, size_t size)
+{
+	static size_t before;
+	ssize_t got = fault_read(fd, data, size);
+
+	before = got <= 0 || asked_most == 0 ? 0 : before;
+	asked_most = asked_most > before + size ? asked_most : before + size;
+	before += got > 0 ? (size_t)got : 0;
+	if (got >= 0)
+		memset((char *)data + got, '7', size - (size_t)got);
+	return got;
+}
+
+#undef read
+#define read dirty_read
+#include "store/directory.c"
+#include "store/spool.c"
+#include "store/store.c"
+#include "store/store_find.c"
+#include "store/store_put.c"
+
+#define ID "01K0000000000000000000000A"
+
+static struct store store;
+static struct spool_names names;
+static unsigned descriptors;
+static uint64_t size;
+
+static int setup(void **state)
+{
+	unsigned cleared;
+
+	(void)state;
+	no_fault();
+	asked_most = 0;
+	snprintf(test_root, sizeof test_root, "/tmp/darkroom-note-XXXXXX");
+	if (!mkdtemp(test_root) || store_open(&store, test_root, true, &cleared))
+		return -1;
+	descriptors = open_descriptors();
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	no_fault();
+	assert_int_equal(open_descriptors(), descriptors);
+	store_close(&store);
+	remove_test_root();
+	return 0;
+}
+
+/* Spools an image with the names. */
+static void spool(const struct spool_names *of)
+{
+	char note[SPOOL_NOTE_MAX];
+	const struct store_file files[] = { { STORE_ORIGINAL, "j", 1, NULL },
+		                            { SPOOL_NOTE, note, spool_note(note, of), NULL } };
+	struct store_item item = { .place = STORE_SPOOL, .id = ID, .file = files, .file_count = 2 };
+
+	(void)store_unspool(&store, ID);
+	store_put(&store, &item, 1);
+	assert_int_equal(item.err, 0);
+}
+
+/* Opens the image. Its names are in `names`. */
+static void open_spooled(void)
+{
+	memset(&names, '#', sizeof names);
+	int fd = spool_open(&store, ID, &size, &names);
+
+	assert_true(fd >= 0);
+	assert_int_equal(size, 1);
+	close(fd);
+}
+
+static int attempts(void)
+{
+	struct spooled list[2];
+
+	assert_int_equal(spool_list(&store, list, 2), 1);
+	return (int)list[0].attempts;
+}
+
+static void names_and_texts_return_as_they_were(void **state)
+{
+	static const size_t lengths[] = { 0, 1, 2, 100, SPOOL_METADATA_MAX };
+	struct spool_names all = { .token = "site", .expires = UINT64_MAX };
+
+	(void)state;
+	memset(all.file, 'f', sizeof all.file - 1);
+	for (size_t i = 0; i < COUNT_OF(lengths); i++) {
+		all.metadata.length = lengths[i];
+		for (size_t k = 0; k < lengths[i]; k++)
+			all.metadata.data[k] = k + 1 == lengths[i] ? '\0' : (char)('a' + k % 26);
+		spool(&all);
+		open_spooled();
+		assert_string_equal(names.file, all.file);
+		assert_string_equal(names.token, "site");
+		assert_true(names.expires == UINT64_MAX);
+		assert_int_equal(names.metadata.length, lengths[i]);
+		assert_memory_equal(names.metadata.data, all.metadata.data, lengths[i]);
+	}
+}
+
+static void texts_without_an_end_are_left_out(void **state)
+{
+	static const char *const notes[] = {
+		"printf '0\\na\\0b\\0007\\0x'",
+		"printf '0\\na\\0b\\0007\\0'",
+		"printf '0\\na\\0b\\0007'",
+		"{ printf '0\\na\\0b\\0007\\0'; head -c 2048 /dev/zero | tr '\\0' x; printf '\\0'; }",
+		"printf '0\\na\\0b'",
+	};
+
+	(void)state;
+	spool(&(struct spool_names){ .file = "f" });
+	for (size_t i = 0; i < COUNT_OF(notes); i++) {
+		char command[256];
+
+		snprintf(command, sizeof command, "%s >.spool/" ID "/note", notes[i]);
+		shell(command);
+		open_spooled();
+		assert_string_equal(names.file, "a");
+		assert_string_equal(names.token, "b");
+		assert_int_equal(names.expires, i < 4 ? 7 : 0);
+		assert_int_equal(names.metadata.length, 0);
+	}
+}
+
+static void a_note_is_read_in_pieces(void **state)
+{
+	struct spool_names all = { .file = "lake.jpg", .token = "site", .expires = 12 };
+
+	(void)state;
+	spool(&all);
+	for (read_most = 1; read_most < 4; read_most++) {
+		asked_most = 0;
+		open_spooled();
+		assert_string_equal(names.file, "lake.jpg");
+		assert_string_equal(names.token, "site");
+		assert_int_equal(names.expires, 12);
+		assert_int_equal(asked_most, SPOOL_NOTE_MAX - 1); /* a zero follows */
+	}
+	fail_call(CALL_READ, 1, EINTR);
+	open_spooled();
+	assert_string_equal(names.file, "lake.jpg");
+	fail_call(CALL_READ, 1, EIO);
+	assert_int_equal(spool_open(&store, ID, &size, &names), -EIO);
+}
+
+static void a_note_without_names_has_attempts(void **state)
+{
+	(void)state;
+	spool(&(struct spool_names){ .file = "f" });
+	shell("printf '5\\n' >.spool/" ID "/note");
+	assert_int_equal(attempts(), 5);
+	open_spooled();
+	assert_string_equal(names.file, "");
+	assert_string_equal(names.token, "");
+	for (unsigned n = 8; n < 13; n++) {
+		assert_int_equal(spool_set_attempts(&store, ID, n), 0);
+		assert_int_equal(attempts(), n < 9 ? n : 9);
+	}
+}
+
+static void attempts_are_flushed_if_they_must_survive(void **state)
+{
+	(void)state;
+	spool(&(struct spool_names){ .file = "f" });
+	no_fault();
+	assert_int_equal(spool_set_attempts(&store, ID, 1), 0);
+	assert_int_equal(calls[CALL_FDATASYNC], 1);
+	fail_call(CALL_FDATASYNC, 1, EIO);
+	assert_int_equal(spool_set_attempts(&store, ID, 1), -EIO);
+	fail_call(CALL_PWRITE, 1, ENOSPC);
+	assert_int_equal(spool_set_attempts(&store, ID, 2), -ENOSPC);
+	assert_int_equal(calls[CALL_FDATASYNC], 0);
+	store_survive_power(&store, false);
+	fail_call(CALL_FDATASYNC, 1, EIO);
+	assert_int_equal(spool_set_attempts(&store, ID, 3), 0);
+	assert_int_equal(calls[CALL_FDATASYNC], 0);
+	assert_int_equal(attempts(), 3);
+}
+
+static void a_spool_that_cannot_be_listed_is_an_error(void **state)
+{
+	struct spooled list[2];
+
+	(void)state;
+	fail_call(CALL_FDOPENDIR, 1, ENOMEM);
+	assert_int_equal(spool_list(&store, list, 2), -ENOMEM);
+	fail_call(CALL_OPENAT, 1, EMFILE);
+	assert_int_equal(spool_list(&store, list, 2), -EMFILE);
+}
+
+int main(void)
+{
+#define WITH_STORE(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		WITH_STORE(names_and_texts_return_as_they_were),
+		WITH_STORE(texts_without_an_end_are_left_out),
+		WITH_STORE(a_note_is_read_in_pieces),
+		WITH_STORE(a_note_without_names_has_attempts),
+		WITH_STORE(attempts_are_flushed_if_they_must_survive),
+		WITH_STORE(a_spool_that_cannot_be_listed_is_an_error),
+	};
+
+	log_set_level(LOG_LEVEL_ERROR);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
