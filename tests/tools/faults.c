@@ -303,17 +303,15 @@ static bool is_file(int fd)
 }
 
 /* Wraps a function that fails with errno and the value of the expression `failed`. */
-#define WRAP(type, name, params, args, failed) \
-	type name params                       \
-	{                                      \
-		REAL(type, name, params);      \
-		int error = fault(#name);      \
-                                               \
-		if (error) {                   \
-			errno = error;         \
-			return failed;         \
-		}                              \
-		return real args;              \
+#define WRAP(type, name, params, args, failed)        \
+	type name params                              \
+	{                                             \
+		REAL(type, name, params);             \
+		int error = fault(#name);             \
+                                                      \
+		if (error)                            \
+			return errno = error, failed; \
+		return real args;                     \
 	}
 
 /* Wraps a function that transfers up to `size` bytes, or fewer. */
@@ -401,12 +399,11 @@ WRAP(int, memfd_create, (const char *name, unsigned flags), (name, flags), -1)
 WRAP(int, fallocate, (int fd, int mode, off_t at, off_t size), (fd, mode, at, size), -1)
 WRAP(int, fdatasync, (int fd), (fd), -1)
 WRAP(int, syncfs, (int fd), (fd), -1)
-WRAP(int, renameat, (int from_at, const char *from, int to_at, const char *to),
-     (from_at, from, to_at, to), -1)
-WRAP(int, renameat2, (int from_at, const char *from, int to_at, const char *to, unsigned flags),
-     (from_at, from, to_at, to, flags), -1)
-WRAP(int, linkat, (int from_at, const char *from, int to_at, const char *to, int flags),
-     (from_at, from, to_at, to, flags), -1)
+WRAP(int, renameat, (int a, const char *from, int b, const char *to), (a, from, b, to), -1)
+WRAP(int, renameat2, (int a, const char *from, int b, const char *to, unsigned how),
+     (a, from, b, to, how), -1)
+WRAP(int, linkat, (int a, const char *from, int b, const char *to, int how), (a, from, b, to, how),
+     -1)
 WRAP(int, unlinkat, (int at, const char *path, int flags), (at, path, flags), -1)
 WRAP(int, unlink, (const char *path), (path), -1)
 WRAP(int, mkdirat, (int at, const char *path, mode_t mode), (at, path, mode), -1)
@@ -441,10 +438,8 @@ ssize_t writev(int fd, const struct iovec *parts, int count)
 	REAL(ssize_t, writev, (int, const struct iovec *, int));
 	int error = fault("writev");
 
-	if (error > 0) {
-		errno = error;
-		return -1;
-	}
+	if (error > 0)
+		return errno = error, -1;
 	if (error == SHORT && count > 0) {
 		const struct iovec first = { parts->iov_base, parts->iov_len > 0 };
 
