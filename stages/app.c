@@ -11,6 +11,7 @@
 #include "conf/conf_degrade.h"
 #include "http/http_server.h"
 #include "image/image_service.h"
+#include "image/remake_report.h"
 #include "log/log.h"
 #include "metrics_report.h"
 #include "quota_report.h"

@@ -160,6 +160,7 @@ struct conf {
 		uint64_t target_p90_ms;
 		char classes[CONF_TEXT_MAX]; /* conf_classes.h; "": none */
 		char degrade[CONF_TEXT_MAX]; /* conf_degrade.h; "": nothing */
+		uint64_t backfill;           /* enum conf_tristate */
 		uint64_t when_full;          /* enum conf_when_full */
 		uint64_t max_queue_time_ms;  /* 0: none */
 		uint64_t samples;            /* that end an interval of the controller */

@@ -81,19 +81,18 @@ static bool await(struct recovery *r, unsigned max, bool *is_delayed)
 	pthread_mutex_lock(&r->lock);
 	for (;;) {
 		busy = 0;
-		for (unsigned i = 0; i < RECOVERY_AT_ONCE; i++) {
-			struct recovery_slot *slot = &r->slot[i];
+		for (unsigned i = 0; i < RECOVERY_AT_ONCE;) {
+			struct recovery_slot *slot = &r->slot[i++], ended = *slot;
 
-			if (slot->is_taken && slot->result) {
-				struct recovery_slot ended = *slot;
-
-				slot->is_taken = false;
-				pthread_mutex_unlock(&r->lock);
-				*is_delayed |= settle(r, &ended);
-				atomic_fetch_sub_explicit(&r->waiting, 1, memory_order_relaxed);
-				pthread_mutex_lock(&r->lock);
-			}
 			busy += slot->is_taken;
+			if (!slot->is_taken || !slot->result)
+				continue;
+			slot->is_taken = false;
+			pthread_mutex_unlock(&r->lock);
+			*is_delayed |= settle(r, &ended);
+			atomic_fetch_sub_explicit(&r->waiting, 1, memory_order_relaxed);
+			pthread_mutex_lock(&r->lock);
+			busy = i = 0; /* another one may have ended, and its signal is lost */
 		}
 		if (busy <= max || r->is_stopping)
 			break;
