@@ -394,11 +394,8 @@ static void *recovery_run(void *arg)
 int recovery_init(struct recovery *r, struct image_service *s)
 {
 	r->service = s;
-	int err = condition_init(&r->changed);
-
-	if (!err)
-		pthread_mutex_init(&r->lock, NULL);
-	return err;
+	pthread_mutex_init(&r->lock, NULL);
+	return condition_init(&r->changed);
 }
 
 void recovery_fini(struct recovery *r)

@@ -303,17 +303,15 @@ static bool is_file(int fd)
 }
 
 /* Wraps a function that fails with errno and the value of the expression `failed`. */
-#define WRAP(type, name, params, args, failed) \
-	type name params                       \
-	{                                      \
-		REAL(type, name, params);      \
-		int error = fault(#name);      \
-                                               \
-		if (error) {                   \
-			errno = error;         \
-			return failed;         \
-		}                              \
-		return real args;              \
+#define WRAP(type, name, params, args, failed)        \
+	type name params                              \
+	{                                             \
+		REAL(type, name, params);             \
+		int error = fault(#name);             \
+                                                      \
+		if (error)                            \
+			return errno = error, failed; \
+		return real args;                     \
 	}
 
 /* Wraps a function that transfers up to `size` bytes, or fewer. */
@@ -392,7 +390,8 @@ WRAP(int, getsockopt, (int fd, int level, int name, void *value, socklen_t *leng
 WRAP(int, epoll_create1, (int flags), (flags), -1)
 WRAP(int, epoll_ctl, (int fd, int what, int other, struct epoll_event *event),
      (fd, what, other, event), -1)
-WRAP(int, epoll_wait, (int fd, struct epoll_event *e, int max, int ms), (fd, e, max, ms), -1)
+WRAP(int, epoll_wait, (int fd, struct epoll_event *event, int max, int timeout),
+     (fd, event, max, timeout), -1)
 WRAP(int, poll, (struct pollfd * p, nfds_t n, int timeout), (p, n, timeout), -1)
 WRAP(int, eventfd, (unsigned value, int flags), (value, flags), -1)
 WRAP(int, signalfd, (int fd, const sigset_t *set, int flags), (fd, set, flags), -1)
@@ -400,9 +399,11 @@ WRAP(int, memfd_create, (const char *name, unsigned flags), (name, flags), -1)
 WRAP(int, fallocate, (int fd, int mode, off_t at, off_t size), (fd, mode, at, size), -1)
 WRAP(int, fdatasync, (int fd), (fd), -1)
 WRAP(int, syncfs, (int fd), (fd), -1)
-WRAP(int, renameat, (int a, const char *x, int b, const char *y), (a, x, b, y), -1)
-WRAP(int, renameat2, (int a, const char *x, int b, const char *y, unsigned f), (a, x, b, y, f), -1)
-WRAP(int, linkat, (int a, const char *x, int b, const char *y, int f), (a, x, b, y, f), -1)
+WRAP(int, renameat, (int a, const char *from, int b, const char *to), (a, from, b, to), -1)
+WRAP(int, renameat2, (int a, const char *from, int b, const char *to, unsigned how),
+     (a, from, b, to, how), -1)
+WRAP(int, linkat, (int a, const char *from, int b, const char *to, int how), (a, from, b, to, how),
+     -1)
 WRAP(int, unlinkat, (int at, const char *path, int flags), (at, path, flags), -1)
 WRAP(int, unlink, (const char *path), (path), -1)
 WRAP(int, mkdirat, (int at, const char *path, mode_t mode), (at, path, mode), -1)
@@ -437,10 +438,8 @@ ssize_t writev(int fd, const struct iovec *parts, int count)
 	REAL(ssize_t, writev, (int, const struct iovec *, int));
 	int error = fault("writev");
 
-	if (error > 0) {
-		errno = error;
-		return -1;
-	}
+	if (error > 0)
+		return errno = error, -1;
 	if (error == SHORT && count > 0) {
 		const struct iovec first = { parts->iov_base, parts->iov_len > 0 };
 
