@@ -403,6 +403,11 @@ void app_describe(const struct app *a, struct text *to)
 	            atomic_load(&a->images.in_flight), atomic_load(&a->http.connections));
 }
 
+void app_recover(struct app *a)
+{
+	recovery_call(&a->images.recovery);
+}
+
 void app_remake(struct app *a, struct text *to)
 {
 	remake_call(&a->images.remake);
