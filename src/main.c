@@ -55,6 +55,7 @@ static const struct program program = {
 	.has_watch_room = app_has_watch_room,
 	.watch = app_watch,
 	.remake = app_remake,
+	.recover = app_recover,
 	.quotas = app_quotas,
 };
 

@@ -11,6 +11,7 @@
 #include "conf/conf_degrade.h"
 #include "http/http_server.h"
 #include "image/image_service.h"
+#include "image/remake_report.h"
 #include "log/log.h"
 #include "metrics_report.h"
 #include "quota_report.h"
@@ -204,25 +205,37 @@ void app_fini(struct app *a)
 	http_server_fini(&a->http);
 }
 
+static void stop_threads(struct app *a)
+{
+	missing_stop(&a->images.missing);
+	remake_stop(&a->images.remake);
+	recovery_stop(&a->images.recovery);
+	sweep_stop(&a->images.sweep);
+}
+
+/* Starts what works beside the graph. */
+static int start_threads(struct app *a)
+{
+	int err = recovery_start(&a->images.recovery);
+
+	if (!err)
+		err = sweep_start(&a->images.sweep);
+	if (!err)
+		err = remake_start(&a->images.remake);
+	if (!err)
+		err = missing_start(&a->images.missing);
+	if (err)
+		stop_threads(a);
+	return err;
+}
+
 int app_start(struct app *a)
 {
 	int err = graph_start(a->graph);
 
 	if (err)
 		return err;
-	err = recovery_start(&a->images.recovery);
-	if (!err) {
-		err = sweep_start(&a->images.sweep);
-		if (err)
-			recovery_stop(&a->images.recovery);
-	}
-	if (!err) {
-		err = remake_start(&a->images.remake);
-		if (err) {
-			sweep_stop(&a->images.sweep);
-			recovery_stop(&a->images.recovery);
-		}
-	}
+	err = start_threads(a);
 	if (err)
 		graph_stop(a->graph);
 	else
@@ -238,9 +251,7 @@ void app_announce_end(struct app *a)
 void app_drain(struct app *a)
 {
 	http_server_drain(&a->http);
-	remake_stop(&a->images.remake);
-	recovery_stop(&a->images.recovery);
-	sweep_stop(&a->images.sweep);
+	stop_threads(a);
 }
 
 bool app_is_busy(const struct app *a)
@@ -402,6 +413,11 @@ void app_describe(const struct app *a, struct text *to)
 {
 	text_printf(to, "%" PRIu64 " images in flight, %" PRIu64 " connections",
 	            atomic_load(&a->images.in_flight), atomic_load(&a->http.connections));
+}
+
+void app_recover(struct app *a)
+{
+	recovery_call(&a->images.recovery);
 }
 
 void app_remake(struct app *a, struct text *to)

@@ -94,6 +94,9 @@ struct tokens *app_tokens(struct app *a);
 const char *app_url(const struct app *a); /* of the first listener */
 uint64_t app_images_stored(const struct app *a);
 
+/* Processes images that were added to the spool. */
+void app_recover(struct app *a);
+
 /* Clients that read the figures: see watch in daemon/program.h. */
 bool app_has_watch_room(const struct app *a);
 void app_watch(struct app *a, int fd);

@@ -15,6 +15,7 @@
 #include "base/round.h"
 #include "base/text.h"
 #include "conf/conf.h"
+#include "image/backfill.h"
 #include "image/conf_epoch.h"
 #include "image/disk_job.h"
 #include "image/disk_reads.h"
@@ -234,6 +235,7 @@ static int check_wanted(struct visit *v, struct image *image)
 static void commit(struct visit *v, struct event *const *batch, unsigned n, int err[DISK_BATCH_MAX])
 {
 	struct disk_scratch *d = visit_scratch(v);
+	bool is_backfilled[DISK_BATCH_MAX];
 	unsigned index[DISK_BATCH_MAX], count = 0;
 	uint64_t free_bytes = store_look(app_store(v));
 
@@ -249,12 +251,19 @@ static void commit(struct visit *v, struct event *const *batch, unsigned n, int 
 			err[i] = list_files(d, count, job->image);
 		if (!err[i] && !leaves_floor(&d->item[count], job->image, &free_bytes))
 			err[i] = BELOW_FLOOR;
-		if (!err[i])
-			index[count++] = i;
+		if (err[i])
+			continue;
+		is_backfilled[count] =
+			job->work == DISK_STORE && backfill_begin(app_images(v), job->image);
+		index[count++] = i;
 	}
 	store_put(app_store(v), d->item, count);
-	for (unsigned k = 0; k < count; k++)
+	for (unsigned k = 0; k < count; k++) {
 		err[index[k]] = d->item[k].err;
+		if (is_backfilled[k])
+			backfill_end(app_images(v), disk_job_of(batch[index[k]])->image,
+			             d->item[k].err);
+	}
 }
 
 /* Removes an image from the spool and from the store: it may be in both. */
@@ -326,6 +335,11 @@ static void explain(struct visit *v, struct disk_job *job)
 	char data[CONF_VARIANT_MAX * (CONF_NAME_MAX + 2)];
 	struct text names;
 
+	job->has_original = stored_image_has_original(app_store(v), job->id);
+	if (stored_image_has_ended(app_store(v), job->id, app_conf(v)->store.max_age_ms)) {
+		job->result = -ENOENT;
+		return;
+	}
 	if (stored_image_has_skipped(app_store(v), job->id, job->name)) {
 		job->result = 0;
 		problem_set(job->problem, 404, "variant-skipped",

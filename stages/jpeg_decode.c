@@ -284,6 +284,7 @@ static enum verdict advance(struct visit *v, struct image *image, struct problem
 		problem_from_decoder(p, decoder, image_conf(image));
 		return HAS_PROBLEM;
 	}
+	image->decode_ns += clock_thread_ns() - mark_ns; /* for its client's turns */
 	image->is_damaged = decoder->has_lost;
 	return GO_ON;
 }

@@ -1,7 +1,8 @@
 /*
  * jpeg_encode.c - encodes one variant's file from its picture.
  *
- * The file has the image's ICC profile and no other metadata. A step that exceeds the stage's
+ * The file has the image's ICC profile and no other metadata. The smallest picture also gives the
+ * image its placeholder. A step that exceeds the stage's
  * cutoff yields between rows, with its encoder. Knows nothing of HTTP or disks. Any worker,
  * STAGE_SHARED.
  */
@@ -11,6 +12,7 @@
 #include "image/wanted.h"
 #include "pixel/encoder.h"
 #include "pixel/picture.h"
+#include "pixel/placeholder.h"
 #include "stages.h"
 
 /* Encodes the file. Returns 1 if the step has yielded, otherwise 0 or -errno. */
@@ -34,10 +36,13 @@ static int advance(struct visit *v, struct step *s)
 /* A profile of colours does not apply to a greyscale file. */
 static struct encoder *begin(const struct step *s)
 {
-	const struct image *image = s->image;
+	struct image *image = s->image;
 	const struct encoding *how = &step_plan(s)->encoding;
+	bool is_shown = (int)s->index == image_plan(image)->placeholder;
 	bool has_profile = image->icc_is_of_grey || !how->is_grey;
 
+	if (is_shown && image_conf(image)->store.placeholder == CONF_YES)
+		placeholder_make(&image->placeholder, s->input);
 	return encoder_new(how, s->input, has_profile ? image->icc : NULL,
 	                   has_profile ? image->icc_size : 0);
 }

@@ -137,6 +137,9 @@ static void overload(const struct report_source *source, struct text *t)
 	for (unsigned i = 0; i < r.degrade.count; i++)
 		metrics_uint(t, "darkroom_overload_degraded_total",
 		             LABELS({ "step", r.degrade.step[i].text }), r.degraded[i]);
+	metrics_counter(t, "darkroom_overload_backfilled_total",
+	                "Images stored without variants that are made when the load has gone.",
+	                counter_read(&source->images->remake.backfilled));
 	metrics_family(t, "darkroom_overload_dropped_total", "counter",
 	               "Admitted images, or steps of them, that were no longer wanted.");
 	metrics_uint(t, "darkroom_overload_dropped_total", LABELS({ "reason", "client_gone" }),
@@ -201,6 +204,7 @@ static void store(const struct report_source *source, struct text *t)
 {
 	const struct store *store = &source->images->store;
 	const struct recovery *recovery = &source->images->recovery;
+	const struct remake *remake = &source->images->remake;
 	struct statvfs fs;
 
 	if (fstatvfs(store->root_fd, &fs) == 0) {
@@ -222,6 +226,21 @@ static void store(const struct report_source *source, struct text *t)
 	metrics_counter(t, "darkroom_store_quarantined_total",
 	                "Spooled images that could not be processed.",
 	                counter_read(&recovery->quarantined));
+	metrics_counter(t, "darkroom_store_missing_made_total",
+	                "Images whose missing variants were made for a GET.",
+	                counter_read(&source->images->missing.made));
+	metrics_counter(t, "darkroom_store_missing_failed_total",
+	                "Images whose missing variants could not be made.",
+	                counter_read(&source->images->missing.failed));
+	metrics_counter(t, "darkroom_store_missing_refused_total",
+	                "Requests for missing variants that were refused.",
+	                counter_read(&source->images->missing.refused));
+	metrics_gauge(t, "darkroom_store_remake_waiting", "Stored images that wait for variants.",
+	              counter_read(&remake->waiting));
+	metrics_counter(t, "darkroom_store_remade_total", "Stored images that got variants.",
+	                counter_read(&remake->made));
+	metrics_counter(t, "darkroom_store_remake_failed_total",
+	                "Stored images that could not get them.", counter_read(&remake->failed));
 }
 
 static void logs(struct text *t)

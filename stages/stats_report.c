@@ -33,6 +33,7 @@ static void overload_json(const struct report_source *source, struct json *j)
 	json_uint(j, "client_gone", counter_read(&source->images->client_gone));
 	json_uint(j, "too_late", counter_read(&source->images->too_late));
 	json_uint(j, "waiting", r.waiting);
+	json_uint(j, "backfilled", counter_read(&source->images->remake.backfilled));
 	json_double(j, "backlog_s", r.backlog_s);
 	json_double(j, "p90_s", r.p90_s);
 	json_array(j, "degrade");
@@ -114,7 +115,17 @@ static void store_json(const struct report_source *source, struct json *j)
 	json_uint(j, "recovering", counter_read(&images->recovery.waiting));
 	json_uint(j, "recovered", counter_read(&images->recovery.recovered));
 	json_uint(j, "quarantined", counter_read(&images->recovery.quarantined));
+	json_object(j, "remake");
+	json_uint(j, "waiting", counter_read(&images->remake.waiting));
+	json_uint(j, "made", counter_read(&images->remake.made));
+	json_uint(j, "failed", counter_read(&images->remake.failed));
+	json_object_end(j);
 	removals_json(source, j);
+	json_object(j, "missing");
+	json_uint(j, "made", counter_read(&images->missing.made));
+	json_uint(j, "failed", counter_read(&images->missing.failed));
+	json_uint(j, "refused", counter_read(&images->missing.refused));
+	json_object_end(j);
 	json_object_end(j);
 }
 

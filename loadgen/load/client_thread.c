@@ -1,15 +1,15 @@
 /*
  * client_thread.c - runs clients on one thread with epoll.
  *
- * A client is free, active (an exchange goes on), resting (after a failed connect, or between two
- * polls of an image) or thinking. The delays of a list are all equal, so appending keeps the order.
+ * A client is free, active (an exchange goes on), resting (after a failed connect, before a
+ * repetition, or between two polls of an image) or thinking. The delays of a list are all equal, so
+ * appending keeps the order.
  */
 #include "client_thread.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/prctl.h>
 #include <time.h>
 #include <unistd.h>
@@ -17,6 +17,8 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/pool.h"
+#include "epoll_until.h"
+#include "retry.h"
 #include "verify.h"
 
 #define EVENTS_MAX 128
@@ -179,6 +181,46 @@ static void count_upload(struct client_thread *t, struct client *c, enum exchang
 		add_record(t, c, result);
 }
 
+/* Counts what a repetition tells. Returns whether the upload goes on. */
+static bool repeat(struct client_thread *t, struct client *c, enum exchange_result result)
+{
+	struct request_stats *s = &t->stats;
+	uint64_t now_ns = clock_ns();
+
+	switch (retry_judge(c->retry, result, &c->connection.response, now_ns)) {
+	case RETRY_LATE:
+		counter_add(&s->late, 1);
+		count_upload(t, c, result);
+		break;
+	case RETRY_AGAIN:
+		counter_add(&s->repeated, 1);
+		break;
+	case RETRY_DOUBLED:
+		counter_add(&s->doubled, 1);
+		request_stats_problem(s, "%s: stored twice", file_name(t, c));
+		release(t, c, result);
+		return true;
+	case RETRY_SAME:
+		release(t, c, result);
+		return true;
+	default:
+		if (result != EXCHANGE_OK || !is_expected(t, c))
+			counter_add(&s->lost, 1);
+		return false;
+	}
+	c->is_repeating = true;
+	client_list_move(&t->resting, &c->link, now_ns + REST_NS);
+	return true;
+}
+
+static void send_again(struct client_thread *t, struct client *c, uint64_t now_ns)
+{
+	c->is_repeating = false;
+	if (c->connection.state != CONNECTION_CLOSED && !c->connection.response.keep_alive)
+		connection_close(&c->connection);
+	start_exchange(t, c, c->retry->parts, c->retry->part_count, NULL, now_ns);
+}
+
 /* Acts on the result of an exchange, unless that goes on. */
 static void settle(struct client_thread *t, struct client *c, enum exchange_result result)
 {
@@ -195,6 +237,8 @@ static void settle(struct client_thread *t, struct client *c, enum exchange_resu
 		end_verifying(t, c, result);
 		return;
 	}
+	if (c->retry && repeat(t, c, result))
+		return;
 	count_upload(t, c, result);
 	if (c->verify && result == EXCHANGE_OK &&
 	    (response->status == 201 || response->status == 202)) {
@@ -219,6 +263,11 @@ static void upload(struct client_thread *t, struct client *c, const struct reque
 	t->busy_count++;
 	if (c->verify)
 		verify_reset(c->verify);
+	if (c->retry) {
+		retry_begin(c->retry, ticket->number, file, now_ns + t->run->args->retry_ns);
+		send_again(t, c, now_ns);
+		return;
+	}
 	start_exchange(t, c, file->parts, file->part_count, c->verify ? &c->verify->body : NULL,
 	               now_ns);
 }
@@ -277,6 +326,8 @@ static uint64_t handle_times(struct client_thread *t)
 	while ((c = first_due(&t->resting, now_ns)) != NULL) {
 		if (c->is_verifying)
 			fetch(t, c, now_ns);
+		else if (c->is_repeating)
+			send_again(t, c, now_ns);
 		else
 			make_free(t, c);
 	}
@@ -292,28 +343,6 @@ static uint64_t handle_times(struct client_thread *t)
 	return next_ns;
 }
 
-/* Waits like epoll_wait(), until then_ns. */
-static int wait_events(struct client_thread *t, struct epoll_event *events, uint64_t then_ns)
-{
-	uint64_t now_ns = clock_ns(), left_ns = then_ns > now_ns ? then_ns - now_ns : 0;
-	struct timespec left = { .tv_sec = (time_t)(left_ns / NS_PER_S),
-		                 .tv_nsec = (long)(left_ns % NS_PER_S) };
-	uint64_t left_ms = left_ns / NS_PER_MS;
-	int n;
-
-	if (then_ns == UINT64_MAX)
-		return epoll_wait(t->epoll_fd, events, EVENTS_MAX, -1);
-	if (t->can_wait_exactly) {
-		n = epoll_pwait2(t->epoll_fd, events, EVENTS_MAX, &left, NULL);
-		if (n >= 0 || errno != ENOSYS)
-			return n;
-		t->can_wait_exactly = false;
-	}
-	/* Linux before 5.11 waits whole milliseconds; the last one is a busy loop */
-	return epoll_wait(t->epoll_fd, events, EVENTS_MAX,
-	                  left_ms > INT32_MAX ? INT32_MAX : (int)left_ms);
-}
-
 /* ---- the thread ---- */
 
 static void run_clients(struct client_thread *t)
@@ -326,7 +355,7 @@ static void run_clients(struct client_thread *t)
 
 		if (t->has_ended && t->busy_count == 0)
 			return;
-		n = wait_events(t, events, next_ns);
+		n = epoll_until(t->epoll_fd, events, EVENTS_MAX, next_ns, &t->can_wait_exactly);
 		if (n < 0 && errno != EINTR) {
 			request_stats_problem(&t->stats, "epoll: %s", strerror(errno));
 			t->is_failed = true;
@@ -371,72 +400,6 @@ static void *thread_main(void *arg)
 		t->is_failed = true; /* cannot happen: the counter is far from its maximum */
 	pool_thread_fini();          /* buffers of texts */
 	return NULL;
-}
-
-static int init_clients(struct client_thread *t, unsigned first_index)
-{
-	bool verifies = t->run->args->verify;
-
-	for (unsigned i = 0; i < t->client_count; i++) {
-		struct client *c = &t->clients[i];
-
-		*c = (struct client){ .connection = { .fd = -1,
-			                              .epoll_fd = t->epoll_fd,
-			                              .address = &t->run->address,
-			                              .scratch = t->scratch },
-			              .index = first_index + i };
-		client_list_init(&c->link);
-		c->verify = verifies ? verify_new(&t->run->args->url) : NULL;
-		if (verifies && !c->verify)
-			return -1;
-		t->free_clients[t->client_count - 1 - i] = c;
-	}
-	t->free_count = t->client_count;
-	return 0;
-}
-
-struct client_thread *client_thread_new(struct client_run *run, unsigned client_count,
-                                        unsigned first_index)
-{
-	struct client_thread *t = calloc(1, sizeof *t);
-	struct epoll_event stop = { .events = EPOLLIN, .data.ptr = NULL };
-
-	if (!t)
-		return NULL;
-	t->run = run;
-	t->can_wait_exactly = true;
-	client_list_init(&t->active);
-	client_list_init(&t->thinking);
-	client_list_init(&t->resting);
-	t->clients = calloc(client_count, sizeof *t->clients);
-	t->free_clients = calloc(client_count, sizeof(struct client *));
-	t->scratch = malloc(CONNECTION_SCRATCH_SIZE);
-	t->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-	if (t->clients && t->free_clients && t->scratch && t->epoll_fd >= 0) {
-		t->client_count = client_count;
-		if (epoll_ctl(t->epoll_fd, EPOLL_CTL_ADD, run->stop_fd, &stop) == 0 &&
-		    init_clients(t, first_index) == 0)
-			return t;
-	}
-	client_thread_free(t);
-	return NULL;
-}
-
-void client_thread_free(struct client_thread *t)
-{
-	if (!t)
-		return;
-	for (unsigned i = 0; i < t->client_count; i++) {
-		connection_close(&t->clients[i].connection);
-		verify_free(t->clients[i].verify);
-	}
-	if (t->epoll_fd >= 0)
-		close(t->epoll_fd);
-	free(t->scratch);
-	free(t->free_clients);
-	free(t->clients);
-	request_records_fini(&t->records);
-	free(t);
 }
 
 int client_thread_start(struct client_thread *t)

@@ -37,6 +37,8 @@ struct client {
 	uint64_t responses; /* in the whole run */
 	struct verify *verify;
 	bool is_verifying;
+	struct retry *retry; /* NULL: failed uploads are not repeated */
+	bool is_repeating;   /* while it rests */
 };
 
 struct client_thread {

@@ -34,6 +34,7 @@ enum {
 	OPTION_VERIFY,
 	OPTION_EXPECT,
 	OPTION_TIMEOUT,
+	OPTION_RETRY,
 	OPTION_SERVER_PID
 };
 
@@ -56,6 +57,7 @@ static const struct option long_options[] = {
 	{ "verify", no_argument, NULL, OPTION_VERIFY },
 	{ "expect", required_argument, NULL, OPTION_EXPECT },
 	{ "timeout", required_argument, NULL, OPTION_TIMEOUT },
+	{ "retry", required_argument, NULL, OPTION_RETRY },
 	{ "server-pid", required_argument, NULL, OPTION_SERVER_PID },
 	{ "quiet", no_argument, NULL, 'q' },
 	{ "help", no_argument, NULL, 'h' },
@@ -82,6 +84,8 @@ static const char help_text[] =
 	"  -H, --header 'N: V'   add a header field; may be given several times\n"
 	"      --seed N          seed of the order and of Poisson arrivals (1)\n"
 	"      --timeout TIME    abandon a request after TIME (60s)\n"
+	"      --retry TIME      give each upload an Idempotency-Key, and repeat one that has\n"
+	"                        failed for up to TIME\n"
 	"\n"
 	"Closed loop (default): each connection sends its next request when it has its\n"
 	"answer.\n"
@@ -154,6 +158,7 @@ static const struct {
 	{ OPTION_CSV, "a file" },
 	{ OPTION_EXPECT, "a list of statuses such as 201 or 2xx,415" },
 	{ OPTION_TIMEOUT, "a time such as 60s" },
+	{ OPTION_RETRY, "a time such as 30s" },
 	{ OPTION_SERVER_PID, "a process ID" },
 };
 
@@ -268,6 +273,8 @@ static bool take_value(struct command_line *a, int option, const char *value)
 		return option_statuses(value, &a->expected);
 	case OPTION_TIMEOUT:
 		return option_duration(value, NS_PER_S, &a->timeout_ns) && a->timeout_ns > 0;
+	case OPTION_RETRY:
+		return option_duration(value, NS_PER_S, &a->retry_ns) && a->retry_ns > 0;
 	default:
 		assert(option == OPTION_SERVER_PID);
 		if (!option_uint(value, 1, INT32_MAX, &n))
@@ -322,6 +329,8 @@ static int check_together(struct command_line *a, bool has_rate)
 		return wrong("needs --rate or --ramp", s->is_poisson ? "--poisson" : "--spike");
 	if (s->is_open && a->think_ns > 0)
 		return wrong("is for the closed loop only", "--think");
+	if (a->retry_ns > 0 && a->verify)
+		return wrong("excludes --verify", "--retry");
 	if (s->ramp_s > 0 && s->requests_max == 0 && s->duration_ns == 0)
 		s->duration_ns = (uint64_t)(s->ramp_s * 1e9);
 	if (a->connections == 0)

@@ -25,6 +25,7 @@ struct command_line {
 	uint64_t requests_per_connection;      /* 0: unbounded */
 	uint64_t think_ns;
 	uint64_t timeout_ns;
+	uint64_t retry_ns; /* 0: failed uploads are not repeated */
 	const char *headers[HEADERS_MAX];
 	size_t header_count;
 	bool is_form;

@@ -274,7 +274,7 @@ static bool is_success(const struct session *s)
 
 	return !s->is_interrupted && request_stats_failed(stats) == 0 &&
 	       counter_read(&stats->unexpected) == 0 && counter_read(&stats->variants_wrong) == 0 &&
-	       counter_read(&stats->aborted) == 0;
+	       counter_read(&stats->doubled) == 0 && counter_read(&stats->aborted) == 0;
 }
 
 /* Returns the number of requests that were due and never sent. Records them for the CSV file. */

@@ -132,6 +132,11 @@ static void print_errors(const struct report *r)
 	if (r->args->verify)
 		printf("variants           %" PRIu64 " right, %" PRIu64 " wrong\n",
 		       counter_read(&s->variants), counter_read(&s->variants_wrong));
+	if (r->args->retry_ns)
+		printf("retries            %" PRIu64 " repetitions, %" PRIu64
+		       " uploads answered late, %" PRIu64 " doubled, %" PRIu64 " lost\n",
+		       counter_read(&s->repeated), counter_read(&s->late),
+		       counter_read(&s->doubled), counter_read(&s->lost));
 	if (s->problem[0])
 		printf("first problem      %s\n", s->problem);
 	if (r->args->schedule.is_open)
@@ -306,6 +311,14 @@ static void put_results(struct json *j, const struct report *r)
 	if (r->args->verify) {
 		json_uint(j, "variants_right", counter_read(&s->variants));
 		json_uint(j, "variants_wrong", counter_read(&s->variants_wrong));
+	}
+	if (r->args->retry_ns) {
+		json_object(j, "retries");
+		json_uint(j, "repeated", counter_read(&s->repeated));
+		json_uint(j, "late", counter_read(&s->late));
+		json_uint(j, "doubled", counter_read(&s->doubled));
+		json_uint(j, "lost", counter_read(&s->lost));
+		json_object_end(j);
 	}
 	if (s->problem[0])
 		json_string(j, "first_problem", s->problem);

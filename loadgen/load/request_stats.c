@@ -18,6 +18,10 @@ void request_stats_merge(struct request_stats *to, const struct request_stats *f
 	counter_add(&to->opened, counter_read(&from->opened));
 	counter_add(&to->variants, counter_read(&from->variants));
 	counter_add(&to->variants_wrong, counter_read(&from->variants_wrong));
+	counter_add(&to->repeated, counter_read(&from->repeated));
+	counter_add(&to->late, counter_read(&from->late));
+	counter_add(&to->doubled, counter_read(&from->doubled));
+	counter_add(&to->lost, counter_read(&from->lost));
 	counter_add(&to->aborted, counter_read(&from->aborted));
 }
 

@@ -24,11 +24,12 @@ struct request_stats {
 	struct latency latency;  /* from when the request was due; open loop only */
 	_Atomic uint64_t results[EXCHANGE_RESULT_COUNT];
 	_Atomic uint64_t statuses[STATUS_COUNT];
-	_Atomic uint64_t unexpected;        /* responses with a status that is not right */
-	_Atomic uint64_t input_bytes;       /* of pictures answered with 2xx */
-	_Atomic uint64_t opened;            /* connections */
-	_Atomic uint64_t variants;          /* fetched and right */
-	_Atomic uint64_t variants_wrong;    /* also counts unusable announcements */
+	_Atomic uint64_t unexpected;     /* responses with a status that is not right */
+	_Atomic uint64_t input_bytes;    /* of pictures answered with 2xx */
+	_Atomic uint64_t opened;         /* connections */
+	_Atomic uint64_t variants;       /* fetched and right */
+	_Atomic uint64_t variants_wrong; /* also counts unusable announcements */
+	_Atomic uint64_t repeated, late, doubled, lost; /* see retry.h */
 	_Atomic uint64_t aborted;           /* requests in flight when the run was interrupted */
 	uint64_t first_ns;                  /* the first byte sent; 0: none */
 	uint64_t last_ns;                   /* the last response received */

@@ -55,6 +55,8 @@ static int on_header_value_complete(llhttp_t *parser)
 	/* parameters may follow the type; trailers do not count */
 	if (r->state == RESPONSE_HEAD && strcasecmp(r->name.data, "content-type") == 0)
 		r->is_jpeg = strncasecmp(value, "image/jpeg", 10) == 0 && strchr("; \t", value[10]);
+	if (r->state == RESPONSE_HEAD && strcasecmp(r->name.data, "location") == 0)
+		memcpy(r->location, value, r->value.overflowed ? 1 : r->value.length + 1);
 	r->name.length = r->value.length = 0;
 	r->name.data[0] = r->value.data[0] = '\0';
 	r->name.overflowed = r->value.overflowed = false;
@@ -108,6 +110,7 @@ void response_reader_init(struct response_reader *r)
 	r->state = RESPONSE_HEAD;
 	r->status = 0;
 	r->keep_alive = r->is_jpeg = false;
+	r->location[0] = '\0';
 	r->problem = NULL;
 	r->remaining = 0;
 	r->last_byte = '\0';

@@ -15,21 +15,24 @@
 
 #include "base/text.h"
 
+#define RESPONSE_LOCATION_MAX 128
+
 enum response_state { RESPONSE_HEAD = 1, RESPONSE_BODY, RESPONSE_DONE, RESPONSE_BAD };
 
 struct response_reader {
 	enum response_state state;
 	int status;
 	bool keep_alive;
-	bool is_jpeg;        /* Content-Type: image/jpeg */
-	const char *problem; /* if BAD: a constant that says what is wrong */
-	size_t head_bytes;   /* read of the current head */
-	uint64_t remaining;  /* bytes of a body of known length; otherwise 0 */
+	bool is_jpeg;                         /* Content-Type: image/jpeg */
+	char location[RESPONSE_LOCATION_MAX]; /* "": none, or too long */
+	const char *problem;                  /* if BAD: a constant that says what is wrong */
+	size_t head_bytes;                    /* read of the current head */
+	uint64_t remaining;                   /* bytes of a body of known length; otherwise 0 */
 	/* private */
 	llhttp_t parser;
 	struct text *capture;
 	struct text name, value; /* of the current header field, in these buffers */
-	char name_data[64], value_data[128];
+	char name_data[64], value_data[RESPONSE_LOCATION_MAX];
 	char last_byte;
 };
 

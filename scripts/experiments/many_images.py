@@ -3,7 +3,7 @@ store of ten images. Prints a table, and writes one JSON line per store. Runs by
 
     /usr/bin/python3 scripts/experiments/many_images.py --images 1000000 --out build/many
 
-Each store is on an ext4 file system of its own in a file of --work, which is mounted anew (so
+Each store is on an ext4 file system of its own in a file of --work, which is mounted again (so
 nothing of it is in memory) and removed afterwards. An image has a directory, an image.json of its
 own, and hard links to the files of a few uploads: 2 inodes instead of 5. The images are spread
 over --days, in the directories of their time."""

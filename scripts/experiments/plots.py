@@ -120,6 +120,47 @@ def small_multiples(title, panels, path, ylabel, own_y=False, columns=3, xlabel=
     _gnuplot(script + "unset multiplot\n")
 
 
+def _y_axis(is_logarithmic, values):
+    if not is_logarithmic:
+        return f"unset logscale y\nset yrange [0:{1.05 * max(values, default=0) or 1:.6g}]\n"
+    logarithms = [math.log10(y) for y in values if y > 0] or [0]
+    low, high = math.floor(min(logarithms)), math.ceil(max(logarithms))
+    return f"set logscale y\nset yrange [1e{low}:1e{high if high > low else low + 1}]\n"
+
+
+def overlays(title, panels, path, xlabel, key, xtics=(), columns=2):
+    """Draws panels that each have some lines, [(title, is_logarithmic, level, lines)] with lines as
+    [(name, colour, [(x, y)])]. level: a dashed horizontal line, or None. xtics: the values of a
+    logarithmic x axis; without them it is linear. key: the number of the panel that has the key,
+    and its place."""
+    rows = -(-len(panels) // columns)
+    script = STYLE.format(width=960, height=70 + 230 * rows, path=_quote(path), title="",
+                          key="off") \
+        + f"set multiplot layout {rows},{columns} title '{_quote(title)}' font ',15'\n" \
+        + f"set tics font ',10'\nset xlabel '{_quote(xlabel)}' font ',11'\n"
+    if xtics:
+        script += "set logscale x\nset xtics (" + ", ".join(f"{x:g}" for x in xtics) + ")\n" \
+            + f"set xrange [{0.9 * min(xtics):g}:{1.1 * max(xtics):g}]\n"
+    for number, (name, is_logarithmic, level, lines) in enumerate(panels):
+        script += f"set title '{_quote(name)}' font ',12'\n" \
+            + _y_axis(is_logarithmic, [y for _, _, line in lines for _, y in line]
+                      + ([level] if level is not None else [])) \
+            + (f"set key {key[1]} font ',10'\n" if number == key[0] else "set key off\n")
+        drawn = []
+        for index, (label, colour, line) in enumerate(lines):
+            block = f"$lines_{number}_{index}"
+            data = [(x, y) for x, y in line if y > 0 or not is_logarithmic]
+            if data:
+                script += f"{block} << EOD\n" + "\n".join(f"{x:.6g} {y:.6g}" for x, y in data) \
+                    + "\nEOD\n"
+                drawn.append(f"{block} using 1:2 with linespoints lw 2 pt 7 ps 0.5 "
+                             f"lc rgb '{colour}' title '{_quote(label)}'")
+        if level is not None:
+            drawn.append(f"{level:g} with lines dt 2 lc rgb '#555555' title 'target'")
+        script += "plot " + ", ".join(drawn or ["0 notitle"]) + "\n"
+    _gnuplot(script + "unset multiplot\n")
+
+
 def over_time(results, workload, path):
     """Draws the run of median makespan of each configuration, in a panel of its own."""
     runs = {name: _typical(results.runs("policies", name, workload))

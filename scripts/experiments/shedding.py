@@ -7,6 +7,7 @@ per run and a report with plots. Runs by itself:
 import argparse
 import json
 import pathlib
+import resource
 import sys
 import threading
 import time
@@ -19,7 +20,7 @@ import shedding_plots
 FACTORS = (0.5, 0.9, 1.2, 2, 5, 10)
 CONTROLLERS = ("backlog", "welsh", "off")
 WARM_UP_S = 5  # the controller may search for as long
-CONNECTIONS = 20000
+FILES_LEFT = 200  # of the limit, for everything but connections
 SPIKE, SPIKE_BASE = 10, 0.5  # for a third of the run, the rate is SPIKE * SPIKE_BASE * capacity
 
 
@@ -29,10 +30,15 @@ def percentile(values, share):
     return values[min(len(values) - 1, int(share * len(values)))] if values else None
 
 
+def files_max():
+    """Returns how many connections the limit on open files allows to one process."""
+    return resource.getrlimit(resource.RLIMIT_NOFILE)[1] - FILES_LEFT
+
+
 def connections(rate, seconds, target_s):
     """Returns a number of connections with which every due request is sent: those of the admitted,
     for as long as they may take, and those that are refused meanwhile."""
-    return min(CONNECTIONS, max(256, int(rate * min(seconds, 4 * target_s + 1))))
+    return min(files_max(), max(256, int(rate * min(seconds, 4 * target_s + 1))))
 
 
 class ResidentMemory:
@@ -73,7 +79,8 @@ def summary(rows, report, seconds):
     refused = [row for row in late if row["status"] == "503"]
     admitted_s = [float(row["done"]) - float(row["intended"]) for row in good]
     refusal_s = [float(row["done"]) - float(row["start"]) for row in refused]
-    in_time = [row for row in good if float(row["done"]) - begin <= seconds]
+    in_time = [row for row in rows if row["status"] == "201" and
+               warm_up <= float(row["done"]) - begin <= seconds]
     return {"sent": len(rows), "unsent": report["unsent"], "errors": report["errors"],
             "goodput_per_s": len(in_time) / (seconds - warm_up),
             "refused_share": len(refused) / max(1, len(good) + len(refused)),
@@ -88,7 +95,7 @@ def measure(bench, config, controller, factor, rate, seconds, target_s, number, 
     count = connections(rate * (spike or 1), seconds, target_s)
     words = ["--spike", f"{spike:g}:{1000 * seconds / 3:.0f}@{seconds / 3:.2f}"] if spike else []
     extra = [f"overload.controller={controller}", f"overload.target_p90={int(target_s * 1000)}ms",
-             f"limits.connections={min(100000, 2 * count)}", "limits.body_timeout=10m"]
+             f"limits.connections={min(files_max(), 2 * count)}", "limits.body_timeout=10m"]
     if controller == "off":
         extra.append("limits.images_in_flight=65536")
     with bench.daemon(config, extra) as daemon, ResidentMemory(daemon.process.pid) as memory:
@@ -146,6 +153,8 @@ def parse(arguments):
     add("--files", type=pathlib.Path, default=machine.ROOT / "data" / "sample",
         help="JPEG files to send (data/sample)")
     add("--config", type=pathlib.Path, default=machine.ROOT / "conf" / "drain.ini")
+    add("--capacity", type=float, help="uploads per second (measured)")
+    add("--work", type=pathlib.Path, help="directory for stores (in --out)")
     add("--out", type=pathlib.Path, default=machine.ROOT / "build" / "shedding")
     return parser.parse_args(arguments)
 
@@ -155,10 +164,11 @@ def main():
     if options.report:
         write_report(options.out)
         return 0
-    work = options.out / "work"
+    work = (options.work or options.out).resolve() / "work"
     work.mkdir(parents=True, exist_ok=True)
+    options.out.mkdir(parents=True, exist_ok=True)
     bench = run.Bench(options.files, work)
-    base = capacity(bench, options.config, options.seconds)
+    base = options.capacity or capacity(bench, options.config, options.seconds)
     loads = [(float(factor), 0) for factor in options.factors.split(",")]
     loads += [(SPIKE_BASE, options.spike)] if options.spike else []
     print(f"{machine.cores()} cores, capacity {base:.0f}/s, target {options.target:g} s\n")

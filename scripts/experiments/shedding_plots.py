@@ -1,18 +1,20 @@
 """Plots of shedding.py, as in Welsh 2002, figures 53 to 57: response times of the admitted, goodput
-and refusals over the offered load, and over time while the load is a spike. One column for each
+and refusals over the offered load, and over time while the load is a spike. One line for each
 controller."""
 
 import statistics
 
 import plots
 
-COLOUR = "#3b76af"
-LOAD = (("p50 of the admitted, s", "admitted_p50_s", 1),
-        ("p90 of the admitted, s", "admitted_p90_s", 1),
-        ("p99 of the admitted, s", "admitted_p99_s", 1), ("goodput per s", "goodput_per_s", 1),
-        ("refused, %", "refused_share", 100))
-TIME = (("p90 of the admitted, s", "p90_s"), ("admitted per s", "admitted"),
-        ("refused per s", "refused"))
+COLOURS = {"backlog": "#3b76af", "welsh": "#d9822b", "off": "#7d7d7d"}
+# title, key, factor, whether it is a time
+LOAD = (("p50 of the admitted, s", "admitted_p50_s", 1, True),
+        ("p90 of the admitted, s", "admitted_p90_s", 1, True),
+        ("p99 of the admitted, s", "admitted_p99_s", 1, True),
+        ("goodput per s", "goodput_per_s", 1, False), ("refused, %", "refused_share", 100, False),
+        ("p99 of refusals, s", "refusal_p99_s", 1, True))
+TIME = (("p90 of the admitted, s", "p90_s", True), ("admitted per s", "admitted", False),
+        ("refused per s", "refused", False))
 
 
 def by_second(rows):
@@ -37,23 +39,27 @@ def _controllers(lines):
 def load_panels(lines):
     """Returns the panels of medians over the rounds, by multiples of the capacity."""
     panels = []
-    for title, key, factor in LOAD:
+    for title, key, factor, is_time in LOAD:
+        curves = []
         for name in _controllers(lines):
             runs = {}
             for line in lines:
                 if line["name"] == name and line[key] is not None:
                     runs.setdefault(line["workload"], []).append(factor * line[key])
-            panels.append((f"{name}: {title}", COLOUR,
+            curves.append((name, COLOURS[name],
                            [(load, statistics.median(runs[load])) for load in sorted(runs)]))
+        level = lines[0]["target_s"] if key.startswith("admitted") else None
+        panels.append((title, is_time, level, curves))
     return panels
 
 
 def time_panels(lines):
     """Returns the panels of the first round's spikes."""
     first = [line for line in lines if line["round"] == min(line["round"] for line in lines)]
-    return [(f"{line['name']}: {title}", COLOUR,
-             [(second["s"], second[key]) for second in line["over_time"]])
-            for title, key in TIME for line in first]
+    return [(title, is_time, lines[0]["target_s"] if is_time else None,
+             [(line["name"], COLOURS[line["name"]],
+               [(second["s"], second[key]) for second in line["over_time"]]) for line in first])
+            for title, key, is_time in TIME]
 
 
 def draw(lines, directory):
@@ -63,11 +69,11 @@ def draw(lines, directory):
     drawn = []
     if loads:
         drawn.append(("load.svg", "Response times, goodput and refusals over the load"))
-        plots.small_multiples(drawn[-1][1], load_panels(loads), directory / drawn[-1][0], "",
-                              own_y=True, columns=len(_controllers(loads)),
-                              xlabel="times the capacity")
+        plots.overlays(drawn[-1][1], load_panels(loads), directory / drawn[-1][0],
+                       "times the capacity", (3, "bottom right"),
+                       xtics=sorted({line["workload"] for line in loads}))
     if spikes:
         drawn.append(("spike.svg", f"A spike of {spikes[0]['spike']:g} times the rate, over time"))
-        plots.small_multiples(drawn[-1][1], time_panels(spikes), directory / drawn[-1][0], "",
-                              own_y=True, columns=len(_controllers(spikes)))
+        plots.overlays(drawn[-1][1], time_panels(spikes), directory / drawn[-1][0], "s",
+                       (1, "top right"), columns=1)
     return drawn

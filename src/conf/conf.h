@@ -160,6 +160,7 @@ struct conf {
 		uint64_t target_p90_ms;
 		char classes[CONF_TEXT_MAX]; /* conf_classes.h; "": none */
 		char degrade[CONF_TEXT_MAX]; /* conf_degrade.h; "": nothing */
+		uint64_t backfill;           /* enum conf_tristate */
 		uint64_t when_full;          /* enum conf_when_full */
 		uint64_t max_queue_time_ms;  /* 0: none */
 		uint64_t samples;            /* that end an interval of the controller */
@@ -178,6 +179,8 @@ struct conf {
 		uint64_t sweep_interval_ms;
 		uint64_t sweep_rate;          /* images/s */
 		char metadata[CONF_TEXT_MAX]; /* conf_fields.h */
+		uint64_t make_missing;        /* CONF_YES or CONF_NO */
+		uint64_t placeholder;         /* CONF_YES or CONF_NO */
 		uint64_t idempotency_age_ms;  /* 0: Idempotency-Key is ignored */
 	} store;
 	struct conf_stage stage[STAGE_COUNT_MAX];      /* by index in stage_table */

@@ -92,7 +92,18 @@ static const struct conf_key rows[] = {
 			"One after the other is added while half of the room of the upload's class is\n"
 			"taken, and removed when the load has gone. The controller refuses an upload only\n"
 			"when all are in. The image's JSON has them as degraded. skip saves most, but the\n"
-			"image lacks the variant from then on.",
+			"image lacks the variant from then on, or until backfill makes it.",
+	},
+	{
+		CONF_KEY(overload, backfill, backfill),
+		.type = CONF_TYPE_CHOICE,
+		.choices = conf_yes_no,
+		.default_value = "no",
+		.is_live = true,
+		.help = "Whether variants that were skipped are made when the load has gone, also after a\n"
+			"restart. They are made from original.jpg, so this needs server.keep_originals.\n"
+			"Variants of a lower quality stay as they are; darkroomd store remake makes them\n"
+			"as configured.",
 	},
 	{
 		CONF_KEY(overload, samples, samples),

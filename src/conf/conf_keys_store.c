@@ -59,6 +59,27 @@ static const struct conf_key rows[] = {
 			"form and returned in its JSON, such as caption, user. Others are ignored.",
 	},
 	{
+		CONF_KEY(store, make_missing, make_missing),
+		.type = CONF_TYPE_CHOICE,
+		.choices = conf_yes_no,
+		.default_value = "no",
+		.is_live = true,
+		.help = "Whether a GET of a variant that a stored image lacks makes it from the original,\n"
+			"with all others that it lacks. Uploads come first. If 32 images wait for that,\n"
+			"or 4 of one client, the answer is 503. Needs server.keep_originals = yes when\n"
+			"the image is uploaded. If not, the answer is 404: see darkroom-store(7), remake.",
+	},
+	{
+		CONF_KEY(store, placeholder, placeholder),
+		.type = CONF_TYPE_CHOICE,
+		.choices = conf_yes_no,
+		.default_value = "yes",
+		.is_live = true,
+		.help = "Keeps the average colour of each image and a ThumbHash, 25 bytes from which a page\n"
+			"draws a blurred picture until it has the real one, and returns them in its\n"
+			"JSON. They are made from the smallest variant.",
+	},
+	{
 		CONF_KEY(store, idempotency_age, idempotency_age_ms),
 		.type = CONF_TYPE_MS,
 		.max = 30 * CONF_MS_PER_DAY,

@@ -169,6 +169,10 @@ static void check_degrade(struct checking *c)
 {
 	struct conf_degrade degrade;
 
+	if (c->conf->overload.backfill == CONF_YES && c->conf->server.keep_originals != CONF_YES)
+		report(c, "overload", "backfill",
+		       "variants are made from the originals: expected no, or "
+		       "server.keep_originals = yes");
 	if (!conf_degrade_parse(c->conf->overload.degrade, &degrade) || degrade.count == 0)
 		return; /* refused and reported, or off */
 	if (c->conf->overload.controller == CONF_CONTROLLER_OFF)

@@ -122,6 +122,15 @@ static enum ctl_status run_remake(struct reload *r, char *arguments, struct text
 	return CTL_DONE;
 }
 
+/* For darkroomd store import, which has added images to the spool. */
+static enum ctl_status run_recover(struct reload *r, char *arguments, struct text *answer)
+{
+	(void)arguments;
+	(void)answer;
+	r->program->recover(r->program->app);
+	return CTL_DONE;
+}
+
 static enum ctl_status run_quota(struct reload *r, char *arguments, struct text *answer)
 {
 	(void)arguments;
@@ -145,6 +154,7 @@ static const struct command commands[] = {
 	  true, run_top },
 	{ "remake", "", "continue with what store remake has begun, and print its counters", true,
 	  run_remake },
+	{ "recover", "", "process what store import has added", true, run_recover },
 	{ "quota", "", "print what each token may store and upload, and what it has", true,
 	  run_quota },
 	{ "dump", "", "print the active configuration as an INI file", true, run_dump },

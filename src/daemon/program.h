@@ -79,6 +79,8 @@ struct program {
 	void (*watch)(struct app *a, int fd);
 	/* Looks for images that are to be remade, and appends the counters as a line of JSON. */
 	void (*remake)(struct app *a, struct text *to);
+	/* Processes images that were added to the spool. */
+	void (*recover)(struct app *a);
 	/* Appends what each token may use, and uses. */
 	void (*quotas)(struct app *a, struct text *to);
 };

@@ -21,6 +21,7 @@ void event_init(struct event *ev, struct timing *timing)
 	ev->queued_ns = ev->arrived_ns = 0;
 	ev->size = 0;
 	ev->replica = 0;
+	ev->is_urgent = false;
 	ev->next = NULL;
 	ev->timing = timing;
 }

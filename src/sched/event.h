@@ -43,6 +43,7 @@ struct event {
 	                * for stages that make pictures; comparable within a stage; set by the
 	                * sender */
 	unsigned replica;      /* the replica that serves it, set before it is sent; otherwise 0 */
+	bool is_urgent;        /* goes before all others, in every stage; set while it is parked */
 	struct event *next;    /* for private lists of its owner */
 	struct timing *timing; /* borrowed; NULL: the time is not charged to a request */
 };

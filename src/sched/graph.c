@@ -158,14 +158,19 @@ int graph_new(struct graph **out, const struct conf *conf, void *app, size_t que
 	if (!g)
 		return -ENOMEM;
 	memset(g, 0, sizeof *g);
+	int err = urgent_init(&g->urgent);
+
+	if (err) {
+		free(g);
+		return err;
+	}
 	g->app = app;
 	g->queue_capacity = queue_capacity;
 	g->replica_count =
 		conf->layout.mode == CONF_LAYOUT_REPLICATE ? (unsigned)conf->layout.replicas : 1;
 	pthread_mutex_init(&g->lock, NULL);
 	pthread_cond_init(&g->changed, NULL);
-	int err = build(g, conf, inbox_capacity);
-
+	err = build(g, conf, inbox_capacity);
 	if (err)
 		graph_free(g);
 	else
@@ -186,6 +191,7 @@ void graph_free(struct graph *g)
 	controllers_free(g->controllers);
 	replicas_free(g->replicas);
 	topology_free(g->topology);
+	urgent_fini(&g->urgent);
 	pthread_cond_destroy(&g->changed);
 	pthread_mutex_destroy(&g->lock);
 	free(g);

@@ -33,6 +33,9 @@
  * For a single event, which the finder takes, it would wake two workers per event. A late write to
  * an eventfd is a spurious wake-up, which is harmless and counted.
  *
+ * A worker that pushes the only event it could take wakes none (push_is_for_self). It is awake, and
+ * has an S5 ahead itself if it does not take the event.
+ *
  * A failed attempt to enter an exclusive stage counts as nothing found: its holder wakes a worker
  * after it has released the stage. A worker with a source has its queues to itself: a wake-up that
  * it spends on work from outside is not passed on. With replicas, P4 tries the workers of the

@@ -115,6 +115,11 @@ static struct stage *find_work(const struct worker *w)
 static enum visit_result visit(struct worker *w, bool has_served)
 {
 	const struct schedule *schedule = worker_schedule(w);
+	struct stage *urgent = waiting_urgent(w);
+
+	/* Its turn stays behind, which does no harm. */
+	if (urgent && serve_one(w, urgent, stage_own_queue(urgent, w)))
+		return VISIT_SERVED;
 	struct stage *s = color_take_turn(w->group, w->domain);
 	enum visit_result miss = s ? VISIT_EMPTY : VISIT_ALL_EMPTY;
 

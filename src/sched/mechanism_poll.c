@@ -44,6 +44,11 @@ enum visit_result poll_visit(struct worker *w, bool has_served)
 		if (!in.ready)
 			return serve_stolen(w) ? VISIT_SERVED : VISIT_ALL_EMPTY;
 	}
+	struct stage *urgent = waiting_urgent(w);
+
+	if (urgent)
+		return serve_one(w, urgent, stage_own_queue(urgent, w)) ? VISIT_SERVED
+		                                                        : VISIT_EMPTY;
 	unsigned position = w->policy->next(w->policy_state, in);
 
 	return serve_stage(w, w->visit_set[position]) ? VISIT_SERVED : VISIT_EMPTY;

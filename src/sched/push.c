@@ -9,6 +9,7 @@
 #include "idle.h"
 #include "mechanism.h"
 #include "runtime.h"
+#include "waiting.h"
 
 /* Wakes another worker for an event that was pushed to w's own stack, where others may steal it:
  * P2 to P4. Scenario "stack" of tests/weak/weak_idle.c. */
@@ -31,13 +32,28 @@ unsigned push_queue_index(const struct stage *s, unsigned instance, const struct
 	return queue;
 }
 
-bool push_to_stack(const struct visit *v, struct stage *s, struct event *ev)
+bool push_is_for_self(const struct visit *v, const struct stage *s, const struct event *ev)
+{
+	const struct worker *w = v->worker;
+	uint64_t others = ~(UINT64_C(1) << w->index);
+
+	/* Relaxed: this may be late. Under load no worker sleeps, and the rest costs nothing. */
+	if (!(atomic_load_explicit(&w->group->sleepers, memory_order_relaxed) & others) ||
+	    v->is_direct || s->group != w->group || s->kind == STAGE_PARTITIONED ||
+	    !(worker_schedule(w)->visit_set[w->index] >> s->index & 1) ||
+	    push_queue_index(s, 0, ev) != stage_own_queue(s, w))
+		return false;
+	return v->handled + v->unparked == v->sent + v->parked && waiting_for_worker(w) == 0;
+}
+
+bool push_to_stack(const struct visit *v, struct stage *s, struct event *ev, bool is_for_self)
 {
 	struct worker *w = v->worker;
 	const struct schedule *schedule = worker_schedule(w);
 
-	if (s->kind == STAGE_PARTITIONED || !schedule->stage[s->index].use_stacks ||
-	    s->group != w->group || !(schedule->visit_set[w->index] >> s->index & 1))
+	if (ev->is_urgent || s->kind == STAGE_PARTITIONED ||
+	    !schedule->stage[s->index].use_stacks || s->group != w->group ||
+	    !(schedule->visit_set[w->index] >> s->index & 1))
 		return false;
 	unsigned queue = push_queue_index(s, 0, ev);
 
@@ -49,13 +65,13 @@ bool push_to_stack(const struct visit *v, struct stage *s, struct event *ev)
 		event_change(ev, EVENT_QUEUED, EVENT_HANDLED);
 		return false;
 	}
-	if (worker_stage_group(w)->can_steal)
+	if (worker_stage_group(w)->can_steal && !is_for_self)
 		wake_thief(s, schedule, queue, w);
 	return true;
 }
 
 void push_to_queue(struct stage *s, unsigned instance, struct event *ev, enum event_state from,
-                   struct worker *waker)
+                   struct worker *waker, bool is_for_self)
 {
 	/* Acquire: pairs with the release that published it. */
 	const struct schedule *schedule =
@@ -70,8 +86,9 @@ void push_to_queue(struct stage *s, unsigned instance, struct event *ev, enum ev
 
 	if (mechanism->queued && s->group->id == GROUP_MAIN)
 		mechanism->queued(s, schedule, queue);
-	idle_wake(s->group, stage_home(s, schedule, queue), stage_may_visit(s, schedule, queue),
-	          waker);
+	if (!is_for_self)
+		idle_wake(s->group, stage_home(s, schedule, queue),
+		          stage_may_visit(s, schedule, queue), waker);
 }
 
 void stage_push(struct stage *s, unsigned instance, struct event *ev)
@@ -80,7 +97,7 @@ void stage_push(struct stage *s, unsigned instance, struct event *ev)
 
 	ev->queued_ns = ev->arrived_ns = clock_ns();
 	schedule_read_lock(g);
-	push_to_queue(s, instance, ev, EVENT_PARKED, NULL);
+	push_to_queue(s, instance, ev, EVENT_PARKED, NULL, false);
 	schedule_read_unlock(g);
 }
 
@@ -98,7 +115,7 @@ void push_flush_stacks(struct worker *w)
 
 		while ((ev = deque_pop(&w->stack[i]))) {
 			event_change(ev, EVENT_QUEUED, EVENT_HANDLED);
-			push_to_queue(&g->stage[i], w->index, ev, EVENT_HANDLED, w);
+			push_to_queue(&g->stage[i], w->index, ev, EVENT_HANDLED, w, false);
 		}
 	}
 }

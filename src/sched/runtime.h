@@ -24,6 +24,7 @@
 #include "stage_queue.h"
 #include "telemetry/counter.h"
 #include "telemetry/perf.h"
+#include "urgent.h"
 
 struct controllers;
 struct graph;
@@ -141,7 +142,8 @@ struct graph {
 	const struct schedule
 		*retired; /* the previous schedule while a worker may use it, or NULL */
 	/* any thread, atomic */
-	_Atomic unsigned readers; /* threads in a section of schedule_read_lock() */
+	_Atomic unsigned readers;   /* threads in a section of schedule_read_lock() */
+	struct urgent_calls urgent; /* policy thread-per-connection; any thread */
 	/* startup of workers, one after the other */
 	pthread_mutex_t lock;
 	pthread_cond_t changed; /* a worker's has_reported */

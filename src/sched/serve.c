@@ -40,8 +40,10 @@ static struct event *pop_stack(struct worker *w, struct stage *s)
 static struct event *pop(struct worker *w, struct stage *s, unsigned queue)
 {
 	bool is_own = queue == stage_own_queue(s, w);
-	struct event *ev = is_own && worker_rule(w, s)->use_stacks ? pop_stack(w, s) : NULL;
+	struct event *ev = stage_queue_pop_urgent(&s->queue[queue]);
 
+	if (!ev && is_own && worker_rule(w, s)->use_stacks)
+		ev = pop_stack(w, s);
 	return ev ? ev : stage_queue_pop(&s->queue[queue], worker_schedule(w)->age_ns);
 }
 
@@ -57,8 +59,8 @@ static void handle(struct worker *w, struct stage *s, unsigned queue, struct eve
 	account_end(&v, n);
 }
 
-/* Calls the handler once with at most max waiting events, max <= the stage's batch. Returns the
- * number of events handled. */
+/* Calls the handler once with at most max waiting events, max <= the stage's batch; an urgent event
+ * is alone. Returns the number of events handled. */
 static unsigned serve_batch(struct worker *w, struct stage *s, unsigned queue, unsigned max)
 {
 	struct event *batch[VISIT_BATCH_MAX];
@@ -66,7 +68,8 @@ static unsigned serve_batch(struct worker *w, struct stage *s, unsigned queue, u
 
 	assert(max <= s->class->batch_max);
 	while (n < max && (batch[n] = pop(w, s, queue)))
-		n++;
+		if (batch[n++]->is_urgent)
+			break;
 	if (n)
 		handle(w, s, queue, batch, n);
 	return n;
@@ -124,6 +127,25 @@ static void charge_cpu(struct worker *w, const struct stage *s)
 	w->cpu_mark_ns = now;
 }
 
+/* ---- urgent events ---- */
+
+/* Handles urgent events in the middle of a visit to the current stage. An urgent event that a
+ * handler sends is handled next, so an object goes through its stages at once. */
+static void serve_urgent(struct worker *w, const struct stage *current)
+{
+	struct stage *s = w->is_interrupting ? NULL : waiting_urgent(w);
+
+	if (!s)
+		return;
+	charge_cpu(w, current);
+	w->is_interrupting = true;
+	while (s && !worker_is_called(w) && serve_one(w, s, stage_own_queue(s, w))) {
+		charge_cpu(w, s);
+		s = waiting_urgent(w);
+	}
+	w->is_interrupting = false;
+}
+
 /* ---- regimes ---- */
 
 /* Returns the number of events that the visit may serve under its regime. */
@@ -164,6 +186,7 @@ static size_t serve(struct worker *w, struct stage *s)
 		if (n == 0)
 			break;
 		total += n;
+		serve_urgent(w, s);
 		struct stage *other = interrupter(w, s);
 
 		if (other && s->kind == STAGE_EXCLUSIVE)
@@ -315,7 +338,7 @@ bool serve_stolen(struct worker *w)
 	if (stage_is_replicated(s) && queue != w->domain &&
 	    !worker_schedule(w)->steals_across_replicas) {
 		event_change(ev, EVENT_QUEUED, EVENT_HANDLED);
-		push_to_queue(s, 0, ev, EVENT_HANDLED, w);
+		push_to_queue(s, 0, ev, EVENT_HANDLED, w, false);
 		return true;
 	}
 	struct trace_mark mark = trace_begin(w, s, 1);

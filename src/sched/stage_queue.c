@@ -14,12 +14,20 @@
 #define BEGUN STAGE_QUEUE_CLASSES
 #define QUEUES (STAGE_QUEUE_CLASSES + 1) /* the classes, and the events that have begun */
 #define INTERRUPT_FACTOR 2
+#define URGENT_MAX 64
 
 int stage_queue_init(struct stage_queue *q, size_t capacity)
 {
 	q->capacity = capacity;
 	atomic_init(&q->classes, NULL);
-	return queue_init(&q->fifo, capacity);
+	int err = queue_init(&q->urgent, capacity < URGENT_MAX ? capacity : URGENT_MAX);
+
+	if (err)
+		return err;
+	err = queue_init(&q->fifo, capacity);
+	if (err)
+		queue_fini(&q->urgent);
+	return err;
 }
 
 static void classes_free(struct queue *classes)
@@ -31,6 +39,7 @@ static void classes_free(struct queue *classes)
 
 void stage_queue_fini(struct stage_queue *q)
 {
+	queue_fini(&q->urgent);
 	queue_fini(&q->fifo);
 	classes_free(atomic_load_explicit(&q->classes, memory_order_relaxed));
 }
@@ -106,6 +115,8 @@ void stage_queue_push(struct stage_queue *q, struct event *ev, bool by_size)
 {
 	struct queue *classes = by_size ? classes_of(q) : NULL;
 
+	if (ev->is_urgent && queue_try_push(&q->urgent, ev, ev->arrived_ns))
+		return;
 	if (classes)
 		queue_push(&classes[event_has_begun(ev) ? BEGUN : stage_queue_class(ev->size)], ev,
 		           stamp_of(ev));
@@ -146,9 +157,17 @@ static struct choice choose(struct queue *classes, unsigned end, uint64_t now_ns
 	return best;
 }
 
+struct event *stage_queue_pop_urgent(struct stage_queue *q)
+{
+	return queue_try_pop(&q->urgent);
+}
+
 struct event *stage_queue_pop(struct stage_queue *q, uint64_t age_ns)
 {
-	struct event *ev = queue_try_pop(&q->fifo);
+	struct event *ev = queue_try_pop(&q->urgent);
+
+	if (!ev)
+		ev = queue_try_pop(&q->fifo);
 	struct queue *classes = ev ? NULL : classes_of(q), *chosen;
 	uint64_t now_ns = classes ? clock_ns() : 0;
 
@@ -173,11 +192,16 @@ bool stage_queue_should_interrupt(const struct stage_queue *q, uint64_t arrived_
 	       best.score >= INTERRUPT_FACTOR * score(arrived_ns, now_ns, age_ns, (double)left);
 }
 
+bool stage_queue_has_urgent(const struct stage_queue *q)
+{
+	return !queue_is_empty(&q->urgent);
+}
+
 bool stage_queue_is_empty(const struct stage_queue *q)
 {
 	const struct queue *classes = classes_of(q);
 
-	if (!queue_is_empty(&q->fifo))
+	if (!queue_is_empty(&q->fifo) || stage_queue_has_urgent(q))
 		return false;
 	for (unsigned i = 0; classes && i < QUEUES; i++)
 		if (!queue_is_empty(&classes[i]))
@@ -188,7 +212,7 @@ bool stage_queue_is_empty(const struct stage_queue *q)
 size_t stage_queue_length(const struct stage_queue *q)
 {
 	const struct queue *classes = classes_of(q);
-	size_t n = queue_length(&q->fifo);
+	size_t n = queue_length(&q->fifo) + queue_length(&q->urgent);
 
 	for (unsigned i = 0; classes && i < QUEUES; i++)
 		n += queue_length(&classes[i]);

@@ -10,7 +10,11 @@
  *
  * Events that were interrupted are in a queue of their own, and have twice their score. A new event
  * precedes them only if it would interrupt them. In a class they would be behind new ones of the
- * size that is left. Lock-free; any thread.
+ * size that is left.
+ *
+ * Urgent events are in a line of their own, before all others: first come first served.
+ *
+ * Lock-free; any thread.
  */
 #ifndef DARKROOM_SCHED_STAGE_QUEUE_H
 #define DARKROOM_SCHED_STAGE_QUEUE_H
@@ -26,6 +30,7 @@ struct event;
 #define STAGE_QUEUE_CLASSES 16
 
 struct stage_queue {
+	struct queue urgent; /* a few of them; more are queued with the others */
 	struct queue fifo;
 	size_t capacity;
 	_Atomic(struct queue *) classes; /* queues by size, or NULL until they are
@@ -44,6 +49,9 @@ int stage_queue_make_classes(struct stage_queue *q);
  * ev->queued_ns must be set. */
 void stage_queue_push(struct stage_queue *q, struct event *ev, bool by_size);
 
+/* Returns the next urgent event, or NULL. */
+struct event *stage_queue_pop_urgent(struct stage_queue *q);
+
 /* Returns the event to serve next, or NULL. Takes from both the fifo and the classes, so that a
  * change of discipline loses no event. */
 struct event *stage_queue_pop(struct stage_queue *q, uint64_t age_ns);
@@ -54,6 +62,7 @@ struct event *stage_queue_pop(struct stage_queue *q, uint64_t age_ns);
  * arrived_ns and has that size left: its score is at least twice as high. */
 bool stage_queue_should_interrupt(const struct stage_queue *q, uint64_t arrived_ns, uint64_t left,
                                   uint64_t age_ns);
+bool stage_queue_has_urgent(const struct stage_queue *q);
 bool stage_queue_is_empty(const struct stage_queue *q);
 size_t stage_queue_length(const struct stage_queue *q);
 

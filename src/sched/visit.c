@@ -12,6 +12,7 @@
 #include "push.h"
 #include "runtime.h"
 #include "trace_visit.h"
+#include "waiting.h"
 
 /* ---- where the handler runs ---- */
 
@@ -51,8 +52,10 @@ void visit_send_to(struct visit *v, unsigned index, unsigned instance, struct ev
 	account_charge(v, ev->timing);
 	account_sent(v, index);
 	ev->queued_ns = ev->arrived_ns = v->mark_ns;
-	if (!push_to_stack(v, s, ev))
-		push_to_queue(s, instance, ev, EVENT_HANDLED, v->worker);
+	bool is_for_self = push_is_for_self(v, s, ev);
+
+	if (!push_to_stack(v, s, ev, is_for_self))
+		push_to_queue(s, instance, ev, EVENT_HANDLED, v->worker, is_for_self);
 }
 
 /* Calls the stage's handler, which charges its time to inner. caller is v if that waits for a
@@ -75,9 +78,10 @@ static void call(const struct visit *v, struct stage *s, struct event *ev, struc
 static bool send(struct visit *v, unsigned index, struct event *ev, const struct visit *caller)
 {
 	struct stage *s = target(v, index);
+	const struct schedule *schedule = worker_schedule(v->worker);
 	struct visit inner;
 
-	if (!(worker_schedule(v->worker)->pass_through >> index & 1)) {
+	if (!(schedule->pass_through >> index & 1)) {
 		assert(s->kind != STAGE_PARTITIONED || s->group == v->worker->group);
 		visit_send_to(v, index, v->worker->index, ev);
 		return false;
@@ -85,7 +89,14 @@ static bool send(struct visit *v, unsigned index, struct event *ev, const struct
 	account_charge(v, ev->timing);
 	account_perf(v); /* what is counted from here to the end of the call is the inner stage's */
 	account_sent(v, index);
+	/* The event may have ended when the call returns. */
+	bool is_urgent = ev->is_urgent && schedule_is_thread_per_connection(schedule);
+
+	if (is_urgent)
+		urgent_begin(&s->graph->urgent);
 	call(v, s, ev, &inner, caller);
+	if (is_urgent)
+		urgent_end(&s->graph->urgent);
 	v->mark_ns = inner.mark_ns;
 	return inner.has_replied;
 }
@@ -140,11 +151,15 @@ bool visit_should_yield(const struct visit *v, const struct event *ev, uint64_t 
 
 	/* Long work calls this regularly, so that the watchdog sees it advance. */
 	counter_add(&v->worker->progress, 1);
+	if (!ev->is_urgent && schedule_is_thread_per_connection(worker_schedule(v->worker)))
+		urgent_wait(&v->stage->graph->urgent);
 	if (v->is_direct)
 		return false;
+	if (!ev->is_urgent && waiting_urgent(v->worker))
+		return true;
 	if (rule->cutoff_ns && clock_ns() - v->mark_ns >= rule->cutoff_ns)
 		return true;
-	return rule->by_size &&
+	return rule->by_size && !ev->is_urgent &&
 	       stage_queue_should_interrupt(&v->stage->queue[v->queue], ev->arrived_ns, left,
 	                                    worker_schedule(v->worker)->age_ns);
 }
@@ -156,7 +171,8 @@ void visit_yield(struct visit *v, struct event *ev, uint64_t left)
 	ev->queued_ns = v->mark_ns;
 	ev->size = left;
 	/* Not to the stack, where it would be next again. */
-	push_to_queue(v->stage, v->worker->index, ev, EVENT_HANDLED, v->worker);
+	push_to_queue(v->stage, v->worker->index, ev, EVENT_HANDLED, v->worker,
+	              push_is_for_self(v, v->stage, ev));
 }
 
 void visit_charge(struct visit *v, struct event *ev)

@@ -59,11 +59,13 @@ void visit_unpark(struct visit *v, struct event *ev);
 /* As visit_send_to(), with a parked event. */
 void visit_resume(struct visit *v, unsigned stage, unsigned instance, struct event *ev);
 
-/* Returns whether the event should make way: it has taken longer than the stage's cutoff, or with
- * discipline srpt a smaller event waits that should interrupt it. left: what remains of the event,
- * in the unit of its size. A handler that can continue later then calls visit_yield(). The call
- * also tells the watchdog that the work advances. Long work must call it every few ms, even if it
- * cannot yield. */
+/* Returns whether the event should make way: an urgent event waits for the worker, or it has taken
+ * longer than the stage's cutoff, or with discipline srpt a smaller event waits that should
+ * interrupt it. A handler that was called directly under policy
+ * thread-per-connection waits here while urgent events are handled. left: what remains of the
+ * event, in the unit of its size. A handler that can continue later then calls visit_yield(). The
+ * call also tells the watchdog that the work advances. Long work must call it every few ms, even if
+ * it cannot yield. */
 bool visit_should_yield(const struct visit *v, const struct event *ev, uint64_t left);
 
 /* Puts a half-done event back into this stage's queue, for a later visit, and owns it. left: as for

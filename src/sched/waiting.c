@@ -36,6 +36,18 @@ bool stage_offers_work(const struct stage *s, const struct worker *w)
 	return !waiting_is_empty(w, s) && !is_taken(s, stage_own_queue(s, w));
 }
 
+struct stage *waiting_urgent(const struct worker *w)
+{
+	for (unsigned i = w->visit_set_count; i-- > 0;) {
+		struct stage *s = w->visit_set[i];
+		unsigned queue = stage_own_queue(s, w);
+
+		if (stage_queue_has_urgent(&s->queue[queue]) && !is_taken(s, queue))
+			return s;
+	}
+	return NULL;
+}
+
 bool stage_can_be_helped(const struct stage *s, unsigned queue)
 {
 	return !stage_queue_is_empty(&s->queue[queue]) && !is_taken(s, queue);

@@ -26,6 +26,10 @@ bool waiting_is_empty(const struct worker *w, const struct stage *s);
  * (idle_note). */
 bool stage_offers_work(const struct stage *s, const struct worker *w);
 
+/* Returns the last stage of the visit set that has an urgent event which the worker may take, or
+ * NULL. */
+struct stage *waiting_urgent(const struct worker *w);
+
 /* Returns the same for another replica's queue of the stage. */
 bool stage_can_be_helped(const struct stage *s, unsigned queue);
 

@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "absent.h"
 #include "base/clock.h"
 #include "base/pool.h"
 #include "conn_admit.h"
@@ -71,6 +72,7 @@ static const struct {
 	[CONN_HANDLE] = { "handle", handle_request, NULL },
 	[CONN_IMAGE_ENDED] = { "image-ended", handle_image_ended, NULL },
 	[CONN_FOUND] = { "found", files_found, NULL },
+	[CONN_MADE] = { "made", absent_made, NULL },
 	[CONN_REMOVE] = { "remove", files_check_removal, NULL },
 	[CONN_REMOVE_NOW] = { "remove-now", handle_remove, NULL },
 	[CONN_REMOVED] = { "removed", handle_removed, NULL },

@@ -21,6 +21,7 @@
 #include "image/client_count.h"
 #include "image/disk_job.h"
 #include "image/inflight.h"
+#include "image/missing.h"
 #include "image/problem.h"
 #include "image/upload.h"
 #include "reactor.h"
@@ -62,6 +63,7 @@ enum conn_state {
 	CONN_HANDLE,      /* the request needs no more of its body: do what it asks for */
 	CONN_IMAGE_ENDED, /* the image for which it waited has ended */
 	CONN_FOUND,       /* disk_write has looked for the file */
+	CONN_MADE,        /* what the image lacked is made, or cannot be */
 	CONN_REMOVE,      /* check the conditions of a removal */
 	CONN_REMOVE_NOW,  /* send it to disk_write */
 	CONN_REMOVED,
@@ -171,8 +173,10 @@ struct conn {
 	uint64_t wait_start_ns; /* for memory, since the last grant; 0: it did not wait */
 	/* the response */
 	struct problem problem;
-	const char *challenge; /* static: of a problem with the token; otherwise NULL */
-	struct waiter waiter;  /* for an image */
+	const char *challenge;         /* static: of a problem with the token; otherwise NULL */
+	struct waiter waiter;          /* for an image */
+	struct missing_waiter missing; /* for what a stored image lacks */
+	bool has_asked;                /* for that, with this request */
 	struct disk_job job;
 	enum conn_purpose purpose;   /* of the file that is looked for */
 	uint64_t disk_start_ns;      /* the client, to which a rate applies, waits for the disk */

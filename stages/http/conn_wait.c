@@ -1,6 +1,7 @@
 /* conn_wait.c - ends the wait of a connection whose event is with a part that would resume it. */
 #include "conn_wait.h"
 
+#include "absent.h"
 #include "base/check.h"
 #include "conn.h"
 #include "conn_admit.h"
@@ -26,6 +27,8 @@ bool conn_cancel_wait(struct conn *c)
 	}
 	if (c->state == CONN_FOUND || c->state == CONN_FILE_READ)
 		return files_cancel(c);
+	if (c->state == CONN_MADE)
+		return absent_cancel(c);
 	assert(c->state == CONN_IMAGE_ENDED);
 	if (!inflight_cancel(&images->inflight, &c->waiter))
 		return false;

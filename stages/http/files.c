@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "absent.h"
 #include "base/cached_read.h"
 #include "base/check.h"
 #include "base/json.h"
@@ -35,8 +36,7 @@ enum conn_step files_not_found(struct conn *c)
 	return respond_problem(c);
 }
 
-/* The store cannot tell whether the image exists. */
-static enum conn_step store_failed(struct conn *c, int err)
+enum conn_step files_failed(struct conn *c, int err)
 {
 	if (err == -EMFILE || err == -ENFILE || err == -ENOMEM) {
 		problem_set(&c->problem, 503, "overloaded", "%s", strerror(-err));
@@ -73,20 +73,16 @@ struct validity {
  * image may have been remade after the upload. */
 static struct validity read_validity(const struct conn *c, int fd)
 {
-	uint64_t max_age_ms = conn_conf(c)->store.max_age_ms;
 	struct validity v = { .etag = "\"", .now = time(NULL), .modified = ulid_time(c->route.id) };
 	struct stat st;
 
 	if (fstat(fd, &st) == 0 && st.st_mtim.tv_sec > v.modified)
 		v.modified = st.st_mtim.tv_sec;
 
-	v.expires = (time_t)store_tag(fd, v.etag + 1);
-	memcpy(v.etag + strlen(v.etag), "\"", 2);
-	if (max_age_ms) {
-		time_t end = ulid_time(c->route.id) + (time_t)(max_age_ms / 1000);
+	uint64_t expires = store_tag(fd, v.etag + 1);
 
-		v.expires = v.expires && v.expires < end ? v.expires : end;
-	}
+	memcpy(v.etag + strlen(v.etag), "\"", 2);
+	v.expires = (time_t)stored_image_end(c->route.id, expires, conn_conf(c)->store.max_age_ms);
 	return v;
 }
 
@@ -165,7 +161,7 @@ static enum conn_step respond_metadata(struct conn *c, int fd)
 		err = stored_image_read_public(fd, &c->response.body);
 	}
 	close(fd);
-	return err ? store_failed(c, err) : respond_finish(c);
+	return err ? files_failed(c, err) : respond_finish(c);
 }
 
 /* RFC 9110 13.1.5: with If-Range, the range applies only if the client's entity tag is the file's.
@@ -239,28 +235,10 @@ static enum conn_step respond_variant(struct conn *c, int fd, uint64_t size)
 	return respond_finish(c);
 }
 
-/* The image may exist without the variant. disk_write looks which ones it has. */
-static enum conn_step explain(struct visit *v, struct conn *c)
-{
-	c->purpose = CONN_FIND_VARIANTS;
-	c->state = CONN_FOUND;
-	conn_wait(v, c, conn_conf(c)->server.wait_timeout_ms);
-	disk_job_send_explanation(v, &conn_images(c)->reads, &c->job, c->route.id, c->route.variant,
-	                          &c->problem, &c->event, c->instance);
-	return CONN_STEP_GONE;
-}
-
-static enum conn_step respond_explained(struct conn *c)
-{
-	if (c->job.result == -ENOENT)
-		return files_not_found(c);
-	return c->job.result ? store_failed(c, c->job.result) : respond_problem(c);
-}
-
 static enum conn_step absent(struct visit *v, struct conn *c)
 {
 	if (c->route.kind == ROUTE_VARIANT)
-		return explain(v, c);
+		return absent_variant(v, c);
 	if (c->route.kind == ROUTE_IMAGE)
 		return files_not_found(c);
 	problem_set(&c->problem, 404, "not-found",
@@ -273,7 +251,7 @@ static enum conn_step respond_opened(struct visit *v, struct conn *c, int fd, ui
 	if (fd == -ENOENT)
 		return absent(v, c);
 	if (fd < 0)
-		return store_failed(c, fd);
+		return files_failed(c, fd);
 	return c->route.kind == ROUTE_IMAGE ? respond_metadata(c, fd)
 	                                    : respond_variant(c, fd, size);
 }
@@ -406,7 +384,7 @@ enum conn_step files_found(struct visit *v, struct conn *c)
 	case CONN_FIND_ENDED:
 		return respond_found(v, c, found);
 	case CONN_FIND_VARIANTS:
-		return respond_explained(c);
+		return absent_explained(v, c);
 	default:
 		assert(c->purpose == CONN_FIND_REMOVED);
 		return check_removal_of(c, found);
@@ -424,6 +402,7 @@ bool files_cancel(struct conn *c)
 
 enum conn_step files_get(struct visit *v, struct conn *c)
 {
+	c->has_asked = false;
 	return find(v, c, CONN_FIND);
 }
 

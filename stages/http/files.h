@@ -29,6 +29,9 @@ bool files_cancel(struct conn *c);
  * be removed, or does not exist; otherwise responds. */
 enum conn_step files_check_removal(struct visit *v, struct conn *c);
 
+/* The store cannot tell whether the image exists. Responds 500, or 503. */
+enum conn_step files_failed(struct conn *c, int err);
+
 /* Responds 404. */
 enum conn_step files_not_found(struct conn *c);
 

@@ -107,6 +107,16 @@ static void count_degraded(struct admission *a, const struct image *image)
 			strcmp(u->epoch->degrade.step[i].text, a->degrade.step[i].text) == 0;
 }
 
+bool admission_is_calm(struct admission *a)
+{
+	pthread_mutex_lock(&a->lock);
+	bool is_calm = overload_is_over(&a->overload, clock_ns());
+
+	log_levels(a);
+	pthread_mutex_unlock(&a->lock);
+	return is_calm;
+}
+
 /* ---- arriving ---- */
 
 /* A reload may have removed classes since the request got its own. */
@@ -227,6 +237,8 @@ void admission_begin(struct image_service *s, struct upload *u)
 	for (unsigned i = 0; i < u->image_count; i++)
 		work += image_work(u->image[i]);
 	u->begun_ns = now_ns;
+	if (u->image[0]->remade) /* below all other work: it neither waits nor lets others wait */
+		return;
 	pthread_mutex_lock(&a->lock);
 	overload_begin(&a->overload, &u->ticket, u->image_count, work, now_ns);
 	pthread_mutex_unlock(&a->lock);
@@ -275,7 +287,8 @@ void admission_end(struct visit *v, struct image *image)
 	uint64_t now_ns = clock_ns();
 
 	pthread_mutex_lock(&a->lock);
-	overload_end(&a->overload, image_work(image), now_ns);
+	if (!image->remade)
+		overload_end(&a->overload, image_work(image), now_ns);
 	if (is_sample)
 		overload_note(&a->overload, class_now(a, u->class),
 		              now_ns - u->begun_ns + u->waited_ns, now_ns);

@@ -95,6 +95,9 @@ void admission_cancel(struct image_service *s, struct overload_ticket *ticket);
 /* All images of the upload begin. */
 void admission_begin(struct image_service *s, struct upload *u);
 
+/* Returns whether images have been made as configured again for a while. */
+bool admission_is_calm(struct admission *a);
+
 /* An image ends: admits uploads of the line. */
 void admission_end(struct visit *v, struct image *image);
 

@@ -7,12 +7,23 @@
  */
 #include "client_turns.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/check.h"
+#include "base/clock.h"
 
-/* CPU time of decoding, for images whose cost is not known yet. */
-#define NS_PER_BYTE 40
+/* CPU time of decoding a byte, for images whose cost is not known yet: the first estimate, what an
+ * image may count as, and the weight of an image in the next estimate. */
+#define NS_PER_BYTE 10
+#define NS_PER_BYTE_MAX 40
+#define LEARNING (1.0 / 16)
+
+/* A client may have urgent images while another has this many times as many images in flight. */
+#define URGENT_FACTOR 4
+
+/* CPU time by which a client with urgent images may be ahead of that one. */
+#define URGENT_AHEAD_NS (100 * NS_PER_MS)
 
 /* Images that are sent back to the queue at once: enough for all threads. */
 #define RELEASE_MAX 16
@@ -40,9 +51,16 @@ static void ring_append(struct client_turns *t, struct turn_slot *s)
 	t->ring_count++;
 }
 
+/* Returns whether several clients have images in flight. With direct calls, also whether they had
+ * within the last second: images that have begun cannot make way when another client comes. */
+static bool is_contended(const struct client_turns *t)
+{
+	return t->present > 1 || (t->is_direct && clock_ns() < t->contended_ns + NS_PER_S);
+}
+
 static bool has_room(const struct client_turns *t, unsigned images)
 {
-	return t->present < 2 || images < t->window;
+	return images < t->window || !is_contended(t);
 }
 
 /* Returns the slot whose turn it is, or NULL. own comes first of those served equally. */
@@ -118,6 +136,7 @@ void client_turns_init(struct client_turns *t, unsigned window)
 {
 	memset(t, 0, sizeof *t);
 	t->window = window;
+	t->ns_per_byte = NS_PER_BYTE;
 	client_key_seed(&t->seed);
 	t->ring.next = t->ring.previous = &t->ring;
 	pthread_mutex_init(&t->lock, NULL);
@@ -134,30 +153,56 @@ static unsigned slot_of(const struct client_turns *t, const struct client_key *c
 	return (unsigned)(client_key_hash(client, &t->seed) % CLIENT_TURNS_SLOTS);
 }
 
-void client_turns_add(struct client_turns *t, struct turn *turn, const struct client_key *client,
+static unsigned in_flight(const struct turn_slot *s)
+{
+	return s->queued + s->kept + s->begun;
+}
+
+/* Returns whether an image that the slot has sent is urgent. The bound on the time ahead is there
+ * so that many small clients together cannot starve a large one. */
+static bool is_urgent(struct client_turns *t, struct turn_slot *s, const struct turn *turn)
+{
+	struct turn_slot *largest = t->largest;
+
+	if (!largest || in_flight(s) >= in_flight(largest))
+		t->largest = largest = s;
+	return in_flight(s) * URGENT_FACTOR <= in_flight(largest) &&
+	       s->served_ns + in_flight(s) * turn->expected_ns <=
+	               largest->served_ns + URGENT_AHEAD_NS;
+}
+
+bool client_turns_add(struct client_turns *t, struct turn *turn, const struct client_key *client,
                       uint64_t bytes)
 {
-	*turn = (struct turn){ .slot = slot_of(t, client), .expected_ns = bytes * NS_PER_BYTE };
+	*turn = (struct turn){ .slot = slot_of(t, client), .bytes = bytes };
 	pthread_mutex_lock(&t->lock);
 	struct turn_slot *s = &t->slot[turn->slot];
 
-	if (s->queued + s->kept + s->begun == 0) {
-		t->present++;
+	turn->expected_ns = (uint64_t)((double)bytes * t->ns_per_byte);
+	if (in_flight(s) == 0) {
+		if (t->present++ > 0)
+			t->contended_ns = clock_ns();
 		if (s->served_ns < t->served_ns)
 			s->served_ns = t->served_ns;
 	}
 	s->queued++;
 	t->queued++;
 	ring_append(t, s);
+	turn->is_urgent = is_urgent(t, s, turn);
 	pthread_mutex_unlock(&t->lock);
+	return turn->is_urgent;
 }
 
-struct turn *client_turns_take(struct client_turns *t, struct turn *turn, bool goes_first,
+struct turn *client_turns_take(struct client_turns *t, struct turn *turn, bool is_direct,
                                struct turn **resumed)
 {
 	struct turn_slot *own = &t->slot[turn->slot], *s;
 
 	pthread_mutex_lock(&t->lock);
+	t->is_direct = is_direct;
+	bool goes_first = has_room(t, own->begun) &&
+	                  (turn->is_urgent || (is_direct && !is_contended(t)));
+
 	own->queued--;
 	t->queued--;
 	s = next_slot(t, own);
@@ -203,6 +248,15 @@ struct turn *client_turns_memory_granted(struct client_turns *t, unsigned slot)
 	return list;
 }
 
+/* An estimate that is too high would put a client with many images in flight behind others. */
+static void learn(struct client_turns *t, const struct turn *turn, uint64_t spent_ns)
+{
+	double cost = turn->bytes ? (double)spent_ns / (double)turn->bytes : 0;
+
+	if (cost > 0)
+		t->ns_per_byte += LEARNING * (fmin(cost, NS_PER_BYTE_MAX) - t->ns_per_byte);
+}
+
 struct turn *client_turns_ended(struct client_turns *t, struct turn *turn, uint64_t spent_ns)
 {
 	if (turn->has_ended)
@@ -214,7 +268,8 @@ struct turn *client_turns_ended(struct client_turns *t, struct turn *turn, uint6
 	assert(s->begun > 0);
 	s->begun--;
 	s->served_ns += spent_ns - turn->expected_ns; /* it was charged when it began */
-	t->present -= s->queued + s->kept + s->begun == 0;
+	learn(t, turn, spent_ns);
+	t->present -= in_flight(s) == 0;
 	struct turn *list = release(t);
 
 	pthread_mutex_unlock(&t->lock);

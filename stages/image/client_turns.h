@@ -11,6 +11,11 @@
  * encoding, so that policies which serve a stage until its queue is empty come to the next stage.
  * While one client alone has images, policy and discipline decide.
  *
+ * An image of a client that has few images in flight, compared with the client that has most of
+ * them, is urgent, unless that puts its client far ahead of that one. Urgent images precede others
+ * in every stage, and interrupt them. So the flood of one client does not hold up another client's
+ * image in the stages behind jpeg_decode, under any policy.
+ *
  * While an image waits for memory, its client's other images are kept. So another client's image
  * stands behind few of them in the line for memory.
  *
@@ -35,8 +40,9 @@
 /* An image that waits to be decoded. Embedded in it. */
 struct turn {
 	unsigned slot;
+	uint64_t bytes;
 	uint64_t expected_ns; /* CPU time that it is expected to need */
-	bool was_kept, has_ended;
+	bool is_urgent, was_kept, has_ended;
 	struct turn *next; /* in its slot, or in a list that a function returns */
 };
 
@@ -54,9 +60,13 @@ struct client_turns {
 	pthread_mutex_t lock;
 	struct client_key_seed seed;
 	unsigned window;
-	unsigned queued;    /* of all slots */
-	unsigned present;   /* slots that have an image in flight */
-	uint64_t served_ns; /* of the slot whose image began last */
+	unsigned queued;           /* of all slots */
+	unsigned present;          /* slots that have an image in flight */
+	bool is_direct;            /* threads call all stages of their connection */
+	uint64_t contended_ns;     /* when a client came while another one had images */
+	uint64_t served_ns;        /* of the slot whose image began last */
+	double ns_per_byte;        /* learned */
+	struct turn_slot *largest; /* had most images in flight when it last sent one; or NULL */
 	/* Slots that have images and may have a turn. Of those served equally, the first is next.
 	 */
 	struct turn_slot ring;
@@ -70,16 +80,19 @@ void client_turns_init(struct client_turns *t, unsigned window);
 /* No image may be in flight. */
 void client_turns_fini(struct client_turns *t);
 
-/* An image of the client, of that many bytes, is about to be sent to the stage. */
-void client_turns_add(struct client_turns *t, struct turn *turn, const struct client_key *client,
+/* An image of the client, of that many bytes, is about to be sent to the stage. Returns whether it
+ * is urgent. */
+bool client_turns_add(struct client_turns *t, struct turn *turn, const struct client_key *client,
                       uint64_t bytes);
 
 /*
  * The image has left the queue; its event is parked. Returns the image to decode now: this one, or
- * a kept one, whose event is now the caller's. NULL: none; this one is kept. With goes_first it is
- * this one. *resumed becomes a list of images whose events the caller must push to the stage.
+ * a kept one, whose event is now the caller's. NULL: none; this one is kept. With is_direct,
+ * under policy thread-per-connection, it is this one unless several clients have had images within
+ * the last second. *resumed becomes a list of images whose events the caller must push to the
+ * stage.
  */
-struct turn *client_turns_take(struct client_turns *t, struct turn *turn, bool goes_first,
+struct turn *client_turns_take(struct client_turns *t, struct turn *turn, bool is_direct,
                                struct turn **resumed);
 
 /* An image of the slot waits for memory. The image may have it already. */

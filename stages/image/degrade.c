@@ -82,3 +82,8 @@ bool degrade_press(struct degrade *d, const struct degrade_params *p, uint64_t n
 	add_step(d, p, now_ns);
 	return true;
 }
+
+bool degrade_is_over(const struct degrade *d, const struct degrade_params *p, uint64_t now_ns)
+{
+	return d->level == 0 && (d->changed_ns == 0 || now_ns >= d->changed_ns + p->calm_ns);
+}

@@ -46,4 +46,8 @@ void degrade_look(struct degrade *d, const struct degrade_params *p, double pres
 /* An upload would be refused. Returns true if a step was left to add. */
 bool degrade_press(struct degrade *d, const struct degrade_params *p, uint64_t now_ns);
 
+/* Returns whether no step is in, and the last one was removed so long ago that another would have
+ * been, too. */
+bool degrade_is_over(const struct degrade *d, const struct degrade_params *p, uint64_t now_ns);
+
 #endif

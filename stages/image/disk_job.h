@@ -45,6 +45,7 @@ struct disk_job {
 	int result; /* of all but find: 0, -ENOENT or -errno, set before the reply is sent */
 	char name[DISK_JOB_NAME_MAX]; /* find: of the file; explain: of the variant */
 	struct problem *problem;      /* explain: filled in; borrowed */
+	bool has_original;            /* explain: the image has its original */
 	struct stored_list *list;     /* list: borrowed */
 	struct upload_key *key;       /* key: borrowed */
 	struct store_found found;     /* find: the result */

@@ -79,6 +79,14 @@ void image_set_replica(struct image *image, unsigned replica)
 		image->step[i].event.replica = replica;
 }
 
+void image_set_urgent(struct image *image)
+{
+	image->event.is_urgent = true;
+	image->store_job.event.is_urgent = true;
+	for (unsigned i = 0; i < image_plan(image)->step_count; i++)
+		image->step[i].event.is_urgent = true;
+}
+
 /* ---- what it is ---- */
 
 struct image *image_of(struct event *ev)
@@ -374,7 +382,9 @@ void image_end(struct visit *v, struct image *image)
 	}
 	if (image->is_spooled)
 		recovery_image_ended(&s->recovery, image);
-	if (image->remade)
+	if (image->remade && image->remade->missing)
+		missing_image_ended(&s->missing, image);
+	else if (image->remade)
 		remake_image_ended(&s->remake, image);
 	if (image->responds_at_end)
 		upload_image_decoded(v, u, image, true);

@@ -21,6 +21,7 @@
 #include "conf/conf.h"
 #include "disk_job.h"
 #include "inflight.h"
+#include "pixel/placeholder.h"
 #include "plan.h"
 #include "problem.h"
 #include "sched/budget.h"
@@ -92,6 +93,7 @@ struct image {
 	atomic_flag problem_claimed;
 	_Atomic bool has_failed; /* problem is valid */
 	_Atomic unsigned steps_left;
+	struct placeholder placeholder; /* set by one step; complete when the image is stored */
 	struct image_variant variant[CONF_VARIANT_MAX];
 
 	/* under the lock of struct inflight */
@@ -117,6 +119,9 @@ void image_make_only(struct image *image, uint32_t made);
 
 /* Assigns the image and its steps to a replica of the graph. */
 void image_set_replica(struct image *image, unsigned replica);
+
+/* Lets all its events precede others. All must be parked. */
+void image_set_urgent(struct image *image);
 
 /* ---- from the image stages ---- */
 

@@ -70,6 +70,14 @@ static void json_expires(struct json *j, time_t expires)
 	json_string_n(j, "expires", date, strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%SZ", &tm));
 }
 
+void image_placeholder_json(struct json *j, const struct image *image)
+{
+	if (!image->placeholder.color[0])
+		return;
+	json_string(j, STORED_COLOR, image->placeholder.color);
+	json_string(j, "thumbhash", image->placeholder.hash);
+}
+
 void image_json(struct json *j, const struct image *image, bool is_stored)
 {
 	json_string(j, "id", image->id);
@@ -87,8 +95,10 @@ void image_json(struct json *j, const struct image *image, bool is_stored)
 	if (image->is_damaged)
 		json_bool(j, "damaged", true);
 	degraded_json(j, image->upload);
-	if (is_stored)
+	if (is_stored) {
+		image_placeholder_json(j, image);
 		variants_json(j, image);
-	else
+	} else {
 		json_string(j, "status", "processing");
+	}
 }

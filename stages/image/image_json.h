@@ -13,6 +13,9 @@ struct json;
  * variants and their URLs; otherwise with "status":"processing". */
 void image_json(struct json *j, const struct image *image, bool is_stored);
 
+/* Appends the average colour and the ThumbHash, if they were made. After the last step. */
+void image_placeholder_json(struct json *j, const struct image *image);
+
 /* Appends one variant: its URL with a version, size and bytes. */
 void image_variant_json(struct json *j, const struct image *image, unsigned index);
 

@@ -34,6 +34,36 @@ static unsigned reads_at_once(void)
 	return cores / 4 > 2 ? (unsigned)cores / 4 - 1 : 1;
 }
 
+/* Initialises what has a thread of its own. */
+static int init_threads(struct image_service *s)
+{
+	const char *what = "recovery";
+	int err = recovery_init(&s->recovery, s);
+
+	if (err)
+		goto fail;
+	what = "expire";
+	err = sweep_init(&s->sweep, s);
+	if (err)
+		goto fail_recovery;
+	what = "remake";
+	err = remake_init(&s->remake, s);
+	if (err)
+		goto fail_sweep;
+	what = "make_missing";
+	err = missing_init(&s->missing, s);
+	if (!err)
+		return 0;
+	remake_fini(&s->remake);
+fail_sweep:
+	sweep_fini(&s->sweep);
+fail_recovery:
+	recovery_fini(&s->recovery);
+fail:
+	log_error("%s: cannot initialise it: %s", what, strerror(-err));
+	return err;
+}
+
 /* What cannot fail. */
 static void init_tables(struct image_service *s, const struct conf *conf)
 {
@@ -62,28 +92,12 @@ int image_service_init(struct image_service *s, const struct conf *conf, const s
 		log_error("images in flight: cannot allocate the table: %s", strerror(-err));
 		goto fail_store;
 	}
-	err = recovery_init(&s->recovery, s);
-	if (err) {
-		log_error("recovery: cannot initialise it: %s", strerror(-err));
+	err = init_threads(s);
+	if (err)
 		goto fail_inflight;
-	}
-	err = sweep_init(&s->sweep, s);
-	if (err) {
-		log_error("expire: cannot initialise it: %s", strerror(-err));
-		goto fail_recovery;
-	}
-	err = remake_init(&s->remake, s);
-	if (err) {
-		log_error("remake: cannot initialise it: %s", strerror(-err));
-		goto fail_sweep;
-	}
 	init_tables(s, conf);
 	return 0;
 
-fail_sweep:
-	sweep_fini(&s->sweep);
-fail_recovery:
-	recovery_fini(&s->recovery);
 fail_inflight:
 	inflight_fini(&s->inflight);
 fail_store:
@@ -95,6 +109,7 @@ fail_epochs:
 
 void image_service_fini(struct image_service *s)
 {
+	missing_fini(&s->missing);
 	remake_fini(&s->remake);
 	sweep_fini(&s->sweep);
 	recovery_fini(&s->recovery);

@@ -19,6 +19,7 @@
 #include "conf_epoch.h"
 #include "disk_reads.h"
 #include "inflight.h"
+#include "missing.h"
 #include "recovery.h"
 #include "remake.h"
 #include "sched/budget.h"
@@ -41,6 +42,7 @@ struct image_service {
 	struct upload_keys keys; /* Idempotency-Key */
 	struct recovery recovery;
 	struct remake remake;
+	struct missing missing;
 	struct sweep sweep;
 	_Atomic uint64_t client_gone, too_late; /* images and steps that were dropped */
 	struct graph *graph;        /* borrowed; set once, before the graph is started */

@@ -307,6 +307,19 @@ void overload_look(struct overload *o, uint64_t now_ns)
 	}
 }
 
+bool overload_is_over(struct overload *o, uint64_t now_ns)
+{
+	overload_look(o, now_ns);
+	for (unsigned i = 0; i < o->params.class_count; i++) {
+		struct degrade_params p;
+
+		degrade_params_from(&p, o->params.degrade_steps, o->control.class[i].target_s);
+		if (!degrade_is_over(&o->class[i].degrade, &p, o->looked_ns))
+			return false;
+	}
+	return true;
+}
+
 /* Adds a step instead of refusing an upload. Returns false if all are in. */
 static bool press(struct overload *o, unsigned class)
 {

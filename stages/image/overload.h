@@ -89,6 +89,9 @@ void overload_change(struct overload *o, const struct overload_params *p, uint64
 /* Adapts the levels of all classes to the load. */
 void overload_look(struct overload *o, uint64_t now_ns);
 
+/* Adapts the levels, and returns whether degrade_is_over() holds for all classes. */
+bool overload_is_over(struct overload *o, uint64_t now_ns);
+
 /*
  * An upload of that work arrives. Returns whether it is admitted; *ticket then holds its place
  * until overload_begin() or overload_cancel(). can_grow: a pool of threads has not reached its

@@ -188,6 +188,50 @@ static int plan_add_chains(struct plan *plan, const struct conf_variant *variant
 	return 0;
 }
 
+/* Returns whether the chain's picture shows all of the image as it is. */
+static bool shows_all(const struct chain *chain)
+{
+	for (unsigned i = 0; i < chain->count; i++)
+		if (chain->operation[i].fit == PLAN_COVER)
+			return false;
+	return chain->rotation == 0 && chain->chroma != CHROMA_NONE;
+}
+
+/* Returns the area of the smallest box of the chain. */
+static uint64_t box_area(const struct chain *chain)
+{
+	uint64_t least = UINT64_MAX;
+
+	for (unsigned i = 0; i < chain->count; i++) {
+		const struct operation *op = &chain->operation[i];
+		uint64_t area = box_side(op->width) * box_side(op->height);
+
+		if (op->stage == STAGE_SCALE && area < least)
+			least = area;
+	}
+	return least;
+}
+
+static void choose_placeholder(struct plan *plan, const struct chain *chain)
+{
+	const struct chain *best = NULL;
+
+	plan->placeholder = PLAN_ROOT;
+	for (unsigned i = 0; i < plan->step_count; i++) {
+		const struct plan_step *step = &plan->step[i];
+		const struct chain *other = &chain[step->variant];
+
+		if (step->stage != STAGE_JPEG_ENCODE)
+			continue;
+		if (best &&
+		    (shows_all(best) != shows_all(other) ? shows_all(best)
+		                                         : box_area(best) <= box_area(other)))
+			continue;
+		best = other;
+		plan->placeholder = (int)i;
+	}
+}
+
 static_assert(CONF_VARIANT_MAX <= 32, "skipped has a bit for each variant");
 
 int plan_build(struct plan *plan, const struct conf *conf, unsigned level,
@@ -215,6 +259,7 @@ int plan_build(struct plan *plan, const struct conf *conf, unsigned level,
 		         conf->variant[*variant_at_fault].name, PLAN_STEP_MAX);
 		return -EINVAL;
 	}
+	choose_placeholder(plan, chain);
 	return 0;
 }
 

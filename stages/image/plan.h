@@ -57,6 +57,9 @@ struct plan {
 	unsigned root_child_count;
 	unsigned variant_count; /* of the configuration */
 	uint32_t skipped;       /* bit i: variant i is not made */
+	/* The step whose picture describes the image: of the smallest variant that shows all of it
+	 * upright and in colour, or of the smallest one. PLAN_ROOT: no variant is made. */
+	int placeholder;
 };
 
 /* Returns whether the variant of that index in the configuration is made. */

@@ -7,6 +7,7 @@
 #include "recovery.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -40,7 +41,7 @@ static bool pause_for(struct recovery *r, uint64_t ms)
 
 static void quarantine(struct recovery *r, const char *id, const char *why)
 {
-	int err = spool_quarantine(&r->service->store, id);
+	int err = spool_quarantine(&r->service->store, id, why);
 
 	if (err == -ENOENT)
 		return; /* the client removed it */
@@ -61,7 +62,7 @@ static bool settle(struct recovery *r, const struct recovery_slot *slot)
 		log_info("recovery: image %s is stored", slot->id);
 		return false;
 	case RECOVERY_REFUSED:
-		quarantine(r, slot->id, "the present configuration refuses it");
+		quarantine(r, slot->id, slot->why);
 		return false;
 	case RECOVERY_LATER:
 		spool_set_attempts(&r->service->store, slot->id, slot->attempts);
@@ -80,19 +81,18 @@ static bool await(struct recovery *r, unsigned max, bool *is_delayed)
 	pthread_mutex_lock(&r->lock);
 	for (;;) {
 		busy = 0;
-		for (unsigned i = 0; i < RECOVERY_AT_ONCE; i++) {
-			struct recovery_slot *slot = &r->slot[i];
+		for (unsigned i = 0; i < RECOVERY_AT_ONCE;) {
+			struct recovery_slot *slot = &r->slot[i++], ended = *slot;
 
-			if (slot->is_taken && slot->result) {
-				struct recovery_slot ended = *slot;
-
-				slot->is_taken = false;
-				pthread_mutex_unlock(&r->lock);
-				*is_delayed |= settle(r, &ended);
-				atomic_fetch_sub_explicit(&r->waiting, 1, memory_order_relaxed);
-				pthread_mutex_lock(&r->lock);
-			}
 			busy += slot->is_taken;
+			if (!slot->is_taken || !slot->result)
+				continue;
+			slot->is_taken = false;
+			pthread_mutex_unlock(&r->lock);
+			*is_delayed |= settle(r, &ended);
+			atomic_fetch_sub_explicit(&r->waiting, 1, memory_order_relaxed);
+			pthread_mutex_lock(&r->lock);
+			busy = i = 0; /* another one may have ended, and its signal is lost */
 		}
 		if (busy <= max || r->is_stopping)
 			break;
@@ -120,10 +120,21 @@ void recovery_image_ended(struct recovery *r, struct image *image)
 	enum recovery_result result = result_of(image);
 
 	pthread_mutex_lock(&r->lock);
+	if (slot && result == RECOVERY_REFUSED)
+		snprintf(slot->why, sizeof slot->why, "%.60s: %s", image->problem.title,
+		         image->problem.detail);
 	if (slot)
 		slot->result = result;
 	if (image->stays_spooled || (!slot && result != RECOVERY_STORED))
 		r->is_called = true;
+	pthread_cond_signal(&r->changed);
+	pthread_mutex_unlock(&r->lock);
+}
+
+void recovery_call(struct recovery *r)
+{
+	pthread_mutex_lock(&r->lock);
+	r->is_called = true;
 	pthread_cond_signal(&r->changed);
 	pthread_mutex_unlock(&r->lock);
 }
@@ -382,11 +393,8 @@ static void *recovery_run(void *arg)
 int recovery_init(struct recovery *r, struct image_service *s)
 {
 	r->service = s;
-	int err = condition_init(&r->changed);
-
-	if (!err)
-		pthread_mutex_init(&r->lock, NULL);
-	return err;
+	pthread_mutex_init(&r->lock, NULL);
+	return condition_init(&r->changed);
 }
 
 void recovery_fini(struct recovery *r)

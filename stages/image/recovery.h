@@ -14,6 +14,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "problem.h"
 #include "store/ulid.h"
 
 #define RECOVERY_AT_ONCE 4
@@ -32,7 +33,8 @@ struct recovery_slot {
 	char id[ULID_LENGTH + 1];
 	unsigned attempts; /* before this one */
 	bool is_taken;
-	enum recovery_result result; /* 0: in flight */
+	enum recovery_result result;       /* 0: in flight */
+	char why[PROBLEM_DETAIL_MAX + 64]; /* of RECOVERY_REFUSED */
 };
 
 struct recovery {
@@ -67,6 +69,9 @@ int recovery_start(struct recovery *r);
 void recovery_stop(struct recovery *r);
 
 /* ---- any thread ---- */
+
+/* The spool has images that no client has uploaded: they are processed. */
+void recovery_call(struct recovery *r);
 
 /* From image_end(): a spooled image has ended and is no longer in flight. */
 void recovery_image_ended(struct recovery *r, struct image *image);

@@ -68,6 +68,7 @@ static int open_stored(struct image_service *s, const struct remade_order *order
 	if (!r)
 		return -ENOMEM;
 	r->slot = order->slot;
+	r->missing = order->missing;
 	r->directory_fd = store_open_directory(&s->store, order->id);
 	int err = r->directory_fd < 0 ? r->directory_fd : read_document(r);
 

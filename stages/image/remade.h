@@ -21,6 +21,7 @@
 struct image;
 struct image_service;
 struct image_sums;
+struct missing_slot;
 struct remake_slot;
 struct store_item;
 struct text;
@@ -30,7 +31,8 @@ struct text;
 
 /* What an image in flight needs of its stored files. */
 struct remade {
-	struct remake_slot *slot; /* of remake.h */
+	struct remake_slot *slot;     /* of remake.h, or */
+	struct missing_slot *missing; /* of missing.h */
 	int directory_fd;
 	char original_sum[CHECKSUM_LENGTH + 1];
 	bool is_gone;     /* removed since it began; set by disk_write */
@@ -48,7 +50,8 @@ void remade_free(struct remade *r);
 struct remade_order {
 	const char *id;
 	const struct remake_entry *entry; /* which variants */
-	struct remake_slot *slot;
+	struct remake_slot *slot;         /* of remake.h, or */
+	struct missing_slot *missing;     /* of missing.h */
 };
 
 /*
@@ -60,7 +63,7 @@ struct remade_order {
  *   -EFBIG     the original is larger than limits.memory_budget allows
  *   -EALREADY  an image with this id is in flight
  *   -EAGAIN    there is no room now
- * Blocks. Remake's thread.
+ * Blocks. The threads of remake.h and missing.h.
  */
 #define REMADE_COMPLETE 1
 int remade_start(struct image_service *s, const struct remade_order *order);

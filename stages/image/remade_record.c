@@ -1,11 +1,13 @@
 /* remade_record.c - writes the image.json of a remade image. Any thread. */
 #include <fcntl.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/json.h"
 #include "base/json_reader.h"
 #include "base/text.h"
+#include "conf/conf_degrade.h"
 #include "image.h"
 #include "image_json.h"
 #include "image_record.h"
@@ -102,6 +104,42 @@ static void next_record(struct writer *w, const char *record)
 			raw(w, name, value);
 }
 
+/* Returns whether the step, a string, has skipped a variant that the image makes now. */
+static bool is_made_up(const struct image *image, const char *step)
+{
+	static const char skip[] = "skip ";
+	const struct conf *conf = image_conf(image);
+	char text[CONF_DEGRADE_TEXT_MAX];
+
+	if (!json_reader_ascii(step, text, sizeof text) ||
+	    strncmp(text, skip, sizeof skip - 1) != 0)
+		return false;
+	for (unsigned i = 0; i < conf->variant_count; i++)
+		if (image_makes(image, i) &&
+		    strcmp(text + sizeof skip - 1, conf->variant[i].name) == 0)
+			return true;
+	return false;
+}
+
+/* Writes the steps that still apply to some variant. */
+static void degraded(struct writer *w, const char *steps)
+{
+	const char *step = NULL;
+	unsigned n = 0;
+
+	if (w->image->remade->is_complete)
+		return;
+	while ((step = json_reader_next(steps, step))) {
+		if (is_made_up(w->image, step))
+			continue;
+		if (n++ == 0)
+			json_array(&w->json, STORED_DEGRADED);
+		raw(w, NULL, step);
+	}
+	if (n > 0)
+		json_array_end(&w->json);
+}
+
 void remade_record_write(struct text *t, const struct image *image, const struct image_sums *sums)
 {
 	const struct remade *r = image->remade;
@@ -115,9 +153,12 @@ void remade_record_write(struct text *t, const struct image *image, const struct
 	while ((value = json_reader_next_named(all, value, name, sizeof name)))
 		if (strcmp(name, "variants") == 0)
 			variants(&w, value, new_public, raw);
-		else if (strcmp(name, STORED_RECORD) != 0 &&
-		         !(image->remade->is_complete && strcmp(name, STORED_DEGRADED) == 0))
+		else if (strcmp(name, STORED_DEGRADED) == 0)
+			degraded(&w, value);
+		else if (strcmp(name, STORED_RECORD) != 0)
 			raw(&w, name, value);
+	if (!json_reader_member(all, STORED_COLOR))
+		image_placeholder_json(&w.json, image);
 	json_object(&w.json, STORED_RECORD);
 	if (record)
 		next_record(&w, record);

@@ -13,23 +13,25 @@
 
 #include "base/clock.h"
 #include "base/condition.h"
-#include "base/json.h"
 #include "base/pool.h"
-#include "base/text.h"
 #include "image.h"
 #include "image_service.h"
 #include "log/log.h"
 #include "remade.h"
+#include "remake_report.h"
 #include "store/remake_queue.h"
 #include "telemetry/counter.h"
 
-#define LIST_MAX 4096  /* images of one pass; more images take another pass */
-#define TURN_POLL_MS 2 /* interval between checks whether other images are in flight */
-#define LOOK_MS 50     /* interval between looks into an empty queue, for a while after a call */
+#define LIST_MAX 4096    /* images of one pass; more images take another pass */
+#define TURN_POLL_MS 2   /* interval between checks whether other images are in flight */
+#define CALM_POLL_MS 200 /* the same, whether images are made in cheaper ways */
+#define LOOK_MS 50       /* interval between looks into an empty queue, for a while after a call */
 #define LOOKS_MAX 100
 #define RETRY_MS_MIN 500
 #define RETRY_MS_MAX 16000
 #define QUIET_NS NS_PER_S
+
+typedef char image_id[ULID_LENGTH + 1];
 
 /* ---- waiting ---- */
 
@@ -103,24 +105,23 @@ static unsigned settle_all(struct remake *r, bool *is_delayed)
 {
 	unsigned busy = 0;
 
-	for (unsigned i = 0; i < REMAKE_AT_ONCE; i++) {
-		struct remake_slot *slot = &r->slot[i];
+	for (unsigned i = 0; i < REMAKE_AT_ONCE;) {
+		struct remake_slot *slot = &r->slot[i++], ended = *slot;
 
-		if (slot->is_taken && slot->result) {
-			struct remake_slot ended = *slot;
-
-			slot->is_taken = false;
-			pthread_mutex_unlock(&r->lock);
-			*is_delayed |= settle(r, &ended);
-			atomic_fetch_sub_explicit(&r->waiting, 1, memory_order_relaxed);
-			pthread_mutex_lock(&r->lock);
-		}
 		busy += slot->is_taken;
+		if (!slot->is_taken || !slot->result)
+			continue;
+		slot->is_taken = false;
+		pthread_mutex_unlock(&r->lock);
+		*is_delayed |= settle(r, &ended);
+		atomic_fetch_sub_explicit(&r->waiting, 1, memory_order_relaxed);
+		pthread_mutex_lock(&r->lock);
+		busy = i = 0; /* another one may have ended meanwhile, and its signal is lost */
 	}
 	return busy;
 }
 
-/* Waits until all images have ended. */
+/* Waits until all started images have ended. */
 static void await_all(struct remake *r, bool *is_delayed)
 {
 	pthread_mutex_lock(&r->lock);
@@ -185,9 +186,17 @@ static bool may_begin(struct remake *r, unsigned mine)
 /* Waits for a turn. Returns false if the thread is to stop, or an image must be retried. */
 static bool await_turn(struct remake *r, bool *is_delayed)
 {
+	bool is_calm = true;
+
 	pthread_mutex_lock(&r->lock);
-	while (!may_begin(r, settle_all(r, is_delayed)) && !r->is_stopping && !*is_delayed)
-		condition_wait(&r->changed, &r->lock, TURN_POLL_MS);
+	while (!r->is_stopping && !*is_delayed) {
+		unsigned mine = settle_all(r, is_delayed);
+
+		is_calm = admission_is_calm(&r->service->admission);
+		if (is_calm && may_begin(r, mine))
+			break;
+		condition_wait(&r->changed, &r->lock, is_calm ? TURN_POLL_MS : CALM_POLL_MS);
+	}
 	bool may = !r->is_stopping && !*is_delayed;
 
 	pthread_mutex_unlock(&r->lock);
@@ -246,26 +255,17 @@ static bool settle_start(struct remake *r, const char *id, int result)
 }
 
 /* Starts an image. Returns whether it is started; sets *is_delayed if it must be retried. */
-static bool begin(struct remake *r, const char *id, bool *is_delayed)
+static bool begin(struct remake *r, const char *id, struct remake_entry *entry, bool *is_delayed)
 {
-	struct remake_entry entry;
-	int err = remake_queue_get(&r->service->store, id, &entry);
-
-	if (err == -ENOENT)
-		return false;
-	if (err) {
-		give_up(r, id, "its entry in .remake is damaged");
-		return false;
-	}
-	if (entry.attempts >= REMAKE_QUEUE_ATTEMPTS_MAX) {
+	if (entry->attempts >= REMAKE_QUEUE_ATTEMPTS_MAX) {
 		give_up(r, id, "3 attempts failed");
 		return false;
 	}
-	set_attempts(r, id, &entry, 1);
+	set_attempts(r, id, entry, 1);
 	struct remake_slot *slot = take_slot(r, id);
-	const struct remade_order order = { .id = id, .entry = &entry, .slot = slot };
+	const struct remade_order order = { .id = id, .entry = entry, .slot = slot };
+	int err = remade_start(r->service, &order);
 
-	err = remade_start(r->service, &order);
 	if (!err)
 		return true;
 	leave_slot(r, slot);
@@ -275,24 +275,63 @@ static bool begin(struct remake *r, const char *id, bool *is_delayed)
 
 /* ---- the thread ---- */
 
-typedef char image_id[ULID_LENGTH + 1];
+/* Returns whether the image has an entry that can be read. */
+static bool read_entry(struct remake *r, const char *id, struct remake_entry *entry)
+{
+	int err = remake_queue_get(&r->service->store, id, entry);
+
+	if (err && err != -ENOENT)
+		give_up(r, id, "its entry in .remake is damaged");
+	return !err;
+}
+
+/* Starts the images of the list. Those that were in progress when the daemon ended go alone, and
+ * last: one of them may have been the cause. Without alone they become the list. Returns their
+ * number. */
+static int start_all(struct remake *r, image_id *list, int n, bool alone, bool *is_delayed)
+{
+	struct remake_entry entry;
+	int left = 0;
+
+	for (int i = 0; i < n && await_turn(r, is_delayed); i++) {
+		bool is_there = read_entry(r, list[i], &entry);
+
+		if (is_there && entry.attempts > 0 && !alone) {
+			memmove(list[left++], list[i], sizeof *list);
+			continue;
+		}
+		if (is_there)
+			remake_tell_begin(r);
+		if (!is_there || !begin(r, list[i], &entry, is_delayed))
+			atomic_fetch_sub_explicit(&r->waiting, 1, memory_order_relaxed);
+		else if (alone)
+			await_all(r, is_delayed);
+	}
+	return left;
+}
 
 /* Makes one pass over the queue. Sets *is_delayed if an image must be retried. Returns the number
  * of images that were in it. */
 static int pass(struct remake *r, image_id *list, bool *is_delayed)
 {
-	int n = remake_queue_list(&r->service->store, list, LIST_MAX);
+	uint64_t all;
 
+	pthread_mutex_lock(&r->counting);
+	int n = remake_queue_list(&r->service->store, list, LIST_MAX, &all);
+
+	if (n >= 0)
+		atomic_store_explicit(&r->waiting, all, memory_order_relaxed);
+	pthread_mutex_unlock(&r->counting);
 	if (n < 0) {
 		log_error("remake: cannot list .remake: %s; retrying later", strerror(-n));
 		*is_delayed = true;
 		return 0;
 	}
-	atomic_store_explicit(&r->waiting, (uint64_t)n, memory_order_relaxed);
-	for (int i = 0; i < n && await_turn(r, is_delayed); i++)
-		if (!begin(r, list[i], is_delayed))
-			atomic_fetch_sub_explicit(&r->waiting, 1, memory_order_relaxed);
+	int left = start_all(r, list, n, false, is_delayed);
+
 	await_all(r, is_delayed);
+	if (left > 0)
+		start_all(r, list, left, true, is_delayed);
 	return n;
 }
 
@@ -307,8 +346,8 @@ static bool await_call(struct remake *r, unsigned *looks)
 			condition_wait(&r->changed, &r->lock, -1);
 	if (r->is_called)
 		*looks = LOOKS_MAX;
-	else if (*looks > 0)
-		--*looks;
+	else if (*looks > 0 && --*looks == 0)
+		remake_tell_end(r);
 	r->is_called = false;
 	bool is_stopping = r->is_stopping;
 
@@ -356,9 +395,11 @@ int remake_init(struct remake *r, struct image_service *s)
 	r->service = s;
 	r->cores = cores > 1 ? (unsigned)cores : 1;
 	err = condition_init(&r->changed);
-	if (!err)
-		pthread_mutex_init(&r->lock, NULL);
-	return err;
+	if (err)
+		return err;
+	pthread_mutex_init(&r->counting, NULL);
+	pthread_mutex_init(&r->lock, NULL);
+	return 0;
 }
 
 void remake_fini(struct remake *r)
@@ -371,6 +412,7 @@ void remake_fini(struct remake *r)
 	pthread_mutex_unlock(&r->lock);
 	pthread_cond_destroy(&r->changed);
 	pthread_mutex_destroy(&r->lock);
+	pthread_mutex_destroy(&r->counting);
 }
 
 int remake_start(struct remake *r)
@@ -395,26 +437,13 @@ void remake_stop(struct remake *r)
 	r->is_started = false;
 }
 
-/* ---- calls and reports ---- */
+/* ---- calls ---- */
 
 void remake_call(struct remake *r)
 {
 	pthread_mutex_lock(&r->lock);
+	if (!r->is_called)
+		pthread_cond_signal(&r->changed);
 	r->is_called = true;
-	pthread_cond_signal(&r->changed);
 	pthread_mutex_unlock(&r->lock);
-}
-
-void remake_report(struct remake *r, struct text *to)
-{
-	struct json j;
-
-	json_init(&j, to);
-	json_object(&j, NULL);
-	json_uint(&j, "waiting", counter_read(&r->waiting));
-	json_uint(&j, "made", counter_read(&r->made));
-	json_uint(&j, "failed", counter_read(&r->failed));
-	json_uint(&j, "ns_per_kilopixel", counter_read(&r->ns_per_kilopixel));
-	json_object_end(&j);
-	text_puts(to, "\n");
 }

@@ -4,8 +4,9 @@
  * A thread of its own takes images from the queue in the store (remake_queue.h) and starts them
  * (remade.h). It starts one only while few images are in flight: none with three cores or less,
  * and fewer than half of the cores otherwise. After a second without other images, all cores are
- * used. The queue survives a restart. To have an image remade: remake_queue_put(), then
- * remake_call().
+ * used. While images are made in the cheaper ways of overload.degrade, and for a while after, it
+ * starts none. The queue survives a restart. To have an image remade: remake_queue_put(), then
+ * remake_call(). backfill.h does that for variants that were skipped under load.
  */
 #ifndef DARKROOM_IMAGE_REMAKE_H
 #define DARKROOM_IMAGE_REMAKE_H
@@ -40,9 +41,13 @@ struct remake_slot {
 struct remake {
 	struct image_service *service;
 	pthread_t thread;
-	bool is_started;  /* main thread */
-	unsigned cores;   /* fixed */
-	uint64_t busy_ns; /* when another image was in flight; the thread's own */
+	bool is_started; /* main thread */
+	unsigned cores;  /* fixed */
+	/* the thread's own */
+	uint64_t busy_ns; /* when another image was in flight */
+	bool is_told;     /* the log has the beginning of this work */
+	uint64_t told_made, told_failed;
+	pthread_mutex_t counting; /* while the queue grows, or its images are counted */
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
 	/* under the lock */
@@ -50,6 +55,7 @@ struct remake {
 	struct remake_slot slot[REMAKE_AT_ONCE];
 	/* atomic, any thread */
 	_Atomic uint64_t waiting, made, failed; /* images */
+	_Atomic uint64_t backfilled;            /* added by backfill.h */
 	_Atomic uint64_t ns_per_kilopixel;      /* of an original, all stages; 0: not known yet */
 };
 
@@ -69,9 +75,6 @@ void remake_stop(struct remake *r);
 
 /* The queue has new images. */
 void remake_call(struct remake *r);
-
-/* Appends the counters as a line of JSON. */
-void remake_report(struct remake *r, struct text *to);
 
 /* From image_end(): a remade image has ended and is no longer in flight. */
 void remake_image_ended(struct remake *r, struct image *image);

@@ -217,8 +217,9 @@ int upload_start(struct visit *v, struct upload *u, struct event *waiter, unsign
 	for (unsigned i = 0; i < n; i++)
 		inflight_add(&u->service->inflight, u->image[i]);
 	for (unsigned i = 0; i < n; i++) {
-		client_turns_add(&u->service->turns, &u->image[i]->turn, &u->client,
-		                 u->image[i]->source_size);
+		if (client_turns_add(&u->service->turns, &u->image[i]->turn, &u->client,
+		                     u->image[i]->source_size))
+			image_set_urgent(u->image[i]);
 		visit_unpark(v, &u->image[i]->event);
 		visit_send(v, STAGE_JPEG_DECODE, &u->image[i]->event);
 	}

@@ -81,12 +81,14 @@ function drawTimeline() {
   const c = canvas.getContext('2d');
   c.scale(scale, scale);
   c.font = '12px system-ui, sans-serif';
-  const step = 10 ** Math.floor(Math.log10(span / 4));
+  const least = 90 * span / width; // room for a label
+  const power = 10 ** Math.floor(Math.log10(least));
+  const step = power * [1, 2, 5, 10].find((m) => m * power >= least);
   for (let time = Math.ceil(trace.from / step) * step; time < trace.to; time += step) {
     c.fillStyle = style.getPropertyValue('--line');
     c.fillRect(x(time), 0, 1, height);
     c.fillStyle = style.getPropertyValue('--soft');
-    if (x(time) + 70 < width && width * step / span > 75) c.fillText(`${+(1e3 * time).toPrecision(9)} ms`, x(time) + 4, 13);
+    if (x(time) + 70 < width) c.fillText(`${+(1e3 * time).toPrecision(9)} ms`, x(time) + 4, 13);
   }
   trace.lanes.forEach((lane, i) => {
     const y = AXIS + LANE * i;

@@ -111,7 +111,7 @@ bool remake_queue_has(struct store *s, const char *id)
 	return faccessat(s->root_fd, path, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
-int remake_queue_list(struct store *s, char (*id)[ULID_LENGTH + 1], unsigned max)
+int remake_queue_list(struct store *s, char (*id)[ULID_LENGTH + 1], unsigned max, uint64_t *all)
 {
 	int fd = openat(s->root_fd, DIRECTORY, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
@@ -125,9 +125,14 @@ int remake_queue_list(struct store *s, char (*id)[ULID_LENGTH + 1], unsigned max
 			close(fd);
 		return err;
 	}
-	while (n < max && (entry = readdir(dir)))
-		if (ulid_is_valid(entry->d_name, strlen(entry->d_name)))
+	*all = 0;
+	while ((entry = readdir(dir))) {
+		if (!ulid_is_valid(entry->d_name, strlen(entry->d_name)))
+			continue;
+		if (n < max)
 			memcpy(id[n++], entry->d_name, sizeof *id);
+		++*all;
+	}
 	closedir(dir);
 	return (int)n;
 }

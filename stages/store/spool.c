@@ -180,7 +180,18 @@ int spool_open(struct store *s, const char *id, uint64_t *size, struct spool_nam
 	return fd;
 }
 
-int spool_quarantine(struct store *s, const char *id)
+int spool_quarantine(struct store *s, const char *id, const char *why)
 {
+	char path[PATH_SIZE];
+
+	/* First, so that it is there once the image has left the spool. */
+	snprintf(path, sizeof path, "%s/" SPOOL_PROBLEM, id);
+	int fd = openat(s->spool_fd, path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC,
+	                0600);
+
+	if (fd >= 0) {
+		(void)dprintf(fd, "%s\n", why);
+		close(fd);
+	}
 	return renameat(s->spool_fd, id, s->quarantine_fd, id) ? -errno : 0;
 }

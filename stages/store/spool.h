@@ -61,7 +61,10 @@ int spool_set_attempts(struct store *s, const char *id, unsigned attempts);
  * them. */
 int spool_open(struct store *s, const char *id, uint64_t *size, struct spool_names *names);
 
-/* Moves the image into <root>/.quarantine/, which the daemon never reads. Returns 0 or -errno. */
-int spool_quarantine(struct store *s, const char *id);
+#define SPOOL_PROBLEM "problem" /* in the quarantine: why the image is there, as a line */
+
+/* Moves the image into <root>/.quarantine/, which the daemon never reads, and writes why, if that
+ * is possible. Returns 0 or -errno. */
+int spool_quarantine(struct store *s, const char *id, const char *why);
 
 #endif

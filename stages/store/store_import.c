@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "import_image.h"
+#include "import_pictures.h"
 #include "import_place.h"
 #include "store_commands.h"
 #include "store_progress.h"
@@ -244,7 +245,7 @@ static int import_archive(struct store_query *q)
 int store_import(struct store_query *q)
 {
 	if (q->token || q->ids_path || q->is_newest_first || q->after[0] || q->before[0] ||
-	    q->limit != UINT64_MAX || q->word_count > 0)
+	    q->limit != UINT64_MAX)
 		return store_query_usage("import: all images are stored; export selects some");
-	return import_archive(q);
+	return q->word_count || q->map_path ? import_pictures(q) : import_archive(q);
 }

@@ -16,13 +16,21 @@
 #define MS_PER_S 1000
 
 static const struct option long_options[] = {
-	{ "json", no_argument, NULL, 'j' },        { "newest", no_argument, NULL, 'n' },
-	{ "dry-run", no_argument, NULL, 'd' },     { "repair", no_argument, NULL, 'r' },
-	{ "restart", no_argument, NULL, 'R' },     { "missing", no_argument, NULL, 'm' },
-	{ "since", required_argument, NULL, 's' }, { "before", required_argument, NULL, 'b' },
-	{ "after", required_argument, NULL, 'a' }, { "limit", required_argument, NULL, 'l' },
-	{ "rate", required_argument, NULL, 'B' },  { "token", required_argument, NULL, 't' },
-	{ "ids", required_argument, NULL, 'i' },   { NULL, 0, NULL, 0 },
+	{ "json", no_argument, NULL, 'j' },
+	{ "newest", no_argument, NULL, 'n' },
+	{ "dry-run", no_argument, NULL, 'd' },
+	{ "repair", no_argument, NULL, 'r' },
+	{ "restart", no_argument, NULL, 'R' },
+	{ "missing", no_argument, NULL, 'm' },
+	{ "since", required_argument, NULL, 's' },
+	{ "before", required_argument, NULL, 'b' },
+	{ "after", required_argument, NULL, 'a' },
+	{ "limit", required_argument, NULL, 'l' },
+	{ "rate", required_argument, NULL, 'B' },
+	{ "token", required_argument, NULL, 't' },
+	{ "ids", required_argument, NULL, 'i' },
+	{ "map", required_argument, NULL, 'M' },
+	{ NULL, 0, NULL, 0 },
 };
 
 int store_query_usage(const char *format, ...)
@@ -105,6 +113,12 @@ static int take_time(const char *text, bool is_lower, char bound[ULID_LENGTH + 1
 	return 0;
 }
 
+static int take_text(const char **text)
+{
+	*text = optarg;
+	return 0;
+}
+
 static int take_option(struct store_query *q, int option)
 {
 	switch (option) {
@@ -145,11 +159,11 @@ static int take_option(struct store_query *q, int option)
 		               : store_query_usage("--rate %s: expected a number, with K, M or G",
 		                                   optarg);
 	case 't':
-		q->token = optarg;
-		return 0;
+		return take_text(&q->token);
 	case 'i':
-		q->ids_path = optarg;
-		return 0;
+		return take_text(&q->ids_path);
+	case 'M':
+		return take_text(&q->map_path);
 	default:
 		return store_query_usage("wrong option");
 	}

@@ -32,8 +32,9 @@ struct store_query {
 	uint64_t rate;        /* bytes/s or images/s; 0: no limit */
 	const char *token;    /* NULL: any */
 	const char *ids_path; /* NULL: none */
+	const char *map_path; /* NULL: none */
 	char *argument[QUERY_WORDS_MAX];
-	char *const *words; /* what is not an option */
+	char **words; /* what is not an option */
 	size_t word_count;
 };
 

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/text.h"
@@ -20,6 +21,35 @@ size_t stored_image_public(const char *data, size_t length)
 	const char *record = memmem(data, length, begin, sizeof begin - 1);
 
 	return record ? (size_t)(record - data) : length;
+}
+
+uint64_t stored_image_end(const char *id, uint64_t expires, uint64_t max_age_ms)
+{
+	uint64_t end = max_age_ms ? (uint64_t)ulid_time(id) + max_age_ms / 1000 : 0;
+
+	return !end || (expires && expires < end) ? expires : end;
+}
+
+bool stored_image_has_ended(struct store *s, const char *id, uint64_t max_age_ms)
+{
+	char tag[STORE_TAG_MAX];
+	uint64_t size;
+	int fd = store_open_file(s, id, STORED_IMAGE, &size);
+	uint64_t end = stored_image_end(id, fd < 0 ? 0 : store_tag(fd, tag), max_age_ms);
+
+	if (fd >= 0)
+		close(fd);
+	return end && (uint64_t)time(NULL) >= end;
+}
+
+bool stored_image_has_original(struct store *s, const char *id)
+{
+	uint64_t size;
+	int fd = store_open_file(s, id, STORE_ORIGINAL, &size);
+
+	if (fd >= 0)
+		close(fd);
+	return fd >= 0;
 }
 
 int stored_image_read(int fd, char data[STORED_IMAGE_MAX + 1])

@@ -18,15 +18,27 @@ def decoded(group):
             for worker in group["workers"]]
 
 
-@pytest.mark.also_with("cohort", "mg1", "color")
-def test_small_uploads_one_by_one_use_one_core(start):
-    """The first sleeping core is woken, so the others sleep on."""
-    daemon = start("scheduler.threads=2")
+def upload_one_by_one(daemon):
+    """Returns the decoded images of each thread, and how often all threads slept per upload."""
     before = image_threads(daemon)
     for _ in range(UPLOADS):
         assert daemon.upload(TINY).status == 201
     after = image_threads(daemon)
-    first, *others = (new - old for old, new in zip(decoded(before), decoded(after)))
-    assert first + sum(others) == UPLOADS
+    counts = [new - old for old, new in zip(decoded(before), decoded(after))]
+    assert sum(counts) == UPLOADS
+    return counts, (after["sleeps"] - before["sleeps"]) / UPLOADS
+
+
+@pytest.mark.also_with("cohort", "mg1", "color")
+def test_small_uploads_one_by_one_use_one_core(start):
+    """The first sleeping core is woken, so the others sleep on."""
+    (first, *others), sleeps = upload_one_by_one(start("scheduler.threads=2"))
     assert first > UPLOADS / 2, (first, others)  # a core that is late is passed over
-    assert after["sleeps"] - before["sleeps"] < 3 * UPLOADS
+    assert sleeps < 3
+
+
+def test_more_threads_sleep_on(start):
+    """They are woken for work that the first does not do next. Woken for each event, eight threads
+    sleep seven times per upload."""
+    _, sleeps = upload_one_by_one(start("scheduler.threads=8"))
+    assert sleeps < 6

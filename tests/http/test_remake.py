@@ -176,6 +176,19 @@ def test_an_entry_that_failed_three_times_is_dropped(start):
     assert eventually(lambda: not list((daemon.store / ".remake").iterdir()))
 
 
+def test_images_that_were_in_progress_at_a_crash_are_remade_last(start):
+    before = start(KEEP)
+    images = [before.image(SOURCES[0])["id"] for _ in range(12)]
+    before.stop()
+    for i, ident in enumerate(images):
+        (before.store / ".remake" / ident).write_text(f"{i % 2}a\n")
+    daemon = start(KEEP, MORE, store=before.store)
+    assert eventually(lambda: not list((daemon.store / ".remake").iterdir()))
+    made = [(directory_of(daemon.store, ident) / "tiny.jpg").stat().st_mtime_ns
+            for ident in images]
+    assert max(made[::2]) < min(made[1::2]), "the others were not first"
+
+
 class Reader(threading.Thread):
     """Reads a variant in a loop. Each body must be the old or the new one, with its tag."""
 

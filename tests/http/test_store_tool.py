@@ -237,6 +237,28 @@ def test_recipe_are_all_files_sound(recipe):
     assert recipe("Are all files sound?") == ""
 
 
+def test_recipe_move_to_a_new_machine(recipe, start, tmp_path):
+    new, archive = start(store=tmp_path / "new"), str(tmp_path / "archive.tar")
+    images = []
+    for _ in range(2):  # while the old daemon serves, and once more
+        images.append(recipe.upload("up"))
+        recipe("Move to a new machine", part=1, archive=archive)
+        recipe("Move to a new machine", part=2, store=new.store, archive=archive)
+    assert new.stored() == sorted(images) == recipe.daemon.stored()
+    for ident in images:
+        assert files_of(new.store, ident) == files_of(recipe.daemon.store, ident)
+        assert new.get(f"/images/{ident}/thumb.jpg").status == 200
+
+
+def test_recipe_begin_with_a_directory_of_pictures(recipe, tmp_path):
+    (tmp_path / "pictures").mkdir()
+    (tmp_path / "pictures" / "lake.jpg").write_bytes(SMALL)
+    recipe("Begin with a directory of pictures", pictures=str(tmp_path / "pictures"),
+           map=str(tmp_path / "map.jsonl"))
+    line = json.loads((tmp_path / "map.jsonl").read_text())
+    assert line == {"path": "lake.jpg", "id": recipe.daemon.stored()[0]}
+
+
 def test_recipe_i_changed_a_size(start, recipe, tmp_path):
     store = tmp_path / "sizes"
     config = tmp_path / "changed.ini"

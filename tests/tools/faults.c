@@ -392,8 +392,7 @@ WRAP(int, getsockopt, (int fd, int level, int name, void *value, socklen_t *leng
 WRAP(int, epoll_create1, (int flags), (flags), -1)
 WRAP(int, epoll_ctl, (int fd, int what, int other, struct epoll_event *event),
      (fd, what, other, event), -1)
-WRAP(int, epoll_wait, (int fd, struct epoll_event *event, int max, int timeout),
-     (fd, event, max, timeout), -1)
+WRAP(int, epoll_wait, (int fd, struct epoll_event *e, int max, int ms), (fd, e, max, ms), -1)
 WRAP(int, poll, (struct pollfd * p, nfds_t n, int timeout), (p, n, timeout), -1)
 WRAP(int, eventfd, (unsigned value, int flags), (value, flags), -1)
 WRAP(int, signalfd, (int fd, const sigset_t *set, int flags), (fd, set, flags), -1)
@@ -401,12 +400,9 @@ WRAP(int, memfd_create, (const char *name, unsigned flags), (name, flags), -1)
 WRAP(int, fallocate, (int fd, int mode, off_t at, off_t size), (fd, mode, at, size), -1)
 WRAP(int, fdatasync, (int fd), (fd), -1)
 WRAP(int, syncfs, (int fd), (fd), -1)
-WRAP(int, renameat, (int from_at, const char *from, int to_at, const char *to),
-     (from_at, from, to_at, to), -1)
-WRAP(int, renameat2, (int from_at, const char *from, int to_at, const char *to, unsigned flags),
-     (from_at, from, to_at, to, flags), -1)
-WRAP(int, linkat, (int from_at, const char *from, int to_at, const char *to, int flags),
-     (from_at, from, to_at, to, flags), -1)
+WRAP(int, renameat, (int a, const char *x, int b, const char *y), (a, x, b, y), -1)
+WRAP(int, renameat2, (int a, const char *x, int b, const char *y, unsigned f), (a, x, b, y, f), -1)
+WRAP(int, linkat, (int a, const char *x, int b, const char *y, int f), (a, x, b, y, f), -1)
 WRAP(int, unlinkat, (int at, const char *path, int flags), (at, path, flags), -1)
 WRAP(int, unlink, (const char *path), (path), -1)
 WRAP(int, mkdirat, (int at, const char *path, mode_t mode), (at, path, mode), -1)

@@ -189,6 +189,16 @@ static void a_variant_must_remain(void **state)
 	            "skipped: expected at least one that remains\n");
 }
 
+static void backfill_needs_the_originals(void **state)
+{
+	(void)state;
+	reject_file(TWO "[overload]\ndegrade = skip other\nbackfill = yes\n",
+	            "@:7: overload.backfill = \"yes\": variants are made from the originals: "
+	            "expected no, or server.keep_originals = yes\n");
+	accept_file(TWO "[overload]\ndegrade = skip other\nbackfill = yes\n"
+	                "[server]\nkeep_originals = yes\n");
+}
+
 static void degradation_needs_a_controller(void **state)
 {
 	(void)state;
@@ -417,6 +427,7 @@ int main(void)
 		cmocka_unit_test(a_skipped_variant_must_exist),
 		cmocka_unit_test(a_variant_must_remain),
 		cmocka_unit_test(degradation_needs_a_controller),
+		cmocka_unit_test(backfill_needs_the_originals),
 		cmocka_unit_test(pools_have_at_most_64_threads_together),
 		cmocka_unit_test(a_source_has_a_queue_and_one_thread_per_loop),
 		cmocka_unit_test(groups_divide_the_stages),

@@ -1,4 +1,6 @@
 /* test_client_turns.c - the order of clients at jpeg_decode. */
+#include "support/fake_clock.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,6 +11,7 @@
 #include <cmocka.h>
 
 #include "base/check.h"
+#include "base/clock.h"
 #include "image/client_count.h"
 #include "image/client_turns.h"
 
@@ -23,6 +26,7 @@ static struct item {
 static struct turn *queue[2 * IMAGES];
 static size_t queued;
 static unsigned added;
+static bool is_direct;
 
 static int setup(void **state)
 {
@@ -70,7 +74,7 @@ static struct item *take(bool from_end)
 		queued--;
 		if (!from_end)
 			memmove(queue, queue + 1, queued * sizeof *queue);
-		struct turn *turn = client_turns_take(&turns, popped, false, &resumed);
+		struct turn *turn = client_turns_take(&turns, popped, is_direct, &resumed);
 
 		requeue(resumed);
 		if (turn) {
@@ -202,13 +206,70 @@ static void an_absent_client_gathers_no_claim(void **state)
 
 	(void)state;
 	separate_clients();
-	add(1, 40);
+	add_sized(1, 40, 20 << 20);
 	for (unsigned i = 0; i < 20; i++)
 		client_taken();
-	add(2, 20);
+	add_sized(2, 20, 20 << 20);
 	for (unsigned i = 0; i < 10; i++)
 		second += client_taken() == 2;
 	assert_in_range(second, 5, 6);
+}
+
+static unsigned urgent_of(unsigned client, unsigned n, uint64_t bytes)
+{
+	unsigned first = added, count = 0;
+
+	add_sized(client, n, bytes);
+	for (unsigned i = first; i < added; i++)
+		count += item[i].turn.is_urgent;
+	return count;
+}
+
+static void few_images_beside_many_are_urgent(void **state)
+{
+	(void)state;
+	separate_clients();
+	assert_int_equal(urgent_of(1, 20, 1000), 0);
+	assert_int_equal(urgent_of(2, 8, 1000), 20 / 4);
+	assert_int_equal(urgent_of(1, 1, 1000), 0);
+	/* Images that would put their client 100 ms ahead are not. */
+	assert_int_equal(urgent_of(3, 1, 20 << 20), 0);
+}
+
+static void an_urgent_image_precedes_a_client_that_was_served_less(void **state)
+{
+	(void)state;
+	separate_clients();
+	add_sized(1, 20, 1000000);
+	add_sized(2, 1, 1000000);
+	assert_ptr_equal(take(true), &item[20]);
+	add_sized(2, 1, 1000000);
+	assert_ptr_equal(take(true), &item[21]);
+	assert_int_equal(client_taken(), 1);
+}
+
+/* Otherwise all images of the flood would have begun when the other client comes again. */
+static void direct_calls_keep_the_window_for_a_second(void **state)
+{
+	(void)state;
+	separate_clients();
+	is_direct = true;
+	turns.window = 2;
+	add(1, 2);
+	assert_ptr_equal(take(false), &item[0]);
+	assert_ptr_equal(take(false), &item[1]);
+	add(2, 1);
+	assert_ptr_equal(take(false), &item[2]);
+	end(&item[2]);
+	add(1, 2);
+	assert_null(take(false));
+	end(&item[0]);
+	assert_ptr_equal(take(false), &item[3]);
+	fake_clock_advance(NS_PER_S);
+	add(1, 10);
+	for (unsigned i = 0; i < 11; i++)
+		assert_non_null(take(false));
+	is_direct = false;
 }
 
 /* The cost of a file that takes much more time than its size tells is charged when it is known. */
@@ -355,6 +416,9 @@ int main(void)
 		TEST(clients_take_turns),
 		TEST(small_images_do_not_wait_behind_large_ones),
 		TEST(an_absent_client_gathers_no_claim),
+		TEST(few_images_beside_many_are_urgent),
+		TEST(an_urgent_image_precedes_a_client_that_was_served_less),
+		TEST(direct_calls_keep_the_window_for_a_second),
 		TEST(expensive_images_count_by_their_time),
 		TEST(a_wait_for_memory_holds_back_one_client),
 		TEST(clients_have_a_window),

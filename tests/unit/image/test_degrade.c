@@ -133,6 +133,19 @@ static void times_follow_the_target(void **state)
 	assert_int_equal(p.calm_ns, 30 * S);
 }
 
+static void a_load_is_over_one_calm_after_the_last_step(void **state)
+{
+	(void)state;
+	assert_true(degrade_is_over(&d, &p, S)); /* there was none */
+	degrade_press(&d, &p, S);
+	assert_false(degrade_is_over(&d, &p, S));
+	assert_int_equal(look(0, 2 * S), 1);
+	assert_int_equal(look(0, 6 * S), 0);
+	assert_false(degrade_is_over(&d, &p, 10 * S - 1));
+	assert_true(degrade_is_over(&d, &p, 10 * S));
+	assert_true(look(DEGRADE_ENTER, 11 * S) == 1 && !degrade_is_over(&d, &p, 60 * S));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -144,6 +157,7 @@ int main(void)
 		cmocka_unit_test_setup(a_long_calm_removes_all_steps_in_one_look, begin),
 		cmocka_unit_test_setup(each_failed_trial_doubles_the_wait, begin),
 		cmocka_unit_test_setup(times_follow_the_target, begin),
+		cmocka_unit_test_setup(a_load_is_over_one_calm_after_the_last_step, begin),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -126,6 +126,25 @@ static void an_idle_time_removes_all_steps(void **state)
 	assert_int_equal(sim.overload.class[0].degrade.level, 0);
 }
 
+/* Backfill waits for the class that is degraded longest. */
+static void a_load_is_over_when_it_is_for_all_classes(void **state)
+{
+	(void)state;
+	begin(CONF_CONTROLLER_BACKLOG, 2);
+	assert_true(overload_is_over(&sim.overload, sim_now_ns()));
+	sim_run(60, 0, 10 * sim_capacity());
+	sim_run(2, 0, 0);
+	sim.overload.class[0].degrade.level = 0;
+	assert_int_equal(sim.overload.class[1].degrade.level, STEPS);
+	for (unsigned i = 0; i < 120 && sim.overload.class[1].degrade.level > 0; i++) {
+		sim.now_s += 1;
+		assert_false(overload_is_over(&sim.overload, sim_now_ns()));
+	}
+	assert_int_equal(sim.overload.class[1].degrade.level, 0);
+	sim.now_s += 4;
+	assert_true(overload_is_over(&sim.overload, sim_now_ns()));
+}
+
 /* Two threads may call in another order than they have read the clock. */
 static void a_clock_that_is_late_removes_no_step(void **state)
 {
@@ -201,6 +220,7 @@ int main(void)
 		cmocka_unit_test(a_constant_overload_keeps_all_steps),
 		cmocka_unit_test(images_are_made_as_configured_after_the_load),
 		cmocka_unit_test(an_idle_time_removes_all_steps),
+		cmocka_unit_test(a_load_is_over_when_it_is_for_all_classes),
 		cmocka_unit_test(a_clock_that_is_late_removes_no_step),
 		cmocka_unit_test(a_lower_class_is_degraded_first),
 		cmocka_unit_test(nothing_is_degraded_while_a_pool_can_grow),

@@ -43,6 +43,7 @@ static void check_started(struct image *image)
 	assert_int_equal(image->upload->undone, 1);
 	assert_string_equal(image->upload->token_name, "site");
 	assert_int_equal(image->upload->expires, lake.expires);
+	assert_string_equal(image->upload->focus, "0.25,0.5");
 	assert_int_equal(image->upload->metadata.length, 4);
 	assert_memory_equal(image->upload->metadata.data, "a\0b", 4);
 	assert_int_equal(image->upload->level, 0); /* whatever the load is */

@@ -286,6 +286,7 @@ static void the_thread_starts_and_stops(void **state)
 	(void)state;
 	create_error = EAGAIN;
 	assert_int_equal(recovery_start(r), -EAGAIN);
+	assert_int_equal(error_count, 1);
 	assert_false(r->is_started);
 	recovery_stop(r); /* there is no thread to join */
 	create_error = 0;

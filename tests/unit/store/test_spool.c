@@ -133,8 +133,8 @@ static void the_list_begins_with_images_without_attempts(void **state)
 	}
 	assert_int_equal(found, COUNT);
 	assert_int_equal(spool_list(&store, list, 2), 2);
-	assert_int_equal(spool_quarantine(&store, id[0]), 0);
-	assert_int_equal(spool_quarantine(&store, id[0]), -ENOENT);
+	assert_int_equal(spool_quarantine(&store, id[0], "damaged"), 0);
+	assert_int_equal(spool_quarantine(&store, id[0], "damaged"), -ENOENT);
 	assert_int_equal(spool_list(&store, list, COUNT + 1), COUNT - 1);
 }
 

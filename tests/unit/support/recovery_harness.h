@@ -230,7 +230,11 @@ static inline void fake_push(struct stage *s, unsigned instance, struct event *e
 
 static inline void *fake_pool_get(size_t size)
 {
-	return pool_gets_left-- > 0 ? pool_get(size) : NULL;
+	void *buffer = pool_gets_left-- > 0 ? pool_get(size) : NULL;
+
+	if (buffer) /* nothing of an earlier image */
+		memset(buffer, 0, size);
+	return buffer;
 }
 
 static inline ssize_t fake_read(int fd, void *data, size_t size)
@@ -264,7 +268,8 @@ static inline uint64_t used_bytes(void)
 
 static inline int setup(void **state)
 {
-	static struct conf conf = { .limits = { .images_in_flight = IMAGES_MAX } };
+	static struct conf conf = { .limits = { .images_in_flight = IMAGES_MAX },
+		                    .overload = { .degrade = "quality 65" } };
 	static const struct plan plan;
 	unsigned cleared;
 
@@ -322,7 +327,8 @@ static inline int teardown(void **state)
 static const struct spool_names lake = { .file = "lake.jpg",
 	                                 .token = "site",
 	                                 .expires = 4102444800,
-	                                 .metadata = { .data = "a\0b", .length = 4 } };
+	                                 .metadata = { .data = "a\0b", .length = 4 },
+	                                 .focus = "0.25,0.5" };
 
 /* Spools an image whose id ends with the character. */
 static inline const char *spool_one(char last, unsigned attempts)

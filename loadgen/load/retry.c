@@ -1,0 +1,68 @@
+/* retry.c - which results are repeated, and what the last one tells. */
+#include "retry.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+struct retry *retry_new(void)
+{
+	struct retry *r = calloc(1, sizeof *r);
+
+	if (r && getrandom(&r->run, sizeof r->run, 0) == sizeof r->run)
+		return r;
+	free(r);
+	return NULL;
+}
+
+void retry_begin(struct retry *r, uint64_t number, const struct corpus_file *file, uint64_t end_ns)
+{
+	char *head = file->parts[0].iov_base;
+	const char *second = memchr(head, '\n', file->parts[0].iov_len);
+
+	assert(second && file->part_count + 2 <= REQUEST_PARTS_MAX);
+	size_t first = (size_t)(second - head) + 1; /* the line of the request */
+	int length =
+		snprintf(r->line, sizeof r->line,
+	                 "Idempotency-Key: \"%016" PRIx64 "-%" PRIu64 "\"\r\n", r->run, number);
+
+	r->parts[0] = (struct iovec){ .iov_base = head, .iov_len = first };
+	r->parts[1] = (struct iovec){ .iov_base = r->line, .iov_len = (size_t)length };
+	r->parts[2] = (struct iovec){ .iov_base = head + first,
+		                      .iov_len = file->parts[0].iov_len - first };
+	for (unsigned i = 1; i < file->part_count; i++)
+		r->parts[i + 2] = file->parts[i];
+	r->part_count = file->part_count + 2;
+	r->end_ns = end_ns;
+	r->sent = 0;
+	r->is_confirming = false;
+}
+
+/* Returns whether the server may give another answer later. */
+static bool is_passing(enum exchange_result result, int status)
+{
+	return result != EXCHANGE_OK || status == 409 || status == 429 || status >= 500;
+}
+
+enum retry_verdict retry_judge(struct retry *r, enum exchange_result result,
+                               const struct response_reader *response, uint64_t now_ns)
+{
+	int status = result == EXCHANGE_OK ? response->status : 0;
+
+	r->sent++;
+	if (r->is_confirming) {
+		bool is_other = status / 100 == 2 && strcmp(r->location, response->location) != 0;
+
+		return is_other ? RETRY_DOUBLED : RETRY_SAME;
+	}
+	if (is_passing(result, status))
+		return now_ns < r->end_ns ? RETRY_AGAIN : RETRY_END;
+	if (r->sent == 1 || status / 100 != 2)
+		return RETRY_END;
+	memcpy(r->location, response->location, sizeof r->location);
+	r->is_confirming = true;
+	return RETRY_LATE;
+}
