@@ -31,7 +31,7 @@ static struct worker workers[WORKERS];
 static struct schedule schedule;
 static struct stage_queue queues[2];
 static struct stage_gate gates[2];
-static struct queue_cell cells[2][2];
+static struct queue_cell cells[2][2], urgent_cells[2]; /* of two queues; no event is urgent */
 static struct event events[EVENTS];
 static _Atomic uint64_t wake_fds[WORKERS]; /* the eventfds' counters */
 
@@ -110,8 +110,9 @@ static void prepare(unsigned count, bool has_stacks, unsigned replicas)
 	}
 	for (size_t i = 0; i < 2; i++) {
 		queues[i].fifo = (struct queue){ .cells = cells[i], .mask = 1 };
+		queues[i].urgent = (struct queue){ .cells = urgent_cells, .mask = 1 };
 		for (size_t k = 0; k < 2; k++)
-			cells[i][k] = (struct queue_cell){ .sequence = k };
+			cells[i][k] = urgent_cells[k] = (struct queue_cell){ .sequence = k };
 	}
 	share(has_stacks);
 }
