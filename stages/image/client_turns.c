@@ -200,8 +200,8 @@ struct turn *client_turns_take(struct client_turns *t, struct turn *turn, bool i
 
 	pthread_mutex_lock(&t->lock);
 	t->is_direct = is_direct;
-	bool goes_first = has_room(t, own->begun) &&
-	                  (turn->is_urgent || (is_direct && !is_contended(t)));
+	bool goes_first =
+		has_room(t, own->begun) && (turn->is_urgent || (is_direct && !is_contended(t)));
 
 	own->queued--;
 	t->queued--;

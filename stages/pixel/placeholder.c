@@ -50,7 +50,7 @@ static int sample_at(int i, int count, double real)
 /* points: samples of a cell in each direction. */
 static void sample(struct channel *channel, const struct plane *plane, int points)
 {
-	int column[GRID * LUMA_POINTS], count = GRID * points;
+	int column[GRID * LUMA_POINTS] = { 0 }, count = GRID * points;
 
 	for (int i = 0; i < count; i++)
 		column[i] = sample_at(i, count, plane->real_width);
@@ -236,7 +236,7 @@ void placeholder_make(struct placeholder *p, const struct picture *picture)
 {
 	int longer = picture->width > picture->height ? picture->width : picture->height;
 	int nx = frequencies(picture->width, longer), ny = frequencies(picture->height, longer);
-	uint8_t bytes[BYTES_MAX];
+	uint8_t bytes[BYTES_MAX] = { 0 };
 	struct maker m;
 
 	sample_all(&m, picture);

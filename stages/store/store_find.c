@@ -85,9 +85,9 @@ uint64_t store_tag(int fd, char tag[STORE_TAG_MAX])
 	struct stat st = { .st_size = 0 };
 	ssize_t n = fgetxattr(fd, STORE_TAG_ATTRIBUTE, tag, STORE_TAG_MAX - 1);
 
+	tag[n > 0 ? n : 0] = '\0';
 	if ((n == CHECKSUM_LENGTH || n == STORE_EXPIRING_TAG_LENGTH) &&
 	    strspn(tag, "0123456789abcdef") >= CHECKSUM_LENGTH) {
-		tag[n] = '\0';
 		uint64_t expires =
 			n > CHECKSUM_LENGTH ? strtoull(tag + CHECKSUM_LENGTH + 1, NULL, 10) : 0;
 

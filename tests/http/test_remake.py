@@ -186,7 +186,8 @@ def test_images_that_were_in_progress_at_a_crash_are_remade_last(start):
     assert eventually(lambda: not list((daemon.store / ".remake").iterdir()))
     made = [(directory_of(daemon.store, ident) / "tiny.jpg").stat().st_mtime_ns
             for ident in images]
-    assert max(made[::2]) < min(made[1::2]), "the others were not first"
+    # The file system's clock has steps of some milliseconds.
+    assert max(made[::2]) <= min(made[1::2]), "the others were not first"
 
 
 class Reader(threading.Thread):

@@ -80,14 +80,23 @@ def empty_store(path):
 def source(start):
     """A daemon with three images: one of an earlier version, and one that ends."""
     daemon = start(KEEP)
-    images = [daemon.image(SMALL[0])["id"],
-              daemon.image(SMALL[1], headers=[("X-Expires-After", "3600")])["id"],
-              daemon.image(SMALL[2])["id"]]
+    images = [daemon.image(SMALL[0])["id"]]
+    next_millisecond()
+    images.append(daemon.image(SMALL[1], headers=[("X-Expires-After", "3600")])["id"])
+    next_millisecond()
+    images.append(daemon.image(SMALL[2])["id"])
     old = directory_of(daemon.store, images[2]) / "image.json"
     text = old.read_text()
     os.removexattr(old, "user.darkroom.xxh128")
     old.write_text(text[:text.index(',"record"')] + "}\n")
-    return daemon, sorted(images)
+    assert images == sorted(images)
+    return daemon, images
+
+
+def next_millisecond():
+    """Ids of the same millisecond are in any order."""
+    begin = time.time()
+    assert eventually(lambda: time.time() > begin + 0.002)
 
 
 def test_an_archive_gives_the_same_store(source, start, tmp_path):

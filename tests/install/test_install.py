@@ -368,7 +368,7 @@ def test_completion_offers_options_and_values(installed):
     program = str(installed / "usr/bin/darkroomd")
     assert {"--check", "-t", "--dump", "ctl", "token"} <= set(complete(installed, program, ""))
     assert complete(installed, program, "--ver") == ["--verbose", "--version"]
-    assert complete(installed, program, "ctl", "re") == ["reload", "remake"]
+    assert complete(installed, program, "ctl", "re") == ["reload", "remake", "recover"]
     assert complete(installed, program, "token", "up") == []
     assert complete(installed, program, "token", "name", "up") == ["upload"]
     assert "mg1" in complete(installed, program, "ctl", "policy", "")

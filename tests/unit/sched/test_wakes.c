@@ -82,7 +82,9 @@ static void an_event_for_other_threads_wakes_one(void **state)
 	atomic_store(&worker(0)->group->sleepers, 2 | 4);
 	step(0, true);
 	assert_int_equal(atomic_load(&worker(0)->group->sleepers), 4);
-	visit_all();
+	step(1, true);
+	step(2, true);
+	assert_true(items[0].has_ended);
 	harness_end();
 }
 
