@@ -69,7 +69,7 @@ ESCAPES := $B/tests/tools/sandbox_escapes
 
 say = $(if $(filter 1,$V),,@printf '  %-5s %s\n' $(1) $@;)
 
-.PHONY: all check synthetic fuzz fuzzers coverage analyze analyze-objects docs asan tsan ubsan format lint lint-quick layers bench bench-peers clean help FORCE uninstall deb \
+.PHONY: all check synthetic synthetic-wide fuzz fuzzers coverage analyze analyze-objects docs asan tsan ubsan format lint lint-quick layers bench bench-peers clean help FORCE uninstall deb \
         install install-bin install-conf install-man install-systemd install-completion
 .DELETE_ON_ERROR:
 .SECONDARY:
@@ -168,6 +168,11 @@ $(LIMIT): $(LIMIT).o $B/tests/unit/support/picture_compare.o $B/loadgen/load/cor
 $(SYNTHETIC): %: %.o $B/libdarkroom.a
 	$(call say,LINK)$(CC) $(DARKROOM_LDFLAGS) -o $@ $^ $(LIBS)
 synthetic: $(SYNTHETIC)
+
+# For rings of up to 100 stages: more than a graph of the daemon may have.
+WIDE := build/wide/tests/bench/synthetic
+synthetic-wide:
+	@$(MAKE) --no-print-directory B=build/wide CPPFLAGS='$(CPPFLAGS) -DSTAGE_COUNT_MAX=100' $(WIDE)
 
 # Measures the share of damaged files that the decoder notices: make damage FILES='...'
 $(DAMAGE): $(DAMAGE).o $B/libdarkroom.a

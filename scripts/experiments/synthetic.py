@@ -10,19 +10,20 @@ from job import Job
 from machine import ROOT
 
 PROGRAMS = ROOT / "build" / "plain" / "tests" / "bench"
+WIDE = ROOT / "build" / "wide" / "tests" / "bench"  # for graphs of up to 100 stages
 
 # Gordon's search engine: 15 stages, of which the middle one has most of the work.
 STAGES, EVENTS, BOTTLENECK_US, IDLE_US = 15, 32, 200, 1
 NORMAL, UNDERTHREADED, OVERTHREADED = "normal", "underthreaded", "overthreaded"
 POLICIES = ("drain", "cohort", "mg1", "srpt", "dbr", "color", "seda")
 
-RING = (1, 2, 3, 5, 8, 11, 15)  # stages; a graph has at most 16
+RING = (1, 2, 3, 5, 8, 15, 30, 50, 100)  # stages
 THREADS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
 ROUNDS = 6  # of the ring and the threads
 
 
-def _run(program, *arguments):
-    done = subprocess.run([PROGRAMS / program, *map(str, arguments)], capture_output=True,
+def _run(program, *arguments, folder=PROGRAMS):
+    done = subprocess.run([folder / program, *map(str, arguments)], capture_output=True,
                           text=True)
     if done.returncode != 0:
         raise run.Failed(f"{program} ended with status {done.returncode}: {done.stderr}")
@@ -57,7 +58,7 @@ def ring(options, bench, number):
     seconds = min(1, options.synthetic_s)
     return [Job("ring", f"cohort, {stages} stages", 1, number,
                 lambda stages=stages: {"stages": stages} | _run(
-                    "synthetic", "cohort", stages, 0, 1, 1, 1, 0, 0, seconds),
+                    "synthetic", "cohort", stages, 0, 1, 1, 1, 0, 0, seconds, folder=WIDE),
                 1.3 * seconds + 0.3) for stages in RING]
 
 

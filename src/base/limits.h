@@ -6,7 +6,9 @@
 #ifndef DARKROOM_BASE_LIMITS_H
 #define DARKROOM_BASE_LIMITS_H
 
-#define STAGE_COUNT_MAX 16  /* stages of a graph: one bit each in a set of stages */
+#ifndef STAGE_COUNT_MAX
+#define STAGE_COUNT_MAX 16 /* stages of a graph: one bit each in a set of stages */
+#endif
 #define POLICY_COUNT_MAX 8  /* policies in the registry */
 #define CONF_THREADS_MAX 64 /* workers of one group: one bit each in a word */
 

@@ -55,7 +55,7 @@ static void print_worker(const struct report *r, unsigned worker)
 	bool is_pool = schedule_group_of_worker(s, worker)->policy->mechanism == POLICY_POOL;
 
 	for (unsigned i = 0; i < graph_row_count && is_pool; i++)
-		if ((s->visit_set[worker] & ~s->pass_through) >> i & 1)
+		if (stage_set_has(s->visit_set[worker] & ~s->pass_through, i))
 			text_printf(r->to, "  %s", graph_rows[i].class->name);
 	text_puts(r->to, "\n");
 }
@@ -84,7 +84,7 @@ static void print_group_stages(const struct report *r, unsigned group)
 	text_puts(r->to, ":");
 	for (unsigned i = 0; i < graph_row_count; i++)
 		if (graph_stage_group(i) == GROUP_MAIN && r->schedule.stage[i].group == group &&
-		    !(r->schedule.pass_through >> i & 1))
+		    !stage_set_has(r->schedule.pass_through, i))
 			text_printf(r->to, " %s", graph_rows[i].class->name);
 }
 

@@ -55,11 +55,11 @@ static void add_up(struct partition *p, const struct partition_weights *w)
 	memset(p->load_ns, 0, sizeof p->load_ns);
 	p->cut = 0;
 	for (unsigned i = 0; i < p->stage_count; i++) {
-		if (p->part[i] == PARTITION_NONE || !(w->stages >> i & 1))
+		if (p->part[i] == PARTITION_NONE || !stage_set_has(w->stages, i))
 			continue;
 		p->load_ns[p->part[i]] += w->stage_ns[i];
 		for (unsigned k = 0; k < p->stage_count; k++)
-			if (p->part[k] != PARTITION_NONE && w->stages >> k & 1 &&
+			if (p->part[k] != PARTITION_NONE && stage_set_has(w->stages, k) &&
 			    p->part[k] != p->part[i])
 				p->cut += w->edge_events[i][k];
 	}
@@ -129,19 +129,19 @@ static idx_t scaled(uint64_t weight, double total)
 	return 1 + (idx_t)((double)weight / total * WEIGHT_TOTAL);
 }
 
-static void make_graph(struct metis_graph *g, const struct partition_weights *w, uint32_t stages)
+static void make_graph(struct metis_graph *g, const struct partition_weights *w, stage_set stages)
 {
 	double load = 1, events = 1;
 	idx_t edges = 0;
 
 	g->count = 0;
 	for (unsigned i = 0; i < w->stage_count; i++) {
-		if (!(stages >> i & 1))
+		if (!stage_set_has(stages, i))
 			continue;
 		g->stage[g->count++] = i;
 		load += (double)w->stage_ns[i];
 		for (unsigned k = 0; k < w->stage_count; k++)
-			events += stages >> k & 1 ? (double)w->edge_events[i][k] : 0;
+			events += stage_set_has(stages, k) ? (double)w->edge_events[i][k] : 0;
 	}
 	for (idx_t i = 0; i < g->count; i++) {
 		unsigned from = g->stage[i];
@@ -163,18 +163,18 @@ static void make_graph(struct metis_graph *g, const struct partition_weights *w,
 
 /* Returns half with at least as many stages as it has parts: the lightest of the other half are
  * moved to it. */
-static uint32_t fill_up(uint32_t half, uint32_t other, unsigned parts,
-                        const struct partition_weights *w)
+static stage_set fill_up(stage_set half, stage_set other, unsigned parts,
+                         const struct partition_weights *w)
 {
-	while ((unsigned)__builtin_popcount(half) < parts) {
+	while (stage_set_count(half) < parts) {
 		unsigned lightest = STAGE_COUNT_MAX;
 
 		for (unsigned i = 0; i < w->stage_count; i++)
-			if (other >> i & 1 &&
+			if (stage_set_has(other, i) &&
 			    (lightest == STAGE_COUNT_MAX || w->stage_ns[i] < w->stage_ns[lightest]))
 				lightest = i;
 		assert(lightest < STAGE_COUNT_MAX);
-		half |= UINT32_C(1) << lightest;
+		half |= stage_set_of(lightest);
 		other &= ~half;
 	}
 	return half;
@@ -193,12 +193,13 @@ static void hold_termination(sigset_t *before)
 
 /* Returns the stages of the first half, which should have `share` of the load; 0 if METIS
  * failed. */
-static uint32_t ask_metis(const struct partition_weights *w, uint32_t stages, float share, int seed)
+static stage_set ask_metis(const struct partition_weights *w, stage_set stages, float share,
+                           int seed)
 {
 	struct metis_graph g;
 	idx_t constraints = 1, halves = 2, cut, half[STAGE_COUNT_MAX], options[METIS_NOPTIONS];
 	real_t shares[2] = { share, 1 - share }, tolerance = (real_t)PARTITION_TOLERANCE;
-	uint32_t first = 0;
+	stage_set first = 0;
 	sigset_t mask;
 
 	make_graph(&g, w, stages);
@@ -214,12 +215,12 @@ static uint32_t ask_metis(const struct partition_weights *w, uint32_t stages, fl
 		return 0;
 	for (idx_t i = 0; i < g.count; i++)
 		if (half[i] == 0)
-			first |= UINT32_C(1) << g.stage[i];
+			first |= stage_set_of(g.stage[i]);
 	return first;
 }
 
 /* Divides the stages into the parts [first, end), in proportion to p->cores. */
-static void bisect(struct partition *p, const struct partition_weights *w, uint32_t stages,
+static void bisect(struct partition *p, const struct partition_weights *w, stage_set stages,
                    unsigned first, unsigned end, int seed)
 {
 	unsigned middle = first + (end - first) / 2;
@@ -227,13 +228,13 @@ static void bisect(struct partition *p, const struct partition_weights *w, uint3
 
 	if (end - first == 1) {
 		for (unsigned i = 0; i < w->stage_count; i++)
-			if (stages >> i & 1)
+			if (stage_set_has(stages, i))
 				p->part[i] = first;
 		return;
 	}
 	for (unsigned i = first; i < end; i++)
 		*(i < middle ? &left : &right) += (float)p->cores[i];
-	uint32_t half = ask_metis(w, stages, left / (left + right), seed);
+	stage_set half = ask_metis(w, stages, left / (left + right), seed);
 
 	half = fill_up(half, stages & ~half, middle - first, w);
 	half = stages & ~fill_up(stages & ~half, half, end - middle, w);
@@ -335,7 +336,7 @@ static void search(struct partition *best, const struct partition_weights *w, un
 	struct search s = { .weights = w, .cores = cores, .at = *best, .best = best };
 
 	for (unsigned i = 0; i < w->stage_count; i++)
-		if (w->stages >> i & 1)
+		if (stage_set_has(w->stages, i))
 			s.stage[s.stage_count++] = i;
 	if (s.stage_count <= SEARCH_MAX)
 		search_from(&s, 0, 0);
@@ -346,7 +347,7 @@ static void search(struct partition *best, const struct partition_weights *w, un
 static int check(const struct partition_weights *w, unsigned parts, unsigned cores,
                  struct text *error)
 {
-	unsigned stages = (unsigned)__builtin_popcount(w->stages);
+	unsigned stages = stage_set_count(w->stages);
 
 	if (parts >= 1 && parts <= stages && parts <= cores)
 		return 0;

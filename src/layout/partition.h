@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "base/limits.h"
+#include "base/stage_set.h"
 
 struct text;
 
@@ -24,8 +25,8 @@ struct text;
 
 struct partition_weights {
 	unsigned stage_count;
-	uint32_t stages; /* bit i: stage i is in a part; the others have no queue, or threads of
-	                  * their own */
+	stage_set stages; /* bit i: stage i is in a part; the others have no queue, or threads of
+	                   * their own */
 	uint64_t stage_ns[STAGE_COUNT_MAX];
 	uint64_t stage_events[STAGE_COUNT_MAX];
 	uint64_t edge_events[STAGE_COUNT_MAX][STAGE_COUNT_MAX]; /* [from][to] */

@@ -29,7 +29,7 @@ static void drain_reset(void *state, unsigned n, const struct stage_rates *rates
 	struct drain *d = state;
 
 	(void)rates;
-	assert(n > 0 && n <= 64);
+	assert(n > 0 && n <= 8 * sizeof(stage_set));
 	d->n = n;
 	d->at = n - 1;
 }
@@ -37,12 +37,12 @@ static void drain_reset(void *state, unsigned n, const struct stage_rates *rates
 static unsigned drain_next(void *state, struct policy_in in)
 {
 	struct drain *d = state;
-	uint64_t ahead = in.ready & ~(UINT64_MAX >> (63 - d->at));
+	stage_set ahead = in.ready & ~(stage_set_of(d->at) | (stage_set_of(d->at) - 1));
 
 	if (ahead)
-		d->at = (unsigned)__builtin_ctzll(ahead);
+		d->at = stage_set_first(ahead);
 	else
-		d->at = in.ready ? (unsigned)__builtin_ctzll(in.ready) : d->n - 1;
+		d->at = in.ready ? stage_set_first(in.ready) : d->n - 1;
 	return d->at;
 }
 

@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "base/limits.h"
+#include "base/stage_set.h"
 
 #define POLICY_STATE_MAX 512 /* bytes of state that a worker has for its policy */
 
@@ -27,9 +28,9 @@ enum policy_mechanism {
 };
 
 struct policy_in {
-	bool found;     /* the last visit handled at least one event */
-	uint64_t ready; /* bit i: stage i of the visit set seems to have an event; only for a class
-	                 * with wants_ready */
+	bool found;         /* the last visit handled at least one event */
+	stage_set ready;    /* positions in the visit set whose stages seem to have an event; only
+	                     * for a class with wants_ready */
 	bool has_new_rates; /* the rates have changed since the last call */
 };
 

@@ -106,7 +106,7 @@ bool affinity_is_right(const struct visit *v, const struct event *ev)
 	const struct schedule *schedule = worker_schedule(w);
 	bool is_queued_in_main = w->group->id == GROUP_MAIN && !v->is_direct;
 
-	if (is_queued_in_main && !(schedule->visit_set[w->index] >> v->stage->index & 1))
+	if (is_queued_in_main && !stage_set_has(schedule->visit_set[w->index], v->stage->index))
 		return false;
 	if (is_queued_in_main && schedule->is_bound && w->cores.count &&
 	    !is_within(w->cores, schedule->domain_range[w->domain]))

@@ -132,13 +132,13 @@ static bool has_stage(const struct schedule *s, unsigned domain, unsigned index)
 	       s->partition.part[index] == PARTITION_NONE;
 }
 
-uint32_t domains_stages(const struct schedule *s, unsigned domain)
+stage_set domains_stages(const struct schedule *s, unsigned domain)
 {
-	uint32_t stages = 0;
+	stage_set stages = 0;
 
 	for (unsigned i = 0; i < graph_row_count; i++)
 		if (graph_stage_group(i) == GROUP_MAIN && has_stage(s, domain, i))
-			stages |= UINT32_C(1) << i;
+			stages |= stage_set_of(i);
 	return stages;
 }
 
@@ -148,11 +148,11 @@ void domains_add_worker(struct schedule *s, unsigned worker, unsigned domain)
 	s->domain_workers[domain] |= UINT64_C(1) << worker;
 }
 
-void domains_add_stages(struct schedule *s, unsigned worker, uint32_t stages)
+void domains_add_stages(struct schedule *s, unsigned worker, stage_set stages)
 {
 	s->visit_set[worker] |= stages;
 	for (unsigned i = 0; i < graph_row_count; i++)
-		if (stages >> i & 1)
+		if (stage_set_has(stages, i))
 			s->stage[i].may_visit |= UINT64_C(1) << worker;
 }
 

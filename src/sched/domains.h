@@ -7,7 +7,7 @@
 #ifndef DARKROOM_SCHED_DOMAINS_H
 #define DARKROOM_SCHED_DOMAINS_H
 
-#include <stdint.h>
+#include "base/stage_set.h"
 
 struct conf;
 struct partition;
@@ -43,13 +43,13 @@ int domains_set_cores(struct schedule *s, const struct schedule_input *input, un
 unsigned domains_core_count(const struct schedule *s);
 
 /* Returns the stages of the main group that the domain's workers visit, as a bitmap. */
-uint32_t domains_stages(const struct schedule *s, unsigned domain);
+stage_set domains_stages(const struct schedule *s, unsigned domain);
 
 /* Adds a worker to the domain. */
 void domains_add_worker(struct schedule *s, unsigned worker, unsigned domain);
 
 /* Makes the worker visit these stages of the main group, in addition to others. */
-void domains_add_stages(struct schedule *s, unsigned worker, uint32_t stages);
+void domains_add_stages(struct schedule *s, unsigned worker, stage_set stages);
 
 /* Distributes cores for that number of workers, and assigns one worker to each. Returns 0 or
  * -EINVAL, as domains_set_cores(). */

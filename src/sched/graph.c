@@ -94,7 +94,7 @@ static int stage_new(struct graph *g, unsigned index, const struct conf *conf,
 		int to = graph_stage_index(row->targets[i]);
 
 		assert(to >= 0);
-		s->targets |= UINT32_C(1) << to;
+		s->targets |= stage_set_of((unsigned)to);
 	}
 	return queues_new(s, g->queue_capacity, inbox_capacity);
 }

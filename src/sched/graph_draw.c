@@ -20,7 +20,7 @@
 
 static bool is_edge(const struct graph *g, unsigned from, unsigned to)
 {
-	return g->stage[from].targets >> to & 1;
+	return stage_set_has(g->stage[from].targets, to);
 }
 
 /* Returns the width of a line: 1, and one more for each factor of four. */

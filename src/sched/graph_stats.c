@@ -120,7 +120,7 @@ static void stage_perf_json(struct json *j, const struct perf_caps *caps,
  * called directly. */
 static unsigned thread_count(const struct stage *s, const struct schedule *schedule)
 {
-	if (schedule->pass_through >> s->index & 1)
+	if (stage_set_has(schedule->pass_through, s->index))
 		return 0;
 	return s->class->poll ? schedule->io_count
 	                      : (unsigned)__builtin_popcountll(schedule->stage[s->index].may_visit);
@@ -140,7 +140,7 @@ static void stage_json(struct json *j, const struct stage *s, const struct sched
 	json_string(j, "group",
 	            s->group->id == GROUP_MAIN ? schedule_group_of_stage(schedule, s->index)->name
 	                                       : s->group->name);
-	json_bool(j, "pass_through", schedule->pass_through >> s->index & 1);
+	json_bool(j, "pass_through", stage_set_has(schedule->pass_through, s->index));
 	json_uint(j, "threads", thread_count(s, schedule));
 	if (schedule->stage[s->index].service == SERVICE_N_GATED && !s->class->poll)
 		json_uint(j, "batch", schedule->stage[s->index].events_max);
@@ -160,7 +160,7 @@ static void edges_json(struct json *j, const struct graph *g)
 	json_array(j, "edges");
 	for (unsigned from = 0; from < graph_row_count; from++)
 		for (unsigned to = 0; to < graph_row_count; to++) {
-			if (!(g->stage[from].targets >> to & 1))
+			if (!stage_set_has(g->stage[from].targets, to))
 				continue;
 			json_object(j, NULL);
 			json_string(j, "from", graph_rows[from].class->name);

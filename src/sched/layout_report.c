@@ -72,7 +72,7 @@ static void parts_json(struct json *j, const struct graph *g, const struct sched
 	partition_measure(&p, &w);
 	for (unsigned i = 0; i < graph_row_count; i++)
 		for (unsigned k = 0; k < graph_row_count; k++)
-			if (w.stages >> i & w.stages >> k & 1)
+			if (stage_set_has(w.stages, i) && stage_set_has(w.stages, k))
 				events += w.edge_events[i][k];
 	json_bool(j, "online", schedule->is_online);
 	json_uint(j, "repartitions", controllers_repartitions(g->controllers));

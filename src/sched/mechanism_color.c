@@ -126,7 +126,7 @@ static enum visit_result visit(struct worker *w, bool has_served)
 	(void)has_served;
 	if (!s)
 		s = find_work(w);
-	if (!s || !(schedule->visit_set[w->index] >> s->index & 1) ||
+	if (!s || !stage_set_has(schedule->visit_set[w->index], s->index) ||
 	    !serve_one(w, s, stage_own_queue(s, w)))
 		return miss;
 	if (!atomic_load_explicit(turns_of(s, w->domain), memory_order_relaxed) &&

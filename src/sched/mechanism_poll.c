@@ -16,13 +16,13 @@
 #define CHECK_VISITS 64 /* visits between checks of stages called directly, and of the rates */
 
 /* Returns the positions in the visit set of the stages that seem to have work. */
-static uint64_t ready_stages(const struct worker *w)
+static stage_set ready_stages(const struct worker *w)
 {
-	uint64_t ready = 0;
+	stage_set ready = 0;
 
 	for (unsigned i = 0; i < w->polled_count; i++)
 		if (stage_offers_work(w->visit_set[i], w))
-			ready |= UINT64_C(1) << i;
+			ready |= stage_set_of(i);
 	return ready;
 }
 

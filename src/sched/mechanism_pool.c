@@ -38,7 +38,7 @@ static int add_pool(struct schedule *s, const struct schedule_input *input, unsi
 	}
 	for (; threads > 0; threads--, s->worker_count++) {
 		domains_add_worker(s, s->worker_count, domain);
-		domains_add_stages(s, s->worker_count, UINT32_C(1) << stage);
+		domains_add_stages(s, s->worker_count, stage_set_of(stage));
 	}
 	return 0;
 }
@@ -47,11 +47,13 @@ static int add_pool(struct schedule *s, const struct schedule_input *input, unsi
  * visits the other stages, for events that were queued before a stage became pass-through. */
 static int add_pools(struct schedule *s, const struct schedule_input *input, unsigned domain)
 {
-	uint32_t stages = domains_stages(s, domain);
+	stage_set stages = domains_stages(s, domain);
 	unsigned first = s->worker_count;
 
 	for (unsigned i = 0; i < graph_row_count; i++) {
-		int err = (stages & ~s->pass_through) >> i & 1 ? add_pool(s, input, i, domain) : 0;
+		int err = stage_set_has(stages & ~s->pass_through, i)
+		                  ? add_pool(s, input, i, domain)
+		                  : 0;
 
 		if (err)
 			return err;
@@ -98,7 +100,7 @@ static void add_worker(struct schedule *s, unsigned stage, unsigned pool, unsign
 
 	s->stage[stage].may_visit |= UINT64_C(1) << worker;
 	if (!is_disk(stage)) {
-		s->visit_set[worker] = UINT32_C(1) << stage;
+		s->visit_set[worker] = stage_set_of(stage);
 		domains_add_worker(
 			s, worker,
 			s->layout == CONF_LAYOUT_REPLICATE ? pool : schedule_domain_of(s, stage));
@@ -126,7 +128,7 @@ static unsigned least_needed(const struct schedule *s, unsigned stage, uint64_t 
 		assert(workers);
 		worker = 63 - (unsigned)__builtin_clzll(workers);
 		workers &= ~(UINT64_C(1) << worker);
-	} while (!is_disk(stage) && s->visit_set[worker] != UINT32_C(1) << stage);
+	} while (!is_disk(stage) && s->visit_set[worker] != stage_set_of(stage));
 	return worker;
 }
 
@@ -164,7 +166,7 @@ static int set_control(struct schedule *s, const struct schedule_input *input, u
 	const struct conf_stage *own = &input->conf->stage[stage];
 	struct stage_schedule *to = &s->stage[stage];
 
-	if (graph_rows[stage].class->poll || s->pass_through >> stage & 1)
+	if (graph_rows[stage].class->poll || stage_set_has(s->pass_through, stage))
 		return 0;
 	if (own->threads != CONF_AUTO && own->threads > own->threads_max) {
 		if (input->error)
@@ -210,10 +212,10 @@ static void reassign(struct schedule *s)
 {
 	memset(s->domain_workers, 0, sizeof s->domain_workers);
 	for (unsigned i = 0; i < s->worker_count; i++) {
-		uint32_t stages = s->visit_set[i] & s->part_stages;
+		stage_set stages = s->visit_set[i] & s->part_stages;
 
 		if (stages)
-			domains_add_worker(s, i, s->partition.part[__builtin_ctz(stages)]);
+			domains_add_worker(s, i, s->partition.part[stage_set_first(stages)]);
 	}
 }
 

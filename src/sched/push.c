@@ -40,7 +40,7 @@ bool push_is_for_self(const struct visit *v, const struct stage *s, const struct
 	/* Relaxed: this may be late. Under load no worker sleeps, and the rest costs nothing. */
 	if (!(atomic_load_explicit(&w->group->sleepers, memory_order_relaxed) & others) ||
 	    v->is_direct || s->group != w->group || s->kind == STAGE_PARTITIONED ||
-	    !(worker_schedule(w)->visit_set[w->index] >> s->index & 1) ||
+	    !stage_set_has(worker_schedule(w)->visit_set[w->index], s->index) ||
 	    push_queue_index(s, 0, ev) != stage_own_queue(s, w))
 		return false;
 	return v->handled + v->unparked == v->sent + v->parked && waiting_for_worker(w) == 0;
@@ -53,7 +53,7 @@ bool push_to_stack(const struct visit *v, struct stage *s, struct event *ev, boo
 
 	if (ev->is_urgent || s->kind == STAGE_PARTITIONED ||
 	    !schedule->stage[s->index].use_stacks || s->group != w->group ||
-	    !(schedule->visit_set[w->index] >> s->index & 1))
+	    !stage_set_has(schedule->visit_set[w->index], s->index))
 		return false;
 	unsigned queue = push_queue_index(s, 0, ev);
 

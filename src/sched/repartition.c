@@ -21,7 +21,7 @@ bool repartition_knows_enough(const struct partition_weights *w)
 	uint64_t n = 0;
 
 	for (unsigned i = 0; i < w->stage_count; i++)
-		if (w->stages >> i & 1)
+		if (stage_set_has(w->stages, i))
 			n += w->stage_events[i];
 	return n >= EVENTS_MIN;
 }

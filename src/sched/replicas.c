@@ -121,7 +121,7 @@ unsigned visit_replica_take(struct visit *v, unsigned stage, uint64_t bytes)
 {
 	const struct worker *w = v->worker;
 	struct graph *g = w->group->graph;
-	bool is_called = worker_schedule(w)->pass_through >> stage & 1;
+	bool is_called = stage_set_has(worker_schedule(w)->pass_through, stage);
 
 	if (g->replica_count == 1 || !is_called || w->group->id != GROUP_MAIN)
 		return graph_replica_take(g, bytes);

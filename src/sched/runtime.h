@@ -47,7 +47,7 @@ struct stage {
 	struct graph *graph;
 	unsigned index; /* in graph_rows */
 	enum stage_kind kind;
-	uint32_t targets;    /* bit i: may send to stage i */
+	stage_set targets;   /* it may send to them */
 	struct group *group; /* its workers visit the stage */
 	/* queue_count of each. A partitioned stage has one per possible worker, in use from the
 	 * worker's start on. A stage of the main group has one per replica. Others have one. */
@@ -79,10 +79,10 @@ struct worker {
 	const struct policy_class *policy; /* has a visit order */
 	unsigned visits;                   /* in the order of the policy */
 	void *scratch[STAGE_COUNT_MAX];
-	uint32_t initialised; /* bit i: worker_init of stage i has succeeded */
-	bool is_announced;    /* its sleeper bit was set, and has not been checked since */
-	bool was_woken;       /* a waker had cleared the bit, and writes wake_fd */
-	bool is_interrupting; /* in a visit that a threshold started, which none may interrupt */
+	stage_set initialised; /* their worker_init has succeeded */
+	bool is_announced;     /* its sleeper bit was set, and has not been checked since */
+	bool was_woken;        /* a waker had cleared the bit, and writes wake_fd */
+	bool is_interrupting;  /* in a visit that a threshold started, which none may interrupt */
 	unsigned stack_turns[STAGE_COUNT_MAX]; /* events taken while the stage used its stack */
 	uint64_t last_visit_ns[STAGE_COUNT_MAX];
 	struct rates rates;

@@ -52,7 +52,7 @@ struct schedule {
 	struct stage_group group[CONF_GROUP_MAX + 1];
 	unsigned group_count; /* >= 1; if there are several, group i is domain i */
 	struct stage_schedule stage[STAGE_COUNT_MAX];
-	uint32_t pass_through; /* bit i: stage i is called directly */
+	stage_set pass_through; /* they are called directly */
 	bool has_thresholds;
 	bool is_backoff; /* idle = backoff: workers sleep by the clock, not by idle.h */
 	uint64_t spin_ns, age_ns;
@@ -66,7 +66,7 @@ struct schedule {
 
 	/* The main group's workers. */
 	unsigned worker_count;
-	uint32_t visit_set[CONF_THREADS_MAX]; /* by worker; bit i: it visits stage i */
+	stage_set visit_set[CONF_THREADS_MAX]; /* by worker */
 
 	/* Domains: sets of workers that work apart from each other, which are replicas, parts or
 	 * stage groups. Layout shared with one group has one. If each worker has a core, workers
@@ -85,7 +85,7 @@ struct schedule {
 	bool is_least_loaded; /* requests go to the least loaded replica; otherwise in turns */
 
 	/* layout partition */
-	uint32_t part_stages; /* bit i: stage i has a queue in the main group, and so a part */
+	stage_set part_stages; /* they have a queue in the main group, and so a part */
 	struct partition partition;
 	bool is_online; /* parts are recomputed when they lose their balance */
 	uint64_t online_interval_ns;

@@ -86,9 +86,9 @@ static void set_stage(struct schedule *s, const struct conf *conf, unsigned inde
 	if (to->threshold_events || to->threshold_interval_ns)
 		s->has_thresholds = true;
 	if (is_pass_through(s, conf, index))
-		s->pass_through |= UINT32_C(1) << index;
+		s->pass_through |= stage_set_of(index);
 	else if (graph_stage_group(index) == GROUP_MAIN)
-		s->part_stages |= UINT32_C(1) << index;
+		s->part_stages |= stage_set_of(index);
 }
 
 /* ---- threads of the other groups ---- */

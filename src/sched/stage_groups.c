@@ -47,7 +47,7 @@ static void print_unknown(const char *name, struct text *error)
 }
 
 /* Adds the named stage to *own, unless it is in *all, the stages of this and earlier groups. */
-static int add_stage(const char *name, uint32_t *all, uint32_t *own, struct text *error)
+static int add_stage(const char *name, stage_set *all, stage_set *own, struct text *error)
 {
 	int index = graph_stage_index(name);
 
@@ -56,16 +56,16 @@ static int add_stage(const char *name, uint32_t *all, uint32_t *own, struct text
 	else if (graph_stage_group((unsigned)index) != GROUP_MAIN)
 		text_printf(error, "%s has threads of its own in any case: expected other stages",
 		            name);
-	else if (*all >> index & 1)
+	else if (stage_set_has(*all, (unsigned)index))
 		text_printf(error, "%s is named twice: expected each stage in one group", name);
 	if (error->length)
 		return -EINVAL;
-	*all |= UINT32_C(1) << index;
-	*own |= UINT32_C(1) << index;
+	*all |= stage_set_of((unsigned)index);
+	*own |= stage_set_of((unsigned)index);
 	return 0;
 }
 
-static int parse_stages(const struct conf_group *g, uint32_t *all, uint32_t *own,
+static int parse_stages(const struct conf_group *g, stage_set *all, stage_set *own,
                         struct text *error)
 {
 	const char *at = g->stages;
@@ -79,21 +79,21 @@ static int parse_stages(const struct conf_group *g, uint32_t *all, uint32_t *own
 
 /* ---- checks ---- */
 
-static uint32_t queued_stages(const struct conf *conf)
+static stage_set queued_stages(const struct conf *conf)
 {
-	uint32_t stages = 0;
+	stage_set stages = 0;
 
 	for (unsigned i = 0; i < graph_row_count; i++)
 		if (graph_stage_group(i) == GROUP_MAIN && !graph_stage_is_called(conf, i))
-			stages |= UINT32_C(1) << i;
+			stages |= stage_set_of(i);
 	return stages;
 }
 
 /* Checks the section, and adds its stages to *all. */
-static int check_group(const struct conf *conf, const struct conf_group *g, uint32_t *all,
+static int check_group(const struct conf *conf, const struct conf_group *g, stage_set *all,
                        const char **key, struct text *error)
 {
-	uint32_t own = 0;
+	stage_set own = 0;
 
 	*key = NULL;
 	if (!strcmp(g->name, "main") || !strcmp(g->name, "io") || !strcmp(g->name, "disk")) {
@@ -142,7 +142,7 @@ static int check_together(const struct conf *conf, bool has_main, struct stage_g
 int stage_groups_check(const struct conf *conf, struct stage_groups_place *place,
                        struct text *error)
 {
-	uint32_t all = 0;
+	stage_set all = 0;
 
 	for (place->group = 0; place->group < conf->group_count; place->group++) {
 		int err = check_group(conf, &conf->group[place->group], &all, &place->key, error);
@@ -158,7 +158,7 @@ int stage_groups_check(const struct conf *conf, struct stage_groups_place *place
 /* ---- building ---- */
 
 static void add_group(struct schedule *s, const char *name, const char *policy, uint64_t threads,
-                      uint32_t stages)
+                      stage_set stages)
 {
 	const struct policy_class *class = policy_find(policy);
 	unsigned index = s->group_count++;
@@ -172,7 +172,7 @@ static void add_group(struct schedule *s, const char *name, const char *policy, 
 		                   .threads = threads };
 	snprintf(g->name, sizeof g->name, "%s", name);
 	for (unsigned i = 0; i < graph_row_count; i++)
-		if (stages >> i & 1)
+		if (stage_set_has(stages, i))
 			s->stage[i].group = index;
 }
 
@@ -193,7 +193,7 @@ static int check(const struct conf *conf, struct text *error)
 
 int stage_groups_build(struct schedule *s, const struct conf *conf, struct text *error)
 {
-	uint32_t all = 0, own[CONF_GROUP_MAX] = { 0 };
+	stage_set all = 0, own[CONF_GROUP_MAX] = { 0 };
 	struct text ignored;
 	char data[1];
 	int err = check(conf, error);

@@ -43,6 +43,7 @@ enum trace_type {
 #define TRACE_ONE 8u          /* it may serve only one event */
 
 #define TRACE_NO_STAGE 255u
+#define TRACE_STAGES_MAX 16 /* of a schedule; the format does not change with STAGE_COUNT_MAX */
 
 /* Fields without a meaning for the type are 0. */
 struct trace_record {
@@ -59,12 +60,12 @@ struct trace_record {
 
 /* The content of TRACE_SCHEDULE. */
 struct trace_schedule {
-	uint8_t policy;                     /* index in the names */
-	uint8_t polled;                     /* stages that the policy visits */
-	uint8_t stages;                     /* with the stages that are called directly */
-	uint8_t domain;                     /* the worker's replica or part */
-	uint32_t pass_through;              /* bit i: stage i is called directly */
-	uint8_t visit_set[STAGE_COUNT_MAX]; /* stages by position: first those that are polled */
+	uint8_t policy;                      /* index in the names */
+	uint8_t polled;                      /* stages that the policy visits */
+	uint8_t stages;                      /* with the stages that are called directly */
+	uint8_t domain;                      /* the worker's replica or part */
+	uint32_t pass_through;               /* bit i: stage i is called directly */
+	uint8_t visit_set[TRACE_STAGES_MAX]; /* stages by position: first those that are polled */
 	uint8_t unused[24];
 };
 

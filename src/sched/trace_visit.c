@@ -37,9 +37,9 @@ static bool put_schedule(struct trace_ring *ring, const struct worker *w, uint64
 		                          .polled = (uint8_t)w->polled_count,
 		                          .stages = (uint8_t)w->visit_set_count,
 		                          .domain = (uint8_t)w->domain,
-		                          .pass_through = schedule->pass_through };
+		                          .pass_through = (uint32_t)schedule->pass_through };
 
-	for (unsigned i = 0; i < w->visit_set_count; i++)
+	for (unsigned i = 0; i < w->visit_set_count && i < TRACE_STAGES_MAX; i++)
 		content.visit_set[i] = (uint8_t)w->visit_set[i]->index;
 	record.cells = 1;
 	return trace_ring_put(ring, &record, &content);

@@ -41,7 +41,7 @@ uint64_t visit_now(const struct visit *v)
 
 static struct stage *target(const struct visit *v, unsigned index)
 {
-	debug_assert(v->stage->targets & (UINT32_C(1) << index));
+	debug_assert(v->stage->targets & (stage_set_of(index)));
 	return &v->stage->graph->stage[index];
 }
 
@@ -81,7 +81,7 @@ static bool send(struct visit *v, unsigned index, struct event *ev, const struct
 	const struct schedule *schedule = worker_schedule(v->worker);
 	struct visit inner;
 
-	if (!(schedule->pass_through >> index & 1)) {
+	if (!stage_set_has(schedule->pass_through, index)) {
 		assert(s->kind != STAGE_PARTITIONED || s->group == v->worker->group);
 		visit_send_to(v, index, v->worker->index, ev);
 		return false;

@@ -23,17 +23,17 @@
 
 /* Returns the stages whose handlers the worker may run: its visit set, and the stages that it
  * reaches from there by direct calls. */
-static uint32_t reachable(const struct worker *w, const struct schedule *schedule)
+static stage_set reachable(const struct worker *w, const struct schedule *schedule)
 {
 	const struct graph *g = w->group->graph;
-	uint32_t set = 0, before;
+	stage_set set = 0, before;
 
 	for (unsigned i = 0; i < w->visit_set_count; i++)
-		set |= UINT32_C(1) << w->visit_set[i]->index;
+		set |= stage_set_of(w->visit_set[i]->index);
 	do {
 		before = set;
 		for (unsigned i = 0; i < graph_row_count; i++)
-			if (set >> i & 1)
+			if (stage_set_has(set, i))
 				set |= g->stage[i].targets & schedule->pass_through;
 	} while (set != before);
 	return set;
@@ -55,7 +55,7 @@ static int init_stage(struct worker *w, unsigned index)
 	if (s->class->worker_init)
 		err = s->class->worker_init(&v, w->scratch[index]);
 	if (!err) {
-		w->initialised |= UINT32_C(1) << index;
+		w->initialised |= stage_set_of(index);
 		return 0;
 	}
 	log_error("worker %s/%u: cannot initialise stage %s: %s", w->group->name, w->index,
@@ -71,7 +71,7 @@ void worker_fini(struct worker *w)
 	for (unsigned i = 0; i < graph_row_count; i++) {
 		struct visit v = { .worker = w, .stage = &w->group->graph->stage[i] };
 
-		if (w->initialised >> i & 1 && v.stage->class->worker_fini)
+		if (stage_set_has(w->initialised, i) && v.stage->class->worker_fini)
 			v.stage->class->worker_fini(&v, w->scratch[i]);
 		free(w->scratch[i]);
 		w->scratch[i] = NULL;
@@ -87,7 +87,7 @@ static bool visits(const struct worker *w, const struct stage *s, const struct s
 {
 	if (w->group->id == GROUP_MAIN)
 		return w->index < schedule->worker_count &&
-		       schedule->visit_set[w->index] >> s->index & 1;
+		       stage_set_has(schedule->visit_set[w->index], s->index);
 	return s->group == w->group && stage_may_visit(s, schedule, w->index) >> w->index & 1;
 }
 
@@ -96,7 +96,8 @@ static void add_stages(struct worker *w, const struct schedule *schedule, bool i
 	for (unsigned i = 0; i < graph_row_count; i++) {
 		struct stage *s = &w->group->graph->stage[i];
 
-		if ((schedule->pass_through >> i & 1) == is_pass_through && visits(w, s, schedule))
+		if (stage_set_has(schedule->pass_through, i) == is_pass_through &&
+		    visits(w, s, schedule))
 			w->visit_set[w->visit_set_count++] = s;
 	}
 }
@@ -163,10 +164,10 @@ int worker_adopt(struct worker *w, const struct schedule *schedule)
 	w->domain = w->group->id == GROUP_MAIN ? schedule->domain[w->index] : 0;
 	set_visit_set(w, schedule);
 	affinity_bind(w, schedule); /* first, so that the stages' scratch is near its cores */
-	uint32_t missing = reachable(w, schedule) & ~w->initialised;
+	stage_set missing = reachable(w, schedule) & ~w->initialised;
 
 	for (unsigned i = 0; i < graph_row_count && !err; i++)
-		if (missing >> i & 1)
+		if (stage_set_has(missing, i))
 			err = init_stage(w, i);
 	adopt_slice(w, schedule);
 	adopt_perf(w, &schedule->perf);

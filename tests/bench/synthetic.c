@@ -6,7 +6,8 @@
  * 5.8.2). Stages that are not used, or passed through, have no queue. scripts/experiment runs it.
  *
  * usage: synthetic POLICY STAGES PASSED THREADS POOL EVENTS BOTTLENECK_US IDLE_US SECONDS
- *   STAGES         stages of the ring, 1 to 15; the middle one is the bottleneck
+ *   STAGES         stages of the ring, 1 to 15; the middle one is the bottleneck. Up to 100, if it
+ *                  is built with -DSTAGE_COUNT_MAX=100 (make synthetic-wide)
  *   PASSED         1: the stages between the first, the bottleneck and the last are called directly
  *   THREADS        workers, and the threads of the bottleneck's pool with policy seda
  *   POOL           threads of the other pools with policy seda
@@ -34,7 +35,7 @@
 #include "sched/visit.h"
 #include "telemetry/histogram.h"
 
-#define STAGES_MAX 15
+#define STAGES_MAX COUNT_OF(graph_rows)
 #define EVENTS_MAX 1024
 #define INTERVALS 20 /* of the measured time */
 #define PATIENCE_MS 60000
@@ -47,7 +48,7 @@ struct item {
 
 static struct {
 	unsigned stages, bottleneck;
-	uint64_t spins[STAGES_MAX];
+	uint64_t spins[STAGE_COUNT_MAX];
 	_Atomic uint64_t rounds;
 	_Atomic unsigned live;
 	_Atomic bool is_measured, is_stopping;
@@ -89,9 +90,9 @@ static void end_round(struct item *item, uint64_t now_ns)
 	item->begun_ns = now_ns;
 }
 
-static void handle(struct visit *v, struct event *const *batch, unsigned n, unsigned me)
+static void handle(struct visit *v, struct event *const *batch, unsigned n)
 {
-	unsigned next = me + 1 < ring.stages ? me + 1 : 0;
+	unsigned me = v->stage->index, next = me + 1 < ring.stages ? me + 1 : 0;
 
 	for (unsigned i = 0; i < n; i++) {
 		struct item *item = (struct item *)(void *)batch[i];
@@ -110,41 +111,30 @@ static void handle(struct visit *v, struct event *const *batch, unsigned n, unsi
 	}
 }
 
-/* X(number, index): the names begin with s1, whose index is 0. */
+/* X(number, next): the names are s100, s101, and so on. */
 /* clang-format off */
-#define EACH_STAGE(X)                                                       \
-	X(1, 0) X(2, 1) X(3, 2) X(4, 3) X(5, 4) X(6, 5) X(7, 6) X(8, 7)     \
-	X(9, 8) X(10, 9) X(11, 10) X(12, 11) X(13, 12) X(14, 13) X(15, 14)
+#define NINE(X, tens)                                                               \
+	X(tens##0, tens##1) X(tens##1, tens##2) X(tens##2, tens##3) X(tens##3, tens##4) \
+	X(tens##4, tens##5) X(tens##5, tens##6) X(tens##6, tens##7) X(tens##7, tens##8) \
+	X(tens##8, tens##9)
+#define TEN(X, tens, more) NINE(X, tens) X(tens##9, more##0)
+#if STAGE_COUNT_MAX < 100
+#define EACH_STAGE(X) \
+	TEN(X, 10, 11) X(110, 111) X(111, 112) X(112, 113) X(113, 114) X(114, 100)
+#else
+#define EACH_STAGE(X)                                                               \
+	TEN(X, 10, 11) TEN(X, 11, 12) TEN(X, 12, 13) TEN(X, 13, 14) TEN(X, 14, 15)      \
+	TEN(X, 15, 16) TEN(X, 16, 17) TEN(X, 17, 18) TEN(X, 18, 19) NINE(X, 19) X(199, 100)
+#endif
 /* clang-format on */
 
-#define DEFINE(number, index)                                                                \
-	static void handle_##number(struct visit *v, struct event *const *batch, unsigned n) \
-	{                                                                                    \
-		handle(v, batch, n, index);                                                  \
-	}                                                                                    \
-	static const struct stage_class class_##number = { .name = "s" #number,              \
-		                                           .kind = STAGE_SHARED,             \
-		                                           .batch_max = 16,                  \
-		                                           .handle = handle_##number };
-EACH_STAGE(DEFINE)
+#define CLASS(number, next)                                                                  \
+	static const struct stage_class class_##number = {                                   \
+		.name = "s" #number, .kind = STAGE_SHARED, .batch_max = 16, .handle = handle \
+	};
+EACH_STAGE(CLASS)
 
-#define ROW(number, index) { &class_##number, GROUP_MAIN, { NEXT_##number, "s1" } },
-#define NEXT_1 "s2"
-#define NEXT_2 "s3"
-#define NEXT_3 "s4"
-#define NEXT_4 "s5"
-#define NEXT_5 "s6"
-#define NEXT_6 "s7"
-#define NEXT_7 "s8"
-#define NEXT_8 "s9"
-#define NEXT_9 "s10"
-#define NEXT_10 "s11"
-#define NEXT_11 "s12"
-#define NEXT_12 "s13"
-#define NEXT_13 "s14"
-#define NEXT_14 "s15"
-#define NEXT_15 "s1"
-
+#define ROW(number, next) { &class_##number, GROUP_MAIN, { "s" #next, "s100" } },
 const struct graph_row graph_rows[] = { EACH_STAGE(ROW) };
 const unsigned graph_row_count = COUNT_OF(graph_rows);
 

@@ -113,7 +113,7 @@ def test_parts_without_images(tmp_path):
     assert found["cohort, underthreaded"]["visits"] > 0
     ring = {line["stages"]: line["cpu_ns"] / line["rounds"] for line in lines
             if line["kind"] == "ring"}
-    assert list(ring) == [1, 2, 3, 5, 8, 11, 15] and ring[15] > ring[1]
+    assert list(ring) == [1, 2, 3, 5, 8, 15, 30, 50, 100] and ring[100] > ring[1]
     report = (tmp_path / "out" / "report.md").read_text()
     assert "| cohort, underthreaded |" in report
 

@@ -225,7 +225,7 @@ static struct partition_weights any_weights(unsigned stages)
 	struct partition_weights w = { .stage_count = stages };
 
 	for (unsigned i = 0; i < stages; i++) {
-		if (any(8) || (unsigned)__builtin_popcount(w.stages) + stages - i <= 2)
+		if (any(8) || stage_set_count(w.stages) + stages - i <= 2)
 			w.stages |= 1u << i;
 		w.stage_ns[i] = any(4) ? any(UINT64_C(1) << any(48)) : 0;
 		for (unsigned k = 0; k < stages; k++)
@@ -239,7 +239,7 @@ static void random_small_graphs_get_the_best_parts(void **state)
 	(void)state;
 	for (unsigned round = 0; round < 60; round++) {
 		struct partition_weights w = any_weights(2 + (unsigned)any(7));
-		unsigned stages = (unsigned)__builtin_popcount(w.stages);
+		unsigned stages = stage_set_count(w.stages);
 
 		for (unsigned parts = 1; parts <= stages && parts <= 4; parts++)
 			assert_best(&w, parts, parts + (unsigned)any(10));
@@ -251,8 +251,7 @@ static void random_large_graphs_get_sound_and_repeatable_parts(void **state)
 	(void)state;
 	for (unsigned round = 0; round < 100; round++) {
 		struct partition_weights w = any_weights(10 + (unsigned)any(STAGE_COUNT_MAX - 9));
-		unsigned stages = (unsigned)__builtin_popcount(w.stages),
-			 parts = 1 + (unsigned)any(stages);
+		unsigned stages = stage_set_count(w.stages), parts = 1 + (unsigned)any(stages);
 		struct partition p, again;
 
 		assert_int_equal(partition_build(&p, &w, parts, 64, NULL), 0);
@@ -371,7 +370,7 @@ static void nothing_is_printed(void **state)
 	assert_int_equal(dup2(file, STDOUT_FILENO), STDOUT_FILENO);
 	for (unsigned round = 0; round < 300; round++) {
 		struct partition_weights w = any_weights(3 + (unsigned)any(STAGE_COUNT_MAX - 2));
-		unsigned parts = 1 + (unsigned)any((unsigned)__builtin_popcount(w.stages));
+		unsigned parts = 1 + (unsigned)any(stage_set_count(w.stages));
 		struct partition p;
 
 		if (partition_build(&p, &w, parts, 16, NULL))
