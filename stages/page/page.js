@@ -204,6 +204,8 @@ function times(header, total) {
 
 // ---- the gallery ----
 
+const bottom = new IntersectionObserver((seen) => { if (seen[0].isIntersecting) gallery.load(false); });
+
 const gallery = {
   url: '', busy: false, again: false,
 
@@ -214,16 +216,27 @@ const gallery = {
     this.load(true);
   },
 
+  // While the button is in sight, the next part is loaded. Observing it again reports that, also
+  // if it has never been out of sight.
   async load(fromStart) {
     if (this.busy || !this.url) return;
     this.busy = true;
+    bottom.disconnect();
+    const isRead = await this.read(fromStart);
+    this.busy = false;
+    $('more').hidden = !this.url;
+    if (this.again) this.restart();
+    else if (isRead) bottom.observe($('more'));
+  },
+
+  async read(fromStart) {
     try {
       const answer = await fetch(this.url, { headers: headers() });
       if (!answer.ok) {
         // Without the right to list there is no gallery.
         if (answer.status !== 401 && answer.status !== 403) this.fail(problemOf(answer.status, await answer.text()));
         this.url = '';
-        return;
+        return false;
       }
       const list = await answer.json();
       $('gallery-section').hidden = false;
@@ -231,14 +244,11 @@ const gallery = {
       if (fromStart) $('gallery').replaceChildren();
       for (const image of list.images) $('gallery').append(this.item(image));
       this.url = list.next || '';
+      return true;
     } catch {
       this.fail({ title: 'The list cannot be read', detail: 'The server cannot be reached.' });
-    } finally {
-      this.busy = false;
-      $('more').hidden = !this.url;
+      return false;
     }
-    if (this.again) this.restart();
-    else if (this.url && isVisible($('more'))) this.load(false);
   },
 
   fail(problem) {
@@ -288,10 +298,6 @@ function idTime(id) {
   return new Date(ms).toLocaleString(undefined, { dateStyle: 'medium', timeStyle: 'short' });
 }
 
-function isVisible(e) {
-  return !e.hidden && e.getBoundingClientRect().top < innerHeight + 200;
-}
-
 // ---- begin ----
 
 function take(files) {
@@ -314,5 +320,4 @@ $('token').addEventListener('change', () => {
   gallery.restart();
 });
 $('more').addEventListener('click', () => gallery.load(false));
-new IntersectionObserver((seen) => { if (seen[0].isIntersecting) gallery.load(false); }).observe($('more'));
 gallery.restart();

@@ -113,6 +113,28 @@ def test_gallery_loads_as_one_scrolls(start, browse):
 
 
 @needs_browser
+def test_gallery_waits_for_a_click_when_the_server_cannot_be_reached(start, browse):
+    daemon, page = start(*PUBLIC), browse(width=390, height=844)
+    tiny = pictures.photo_jpeg(200, 200, 2)
+    for _ in range(40):
+        daemon.image(tiny)
+    page.open(daemon.url)
+    items = "document.querySelectorAll('#gallery li')"
+    assert page.wait(f"{items}.length >= 24")
+    page.call("Network.setBlockedURLs", urls=["*/images?*"])
+    page.js("(() => { const real = fetch; window.reads = 0;"
+            " window.fetch = (...all) => { window.reads++; return real(...all); }; })()")
+    assert page.wait("(scrollTo(0, document.body.scrollHeight),"
+                     " !document.getElementById('gallery-error').hidden)")
+    page.js("new Promise((done) => requestAnimationFrame(() => setTimeout(done, 300)))")
+    assert page.js("window.reads") == 1
+    page.call("Network.setBlockedURLs", urls=[])
+    page.js("document.getElementById('more').click()")
+    assert page.wait(f"{items}.length === 40")
+    assert page.js("document.getElementById('gallery-error').hidden")
+
+
+@needs_browser
 def test_errors_are_shown_in_the_words_of_the_server(start, browse, tmp_path):
     daemon, page = start(*PUBLIC), browse()
     bad = tmp_path / "bad.jpg"
