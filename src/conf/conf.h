@@ -72,6 +72,7 @@ struct conf_stage {
 	uint64_t service;      /* enum schedule_service; 0: scheduler.service */
 	uint64_t discipline;   /* enum conf_discipline; 0: scheduler.discipline */
 	uint64_t threshold_events, threshold_interval_us; /* 0: none */
+	uint64_t queue_max, rate_max; /* waiting events, and events per second; 0: no limit */
 };
 
 /* Stages that have their own policy and threads (Gordon 2010, 4.1.1). */

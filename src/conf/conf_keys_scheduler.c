@@ -370,6 +370,24 @@ static const struct conf_key rows[] = {
 		.help = "If events wait and the stage was not visited for this time, a visit to another\n"
 			"stage is interrupted for this one. 0: never.",
 	},
+	{
+		CONF_KEY_OF(stage, queue_max, queue_max),
+		.type = CONF_TYPE_NUMBER,
+		.max = 1000000,
+		.default_value = "0",
+		.is_live = true,
+		.help = "While this many events wait for the stage, it has enough: uploads are made in\n"
+			"the cheaper ways of overload.degrade, and when all are in, they are refused or\n"
+			"wait, as overload.when_full says. 0: no limit.",
+	},
+	{
+		CONF_KEY_OF(stage, rate_max, rate_max),
+		.type = CONF_TYPE_NUMBER,
+		.max = 1000000,
+		.default_value = "0",
+		.is_live = true,
+		.help = "The same while its events come faster than this number per second. 0: no limit.",
+	},
 };
 
 const struct conf_key_list conf_keys_scheduler = { rows, COUNT_OF(rows) };

@@ -20,6 +20,7 @@
 #include "layout/partition.h"
 #include "options.h"
 #include "program.h"
+#include "sched/graph_table.h"
 #include "sched/profile.h"
 #include "sched/schedule.h"
 #include "sched/schedule_build.h"
@@ -71,6 +72,13 @@ static void check_stage(struct checking *c, unsigned index)
 	char section[64];
 
 	snprintf(section, sizeof section, "stage.%s", stage_table[index].name);
+	if ((stage->queue_max || stage->rate_max) && stage_table[index].is_source)
+		report(c, section, stage->queue_max ? "queue_max" : "rate_max",
+		       "expected 0: events enter the graph at this stage");
+	else if (stage->queue_max && graph_stage_is_called(c->conf, index))
+		report(c, section, "queue_max",
+		       "the stage is called directly, so no event waits: expected 0, or "
+		       "pass_through = no");
 	if (stage_table[index].is_source) {
 		if (stage->pass_through == CONF_YES)
 			report(c, section, "pass_through",

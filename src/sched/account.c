@@ -8,6 +8,7 @@
 
 #include "affinity.h"
 #include "base/clock.h"
+#include "enqueue.h"
 #include "runtime.h"
 
 static struct stage_counters *counters(const struct visit *v)
@@ -68,8 +69,12 @@ void account_perf(const struct visit *v)
 
 void account_sent(struct visit *v, unsigned to)
 {
+	const struct schedule *schedule = worker_schedule(v->worker);
+
 	v->sent++;
 	counter_add(&v->worker->edge[v->stage->index][to], 1);
+	if (schedule->has_predicates)
+		enqueue_take(&v->stage->graph->stage[to], &schedule->stage[to], v->mark_ns);
 }
 
 void account_check(const struct visit *v)

@@ -37,6 +37,7 @@ void stage_sum_collect(struct stage_sum *sum, const struct stage *s)
 			add_worker(sum, &grp->workers[k], s->index);
 	}
 	sum->queued = waiting_in_queues(s);
+	sum->refusals = atomic_load_explicit(&s->refusals, memory_order_relaxed);
 }
 
 void group_sum_collect(struct group_sum *sum, const struct group *grp, uint64_t now_ns)

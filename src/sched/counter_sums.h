@@ -25,7 +25,8 @@ struct stage_sum {
 	uint64_t visits[POLICY_COUNT_MAX], visits_empty[POLICY_COUNT_MAX];
 	struct histogram_sum service, wait;
 	struct perf_sum perf;
-	uint64_t queued; /* events that wait now */
+	uint64_t queued;   /* events that wait now */
+	uint64_t refusals; /* enqueue.h */
 };
 
 struct group_sum {

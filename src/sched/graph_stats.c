@@ -145,6 +145,7 @@ static void stage_json(struct json *j, const struct stage *s, const struct sched
 	if (schedule->stage[s->index].service == SERVICE_N_GATED && !s->class->poll)
 		json_uint(j, "batch", schedule->stage[s->index].events_max);
 	json_uint(j, "queued", sum.queued);
+	json_uint(j, "refusals", sum.refusals);
 	STAGE_COUNTERS(JSON_MEMBER)
 	visit_stats_stage_json(j, &sum);
 	durations_json(j, "service", &sum.service);

@@ -54,6 +54,8 @@ struct stage {
 	struct stage_queue *queue;
 	struct stage_gate *gate;
 	unsigned queue_count;
+	/* any thread, relaxed: enqueue.h */
+	_Atomic uint64_t bucket_full_ns, refusals;
 };
 
 struct worker {

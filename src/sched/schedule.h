@@ -42,6 +42,8 @@ struct stage_schedule {
 	bool by_size;                   /* srpt: the queue serves the smallest event first */
 	uint64_t threshold_events;      /* more waiting events interrupt a visit; 0: none */
 	uint64_t threshold_interval_ns; /* more time without a visit does as well; 0: none */
+	uint64_t queue_max;             /* waiting events that are enough; 0: no limit */
+	uint64_t event_ns;              /* between events, at the highest rate; 0: no limit */
 	uint64_t may_visit; /* bit i: worker i of the stage's group; unused in GROUP_IO */
 	/* for SEDA's controllers */
 	unsigned threads_min, threads_max; /* size of the pool; 0: fixed */
@@ -54,7 +56,8 @@ struct schedule {
 	struct stage_schedule stage[STAGE_COUNT_MAX];
 	stage_set pass_through; /* they are called directly */
 	bool has_thresholds;
-	bool is_backoff; /* idle = backoff: workers sleep by the clock, not by idle.h */
+	bool has_predicates; /* a stage may have enough: enqueue.h */
+	bool is_backoff;     /* idle = backoff: workers sleep by the clock, not by idle.h */
 	uint64_t spin_ns, age_ns;
 	uint32_t number;         /* in the order in which schedules came into use, from 1 */
 	unsigned io_count;       /* I/O threads that take new connections */

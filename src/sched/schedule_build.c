@@ -9,6 +9,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "domains.h"
+#include "enqueue.h"
 #include "graph_table.h"
 #include "mechanism.h"
 #include "schedule.h"
@@ -85,6 +86,8 @@ static void set_stage(struct schedule *s, const struct conf *conf, unsigned inde
 	}
 	if (to->threshold_events || to->threshold_interval_ns)
 		s->has_thresholds = true;
+	enqueue_rule_from(to, own);
+	s->has_predicates |= to->queue_max || to->event_ns;
 	if (is_pass_through(s, conf, index))
 		s->pass_through |= stage_set_of(index);
 	else if (graph_stage_group(index) == GROUP_MAIN)

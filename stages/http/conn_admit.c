@@ -37,7 +37,7 @@ void conn_shed(struct conn *c)
 	uint64_t count = atomic_load_explicit(&conn_images(c)->in_flight, memory_order_relaxed);
 
 	c->is_shed = true;
-	admission_set_problem(conn_images(c), c->admission.class, &c->problem);
+	admission_set_problem(conn_images(c), &c->admission, &c->problem);
 	if (count < max)
 		return;
 	unsigned retry_after_s = c->problem.retry_after_s;

@@ -13,7 +13,9 @@
 #include "image_service.h"
 #include "log/log.h"
 #include "problem.h"
+#include "sched/enqueue.h"
 #include "sched/graph.h"
+#include "sched/graph_table.h"
 #include "sched/visit.h"
 #include "stage_ids.h"
 #include "upload.h"
@@ -129,10 +131,17 @@ static unsigned class_now(const struct admission *a, unsigned class)
 
 static bool admit(struct image_service *s, struct admission_waiter *w)
 {
+	uint64_t now_ns = clock_ns();
+	enum overload_stages stages = OVERLOAD_STAGES_FIXED;
+
 	w->class = class_now(&s->admission, w->class);
+	w->full_stage = (unsigned)(enqueue_refusing_stage(s->graph, now_ns) + 1);
+	if (w->full_stage)
+		stages = OVERLOAD_STAGES_HAVE_ENOUGH;
+	else if (graph_is_growing(s->graph))
+		stages = OVERLOAD_STAGES_CAN_GROW;
 	bool is_admitted = (w->is_heavy ? overload_admit_heavy : overload_admit)(
-		&s->admission.overload, w->class, w->work, graph_is_growing(s->graph), &w->ticket,
-		clock_ns());
+		&s->admission.overload, w->class, w->work, stages, &w->ticket, now_ns);
 
 	log_levels(&s->admission);
 	return is_admitted;
@@ -195,19 +204,33 @@ bool admission_leave(struct image_service *s, struct admission_waiter *w)
 	return was_waiting;
 }
 
-void admission_set_problem(struct image_service *s, unsigned class, struct problem *problem)
+static void set_problem_of_stage(struct image_service *s, unsigned index, struct problem *problem)
+{
+	const char *name = graph_rows[index].class->name;
+
+	problem_set(
+		problem, 503, "overloaded",
+		"stage %s has enough: %llu events wait; stage.%s.queue_max and rate_max limit it",
+		name, (unsigned long long)enqueue_waiting(s->graph, index), name);
+}
+
+void admission_set_problem(struct image_service *s, const struct admission_waiter *w,
+                           struct problem *problem)
 {
 	struct admission *a = &s->admission;
 
 	pthread_mutex_lock(&a->lock);
 	uint64_t images = a->overload.images;
 	double backlog_s = overload_backlog_s(&a->overload);
-	unsigned retry_s = overload_retry_s(&a->overload, class_now(a, class));
+	unsigned retry_s = overload_retry_s(&a->overload, class_now(a, w->class));
 
 	pthread_mutex_unlock(&a->lock);
-	problem_set(problem, 503, "overloaded",
-	            "%llu images are being processed, which takes about %.1f s",
-	            (unsigned long long)images, backlog_s);
+	if (w->full_stage)
+		set_problem_of_stage(s, w->full_stage - 1, problem);
+	else
+		problem_set(problem, 503, "overloaded",
+		            "%llu images are being processed, which takes about %.1f s",
+		            (unsigned long long)images, backlog_s);
 	problem->retry_after_s = retry_s;
 }
 

@@ -29,7 +29,8 @@ struct admission_waiter {
 	unsigned instance; /* of accept_read */
 	unsigned class;
 	uint64_t work;
-	bool is_heavy; /* its client has most of the images in flight */
+	bool is_heavy;       /* its client has most of the images in flight */
+	unsigned full_stage; /* that had enough at the last look: its index + 1; 0: none */
 	/* the line's own, under the lock */
 	struct overload_ticket ticket;
 	struct admission_waiter *next;
@@ -87,7 +88,8 @@ bool admission_wait(struct image_service *s, struct admission_waiter *w);
 bool admission_leave(struct image_service *s, struct admission_waiter *w);
 
 /* Fills in the problem of an upload that is refused. */
-void admission_set_problem(struct image_service *s, unsigned class, struct problem *problem);
+void admission_set_problem(struct image_service *s, const struct admission_waiter *w,
+                           struct problem *problem);
 
 /* The upload will not begin. An empty ticket is ignored. */
 void admission_cancel(struct image_service *s, struct overload_ticket *ticket);

@@ -342,16 +342,17 @@ static bool places_left(const struct overload *o, double share, uint64_t now_ns)
 
 /* A client with a share of the room adds no step: its images alone would cheapen those of others.
  */
-static bool admit(struct overload *o, unsigned class, uint64_t work, double share, bool can_grow,
-                  struct overload_ticket *ticket, uint64_t now_ns)
+static bool admit(struct overload *o, unsigned class, uint64_t work, double share,
+                  enum overload_stages stages, struct overload_ticket *ticket, uint64_t now_ns)
 {
 	account(o, now_ns);
 	advance(o, class, now_ns);
-	o->can_grow = can_grow;
+	o->can_grow = stages == OVERLOAD_STAGES_CAN_GROW;
 	overload_look(o, now_ns);
 	bool has_place = places_left(o, share, now_ns);
 
-	if (!(has_place && may_pass(o, class, share, now_ns)) &&
+	if (!(has_place && stages != OVERLOAD_STAGES_HAVE_ENOUGH &&
+	      may_pass(o, class, share, now_ns)) &&
 	    !(share >= 1 && press(o, class) && has_place)) {
 		o->refused++;
 		o->class[class].refused++;
@@ -363,16 +364,17 @@ static bool admit(struct overload *o, unsigned class, uint64_t work, double shar
 	return true;
 }
 
-bool overload_admit(struct overload *o, unsigned class, uint64_t work, bool can_grow,
+bool overload_admit(struct overload *o, unsigned class, uint64_t work, enum overload_stages stages,
                     struct overload_ticket *ticket, uint64_t now_ns)
 {
-	return admit(o, class, work, 1, can_grow, ticket, now_ns);
+	return admit(o, class, work, 1, stages, ticket, now_ns);
 }
 
-bool overload_admit_heavy(struct overload *o, unsigned class, uint64_t work, bool can_grow,
-                          struct overload_ticket *ticket, uint64_t now_ns)
+bool overload_admit_heavy(struct overload *o, unsigned class, uint64_t work,
+                          enum overload_stages stages, struct overload_ticket *ticket,
+                          uint64_t now_ns)
 {
-	return admit(o, class, work, HEAVY_SHARE, can_grow, ticket, now_ns);
+	return admit(o, class, work, HEAVY_SHARE, stages, ticket, now_ns);
 }
 
 void overload_cancel(struct overload *o, struct overload_ticket *ticket, uint64_t now_ns)

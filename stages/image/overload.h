@@ -24,6 +24,13 @@ struct conf;
 #define OVERLOAD_RETRY_MAX_S 60
 #define WORK_PER_IMAGE 16384
 
+/* What the stages tell. */
+enum overload_stages {
+	OVERLOAD_STAGES_FIXED,
+	OVERLOAD_STAGES_CAN_GROW,   /* a pool of threads has not reached its size */
+	OVERLOAD_STAGES_HAVE_ENOUGH /* one of them refuses: sched/enqueue.h */
+};
+
 /* An admitted upload whose body has not come yet. It counts for a second: a client that stops there
  * must not keep others out. */
 struct overload_ticket {
@@ -94,16 +101,16 @@ bool overload_is_over(struct overload *o, uint64_t now_ns);
 
 /*
  * An upload of that work arrives. Returns whether it is admitted; *ticket then holds its place
- * until overload_begin() or overload_cancel(). can_grow: a pool of threads has not reached its
- * size.
+ * until overload_begin() or overload_cancel().
  */
-bool overload_admit(struct overload *o, unsigned class, uint64_t work, bool can_grow,
+bool overload_admit(struct overload *o, unsigned class, uint64_t work, enum overload_stages stages,
                     struct overload_ticket *ticket, uint64_t now_ns);
 
 /* The same for a client that has most of the images in flight: a quarter of the room is for others.
  */
-bool overload_admit_heavy(struct overload *o, unsigned class, uint64_t work, bool can_grow,
-                          struct overload_ticket *ticket, uint64_t now_ns);
+bool overload_admit_heavy(struct overload *o, unsigned class, uint64_t work,
+                          enum overload_stages stages, struct overload_ticket *ticket,
+                          uint64_t now_ns);
 
 /* The upload will not begin. An empty ticket is ignored. */
 void overload_cancel(struct overload *o, struct overload_ticket *ticket, uint64_t now_ns);

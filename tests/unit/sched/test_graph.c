@@ -86,9 +86,10 @@ static void stages_are_reported(void **state)
 	json_object(&j, NULL);
 	graph_stats_json(run.graph, &j);
 	json_object_end(&j);
-	assert_non_null(strstr(t.data,
-	                       "\"name\":\"reply\",\"kind\":\"partitioned\",\"group\":\"io\","
-	                       "\"pass_through\":false,\"threads\":3,\"queued\":0,\"events\":1,"));
+	assert_non_null(strstr(
+		t.data,
+		"\"name\":\"reply\",\"kind\":\"partitioned\",\"group\":\"io\","
+		"\"pass_through\":false,\"threads\":3,\"queued\":0,\"refusals\":0,\"events\":1,"));
 	text_fini(&t);
 	run_finish();
 }

@@ -88,7 +88,8 @@ static void arrive(unsigned class)
 		               .class = class };
 	struct overload_ticket ticket;
 
-	if (!overload_admit(&sim.overload, class, job.work, false, &ticket, sim_now_ns())) {
+	if (!overload_admit(&sim.overload, class, job.work, OVERLOAD_STAGES_FIXED, &ticket,
+	                    sim_now_ns())) {
 		sim.refused[class]++;
 		if (sim.overload.images < SIM_IN_FLIGHT_MAX)
 			sim.refused_early[class] += sim.overload.class[class].degrade.level <
