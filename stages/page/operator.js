@@ -362,9 +362,24 @@ makeCharts();
 for (const input of document.querySelectorAll('[data-key]')) input.addEventListener('change', () => control(input));
 $('control').addEventListener('submit', (e) => e.preventDefault());
 loadControl();
-const stream = new EventSource('/stats/stream');
-stream.onmessage = (message) => show(JSON.parse(message.data));
-stream.onerror = () => {
-  $('state').className = 'bad';
-  $('state').textContent = 'no connection to the server; trying again';
-};
+
+// The stream is open only while somebody looks. A page that was left is kept by the browser, and its
+// stream would take one of the few connections to this server.
+let stream = null;
+function watch() {
+  if (stream || document.hidden) return;
+  stream = new EventSource('/stats/stream');
+  stream.onmessage = (message) => show(JSON.parse(message.data));
+  stream.onerror = () => {
+    $('state').className = 'bad';
+    $('state').textContent = 'no connection to the server; trying again';
+  };
+}
+function unwatch() {
+  if (stream) stream.close();
+  stream = null;
+}
+addEventListener('pageshow', watch);
+addEventListener('pagehide', unwatch);
+document.addEventListener('visibilitychange', () => (document.hidden ? unwatch() : watch()));
+watch();

@@ -72,6 +72,26 @@ def sums(page):
 
 
 @needs_browser
+@pytest.mark.parametrize("leave, come_back", [
+    ("dispatchEvent(new PageTransitionEvent('pagehide'))",
+     "dispatchEvent(new PageTransitionEvent('pageshow'))"),
+    ("(Object.defineProperty(document, 'hidden', {value: true, configurable: true}),"
+     " document.dispatchEvent(new Event('visibilitychange')))",
+     "(delete document.hidden, document.dispatchEvent(new Event('visibilitychange')))"),
+])
+def test_stream_is_open_only_while_somebody_looks(start, browse, leave, come_back):
+    daemon, page = start(*OPERATOR, *PUBLIC), browse()
+    page.open(admin_url(daemon))
+    assert page.wait("document.querySelectorAll('#stages tbody tr').length === 9")
+    assert page.js("stream.readyState") == 1
+    page.js(leave)
+    assert page.js("stream") is None
+    daemon.image(SAMPLES[0].read_bytes())
+    page.js(come_back)
+    assert eventually(lambda: int(table(page)["jpeg_decode"][5]) == 1)
+
+
+@needs_browser
 def test_timeline_shows_every_visit_and_zooms(start, browse):
     daemon, page = start(*OPERATOR), browse()
     page.open(admin_url(daemon))
