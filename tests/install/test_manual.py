@@ -12,7 +12,7 @@ import termios
 
 import pytest
 
-from nspawn import CONFIG, ROOT, System, clean_tree, eventually, needs_system, run, succeed
+from nspawn import CONFIG, ROOT, System, clean_tree, eventually, needs_system, succeed
 
 pytestmark = needs_system
 
