@@ -20,7 +20,7 @@ PAGE = (ROOT / "src/daemon/darkroomd.8").read_text().replace("@SYSCONFDIR@", "/e
 TLS = "/etc/ssl/private/images.example.org.pem"
 LOG = "/var/log/darkroom/access.log"
 # What an operator answers, by what is on the screen.
-ANSWERS = {r"Do you want to continue\? \[Y/n\] $": "y\n", r"\[default=N\] \? $": "N\n",
+ANSWERS = {r"Do you want to continue\? \[Y/n\]": "y\n", r"\[default=N\] \?": "N\n",
            r"jpeg_decode": "q"}
 # systemd reads what stands above its last comment.
 EDITOR = r"""#!/bin/sh
@@ -181,7 +181,7 @@ def test_proxy(operator):
 
 def test_watching(operator):
     printed = operator.follow(blocks("Package")[1])
-    for what in ("active (running)", "ready on http://", "version", "jpeg_decode",
+    for what in ("active (running)", "ready on http://", "active: policy", "jpeg_decode",
                  "darkroom_ready 1"):
         assert what in printed, (what, printed)
 
