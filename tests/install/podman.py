@@ -30,7 +30,8 @@ def use_own_storage(place):
     (place / "containers.conf").write_text(
         f'[containers]\ndefault_ulimits = ["nofile={files}:{files}", "nproc=4096:4096"]\n'
         '[engine]\nruntime = "runc"\ncgroup_manager = "cgroupfs"\nevents_logger = "file"\n'
-        f'[network]\nnetwork_backend = "netavark"\nnetwork_config_dir = "{place}/networks"\n')
+        f'[network]\nnetwork_backend = "netavark"\nnetwork_config_dir = "{place}/networks"\n'
+        'default_subnet = "172.30.79.0/24"\n')  # the machine may have containers of its own
     os.environ.update(CONTAINERS_CONF=f"{place}/containers.conf",
                       CONTAINERS_STORAGE_CONF=f"{place}/storage.conf")
 

@@ -159,7 +159,7 @@ def test_store_moves_to_another_directory(operator):
 
 
 def test_token(operator):
-    operator.token = operator.follow(blocks("Tokens")[0]).split("\n")[0]
+    operator.token = re.search(r"^darkroom_\S+", operator.follow(blocks("Tokens")[0]), re.M)[0]
     operator.follow(blocks("Tokens")[-1])
     assert operator.upload() == "401"
 

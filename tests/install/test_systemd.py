@@ -8,6 +8,7 @@ import pytest
 from nspawn import (CONFIG, UPLOAD, System, clean_tree, eventually, install_in, needs_system)
 
 TOKENS = "/etc/darkroom/tokens"
+OWN_USER = "DynamicUser=no\nUser=darkroom\nStateDirectory=\nReadWritePaths="
 RESTARTS = "systemctl show -p NRestarts --value darkroomd"
 
 pytestmark = needs_system
@@ -88,7 +89,7 @@ def test_store_moves_to_another_directory(system):
     system.succeed("mkdir -p /srv/images; cp -a /var/lib/darkroom/. /srv/images; "
                    "chown -R darkroom: /srv/images")
     system.configure("root = /srv/images",
-                     "DynamicUser=no\nUser=darkroom\nReadWritePaths=/srv/images\n")
+                     f"{OWN_USER}/srv/images\n")
     system.succeed("systemctl start darkroomd")
     system.succeed(f"curl -sSf {url} -o /dev/null")
     assert system.upload() == "201"
@@ -102,7 +103,6 @@ def test_a_missing_right_to_write_is_explained(system):
     assert eventually(system.is_active), system.journal()
 
 
-OWN_USER = "DynamicUser=no\nUser=darkroom\nReadWritePaths="
 DISK = "/srv/images"  # the store of an earlier test
 
 
