@@ -172,6 +172,12 @@ static void remade_is_gone(struct image *image, struct problem *problem)
 	problem_set(problem, 404, "not-found", "image %s was removed", image->id);
 }
 
+static void remade_is_stale(struct image *image, struct problem *problem)
+{
+	image->remade->is_stale = true;
+	problem_set(problem, 503, "not-ready", "image %s was remade meanwhile", image->id);
+}
+
 static void end_spool(struct visit *v, struct disk_job *job, int err)
 {
 	struct image *image = job->image;
@@ -193,6 +199,8 @@ static void end_store(struct visit *v, struct disk_job *job, int err)
 
 		if (err == -ENOENT && image->remade && store_check(app_store(v)))
 			remade_is_gone(image, &problem);
+		else if (err == -ESTALE && image->remade)
+			remade_is_stale(image, &problem);
 		else if (err != NOT_WANTED)
 			problem_from_store(v, &problem, image, err);
 		if (err != NOT_WANTED)

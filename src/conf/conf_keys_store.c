@@ -65,9 +65,10 @@ static const struct conf_key rows[] = {
 		.default_value = "no",
 		.is_live = true,
 		.help = "Whether a GET of a variant that a stored image lacks makes it from the original,\n"
-			"with all others that it lacks. Uploads come first. If 32 images wait for that,\n"
-			"or 4 of one client, the answer is 503. Needs server.keep_originals = yes when\n"
-			"the image is uploaded. If not, the answer is 404: see darkroom-store(7), remake.",
+			"with all others that it lacks, also those that overload.degrade has skipped.\n"
+			"Uploads come first. If 32 images wait for that, or 4 of one client, the answer\n"
+			"is 503. Needs server.keep_originals = yes when the image is uploaded. If not,\n"
+			"the answer is 404: see darkroom-store(7), remake.",
 	},
 	{
 		CONF_KEY(store, placeholder, placeholder),

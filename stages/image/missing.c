@@ -77,6 +77,21 @@ static void end_slot(struct missing *m, struct missing_slot *slot, enum missing_
 	send_waiters(m, list);
 }
 
+/* Lets the image begin once more, unless nothing waits for it. */
+static void begin_again(struct missing *m, struct missing_slot *slot)
+{
+	struct missing_waiter *list = NULL;
+
+	pthread_mutex_lock(&m->lock);
+	slot->is_started = false;
+	slot->retry_ns = clock_ns() + RETRY_NS;
+	if (m->is_stopping || !slot->waiters)
+		list = free_slot(slot, MISSING_LATER);
+	pthread_cond_signal(&m->changed);
+	pthread_mutex_unlock(&m->lock);
+	send_waiters(m, list);
+}
+
 static void fail(struct missing *m, struct missing_slot *slot, const char *why)
 {
 	count(&m->failed);
@@ -96,6 +111,8 @@ void missing_image_ended(struct missing *m, struct image *image)
 		end_slot(m, slot, MISSING_ENDED);
 	} else if (image->remade->is_gone) {
 		end_slot(m, slot, MISSING_ENDED);
+	} else if (image->remade->is_stale) {
+		begin_again(m, slot);
 	} else if (image->problem.status < 500) {
 		fail(m, slot, image->problem.detail);
 	} else {
@@ -169,13 +186,6 @@ enum missing_answer missing_ask(struct missing *m, const char *id, const struct 
 	return answer;
 }
 
-/* Frees a slot that has not begun and that nothing waits for. Under the lock. */
-static void drop_unneeded(struct missing_slot *slot)
-{
-	if (!slot->waiters && !slot->is_started)
-		free_slot(slot, MISSING_LATER);
-}
-
 bool missing_cancel(struct missing *m, struct missing_waiter *w)
 {
 	struct missing_waiter **at;
@@ -187,7 +197,8 @@ bool missing_cancel(struct missing *m, struct missing_waiter *w)
 		for (at = &w->slot->waiters; *at != w; at = &(*at)->next)
 			assert(*at);
 		*at = w->next;
-		drop_unneeded(w->slot);
+		if (!w->slot->waiters && !w->slot->is_started)
+			free_slot(w->slot, MISSING_LATER);
 		w->slot = NULL;
 	}
 	pthread_mutex_unlock(&m->lock);
@@ -247,11 +258,7 @@ static void settle_start(struct missing *m, struct missing_slot *slot, int resul
 		break;
 	case -EAGAIN:
 	case -EALREADY:
-		pthread_mutex_lock(&m->lock);
-		slot->is_started = false;
-		slot->retry_ns = clock_ns() + RETRY_NS;
-		drop_unneeded(slot);
-		pthread_mutex_unlock(&m->lock);
+		begin_again(m, slot);
 		break;
 	default:
 		fail(m, slot, strerror(-result));

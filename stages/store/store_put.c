@@ -131,7 +131,7 @@ static int rename_into_place(struct store *s, const struct store_item *item, con
 static int exchange(struct store *s, const struct store_item *item)
 {
 	usage_lock(&s->usage);
-	int err = store_exchange(s, item->id);
+	int err = store_exchange(s, item->id, item->old_fd);
 
 	if (!err) {
 		usage_removed(&s->usage, item->id, item->token, item->old_bytes);

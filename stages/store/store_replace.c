@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -36,19 +37,31 @@ int store_link_others(int directory_fd, const struct store_item *item)
 		if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0 &&
 		    !is_among(item, entry->d_name) &&
 		    linkat(item->old_fd, entry->d_name, directory_fd, entry->d_name, 0))
-			err = -errno;
+			err = errno == ENOENT ? -ESTALE : -errno; /* its files are being removed */
 	closedir(dir);
 	return err;
 }
 
-int store_exchange(struct store *s, const char *id)
+/* Returns 0, -ESTALE or -errno. The number of old_fd's inode is not used again while it is open. */
+static int check_place(const struct store *s, const char *path, int old_fd)
+{
+	struct stat old, now;
+
+	if (fstatat(s->root_fd, path, &now, AT_SYMLINK_NOFOLLOW) || fstat(old_fd, &old))
+		return -errno;
+	return now.st_ino == old.st_ino && now.st_dev == old.st_dev ? 0 : -ESTALE;
+}
+
+int store_exchange(struct store *s, const char *id, int old_fd)
 {
 	int err = -ENOENT;
 	char path[STORE_PATH_MAX];
 
 	for (unsigned layout = 0; layout < STORE_LAYOUT_COUNT && err == -ENOENT; layout++) {
 		store_image_path(path, (enum store_layout)layout, id, NULL);
-		err = renameat2(s->incoming_fd, id, s->root_fd, path, RENAME_EXCHANGE) ? -errno : 0;
+		err = old_fd < 0 ? 0 : check_place(s, path, old_fd);
+		if (!err && renameat2(s->incoming_fd, id, s->root_fd, path, RENAME_EXCHANGE))
+			err = -errno;
 	}
 	return err;
 }
@@ -57,7 +70,7 @@ void store_withdraw_exchange(struct store *s, const char *id)
 {
 	char name[STORE_PATH_MAX];
 
-	(void)store_exchange(s, id);
+	(void)store_exchange(s, id, -1);
 	store_trash_name(s, id, name);
 	if (renameat(s->incoming_fd, id, s->trash_fd, name) && errno != ENOENT)
 		(void)leftovers_add(&s->leftovers, id);

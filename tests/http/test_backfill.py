@@ -98,6 +98,41 @@ def test_skipped_variants_are_made_when_the_load_has_gone(start):
     assert daemon.says(f"remake: done: {count} stored images have got variants, 0 cannot get them")
 
 
+@pytest.mark.also_with("seda")
+def test_a_skipped_variant_is_made_once_if_it_is_asked_for_meanwhile(start):
+    """store.make_missing makes it when it is asked for, and backfill when the load has gone."""
+    daemon = start(KEEP, TARGET, SKIP, BACKFILL, "store.make_missing=yes",
+                   "limits.images_per_client=0")
+    expected = made_by(daemon)
+    images = skipped(daemon, 24)
+    names = list(images)
+
+    def get(ident):
+        answers = []
+        assert eventually(lambda: answers.append(daemon.get(f"/images/{ident}/blurred.jpg"))
+                          or answers[-1].status == 200), answers[-1]
+        assert {answer.status for answer in answers} <= {200, 503}
+        return answers[-1].body
+
+    def total():
+        store = daemon.get("/stats").json()["store"]
+        assert store["remake"]["failed"] == store["missing"]["failed"] == 0
+        return store["remake"]["made"], store["missing"]["made"]
+
+    half = len(names) // 2
+    first = in_parallel(2 * half, lambda i: get(names[i % half]))
+    assert total()[1] > 0
+    assert eventually(lambda: total()[0] > 0, 60)  # backfill has begun
+    second = in_parallel(2 * len(names), lambda i: get(names[i % len(names)]))
+    assert eventually(lambda: not queue(daemon), 60)
+    assert sum(total()) == len(names), total()
+    for bodies, count in ((first, half), (second, len(names))):
+        for i, body in enumerate(bodies):
+            source = SOURCES.index(images[names[i % count]][0])
+            assert body == expected[source]["blurred.jpg"]
+    check(daemon)
+
+
 def test_nothing_is_backfilled_without_the_key(start):
     daemon = start(KEEP, TARGET, SKIP)
     images = skipped(daemon, 1)

@@ -106,7 +106,7 @@ def test_ctl_reports_errors_of_a_reload(site):
     done = ctl(site.daemon, "reload")
     assert done.returncode == 1 and not done.stdout
     assert f"{site.path}:" in done.stderr and "expected one of" in done.stderr
-    assert "it stays unchanged" in done.stderr
+    assert "configuration: the file is wrong; it stays unchanged" in done.stderr
     done = run("-c", site.path, "ctl", "status")
     assert done.returncode == 78 and f"{site.path}:" in done.stderr
 

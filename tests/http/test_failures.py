@@ -96,13 +96,14 @@ def has_line(site, key, text, said):
     ("rights", foreign_store, "", "nobody", 1, "root",
      "; under systemd the unit needs ReadWritePaths="),
     ("second", second_daemon, "", "root", 1, "root", "another darkroomd uses this store"),
-    ("port", busy_port, "", "root", 1, "listen", "Address already in use"),
+    ("port", busy_port, "", "root", 1, "listen",
+     "server.listen = {address}: Address already in use"),
     ("privileged", low_port, "", "nobody", 1, "listen",
      "; a port below 1024 needs darkroomd.socket"),
     ("log", nothing, "[log]\naccess_file = /nonexistent/log\n", "root", 1, "access_file",
      "log.access_file = /nonexistent/log: No such file or directory"),
     ("tokens", secret_tokens, "[access]\ntokens_file = {}/tokens\n", "nobody", 1, "tokens_file",
-     "tokens: Permission denied")], ids=lambda value: value if isinstance(value, str) else "")
+     "access.tokens_file = {place}/tokens: Permission denied")], ids=lambda value: value if isinstance(value, str) else "")
 def test_start_says_what_is_wrong(place, row, prepare, rest, user, status, key, said):
     """The message names file and line, and what to do."""
     if not IS_ROOT and user != "root":
@@ -112,6 +113,7 @@ def test_start_says_what_is_wrong(place, row, prepare, rest, user, status, key, 
             (place / "store").mkdir()
             os.chown(place / "store", 65534, 65534)
         code, messages, site = start_with(place, server, rest.format(place), user)
+    said = said.format(place=place, address=server.removeprefix("listen = ").strip())
     assert code == status and said in messages, messages
     assert key is None or has_line(site, key, said, messages), messages
 

@@ -198,6 +198,7 @@ def test_second_signal_ends_the_drain(start, first, second):
         started = time.monotonic()
         assert daemon.signal_until_exit(second) == 1
         assert time.monotonic() - started < slow(15)  # it would wait for 30 s
+    assert "second signal: ending at once" in daemon.log
 
 
 @pytest.mark.also_with("thread-per-connection")
@@ -297,7 +298,7 @@ def test_a_connection_that_cannot_be_accepted_costs_nothing_while_it_waits(start
     limits = resource.prlimit(daemon.pid, resource.RLIMIT_NOFILE)
     resource.prlimit(daemon.pid, resource.RLIMIT_NOFILE, (3, limits[1]))
     with daemon.client() as waiting:
-        assert daemon.says("Too many open files")
+        assert daemon.says("accept: cannot accept connections: Too many open files")
         before = daemon.cpu_seconds()
         time.sleep(1)
         spent = daemon.cpu_seconds() - before

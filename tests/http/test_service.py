@@ -169,7 +169,7 @@ def test_watchdog_is_not_fed_when_a_worker_hangs(start, path_manager):
     limit = WATCHDOG_S
     daemon = start(environ=watched(path_manager, limit))
     image = daemon.image(SMALL)
-    stuck = re.compile(r"worker \w+/\d+: stuck")
+    stuck = re.compile(r"worker \w+/\d+: stuck in one piece of work for \d")
     path = directory_of(daemon.store, image["id"]) / "medium.jpg"
     path.unlink()
     os.mkfifo(path)

@@ -163,6 +163,7 @@ def test_a_file_that_is_not_read_in_time_is_refused(slow):
     assert refused and len(refused) < len(answers)
     for answer in refused:
         assert answer.slug == "overloaded" and answer["retry-after"] == "1"
+        assert answer.json()["detail"] == "the file was not read within server.wait_timeout"
 
 
 @attempts(5)

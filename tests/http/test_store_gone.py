@@ -40,7 +40,8 @@ def test_store_that_is_deleted_and_made_again_is_used(daemon):
     check_stored(daemon, daemon.image(SMALL))
     assert len(daemon.stored()) == 1 and not daemon.leftovers()
     log = daemon.log_until_now()
-    assert log.count("was deleted: No such file or directory; responding 503") == 1, log
+    gone = f"server.root = {daemon.store} was deleted: No such file or directory; responding 503"
+    assert log.count(gone) == 1, log
     assert log.count("using the directory that is there now") == 1
 
 

@@ -10,6 +10,8 @@ import signal
 import socket
 import subprocess
 import time
+import urllib.error
+import urllib.parse
 import urllib.request
 
 import pytest
@@ -52,8 +54,9 @@ def daemon(tmp_path):
         f"user = {'root' if os.geteuid() == 0 else ''}\n"
         f"admin_listen = 127.0.0.1:{port}\n[access]\ntokens_file = {tokens}\n"
         "[variant.thumb]\noperations = scale 100x100 inside\n")
-    process = subprocess.Popen([ROOT / "build/darkroomd", "-q", "-c", tmp_path / "site.ini"],
-                               stderr=subprocess.DEVNULL)
+    with open(tmp_path / "log", "w") as log:
+        process = subprocess.Popen([ROOT / "build/darkroomd", "-c", tmp_path / "site.ini"],
+                                   stderr=log)
     url = f"http://127.0.0.1:{port}"
 
     def is_up():
@@ -158,40 +161,103 @@ def test_each_alert_fires_and_rests(tmp_path):
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-@needs_prometheus
-def test_a_real_prometheus_sees_troubles(daemon, tmp_path):
-    """A wrong tokens file, a wrong configuration, a daemon that is gone. Alerts wait for no time."""
-    process, url, directory = daemon
-    port = free_port()
+@pytest.fixture
+def prometheus(daemon, tmp_path):
+    """A real Prometheus that watches the daemon. Alerts wait for no time. Returns a function that
+    asks it."""
+    url, port = daemon[1], free_port()
     (tmp_path / "alerts.yml").write_text(re.sub(r" +for: .*\n", "", RULES.read_text()))
     (tmp_path / "prometheus.yml").write_text(json.dumps({
         "global": {"scrape_interval": "500ms", "evaluation_interval": "500ms"},
         "rule_files": [str(tmp_path / "alerts.yml")],
         "scrape_configs": [{"job_name": "darkroom",
                             "static_configs": [{"targets": [url.removeprefix("http://")]}]}]}))
-    prometheus = subprocess.Popen(
+    process = subprocess.Popen(
         ["prometheus", f"--config.file={tmp_path}/prometheus.yml",
          f"--storage.tsdb.path={tmp_path}/data", f"--web.listen-address=127.0.0.1:{port}"],
         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=tmp_path)
 
-    def firing():
+    def ask(path, **values):
         try:
-            alerts = json.loads(fetch(f"http://127.0.0.1:{port}/api/v1/alerts"))
+            answer = json.loads(fetch(f"http://127.0.0.1:{port}/api/v1/{path}?"
+                                      f"{urllib.parse.urlencode(values)}"))
+        except urllib.error.HTTPError as error:
+            raise AssertionError(error.read()) from error
         except OSError:
             return None
-        return {a["labels"]["alertname"].removeprefix("Darkroom")
-                for a in alerts["data"]["alerts"] if a["state"] == "firing"}
+        assert answer["status"] == "success" and not answer.get("warnings"), answer
+        return answer["data"]
     try:
-        assert eventually(lambda: "up" in fetch(f"http://127.0.0.1:{port}/api/v1/query?query=up")
-                          if firing() is not None else None)
-        troubles = {"TokensOutdated", "ReloadFailed", "Down"}
-        assert not firing() & troubles  # the disk of this machine may be filling up
-        (directory / "tokens").write_text("wrong\n")
-        (directory / "site.ini").write_text("[server]\nroot = nowhere\n")
-        process.send_signal(signal.SIGHUP)
-        assert eventually(lambda: firing() & troubles == troubles - {"Down"}), firing()
-        process.kill()
-        assert eventually(lambda: "Down" in firing()), firing()
+        assert eventually(lambda: (ask("query", query="up") or {}).get("result"))
+        yield ask
     finally:
-        prometheus.terminate()
-        prometheus.wait(60)
+        process.terminate()
+        process.wait(60)
+
+
+@needs_prometheus
+def test_a_real_prometheus_sees_troubles(daemon, prometheus):
+    """A wrong tokens file, a wrong configuration, a daemon that is gone."""
+    process, _, directory = daemon
+
+    def firing():
+        return {a["labels"]["alertname"].removeprefix("Darkroom")
+                for a in prometheus("alerts")["alerts"] if a["state"] == "firing"}
+    troubles = {"TokensOutdated", "ReloadFailed", "Down"}
+    assert not firing() & troubles  # the disk of this machine may be filling up
+    (directory / "tokens").write_text("wrong\n")
+    (directory / "site.ini").write_text("[server]\nroot = nowhere\n")
+    process.send_signal(signal.SIGHUP)
+    assert eventually(lambda: firing() & troubles == troubles - {"Down"}), firing()
+    process.kill()
+    assert eventually(lambda: "Down" in firing()), firing()
+
+
+def series(data):
+    """Returns the numbers of a query's answer."""
+    return [float(value) for row in data["result"] for _, value in row["values"]
+            if value not in ("NaN", "+Inf")]
+
+
+@needs_prometheus
+def test_each_query_of_the_dashboard_has_data(daemon, prometheus):
+    """As Grafana asks: with its variables, over a range of time."""
+    _, url, directory = daemon
+    port = re.search(r"ready on http://127.0.0.1:(\d+)", (directory / "log").read_text())[1]
+    picture = (ROOT / "data/sample/lake.jpg").read_bytes()
+
+    def send(path, data=None, token=None):
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        request = urllib.request.Request(f"http://127.0.0.1:{port}{path}", data,
+                                         {"Content-Type": "image/jpeg", **headers})
+        try:
+            with urllib.request.urlopen(request, timeout=60) as answer:
+                return answer.read()
+        except urllib.error.HTTPError as error:
+            return error.read()
+    done = subprocess.run([ROOT / "build/darkroomd", "token", "camera"], capture_output=True,
+                          text=True, check=True, timeout=60)
+    token, line = done.stdout.splitlines()
+    (directory / "tokens").write_text(f"{line}\n")
+
+    dashboard = json.loads(DASHBOARD.read_text())
+    variable = dashboard["templating"]["list"][1]["query"]["query"]
+    label, metric = (re.match(r"label_values\((\w+), (\w+)\)", variable)[i] for i in (2, 1))
+    assert prometheus(f"label/{label}/values", **{"match[]": metric}) == [
+        url.removeprefix("http://")]
+
+    def missing():
+        answer = json.loads(send("/images", picture, token))
+        if "images" in answer:
+            send(answer["images"][0]["variants"]["thumb"]["url"])
+        send("/images", picture)  # is refused
+        now, found = time.time(), []
+        for panel in dashboard["panels"]:
+            for target in panel["targets"]:
+                query = target["expr"].replace("$instance", ".+").replace("$__rate_interval", "10s")
+                assert "$" not in query, query
+                data = prometheus("query_range", query=query, start=now - 10, end=now, step=1)
+                if not series(data):
+                    found.append((panel["title"], query))
+        return found
+    assert eventually(lambda: not missing()), missing()

@@ -1,128 +1,23 @@
 """The Debian package on a small system of its own, with systemd as its first process. The steps
-follow darkroomd(8). Needs root, debootstrap, systemd-nspawn and Debian's packages; only with
-DARKROOM_SYSTEM, a directory that keeps the downloaded system."""
+follow darkroomd(8). Only with DARKROOM_SYSTEM: see nspawn.py."""
 
-import os
-import pathlib
 import re
-import shutil
-import signal
-import subprocess
-import time
 
 import pytest
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-SYSTEM = os.environ.get("DARKROOM_SYSTEM")
-PACKAGES = "systemd,systemd-sysv,dbus,curl,logrotate,python3-minimal"
-UNIT = "/etc/systemd/system/darkroomd.service.d/local.conf"
-CONFIG = "/etc/darkroom/darkroomd.ini"
+from nspawn import (CONFIG, UPLOAD, System, clean_tree, eventually, install_in, needs_system)
+
 TOKENS = "/etc/darkroom/tokens"
-UPLOAD = "curl -sS -o /answer -w '%{http_code}' -F file=@/lake.jpg http://127.0.0.1:8080/images"
-MACHINE = "darkroom-test"
+OWN_USER = "DynamicUser=no\nUser=darkroom\nStateDirectory=\nReadWritePaths="
+RESTARTS = "systemctl show -p NRestarts --value darkroomd"
 
-pytestmark = pytest.mark.skipif(not SYSTEM, reason="DARKROOM_SYSTEM names no directory")
-
-
-def run(*words, **options):
-    return subprocess.run([str(w) for w in words], capture_output=True, text=True, timeout=900,
-                          **options)
-
-
-def succeed(*words):
-    done = run(*words)
-    assert done.returncode == 0, f"{words}: {done.stdout}{done.stderr}"
-    return done.stdout
-
-
-def eventually(question, timeout=60):
-    end = time.monotonic() + timeout
-    while not (answer := question()) and time.monotonic() < end:
-        time.sleep(0.1)
-    return answer
-
-
-class System:
-    """A running system. Commands are lines of a shell in it."""
-
-    def __init__(self, tree):
-        self.tree = tree
-        self.nspawn = subprocess.Popen(
-            ["systemd-nspawn", "--quiet", "--register=no", "--keep-unit", "--private-network",
-             f"--machine={MACHINE}", f"--directory={tree}", "--boot"], stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        assert eventually(lambda: self.is_booted()), "systemd does not start"
-
-    def is_booted(self):
-        children = run("pgrep", "-P", str(self.nspawn.pid)).stdout.split()
-        if not children:
-            return False
-        self.init = children[0]
-        return self.sh("systemctl is-system-running").stdout.strip() in ("running", "degraded")
-
-    def sh(self, line):
-        return run("nsenter", "-t", self.init, "-m", "-u", "-i", "-n", "-p", "--", "sh", "-c", line)
-
-    def succeed(self, line):
-        done = self.sh(line)
-        assert done.returncode == 0, f"{line}: {done.stdout}{done.stderr}{self.journal()}"
-        return done.stdout.strip()
-
-    def journal(self):
-        return self.sh("journalctl -o cat -u darkroomd | tail -n 30").stdout
-
-    def write(self, path, text):
-        file = self.tree / path.lstrip("/")
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text)
-
-    def configure(self, text="", unit=""):
-        """Replaces what the site adds to the configuration and to the unit."""
-        shipped = (ROOT / "conf/darkroomd.ini").read_text()
-        for line in text.splitlines():
-            key = line.split("=")[0].strip()
-            shipped, n = re.subn(rf"^;?{key} =.*$", line, shipped, count=1, flags=re.M)
-            assert n == 1, line  # the examples of groups have the same keys behind it
-        self.write(CONFIG, shipped)
-        self.write(UNIT, f"[Service]\n{unit}")
-        self.succeed("systemctl daemon-reload")
-
-    def restart(self):
-        self.succeed("systemctl restart darkroomd")
-
-    def upload(self):
-        return self.sh(UPLOAD).stdout
-
-    def is_active(self):
-        return self.sh("systemctl is-active darkroomd").stdout.strip() == "active"
-
-    def stop(self):
-        self.nspawn.send_signal(signal.SIGTERM)
-        try:
-            self.nspawn.wait(60)
-        except subprocess.TimeoutExpired:
-            self.nspawn.kill()
-            self.nspawn.wait()
-
-
-@pytest.fixture(scope="module")
-def package():
-    succeed("make", "-s", "-C", ROOT, "deb")
-    return next((ROOT / "build/deb").glob("darkroom_*.deb"))
+pytestmark = needs_system
 
 
 @pytest.fixture(scope="module")
 def system(package, tmp_path_factory):
-    base = pathlib.Path(SYSTEM).resolve() / "base"
-    if not (base / "etc/os-release").exists():
-        base.parent.mkdir(parents=True, exist_ok=True)
-        succeed("debootstrap", "--variant=minbase", f"--include={PACKAGES}", "bookworm", base)
-    tree = tmp_path_factory.mktemp("system") / "tree"
-    succeed("cp", "-a", "--reflink=auto", base, tree)
-    shutil.copy(package, tree / "darkroom.deb")
-    shutil.copy(ROOT / "data/sample/lake.jpg", tree / "lake.jpg")
-    succeed("chroot", tree, "env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-q", "install",
-            "-y", "--no-install-recommends", "/darkroom.deb")
+    tree = clean_tree(tmp_path_factory.mktemp("system"))
+    install_in(tree, package)
     running = System(tree)
     yield running
     running.stop()
@@ -194,7 +89,7 @@ def test_store_moves_to_another_directory(system):
     system.succeed("mkdir -p /srv/images; cp -a /var/lib/darkroom/. /srv/images; "
                    "chown -R darkroom: /srv/images")
     system.configure("root = /srv/images",
-                     "DynamicUser=no\nUser=darkroom\nReadWritePaths=/srv/images\n")
+                     f"{OWN_USER}/srv/images\n")
     system.succeed("systemctl start darkroomd")
     system.succeed(f"curl -sSf {url} -o /dev/null")
     assert system.upload() == "201"
@@ -208,6 +103,79 @@ def test_a_missing_right_to_write_is_explained(system):
     assert eventually(system.is_active), system.journal()
 
 
+DISK = "/srv/images"  # the store of an earlier test
+
+
+def check_wait(system, ident, reason, mount):
+    """The unit retries for ever, and comes up by itself when the disk is there."""
+    assert system.sh("systemctl start darkroomd").returncode != 0
+    assert eventually(lambda: int(system.succeed(RESTARTS)) > 6), system.journal()
+    assert not system.is_active() and reason in system.journal(), system.journal()
+    system.succeed(mount)
+    assert eventually(system.is_active), system.journal()
+    assert system.status(f"/images/{ident}/thumb.jpg") == "200"
+    assert system.upload() == "201"
+    system.succeed("systemctl stop darkroomd")
+
+
+@pytest.fixture
+def stored(system):
+    """An image on the disk that is mounted late."""
+    system.configure(f"root = {DISK}", f"{OWN_USER}{DISK}")
+    system.restart()
+    ident = system.upload_id()
+    system.succeed("systemctl stop darkroomd; mkdir -p /srv/late")
+    yield ident
+    system.sh("systemctl stop darkroomd; umount -l /srv/late /srv/late/images "
+              "/srv/late/disk/images")
+    system.configure()
+    system.restart()
+
+
+def test_a_disk_that_is_mounted_late_is_used(system, stored):
+    system.configure("root = /srv/late", f"{OWN_USER}/srv/late")
+    check_wait(system, stored, "the unit needs ReadWritePaths=", f"mount --bind {DISK} /srv/late")
+
+
+def test_a_directory_that_is_missing_is_waited_for(system, stored):
+    """The store is a directory on the disk."""
+    system.configure("root = /srv/late/images", f"{OWN_USER}/srv/late/images")
+    check_wait(system, stored, "Failed at step NAMESPACE",
+               f"mkdir /srv/late/images; mount --bind {DISK} /srv/late/images")
+
+
+def test_a_path_above_it_that_is_missing_is_waited_for(system, stored):
+    """As before, with a directory in ReadWritePaths= that is there."""
+    system.configure("root = /srv/late/disk/images", f"{OWN_USER}/srv/late")
+    check_wait(system, stored, "the directory above it must exist",
+               "mkdir -p /srv/late/disk/images; "
+               f"mount --bind {DISK} /srv/late/disk/images")
+
+
+def test_the_disk_at_the_place_of_the_service_is_waited_for(system):
+    """RequiresMountsFor=, as MOVING THE STORE in darkroomd(8) says."""
+    place = "/var/lib/private/darkroom"
+    ident = system.upload_id()
+    system.succeed("systemctl stop darkroomd; rm -rf /disk; mkdir /disk; "
+                   f"cp -a {place}/. /disk; rm -rf {place}/*")
+    system.write("/etc/systemd/system/disk.service", "[Service]\nType=oneshot\n"
+                 "ExecStart=sh -c 'until [ -e /disk.ready ]; do sleep 0.1; done'\n")
+    system.write("/etc/systemd/system/var-lib-private-darkroom.mount",
+                 "[Unit]\nRequires=disk.service\nAfter=disk.service\n[Mount]\nWhat=/disk\n"
+                 f"Where={place}\nType=none\nOptions=bind\n")
+    system.configure("", f"[Unit]\nRequiresMountsFor={place}\n")
+    system.succeed("systemctl start --no-block darkroomd")
+    assert eventually(lambda: "disk.service" in system.succeed("systemctl list-jobs"))
+    assert "darkroomd.service" in system.succeed("systemctl list-jobs") and not system.is_active()
+    system.write("/disk.ready", "")
+    assert eventually(system.is_active), system.journal()
+    assert system.status(f"/images/{ident}/thumb.jpg") == "200"
+    system.succeed("systemctl stop darkroomd; systemctl stop var-lib-private-darkroom.mount; "
+                   f"rm /etc/systemd/system/*.mount; cp -a /disk/. {place}")
+    system.configure()
+    system.restart()
+
+
 def test_busy_port_is_retried_for_ever(system):
     """systemd gives up after five failures in ten seconds by default."""
     system.succeed("systemctl stop darkroomd")
@@ -215,8 +183,7 @@ def test_busy_port_is_retried_for_ever(system):
               "time.sleep(1000)")
     system.succeed(f'systemd-run --unit=holder python3 -c "{holder}"')
     system.sh("systemctl start darkroomd")
-    restarts = "systemctl show -p NRestarts --value darkroomd"
-    assert eventually(lambda: int(system.succeed(restarts)) > 6), system.journal()
+    assert eventually(lambda: int(system.succeed(RESTARTS)) > 6), system.journal()
     assert not system.is_active()
     system.succeed("systemctl stop holder")
     assert eventually(system.is_active), system.journal()

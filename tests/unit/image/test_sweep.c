@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include <time.h>
 
@@ -11,6 +12,13 @@ static int fake_gettime(clockid_t id, struct timespec *t);
 #define clock_gettime fake_gettime
 #include "base/wall_clock.c"
 #undef clock_gettime
+
+#include "log/log.h"
+
+static char said[512];
+
+#undef log_error
+#define log_error(...) snprintf(said, sizeof said, __VA_ARGS__)
 #include "image/sweep.c"
 
 #include <cmocka.h>
@@ -44,6 +52,9 @@ static void nothing_is_removed_by_age_after_the_clock_was_set_far_ahead(void **s
 	assert_true(may_remove_by_age(&r));
 	wall_s += 1;
 	assert_false(may_remove_by_age(&r));
+	assert_string_equal(said,
+	                    "expire: the clock was set forward by 86401 s; no image is removed by "
+	                    "its age until the clock is set back, or the daemon starts again");
 	let_pass(86400);
 	assert_false(may_remove_by_age(&r));
 	wall_s -= 2;
