@@ -43,7 +43,7 @@
 struct buffer {
 	alignas(CACHE_LINE) uint32_t magic;
 	uint32_t class;
-	unsigned home; /* of the thread that allocated it: its first write placed the pages */
+	unsigned home;    /* of the thread that allocated it: its first write placed the pages */
 	bool is_unfilled; /* counts in unfilled_bytes */
 	struct buffer *below; /* the next one in the stack of its class */
 };
@@ -74,7 +74,7 @@ static struct depot depots[POOL_HOMES] = { DEPOT, DEPOT, DEPOT, DEPOT, DEPOT,
 	                                   DEPOT, DEPOT, DEPOT, DEPOT };
 static alignas(CACHE_LINE) _Atomic uint64_t all_used_bytes;
 static alignas(CACHE_LINE) _Atomic uint64_t all_kept_bytes;
-static _Atomic uint64_t unfilled_bytes; /* of pool_get_unfilled(), in buffers used before */
+static _Atomic uint64_t unfilled_bytes;         /* of pool_get_unfilled(), in buffers used before */
 static _Atomic uint64_t bytes_max = UINT64_MAX; /* of both together; see pool_set_max() */
 
 static size_t class_size(unsigned class)

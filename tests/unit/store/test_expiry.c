@@ -84,7 +84,12 @@ static void files_have_the_time_in_their_tag(void **state)
 	close(fd);
 	assert_int_equal(expiry_list(&store, NOW, due, 1), 1);
 	assert_string_equal(due[0].id, id);
+	int free_fd = dup(0);
+
+	close(free_fd);
 	assert_int_equal(store_remove(&store, STORE_IMAGES, id), 0);
+	assert_int_equal(dup(0), free_fd); /* none stays open */
+	close(free_fd);
 	assert_int_equal(expiry_list(&store, NOW, due, 1), 0);
 	id = put("", 10, 0);
 	fd = store_open_file(&store, id, "a.jpg", &size);

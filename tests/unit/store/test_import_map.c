@@ -3,7 +3,6 @@
 
 static bool fails_fdopen, fails_ftruncate, fails_fsync, fails_dup;
 
-
 static int io_error(void)
 {
 	errno = EIO;

@@ -109,10 +109,10 @@ static void each_failing_call_of_a_write_is_an_error(void **state)
 		unsigned nth;
 		int error, result;
 	} cases[] = {
-		{ CALL_OPENAT, 1, EACCES, -EACCES },     { CALL_MKDIRAT, 1, EROFS, -EROFS },
-		{ CALL_MKDIRAT, 2, EROFS, -EROFS },      { CALL_OPENAT, 2, EMFILE, -EMFILE },
-		{ CALL_WRITE, 1, ENOSPC, -ENOSPC },      { CALL_WRITE, 1, 0, -EIO },
-		{ CALL_CLOSE, 1, EIO, -EIO },            { CALL_RENAMEAT, 1, EDQUOT, -EDQUOT },
+		{ CALL_OPENAT, 1, EACCES, -EACCES }, { CALL_MKDIRAT, 1, EROFS, -EROFS },
+		{ CALL_MKDIRAT, 2, EROFS, -EROFS },  { CALL_OPENAT, 2, EMFILE, -EMFILE },
+		{ CALL_WRITE, 1, ENOSPC, -ENOSPC },  { CALL_WRITE, 1, 0, -EIO },
+		{ CALL_CLOSE, 1, EIO, -EIO },        { CALL_RENAMEAT, 1, EDQUOT, -EDQUOT },
 	};
 
 	(void)state;
@@ -187,9 +187,10 @@ static void a_record_has_its_exact_text(void **state)
 
 	assert_int_equal(read(fd, data, sizeof data), HEAD_LENGTH + LINE_LENGTH);
 	close(fd);
-	assert_string_equal(data, "s 18446744073709551615 fe000000000000000000000000000000000000000000"
-	                          "00000000000000000000 00000000000000000010\n"
-	                          "01K00000000000000000000000\n");
+	assert_string_equal(data,
+	                    "s 18446744073709551615 fe000000000000000000000000000000000000000000"
+	                    "00000000000000000000 00000000000000000010\n"
+	                    "01K00000000000000000000000\n");
 }
 
 static void a_record_that_was_read_in_parts_is_complete(void **state)

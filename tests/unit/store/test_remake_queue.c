@@ -144,7 +144,7 @@ static void the_longest_names_have_room(void **state)
 
 static void what_is_not_an_entry_is_refused(void **state)
 {
-	static const char *const texts[] = { "",        "0",      "0a",      "0ax",
+	static const char *const texts[] = { "",         "0",        "0a",      "0ax",
 		                             "/a\nname", ":a\nname", "0a name", "\na\n" };
 
 	(void)state;
@@ -258,9 +258,9 @@ static void an_entry_wants_the_names_that_it_has(void **state)
 		const char *names, *variant;
 		bool wants;
 	} cases[] = {
-		{ "", "a", true },          { "a", "a", true },       { "a", "b", false },
-		{ "ab", "a", false },       { "a", "ab", false },     { "a b", "b", true },
-		{ "a  b ", "b", true },     { "aa bb cc", "bb", true }, { "aa bb cc", "cc", true },
+		{ "", "a", true },           { "a", "a", true },         { "a", "b", false },
+		{ "ab", "a", false },        { "a", "ab", false },       { "a b", "b", true },
+		{ "a  b ", "b", true },      { "aa bb cc", "bb", true }, { "aa bb cc", "cc", true },
 		{ "aa bb cc", "dd", false }, { "aa bb cc", "a", false },
 	};
 

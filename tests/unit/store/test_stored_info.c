@@ -86,8 +86,8 @@ static void token_and_original_may_be_missing(void **state)
 	assert_string_equal(info.token, "");
 	assert_int_equal(info.upload_bytes, 0);
 	assert_int_equal(info.file_count, 2);
-	assert_int_equal(read_text(SIZE "\"variants\":{},\"record\":{" UPLOAD "\"variants\":{}" END),
-	                 0);
+	assert_int_equal(
+		read_text(SIZE "\"variants\":{},\"record\":{" UPLOAD "\"variants\":{}" END), 0);
 	assert_int_equal(info.file_count, 0);
 	assert_int_equal(stored_info_bytes(&info), 0);
 	char text[1024], token[SPOOL_TOKEN_MAX + 1];
@@ -96,8 +96,8 @@ static void token_and_original_may_be_missing(void **state)
 		memset(token, 't', n);
 		token[n] = '\0';
 		snprintf(text, sizeof text,
-		         SIZE VARIANTS "\"record\":{\"upload\":{\"bytes\":1,\"token\":\"%s\"}," SUMS
-		                       END,
+		         SIZE VARIANTS
+		         "\"record\":{\"upload\":{\"bytes\":1,\"token\":\"%s\"}," SUMS END,
 		         token);
 		assert_int_equal(read_text(text), 0);
 		assert_string_equal(info.token, n < SPOOL_TOKEN_MAX ? token : "");
@@ -118,8 +118,9 @@ static void what_the_daemon_did_not_write_is_refused(void **state)
 		SIZE VARIANTS "\"record\":{" UPLOAD "\"variants\":[]" END,
 		SIZE VARIANTS "\"record\":{" UPLOAD "\"variants\":{}" END,
 		/* bytes and sums */
-		SIZE "\"variants\":{\"a\":{\"bytes\":\"3\"},\"b\":{\"bytes\":5}},\"record\":{" UPLOAD SUMS
-		     END,
+		SIZE
+		"\"variants\":{\"a\":{\"bytes\":\"3\"},\"b\":{\"bytes\":5}},\"record\":{" UPLOAD
+			SUMS END,
 		SIZE "\"variants\":{\"a\":{}},\"record\":{" UPLOAD SUMS END,
 		SIZE "\"variants\":{\"a\":{\"bytes\":3}},\"record\":{" UPLOAD
 		     "\"variants\":{\"a\":{\"xxh128\":\"" A "a\"}}" END,
@@ -153,7 +154,8 @@ static void write_variants(char *text, size_t size, unsigned count, bool has_ori
 	size_t n = (size_t)snprintf(text, size, SIZE "\"variants\":{");
 
 	for (unsigned i = 0; i < count; i++)
-		n += (size_t)snprintf(text + n, size - n, "%s\"v%u\":{\"bytes\":1}", i ? "," : "", i);
+		n += (size_t)snprintf(text + n, size - n, "%s\"v%u\":{\"bytes\":1}", i ? "," : "",
+		                      i);
 	n += (size_t)snprintf(text + n, size - n, "},\"record\":{" UPLOAD "%s\"variants\":{",
 	                      has_original ? ORIGINAL : "");
 	for (unsigned i = 0; i < count; i++)

@@ -18,12 +18,13 @@
 #include "conf/conf.h"
 #include "store/stored_lack.h"
 
-#define SETTINGS                                                                            \
+#define SETTINGS                                                                                \
 	"\"operations\":\"scale 9x9 fit\",\"enlarge\":false,\"quality\":80,\"chroma\":\"420\"," \
 	"\"progressive\":true,\"optimize\":false"
 #define SIZE "{\"width\":300,\"height\":200,"
 #define VARIANTS "\"variants\":{\"a\":{\"bytes\":3},\"b\":{\"bytes\":5}}"
-#define RECORD ",\"record\":{\"variants\":{\"a\":{" SETTINGS ",\"x\":1},\"b\":{" SETTINGS ",\"x\":1}}}"
+#define RECORD \
+	",\"record\":{\"variants\":{\"a\":{" SETTINGS ",\"x\":1},\"b\":{" SETTINGS ",\"x\":1}}}"
 
 static struct conf conf;
 static struct stored_lack lack;
@@ -109,9 +110,12 @@ static void variants_without_their_file_are_missing(void **state)
 static void each_other_setting_is_seen(void **state)
 {
 	static const struct conf_variant others[] = {
-		{ .operations = "scale 9x9 fill" }, { .enlarge = CONF_YES },
-		{ .quality = 81 },                  { .chroma = CONF_CHROMA_444 },
-		{ .progressive = CONF_NO },         { .optimize = CONF_YES },
+		{ .operations = "scale 9x9 fill" },
+		{ .enlarge = CONF_YES },
+		{ .quality = 81 },
+		{ .chroma = CONF_CHROMA_444 },
+		{ .progressive = CONF_NO },
+		{ .optimize = CONF_YES },
 	};
 
 	(void)state;
@@ -167,8 +171,8 @@ static void unknown_settings_are_others(void **state)
 	check(SIZE VARIANTS ",\"record\":{}}", 0, 3);
 	check(SIZE VARIANTS ",\"record\":{\"variants\":{}}}", 0, 3);
 	/* The settings are the beginning of the record. */
-	check(SIZE VARIANTS ",\"record\":{\"variants\":{\"a\":{" SETTINGS "},\"b\":{\"x\":1," SETTINGS
-	                    ",\"y\":1}}}}",
+	check(SIZE VARIANTS ",\"record\":{\"variants\":{\"a\":{" SETTINGS
+	                    "},\"b\":{\"x\":1," SETTINGS ",\"y\":1}}}}",
 	      0, 3);
 }
 
@@ -183,7 +187,8 @@ static void the_longest_settings_have_room(void **state)
 	operations[sizeof operations - 1] = '\0';
 	strcpy(conf.variant[0].operations, operations);
 	snprintf(data, sizeof data,
-	         SIZE VARIANTS ",\"record\":{\"variants\":{\"a\":{\"operations\":\"%s\",%s,\"x\":1}}}}",
+	         SIZE VARIANTS
+	         ",\"record\":{\"variants\":{\"a\":{\"operations\":\"%s\",%s,\"x\":1}}}}",
 	         operations, strchr(SETTINGS, ',') + 1);
 	check(data, 0, 0);
 }
@@ -220,8 +225,8 @@ static void what_the_daemon_did_not_write_is_refused(void **state)
 
 	(void)state;
 	for (unsigned i = 0; i < COUNT_OF(data); i++)
-		assert_int_equal(
-			stored_lack_find(&lack, &conf, root_fd, data[i], strlen(data[i])), -EINVAL);
+		assert_int_equal(stored_lack_find(&lack, &conf, root_fd, data[i], strlen(data[i])),
+		                 -EINVAL);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)

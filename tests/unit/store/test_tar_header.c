@@ -107,12 +107,22 @@ static void numbers_are_octal_digits_between_spaces_or_zeros(void **state)
 		const char *text;
 		int64_t size; /* -1: damaged */
 	} cases[] = {
-		{ "00000000017", 15 },      { "          7\0", 7 }, { "7           ", 7 },
-		{ "12 garbage..", 10 },     { "12\0garbage..", 10 }, { "000000000000", 0 },
-		{ "777777777777", 0777777777777 }, { "           7", 7 },
-		{ "            ", -1 },     { "\0\0\0\0\0\0\0\0\0\0\0", -1 }, { "8          ", -1 },
-		{ "12x         ", -1 },     { "1289        ", -1 }, { "/           ", -1 },
-		{ "x12         ", -1 },     { "-1          ", -1 },
+		{ "00000000017", 15 },
+		{ "          7\0", 7 },
+		{ "7           ", 7 },
+		{ "12 garbage..", 10 },
+		{ "12\0garbage..", 10 },
+		{ "000000000000", 0 },
+		{ "777777777777", 0777777777777 },
+		{ "           7", 7 },
+		{ "            ", -1 },
+		{ "\0\0\0\0\0\0\0\0\0\0\0", -1 },
+		{ "8          ", -1 },
+		{ "12x         ", -1 },
+		{ "1289        ", -1 },
+		{ "/           ", -1 },
+		{ "x12         ", -1 },
+		{ "-1          ", -1 },
 	};
 
 	(void)state;
@@ -140,10 +150,14 @@ static void only_files_have_data(void **state)
 		enum tar_type type;
 		uint64_t most;
 	} cases[] = {
-		{ '0', TAR_FILE, 0777777777777 },   { '\0', TAR_FILE, 0777777777777 },
-		{ 'x', TAR_PAX, TAR_PAX_MAX },      { 'g', TAR_PAX_GLOBAL, TAR_PAX_MAX },
-		{ '5', TAR_DIRECTORY, 0 },          { '1', TAR_OTHER, 0 },
-		{ '2', TAR_OTHER, 0 },              { 'L', TAR_OTHER, 0 },
+		{ '0', TAR_FILE, 0777777777777 },
+		{ '\0', TAR_FILE, 0777777777777 },
+		{ 'x', TAR_PAX, TAR_PAX_MAX },
+		{ 'g', TAR_PAX_GLOBAL, TAR_PAX_MAX },
+		{ '5', TAR_DIRECTORY, 0 },
+		{ '1', TAR_OTHER, 0 },
+		{ '2', TAR_OTHER, 0 },
+		{ 'L', TAR_OTHER, 0 },
 	};
 
 	(void)state;
@@ -231,9 +245,12 @@ static void records_are_read(void **state)
 static void damaged_records_are_refused(void **state)
 {
 	static const char *const data[] = {
-		" a=b\n", "a=b\n", "x 6 a=b\n", "6", "6 ", "6 a=b", "7 a=b\n", "5 a=b\n", "6\ta=b\n",
-		"3 =\n", "2 \n", "0 a=b\n", "4 a\n6 b=c\n", "000011 a=b\n", "6 a=b\n6 a=b", "6 a=bc\n",
-		"99999 a=b\n", "5 ab\n", "1 \n", "12345", "4 \n=", "3 \n=",
+		" a=b\n",       "a=b\n",        "x 6 a=b\n",    "6",
+		"6 ",           "6 a=b",        "7 a=b\n",      "5 a=b\n",
+		"6\ta=b\n",     "3 =\n",        "2 \n",         "0 a=b\n",
+		"4 a\n6 b=c\n", "000011 a=b\n", "6 a=b\n6 a=b", "6 a=bc\n",
+		"99999 a=b\n",  "5 ab\n",       "1 \n",         "12345",
+		"4 \n=",        "3 \n=",
 	};
 
 	(void)state;
@@ -250,10 +267,18 @@ static void records_that_change_a_member_are_refused(void **state)
 		const char *key;
 		int result;
 	} cases[] = {
-		{ "path", -EINVAL },       { "linkpath", -EINVAL },         { "size", -EINVAL },
-		{ "hdrcharset", -EINVAL }, { "GNU.sparse.major", -EINVAL }, { "GNU.sparse.", -EINVAL },
-		{ "paths", 0 },            { "pat", 0 },                    { "sizf", 0 },
-		{ "GNU.sparse", 0 },       { "GNU.sparsex", 0 },            { "mtime", 0 },
+		{ "path", -EINVAL },
+		{ "linkpath", -EINVAL },
+		{ "size", -EINVAL },
+		{ "hdrcharset", -EINVAL },
+		{ "GNU.sparse.major", -EINVAL },
+		{ "GNU.sparse.", -EINVAL },
+		{ "paths", 0 },
+		{ "pat", 0 },
+		{ "sizf", 0 },
+		{ "GNU.sparse", 0 },
+		{ "GNU.sparsex", 0 },
+		{ "mtime", 0 },
 		{ "linkpat", 0 },
 	};
 
@@ -311,7 +336,8 @@ static void lengths_of_records_count_themselves(void **state)
 		snprintf(expected, sizeof expected, "%zu comment=%s\n", length, value);
 		assert_string_equal(data, expected);
 		assert_int_equal(read_pax(&p, data), 0);
-		assert_memory_equal(p.comment, value, n < TAR_COMMENT_MAX ? n : TAR_COMMENT_MAX - 1);
+		assert_memory_equal(p.comment, value,
+		                    n < TAR_COMMENT_MAX ? n : TAR_COMMENT_MAX - 1);
 	}
 }
 

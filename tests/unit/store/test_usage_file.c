@@ -108,9 +108,9 @@ static void check_token(const char *name, uint64_t images, uint64_t bytes, uint6
 }
 
 #define LONG_NAME "n23456789012345678901234567890123456789012345678901234567890123"
-#define TEXT                                \
+#define TEXT                                   \
 	"darkroom-usage 1 20415\n12 345 0 =\n" \
-	"1 2 3 =" LONG_NAME "\n"            \
+	"1 2 3 =" LONG_NAME "\n"               \
 	"18446744073709551615 18446744073709551614 18446744073709551613 =site\n"
 
 static void what_was_written_is_read(void **state)
