@@ -37,11 +37,14 @@
  * this is in use. */
 #define LEND_SIZE_MIN (64 << 10)
 #define LEND_USED_MAX (UINT64_C(64) << 20)
+/* Free buffers have written pages. This bounds those that pool_get_unfilled() hands out. */
+#define UNFILLED_BYTES_MAX (UINT64_C(64) << 20)
 
 struct buffer {
 	alignas(CACHE_LINE) uint32_t magic;
 	uint32_t class;
-	unsigned home; /* of the thread that allocated it: its first write placed the pages */
+	unsigned home;    /* of the thread that allocated it: its first write placed the pages */
+	bool is_unfilled; /* counts in unfilled_bytes */
 	struct buffer *below; /* the next one in the stack of its class */
 };
 
@@ -71,6 +74,7 @@ static struct depot depots[POOL_HOMES] = { DEPOT, DEPOT, DEPOT, DEPOT, DEPOT,
 	                                   DEPOT, DEPOT, DEPOT, DEPOT };
 static alignas(CACHE_LINE) _Atomic uint64_t all_used_bytes;
 static alignas(CACHE_LINE) _Atomic uint64_t all_kept_bytes;
+static _Atomic uint64_t unfilled_bytes;         /* of pool_get_unfilled(), in buffers used before */
 static _Atomic uint64_t bytes_max = UINT64_MAX; /* of both together; see pool_set_max() */
 
 static size_t class_size(unsigned class)
@@ -236,6 +240,7 @@ static struct buffer *buffer_new(unsigned class)
 		return NULL;
 	b->class = class;
 	b->home = home;
+	b->is_unfilled = false;
 	return b;
 }
 
@@ -252,17 +257,41 @@ static unsigned lend_class(unsigned class)
 	return largest > class ? largest : class;
 }
 
-void *pool_get_sized(size_t size, size_t *size_got)
+static struct buffer *free_buffer(unsigned class)
 {
-	unsigned class = class_of(size);
-
-	if (class == CLASS_COUNT)
-		return NULL;
 	unsigned largest = lend_class(class);
 	struct buffer *b = shelf_pop(&shelf, class, largest);
 
+	return b ? b : depot_get(class, largest);
+}
+
+/* Counts before it compares, so that threads do not pass the bound together. */
+static bool may_be_unfilled(const struct buffer *b)
+{
+	int64_t bytes = (int64_t)class_size(b->class);
+
+	account(&unfilled_bytes, bytes);
+	if (atomic_load_explicit(&unfilled_bytes, memory_order_relaxed) <= UNFILLED_BYTES_MAX)
+		return true;
+	account(&unfilled_bytes, -bytes);
+	return false;
+}
+
+static struct buffer *free_buffer_unfilled(unsigned class)
+{
+	struct buffer *b = free_buffer(class);
+
 	if (!b)
-		b = depot_get(class, largest);
+		return NULL;
+	b->is_unfilled = may_be_unfilled(b);
+	if (b->is_unfilled)
+		return b;
+	depot_put(b);
+	return NULL;
+}
+
+static void *get(unsigned class, struct buffer *b, size_t *size_got)
+{
 	if (!b)
 		b = buffer_new(class);
 	if (!b)
@@ -274,11 +303,26 @@ void *pool_get_sized(size_t size, size_t *size_got)
 	return b + 1;
 }
 
+void *pool_get_sized(size_t size, size_t *size_got)
+{
+	unsigned class = class_of(size);
+
+	return class < CLASS_COUNT ? get(class, free_buffer(class), size_got) : NULL;
+}
+
 void *pool_get(size_t size)
 {
 	size_t got;
 
 	return pool_get_sized(size, &got);
+}
+
+void *pool_get_unfilled(size_t size)
+{
+	unsigned class = class_of(size);
+	size_t got;
+
+	return class < CLASS_COUNT ? get(class, free_buffer_unfilled(class), &got) : NULL;
 }
 
 /* Passes buffers of the calling thread to the depots until at most bytes are left. */
@@ -296,6 +340,9 @@ void pool_put(void *buffer)
 
 	assert(b->magic == POOL_MAGIC);
 	account(&all_used_bytes, -(int64_t)class_size(b->class));
+	if (b->is_unfilled)
+		account(&unfilled_bytes, -(int64_t)class_size(b->class));
+	b->is_unfilled = false;
 	if (!shelf.is_used || b->home != home || shelf.count[b->class] == SHELF_CLASS_MAX ||
 	    class_size(b->class) > SHELF_BYTES_MAX) {
 		depot_put(b);

@@ -31,6 +31,11 @@ size_t pool_size(size_t size);
 /* As pool_get(); *size_got is the size of the buffer without the slack. */
 void *pool_get_sized(size_t size, size_t *size_got);
 
+/* As pool_get(), for a buffer whose bytes a budget counts only as they are written. The kernel
+ * gives a new buffer its pages at that time; one that was used before has them. Of those, buffers
+ * of this function have at most 64 MiB together, whatever was freed before. */
+void *pool_get_unfilled(size_t size);
+
 /* Frees a buffer; NULL is ignored. Aborts if the buffer is free already, as long as the pool still
  * has it. Any thread. */
 void pool_put(void *buffer);

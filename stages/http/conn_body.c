@@ -104,8 +104,8 @@ enum conn_step conn_reserve_body(struct visit *v, struct conn *c)
 
 /* Moves the body to a buffer for what has been reserved, and for more of what is to come, so that
  * copying is rare. The buffer's class does not count: new pages cost nothing before bytes come.
- * malloc maps buffers above 256 KiB on their own. Only a buffer that was used before has written
- * pages; a depot of the pool keeps 64 MiB of these. Returns false if there is no memory. */
+ * malloc maps buffers above 256 KiB on their own. The pool bounds the written pages of those that
+ * were used before. Returns false if there is no memory. */
 static bool make_body_room(struct conn *c)
 {
 	uint64_t size = c->request.content_length, room = c->memory.bytes * ROOM_FACTOR;
@@ -114,7 +114,8 @@ static bool make_body_room(struct conn *c)
 		return true;
 	if (room > size)
 		room = size;
-	uint8_t *body = pool_get((size_t)room);
+	bool is_reserved = room <= c->memory.bytes;
+	uint8_t *body = is_reserved ? pool_get((size_t)room) : pool_get_unfilled((size_t)room);
 
 	if (!body)
 		return false;
@@ -307,7 +308,8 @@ static bool grow_body(struct conn *c, uint64_t need)
 		conn_set_no_budget(c, room);
 		return false;
 	}
-	uint8_t *body = pool_get((size_t)room);
+	bool is_reserved = room <= c->memory.bytes;
+	uint8_t *body = is_reserved ? pool_get((size_t)room) : pool_get_unfilled((size_t)room);
 
 	if (!body) {
 		budget_body_release(budget_of(c), &memory);

@@ -87,10 +87,12 @@ static bool read_number(const char *text, uint64_t *number)
 	char *end;
 
 	errno = 0;
-	*number = strtoull(text, &end, 10);
-	if (*end == 'K' || *end == 'M' || *end == 'G')
-		*number <<= *end == 'K' ? 10 : *end == 'M' ? 20 : 30, end++;
-	return text[0] >= '1' && text[0] <= '9' && !errno && !*end;
+	uint64_t n = strtoull(text, &end, 10);
+	unsigned shift = *end == 'K' ? 10 : *end == 'M' ? 20 : *end == 'G' ? 30 : 0;
+
+	*number = n << shift;
+	return text[0] >= '1' && text[0] <= '9' && !errno && !end[shift > 0] &&
+	       *number >> shift == n;
 }
 
 /* Sets a bound to the time: with is_lower the images of that millisecond are within it, otherwise
@@ -247,6 +249,8 @@ static int each_line(struct store_query *q, each_id *each, void *arg)
 			status = store_query_usage("%s: %s: expected an id on each line",
 			                           q->ids_path, line);
 	}
+	if (!status && ferror(f))
+		status = store_query_fail(q->ids_path, -errno);
 	if (f != stdin)
 		fclose(f);
 	return status;

@@ -63,6 +63,11 @@ void *pool_get(size_t size)
 	return pool_get_sized(size, &got);
 }
 
+void *pool_get_unfilled(size_t size)
+{
+	return pool_get(size);
+}
+
 void pool_put(void *buffer)
 {
 	if (!buffer)

@@ -378,7 +378,7 @@ def test_after_kills_each_key_has_its_images_once(tmp_path):
     """The clients repeat all of their uploads after the kill."""
     seed = random.randrange(2**32)
     print("seed", seed)
-    rng, store, expected = random.Random(seed), tmp_path / "store", 0
+    rng, store, expected, answered = random.Random(seed), tmp_path / "store", 0, 0
     for round_ in range(KILLS):
         daemon = Daemon(store)
         uploaders = [Uploader(daemon, f"{round_}-{i}", random.Random(rng.random()))
@@ -396,9 +396,11 @@ def test_after_kills_each_key_has_its_images_once(tmp_path):
                 assert made == uploader.answered.get(name, made), name
                 assert len(made) == len(set(made)) == images_of(content_type, body)
                 expected += len(made)
+                answered += name in uploader.answered
         stats = lambda: daemon.get("/stats").json()["store"]  # noqa: E731
         assert eventually(lambda: stats()["recovering"] == 0 and
                           not list((store / ".spool").iterdir()))
         assert eventually(lambda: len(daemon.stored()) == expected), (len(daemon.stored()),
                                                                       expected)
         daemon.stop()
+    assert answered > 0  # and their answers after the kill are the same

@@ -218,11 +218,14 @@ def test_daemon_stops_while_clients_wait(start):
         assert eventually(lambda: daemon.get("/stats").json()["images"]["in_flight"] > 0
                           or made(daemon)["made"] > 0)
         daemon.stop()
+        statuses = []
         for answer in answers:
             try:
-                assert answer.result().status in (200, 503)
+                statuses.append(answer.result().status)
             except OSError:
                 pass  # the request came after the end
+    # The request that was in flight has an answer.
+    assert statuses and set(statuses) <= {200, 503}
 
 
 def test_daemon_that_is_killed_leaves_old_or_new_files(tmp_path):

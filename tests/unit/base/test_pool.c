@@ -9,6 +9,7 @@
 #include <cmocka.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -262,6 +263,51 @@ static void larger_buffers_are_lent(void **state)
 	pool_put(small);
 }
 
+static void free_all(void *buffer[], unsigned count)
+{
+	for (unsigned i = 0; i < count; i++)
+		put_elsewhere(buffer[i]);
+}
+
+static bool contains(void *const buffer[], unsigned count, const void *one)
+{
+	for (unsigned i = 0; i < count; i++)
+		if (buffer[i] == one)
+			return true;
+	return false;
+}
+
+/* Also if buffers are freed between one that stays unfilled and the next. */
+static void unfilled_buffers_have_at_most_64_mib_of_written_pages(void **state)
+{
+	enum { WRITTEN = 16, ROUNDS = 4, SIZE = 4 << 20 };
+	void *written[WRITTEN], *unfilled[ROUNDS * WRITTEN];
+	unsigned count = 0, reused = 0;
+
+	(void)state;
+	for (unsigned round = 0; round < ROUNDS; round++) {
+		for (unsigned i = 0; i < WRITTEN; i++)
+			assert_non_null(written[i] = pool_get(SIZE));
+		free_all(written, WRITTEN);
+		for (unsigned i = 0; i < WRITTEN; i++, count++) {
+			assert_non_null(unfilled[count] = pool_get_unfilled(SIZE));
+			reused += contains(written, WRITTEN, unfilled[count]);
+		}
+		assert_int_equal(reused, 64 * MIB / SIZE);
+	}
+	assert_int_equal(used(), (size_t)count * SIZE);
+
+	/* One that is freed makes room for the next. */
+	for (unsigned i = 0; i < WRITTEN; i++)
+		written[i] = pool_get(SIZE); /* all that the depot has */
+	put_elsewhere(unfilled[0]);
+	assert_ptr_equal(pool_get_unfilled(SIZE), unfilled[0]);
+	assert_null(pool_get_unfilled(SIZE_MAX));
+	free_all(written, WRITTEN);
+	free_all(unfilled, count);
+	assert_int_equal(used(), 0);
+}
+
 /* A shelf that is full of one size adapts to another. */
 static void sizes_in_use_displace_unused_ones(void **state)
 {
@@ -374,6 +420,8 @@ int main(void)
 		cmocka_unit_test_teardown(kept_buffers_make_room_for_used_ones, release_all),
 		cmocka_unit_test_teardown(buffers_of_sleeping_threads_make_room, release_all),
 		cmocka_unit_test_teardown(larger_buffers_are_lent, release_all),
+		cmocka_unit_test_teardown(unfilled_buffers_have_at_most_64_mib_of_written_pages,
+		                          release_all),
 		cmocka_unit_test_teardown(sizes_in_use_displace_unused_ones, release_all),
 		cmocka_unit_test_teardown(a_buffer_that_is_put_twice_is_seen, release_all),
 		cmocka_unit_test_teardown(threads_can_take_and_put_at_the_same_time, release_all),

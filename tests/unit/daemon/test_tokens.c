@@ -16,6 +16,7 @@
 #include <cmocka.h>
 
 #include "base/text.h"
+#include "daemon/token_line.h"
 #include "daemon/tokens.h"
 #include "log/log.h"
 #include "support/file_fixture.h"
@@ -23,6 +24,8 @@
 /* The hashes of "abc" (example of FIPS 180-4) and of the empty message. */
 #define ABC "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
 #define EMPTY "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+
+#define FILE_LENGTH_MAX (TOKENS_MAX * 240)
 
 static char path[] = "/tmp/darkroom-test-tokens-XXXXXX";
 static struct text errors;
@@ -226,6 +229,71 @@ static void more_than_4096_tokens_are_refused(void **state)
 	assert_return_code(truncate(path, 10 << 20), 0);
 	assert_int_equal(tokens_check_file(path, &errors), -EINVAL);
 	assert_non_null(strstr(errors.data, "the file is too long"));
+	assert_return_code(truncate(path, 0), 0);
+	f = fopen(path, "w");
+	for (unsigned i = 0; i < FILE_LENGTH_MAX; i++)
+		fputc(i % 80 == 79 ? '\n' : '#', f);
+	assert_int_equal(fclose(f), 0);
+	assert_int_equal(tokens_check_file(path, &errors), 0);
+	assert_return_code(truncate(path, FILE_LENGTH_MAX + 1), 0);
+	assert_int_equal(tokens_check_file(path, &errors), -EINVAL);
+}
+
+static void quotas_are_written_as_they_were_read(void **state)
+{
+	struct token_quota quota = { 0 };
+	char data[128];
+	struct text t;
+
+	(void)state;
+	text_init(&t, data, sizeof data);
+	token_print_quota(&quota, &t);
+	assert_int_equal(t.length, 0);
+	assert_true(token_quota_parse("images=3", &quota));
+	assert_true(token_quota_parse("bytes=2K", &quota));
+	assert_true(token_quota_parse("uploads=5", &quota));
+	assert_false(token_quota_parse("others=7", &quota));
+	assert_false(token_quota_parse("images=", &quota));
+	token_print_quota(&quota, &t);
+	assert_string_equal(data, " images=3 bytes=2048 uploads=5");
+}
+
+static void count_token(const char *name, const struct token_quota *quota, void *arg)
+{
+	unsigned *count = arg;
+
+	(void)name;
+	(void)quota;
+	++*count;
+}
+
+/* A function that leaves the lock taken, or releases it twice, stops the next reload. */
+static void each_reader_leaves_the_lock_free(void **state)
+{
+	uint8_t key[TOKEN_KEY_SIZE], hash[TOKEN_HASH_SIZE];
+	char name[TOKEN_NAME_MAX];
+	struct token_quota quota;
+	struct tokens t;
+	unsigned count = 0;
+
+	(void)state;
+	put("first " ABC " sign\n", strlen("first " ABC " sign\n"));
+	assert_int_equal(tokens_open(&t, path), 0);
+	for (unsigned i = 0; i < 4; i++) {
+		if (i == 0)
+			tokens_verdict(&t, "abc", 3, TOKEN_SIGN, key);
+		else if (i == 1)
+			tokens_name(&t, key, name, &quota);
+		else if (i == 2)
+			assert_true(tokens_signer(&t, "first", hash, &quota));
+		else
+			tokens_each(&t, count_token, &count);
+		assert_int_equal(pthread_rwlock_trywrlock(&t.lock), 0);
+		assert_int_equal(pthread_rwlock_unlock(&t.lock), 0);
+	}
+	assert_string_equal(name, "first");
+	assert_int_equal(count, 1);
+	tokens_close(&t);
 }
 
 static void a_wrong_file_leaves_the_tokens_unchanged(void **state)
@@ -261,6 +329,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_file_that_others_can_replace_is_refused, set_up,
 		                                tear_down),
 		cmocka_unit_test_setup_teardown(more_than_4096_tokens_are_refused, set_up,
+		                                tear_down),
+		cmocka_unit_test(quotas_are_written_as_they_were_read),
+		cmocka_unit_test_setup_teardown(each_reader_leaves_the_lock_free, set_up,
 		                                tear_down),
 		cmocka_unit_test_setup_teardown(a_wrong_file_leaves_the_tokens_unchanged, set_up,
 		                                tear_down),

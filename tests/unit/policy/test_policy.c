@@ -369,6 +369,16 @@ static void policies_are_found_by_name(void **state)
 	                    "drain, cohort, mg1, srpt, dbr, color, seda, thread-per-connection");
 }
 
+static void each_policy_has_its_index(void **state)
+{
+	unsigned i = 0;
+
+	(void)state;
+	for (; policy_at(i); i++)
+		assert_int_equal(policy_index(policy_at(i)), i);
+	assert_int_equal(i, 8);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -382,6 +392,7 @@ int main(void)
 		cmocka_unit_test_setup(every_policy_serves_all_events, clear_rates),
 		cmocka_unit_test_setup(every_policy_visits_every_stage, clear_rates),
 		cmocka_unit_test_setup(policies_are_found_by_name, clear_rates),
+		cmocka_unit_test(each_policy_has_its_index),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -16,6 +16,7 @@
 #include "store/expiry.h"
 #include "store/store.h"
 #include "store/store_find.h"
+#include "support/stored_fixture.h"
 
 #define NOW UINT64_C(1763800000)
 
@@ -41,32 +42,9 @@ static int teardown(void **state)
 	return system(command);
 }
 
-/* Stores an image of that many bytes. */
 static const char *put(const char *token, size_t bytes, uint64_t expires)
 {
-	static char id[ULID_LENGTH + 1];
-	static const char data[1000];
-	char json[512], sum[CHECKSUM_LENGTH + 1];
-	int length = snprintf(json, sizeof json,
-	                      "{\"width\":1,\"height\":1,\"variants\":{\"a\":{\"bytes\":%zu}},"
-	                      "\"record\":{\"upload\":{\"bytes\":9,\"token\":\"%s\"},\"variants\":{"
-	                      "\"a\":{\"xxh128\":\"%032d\"}},\"xxh128\":\"%032d\"}}\n",
-	                      bytes, token, 0, 0);
-
-	checksum_of(json, (size_t)length, sum);
-	const struct store_file files[] = { { "a.jpg", data, bytes, sum },
-		                            { "image.json", json, (size_t)length, sum } };
-	struct store_item item = { .place = STORE_IMAGES,
-		                   .id = id,
-		                   .file = files,
-		                   .file_count = 2,
-		                   .token = token,
-		                   .expires = expires };
-
-	ulid_new(id);
-	store_put(&store, &item, 1);
-	assert_int_equal(item.err, 0);
-	return id;
+	return stored_put(&store, NULL, token, bytes, expires);
 }
 
 static void what_is_due_is_listed_by_the_hour(void **state)
@@ -106,7 +84,12 @@ static void files_have_the_time_in_their_tag(void **state)
 	close(fd);
 	assert_int_equal(expiry_list(&store, NOW, due, 1), 1);
 	assert_string_equal(due[0].id, id);
+	int free_fd = dup(0);
+
+	close(free_fd);
 	assert_int_equal(store_remove(&store, STORE_IMAGES, id), 0);
+	assert_int_equal(dup(0), free_fd); /* none stays open */
+	close(free_fd);
 	assert_int_equal(expiry_list(&store, NOW, due, 1), 0);
 	id = put("", 10, 0);
 	fd = store_open_file(&store, id, "a.jpg", &size);

@@ -1,0 +1,289 @@
+/* test_remake_queue.c - entries of the queue: their text, damaged ones, and calls that fail. */
+#include "support/store_faults.h"
+
+static uid_t fake_euid, owner;
+static int fstatat_error, fchown_error;
+static unsigned chowns;
+
+static uid_t euid_fake(void)
+{
+	return fake_euid;
+}
+
+static int fault_fstatat(int at, const char *path, struct stat *st, int flags)
+{
+	if (fstatat_error) {
+		errno = fstatat_error;
+		return -1;
+	}
+	int result = fstatat(at, path, st, flags);
+
+	st->st_uid = owner;
+	st->st_gid = owner + 1;
+	return result;
+}
+
+static int fault_fchown(int fd, uid_t user, gid_t group)
+{
+	assert_true(fcntl(fd, F_GETFD) >= 0);
+	assert_int_equal(user, owner);
+	assert_int_equal(group, owner + 1);
+	chowns++;
+	errno = fchown_error;
+	return fchown_error ? -1 : 0;
+}
+
+#define geteuid euid_fake
+#define fstatat fault_fstatat
+#define fchown fault_fchown
+#include "store/remake_queue.c"
+
+#include "base/check.h"
+
+#define ID "01K0000000000000000000000A"
+#define PATH DIRECTORY "/" ID
+#define PATH_NEW DIRECTORY "/+" ID
+
+static struct store store;
+static struct remake_entry entry;
+static unsigned descriptors;
+
+static int setup(void **state)
+{
+	(void)state;
+	no_fault();
+	fake_euid = owner = 1000;
+	fstatat_error = fchown_error = 0;
+	chowns = 0;
+	snprintf(test_root, sizeof test_root, "/tmp/darkroom-remake-XXXXXX");
+	if (!mkdtemp(test_root))
+		return -1;
+	store.root_fd = open(test_root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	descriptors = open_descriptors();
+	assert_int_equal(remake_queue_make(&store), 0);
+	assert_int_equal(open_descriptors(), descriptors);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	no_fault();
+	assert_int_equal(open_descriptors(), descriptors);
+	close(store.root_fd);
+	remove_test_root();
+	return 0;
+}
+
+static void write_entry(const char *text)
+{
+	char path[160];
+
+	snprintf(path, sizeof path, "%s/" PATH, test_root);
+	FILE *f = fopen(path, "w");
+
+	assert_true(f && fputs(text, f) >= 0 && fclose(f) == 0);
+}
+
+static void check_text(const char *text)
+{
+	char path[160], data[CONTENT_MAX] = "";
+
+	snprintf(path, sizeof path, "%s/" PATH, test_root);
+	FILE *f = fopen(path, "r");
+
+	assert_non_null(f);
+	data[fread(data, 1, sizeof data - 1, f)] = '\0';
+	fclose(f);
+	assert_string_equal(data, text);
+}
+
+static void check_entry(unsigned attempts, bool only_missing, const char *names)
+{
+	memset(&entry, 0xff, sizeof entry);
+	assert_int_equal(remake_queue_get(&store, ID, &entry), 0);
+	assert_int_equal(entry.attempts, attempts);
+	assert_int_equal(entry.only_missing, only_missing);
+	assert_string_equal(entry.names, names);
+}
+
+static void entries_are_read_as_they_were_written(void **state)
+{
+	(void)state;
+	for (unsigned attempts = 0; attempts < 12; attempts++) {
+		struct remake_entry e = { .attempts = attempts, .only_missing = attempts % 2 };
+
+		snprintf(e.names, sizeof e.names, "%s", attempts % 3 ? "small big" : "");
+		assert_int_equal(remake_queue_put(&store, ID, &e), 0);
+		check_entry(attempts < 9 ? attempts : 9, e.only_missing, e.names);
+		assert_int_equal(entries(DIRECTORY), 1);
+	}
+	check_text("9m\nsmall big");
+	assert_int_equal(remake_queue_put(&store, ID, &(struct remake_entry){ .attempts = 0 }), 0);
+	check_text("0a\n");
+	assert_int_equal(chowns, 0);
+}
+
+static void the_longest_names_have_room(void **state)
+{
+	struct remake_entry e = { .attempts = 1 };
+
+	(void)state;
+	memset(e.names, 'n', sizeof e.names - 1);
+	assert_int_equal(remake_queue_put(&store, ID, &e), 0);
+	check_entry(1, false, e.names);
+	char text[CONTENT_MAX + 20] = "1a\n";
+
+	memset(text + HEAD, 'n', sizeof e.names); /* one more */
+	write_entry(text);
+	assert_int_equal(remake_queue_get(&store, ID, &entry), -EINVAL);
+	memset(text + HEAD, 'n', sizeof text - HEAD - 1);
+	write_entry(text);
+	assert_int_equal(remake_queue_get(&store, ID, &entry), -EINVAL);
+}
+
+static void what_is_not_an_entry_is_refused(void **state)
+{
+	static const char *const texts[] = { "",         "0",        "0a",      "0ax",
+		                             "/a\nname", ":a\nname", "0a name", "\na\n" };
+
+	(void)state;
+	for (size_t i = 0; i < COUNT_OF(texts); i++) {
+		write_entry(texts[i]);
+		assert_int_equal(remake_queue_get(&store, ID, &entry), -EINVAL);
+	}
+	write_entry("0a\n");
+	check_entry(0, false, "");
+	write_entry("9m\nx");
+	check_entry(9, true, "x");
+	shell("rm " PATH " && ln -s /dev/zero " PATH);
+	assert_int_equal(remake_queue_get(&store, ID, &entry), -ELOOP);
+	assert_true(remake_queue_has(&store, ID)); /* drop removes it */
+	assert_int_equal(remake_queue_drop(&store, ID), 0);
+	assert_false(remake_queue_has(&store, ID));
+	assert_int_equal(remake_queue_drop(&store, ID), -ENOENT);
+	assert_int_equal(remake_queue_get(&store, ID, &entry), -ENOENT);
+}
+
+static void an_entry_that_is_not_written_leaves_nothing(void **state)
+{
+	static const struct {
+		enum call call;
+		int error, result;
+	} cases[] = {
+		{ CALL_OPENAT, EACCES, -EACCES },
+		{ CALL_WRITE, ENOSPC, -ENOSPC },
+		{ CALL_WRITE, 0, -ENOSPC }, /* writes nothing */
+		{ CALL_RENAMEAT, EIO, -EIO },
+	};
+	const struct remake_entry e = { .attempts = 2 }, other = { .attempts = 7 };
+
+	(void)state;
+	assert_int_equal(remake_queue_put(&store, ID, &e), 0);
+	for (size_t i = 0; i < COUNT_OF(cases); i++) {
+		fail_call(cases[i].call, 1, cases[i].error);
+		assert_int_equal(remake_queue_put(&store, ID, &other), cases[i].result);
+		assert_int_equal(open_descriptors(), descriptors);
+		assert_false(exists(PATH_NEW));
+		check_entry(2, false, "");
+	}
+	fail_call(CALL_READ, 1, EIO);
+	assert_int_equal(remake_queue_get(&store, ID, &entry), -EIO);
+	assert_int_equal(open_descriptors(), descriptors);
+	no_fault();
+	shell("rm -r " DIRECTORY);
+	assert_int_equal(remake_queue_put(&store, ID, &e), -ENOENT);
+	shell("touch " DIRECTORY);
+	assert_int_equal(remake_queue_make(&store), -ENOTDIR);
+}
+
+static void entries_of_root_get_the_directorys_owner(void **state)
+{
+	const struct remake_entry e = { .attempts = 2 };
+
+	(void)state;
+	fake_euid = 0;
+	assert_int_equal(remake_queue_put(&store, ID, &e), 0);
+	assert_int_equal(chowns, 1);
+	fchown_error = EPERM;
+	assert_int_equal(remake_queue_put(&store, ID, &e), -EPERM);
+	assert_false(exists(PATH_NEW));
+	fchown_error = 0;
+	fstatat_error = EIO;
+	assert_int_equal(remake_queue_put(&store, ID, &e), -EIO);
+	fstatat_error = 0;
+	chowns = 0;
+	owner = 0;
+	assert_int_equal(remake_queue_put(&store, ID, &e), 0);
+	fake_euid = owner = 1;
+	fstatat_error = EIO;
+	assert_int_equal(remake_queue_put(&store, ID, &e), 0);
+	assert_int_equal(chowns, 0);
+}
+
+static void the_list_has_ids_only_and_counts_all(void **state)
+{
+	char id[5][ULID_LENGTH + 1];
+	uint64_t all = 99;
+	unsigned sum = 0;
+
+	(void)state;
+	assert_int_equal(remake_queue_list(&store, id, 4, &all), 0);
+	assert_int_equal(all, 0);
+	shell("for i in 1 2 3; do touch .remake/01K000000000000000000000$i$i; done; "
+	      "touch .remake/+01K00000000000000000000099 .remake/x");
+	memset(id, 0, sizeof id);
+	assert_int_equal(remake_queue_list(&store, id, 4, &all), 3);
+	assert_int_equal(all, 3);
+	for (unsigned i = 0; i < 3; i++) {
+		assert_true(ulid_is_valid(id[i], strlen(id[i])));
+		sum += (unsigned)(id[i][ULID_LENGTH - 1] - '0');
+	}
+	assert_int_equal(sum, 6);
+	assert_int_equal(id[3][0], 0);
+	memset(id, 0, sizeof id);
+	assert_int_equal(remake_queue_list(&store, id, 2, &all), 2);
+	assert_int_equal(all, 3);
+	assert_int_equal(id[2][0], 0);
+	fail_call(CALL_FDOPENDIR, 1, ENOMEM);
+	assert_int_equal(remake_queue_list(&store, id, 2, &all), -ENOMEM);
+	assert_int_equal(open_descriptors(), descriptors);
+	fail_call(CALL_OPENAT, 1, EACCES);
+	assert_int_equal(remake_queue_list(&store, id, 2, &all), -EACCES);
+}
+
+static void an_entry_wants_the_names_that_it_has(void **state)
+{
+	static const struct {
+		const char *names, *variant;
+		bool wants;
+	} cases[] = {
+		{ "", "a", true },           { "a", "a", true },         { "a", "b", false },
+		{ "ab", "a", false },        { "a", "ab", false },       { "a b", "b", true },
+		{ "a  b ", "b", true },      { "aa bb cc", "bb", true }, { "aa bb cc", "cc", true },
+		{ "aa bb cc", "dd", false }, { "aa bb cc", "a", false },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < COUNT_OF(cases); i++) {
+		snprintf(entry.names, sizeof entry.names, "%s", cases[i].names);
+		assert_int_equal(remake_entry_wants(&entry, cases[i].variant), cases[i].wants);
+	}
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(entries_are_read_as_they_were_written),
+		TEST(the_longest_names_have_room),
+		TEST(what_is_not_an_entry_is_refused),
+		TEST(an_entry_that_is_not_written_leaves_nothing),
+		TEST(entries_of_root_get_the_directorys_owner),
+		TEST(the_list_has_ids_only_and_counts_all),
+		TEST(an_entry_wants_the_names_that_it_has),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
