@@ -63,6 +63,7 @@ HTTP = {
 }
 # Unit tests of other names that concern a file as well.
 UNITS = {
+    "src/sched/mechanism_color.c": ["sched/test_color_workers"],
     "stages/store/directory.c": ["store/test_store_open", "store/test_store_faults"],
     "stages/store/store.c": ["store/test_spool"],
     "stages/store/store_put.c": ["store/test_store", "store/test_store_faults",

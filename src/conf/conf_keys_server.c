@@ -386,7 +386,8 @@ static const struct conf_key rows[] = {
 			"it) do not wait for large ones. A request that needs more than its share gets\n"
 			"413. The daemon's resident memory stays below this plus 32M, 4M per thread of\n"
 			"[scheduler] and 32K per connection, and below 64M more while many bodies stop\n"
-			"half-way. Buffers kept for reuse are included.",
+			"half-way. Buffers kept for reuse are included. Freed ones below 256K are not:\n"
+			"the C library may keep their memory, for others of that size.",
 	},
 	{
 		CONF_KEY(limits, free_bytes, free_bytes),

@@ -94,7 +94,7 @@ static int lock_root(const struct store *s)
 
 int store_open(struct store *s, const char *root, bool survives_power, unsigned *cleared)
 {
-	int err = 0;
+	int err;
 
 	*s = (struct store){ .root_fd = -1,
 		             .incoming_fd = -1,

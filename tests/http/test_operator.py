@@ -302,12 +302,11 @@ def test_pages_of_others_switch_nothing(start, fields):
 def test_rebound_names_switch_nothing_on_any_address(start, host, status):
     """All hosts are served, as at an address that is not loopback."""
     daemon = start(*OPERATOR, "server.hosts=*" if host != "x" else "server.hosts=x")
-    if host != "x":
-        with daemon.admin() as c:
-            c.send(f"POST /control?scheduler.policy=mg1 HTTP/1.1\r\nHost: {host}\r\n"
-                   f"Origin: http://{host}\r\nX-Darkroom-Control: 1\r\n"
-                   "Content-Length: 0\r\n\r\n".encode())
-            assert c.answer().status == status
+    with daemon.admin() as c:
+        c.send(f"POST /control?scheduler.policy=mg1 HTTP/1.1\r\nHost: {host}\r\n"
+               f"Origin: http://{host}\r\nX-Darkroom-Control: 1\r\n"
+               "Content-Length: 0\r\n\r\n".encode())
+        assert c.answer().status == status
 
 
 @pytest.mark.parametrize("settings", [(), ("server.admin_listen=127.0.0.1:0",)])
@@ -342,6 +341,18 @@ def test_graph_is_dot_or_svg(start):
         assert answer["content-type"] == "image/svg+xml"
         assert answer["content-security-policy"] == "default-src 'none'"
         assert answer.body.count(b"<rect") == 10 and b"form_decode to jpeg_decode: 1<" in answer.body
+    svg = xml.dom.minidom.parseString(answer.body).documentElement
+    right, bottom = (int(n) for n in svg.getAttribute("viewBox").split()[2:])
+    boxes = [[int(rect.getAttribute(name)) for name in ("x", "y", "width", "height")]
+             for rect in svg.getElementsByTagName("rect") if rect.hasAttribute("x")]
+    margin = min(x for x, *_ in boxes)
+    assert margin == min(y for _, y, *_ in boxes) > 0
+    assert max(x + width for x, _, width, _ in boxes) == right - margin
+    assert max(y + height for _, y, _, height in boxes) == bottom - margin
+    labels = [text.firstChild.data for text in svg.getElementsByTagName("text")]
+    edges = [title.firstChild.data for title in svg.getElementsByTagName("title")[1:]]
+    used = [edge.split(": ")[1] for edge in edges if not edge.endswith(": 0")]
+    assert 0 < len(used) < len(edges) and [n for n in labels if n.isdigit()] == used
         xml.dom.minidom.parseString(answer.body)
     stats = daemon.get("/stats").json()
     assert len(re.findall(rb" -> ", dot.body)) == len(stats["edges"])

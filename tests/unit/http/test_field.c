@@ -91,6 +91,18 @@ static void check_boundary(const char *text, const char *expected)
 	slice_free(all);
 }
 
+/* RFC 9110, 5.6.2 */
+static void characters_of_tokens_are_those_of_rfc_9110(void **state)
+{
+	static const char allowed[] = "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyz"
+				      "ABCDEFGHIJKLMNOPQRSTUVWXYZ";
+
+	(void)state;
+	for (int c = 0; c < 256; c++)
+		assert_int_equal(field_is_token_char((char)c),
+		                 memchr(allowed, c, sizeof allowed - 1) != NULL);
+}
+
 #define SEVENTY "0123456789012345678901234567890123456789012345678901234567890123456789"
 
 static void boundaries_are_those_of_rfc_2046(void **state)
@@ -176,6 +188,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(lists_split_at_commas_outside_quotes),
 		cmocka_unit_test(parameters_are_names_with_values),
+		cmocka_unit_test(characters_of_tokens_are_those_of_rfc_9110),
 		cmocka_unit_test(boundaries_are_those_of_rfc_2046),
 		cmocka_unit_test(a_preference_is_the_first_word_of_an_element),
 		cmocka_unit_test(entity_tags_are_compared_weakly_or_strongly),

@@ -48,6 +48,8 @@ const struct graph_row graph_rows[] = {
 };
 const unsigned graph_row_count = COUNT_OF(graph_rows);
 
+static unsigned layout_replicas; /* 0: layout shared */
+
 static struct graph *start(enum conf_discipline discipline)
 {
 	struct graph *g;
@@ -58,6 +60,9 @@ static struct graph *start(enum conf_discipline discipline)
 	conf.scheduler.threads = 2;
 	conf.scheduler.discipline = discipline;
 	conf.scheduler.idle = CONF_IDLE_WAKE;
+	if (layout_replicas)
+		conf.layout.mode = CONF_LAYOUT_REPLICATE;
+	conf.layout.replicas = layout_replicas;
 	for (unsigned i = 0; i < graph_row_count; i++)
 		conf.stage[i].threads = CONF_AUTO;
 	atomic_store(&handled, 0);
@@ -119,11 +124,31 @@ static void events_do_not_stay_on_stacks(void **state)
 	finish(g, 1);
 }
 
+/* Each replica has its queue of turns, in which its events are served. */
+static void each_replica_serves_its_events(void **state)
+{
+	enum { REPLICAS = 2 };
+	struct event ev[REPLICAS];
+
+	(void)state;
+	layout_replicas = REPLICAS;
+	struct graph *g = start(CONF_DISCIPLINE_FCFS);
+
+	layout_replicas = 0;
+	for (unsigned i = 0; i < REPLICAS; i++) {
+		event_init(&ev[i], NULL);
+		ev[i].replica = i;
+		stage_push(graph_stage(g, FIRST), i, &ev[i]);
+	}
+	finish(g, REPLICAS);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_event_behind_an_unfinished_push_is_served),
 		cmocka_unit_test(events_do_not_stay_on_stacks),
+		cmocka_unit_test(each_replica_serves_its_events),
 	};
 
 	alarm(60); /* in case it hangs */

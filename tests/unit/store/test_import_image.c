@@ -307,11 +307,6 @@ static void what_is_wrong_is_named(void **state)
 	add("b.jpg", "BBB", "");
 	add_document(&(struct document){ .id = NULL }, "");
 	assert_string_equal(verify(), others);
-	begin();
-	add("a.jpg", "AAA", "");
-	add("original.jpg", "OOOO", "");
-	add_document(&(struct document){ .id = NULL }, "");
-	assert_string_equal(verify(), others);
 }
 
 static void a_document_has_a_bounded_size(void **state)

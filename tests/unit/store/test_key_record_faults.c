@@ -6,10 +6,20 @@
 
 static int pread_error; /* of the next call */
 static size_t pread_most;
+static bool grows; /* the file, at the next call */
 static unsigned pools_that_fail;
 
 static ssize_t fault_pread(int fd, void *data, size_t size, off_t at)
 {
+	if (grows) {
+		char path[32];
+
+		snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+		FILE *f = fopen(path, "a");
+
+		assert_true(f && fputs("01K00000000000000000000099\n", f) >= 0 && fclose(f) == 0);
+		grows = false;
+	}
 	errno = pread_error;
 	pread_error = 0;
 	return errno ? -1 : pread(fd, data, size < pread_most ? size : pread_most, at);
@@ -43,6 +53,7 @@ static int setup(void **state)
 	(void)state;
 	no_fault();
 	pread_error = 0;
+	grows = false;
 	pread_most = SIZE_MAX;
 	pools_that_fail = 0;
 	for (unsigned i = 0; i < COUNT_OF(ids); i++)
@@ -199,6 +210,9 @@ static void a_record_that_was_read_in_parts_is_complete(void **state)
 	assert_int_equal(write_record(2), 0);
 	pread_most = 7;
 	check_record(2);
+	grows = true; /* its size is known already */
+	check_record(2);
+	assert_int_equal(write_record(2), 0);
 	pread_error = EINTR;
 	check_record(2);
 	pread_error = EIO;
