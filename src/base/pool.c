@@ -19,6 +19,7 @@
 #include <stdlib.h>
 
 #include "check.h"
+#include "thread_use.h"
 
 /* Of a buffer in use, and of one on a shelf: pool_put() of a free buffer is seen. */
 #define POOL_MAGIC UINT32_C(0x504f4f4c)
@@ -271,6 +272,7 @@ void *pool_get_sized(size_t size, size_t *size_got)
 	shelf.is_used = true;
 	*size_got = class_size(b->class);
 	account(&all_used_bytes, (int64_t)*size_got);
+	thread_use_take(RESOURCE_MEMORY, *size_got);
 	return b + 1;
 }
 
@@ -296,6 +298,7 @@ void pool_put(void *buffer)
 
 	assert(b->magic == POOL_MAGIC);
 	account(&all_used_bytes, -(int64_t)class_size(b->class));
+	thread_use_release(RESOURCE_MEMORY, class_size(b->class));
 	if (!shelf.is_used || b->home != home || shelf.count[b->class] == SHELF_CLASS_MAX ||
 	    class_size(b->class) > SHELF_BYTES_MAX) {
 		depot_put(b);

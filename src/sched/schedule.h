@@ -54,7 +54,8 @@ struct schedule {
 	struct stage_schedule stage[STAGE_COUNT_MAX];
 	uint32_t pass_through; /* bit i: stage i is called directly */
 	bool has_thresholds;
-	bool is_backoff; /* idle = backoff: workers sleep by the clock, not by idle.h */
+	bool is_backoff;        /* idle = backoff: workers sleep by the clock, not by idle.h */
+	bool is_resource_aware; /* scarce resources order the stages: resources.h */
 	uint64_t spin_ns, age_ns;
 	uint32_t number;         /* in the order in which schedules came into use, from 1 */
 	unsigned io_count;       /* I/O threads that take new connections */

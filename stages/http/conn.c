@@ -13,6 +13,7 @@
 #include "absent.h"
 #include "base/clock.h"
 #include "base/pool.h"
+#include "base/thread_use.h"
 #include "conn_admit.h"
 #include "conn_body.h"
 #include "conn_proxy.h"
@@ -374,6 +375,7 @@ static void close_socket(struct conn *c)
 	reactor_watch_fini(&c->writable);
 	reactor_timer_fini(&c->timer);
 	close(c->fd);
+	thread_use_release(RESOURCE_DESCRIPTORS, 1);
 	c->io->shed_count -= c->is_lingering && c->is_shed;
 	*c->link = c->next;
 	if (c->next)

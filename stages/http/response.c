@@ -13,6 +13,7 @@
 
 #include "base/cached_read.h"
 #include "base/check.h"
+#include "base/thread_use.h"
 
 static const struct {
 	unsigned status;
@@ -75,8 +76,10 @@ void response_init(struct response *r)
 void response_reset(struct response *r)
 {
 	text_fini(&r->body);
-	if (r->file >= 0)
+	if (r->file >= 0) {
 		close(r->file);
+		thread_use_release(RESOURCE_DESCRIPTORS, 1);
+	}
 	response_init(r);
 }
 
@@ -98,6 +101,7 @@ void response_file(struct response *r, int fd, uint64_t at, uint64_t length)
 	assert(r->file < 0);
 	assert(r->body.length == 0);
 	r->file = fd;
+	thread_use_take(RESOURCE_DESCRIPTORS, 1);
 	r->file_at = (off_t)at;
 	r->file_left = length;
 }
