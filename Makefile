@@ -64,7 +64,7 @@ SERVER := $B/tests/tools/answer_server
 LIMIT  := $B/tests/bench/limit
 SYNTHETIC := $(patsubst %,$B/tests/bench/%,synthetic threads)
 DAMAGE := $B/tests/bench/damage
-PRELOADS := $(patsubst %,$B/tests/tools/%.so,power_recorder faults slow_disk)
+PRELOADS := $(patsubst %,$B/tests/tools/%.so,power_recorder faults slow_disk slow_encoder)
 ESCAPES := $B/tests/tools/sandbox_escapes
 
 say = $(if $(filter 1,$V),,@printf '  %-5s %s\n' $(1) $@;)

@@ -14,6 +14,7 @@
 #include "app.h"
 #include "base/clock.h"
 #include "base/network.h"
+#include "base/thread_use.h"
 #include "conf/conf.h"
 #include "http/conn.h"
 #include "http/conn_proxy.h"
@@ -38,6 +39,12 @@ static void set_client(struct client_key *key, const struct sockaddr_storage *ad
 		network_map_ipv4(&((const struct sockaddr_in *)address)->sin_addr, key->address);
 }
 
+static void close_socket(int fd)
+{
+	close(fd);
+	thread_use_release(RESOURCE_DESCRIPTORS, 1);
+}
+
 /* Responds 503 to a connection over a limit, which is not counted among the others. Owns fd. */
 static void reject_connection(struct io_loop *io, int fd, const struct client_key *client,
                               const char *limit, uint64_t max, uint64_t count)
@@ -47,30 +54,26 @@ static void reject_connection(struct io_loop *io, int fd, const struct client_ke
 
 	server_count(&app_counters(io->visit)->connections_rejected, 1);
 	if (!c) {
-		close(fd);
+		close_socket(fd);
 		return;
 	}
 	io->rejected_count++;
 	problem_set_limit(&c->problem, 503, "overloaded", limit, max, count);
 	c->closes = true;
 	c->state = CONN_REFUSE;
-	c->place = CONN_AWAY;
-	visit_unpark(io->visit, &c->event);
-	conn_run(io->visit, c);
+	conn_begin(io->visit, c);
 }
 
 /* Returns the connection, unless there are too many. Owns fd. */
 static struct conn *admit_to_all(struct io_loop *io, int fd, const struct client_key *client)
 {
-	_Atomic uint64_t *connections = &io->http->connections;
 	uint64_t max = http_server_conf(io->http)->limits.connections;
-
-	uint64_t count = atomic_fetch_add_explicit(connections, 1, memory_order_relaxed) + 1;
+	uint64_t count = http_server_count_connection(io->http, 1);
 
 	if (http_server_is_crowded(io->http))
 		count -= conn_close_idle(io);
 	if (count > max) {
-		atomic_fetch_sub_explicit(connections, 1, memory_order_relaxed);
+		http_server_count_connection(io->http, -1);
 		reject_connection(io, fd, client, "limits.connections", max, count);
 		return NULL;
 	}
@@ -78,8 +81,8 @@ static struct conn *admit_to_all(struct io_loop *io, int fd, const struct client
 	struct conn *c = conn_new(io, fd, client, CONN_COUNTED);
 
 	if (!c) {
-		atomic_fetch_sub_explicit(connections, 1, memory_order_relaxed);
-		close(fd);
+		http_server_count_connection(io->http, -1);
+		close_socket(fd);
 		log_warning("accept: no memory for a connection; closing it");
 		return NULL;
 	}
@@ -106,6 +109,7 @@ static void admit_connection(struct io_loop *io, int fd, const struct client_key
 		c->is_counted = counted.is_counted;
 		c->counted_as = counted.key;
 		c->state = has_header ? CONN_READ_PROXY : CONN_READ_HEAD;
+		conn_begin(io->visit, c);
 	} else if (counted.is_counted) {
 		client_counts_drop(&io->http->clients, &counted.key);
 	}
@@ -115,10 +119,13 @@ static void admit_connection(struct io_loop *io, int fd, const struct client_key
  * server is full. Owns fd. */
 static void admit_admin(struct io_loop *io, int fd, const struct client_key *client)
 {
-	if (conn_new(io, fd, client, CONN_ADMIN)) {
+	struct conn *c = conn_new(io, fd, client, CONN_ADMIN);
+
+	if (c) {
 		io->admin_count++;
+		conn_begin(io->visit, c);
 	} else {
-		close(fd);
+		close_socket(fd);
 		log_warning("accept: no memory for an administrative connection; closing it");
 	}
 }
@@ -135,6 +142,7 @@ static bool accept_one(struct io_loop *io, const struct io_listener *l)
 
 		set_client(&client, &address);
 		visit_enter(io->visit);
+		thread_use_take(RESOURCE_DESCRIPTORS, 1);
 		io->served++;
 		if (l == &io->admin)
 			admit_admin(io, fd, &client);

@@ -137,6 +137,7 @@ static int make_graph(struct app *a, const struct conf *conf)
 	if (err)
 		log_error("graph: cannot make stages and threads: %s", strerror(-err));
 	a->images.graph = a->http.graph = a->graph;
+	a->images.budget.scarcity = a->http.scarcity = err ? NULL : graph_scarcity(a->graph);
 	return err;
 }
 

@@ -34,18 +34,20 @@ class Failed(Exception):
 class Daemon:
     """A darkroomd on a free port of the loopback interface, with a new store, for the duration of a
     block. profile: a file for the costs of the stages, written at the end. wrapper: a program that
-    runs the daemon."""
+    runs the daemon. program: the daemon."""
 
-    def __init__(self, config, work, options=(), preload="", cpus=(), profile=None, wrapper=()):
+    def __init__(self, config, work, options=(), preload="", cpus=(), profile=None, wrapper=(),
+                 program=ROOT / "build" / "darkroomd"):
         self.config, self.options, self.preload = config, options, preload
         self.cpus, self.profile, self.wrapper = cpus, profile, wrapper
+        self.program = program
         self.directory = pathlib.Path(tempfile.mkdtemp(prefix="daemon-", dir=work))
         self.log = self.directory / "log"
 
     def __enter__(self):
         store = self.directory / "store"
         store.mkdir()
-        command = [*self.wrapper, ROOT / "build" / "darkroomd", "-c", self.config, "-o",
+        command = [*self.wrapper, self.program, "-c", self.config, "-o",
                    "server.listen=127.0.0.1:0", "-o", "log.access=no", "-o", f"server.root={store}",
                    "-o", "overload.controller=off",  # a refusal would end an upload early
                    *(["-o", "server.user=root"] if os.geteuid() == 0 else [])]

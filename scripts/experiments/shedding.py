@@ -15,6 +15,7 @@ import time
 import machine
 import plots
 import run
+import shedding_cases
 import shedding_plots
 
 FACTORS = (0.5, 0.9, 1.2, 2, 5, 10)
@@ -149,6 +150,10 @@ def parse(arguments):
     add("--controllers", default=",".join(CONTROLLERS), help="values of overload.controller")
     add("--spike", type=float, default=SPIKE,
         help="factor of the rate in the middle third of one more run; 0: no such run (10)")
+    add("--classes", action="store_true",
+        help="only measure two classes of clients at twice the capacity")
+    add("--slow", action="store_true",
+        help="only measure a service time that doubles in the middle of the run")
     add("--report", action="store_true", help="only write the report of an earlier run again")
     add("--files", type=pathlib.Path, default=machine.ROOT / "data" / "sample",
         help="JPEG files to send (data/sample)")
@@ -157,6 +162,22 @@ def parse(arguments):
     add("--work", type=pathlib.Path, help="directory for stores (in --out)")
     add("--out", type=pathlib.Path, default=machine.ROOT / "build" / "shedding")
     return parser.parse_args(arguments)
+
+
+def measure_cases(options, bench, base):
+    """Measures the cases that the options name, and prints and writes their figures."""
+    count = connections(shedding_cases.FACTOR * base, options.seconds, options.target)
+    chosen = [case for case, is_on in ((shedding_cases.classes, options.classes),
+                                       (shedding_cases.slower, options.slow)) if is_on]
+    with (options.out / "cases.jsonl").open("a") as raw:
+        for number in range(options.rounds):
+            for case in chosen:
+                line = case(bench, options.config, base, options.seconds, options.target, count // 2)
+                raw.write(json.dumps({"capacity_per_s": base, "time": time.time(), "round": number,
+                                      "cores": machine.cores(), **line}) + "\n")
+                raw.flush()
+                print(shedding_cases.text_of(line), flush=True)
+                bench.sweep(is_over=True)
 
 
 def main():
@@ -169,6 +190,9 @@ def main():
     options.out.mkdir(parents=True, exist_ok=True)
     bench = run.Bench(options.files, work)
     base = options.capacity or capacity(bench, options.config, options.seconds)
+    if options.classes or options.slow:
+        measure_cases(options, bench, base)
+        return 0
     loads = [(float(factor), 0) for factor in options.factors.split(",")]
     loads += [(SPIKE_BASE, options.spike)] if options.spike else []
     print(f"{machine.cores()} cores, capacity {base:.0f}/s, target {options.target:g} s\n")

@@ -19,6 +19,7 @@
 #include <stdlib.h>
 
 #include "check.h"
+#include "thread_use.h"
 
 /* Of a buffer in use, and of one on a shelf: pool_put() of a free buffer is seen. */
 #define POOL_MAGIC UINT32_C(0x504f4f4c)
@@ -300,6 +301,7 @@ static void *get(unsigned class, struct buffer *b, size_t *size_got)
 	shelf.is_used = true;
 	*size_got = class_size(b->class);
 	account(&all_used_bytes, (int64_t)*size_got);
+	thread_use_take(RESOURCE_MEMORY, *size_got);
 	return b + 1;
 }
 
@@ -343,6 +345,7 @@ void pool_put(void *buffer)
 	if (b->is_unfilled)
 		account(&unfilled_bytes, -(int64_t)class_size(b->class));
 	b->is_unfilled = false;
+	thread_use_release(RESOURCE_MEMORY, class_size(b->class));
 	if (!shelf.is_used || b->home != home || shelf.count[b->class] == SHELF_CLASS_MAX ||
 	    class_size(b->class) > SHELF_BYTES_MAX) {
 		depot_put(b);

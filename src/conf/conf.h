@@ -122,11 +122,12 @@ struct conf {
 		uint64_t service_events;  /* n-gated */
 		uint64_t service_time_us; /* time-gated */
 		uint64_t cutoff_us;
-		uint64_t discipline; /* enum conf_discipline */
-		uint64_t age_ms;     /* srpt: events that have waited longer are served first */
-		uint64_t idle;       /* enum conf_idle */
-		uint64_t dynamic;    /* enum conf_tristate: seda's controllers */
-		uint64_t counters;   /* enum conf_tristate */
+		uint64_t discipline;     /* enum conf_discipline */
+		uint64_t age_ms;         /* srpt: events that have waited longer are served first */
+		uint64_t idle;           /* enum conf_idle */
+		uint64_t resource_aware; /* CONF_YES or CONF_NO */
+		uint64_t dynamic;        /* enum conf_tristate: seda's controllers */
+		uint64_t counters;       /* enum conf_tristate */
 	} scheduler;
 	struct {
 		uint64_t mode; /* enum conf_layout */

@@ -151,6 +151,18 @@ static const struct conf_key rows[] = {
 			"... 64 ms without being woken, for comparison.",
 	},
 	{
+		CONF_KEY(scheduler, resource_aware, resource_aware),
+		.type = CONF_TYPE_CHOICE,
+		.choices = conf_yes_no,
+		.default_value = "yes",
+		.is_live = true,
+		.help = "Whether threads serve the stages that release memory first, and those that take\n"
+			"it last, while nine tenths of limits.memory_budget are in use or an image waits\n"
+			"for memory (Capriccio, 2003, section 4). What a stage takes is learned; GET\n"
+			"/stats has it. Not in the pools of seda and in the threads of connections of\n"
+			"thread-per-connection, which the kernel orders.",
+	},
+	{
 		CONF_KEY(scheduler, dynamic, dynamic),
 		.type = CONF_TYPE_CHOICE,
 		.choices = conf_yes_no,

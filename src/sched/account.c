@@ -40,6 +40,7 @@ void account_take(struct visit *v, struct event *const *batch, unsigned n)
 	v->handled = n;
 	v->mark_ns = now;
 	perf_look(&v->worker->perf, NULL);
+	thread_use_clear();
 }
 
 void account_charge(struct visit *v, struct timing *timing)
@@ -58,13 +59,16 @@ void account_charge(struct visit *v, struct timing *timing)
 void account_restart(struct visit *v)
 {
 	v->service_ns = 0;
+	v->use = (struct thread_use){ 0 };
 	v->mark_ns = clock_ns();
 	perf_look(&v->worker->perf, NULL);
+	thread_use_clear();
 }
 
-void account_perf(const struct visit *v)
+void account_use(struct visit *v)
 {
 	perf_look(&v->worker->perf, &v->worker->perf_total[v->stage->index]);
+	thread_use_move(&v->use);
 }
 
 void account_sent(struct visit *v, unsigned to)
@@ -88,7 +92,9 @@ void account_end(struct visit *v, unsigned n)
 	if (n == 0)
 		return;
 	account_charge(v, NULL);
-	account_perf(v);
+	account_use(v);
+	stage_use_add(&v->worker->use[v->stage->index], &v->use, v->service_ns, n,
+	              !counter_read(&counters(v)->events));
 	counter_add(&counters(v)->events, n);
 	histogram_add(&counters(v)->service, v->service_ns / n, n);
 }

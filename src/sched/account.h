@@ -30,8 +30,9 @@ void account_charge(struct visit *v, struct timing *timing);
 /* Starts a piece of work now, after an interruption that is not charged to the stage. */
 void account_restart(struct visit *v);
 
-/* Adds the performance counters since the last reading to the stage. */
-void account_perf(const struct visit *v);
+/* Adds the performance counters since the last reading to the stage, and what the thread has taken
+ * and released since then to the visit. */
+void account_use(struct visit *v);
 
 /* Counts an event sent along the edge to the stage of that index. */
 void account_sent(struct visit *v, unsigned to);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "scarcity.h"
 #include "stage.h"
 
 #define SMALL_SLICE 8  /* this part of the bodies' half is for small bodies alone */
@@ -214,6 +215,19 @@ static struct budget_waiter *settle(struct budget *b)
 	return list;
 }
 
+/* Tells whether the budget is near its limit. Under the lock, so that the newest word is the last.
+ */
+static void unlock(struct budget *b)
+{
+	uint64_t used = used_by_bodies(b) + b->used[BUDGET_IMAGE];
+	bool is_near = b->head[BUDGET_IMAGE] || scarcity_near_limit(b->is_near, used, b->total);
+
+	if (is_near != b->is_near && b->scarcity)
+		scarcity_set(b->scarcity, RESOURCE_MEMORY, is_near);
+	b->is_near = is_near;
+	pthread_mutex_unlock(&b->lock);
+}
+
 /* Queues the events of granted and refused waiters. Must be called outside the lock, since waking a
  * worker is a system call. A waiter may be freed as soon as its event is queued. */
 static void queue_events(struct budget_waiter *list)
@@ -252,7 +266,7 @@ static bool reserve(struct budget *b, enum budget_class class, struct budget_bod
 		ok = !w->is_waiting && !w->is_refused && unlink_from(&list, w);
 		b->wait_count += !ok;
 	}
-	pthread_mutex_unlock(&b->lock);
+	unlock(b);
 	queue_events(list);
 	return ok;
 }
@@ -271,7 +285,7 @@ void budget_release_image(struct budget *b, uint64_t bytes)
 	b->used[BUDGET_IMAGE] -= bytes;
 	struct budget_waiter *list = settle(b);
 
-	pthread_mutex_unlock(&b->lock);
+	unlock(b);
 	queue_events(list);
 }
 
@@ -316,7 +330,7 @@ bool budget_body_try(struct budget *b, struct budget_body *body, uint64_t more)
 {
 	pthread_mutex_lock(&b->lock);
 	bool ok = try_take(b, body->class, body, more);
-	pthread_mutex_unlock(&b->lock);
+	unlock(b);
 	return ok;
 }
 
@@ -324,7 +338,7 @@ void budget_body_add(struct budget *b, struct budget_body *body, uint64_t bytes)
 {
 	pthread_mutex_lock(&b->lock);
 	take(b, body->class, body, bytes);
-	pthread_mutex_unlock(&b->lock);
+	unlock(b);
 }
 
 bool budget_body_try_copy(struct budget *b, const struct budget_body *body, enum budget_class class,
@@ -342,7 +356,7 @@ bool budget_body_try_copy(struct budget *b, const struct budget_body *body, enum
 			copy->client->bodies++;
 		take(b, class, copy, bytes);
 	}
-	pthread_mutex_unlock(&b->lock);
+	unlock(b);
 	return ok;
 }
 
@@ -364,7 +378,7 @@ void budget_body_release(struct budget *b, struct budget_body *body)
 	client_put(b, body->client);
 	struct budget_waiter *list = settle(b);
 
-	pthread_mutex_unlock(&b->lock);
+	unlock(b);
 	*body = (struct budget_body){ .class = body->class };
 	queue_events(list);
 }
@@ -388,7 +402,7 @@ bool budget_cancel(struct budget *b, struct budget_waiter *w)
 		dequeue(b, w->body->class, w);
 		list = settle(b); /* smaller ones may have waited behind it */
 	}
-	pthread_mutex_unlock(&b->lock);
+	unlock(b);
 	queue_events(list);
 	return was_waiting;
 }

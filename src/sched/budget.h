@@ -28,6 +28,7 @@
 #include "base/key_table.h"
 
 struct event;
+struct scarcity;
 struct stage;
 
 enum budget_class {
@@ -73,7 +74,9 @@ struct budget {
 	uint64_t used_waiting[BUDGET_CLASS_COUNT]; /* held by bodies that wait for more */
 	struct budget_waiter *head[BUDGET_CLASS_COUNT];
 	struct key_table clients;
-	uint64_t wait_count; /* reservations that had to wait, since the start */
+	uint64_t wait_count;       /* reservations that had to wait, since the start */
+	bool is_near;              /* its limit, or an image waits */
+	struct scarcity *scarcity; /* is told so; borrowed, set before it is used; may be NULL */
 };
 
 /* A snapshot. */

@@ -36,6 +36,11 @@ unsigned graph_io_count(const struct graph *g)
 	return g->io_count;
 }
 
+struct scarcity *graph_scarcity(struct graph *g)
+{
+	return &g->scarcity;
+}
+
 bool graph_is_growing(const struct graph *g)
 {
 	return controllers_are_growing(g->controllers);

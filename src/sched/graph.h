@@ -16,6 +16,7 @@
 
 struct conf;
 struct graph;
+struct scarcity;
 
 /*
  * Makes stages, queues and groups from graph_rows and the configuration, without threads.
@@ -47,6 +48,9 @@ struct stage *graph_stage(struct graph *g, unsigned index);
 /* Returns the number of I/O threads that the graph starts with, each with listeners of its own.
  * Under thread-per-connection there may be more later. Any thread. */
 unsigned graph_io_count(const struct graph *g);
+
+/* Returns where it is told which resources are near their limits: scarcity.h. Any thread. */
+struct scarcity *graph_scarcity(struct graph *g);
 
 /* Returns whether a pool of threads is still growing (scheduler.dynamic). Any thread. */
 bool graph_is_growing(const struct graph *g);

@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "counter_sums.h"
 #include "runtime.h"
+#include "scarcity.h"
 #include "telemetry/metrics_text.h"
 
 static const char *stage_name(unsigned i)
@@ -182,6 +183,7 @@ void graph_metrics(struct graph *g, struct text *t)
 	for (unsigned i = 0; i < graph_row_count; i++)
 		stage_sum_collect(&sum[i], &g->stage[i]);
 	stage_groups(t, schedule);
+	scarcity_metrics(&g->scarcity, t);
 	stage_durations(t, sum);
 	stage_visits(t, sum, schedule);
 	stage_counts(t, sum);

@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "counter_sums.h"
 #include "layout_report.h"
+#include "resources.h"
 #include "runtime.h"
 #include "visit_stats.h"
 
@@ -150,6 +151,7 @@ static void stage_json(struct json *j, const struct stage *s, const struct sched
 	visit_stats_stage_json(j, &sum);
 	durations_json(j, "service", &sum.service);
 	durations_json(j, "wait", &sum.wait);
+	resources_stage_json(j, s);
 	if (schedule->perf.is_on)
 		stage_perf_json(j, &schedule->perf, &sum.perf);
 	json_object_end(j);
@@ -179,6 +181,7 @@ void graph_stats_json(struct graph *g, struct json *j)
 	json_object(j, "scheduler");
 	json_string(j, "policy", schedule->group[0].policy->name);
 	json_bool(j, "dynamic", schedule->is_dynamic);
+	scarcity_json(&g->scarcity, j);
 	json_array(j, "policies");
 	for (size_t i = 0; policy_at(i); i++)
 		json_string(j, NULL, policy_at(i)->name);

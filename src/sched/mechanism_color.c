@@ -18,6 +18,7 @@
 
 #include "domains.h"
 #include "mechanism_poll.h"
+#include "resources.h"
 #include "runtime.h"
 #include "serve.h"
 #include "waiting.h"
@@ -115,10 +116,12 @@ static struct stage *find_work(const struct worker *w)
 static enum visit_result visit(struct worker *w, bool has_served)
 {
 	const struct schedule *schedule = worker_schedule(w);
-	struct stage *urgent = waiting_urgent(w);
+	struct stage *first = waiting_urgent(w);
 
+	if (!first && (first = resources_choose(w)))
+		counter_add(&w->counters.by_resource, 1);
 	/* Its turn stays behind, which does no harm. */
-	if (urgent && serve_one(w, urgent, stage_own_queue(urgent, w)))
+	if (first && serve_one(w, first, stage_own_queue(first, w)))
 		return VISIT_SERVED;
 	struct stage *s = color_take_turn(w->group, w->domain);
 	enum visit_result miss = s ? VISIT_EMPTY : VISIT_ALL_EMPTY;

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "domains.h"
 #include "rates.h"
+#include "resources.h"
 #include "runtime.h"
 #include "serve.h"
 #include "waiting.h"
@@ -44,11 +45,12 @@ enum visit_result poll_visit(struct worker *w, bool has_served)
 		if (!in.ready)
 			return serve_stolen(w) ? VISIT_SERVED : VISIT_ALL_EMPTY;
 	}
-	struct stage *urgent = waiting_urgent(w);
+	struct stage *first = waiting_urgent(w);
 
-	if (urgent)
-		return serve_one(w, urgent, stage_own_queue(urgent, w)) ? VISIT_SERVED
-		                                                        : VISIT_EMPTY;
+	if (!first && (first = resources_choose(w)))
+		counter_add(&w->counters.by_resource, 1);
+	if (first)
+		return serve_one(w, first, stage_own_queue(first, w)) ? VISIT_SERVED : VISIT_EMPTY;
 	unsigned position = w->policy->next(w->policy_state, in);
 
 	return serve_stage(w, w->visit_set[position]) ? VISIT_SERVED : VISIT_EMPTY;

@@ -20,6 +20,8 @@
 #include "graph_table.h"
 #include "policy/policy.h"
 #include "rates.h"
+#include "resources.h"
+#include "scarcity.h"
 #include "schedule.h"
 #include "stage_queue.h"
 #include "telemetry/counter.h"
@@ -95,6 +97,7 @@ struct worker {
 	alignas(CACHE_LINE) _Atomic(const struct schedule *) schedule; /* adopted */
 	struct worker_counters counters;
 	struct stage_counters stage[STAGE_COUNT_MAX];
+	struct stage_use use[STAGE_COUNT_MAX];
 	_Atomic uint64_t edge[STAGE_COUNT_MAX][STAGE_COUNT_MAX]; /* events sent, [from][to] */
 	_Atomic uint64_t progress; /* changes with each step of work, and each search for work */
 	struct perf_thread perf;
@@ -146,6 +149,7 @@ struct graph {
 	/* any thread, atomic */
 	_Atomic unsigned readers;   /* threads in a section of schedule_read_lock() */
 	struct urgent_calls urgent; /* policy thread-per-connection; any thread */
+	alignas(CACHE_LINE) struct scarcity scarcity;
 	/* startup of workers, one after the other */
 	pthread_mutex_t lock;
 	pthread_cond_t changed; /* a worker's has_reported */
@@ -157,7 +161,8 @@ struct visit {
 	struct stage *stage;
 	uint64_t begin_ns;   /* a source: of its first piece of work; 0: none */
 	uint64_t mark_ns;    /* service is charged up to here */
-	uint64_t service_ns; /* of this call, without nested calls */
+	uint64_t service_ns; /* of this call, without nested calls; as is the next */
+	struct thread_use use;
 	unsigned queue; /* index of the stage's queue that its events come from; for a direct call,
 	                 * the caller's */
 	bool is_direct; /* called by visit_send() or visit_call(), not from a queue */

@@ -147,7 +147,8 @@ int schedule_build(struct schedule *s, const struct conf *conf, unsigned cores,
 
 	*s = (struct schedule){ .spin_ns = conf->scheduler.spin_us * 1000,
 		                .age_ns = conf->scheduler.age_ms * NS_PER_MS,
-		                .is_backoff = conf->scheduler.idle == CONF_IDLE_BACKOFF };
+		                .is_backoff = conf->scheduler.idle == CONF_IDLE_BACKOFF,
+		                .is_resource_aware = conf->scheduler.resource_aware == CONF_YES };
 	int err = stage_groups_build(s, conf, error);
 
 	if (err)

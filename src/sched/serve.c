@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "idle.h"
 #include "push.h"
+#include "resources.h"
 #include "runtime.h"
 #include "trace_visit.h"
 #include "waiting.h"
@@ -195,7 +196,8 @@ static size_t serve(struct worker *w, struct stage *s)
 			charge_cpu(w, s);
 			interrupt(w, other);
 		}
-		if (worker_is_called(w) || (is_timed && clock_ns() >= until))
+		if (worker_is_called(w) || resources_hold_back(w, s) ||
+		    (is_timed && clock_ns() >= until))
 			break;
 	}
 	w->last_visit_ns[s->index] = has_thresholds ? clock_ns() : 0;

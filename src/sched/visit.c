@@ -87,7 +87,7 @@ static bool send(struct visit *v, unsigned index, struct event *ev, const struct
 		return false;
 	}
 	account_charge(v, ev->timing);
-	account_perf(v); /* what is counted from here to the end of the call is the inner stage's */
+	account_use(v); /* what is counted from here to the end of the call is the inner stage's */
 	account_sent(v, index);
 	/* The event may have ended when the call returns. */
 	bool is_urgent = ev->is_urgent && schedule_is_thread_per_connection(schedule);

@@ -90,7 +90,8 @@ static inline uint64_t idle_time_ns(const struct idle_time *t, uint64_t now_ns)
 	X(wakes_sent, "sleeping workers woken")               \
 	X(wakes_spurious, "woken with nothing to do")         \
 	X(stolen, "events taken from another worker's stack") \
-	X(helped, "visits to another replica's queue")
+	X(helped, "visits to another replica's queue")        \
+	X(by_resource, "visits in the order of a scarce resource")
 
 #define COUNTER_MEMBER(name, help) _Atomic uint64_t name;
 

@@ -13,6 +13,7 @@
 #include "absent.h"
 #include "base/clock.h"
 #include "base/pool.h"
+#include "base/thread_use.h"
 #include "conn_admit.h"
 #include "conn_body.h"
 #include "conn_proxy.h"
@@ -350,18 +351,21 @@ struct conn *conn_new(struct io_loop *io, int fd, const struct client_key *peer,
 	c->state = CONN_READ_HEAD;
 	c->deadline_ns = c->armed_ns = UINT64_MAX;
 	if (reactor_watch_init(&c->readable, io->reactor, fd, false, on_readable, c) ||
-	    reactor_timer_init(&c->timer, io->reactor, on_timer, c) ||
-	    reactor_watch_on(&c->readable)) {
+	    reactor_timer_init(&c->timer, io->reactor, on_timer, c)) {
 		reactor_watch_fini(&c->readable);
 		reactor_timer_fini(&c->timer);
 		free(c);
 		return NULL;
 	}
-	conn_set_first_timeout(c);
 	link_to(io, c);
-	if (kind == CONN_COUNTED) /* others do not wait for a request */
-		take_place(c);
 	return c;
+}
+
+void conn_begin(struct visit *v, struct conn *c)
+{
+	c->place = CONN_AWAY;
+	visit_unpark(v, &c->event);
+	conn_run(v, c);
 }
 
 /* Ends the watches and closes the socket. */
@@ -374,6 +378,7 @@ static void close_socket(struct conn *c)
 	reactor_watch_fini(&c->writable);
 	reactor_timer_fini(&c->timer);
 	close(c->fd);
+	thread_use_release(RESOURCE_DESCRIPTORS, 1);
 	c->io->shed_count -= c->is_lingering && c->is_shed;
 	*c->link = c->next;
 	if (c->next)

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "sched/graph.h"
+#include "sched/scarcity.h"
 #include "stage_ids.h"
 
 int http_server_init(struct http_server *h, const struct conf *conf)
@@ -75,6 +76,17 @@ bool http_server_is_busy(const struct http_server *h)
 	    atomic_load_explicit(&h->ios, memory_order_acquire))
 		return true;
 	return atomic_load(&h->connections) > 0;
+}
+
+uint64_t http_server_count_connection(struct http_server *h, int change)
+{
+	uint64_t count =
+		atomic_fetch_add_explicit(&h->connections, (uint64_t)change, memory_order_relaxed) +
+		(uint64_t)change;
+
+	scarcity_update(h->scarcity, RESOURCE_DESCRIPTORS, count,
+	                http_server_conf(h)->limits.connections);
+	return count;
 }
 
 bool http_server_is_crowded(const struct http_server *h)

@@ -24,6 +24,7 @@
 #include "trace_slot.h"
 
 struct graph;
+struct scarcity;
 struct text;
 
 /* Writes the documents of the whole program; stages/ sets it. Any thread, in a visit. */
@@ -38,6 +39,7 @@ struct http_server {
 	/* fixed after start */
 	struct image_service *images; /* borrowed, as is the graph */
 	struct graph *graph;
+	struct scarcity *scarcity; /* borrowed as well */
 	struct http_reports reports;
 	struct listener_set listeners;
 	struct agent agent;
@@ -83,6 +85,9 @@ bool http_server_is_busy(const struct http_server *h);
 /* Returns whether connections without a request should make room: a sixteenth of
  * limits.connections is left, or less. */
 bool http_server_is_crowded(const struct http_server *h);
+
+/* Counts a connection that is open (1) or closed (-1). Returns how many are open now. */
+uint64_t http_server_count_connection(struct http_server *h, int change);
 
 /* Sends watchers of /stats/stream what is due. Returns the ms until the next call, or -1: the next
  * call is due when stream.wake_fd is readable. Main thread. */

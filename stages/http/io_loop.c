@@ -104,7 +104,7 @@ void io_conn_ended(struct io_loop *io, enum conn_kind kind)
 {
 	if (kind == CONN_COUNTED) {
 		io->conn_count--;
-		atomic_fetch_sub_explicit(&io->http->connections, 1, memory_order_relaxed);
+		http_server_count_connection(io->http, -1);
 	} else if (kind == CONN_ADMIN) {
 		io->admin_count--;
 	} else {

@@ -13,6 +13,7 @@
 
 #include "base/cached_read.h"
 #include "base/check.h"
+#include "base/thread_use.h"
 
 static const struct {
 	unsigned status;
@@ -75,8 +76,10 @@ void response_init(struct response *r)
 void response_reset(struct response *r)
 {
 	text_fini(&r->body);
-	if (r->file >= 0)
+	if (r->file >= 0) {
 		close(r->file);
+		thread_use_release(RESOURCE_DESCRIPTORS, 1);
+	}
 	response_init(r);
 }
 
@@ -98,6 +101,7 @@ void response_file(struct response *r, int fd, uint64_t at, uint64_t length)
 	assert(r->file < 0);
 	assert(r->body.length == 0);
 	r->file = fd;
+	thread_use_take(RESOURCE_DESCRIPTORS, 1);
 	r->file_at = (off_t)at;
 	r->file_left = length;
 }
@@ -153,8 +157,9 @@ void response_finish_fixed(struct response *r, const char *connection, bool is_h
 	assert(!r->head.overflowed);
 }
 
-/* Writes the rest of header and text once: by writev(2), or before a file by send(2), which can say
- * that more follows. Not by sendmsg(2), which could send to an address: the sandbox forbids it. */
+/* Writes the rest of header and text once: by writev(2), or by send(2), which can say that more
+ * follows: a file, or the end of the stream, which then needs no segment of its own. Not by
+ * sendmsg(2), which could send to an address: the sandbox forbids it. */
 static ssize_t write_text(const struct response *r, int fd)
 {
 	size_t head_sent = r->sent < r->head.length ? r->sent : r->head.length;
@@ -164,10 +169,12 @@ static ssize_t write_text(const struct response *r, int fd)
 		{ r->body.data ? r->body.data + body_sent : NULL, r->body_length - body_sent },
 	};
 
-	if (r->body_length)
+	const struct iovec *part = iov[0].iov_len ? &iov[0] : &iov[1];
+
+	if (r->body_length && !r->has_end)
 		return writev(fd, iov, 2);
-	return send(fd, iov[0].iov_base, iov[0].iov_len,
-	            MSG_NOSIGNAL | MSG_DONTWAIT | (r->file_left ? MSG_MORE : 0));
+	return send(fd, part->iov_base, part->iov_len,
+	            MSG_NOSIGNAL | MSG_DONTWAIT | (r->file_left || r->has_end ? MSG_MORE : 0));
 }
 
 /* Returns the result of a call that failed. */

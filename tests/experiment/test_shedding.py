@@ -6,6 +6,7 @@ import xml.etree.ElementTree
 import pytest
 
 import shedding
+import shedding_cases
 import shedding_plots
 
 
@@ -58,3 +59,27 @@ def test_report_has_each_run_and_its_plots(tmp_path):
         assert len(titles) == panels
         for text_ in [title for title, *_ in titles] + ["backlog", "off"]:
             assert picture.count(f">{text_}<") == 1, text_
+
+
+def seconds(*p90s):
+    return [{"s": second, "admitted": int(p90 is not None), "p90_s": p90 or 0}
+            for second, p90 in enumerate(p90s)]
+
+
+@pytest.mark.parametrize("p90s, since, expected", [
+    ((1, 1, 1), 0, 0), ((1, 1.2, 1.1), 0, 0), ((3, 1, 1, 1), 0, 1), ((1, 1, 3, 1, 1, 1), 0, 3),
+    ((1, 1, 3), 0, None), ((1, None, 1, 1, 1), 0, 2), ((), 0, None),
+    ((1, 1, 1, 3, 3, 1, 1, 1), 3, 2), ((1, 1, 1, 3), 2, None)])
+def test_target_is_kept_from_the_first_of_three_seconds_on(p90s, since, expected):
+    assert shedding_cases.settled_after(seconds(*p90s), since, len(p90s), 1) == expected
+
+
+def test_cases_tell_their_figures():
+    rows = [request(0, 1, "201"), request(0, 1, "503"), request(1, 1, "503")]
+    assert shedding_cases.refused_share(rows) == pytest.approx(2 / 3)
+    assert shedding_cases.refused_share([]) == 0
+    assert "refused 2.0 % of 100 uploads" in shedding_cases.text_of(
+        {"kind": "classes", "gold_refused_share": 0.02, "gold_sent": 100,
+         "other_refused_share": 0.7, "other_sent": 300})
+    assert "None s after the change" in shedding_cases.text_of(
+        {"kind": "slower", "settled_after_start_s": 1, "settled_after_change_s": None})

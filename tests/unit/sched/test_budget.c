@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "sched/budget.h"
+#include "sched/scarcity.h"
 #include "sched/stage.h"
 
 #define TOTAL 2048 /* half for bodies; 128 of it for small ones alone, which have at most 16 */
@@ -14,7 +15,7 @@
 #define LARGE_MAX (TOTAL / 2 - SMALL_SLICE)
 
 /* Takes the place of push.c, and records which events are queued in which order. */
-static struct event *pushed[16];
+static struct event *pushed[256];
 static unsigned pushed_count;
 
 void stage_push(struct stage *s, unsigned instance, struct event *ev)
@@ -320,6 +321,97 @@ static void added_bytes_count_for_their_client(void **state)
 	budget_body_release(&b, &large);
 }
 
+/* ---- images that need much, and images that need little ---- */
+
+enum { SMALL_IMAGE = 100 };
+
+/* All images end, also those that wait. */
+static void end_all_images(void)
+{
+	struct budget_usage usage;
+
+	for (budget_usage(&b, &usage); usage.used[BUDGET_IMAGE]; budget_usage(&b, &usage))
+		budget_release_image(&b, usage.used[BUDGET_IMAGE]);
+}
+
+/* A new small image comes whenever one ends. */
+static void a_huge_image_waits_only_for_those_that_came_before_it(void **state)
+{
+	enum { STREAM = 200 };
+	static struct budget_waiter w[STREAM];
+	struct budget_waiter huge = waiter(7);
+	unsigned ended = 0, begun = 0;
+
+	(void)state;
+	for (; begun < TOTAL / SMALL_IMAGE; begun++)
+		assert_true(budget_reserve_image(&b, SMALL_IMAGE, &w[begun]));
+	assert_false(budget_reserve_image(&b, budget_max(&b), &huge));
+	for (; pushed_count == 0 && begun < STREAM; begun++, ended++) {
+		w[begun] = waiter(0);
+		assert_false(budget_reserve_image(&b, SMALL_IMAGE, &w[begun]));
+		budget_release_image(&b, SMALL_IMAGE);
+	}
+	assert_pushed(0, 7); /* none of those that came later has passed it */
+	assert_int_equal(ended, (TOTAL / 2 + SMALL_IMAGE - 1) / SMALL_IMAGE - 1);
+	end_all_images();
+	assert_int_equal(pushed_count, 1 + ended); /* all of the stream had their turn */
+}
+
+/* A new huge image comes whenever one ends. */
+static void a_small_image_waits_only_for_those_that_came_before_it(void **state)
+{
+	enum { STREAM = 8 };
+	static struct budget_waiter w[STREAM];
+	struct budget_waiter small = waiter(7);
+	unsigned begun, ended = 0;
+
+	(void)state;
+	for (begun = 0; begun < 5; begun++) {
+		w[begun] = waiter(begun);
+		budget_reserve_image(&b, budget_max(&b), &w[begun]);
+	}
+	assert_false(budget_reserve_image(&b, SMALL_IMAGE, &small)); /* behind three that wait */
+	while (pushed_count == 0 || pushed[pushed_count - 1] != &events[7]) {
+		if (begun < STREAM) {
+			w[begun] = waiter(begun % 5);
+			assert_false(budget_reserve_image(&b, budget_max(&b), &w[begun++]));
+		}
+		budget_release_image(&b, budget_max(&b));
+		ended++;
+		assert_true(ended <= 4);
+	}
+	assert_int_equal(ended, 4); /* two that held all memory, and two that preceded */
+	end_all_images();
+}
+
+/* ---- the limit ---- */
+
+static void the_budget_tells_that_it_is_near_its_limit(void **state)
+{
+	struct scarcity scarcity = { .near = 0 };
+	struct budget_waiter w = waiter(0), other = waiter(1);
+
+	(void)state;
+	b.scarcity = &scarcity;
+	assert_true(budget_reserve_image(&b, 1000, &w));
+	assert_true(budget_reserve_image(&b, 842, &w));
+	assert_int_equal(scarcity.near, 0);
+	assert_true(budget_reserve_image(&b, 1, &w)); /* of 2048 */
+	assert_int_equal(scarcity.near, 1);
+	budget_release_image(&b, 843);
+	assert_int_equal(scarcity.near, 0);
+	assert_true(budget_reserve_image(&b, 200, &w));
+	assert_false(budget_reserve_image(&b, 1000, &other)); /* it waits: six tenths are used */
+	assert_int_equal(scarcity.near, 1);
+	budget_release_image(&b, 200);
+	assert_pushed(0, 1);
+	assert_int_equal(scarcity.near, 1); /* 2000 are used */
+	budget_release_image(&b, 1000);
+	assert_int_equal(scarcity.near, 0);
+	assert_int_equal(scarcity.shortages[RESOURCE_MEMORY], 2);
+	budget_release_image(&b, 1000);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -338,6 +430,9 @@ int main(void)
 		TEST(a_copy_counts_for_the_same_client),
 		TEST(added_bytes_may_exceed_the_limits),
 		TEST(added_bytes_count_for_their_client),
+		TEST(a_huge_image_waits_only_for_those_that_came_before_it),
+		TEST(a_small_image_waits_only_for_those_that_came_before_it),
+		TEST(the_budget_tells_that_it_is_near_its_limit),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

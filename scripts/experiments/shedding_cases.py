@@ -1,0 +1,108 @@
+"""Two cases of overload for shedding.py: two classes of clients at twice the capacity, and a service
+time that doubles in the middle of a run. Both begin with a daemon that does not know its capacity."""
+
+import csv
+import struct
+import subprocess
+
+import machine
+import run
+import shedding_plots
+
+GOLD_SHARE = 0.25  # of a load of twice the capacity; the rest is of the lower class
+FACTOR = 2
+SETTLED_S = 3  # seconds in a row that keep the target
+SETTLED_FACTOR = 1.2  # of the target
+SLOW = machine.ROOT / "build" / "plain" / "tests" / "tools" / "slow_encoder.so"
+
+
+def settings(target_s):
+    return ["overload.controller=backlog", f"overload.target_p90={int(target_s * 1000)}ms",
+            "limits.body_timeout=10m"]
+
+
+def start_load(daemon, files, name, rate, connections, seconds, *words):
+    """Starts an open loop. Returns its process, and the file of its requests."""
+    rows = daemon.directory / f"{name}.csv"
+    command = [machine.ROOT / "build" / "darkroom-load", "--quiet", "--csv", rows, "-c", connections,
+               "--rate", f"{rate:.3f}", "--poisson", "-d", f"{seconds:g}", "--timeout", "10m",
+               "--expect", "201,503", *words, daemon.url + "/images", files]
+    return subprocess.Popen([str(word) for word in command], stdout=subprocess.DEVNULL), rows
+
+
+def rows_of(load):
+    process, path = load
+    if process.wait() != 0:
+        raise run.Failed(f"darkroom-load ended with status {process.returncode}")
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def refused_share(rows):
+    return sum(row["status"] == "503" for row in rows) / max(1, len(rows))
+
+
+def settled_after(seconds, since, until, target_s):
+    """Returns how long after `since` the uploads of SETTLED_S seconds in a row keep the target,
+    nearly. None: they do not until then."""
+    kept = 0
+    for second in (second for second in seconds if since <= second["s"] < until):
+        kept = kept + 1 if second["admitted"] and second["p90_s"] <= SETTLED_FACTOR * target_s else 0
+        if kept == SETTLED_S:
+            return second["s"] + 1 - SETTLED_S - since
+    return None
+
+
+def classes(bench, config, capacity, seconds, target_s, connections):
+    """Measures two classes. The higher one may be refused 5 % at most."""
+    words = [*settings(target_s), "overload.classes=gold header:X-Tier=gold"]
+    with bench.daemon(config, words) as daemon:
+        load = FACTOR * capacity
+        gold = start_load(daemon, bench.files, "gold", GOLD_SHARE * load, connections, seconds, "-H",
+                          "X-Tier: gold")
+        other = start_load(daemon, bench.files, "other", (1 - GOLD_SHARE) * load, connections,
+                           seconds, "--seed", 2)
+        rows = {"gold": rows_of(gold), "other": rows_of(other)}
+    return {"kind": "classes", "seconds": seconds, "target_s": target_s,
+            **{f"{name}_{key}": value for name, own in rows.items() for key, value in (
+                ("sent", len(own)), ("refused_share", refused_share(own)),
+                ("over_time", shedding_plots.by_second(own)))}}
+
+
+def slower(bench, config, capacity, seconds, target_s, connections):
+    """Measures twice the capacity, with files that take twice the time from the middle on. The
+    target must be kept 10 s after each change, and after the start."""
+    control = bench.work / "slow-encoder"
+    control.write_bytes(bytes(4))
+    with bench.daemon(config, settings(target_s), wrapper=[
+            "env", f"LD_PRELOAD={SLOW}", f"DARKROOM_SLOW_ENCODER={control}"]) as daemon:
+        load = start_load(daemon, bench.files, "all", FACTOR * capacity, connections, seconds)
+        try:
+            load[0].wait(seconds / 2)
+        except subprocess.TimeoutExpired:
+            stats = daemon.stats()
+        else:
+            raise run.Failed("darkroom-load ended in the middle of the run")
+        files = next(s["events"] for s in stats["stages"] if s["name"] == "jpeg_encode")
+        of_image = files / max(1, stats["images"]["stored"])
+        extra_us = int(1e6 * machine.cores() / capacity / of_image)
+        with control.open("r+b") as file:
+            file.write(struct.pack("I", extra_us))
+        rows = rows_of(load)
+    by_second = shedding_plots.by_second(rows)
+    middle = seconds // 2
+    return {"kind": "slower", "seconds": seconds, "target_s": target_s, "extra_us": extra_us,
+            "settled_after_start_s": settled_after(by_second, 0, middle, target_s),
+            "settled_after_change_s": settled_after(by_second, middle, seconds, target_s),
+            "over_time": by_second}
+
+
+def text_of(line):
+    """Returns the figures of a case as a line of text."""
+    if line["kind"] == "classes":
+        return (f"classes at {FACTOR} x capacity: refused {100 * line['gold_refused_share']:.1f} % of "
+                f"{line['gold_sent']} uploads of the higher class (bound 5 %), "
+                f"{100 * line['other_refused_share']:.1f} % of {line['other_sent']} of the lower")
+    return (f"twice the service time at {FACTOR} x capacity: the target is kept "
+            f"{line['settled_after_start_s']} s after the start and "
+            f"{line['settled_after_change_s']} s after the change (bound 10 s; None: never)")

@@ -1,0 +1,55 @@
+/*
+ * resources.h - the order of stages while a resource is scarce (Capriccio: von Behren et al. 2003,
+ * section 4, resource-aware scheduling).
+ *
+ * Each worker learns what an event of each stage takes and releases on average. While a resource
+ * is near its limit, a worker serves the stages that release most of it first, and those that take
+ * it only if no other has work. It never waits for the others, so there is no deadlock. While
+ * nothing is scarce, a visit costs one relaxed load. Private to sched/.
+ */
+#ifndef DARKROOM_SCHED_RESOURCES_H
+#define DARKROOM_SCHED_RESOURCES_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/thread_use.h"
+
+struct json;
+struct stage;
+struct worker;
+
+/* ---- averages ---- */
+
+/* Of an event of one stage on one worker: exponentially weighted averages. The owner writes, any
+ * thread reads. */
+struct stage_use {
+	_Atomic double taken[RESOURCE_COUNT], released[RESOURCE_COUNT];
+	_Atomic double service_ns;
+};
+
+/* Adds a call of a handler with n events to the averages. is_first: replaces them. Owner's thread.
+ */
+void stage_use_add(struct stage_use *to, const struct thread_use *use, uint64_t service_ns,
+                   unsigned n, bool is_first);
+
+/* ---- the order ---- */
+
+/* Returns the stage to serve next: of those in `ready`, a bitmap of positions that is not 0, the
+ * one with the least net use of an event; of equal ones the last. Returns -1 if none of the `count`
+ * stages takes anything: then there is nothing to hold back. Pure. */
+int resources_first(const double *net, unsigned count, uint64_t ready);
+
+/* Returns the stage that the worker should serve because a resource is scarce. Returns NULL if the
+ * policy decides. Owner's thread. */
+struct stage *resources_choose(const struct worker *w);
+
+/* Returns whether a visit to the stage should end because it takes a scarce resource. Owner's
+ * thread. */
+bool resources_hold_back(const struct worker *w, const struct stage *s);
+
+/* Writes the averages of the stage over all workers, weighted by their events. Any thread. */
+void resources_stage_json(struct json *j, const struct stage *s);
+
+#endif
