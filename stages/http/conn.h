@@ -24,7 +24,7 @@
 #include "image/missing.h"
 #include "image/problem.h"
 #include "image/upload.h"
-#include "reactor.h"
+#include "base/reactor.h"
 #include "request.h"
 #include "response.h"
 #include "route.h"

@@ -14,7 +14,7 @@
 #include "conf/conf.h"
 #include "conn.h"
 #include "http_server.h"
-#include "reactor.h"
+#include "base/reactor.h"
 
 struct visit;
 

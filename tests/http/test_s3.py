@@ -1,0 +1,426 @@
+"""store.kind = s3: images in an object store, and what becomes of them when it fails."""
+
+import json
+import time
+import urllib.request
+
+import pytest
+
+import pictures
+from client import form_files
+from darkroom import IS_SANITIZED, eventually, overrides, run, slow
+from s3_stand_in import Fault, Store
+from uploads import TINY, check_stored, fetch_all, in_parallel
+
+SMALL = pictures.photo_jpeg(320, 240, 2)
+
+
+@pytest.fixture
+def store():
+    made = Store()
+    yield made
+    made.stop()
+
+
+@pytest.fixture
+def begin(start, store, tmp_path):
+    """begin(...) returns a daemon on the store. Arguments without a point are of [store]."""
+    def begin_daemon(*settings, **of_store):
+        return start(*store.settings(tmp_path, **of_store), *settings)
+    return begin_daemon
+
+
+def is_away(answer):
+    return (answer.status, answer.slug) == (503, "storage-unavailable") and answer["retry-after"]
+
+
+def figures(daemon):
+    return daemon.get("/stats").json()["store"]["s3"]
+
+
+def remove(daemon, image):
+    with daemon.client() as c:
+        return c.request("DELETE", image["url"])
+
+
+# ---- what it does ----
+
+@pytest.mark.every_policy
+def test_upload_get_and_delete(begin, store):
+    daemon = begin("server.keep_originals=yes")
+    image = daemon.image(SMALL)
+    check_stored(daemon, image)
+    names = sorted([*image["variants"], "original"])
+    assert store.keys("file/") == [f"a/b/file/{image['id']}/{name}.jpg" for name in names]
+    assert store.keys("image/") == [f"a/b/image/{image['id']}"]
+    with store.lock:
+        assert store.requests[-1][0] == "GET"
+        puts = [key for method, key in store.requests if method == "PUT"]
+    assert puts[-1] == f"a/b/image/{image['id']}", "it makes the image visible, and comes last"
+    assert daemon.get(image["url"]).json() == image
+    assert remove(daemon, image).status == 204
+    assert not store.keys()
+    assert remove(daemon, image).status == 404
+    assert daemon.get(image["url"]).status == 404
+    for variant in image["variants"].values():
+        assert daemon.get(variant["url"]).status == 404
+
+
+@pytest.mark.every_policy
+def test_uploads_in_parallel(begin, store):
+    daemon = begin()
+    kind, body = form_files(SMALL, TINY)
+
+    def work(_):
+        answer = daemon.upload(body, kind)
+        assert answer.status == 201, answer
+        return answer.json()["images"]
+
+    images = sum(in_parallel(8, work), [])
+    assert len(store.keys("image/")) == 16
+    for image in images:
+        check_stored(daemon, image)
+
+
+def test_any_node_serves_any_image(begin):
+    one, two = begin(), begin()
+    image = one.image(SMALL)
+    check_stored(two, image)
+    with one.client() as a, two.client() as b:
+        assert fetch_all(a, image) == fetch_all(b, image)
+        url = image["variants"]["thumb"]["url"]
+        first, second = a.request("GET", url), b.request("GET", url)
+        assert first["etag"] == second["etag"]
+        assert first["last-modified"] == second["last-modified"]
+        assert remove(two, image).status == 204
+        assert a.request("GET", url).status == 404
+
+
+def test_conditions_and_ranges(begin):
+    daemon = begin()
+    image = daemon.image(SMALL)
+    url = image["variants"]["thumb"]["url"]
+    whole = daemon.get(url)
+    with daemon.client() as c:
+        assert c.request("GET", url, headers=[("If-None-Match", whole["etag"])]).status == 304
+        part = c.request("GET", url, headers=[("Range", "bytes=10-19"),
+                                               ("If-Range", whole["etag"])])
+        assert part.status == 206 and part.body == whole.body[10:20]
+        assert c.request("GET", url, headers=[("Range", "bytes=999999-")]).status == 416
+        other = c.request("GET", url, headers=[("Range", "bytes=10-19"), ("If-Range", '"x"')])
+        assert other.status == 200 and other.body == whole.body
+        assert c.request("HEAD", url)["content-length"] == str(len(whole.body))
+        assert c.request("DELETE", image["url"], headers=[("If-Match", '"x"')]).status == 412
+    assert daemon.get(image["url"]).status == 200
+
+
+def test_variant_that_an_image_lacks(begin):
+    daemon = begin()
+    image = daemon.image(SMALL)
+    answer = daemon.get(f"{image['url']}/huge.jpg")
+    assert answer.status == 404
+    assert f"it has {', '.join(sorted(image['variants']))}" in answer.json()["detail"]
+    other = daemon.get("/images/01ARZ3NDEKTSV4RRFFQ69G5FAV/thumb.jpg")
+    assert other.status == 404 and "does not exist" in other.json()["detail"]
+
+
+def test_list(begin, store):
+    daemon = begin("server.public_list=yes")
+    assert daemon.get("/images").json()["images"] == []
+    images = [daemon.image(TINY) for _ in range(5)]
+    by_id = sorted(images, key=lambda image: image["id"])
+    page = daemon.get("/images?limit=3").json()
+    assert page["images"] == by_id[:3]
+    rest = daemon.get(page["next"]).json()
+    assert rest["images"] == by_id[3:] and "next" not in rest
+    answer = daemon.get("/images?order=newest")
+    assert (answer.status, answer.slug) == (501, "not-implemented")
+    store.fail_always("GET", by_id[1]["id"], status=503, code="SlowDown")
+    assert is_away(daemon.get("/images")), "a list without one of its images would be wrong"
+
+
+def test_images_end(begin, store):
+    daemon = begin("store.sweep_interval=100ms")
+    kept = daemon.image(SMALL)
+    answer = daemon.upload(SMALL, headers=[("X-Expires-After", "2")])
+    assert answer.status == 201
+    assert len(store.keys("expiry/")) == 1
+    url = answer.json()["images"][0]["variants"]["thumb"]["url"]
+    assert daemon.get(url)["expires"]
+    assert eventually(lambda: not store.keys("expiry/") and len(store.keys("image/")) == 1, 20)
+    assert len(store.keys("file/")) == len(kept["variants"])
+    assert daemon.get(url).status == 404
+    assert daemon.get("/stats").json()["store"]["removed"]["expired"] == 1
+
+
+def test_images_that_are_too_old_are_removed(begin, store):
+    daemon = begin("store.sweep_interval=100ms")
+    daemon.image(TINY)
+    assert len(store.keys("image/")) == 1
+    daemon.stop()
+    begin("store.sweep_interval=100ms", "store.max_age=1s")
+    assert eventually(lambda: not store.keys(), 20)
+
+
+def test_redirect(begin, store):
+    daemon = begin(s3_serve="redirect")
+    image = daemon.image(SMALL)
+    answer = daemon.get(image["variants"]["thumb"]["url"])
+    assert answer.status == 307 and not answer.body
+    with urllib.request.urlopen(answer["location"], timeout=slow(10)) as response:
+        assert len(response.read()) == image["variants"]["thumb"]["bytes"]
+    assert daemon.get(image["url"]).json() == image
+
+
+@pytest.mark.parametrize("setting", [
+    "server.respond_after=decode", "store.make_missing=yes", "overload.backfill=yes",
+    "store.max_bytes=1G", "store.idempotency_age=1h"])
+def test_what_needs_files_is_refused(store, tmp_path, setting):
+    settings = [*store.settings(tmp_path), "server.keep_originals=yes", setting]
+    done = run("--check", *overrides(*settings))
+    assert done.returncode == 78
+    assert f"{setting.split('=')[0]}: store.kind = s3 does not provide" in done.stderr
+
+
+def test_what_is_needed(tmp_path):
+    done = run("--check", *overrides("store.kind=s3", "store.idempotency_age=0"))
+    assert done.returncode == 78
+    for key in ("s3_endpoint", "s3_bucket", "s3_credentials"):
+        assert f"store.{key}: expected a value, for store.kind = s3" in done.stderr
+    done = run(*overrides("store.kind=s3", "store.idempotency_age=0"), "store", "list")
+    assert done.returncode == 78 or "store.kind = s3 does not provide it" in done.stderr
+
+
+def test_commands_on_files_are_refused(store, tmp_path):
+    done = run(*overrides(*store.settings(tmp_path)), "store", "list")
+    assert done.returncode == 2 and "store.kind = s3 does not provide it" in done.stderr
+
+
+def test_a_preference_for_an_early_answer_is_ignored(begin):
+    answer = begin().upload(SMALL, headers=[("Prefer", "respond-async")])
+    assert answer.status == 201 and answer["preference-applied"] is None
+
+
+def test_keys_are_read_again(begin, store, tmp_path):
+    daemon = begin()
+    image = daemon.image(SMALL)
+    store.secret = "another"
+    store.settings(tmp_path)
+    assert daemon.says("the keys have changed")
+    check_stored(daemon, image)
+    (tmp_path / "s3-keys").write_text("aws_access_key_id =\n")
+    assert daemon.says("the earlier keys stay")
+    check_stored(daemon, image)
+
+
+def test_wrong_keys(begin, store):
+    daemon = begin()
+    store.secret = "another"
+    assert is_away(daemon.upload(SMALL))
+    assert not store.keys()
+
+
+def test_start_without_keys(store, tmp_path, start):
+    settings = store.settings(tmp_path)
+    (tmp_path / "s3-keys").unlink()
+    done = run("-c", "/dev/null", *overrides(
+        f"server.root={tmp_path / 'root'}", "server.user=root", "server.listen=127.0.0.1:0",
+        "variant.a.operations=scale 8x8 inside", *settings))
+    assert done.returncode != 0 and "store.s3_credentials" in done.stderr
+
+
+def test_figures(begin):
+    daemon = begin()
+    image = daemon.image(SMALL)
+    check_stored(daemon, image)
+    of_store = figures(daemon)
+    assert of_store["puts"] == len(image["variants"]) + 1
+    assert of_store["gets"] == len(image["variants"])
+    assert of_store["in_flight"] == of_store["failed"] == 0 and not of_store["is_away"]
+    metrics = daemon.get("/metrics").body.decode()
+    assert f'darkroom_s3_operations_total{{operation="put"}} {of_store["puts"]}' in metrics
+
+
+# ---- faults ----
+
+ONCE = [
+    dict(status=500, code="InternalError"),
+    dict(status=503, code="SlowDown"),
+    dict(status=503, code="ServiceUnavailable"),
+    dict(status=403, code="InvalidAccessKeyId"),
+    dict(status=408, code="RequestTimeout"),
+    dict(status=404, code="NoSuchBucket"),
+    dict(status=301, code="PermanentRedirect"),
+    dict(cut=0),
+    dict(cut=0, resets=True),
+    dict(is_lost=True),
+    dict(hangs=True),
+    dict(change=lambda headers, body: ({**headers, "ETag": '"00"'}, body[:-1] + b"!"
+                                       if body else body)),
+    dict(change=lambda headers, body: ({**headers, "Content-Length": str(len(body) + 5)}, body),
+         cut=10000000),
+]
+
+
+@pytest.mark.parametrize("fault", ONCE, ids=lambda fault: "-".join(map(str, fault)))
+@pytest.mark.parametrize("method", ["PUT", "GET", "DELETE"])
+def test_a_fault_is_tried_again(begin, store, fault, method):
+    """Each kind of request meets each fault once, and its client does not see it."""
+    daemon = begin()
+    image = daemon.image(SMALL)
+    store.fail_once(method, f"/file/" if method != "PUT" else "/thumb.jpg", **fault)
+    if method == "PUT":
+        image = daemon.image(SMALL)
+        store.fail_once(method, "/image/", **fault)
+        image = daemon.image(SMALL)
+        check_stored(daemon, image)
+    elif method == "GET":
+        check_stored(daemon, image)
+        store.fail_once(method, "/image/", **fault)
+        assert daemon.get(image["url"]).json() == image
+    else:
+        assert remove(daemon, image).status == 204
+        assert not store.keys()
+
+
+@pytest.mark.parametrize("resets", [False, True])
+def test_connection_that_ends_at_every_byte(begin, store, resets):
+    """The answers of the store end at every byte, once. No answer of the daemon is wrong."""
+    daemon = begin()
+    image = daemon.image(TINY)
+    url = image["variants"]["thumb"]["url"]
+    content = daemon.get(url).body
+    with store.lock:
+        store.longest = 0
+    daemon.get(image["url"])
+    step = 7 if IS_SANITIZED else 1
+    for cut in range(0, store.longest, step):
+        store.fail_once("GET", image["id"], cut=cut, resets=resets)
+        answer = daemon.get(url) if cut % 2 else daemon.get(image["url"])
+        assert answer.status == 200, (cut, answer)
+        assert answer.body == content if cut % 2 else answer.json() == image
+    for cut in range(0, 120, 5 * step):
+        store.fail_once("PUT", "image/", cut=cut, resets=resets)
+        check_stored(daemon, daemon.image(TINY))
+
+
+FOREVER = [dict(status=500, code="InternalError"), dict(status=503, code="SlowDown"),
+           dict(cut=0, resets=True), dict(cut=40), dict(hangs=True),
+           dict(change=lambda headers, body: ({**headers, "ETag": '"00"'}, b"x" * len(body)))]
+
+
+@pytest.mark.parametrize("fault", FOREVER, ids=lambda fault: "-".join(map(str, fault)))
+@pytest.mark.parametrize("part", ["/thumb.jpg", "/image/"])
+def test_image_that_cannot_be_stored_is_not_acknowledged(begin, store, fault, part):
+    daemon = begin(s3_timeout="1s")
+    store.fail_always("PUT", part, **fault)
+    assert is_away(daemon.upload(SMALL))
+    store.release()
+    for key in store.keys("image/"):  # its answer was lost; then it is whole
+        image = daemon.get("/images/" + key.rpartition("/")[2]).json()
+        check_stored(daemon, image)
+    check_stored(daemon, daemon.image(SMALL))
+
+
+@pytest.mark.parametrize("fault", FOREVER, ids=lambda fault: "-".join(map(str, fault)))
+def test_file_that_cannot_be_read_is_not_served(begin, store, fault):
+    daemon = begin(s3_timeout="1s")
+    image = daemon.image(SMALL)
+    store.fail_always("GET", "thumb", **fault)
+    answer = daemon.get(image["variants"]["thumb"]["url"])
+    assert is_away(answer), answer
+    store.release()
+    assert eventually(lambda: daemon.get(image["variants"]["thumb"]["url"]).status == 200, 20)
+
+
+def test_removal_that_fails_can_be_repeated(begin, store):
+    daemon = begin()
+    image = daemon.image(SMALL)
+    store.fail_always("DELETE", "/medium.jpg", status=500, code="InternalError")
+    assert is_away(remove(daemon, image))
+    assert store.keys("image/"), "it stays until all else is removed"
+    store.fault = None
+    assert eventually(lambda: remove(daemon, image).status == 204, 20)
+    assert not store.keys()
+
+
+def test_damaged_object_is_not_served(begin, store):
+    daemon = begin()
+    image = daemon.image(SMALL)
+    key = f"a/b/file/{image['id']}/thumb.jpg"
+    with store.lock:
+        body, meta, modified = store.objects[key]
+        store.objects[key] = (body[:-100] + bytes(100), meta, modified)
+    answer = daemon.get(image["variants"]["thumb"]["url"])
+    assert answer.status == 503 and "damaged" in answer.json()["detail"]
+
+
+def test_outage(begin, store):
+    """While the store is away, answers are 503 with Retry-After, soon. All that was acknowledged is
+    there when it is back, and new images are stored within 2 s."""
+    daemon = begin()
+    before = [daemon.image(SMALL) for _ in range(3)]
+    store.stop()
+    assert eventually(lambda: figures(daemon)["is_away"] or not is_away(daemon.upload(SMALL)), 20)
+    assert eventually(lambda: figures(daemon)["is_away"], 20)
+    for _ in range(20):
+        assert is_away(daemon.upload(SMALL))
+        assert is_away(daemon.get(before[0]["variants"]["thumb"]["url"]))
+        assert is_away(daemon.get(before[0]["url"]))
+    assert daemon.get("/readyz").status == 200
+    store.start()
+    back = time.monotonic()
+    assert eventually(lambda: daemon.upload(SMALL).status == 201, slow(5))
+    assert time.monotonic() - back < slow(2)
+    for image in before:
+        check_stored(daemon, image)
+    assert daemon.says("answers again")
+    assert figures(daemon)["outages"] == 1
+
+
+def test_end_while_the_store_hangs(begin, store):
+    """A daemon that ends does not leave a thread or a descriptor behind."""
+    daemon = begin("server.drain_timeout=100ms")
+    image = daemon.image(SMALL)
+    store.fail_always("GET", "thumb", hangs=True)
+    with daemon.client() as c:
+        c.send(f"GET {image['variants']['small']['url']} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+        assert eventually(lambda: figures(daemon)["in_flight"] == 1, 10)
+        daemon.stop()
+
+
+def test_no_descriptor_is_lost(begin, store):
+    daemon = begin()
+    image = daemon.image(SMALL)
+    url = image["variants"]["thumb"]["url"]
+    count = [0]
+
+    def some(method, key):
+        count[0] += 1
+        return Fault(cut=count[0] % 400) if method == "GET" and count[0] % 2 else None
+
+    assert daemon.get(url).status == 200
+    before = daemon.descriptors()
+    store.fault = some
+    for _ in range(100):
+        assert daemon.get(url).status == 200
+    store.fault = None
+    assert eventually(lambda: daemon.descriptors() <= before + 4, 20)
+
+
+def test_sandbox_allows_the_store(begin, store):
+    daemon = begin()
+    check_stored(daemon, daemon.image(SMALL))
+    assert IS_SANITIZED or daemon.says(f"only to port {store.port}") \
+        or daemon.says("no Landlock") or daemon.says("Landlock, version")
+
+
+def test_json(begin, store):
+    """What is stored is the same text as below server.root."""
+    daemon = begin()
+    image = daemon.image(SMALL)
+    body, meta, _ = store.objects[f"a/b/image/{image['id']}"]
+    document = json.loads(body)
+    assert {name: document[name] for name in image} == image
+    assert document["record"]["xxh128"] in body.decode()
+    assert len(meta["x-amz-meta-darkroom-tag"]) == 32
