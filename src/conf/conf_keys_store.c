@@ -97,8 +97,8 @@ static const struct conf_key rows[] = {
 		.min = 1000,
 		.max = 60000,
 		.default_value = "5s",
-		.help = "How long the S3 store may be silent. A request to it is then repeated, up to six\n"
-			"times in twice that time.",
+		.help = "How long the S3 store may be silent. A request to it is then repeated, up to five\n"
+			"times within four times that time.",
 	},
 	{
 		CONF_KEY(store, max_age, max_age_ms),

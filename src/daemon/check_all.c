@@ -193,13 +193,13 @@ static void check_file_only(struct checking *c)
 		const char *section, *key, *message;
 	} feature[] = {
 		{ conf->server.respond_after == CONF_RESPOND_DECODE, "server", "respond_after",
-		  "store.kind = s3 does not provide it: expected store" },
+		  "store.kind = s3 does not provide server.respond_after = decode: expected store" },
 		{ conf->store.make_missing == CONF_YES, "store", "make_missing",
-		  "store.kind = s3 does not provide it: expected no" },
+		  "store.kind = s3 does not provide store.make_missing: expected no" },
 		{ conf->overload.backfill == CONF_YES, "overload", "backfill",
-		  "store.kind = s3 does not provide it: expected no" },
+		  "store.kind = s3 does not provide overload.backfill: expected no" },
 		{ conf->store.max_bytes > 0, "store", "max_bytes",
-		  "store.kind = s3 does not provide it: expected 0" },
+		  "store.kind = s3 does not provide store.max_bytes: expected 0" },
 		{ conf->store.idempotency_age_ms > 0, "store", "idempotency_age",
 		  "store.kind = s3 does not provide Idempotency-Key: expected "
 		  "store.idempotency_age = 0" },
@@ -214,16 +214,21 @@ static void check_store(struct checking *c)
 {
 	const struct conf *conf = c->conf;
 	const struct {
-		const char *value, *key;
-	} needed[] = { { conf->store.s3_endpoint, "s3_endpoint" },
-		       { conf->store.s3_bucket, "s3_bucket" },
-		       { conf->store.s3_credentials, "s3_credentials" } };
+		const char *value, *key, *message;
+	} needed[] = {
+		{ conf->store.s3_endpoint, "s3_endpoint",
+		  "store.kind = s3 needs store.s3_endpoint: expected a URL" },
+		{ conf->store.s3_bucket, "s3_bucket",
+		  "store.kind = s3 needs store.s3_bucket: expected a name" },
+		{ conf->store.s3_credentials, "s3_credentials",
+		  "store.kind = s3 needs store.s3_credentials: expected a path" },
+	};
 
 	if (conf->store.kind != CONF_STORE_S3)
 		return;
 	for (size_t i = 0; i < COUNT_OF(needed); i++)
 		if (!*needed[i].value)
-			report(c, "store", needed[i].key, "expected a value, for store.kind = s3");
+			report(c, "store", needed[i].key, needed[i].message);
 	check_file_only(c);
 }
 

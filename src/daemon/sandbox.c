@@ -109,8 +109,7 @@ static uint16_t s3_port(const struct conf *conf)
 {
 	struct conf_endpoint e;
 
-	return conf->store.kind == CONF_STORE_S3 &&
-	                       conf_endpoint_parse(conf->store.s3_endpoint, &e)
+	return conf->store.kind == CONF_STORE_S3 && conf_endpoint_parse(conf->store.s3_endpoint, &e)
 	               ? e.port
 	               : 0;
 }

@@ -192,6 +192,7 @@ static const struct call_if allowed_if_counting[] = {
 static const struct call_if allowed_if_client[] = {
 	{ CALL(socket), { { 0, INT, AF_INET }, { 1, 0xf, SOCK_STREAM } } },
 	{ CALL(socket), { { 0, INT, AF_INET6 }, { 1, 0xf, SOCK_STREAM } } },
+	{ CALL(memfd_create), { { 1, INT, MFD_CLOEXEC } } },
 	{ CALL(connect), { { 2, INT, sizeof(struct sockaddr_in) } } },
 	{ CALL(connect), { { 2, INT, sizeof(struct sockaddr_in6) } } },
 };

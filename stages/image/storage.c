@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -192,6 +193,13 @@ struct explanation {
 	struct disk_job *job;
 };
 
+static int compare_names(const void *a, const void *b)
+{
+	const struct stored_file *x = a, *y = b;
+
+	return strcmp(x->name, y->name);
+}
+
 /* An object's image.json names its variants; a file's directory has them. */
 static void explain_object(const char *data, size_t length, uint64_t expires, void *arg)
 {
@@ -210,6 +218,7 @@ static void explain_object(const char *data, size_t length, uint64_t expires, vo
 		            "variant %s of image %s was skipped under load", job->name, job->id);
 		return;
 	}
+	qsort(info.file, info.file_count, sizeof info.file[0], compare_names);
 	text_init(&list, names, sizeof names);
 	for (unsigned i = 0; i < info.file_count; i++)
 		if (strcmp(info.file[i].name, "original") != 0) {

@@ -1,4 +1,4 @@
-/* s3_breaker.c - counts failures in a row. One thread. */
+/* s3_breaker.c - adds failures in a row. One thread. */
 #include "s3_breaker.h"
 
 bool s3_breaker_succeeded(struct s3_breaker *b)
@@ -9,11 +9,12 @@ bool s3_breaker_succeeded(struct s3_breaker *b)
 	return was_open;
 }
 
-bool s3_breaker_failed(struct s3_breaker *b, uint64_t now_ns)
+bool s3_breaker_failed(struct s3_breaker *b, unsigned weight, uint64_t began_ns, uint64_t now_ns)
 {
-	if (b->failures++ == 0)
-		b->first_ns = now_ns;
-	if (b->is_open || b->failures < S3_BREAKER_FAILURES ||
+	if (b->weight == 0)
+		b->first_ns = began_ns;
+	b->weight += weight;
+	if (b->is_open || b->weight < S3_BREAKER_WEIGHT ||
 	    now_ns - b->first_ns < S3_BREAKER_OPEN_NS)
 		return false;
 	b->is_open = true;

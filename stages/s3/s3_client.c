@@ -50,7 +50,7 @@ void s3_client_submit(struct s3_client *c, struct s3_op *op)
 	op->attempts = 0;
 	op->body = (struct text){ 0 };
 	s3_op_reset(op);
-	op->end_ns = clock_ns() + 2 * c->target.timeout_ms * NS_PER_MS;
+	op->end_ns = clock_ns() + 4 * c->target.timeout_ms * NS_PER_MS;
 	count_verb(&c->counters, op->verb);
 	atomic_fetch_add_explicit(&c->counters.in_flight, 1, memory_order_relaxed);
 	int err = enqueue(c, op);

@@ -53,7 +53,8 @@ struct s3_op {
 	struct text body; /* get, list; also of errors: the caller calls text_fini() */
 	/* private */
 	unsigned attempts;
-	uint64_t end_ns, due_ns; /* of the last attempt's start; of the next one */
+	uint64_t began_ns, due_ns,
+		end_ns; /* of this attempt; of the next one; no later one starts */
 	struct s3_op *next;
 };
 

@@ -73,9 +73,11 @@ static void note_success(struct s3_client *c)
 	log_notice("store: %s answers again; serving", c->target.base);
 }
 
-static void note_failure(struct s3_client *c)
+static void note_failure(struct s3_client *c, const struct s3_op *op, CURLcode result)
 {
-	if (!s3_breaker_failed(&c->breaker, clock_ns()))
+	unsigned weight = result == CURLE_OPERATION_TIMEDOUT ? S3_BREAKER_TIMEOUT : 1;
+
+	if (!s3_breaker_failed(&c->breaker, weight, op->began_ns, clock_ns()))
 		return;
 	atomic_store(&c->counters.is_away, true);
 	count(&c->counters.outages);
@@ -121,6 +123,7 @@ static void start(struct s3_client *c, struct s3_op *op)
 
 	c->idle = t->next;
 	op->attempts++;
+	op->began_ns = clock_ns();
 	pthread_mutex_lock(&c->lock);
 	secret = c->secret;
 	pthread_mutex_unlock(&c->lock);
@@ -162,7 +165,7 @@ static void end_transfer(struct s3_client *c, struct s3_transfer *t, CURLcode re
 	t->next = c->idle;
 	c->idle = t;
 	if (verdict == S3_VERDICT_GONE)
-		note_failure(c);
+		note_failure(c, op, result);
 	else
 		note_success(c);
 	if (verdict == S3_VERDICT_DONE)
@@ -315,6 +318,7 @@ void *s3_loop_run(void *arg)
 {
 	struct s3_client *c = arg;
 
+	pthread_setname_np(pthread_self(), "s3");
 	while (!is_over(c) && reactor_run(c->reactor, true) && !c->has_timer_failed)
 		;
 	if (!is_over(c)) {

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <nettle/base16.h>
@@ -24,6 +25,7 @@
 #define TAG_HEADER "x-amz-meta-darkroom-tag"
 #define RATE_MIN 4096 /* bytes/s; below it, for the time of store.s3_timeout, an attempt ends */
 #define TIMEOUTS_MAX 12
+#define SMALL_CONTENT ((curl_off_t)256 << 10) /* of each connection, at most */
 
 static_assert(CURL_AT_LEAST_VERSION(7, 87, 0), "of CURLOPT_CA_CACHE_TIMEOUT");
 
@@ -35,15 +37,23 @@ static size_t fail(struct s3_transfer *t, int err)
 	return 0; /* libcurl ends the transfer */
 }
 
+/* Most variants are kept in memory, which a busy disk does not delay. */
+static int open_content(const struct s3_transfer *t)
+{
+	curl_off_t size = -1;
+
+	curl_easy_getinfo(t->easy, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &size);
+	if (size >= 0 && size <= SMALL_CONTENT)
+		return memfd_create("s3", MFD_CLOEXEC);
+	return openat(t->target->directory_fd, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+}
+
 static size_t to_file(struct s3_transfer *t, const char *data, size_t size)
 {
 	struct s3_op *op = t->op;
 
-	if (op->fd < 0) {
-		op->fd = openat(t->target->directory_fd, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-		if (op->fd < 0)
-			return fail(t, -errno);
-	}
+	if (op->fd < 0 && (op->fd = open_content(t)) < 0)
+		return fail(t, -errno);
 	for (size_t done = 0; done < size;) {
 		ssize_t n = write(op->fd, data + done, size - done);
 

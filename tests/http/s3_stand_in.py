@@ -9,6 +9,7 @@ import hashlib
 import hmac
 import http.server
 import socket
+import ssl
 import struct
 import threading
 import time
@@ -190,7 +191,9 @@ class Server(http.server.ThreadingHTTPServer):
 
 
 class Store:
-    def __init__(self):
+    def __init__(self, certificate=None):
+        """certificate: the file of a certificate with its key, for https."""
+        self.certificate = certificate
         self.objects, self.requests, self.connections = {}, [], set()
         self.fault = None
         self.lock = threading.Lock()
@@ -205,6 +208,11 @@ class Store:
         self.released.clear()
         self.server = Server(("127.0.0.1", self.port), Handler)
         self.server.store = self
+        if self.certificate:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(self.certificate)
+            self.server.socket = context.wrap_socket(self.server.socket, server_side=True,
+                                                     do_handshake_on_connect=False)
         self.port = self.server.server_port
         self.thread = threading.Thread(target=self.server.serve_forever, args=(0.02,), daemon=True)
         self.thread.start()
@@ -230,7 +238,7 @@ class Store:
         """Returns the settings of a daemon, and writes the file of keys."""
         keys = directory / "s3-keys"
         keys.write_text(f"aws_access_key_id = {self.key}\naws_secret_access_key = {self.secret}\n")
-        values = {"kind": "s3", "s3_endpoint": f"http://127.0.0.1:{self.port}",
+        values = {"kind": "s3", "s3_endpoint": f"http{'s' if self.certificate else ''}://127.0.0.1:{self.port}",
                   "s3_bucket": BUCKET, "s3_region": REGION, "s3_prefix": "a/b/",
                   "s3_credentials": keys, "s3_timeout": "1s", "idempotency_age": 0, **others}
         return [f"store.{name}={value}" for name, value in values.items()]

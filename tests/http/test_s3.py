@@ -1,7 +1,7 @@
-"""store.kind = s3: images in an object store, and what becomes of them when it fails."""
+"""store.kind = s3: images in an object store."""
 
 import json
-import time
+import subprocess
 import urllib.request
 
 import pytest
@@ -9,41 +9,12 @@ import pytest
 import pictures
 from client import form_files
 from darkroom import IS_SANITIZED, eventually, overrides, run, slow
-from s3_stand_in import Fault, Store
+from s3_fixtures import begin, figures, is_away, remove, store  # noqa: F401
+from s3_stand_in import Store
 from uploads import TINY, check_stored, fetch_all, in_parallel
 
 SMALL = pictures.photo_jpeg(320, 240, 2)
 
-
-@pytest.fixture
-def store():
-    made = Store()
-    yield made
-    made.stop()
-
-
-@pytest.fixture
-def begin(start, store, tmp_path):
-    """begin(...) returns a daemon on the store. Arguments without a point are of [store]."""
-    def begin_daemon(*settings, **of_store):
-        return start(*store.settings(tmp_path, **of_store), *settings)
-    return begin_daemon
-
-
-def is_away(answer):
-    return (answer.status, answer.slug) == (503, "storage-unavailable") and answer["retry-after"]
-
-
-def figures(daemon):
-    return daemon.get("/stats").json()["store"]["s3"]
-
-
-def remove(daemon, image):
-    with daemon.client() as c:
-        return c.request("DELETE", image["url"])
-
-
-# ---- what it does ----
 
 @pytest.mark.every_policy
 def test_upload_get_and_delete(begin, store):
@@ -179,16 +150,15 @@ def test_what_needs_files_is_refused(store, tmp_path, setting):
     settings = [*store.settings(tmp_path), "server.keep_originals=yes", setting]
     done = run("--check", *overrides(*settings))
     assert done.returncode == 78
-    assert f"{setting.split('=')[0]}: store.kind = s3 does not provide" in done.stderr
+    what = "Idempotency-Key" if "idempotency" in setting else setting.split("=")[0]
+    assert f"store.kind = s3 does not provide {what}" in done.stderr
 
 
 def test_what_is_needed(tmp_path):
     done = run("--check", *overrides("store.kind=s3", "store.idempotency_age=0"))
     assert done.returncode == 78
     for key in ("s3_endpoint", "s3_bucket", "s3_credentials"):
-        assert f"store.{key}: expected a value, for store.kind = s3" in done.stderr
-    done = run(*overrides("store.kind=s3", "store.idempotency_age=0"), "store", "list")
-    assert done.returncode == 78 or "store.kind = s3 does not provide it" in done.stderr
+        assert f"store.kind = s3 needs store.{key}" in done.stderr
 
 
 def test_commands_on_files_are_refused(store, tmp_path):
@@ -229,6 +199,30 @@ def test_start_without_keys(store, tmp_path, start):
     assert done.returncode != 0 and "store.s3_credentials" in done.stderr
 
 
+def test_encrypted_connections(start, tmp_path):
+    """The endpoint's certificate is checked by store.s3_ca_file, in the sandbox."""
+    certificate = tmp_path / "certificate.pem"
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2",
+                    "-subj", "/CN=store", "-addext", "subjectAltName=IP:127.0.0.1",
+                    "-keyout", certificate, "-out", tmp_path / "ca.pem"],
+                   check=True, capture_output=True)
+    with open(certificate, "ab") as file:
+        file.write((tmp_path / "ca.pem").read_bytes())
+    store = Store(certificate)
+    try:
+        daemon = start(*store.settings(tmp_path, s3_ca_file=tmp_path / "ca.pem"))
+        image = daemon.image(SMALL)
+        check_stored(daemon, image)
+        store.stop()
+        store.start()
+        check_stored(daemon, image)
+        other = start(*store.settings(tmp_path))
+        assert is_away(other.upload(SMALL))
+        assert len(store.keys("image/")) == 1
+    finally:
+        store.stop()
+
+
 def test_figures(begin):
     daemon = begin()
     image = daemon.image(SMALL)
@@ -239,173 +233,6 @@ def test_figures(begin):
     assert of_store["in_flight"] == of_store["failed"] == 0 and not of_store["is_away"]
     metrics = daemon.get("/metrics").body.decode()
     assert f'darkroom_s3_operations_total{{operation="put"}} {of_store["puts"]}' in metrics
-
-
-# ---- faults ----
-
-ONCE = [
-    dict(status=500, code="InternalError"),
-    dict(status=503, code="SlowDown"),
-    dict(status=503, code="ServiceUnavailable"),
-    dict(status=403, code="InvalidAccessKeyId"),
-    dict(status=408, code="RequestTimeout"),
-    dict(status=404, code="NoSuchBucket"),
-    dict(status=301, code="PermanentRedirect"),
-    dict(cut=0),
-    dict(cut=0, resets=True),
-    dict(is_lost=True),
-    dict(hangs=True),
-    dict(change=lambda headers, body: ({**headers, "ETag": '"00"'}, body[:-1] + b"!"
-                                       if body else body)),
-    dict(change=lambda headers, body: ({**headers, "Content-Length": str(len(body) + 5)}, body),
-         cut=10000000),
-]
-
-
-@pytest.mark.parametrize("fault", ONCE, ids=lambda fault: "-".join(map(str, fault)))
-@pytest.mark.parametrize("method", ["PUT", "GET", "DELETE"])
-def test_a_fault_is_tried_again(begin, store, fault, method):
-    """Each kind of request meets each fault once, and its client does not see it."""
-    daemon = begin()
-    image = daemon.image(SMALL)
-    store.fail_once(method, f"/file/" if method != "PUT" else "/thumb.jpg", **fault)
-    if method == "PUT":
-        image = daemon.image(SMALL)
-        store.fail_once(method, "/image/", **fault)
-        image = daemon.image(SMALL)
-        check_stored(daemon, image)
-    elif method == "GET":
-        check_stored(daemon, image)
-        store.fail_once(method, "/image/", **fault)
-        assert daemon.get(image["url"]).json() == image
-    else:
-        assert remove(daemon, image).status == 204
-        assert not store.keys()
-
-
-@pytest.mark.parametrize("resets", [False, True])
-def test_connection_that_ends_at_every_byte(begin, store, resets):
-    """The answers of the store end at every byte, once. No answer of the daemon is wrong."""
-    daemon = begin()
-    image = daemon.image(TINY)
-    url = image["variants"]["thumb"]["url"]
-    content = daemon.get(url).body
-    with store.lock:
-        store.longest = 0
-    daemon.get(image["url"])
-    step = 7 if IS_SANITIZED else 1
-    for cut in range(0, store.longest, step):
-        store.fail_once("GET", image["id"], cut=cut, resets=resets)
-        answer = daemon.get(url) if cut % 2 else daemon.get(image["url"])
-        assert answer.status == 200, (cut, answer)
-        assert answer.body == content if cut % 2 else answer.json() == image
-    for cut in range(0, 120, 5 * step):
-        store.fail_once("PUT", "image/", cut=cut, resets=resets)
-        check_stored(daemon, daemon.image(TINY))
-
-
-FOREVER = [dict(status=500, code="InternalError"), dict(status=503, code="SlowDown"),
-           dict(cut=0, resets=True), dict(cut=40), dict(hangs=True),
-           dict(change=lambda headers, body: ({**headers, "ETag": '"00"'}, b"x" * len(body)))]
-
-
-@pytest.mark.parametrize("fault", FOREVER, ids=lambda fault: "-".join(map(str, fault)))
-@pytest.mark.parametrize("part", ["/thumb.jpg", "/image/"])
-def test_image_that_cannot_be_stored_is_not_acknowledged(begin, store, fault, part):
-    daemon = begin(s3_timeout="1s")
-    store.fail_always("PUT", part, **fault)
-    assert is_away(daemon.upload(SMALL))
-    store.release()
-    for key in store.keys("image/"):  # its answer was lost; then it is whole
-        image = daemon.get("/images/" + key.rpartition("/")[2]).json()
-        check_stored(daemon, image)
-    check_stored(daemon, daemon.image(SMALL))
-
-
-@pytest.mark.parametrize("fault", FOREVER, ids=lambda fault: "-".join(map(str, fault)))
-def test_file_that_cannot_be_read_is_not_served(begin, store, fault):
-    daemon = begin(s3_timeout="1s")
-    image = daemon.image(SMALL)
-    store.fail_always("GET", "thumb", **fault)
-    answer = daemon.get(image["variants"]["thumb"]["url"])
-    assert is_away(answer), answer
-    store.release()
-    assert eventually(lambda: daemon.get(image["variants"]["thumb"]["url"]).status == 200, 20)
-
-
-def test_removal_that_fails_can_be_repeated(begin, store):
-    daemon = begin()
-    image = daemon.image(SMALL)
-    store.fail_always("DELETE", "/medium.jpg", status=500, code="InternalError")
-    assert is_away(remove(daemon, image))
-    assert store.keys("image/"), "it stays until all else is removed"
-    store.fault = None
-    assert eventually(lambda: remove(daemon, image).status == 204, 20)
-    assert not store.keys()
-
-
-def test_damaged_object_is_not_served(begin, store):
-    daemon = begin()
-    image = daemon.image(SMALL)
-    key = f"a/b/file/{image['id']}/thumb.jpg"
-    with store.lock:
-        body, meta, modified = store.objects[key]
-        store.objects[key] = (body[:-100] + bytes(100), meta, modified)
-    answer = daemon.get(image["variants"]["thumb"]["url"])
-    assert answer.status == 503 and "damaged" in answer.json()["detail"]
-
-
-def test_outage(begin, store):
-    """While the store is away, answers are 503 with Retry-After, soon. All that was acknowledged is
-    there when it is back, and new images are stored within 2 s."""
-    daemon = begin()
-    before = [daemon.image(SMALL) for _ in range(3)]
-    store.stop()
-    assert eventually(lambda: figures(daemon)["is_away"] or not is_away(daemon.upload(SMALL)), 20)
-    assert eventually(lambda: figures(daemon)["is_away"], 20)
-    for _ in range(20):
-        assert is_away(daemon.upload(SMALL))
-        assert is_away(daemon.get(before[0]["variants"]["thumb"]["url"]))
-        assert is_away(daemon.get(before[0]["url"]))
-    assert daemon.get("/readyz").status == 200
-    store.start()
-    back = time.monotonic()
-    assert eventually(lambda: daemon.upload(SMALL).status == 201, slow(5))
-    assert time.monotonic() - back < slow(2)
-    for image in before:
-        check_stored(daemon, image)
-    assert daemon.says("answers again")
-    assert figures(daemon)["outages"] == 1
-
-
-def test_end_while_the_store_hangs(begin, store):
-    """A daemon that ends does not leave a thread or a descriptor behind."""
-    daemon = begin("server.drain_timeout=100ms")
-    image = daemon.image(SMALL)
-    store.fail_always("GET", "thumb", hangs=True)
-    with daemon.client() as c:
-        c.send(f"GET {image['variants']['small']['url']} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
-        assert eventually(lambda: figures(daemon)["in_flight"] == 1, 10)
-        daemon.stop()
-
-
-def test_no_descriptor_is_lost(begin, store):
-    daemon = begin()
-    image = daemon.image(SMALL)
-    url = image["variants"]["thumb"]["url"]
-    count = [0]
-
-    def some(method, key):
-        count[0] += 1
-        return Fault(cut=count[0] % 400) if method == "GET" and count[0] % 2 else None
-
-    assert daemon.get(url).status == 200
-    before = daemon.descriptors()
-    store.fault = some
-    for _ in range(100):
-        assert daemon.get(url).status == 200
-    store.fault = None
-    assert eventually(lambda: daemon.descriptors() <= before + 4, 20)
 
 
 def test_sandbox_allows_the_store(begin, store):
