@@ -44,7 +44,7 @@ DARKROOM_CPPFLAGS := -D_GNU_SOURCE $(addprefix -iquote ,src stages loadgen) -isy
 DARKROOM_CFLAGS := -std=c11 -pthread $(OPT) $(HARDEN) $(WARN) $(SANFLAGS) $(if $(COVERAGE),-mllvm -runtime-counter-relocation) \
                    $(CFLAGS)
 DARKROOM_LDFLAGS := -pthread -Wl,-z,relro,-z,now $(if $(cet),$(shadow_stacks)) $(SANFLAGS) $(LDFLAGS)
-LIBS := -ljpeg -levent_core -lhwloc -lmetis -liniparser -lseccomp -lnettle -lcurl -lxxhash -lncursesw -ltinfo -lm -lpthread $(LDLIBS)
+LIBS := -ljpeg -levent_core -lhwloc -lmetis -liniparser -lseccomp -lnettle -lxxhash -lncursesw -ltinfo -lm -lpthread $(LDLIBS)
 
 # Sources are at most one folder deep. Debian's node-llhttp has the C files of llhttp.
 SRC    := $(sort $(wildcard $(foreach d,src stages,$d/*.c $d/*/*.c)))

@@ -44,7 +44,7 @@ static int look_up(struct s3_target *t)
 	for (const struct addrinfo *ai = list; ai && count < ADDRESSES_MAX; ai = ai->ai_next)
 		add_address(&line, ai, count++ == 0);
 	freeaddrinfo(list);
-	t->resolve = line.overflowed ? NULL : curl_slist_append(NULL, data);
+	t->resolve = line.overflowed ? NULL : s3_curl.slist_append(NULL, data);
 	return t->resolve ? 0 : -ENOMEM;
 }
 

@@ -170,13 +170,15 @@ int s3_client_new(struct s3_client **out, const struct conf *conf, int directory
 	unsigned connections = (unsigned)conf->store.s3_connections;
 
 	*out = c;
-	if (!c || curl_global_init(CURL_GLOBAL_DEFAULT))
+	if (!c)
 		return -ENOMEM;
 	pthread_mutex_init(&c->lock, NULL);
 	c->wake_fd = -1;
 	c->random = random_stream(clock_ns(), (uint64_t)getpid());
-	int err = s3_address_target(&c->target, conf);
+	int err = s3_curl_load();
 
+	if (!err)
+		err = s3_address_target(&c->target, conf);
 	c->target.directory_fd = directory_fd;
 	if (!err)
 		err = s3_loop_open(c, connections);
@@ -192,9 +194,9 @@ void s3_client_free(struct s3_client *c)
 		return;
 	s3_client_stop(c);
 	s3_loop_close(c);
-	curl_slist_free_all(c->target.resolve);
+	if (c->target.resolve)
+		s3_curl.slist_free_all(c->target.resolve);
 	explicit_bzero(&c->secret, sizeof c->secret);
 	pthread_mutex_destroy(&c->lock);
 	free(c);
-	curl_global_cleanup();
 }

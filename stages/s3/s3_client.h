@@ -43,6 +43,7 @@ struct s3_op {
 	char tag[STORE_TAG_MAX]; /* put: of the content; get: the result. See store_tag() */
 	bool to_file;            /* get: into a file without a name, not into `body` */
 	size_t body_max;         /* get, list: of `body` */
+	bool is_once;            /* it is not tried again */
 	void (*done)(struct s3_op *op);
 	void *arg;
 	/* results */

@@ -105,7 +105,7 @@ static void try_later(struct s3_client *c, struct s3_op *op)
 {
 	uint64_t now = clock_ns(), longest = BACKOFF_NS << (op->attempts - 1);
 
-	if (op->attempts >= S3_ATTEMPTS_MAX || now >= op->end_ns || is_probe(c, op)) {
+	if (op->attempts >= S3_ATTEMPTS_MAX || now >= op->end_ns || op->is_once) {
 		s3_loop_finish(c, op, op->err);
 		return;
 	}
@@ -130,7 +130,7 @@ static void start(struct s3_client *c, struct s3_op *op)
 	int err = s3_transfer_begin(t, op, &secret);
 
 	explicit_bzero(&secret, sizeof secret);
-	if (!err && curl_multi_add_handle(c->multi, t->easy) == CURLM_OK)
+	if (!err && s3_curl.multi_add_handle(c->multi, t->easy) == CURLM_OK)
 		return;
 	t->err = err ? err : -ENOMEM;
 	s3_transfer_end(t, CURLE_OK, &c->counters);
@@ -159,7 +159,7 @@ static void end_transfer(struct s3_client *c, struct s3_transfer *t, CURLcode re
 {
 	struct s3_op *op = t->op;
 
-	curl_multi_remove_handle(c->multi, t->easy);
+	s3_curl.multi_remove_handle(c->multi, t->easy);
 	enum s3_verdict verdict = s3_transfer_end(t, result, &c->counters);
 
 	t->next = c->idle;
@@ -180,14 +180,14 @@ static void end_transfers(struct s3_client *c)
 	CURLMsg *message;
 	int left;
 
-	while ((message = curl_multi_info_read(c->multi, &left))) {
+	while ((message = s3_curl.multi_info_read(c->multi, &left))) {
 		struct s3_transfer *t = NULL;
 
 		if (message->msg != CURLMSG_DONE)
 			continue;
 		CURLcode result = message->data.result; /* the message ends with the handle */
 
-		curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, (char **)&t);
+		s3_curl.easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, (char **)&t);
 		end_transfer(c, t, result);
 	}
 	start_ready(c);
@@ -199,7 +199,7 @@ void s3_loop_act(struct s3_client *c, int fd, int what)
 {
 	int running;
 
-	curl_multi_socket_action(c->multi, fd, what, &running);
+	s3_curl.multi_socket_action(c->multi, fd, what, &running);
 	end_transfers(c);
 }
 
@@ -302,7 +302,7 @@ static void cancel_all(struct s3_client *c)
 
 		if (!(op = t->op))
 			continue;
-		curl_multi_remove_handle(c->multi, t->easy);
+		s3_curl.multi_remove_handle(c->multi, t->easy);
 		t->err = -ECANCELED;
 		s3_transfer_end(t, CURLE_OK, &c->counters);
 		s3_loop_finish(c, op, -ECANCELED);
@@ -351,17 +351,17 @@ static int make_transfers(struct s3_client *c, unsigned count)
 
 static int make_multi(struct s3_client *c, long connections)
 {
-	c->multi = curl_multi_init();
+	c->multi = s3_curl.multi_init();
 	return !c->multi ||
-	                       curl_multi_setopt(c->multi, CURLMOPT_SOCKETFUNCTION,
-	                                         s3_socket_changed) ||
-	                       curl_multi_setopt(c->multi, CURLMOPT_SOCKETDATA, c) ||
-	                       curl_multi_setopt(c->multi, CURLMOPT_TIMERFUNCTION,
-	                                         s3_timeout_changed) ||
-	                       curl_multi_setopt(c->multi, CURLMOPT_TIMERDATA, c) ||
-	                       curl_multi_setopt(c->multi, CURLMOPT_MAXCONNECTS, connections) ||
-	                       curl_multi_setopt(c->multi, CURLMOPT_MAX_TOTAL_CONNECTIONS,
-	                                         connections)
+	                       s3_curl.multi_setopt(c->multi, CURLMOPT_SOCKETFUNCTION,
+	                                            s3_socket_changed) ||
+	                       s3_curl.multi_setopt(c->multi, CURLMOPT_SOCKETDATA, c) ||
+	                       s3_curl.multi_setopt(c->multi, CURLMOPT_TIMERFUNCTION,
+	                                            s3_timeout_changed) ||
+	                       s3_curl.multi_setopt(c->multi, CURLMOPT_TIMERDATA, c) ||
+	                       s3_curl.multi_setopt(c->multi, CURLMOPT_MAXCONNECTS, connections) ||
+	                       s3_curl.multi_setopt(c->multi, CURLMOPT_MAX_TOTAL_CONNECTIONS,
+	                                            connections)
 	               ? -ENOMEM
 	               : 0;
 }
@@ -398,7 +398,7 @@ void s3_loop_close(struct s3_client *c)
 		s3_transfer_fini(&c->transfer[i]);
 	free(c->transfer);
 	if (c->multi)
-		curl_multi_cleanup(c->multi); /* frees sockets by s3_socket_changed() */
+		s3_curl.multi_cleanup(c->multi); /* frees sockets by s3_socket_changed() */
 	reactor_watch_fini(&c->woken);
 	reactor_timer_fini(&c->curl_timer);
 	reactor_timer_fini(&c->retry_timer);

@@ -42,7 +42,7 @@ static struct s3_socket *new_socket(struct s3_client *c, int fd)
 	s->fd = fd;
 	if (!reactor_watch_init(&s->readable, c->reactor, fd, false, on_readable, s) &&
 	    !reactor_watch_init(&s->writable, c->reactor, fd, true, on_writable, s) &&
-	    curl_multi_assign(c->multi, fd, s) == CURLM_OK)
+	    s3_curl.multi_assign(c->multi, fd, s) == CURLM_OK)
 		return s;
 	free_socket(s);
 	return NULL;

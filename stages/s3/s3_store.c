@@ -88,7 +88,7 @@ static unsigned list_image(struct s3_op *ops, const struct store_item *item)
 static void turn_into_removals(struct s3_op *ops, unsigned count)
 {
 	for (unsigned i = 0; i < count; i++) {
-		struct s3_op removal = { .verb = S3_DELETE };
+		struct s3_op removal = { .verb = S3_DELETE, .is_once = true };
 
 		memcpy(removal.key, ops[i].key, sizeof removal.key);
 		ops[i] = removal;

@@ -42,7 +42,7 @@ static int open_content(const struct s3_transfer *t)
 {
 	curl_off_t size = -1;
 
-	curl_easy_getinfo(t->easy, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &size);
+	s3_curl.easy_getinfo(t->easy, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &size);
 	if (size >= 0 && size <= SMALL_CONTENT)
 		return memfd_create("s3", MFD_CLOEXEC);
 	return openat(t->target->directory_fd, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
@@ -74,11 +74,12 @@ static size_t on_body(char *data, size_t one, size_t size, void *arg)
 		op->length += size;
 	if (t->status == 200 && op->to_file)
 		return to_file(t, data, size);
-	size_t max = t->status == 200 ? op->body_max : ERROR_BODY_MAX;
+	size_t room = (t->status == 200 ? op->body_max : ERROR_BODY_MAX) - op->body.length;
 
-	if (size > max - (op->body.length < max ? op->body.length : max))
+	if (size > room && t->status == 200)
 		return fail(t, -EFBIG);
-	text_put(&op->body, data, size);
+	/* Of the page of a proxy, the beginning will do. */
+	text_put(&op->body, data, size < room ? size : room);
 	return op->body.overflowed ? fail(t, -ENOMEM) : size;
 }
 
@@ -113,7 +114,7 @@ static size_t on_header(char *line, size_t one, size_t size, void *arg)
 	(void)one;
 	if (size > 5 && memcmp(line, "HTTP/", 5) == 0) { /* another answer, after one of 1xx */
 		t->tag[0] = t->etag[0] = '\0';
-		curl_easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &t->status);
+		s3_curl.easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &t->status);
 	} else if (!take_header(line, size, TAG_HEADER, t->tag, sizeof t->tag) &&
 	           !take_header(line, size, "ETag", t->etag, sizeof t->etag) &&
 	           take_header(line, size, "x-amz-server-side-encryption", value, sizeof value)) {
@@ -126,15 +127,15 @@ static size_t on_header(char *line, size_t one, size_t size, void *arg)
 
 int s3_transfer_init(struct s3_transfer *t, const struct s3_target *target)
 {
-	*t = (struct s3_transfer){ .easy = curl_easy_init(), .target = target };
+	*t = (struct s3_transfer){ .easy = s3_curl.easy_init(), .target = target };
 	return t->easy ? 0 : -ENOMEM;
 }
 
 void s3_transfer_fini(struct s3_transfer *t)
 {
-	curl_slist_free_all(t->headers);
+	s3_curl.slist_free_all(t->headers);
 	if (t->easy)
-		curl_easy_cleanup(t->easy);
+		s3_curl.easy_cleanup(t->easy);
 }
 
 void s3_target_path(const struct s3_target *t, const char *key, struct text *path)
@@ -188,7 +189,7 @@ static int add_line(struct s3_transfer *t, const char *name, const char *value)
 	char line[HEADER_LINE_MAX];
 	int n = snprintf(line, sizeof line, "%s:%s%s", name, *value ? " " : "", value);
 	struct curl_slist *list =
-		n > 0 && (size_t)n < sizeof line ? curl_slist_append(t->headers, line) : NULL;
+		n > 0 && (size_t)n < sizeof line ? s3_curl.slist_append(t->headers, line) : NULL;
 
 	explicit_bzero(line, sizeof line);
 	if (!list)
@@ -251,35 +252,37 @@ static int set_options(struct s3_transfer *t, const char *url)
 	CURL *e = t->easy;
 	int bad = 0;
 
-	curl_easy_reset(e);
-	bad |= curl_easy_setopt(e, CURLOPT_URL, url) != CURLE_OK;
-	bad |= curl_easy_setopt(e, CURLOPT_PROTOCOLS_STR, "http,https") != CURLE_OK;
-	bad |= curl_easy_setopt(e, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1) != CURLE_OK;
-	bad |= curl_easy_setopt(e, CURLOPT_PATH_AS_IS, 1L) != CURLE_OK;
-	bad |= curl_easy_setopt(e, CURLOPT_NOSIGNAL, 1L) != CURLE_OK;
-	bad |= curl_easy_setopt(e, CURLOPT_PROXY, "") != CURLE_OK;
-	bad |= curl_easy_setopt(e, CURLOPT_RESOLVE, target->resolve) != CURLE_OK;
-	bad |= curl_easy_setopt(e, CURLOPT_HTTPHEADER, t->headers) != CURLE_OK;
-	bad |= curl_easy_setopt(e, CURLOPT_PRIVATE, (char *)t) != CURLE_OK;
-	bad |= curl_easy_setopt(e, CURLOPT_WRITEFUNCTION, on_body) != CURLE_OK;
-	bad |= curl_easy_setopt(e, CURLOPT_WRITEDATA, t) != CURLE_OK;
-	bad |= curl_easy_setopt(e, CURLOPT_HEADERFUNCTION, on_header) != CURLE_OK;
-	bad |= curl_easy_setopt(e, CURLOPT_HEADERDATA, t) != CURLE_OK;
-	bad |= curl_easy_setopt(e, CURLOPT_FILETIME, 1L) != CURLE_OK;
-	bad |= curl_easy_setopt(e, CURLOPT_CONNECTTIMEOUT_MS, timeout_ms / 2) != CURLE_OK;
-	bad |= curl_easy_setopt(e, CURLOPT_LOW_SPEED_LIMIT, (long)RATE_MIN) != CURLE_OK;
-	bad |= curl_easy_setopt(e, CURLOPT_LOW_SPEED_TIME, (timeout_ms + 999) / 1000) != CURLE_OK;
-	bad |= curl_easy_setopt(e, CURLOPT_TIMEOUT_MS, timeout_ms * TIMEOUTS_MAX) != CURLE_OK;
+	s3_curl.easy_reset(e);
+	bad |= s3_curl.easy_setopt(e, CURLOPT_URL, url) != CURLE_OK;
+	bad |= s3_curl.easy_setopt(e, CURLOPT_PROTOCOLS_STR, "http,https") != CURLE_OK;
+	bad |= s3_curl.easy_setopt(e, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1) !=
+	       CURLE_OK;
+	bad |= s3_curl.easy_setopt(e, CURLOPT_PATH_AS_IS, 1L) != CURLE_OK;
+	bad |= s3_curl.easy_setopt(e, CURLOPT_NOSIGNAL, 1L) != CURLE_OK;
+	bad |= s3_curl.easy_setopt(e, CURLOPT_PROXY, "") != CURLE_OK;
+	bad |= s3_curl.easy_setopt(e, CURLOPT_RESOLVE, target->resolve) != CURLE_OK;
+	bad |= s3_curl.easy_setopt(e, CURLOPT_HTTPHEADER, t->headers) != CURLE_OK;
+	bad |= s3_curl.easy_setopt(e, CURLOPT_PRIVATE, (char *)t) != CURLE_OK;
+	bad |= s3_curl.easy_setopt(e, CURLOPT_WRITEFUNCTION, on_body) != CURLE_OK;
+	bad |= s3_curl.easy_setopt(e, CURLOPT_WRITEDATA, t) != CURLE_OK;
+	bad |= s3_curl.easy_setopt(e, CURLOPT_HEADERFUNCTION, on_header) != CURLE_OK;
+	bad |= s3_curl.easy_setopt(e, CURLOPT_HEADERDATA, t) != CURLE_OK;
+	bad |= s3_curl.easy_setopt(e, CURLOPT_FILETIME, 1L) != CURLE_OK;
+	bad |= s3_curl.easy_setopt(e, CURLOPT_CONNECTTIMEOUT_MS, timeout_ms / 2) != CURLE_OK;
+	bad |= s3_curl.easy_setopt(e, CURLOPT_LOW_SPEED_LIMIT, (long)RATE_MIN) != CURLE_OK;
+	bad |= s3_curl.easy_setopt(e, CURLOPT_LOW_SPEED_TIME, (timeout_ms + 999) / 1000) !=
+	       CURLE_OK;
+	bad |= s3_curl.easy_setopt(e, CURLOPT_TIMEOUT_MS, timeout_ms * TIMEOUTS_MAX) != CURLE_OK;
 	if (target->endpoint.is_tls) {
-		bad |= curl_easy_setopt(e, CURLOPT_CAINFO, target->ca_file) != CURLE_OK;
-		bad |= curl_easy_setopt(e, CURLOPT_CA_CACHE_TIMEOUT, -1L) != CURLE_OK;
+		bad |= s3_curl.easy_setopt(e, CURLOPT_CAINFO, target->ca_file) != CURLE_OK;
+		bad |= s3_curl.easy_setopt(e, CURLOPT_CA_CACHE_TIMEOUT, -1L) != CURLE_OK;
 	}
 	if (op->verb == S3_PUT) { /* not UPLOAD: a repeated request needs no callback to rewind */
-		bad |= curl_easy_setopt(e, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)op->size) !=
+		bad |= s3_curl.easy_setopt(e, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)op->size) !=
 		       CURLE_OK;
-		bad |= curl_easy_setopt(e, CURLOPT_POSTFIELDS, op->data) != CURLE_OK;
+		bad |= s3_curl.easy_setopt(e, CURLOPT_POSTFIELDS, op->data) != CURLE_OK;
 	}
-	bad |= curl_easy_setopt(e, CURLOPT_CUSTOMREQUEST, method_of(op)) != CURLE_OK;
+	bad |= s3_curl.easy_setopt(e, CURLOPT_CUSTOMREQUEST, method_of(op)) != CURLE_OK;
 	return bad ? -ENOMEM : 0;
 }
 
@@ -408,7 +411,7 @@ enum s3_verdict s3_transfer_end(struct s3_transfer *t, CURLcode result,
 	enum s3_verdict verdict = S3_VERDICT_GONE;
 	curl_off_t modified = -1;
 
-	curl_easy_getinfo(t->easy, CURLINFO_FILETIME_T, &modified);
+	s3_curl.easy_getinfo(t->easy, CURLINFO_FILETIME_T, &modified);
 	op->modified = modified > 0 ? (time_t)modified : 0;
 	if (t->err) {
 		op->err = t->err;
@@ -420,11 +423,11 @@ enum s3_verdict s3_transfer_end(struct s3_transfer *t, CURLcode result,
 		count(result == CURLE_OPERATION_TIMEDOUT ? &counters->timeouts
 		      : result == CURLE_PARTIAL_FILE     ? &counters->damaged
 		                                         : &counters->broken);
-		log_attempt(op, curl_easy_strerror(result), "");
+		log_attempt(op, s3_curl.easy_strerror(result), "");
 	}
 	if (op->err)
 		s3_op_reset(op);
-	curl_slist_free_all(t->headers);
+	s3_curl.slist_free_all(t->headers);
 	t->headers = NULL;
 	t->op = NULL;
 	return verdict;

@@ -7,10 +7,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include <curl/curl.h>
-
 #include "conf/conf_endpoint.h"
 #include "s3_client.h"
+#include "s3_curl.h"
 #include "s3_sign.h"
 
 #define S3_URL_MAX 1024

@@ -11,6 +11,7 @@ from client import form_files
 from darkroom import IS_SANITIZED, eventually, overrides, run, slow
 from s3_fixtures import begin, figures, is_away, remove, store  # noqa: F401
 from s3_stand_in import Store
+from test_tokens import make
 from uploads import TINY, check_stored, fetch_all, in_parallel
 
 SMALL = pictures.photo_jpeg(320, 240, 2)
@@ -169,6 +170,19 @@ def test_commands_on_files_are_refused(store, tmp_path):
 def test_a_preference_for_an_early_answer_is_ignored(begin):
     answer = begin().upload(SMALL, headers=[("Prefer", "respond-async")])
     assert answer.status == 201 and answer["preference-applied"] is None
+
+
+def test_quotas_are_refused(begin, tmp_path):
+    """Images are not counted. An upload of a token with a quota is refused, and not let through."""
+    path = tmp_path / "tokens"
+    token, line = make("app", "upload")
+    free_token, free_line = make("free", "upload")
+    path.write_text(f"{line} images=3\n{free_line}\n")
+    path.chmod(0o600)
+    daemon = begin(f"access.tokens_file={path}")
+    answer = daemon.upload(SMALL, headers=[("Authorization", f"Bearer {token}")])
+    assert (answer.status, answer.slug) == (501, "not-implemented")
+    assert daemon.upload(SMALL, headers=[("Authorization", f"Bearer {free_token}")]).status == 201
 
 
 def test_keys_are_read_again(begin, store, tmp_path):

@@ -12,12 +12,17 @@ from s3_fixtures import begin, figures, is_away, remove, store  # noqa: F401
 from s3_stand_in import Fault
 from uploads import TINY, check_stored, in_parallel
 
+def name_of(fault):
+    return "-".join(str(fault["status"]) if key == "status" else key for key in fault)
+
+
 SMALL = pictures.photo_jpeg(320, 240, 2)
 
 ONCE = [
     dict(status=500, code="InternalError"),
     dict(status=503, code="SlowDown"),
     dict(status=503, code="ServiceUnavailable"),
+    dict(status=502, code="a long page " * 1000),
     dict(status=403, code="InvalidAccessKeyId"),
     dict(status=408, code="RequestTimeout"),
     dict(status=404, code="NoSuchBucket"),
@@ -33,7 +38,7 @@ ONCE = [
 ]
 
 
-@pytest.mark.parametrize("fault", ONCE, ids=lambda fault: "-".join(map(str, fault)))
+@pytest.mark.parametrize("fault", ONCE, ids=name_of)
 @pytest.mark.parametrize("method", ["PUT", "GET", "DELETE"])
 def test_a_fault_is_tried_again(begin, store, fault, method):
     """Each kind of request meets each fault once, and its client does not see it."""
@@ -96,7 +101,7 @@ FOREVER = [dict(status=500, code="InternalError"), dict(status=503, code="SlowDo
            dict(change=lambda headers, body: ({**headers, "ETag": '"00"'}, b"x" * len(body)))]
 
 
-@pytest.mark.parametrize("fault", FOREVER, ids=lambda fault: "-".join(map(str, fault)))
+@pytest.mark.parametrize("fault", FOREVER, ids=name_of)
 @pytest.mark.parametrize("part", ["/thumb.jpg", "/image/"])
 def test_image_that_cannot_be_stored_is_not_acknowledged(begin, store, fault, part):
     daemon = begin(s3_timeout="1s")
@@ -110,7 +115,7 @@ def test_image_that_cannot_be_stored_is_not_acknowledged(begin, store, fault, pa
     check_stored(daemon, daemon.image(SMALL))
 
 
-@pytest.mark.parametrize("fault", FOREVER, ids=lambda fault: "-".join(map(str, fault)))
+@pytest.mark.parametrize("fault", FOREVER, ids=name_of)
 def test_file_that_cannot_be_read_is_not_served(begin, store, fault):
     daemon = begin(s3_timeout="1s")
     image = daemon.image(SMALL)
