@@ -259,9 +259,12 @@ static void probe_done(struct s3_op *op)
 /* Asks the store for a list of one key. Its success ends the outage. */
 static void start_probe(struct s3_client *c, unsigned i)
 {
-	c->probe[i] = (struct s3_op){
-		.verb = S3_LIST, .max = 1, .body_max = PROBE_BODY_MAX, .done = probe_done, .arg = c
-	};
+	c->probe[i] = (struct s3_op){ .verb = S3_LIST,
+		                      .max = 1,
+		                      .body_max = PROBE_BODY_MAX,
+		                      .is_once = true,
+		                      .done = probe_done,
+		                      .arg = c };
 	c->is_probing[i] = true;
 	s3_client_submit(c, &c->probe[i]);
 }
