@@ -210,11 +210,11 @@ static void objects(const struct s3_store *s3, struct text *t)
 		return;
 	const struct s3_counters *c = s3_store_counters(s3);
 
-#define X(field, member, metric, label, value, help)                         \
-	if (strcmp(family, metric) != 0)                                     \
-		metrics_family(t, metric, "counter", help);                  \
-	metrics_uint(t, metric, label[0] ? LABELS({ label, value }) : NULL,  \
-	             counter_read(&c->field));                               \
+#define X(field, member, metric, label, value, help)                        \
+	if (strcmp(family, metric) != 0)                                    \
+		metrics_family(t, metric, "counter", help);                 \
+	metrics_uint(t, metric, label[0] ? LABELS({ label, value }) : NULL, \
+	             counter_read(&c->field));                              \
 	family = metric;
 	S3_COUNTERS(X)
 #undef X

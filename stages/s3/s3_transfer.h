@@ -19,7 +19,7 @@ struct s3_target {
 	struct conf_endpoint endpoint;
 	char base[CONF_TEXT_MAX + 32]; /* "http://[::1]:9000" */
 	char host[CONF_TEXT_MAX + 16]; /* the Host field */
-	char bucket[CONF_TEXT_MAX], prefix[CONF_TEXT_MAX], region[CONF_TEXT_MAX];
+	char bucket[CONF_TEXT_MAX], prefix[CONF_TEXT_MAX], region[CONF_NAME_MAX];
 	char ca_file[CONF_TEXT_MAX];
 	uint64_t timeout_ms;
 	struct curl_slist *resolve; /* the endpoint's addresses */

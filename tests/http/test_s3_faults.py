@@ -1,7 +1,6 @@
 """store.kind = s3: what becomes of images when the object store fails."""
 
 import os
-import signal
 import time
 
 import pytest
@@ -179,9 +178,8 @@ def test_end_while_the_store_hangs(begin, store):
     with daemon.client() as c:
         c.send(f"GET {image['variants']['thumb']['url']} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
         assert eventually(lambda: figures(daemon)["in_flight"] == 1, 10)
-        daemon.signal(signal.SIGTERM)
+        daemon.stop()
         assert is_away(c.answer("GET"))
-    daemon.stop()
 
 
 def descriptors(daemon):
