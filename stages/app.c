@@ -12,6 +12,7 @@
 #include "http/http_server.h"
 #include "image/image_service.h"
 #include "image/remake_report.h"
+#include "image/storage.h"
 #include "log/log.h"
 #include "metrics_report.h"
 #include "quota_report.h"
@@ -214,17 +215,25 @@ static void stop_threads(struct app *a)
 	sweep_stop(&a->images.sweep);
 }
 
-/* Starts what works beside the graph. */
-static int start_threads(struct app *a)
+/* Starts what works with files only. */
+static int start_file_threads(struct app *a)
 {
 	int err = recovery_start(&a->images.recovery);
 
 	if (!err)
-		err = sweep_start(&a->images.sweep);
-	if (!err)
 		err = remake_start(&a->images.remake);
+	return err ? err : missing_start(&a->images.missing);
+}
+
+/* Starts what works beside the graph. */
+static int start_threads(struct app *a)
+{
+	int err = storage_start(&a->images);
+
+	if (!err && !a->images.s3)
+		err = start_file_threads(a);
 	if (!err)
-		err = missing_start(&a->images.missing);
+		err = sweep_start(&a->images.sweep);
 	if (err)
 		stop_threads(a);
 	return err;
@@ -238,7 +247,7 @@ int app_start(struct app *a)
 		return err;
 	err = start_threads(a);
 	if (err)
-		graph_stop(a->graph);
+		app_stop(a);
 	else
 		atomic_store(&a->http.is_ready, true);
 	return err;
@@ -262,7 +271,9 @@ bool app_is_busy(const struct app *a)
 
 int app_tick(struct app *a)
 {
-	return http_server_tick(&a->http);
+	int http_ms = http_server_tick(&a->http), storage_ms = storage_tick(&a->images);
+
+	return http_ms < 0 || (storage_ms >= 0 && storage_ms < http_ms) ? storage_ms : http_ms;
 }
 
 const char *app_first_setting(struct app *a)
@@ -320,6 +331,7 @@ bool app_has_closed_admin(const struct app *a)
 void app_stop(struct app *a)
 {
 	graph_stop(a->graph);
+	storage_stop(&a->images); /* workers wait for it */
 }
 
 /* ---- another configuration ---- */

@@ -24,6 +24,7 @@
 #include "image/image_service.h"
 #include "image/problem.h"
 #include "image/remade.h"
+#include "image/storage.h"
 #include "image/stored_list.h"
 #include "image/upload_key.h"
 #include "image/wanted.h"
@@ -33,8 +34,6 @@
 #include "store/checksum.h"
 #include "store/spool.h"
 #include "store/store_check.h"
-#include "store/store_find.h"
-#include "store/store_room.h"
 #include "store/stored_image.h"
 
 #define DISK_BATCH_MAX 16
@@ -70,6 +69,8 @@ static void problem_from_store(struct visit *v, struct problem *p, const struct 
 	log_error("image %s: cannot store it for request %s: %s", image->id, image_request(image),
 	          err == BELOW_FLOOR ? "limits.free_bytes of the disk would not be left"
 	                             : strerror(-err));
+	if (storage_set_problem(err, p))
+		return;
 	if (err == BELOW_FLOOR)
 		problem_set_free_bytes(
 			p, image->upload->epoch->conf.limits.free_bytes,
@@ -245,7 +246,7 @@ static void commit(struct visit *v, struct event *const *batch, unsigned n, int 
 	struct disk_scratch *d = visit_scratch(v);
 	bool is_backfilled[DISK_BATCH_MAX];
 	unsigned index[DISK_BATCH_MAX], count = 0;
-	uint64_t free_bytes = store_look(app_store(v));
+	uint64_t free_bytes = storage_look(app_images(v));
 
 	for (unsigned i = 0; i < n; i++) {
 		const struct disk_job *job = disk_job_of(batch[i]);
@@ -265,24 +266,13 @@ static void commit(struct visit *v, struct event *const *batch, unsigned n, int 
 			job->work == DISK_STORE && backfill_begin(app_images(v), job->image);
 		index[count++] = i;
 	}
-	store_put(app_store(v), d->item, count);
+	storage_put(app_images(v), d->item, count);
 	for (unsigned k = 0; k < count; k++) {
 		err[index[k]] = d->item[k].err;
 		if (is_backfilled[k])
 			backfill_end(app_images(v), disk_job_of(batch[index[k]])->image,
 			             d->item[k].err);
 	}
-}
-
-/* Removes an image from the spool and from the store: it may be in both. */
-static int remove_both(struct store *s, const char *id)
-{
-	int spool_err = store_remove(s, STORE_SPOOL, id),
-	    image_err = store_remove(s, STORE_IMAGES, id);
-
-	if (spool_err && spool_err != -ENOENT)
-		return spool_err;
-	return image_err == -ENOENT ? spool_err : image_err;
 }
 
 /* Sends the reply. Its owner may reuse or free the job. */
@@ -297,10 +287,9 @@ static void reply(struct visit *v, struct disk_job *job)
 
 static void remove_image(struct visit *v, struct disk_job *job)
 {
-	job->result = remove_both(app_store(v), job->id);
-	store_look(app_store(v));
+	job->result = storage_remove(app_images(v), job->id);
 	if (job->result && job->result != -ENOENT)
-		log_error("image %s: cannot remove it: %s; responding 500", job->id,
+		log_error("image %s: cannot remove it: %s; responding by an error", job->id,
 		          strerror(-job->result));
 	reply(v, job);
 }
@@ -328,7 +317,7 @@ static int read_piece(struct disk_scratch *d, const struct disk_job *job)
 /* Finds a file. A small one is read as well, so that its content needs no further job. */
 static void find_file(struct visit *v, struct disk_job *job)
 {
-	store_find(app_store(v), job->id, job->name, &job->found);
+	storage_find(app_images(v), job);
 	if (job->found.fd < 0 || job->found.size > SMALL_FILE)
 		return;
 	job->fd = job->found.fd;
@@ -337,41 +326,9 @@ static void find_file(struct visit *v, struct disk_job *job)
 	read_piece(visit_scratch(v), job);
 }
 
-/* Fills in the problem of a request for a variant that the image lacks. */
-static void explain(struct visit *v, struct disk_job *job)
+/* Sends the reply, and enqueues the next job of the line behind the writes that wait. */
+static void end_read(struct visit *v, struct disk_job *job)
 {
-	char data[CONF_VARIANT_MAX * (CONF_NAME_MAX + 2)];
-	struct text names;
-
-	job->has_original = stored_image_has_original(app_store(v), job->id);
-	if (stored_image_has_ended(app_store(v), job->id, app_conf(v)->store.max_age_ms)) {
-		job->result = -ENOENT;
-		return;
-	}
-	if (stored_image_has_skipped(app_store(v), job->id, job->name)) {
-		job->result = 0;
-		problem_set(job->problem, 404, "variant-skipped",
-		            "variant %s of image %s was skipped under load", job->name, job->id);
-		return;
-	}
-
-	text_init(&names, data, sizeof data);
-	int n = stored_image_variants(app_store(v), job->id, &names);
-
-	job->result = n < 0 ? n : 0;
-	problem_set(job->problem, 404, "not-found", "image %s has no variant %s; it has %s",
-	            job->id, job->name, n > 0 ? data : "none");
-}
-
-/* Serves a job of the line, and enqueues the next one behind the writes that wait. */
-static void read_file(struct visit *v, struct disk_job *job)
-{
-	if (job->work == DISK_FIND)
-		find_file(v, job);
-	else if (job->work == DISK_EXPLAIN)
-		explain(v, job);
-	else
-		job->result = read_piece(visit_scratch(v), job);
 	reply(v, job);
 	struct disk_job *next = disk_reads_end(&app_images(v)->reads);
 
@@ -381,9 +338,26 @@ static void read_file(struct visit *v, struct disk_job *job)
 	visit_yield(v, &next->event, next->length); /* never calls a handler: it costs no stack */
 }
 
+/* Serves a job of the line. */
+static void read_file(struct visit *v, struct disk_job *job)
+{
+	if (job->work == DISK_FIND && storage_finds_later(app_images(v))) {
+		visit_park(v, &job->event);
+		storage_find(app_images(v), job);
+		return;
+	}
+	if (job->work == DISK_FIND)
+		find_file(v, job);
+	else if (job->work == DISK_EXPLAIN)
+		storage_explain(app_images(v), job);
+	else if (job->work == DISK_READ)
+		job->result = read_piece(visit_scratch(v), job);
+	end_read(v, job);
+}
+
 static void list_images(struct visit *v, struct disk_job *job)
 {
-	job->result = stored_list_make(job->list, app_store(v));
+	job->result = stored_list_make(job->list, app_images(v));
 	reply(v, job);
 }
 

@@ -16,6 +16,7 @@
 #include "http/form.h"
 #include "http/upload_quota.h"
 #include "image/conf_epoch.h"
+#include "image/image_service.h"
 #include "image/upload.h"
 #include "image/upload_key.h"
 #include "stages.h"
@@ -113,8 +114,10 @@ static struct upload *make_upload(struct visit *v, struct conn *c, unsigned imag
 	c->admission.ticket.slot = 0;
 	memcpy(u->request_id, request_id(c), sizeof u->request_id);
 	memcpy(u->token_name, c->token_name, sizeof u->token_name);
-	u->respond_after_decode = c->request.prefers_async ||
-	                          u->epoch->conf.server.respond_after == CONF_RESPOND_DECODE;
+	/* A preference may be ignored (RFC 7240): only files have a spool. */
+	u->respond_after_decode =
+		!u->service->s3 && (c->request.prefers_async ||
+	                            u->epoch->conf.server.respond_after == CONF_RESPOND_DECODE);
 	c->upload = u;
 	c->body = NULL;
 	c->body_size = c->body_room = 0;

@@ -17,9 +17,9 @@
 #include "http/head.h"
 #include "http/http_server.h"
 #include "http/site_guard.h"
+#include "image/storage.h"
 #include "server_counters.h"
 #include "stages.h"
-#include "store/store_room.h"
 
 /* Bytes of a chunked body that are not content, per byte of content and beyond limits.header_bytes;
  * one-byte chunks take 5 each. */
@@ -108,24 +108,14 @@ static enum conn_state decide_chunked(struct visit *v, struct conn *c)
 	return CONN_ADMIT;
 }
 
-/* Returns whether the disk has room for an image; sets the problem if not. */
-static bool check_space(struct visit *v, struct conn *c)
-{
-	uint64_t floor = app_conf(v)->limits.free_bytes, free_bytes;
-
-	if (floor == 0 || store_has_room(app_store(v), floor, &free_bytes))
-		return true;
-	problem_set_free_bytes(&c->problem, floor, free_bytes);
-	return false;
-}
-
 /* POST /images. Also during a drain: an accepted connection gets a response. */
 static enum conn_state decide_upload(struct visit *v, struct conn *c)
 {
 	const struct request *r = &c->request;
 	const struct conf *conf = app_conf(v);
 
-	if (!check_encoding(c) || !check_type(c) || !check_space(v, c))
+	if (!check_encoding(c) || !check_type(c) ||
+	    !storage_takes(app_images(v), conf->limits.free_bytes, &c->problem))
 		return CONN_REFUSE;
 	if (r->is_chunked)
 		return decide_chunked(v, c);

@@ -15,6 +15,7 @@
 #include "http/http_server.h"
 #include "image/image_service.h"
 #include "log/log.h"
+#include "s3/s3_store.h"
 #include "sched/graph_metrics.h"
 #include "server_counters.h"
 #include "stats_report.h"
@@ -200,6 +201,29 @@ static void removals(const struct report_source *source, struct text *t)
 	metrics_gauge(t, "darkroom_store_bytes", "Bytes of stored files.", total.all.bytes);
 }
 
+/* Of an S3 store. */
+static void objects(const struct s3_store *s3, struct text *t)
+{
+	const char *family = "";
+
+	if (!s3)
+		return;
+	const struct s3_counters *c = s3_store_counters(s3);
+
+#define X(field, member, metric, label, value, help)                        \
+	if (strcmp(family, metric) != 0)                                    \
+		metrics_family(t, metric, "counter", help);                 \
+	metrics_uint(t, metric, label[0] ? LABELS({ label, value }) : NULL, \
+	             counter_read(&c->field));                              \
+	family = metric;
+	S3_COUNTERS(X)
+#undef X
+	metrics_gauge(t, "darkroom_s3_in_flight", "Operations of the S3 store in progress.",
+	              counter_read(&c->in_flight));
+	metrics_gauge(t, "darkroom_s3_away", "1 while the S3 store does not answer.",
+	              atomic_load_explicit(&c->is_away, memory_order_relaxed));
+}
+
 static void store(const struct report_source *source, struct text *t)
 {
 	const struct store *store = &source->images->store;
@@ -218,6 +242,7 @@ static void store(const struct report_source *source, struct text *t)
 	                counter_read(&store->flushes));
 	server_counters_metrics(source->counters, COUNTERS_STORE_FAILURES, t);
 	removals(source, t);
+	objects(source->images->s3, t);
 	metrics_gauge(t, "darkroom_store_recovering",
 	              "Spooled images that wait to be processed again.",
 	              counter_read(&recovery->waiting));

@@ -8,6 +8,7 @@
 #include "http/http_server.h"
 #include "image/image_service.h"
 #include "log/log.h"
+#include "s3/s3_store.h"
 #include "sched/graph_stats.h"
 #include "server_counters.h"
 #include "telemetry/counter.h"
@@ -102,6 +103,22 @@ static void removals_json(const struct report_source *source, struct json *j)
 	json_array_end(j);
 }
 
+/* Of an S3 store. */
+static void objects_json(const struct s3_store *s3, struct json *j)
+{
+	if (!s3)
+		return;
+	const struct s3_counters *c = s3_store_counters(s3);
+
+	json_object(j, "s3");
+#define X(field, member, metric, label, value, help) json_uint(j, member, counter_read(&c->field));
+	S3_COUNTERS(X)
+#undef X
+	json_uint(j, "in_flight", counter_read(&c->in_flight));
+	json_bool(j, "is_away", atomic_load_explicit(&c->is_away, memory_order_relaxed));
+	json_object_end(j);
+}
+
 static void store_json(const struct report_source *source, struct json *j)
 {
 	const struct image_service *images = source->images;
@@ -121,6 +138,7 @@ static void store_json(const struct report_source *source, struct json *j)
 	json_uint(j, "failed", counter_read(&images->remake.failed));
 	json_object_end(j);
 	removals_json(source, j);
+	objects_json(images->s3, j);
 	json_object(j, "missing");
 	json_uint(j, "made", counter_read(&images->missing.made));
 	json_uint(j, "failed", counter_read(&images->missing.failed));

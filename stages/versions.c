@@ -1,6 +1,7 @@
 /* versions.c - prints versions, each as its header reports it. Main thread. */
 #include "versions.h"
 
+#include <curl/curl.h>
 #include <event2/event.h>
 #include <gnu/libc-version.h>
 #include <hwloc.h>
@@ -59,6 +60,7 @@ void versions_print(FILE *to)
 	        METIS_VER_SUBMINOR);
 	fprintf(to, "nettle         %d.%d, running %d.%d\n", NETTLE_VERSION_MAJOR,
 	        NETTLE_VERSION_MINOR, nettle_version_major(), nettle_version_minor());
+	fprintf(to, "libcurl        " LIBCURL_VERSION ", loaded with store.kind = s3\n");
 	unsigned xxhash = XXH_versionNumber();
 
 	fprintf(to, "xxhash         %d.%d.%d, running %u.%u.%u\n", XXH_VERSION_MAJOR,

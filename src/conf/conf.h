@@ -28,6 +28,8 @@ struct text;
 
 enum conf_respond_after { CONF_RESPOND_STORE = 1, CONF_RESPOND_DECODE };
 enum conf_durability { CONF_DURABILITY_NONE = 1, CONF_DURABILITY_PROCESS, CONF_DURABILITY_POWER };
+enum conf_store_kind { CONF_STORE_FILE = 1, CONF_STORE_S3 };
+enum conf_serve { CONF_SERVE_PROXY = 1, CONF_SERVE_REDIRECT };
 enum conf_damaged { CONF_DAMAGED_REJECT = 1, CONF_DAMAGED_ACCEPT };
 enum conf_sandbox { CONF_SANDBOX_AUTO = 1, CONF_SANDBOX_OFF };
 enum conf_idle { CONF_IDLE_WAKE = 1, CONF_IDLE_BACKOFF };
@@ -176,6 +178,16 @@ struct conf {
 		char tokens_file[CONF_TEXT_MAX]; /* absolute; "": tokens are not needed */
 	} access;
 	struct {
+		uint64_t kind;                   /* enum conf_store_kind */
+		char s3_endpoint[CONF_TEXT_MAX]; /* conf_endpoint.h, as the next two */
+		char s3_bucket[CONF_TEXT_MAX];
+		char s3_prefix[CONF_TEXT_MAX]; /* of all keys */
+		char s3_region[CONF_NAME_MAX];
+		char s3_credentials[CONF_TEXT_MAX]; /* absolute */
+		char s3_ca_file[CONF_TEXT_MAX];     /* absolute */
+		uint64_t s3_serve;                  /* enum conf_serve */
+		uint64_t s3_connections;
+		uint64_t s3_timeout_ms;
 		uint64_t max_age_ms; /* of an image; 0: no limit */
 		uint64_t max_bytes;  /* of all images; 0: no limit */
 		uint64_t sweep_interval_ms;

@@ -3,13 +3,103 @@
  */
 #include "base/check.h"
 #include "conf.h"
+#include "conf_endpoint.h"
 #include "conf_fields.h"
 #include "conf_keys.h"
 
 #define TIB (UINT64_C(1) << 40)
 #define CONF_MS_PER_DAY (UINT64_C(24) * CONF_MS_PER_HOUR)
 
+static const struct conf_choice kind_choices[] = { { "file", CONF_STORE_FILE },
+	                                           { "s3", CONF_STORE_S3 },
+	                                           { 0 } };
+static const struct conf_choice serve_choices[] = { { "proxy", CONF_SERVE_PROXY },
+	                                            { "redirect", CONF_SERVE_REDIRECT },
+	                                            { 0 } };
+
 static const struct conf_key rows[] = {
+	{
+		CONF_KEY(store, kind, kind),
+		.type = CONF_TYPE_CHOICE,
+		.choices = kind_choices,
+		.default_value = "file",
+		.help = "Where images are kept. file: in files below server.root. s3: as objects in a\n"
+			"bucket of an S3 store, which several nodes may share; any of them then serves any\n"
+			"image. server.root is then for files that live as long as a request. What needs\n"
+			"files is refused at the start: see darkroomd(8), OBJECT STORE.",
+	},
+	{
+		CONF_KEY(store, s3_endpoint, s3_endpoint),
+		.type = CONF_TYPE_NOTATION,
+		.is_valid = conf_endpoint_is_valid,
+		.form = CONF_ENDPOINT_FORM,
+		.default_value = "",
+		.help = "Where the S3 store is, such as https://s3.eu-central-1.amazonaws.com. Its\n"
+			"addresses are looked up once, at the start.",
+	},
+	{
+		CONF_KEY(store, s3_bucket, s3_bucket),
+		.type = CONF_TYPE_NOTATION,
+		.is_valid = conf_bucket_is_valid,
+		.form = CONF_BUCKET_FORM,
+		.default_value = "",
+		.help = "The bucket, which must exist. Requests have it in their path.",
+	},
+	{
+		CONF_KEY(store, s3_prefix, s3_prefix),
+		.type = CONF_TYPE_NOTATION,
+		.is_valid = conf_prefix_is_valid,
+		.form = CONF_PREFIX_FORM,
+		.default_value = "",
+		.help = "All keys of objects begin with it, so that a bucket may have other ones.",
+	},
+	{
+		CONF_KEY(store, s3_region, s3_region),
+		.type = CONF_TYPE_TEXT,
+		.min = 1,
+		.default_value = "us-east-1",
+		.help = "The region that requests are signed for.",
+	},
+	{
+		CONF_KEY(store, s3_credentials, s3_credentials),
+		.type = CONF_TYPE_PATH,
+		.default_value = "",
+		.help = "A file with lines aws_access_key_id = ..., aws_secret_access_key = ... and\n"
+			"perhaps aws_session_token = ..., for example a credential of systemd below\n"
+			"/run/credentials. It is read again when it changes.",
+	},
+	{
+		CONF_KEY(store, s3_ca_file, s3_ca_file),
+		.type = CONF_TYPE_PATH,
+		.min = 1,
+		.default_value = "/etc/ssl/certs/ca-certificates.crt",
+		.help = "The certificates that an endpoint with https:// is checked by.",
+	},
+	{
+		CONF_KEY(store, s3_serve, s3_serve),
+		.type = CONF_TYPE_CHOICE,
+		.choices = serve_choices,
+		.default_value = "proxy",
+		.help = "How a GET of a variant is answered. proxy: by its content. redirect: by the\n"
+			"status 307 and a URL of the store that is valid for five minutes.",
+	},
+	{
+		CONF_KEY(store, s3_connections, s3_connections),
+		.type = CONF_TYPE_NUMBER,
+		.min = 1,
+		.max = 1024,
+		.default_value = "32",
+		.help = "Connections to the S3 store, at most. They are kept open.",
+	},
+	{
+		CONF_KEY(store, s3_timeout, s3_timeout_ms),
+		.type = CONF_TYPE_MS,
+		.min = 1000,
+		.max = 60000,
+		.default_value = "5s",
+		.help = "How long the S3 store may be silent. A request to it is then repeated, up to five\n"
+			"times within four times that time.",
+	},
 	{
 		CONF_KEY(store, max_age, max_age_ms),
 		.type = CONF_TYPE_MS,

@@ -190,6 +190,56 @@ static void check_degrade(struct checking *c)
 	check_skipped(c, &degrade);
 }
 
+/* ---- the store ---- */
+
+/* What works only with files is refused, and not ignored. */
+static void check_file_only(struct checking *c)
+{
+	const struct conf *conf = c->conf;
+	const struct {
+		bool is_wanted;
+		const char *section, *key, *message;
+	} feature[] = {
+		{ conf->server.respond_after == CONF_RESPOND_DECODE, "server", "respond_after",
+		  "store.kind = s3 does not provide server.respond_after = decode: expected store" },
+		{ conf->store.make_missing == CONF_YES, "store", "make_missing",
+		  "store.kind = s3 does not provide store.make_missing: expected no" },
+		{ conf->overload.backfill == CONF_YES, "overload", "backfill",
+		  "store.kind = s3 does not provide overload.backfill: expected no" },
+		{ conf->store.max_bytes > 0, "store", "max_bytes",
+		  "store.kind = s3 does not provide store.max_bytes: expected 0" },
+		{ conf->store.idempotency_age_ms > 0, "store", "idempotency_age",
+		  "store.kind = s3 does not provide Idempotency-Key: expected "
+		  "store.idempotency_age = 0" },
+	};
+
+	for (size_t i = 0; i < COUNT_OF(feature); i++)
+		if (feature[i].is_wanted)
+			report(c, feature[i].section, feature[i].key, feature[i].message);
+}
+
+static void check_store(struct checking *c)
+{
+	const struct conf *conf = c->conf;
+	const struct {
+		const char *value, *key, *message;
+	} needed[] = {
+		{ conf->store.s3_endpoint, "s3_endpoint",
+		  "store.kind = s3 needs store.s3_endpoint: expected a URL" },
+		{ conf->store.s3_bucket, "s3_bucket",
+		  "store.kind = s3 needs store.s3_bucket: expected a name" },
+		{ conf->store.s3_credentials, "s3_credentials",
+		  "store.kind = s3 needs store.s3_credentials: expected a path" },
+	};
+
+	if (conf->store.kind != CONF_STORE_S3)
+		return;
+	for (size_t i = 0; i < COUNT_OF(needed); i++)
+		if (!*needed[i].value)
+			report(c, "store", needed[i].key, needed[i].message);
+	check_file_only(c);
+}
+
 /* ---- limits, schedule, layout ---- */
 
 static void check_proxies(struct checking *c)
@@ -315,6 +365,7 @@ int check_all(const struct check *check, const struct conf *conf, struct text *e
 	check_proxies(&c);
 	check_limits(&c);
 	check_degrade(&c);
+	check_store(&c);
 	if (check_groups(&c))
 		check_schedule(&c);
 	check_layout(&c);

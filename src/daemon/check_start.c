@@ -110,6 +110,14 @@ static void directory_above(const char *path, char above[PATH_BYTES])
 	snprintf(above, PATH_BYTES, "%.*s", length ? (int)length : 1, length ? path : ".");
 }
 
+/* Warns unless the key's file can be read; "": none. */
+static void check_readable(const struct conf *conf, const char *key, const char *path)
+{
+	if (*path && access(path, R_OK))
+		log_warning("%s%s = %s: cannot read it%s%s: %s", conf_place(key), key, path,
+		            *conf->server.user ? " as " : "", conf->server.user, strerror(errno));
+}
+
 /* The start makes the store, but not the directories above it. */
 static void check_files(const struct conf *conf)
 {
@@ -130,10 +138,12 @@ static void check_files(const struct conf *conf)
 		directory_above(log, above);
 		check_directory(what, above);
 	}
-	if (*tokens && access(tokens, R_OK))
-		log_warning("%saccess.tokens_file = %s: cannot read it%s%s: %s",
-		            conf_place("access.tokens_file"), tokens,
-		            *conf->server.user ? " as " : "", conf->server.user, strerror(errno));
+	check_readable(conf, "access.tokens_file", tokens);
+	if (conf->store.kind != CONF_STORE_S3)
+		return;
+	check_readable(conf, "store.s3_credentials", conf->store.s3_credentials);
+	if (strncmp(conf->store.s3_endpoint, "https", strlen("https")) == 0)
+		check_readable(conf, "store.s3_ca_file", conf->store.s3_ca_file);
 }
 
 /* The same as server.user. Returns 0, or -ENOENT if there is no such user. */

@@ -15,6 +15,7 @@
 #include "base/opener.h"
 #include "base/text.h"
 #include "conf/conf.h"
+#include "conf/conf_endpoint.h"
 #include "conf/conf_places.h"
 #include "log/log.h"
 #include "sandbox_calls.h"
@@ -103,6 +104,27 @@ static bool is_wanted(const struct conf *conf)
 	return conf->server.sandbox != CONF_SANDBOX_OFF && !IS_SANITIZED;
 }
 
+/* Returns the port of the S3 store, or 0. */
+static uint16_t s3_port(const struct conf *conf)
+{
+	struct conf_endpoint e;
+
+	return conf->store.kind == CONF_STORE_S3 && conf_endpoint_parse(conf->store.s3_endpoint, &e)
+	               ? e.port
+	               : 0;
+}
+
+static struct sandbox_allowed allowed_by(const struct conf *conf)
+{
+	struct conf_endpoint e;
+	bool has_tls = conf->store.kind == CONF_STORE_S3 &&
+	               conf_endpoint_parse(conf->store.s3_endpoint, &e) && e.is_tls;
+
+	return (struct sandbox_allowed){ .root = sandbox_root(conf->server.root),
+		                         .read_file = has_tls ? conf->store.s3_ca_file : NULL,
+		                         .port = s3_port(conf) };
+}
+
 static bool has_files(void)
 {
 	return sandbox_files_version() >= SANDBOX_FILES_MIN;
@@ -116,7 +138,7 @@ void sandbox_describe(const struct conf *conf, struct text *to)
 		return;
 	}
 	text_puts(to, "sandbox: no new privileges; ");
-	sandbox_files_describe(to);
+	sandbox_files_describe(s3_port(conf), to);
 	text_puts(to, sandbox_calls_are_supported()
 	                      ? "; seccomp: only the system calls that it needs"
 	                      : "; no seccomp (this kernel does not have it)");
@@ -128,7 +150,7 @@ void sandbox_describe(const struct conf *conf, struct text *to)
 
 int sandbox_start_opener(const struct conf *conf, const char *config_path)
 {
-	struct opener_file file[3];
+	struct opener_file file[OPENER_FILES_MAX];
 	unsigned count = 0;
 
 	if (!is_wanted(conf) || !has_files())
@@ -137,6 +159,9 @@ int sandbox_start_opener(const struct conf *conf, const char *config_path)
 		file[count++] = (struct opener_file){ config_path, OPENER_READ };
 	if (*conf->access.tokens_file)
 		file[count++] = (struct opener_file){ conf->access.tokens_file, OPENER_READ_FILE };
+	if (conf->store.kind == CONF_STORE_S3)
+		file[count++] =
+			(struct opener_file){ conf->store.s3_credentials, OPENER_READ_FILE };
 	if (conf->log.access_file[0] == '/')
 		file[count++] = (struct opener_file){ conf->log.access_file, OPENER_APPEND_FILE };
 	int err = count ? opener_start(file, count) : 0;
@@ -148,6 +173,7 @@ int sandbox_start_opener(const struct conf *conf, const char *config_path)
 
 int sandbox_enter(const struct conf *conf)
 {
+	const struct sandbox_allowed allowed = allowed_by(conf);
 	struct text line;
 	char data[512];
 	int err = 0;
@@ -160,9 +186,9 @@ int sandbox_enter(const struct conf *conf)
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
 		err = -errno;
 	if (!err && has_files())
-		err = sandbox_files_enter(sandbox_root(conf->server.root));
+		err = sandbox_files_enter(&allowed);
 	if (!err && sandbox_calls_are_supported())
-		err = sandbox_calls_enter(conf->scheduler.counters == CONF_YES);
+		err = sandbox_calls_enter(conf->scheduler.counters == CONF_YES, allowed.port != 0);
 	if (err)
 		log_error("sandbox: cannot enter it: %s; server.sandbox = off runs without it",
 		          strerror(-err));

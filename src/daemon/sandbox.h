@@ -28,17 +28,17 @@ int sandbox_limit_cores(const struct conf *conf);
 
 /*
  * Starts the process that reopens files outside of the store (base/opener.h): the configuration at
- * config_path (NULL: none), the tokens and the access log. Does nothing without a sandbox. Call it
- * while the process has no more descriptors than it started with, and before the tokens are read.
- * Returns 0 or -errno, logged.
+ * config_path (NULL: none), the tokens, the keys of an S3 store and the access log. Does nothing
+ * without a sandbox. Call it while the process has no more descriptors than it started with, and
+ * before the tokens are read. Returns 0 or -errno, logged.
  */
 int sandbox_start_opener(const struct conf *conf, const char *config_path);
 
 /*
  * Enters the sandbox if server.sandbox asks for it, and logs what is active. Call it when
  * everything outside of it is open. From then on the process can read and write only the store. It
- * cannot run programs, start processes, open sockets or signal other processes. Returns 0 or
- * -errno, logged.
+ * cannot run programs, start processes, open sockets (but to the port of an S3 store) or signal
+ * other processes. Returns 0 or -errno, logged.
  */
 int sandbox_enter(const struct conf *conf);
 

@@ -19,6 +19,7 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -186,6 +187,16 @@ static const struct call_if allowed_if_counting[] = {
 	{ CALL(ioctl), { { 1, INT, PERF_EVENT_IOC_ENABLE } } },
 };
 
+/* The same for a client of an S3 store. A filter cannot see the address; Landlock allows one port.
+ */
+static const struct call_if allowed_if_client[] = {
+	{ CALL(socket), { { 0, INT, AF_INET }, { 1, 0xf, SOCK_STREAM } } },
+	{ CALL(socket), { { 0, INT, AF_INET6 }, { 1, 0xf, SOCK_STREAM } } },
+	{ CALL(memfd_create), { { 1, INT, MFD_CLOEXEC } } },
+	{ CALL(connect), { { 2, INT, sizeof(struct sockaddr_in) } } },
+	{ CALL(connect), { { 2, INT, sizeof(struct sockaddr_in6) } } },
+};
+
 static int add_rules_if(scmp_filter_ctx filter, const struct call_if *rules, size_t count)
 {
 	int err = 0;
@@ -220,7 +231,7 @@ static int add_open_cached(scmp_filter_ctx filter)
 	return seccomp_rule_add_array(filter, SCMP_ACT_ALLOW, CALL(openat2), COUNT_OF(how), how);
 }
 
-static int add_rules(scmp_filter_ctx filter, bool with_counters)
+static int add_rules(scmp_filter_ctx filter, bool with_counters, bool with_client)
 {
 	int err = 0;
 
@@ -234,6 +245,8 @@ static int add_rules(scmp_filter_ctx filter, bool with_counters)
 		err = add_open_cached(filter);
 	if (!err && with_counters)
 		err = add_rules_if(filter, allowed_if_counting, COUNT_OF(allowed_if_counting));
+	if (!err && with_client)
+		err = add_rules_if(filter, allowed_if_client, COUNT_OF(allowed_if_client));
 	/* A filter cannot see the flags of clone3. With ENOSYS libc uses clone instead. */
 	if (!err)
 		err = seccomp_rule_add(filter, SCMP_ACT_ERRNO(ENOSYS), CALL(clone3), 0);
@@ -246,14 +259,14 @@ static int add_rules(scmp_filter_ctx filter, bool with_counters)
 	return err;
 }
 
-int sandbox_calls_enter(bool with_counters)
+int sandbox_calls_enter(bool with_counters, bool with_client)
 {
 	scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ERRNO(EPERM));
 	int err;
 
 	if (!filter)
 		return -ENOMEM;
-	err = add_rules(filter, with_counters);
+	err = add_rules(filter, with_counters, with_client);
 	/* The daemon runs no foreign code. The mitigation that older kernels enable with a filter
 	 * would only cost time. A failure to disable it does not matter. */
 	if (!err)

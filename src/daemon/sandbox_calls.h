@@ -12,8 +12,9 @@ bool sandbox_calls_are_supported(void);
 
 /*
  * Installs the filter. A refused call fails with EPERM, and execve(2) kills the process. Needs
- * no_new_privs. with_counters: performance counters stay allowed. Returns 0 or -errno.
+ * no_new_privs. with_counters: performance counters stay allowed. with_client: so
+ * do TCP connections to others. Returns 0 or -errno.
  */
-int sandbox_calls_enter(bool with_counters);
+int sandbox_calls_enter(bool with_counters, bool with_client);
 
 #endif

@@ -19,6 +19,9 @@
 #define FS_TRUNCATE (UINT64_C(1) << 14)
 #define FS_IOCTL_DEV (UINT64_C(1) << 15)
 #define NET_ALL UINT64_C(3) /* version 4: binding and connecting of TCP sockets */
+#define NET_CONNECT UINT64_C(2)
+#define NET_VERSION 4
+#define RULE_NET_PORT 2
 #define SCOPE_ALL                                                                      \
 	UINT64_C(3) /* version 6: abstract Unix sockets and signals of other processes \
 	             */
@@ -35,10 +38,14 @@ struct ruleset_attributes {
 	uint64_t fs, net, scoped;
 };
 
+struct port_attributes {
+	uint64_t access, port;
+};
+
 /* An older kernel refuses a longer structure than its own. */
 static size_t attributes_size(int version)
 {
-	return (version >= 6 ? 3 : version >= 4 ? 2 : 1) * sizeof(uint64_t);
+	return (version >= 6 ? 3 : version >= NET_VERSION ? 2 : 1) * sizeof(uint64_t);
 }
 
 static uint64_t fs_of_version(int version)
@@ -61,6 +68,13 @@ static int allow_path(int ruleset, const char *path, uint64_t access)
 	return err;
 }
 
+static int allow_port(int ruleset, uint16_t port)
+{
+	const struct port_attributes rule = { .access = NET_CONNECT, .port = port };
+
+	return syscall(SYS_landlock_add_rule, ruleset, RULE_NET_PORT, &rule, 0) ? -errno : 0;
+}
+
 int sandbox_files_version(void)
 {
 	long version =
@@ -69,7 +83,7 @@ int sandbox_files_version(void)
 	return version < 0 ? 0 : (int)version;
 }
 
-int sandbox_files_enter(const char *root)
+int sandbox_files_enter(const struct sandbox_allowed *allowed)
 {
 	int version = sandbox_files_version();
 	const struct ruleset_attributes attributes = { .fs = fs_of_version(version),
@@ -80,24 +94,32 @@ int sandbox_files_enter(const char *root)
 
 	if (ruleset < 0)
 		return -errno;
-	int err = allow_path(ruleset, root, FS_STORE & attributes.fs);
+	int err = allow_path(ruleset, allowed->root, FS_STORE & attributes.fs);
 
+	if (!err && allowed->read_file)
+		err = allow_path(ruleset, allowed->read_file, LANDLOCK_ACCESS_FS_READ_FILE);
+	if (!err && allowed->port && version >= NET_VERSION)
+		err = allow_port(ruleset, allowed->port);
 	if (!err && syscall(SYS_landlock_restrict_self, ruleset, 0))
 		err = -errno;
 	close(ruleset);
 	return err;
 }
 
-void sandbox_files_describe(struct text *to)
+void sandbox_files_describe(uint16_t port, struct text *to)
 {
 	int version = sandbox_files_version();
 
-	if (version >= SANDBOX_FILES_MIN)
-		text_printf(to, "Landlock, version %d: only the store%s%s", version,
-		            version >= 4 ? ", no other TCP sockets" : "",
-		            version >= 6 ? ", no signals to other processes" : "");
-	else
+	if (version < SANDBOX_FILES_MIN) {
 		text_printf(to, "no Landlock (%s)",
 		            version ? "this kernel's version cannot allow renaming"
 		                    : "this kernel does not have it");
+		return;
+	}
+	text_printf(to, "Landlock, version %d: only the store", version);
+	if (version >= NET_VERSION && port)
+		text_printf(to, ", other TCP sockets only to port %u", port);
+	else if (version >= NET_VERSION)
+		text_puts(to, ", no other TCP sockets");
+	text_puts(to, version >= 6 ? ", no signals to other processes" : "");
 }

@@ -5,6 +5,8 @@
 #ifndef DARKROOM_DAEMON_SANDBOX_FILES_H
 #define DARKROOM_DAEMON_SANDBOX_FILES_H
 
+#include <stdint.h>
+
 struct text;
 
 /* The first version that can allow a rename between directories, which publishes every image. */
@@ -13,13 +15,19 @@ struct text;
 /* Returns the version of Landlock's interface; 0: the kernel has none, or it is disabled. */
 int sandbox_files_version(void);
 
+struct sandbox_allowed {
+	const char *root;      /* the store */
+	const char *read_file; /* one more file to read; NULL: none */
+	uint16_t port;         /* TCP port to connect to; 0: none */
+};
+
 /*
- * Allows the store to be read and written, and nothing else. Descriptors that are open stay usable.
- * Needs no_new_privs and version SANDBOX_FILES_MIN. Returns 0 or -errno.
+ * Allows the store to be read and written, and what else is named, and nothing else. Descriptors
+ * that are open stay usable. Needs no_new_privs and version SANDBOX_FILES_MIN. Returns 0 or -errno.
  */
-int sandbox_files_enter(const char *root);
+int sandbox_files_enter(const struct sandbox_allowed *allowed);
 
 /* Appends what sandbox_files_enter() does on this kernel. */
-void sandbox_files_describe(struct text *to);
+void sandbox_files_describe(uint16_t port, struct text *to);
 
 #endif

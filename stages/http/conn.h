@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "access_log.h"
+#include "base/reactor.h"
 #include "conn_line.h"
 #include "daemon/tokens.h"
 #include "image/admission.h"
@@ -24,7 +25,6 @@
 #include "image/missing.h"
 #include "image/problem.h"
 #include "image/upload.h"
-#include "reactor.h"
 #include "request.h"
 #include "response.h"
 #include "route.h"

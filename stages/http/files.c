@@ -9,7 +9,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "absent.h"
@@ -21,6 +20,7 @@
 #include "http_date.h"
 #include "image/image.h"
 #include "image/image_service.h"
+#include "image/storage.h"
 #include "io_loop.h"
 #include "log/log.h"
 #include "preconditions.h"
@@ -40,7 +40,7 @@ enum conn_step files_failed(struct conn *c, int err)
 {
 	if (err == -EMFILE || err == -ENFILE || err == -ENOMEM) {
 		problem_set(&c->problem, 503, "overloaded", "%s", strerror(-err));
-	} else {
+	} else if (!storage_set_problem(err, &c->problem)) {
 		log_error("image %s: cannot read it for request %s: %s; responding 500",
 		          c->route.id, request_id(c), strerror(-err));
 		problem_set(&c->problem, 500, "internal", "the image cannot be read");
@@ -69,20 +69,18 @@ struct validity {
 	time_t now, modified, expires; /* expires 0: never */
 };
 
-/* Reads when the image ends, by its own time and by store.max_age, and when the file was made: the
+/* Tells when the image ends, by its own time and by store.max_age, and when the file was made: the
  * image may have been remade after the upload. */
-static struct validity read_validity(const struct conn *c, int fd)
+static struct validity read_validity(const struct conn *c)
 {
-	struct validity v = { .etag = "\"", .now = time(NULL), .modified = ulid_time(c->route.id) };
-	struct stat st;
+	const struct store_found *found = &c->job.found;
+	struct validity v = { .now = time(NULL), .modified = ulid_time(c->route.id) };
 
-	if (fstat(fd, &st) == 0 && st.st_mtim.tv_sec > v.modified)
-		v.modified = st.st_mtim.tv_sec;
-
-	uint64_t expires = store_tag(fd, v.etag + 1);
-
-	memcpy(v.etag + strlen(v.etag), "\"", 2);
-	v.expires = (time_t)stored_image_end(c->route.id, expires, conn_conf(c)->store.max_age_ms);
+	if (found->modified > v.modified)
+		v.modified = found->modified;
+	snprintf(v.etag, sizeof v.etag, "\"%s\"", found->tag);
+	v.expires = (time_t)stored_image_end(c->route.id, found->expires,
+	                                     conn_conf(c)->store.max_age_ms);
 	return v;
 }
 
@@ -145,7 +143,7 @@ static void add_validators(struct conn *c, const struct validity *v)
 /* Responds 200, 304 or 412. Owns fd. */
 static enum conn_step respond_metadata(struct conn *c, int fd)
 {
-	const struct validity validity = read_validity(c, fd);
+	const struct validity validity = read_validity(c);
 	enum precondition condition = check_preconditions(c, &validity);
 
 	if (has_expired(&validity) || condition == PRECONDITION_FAILED) {
@@ -220,7 +218,7 @@ static enum conn_step respond_file(struct conn *c, const struct validity *validi
 /* Responds 200, 206, 304, 412 or 416. Owns fd. */
 static enum conn_step respond_variant(struct conn *c, int fd, uint64_t size)
 {
-	const struct validity validity = read_validity(c, fd);
+	const struct validity validity = read_validity(c);
 	enum precondition condition = check_preconditions(c, &validity);
 
 	if (condition == PRECONDITION_TRUE && !has_expired(&validity))
@@ -335,7 +333,7 @@ static enum conn_step find(struct visit *v, struct conn *c, enum conn_purpose pu
 	else if (c->route.kind == ROUTE_ORIGINAL)
 		snprintf(name, sizeof name, STORE_ORIGINAL);
 	c->purpose = purpose;
-	if (store_find_cached(&images->store, c->route.id, name, &c->job.found) &&
+	if (storage_find_cached(images, c->route.id, name, &c->job.found) &&
 	    has_content(c, &c->job.found))
 		return files_found(v, c);
 	c->state = CONN_FOUND;
@@ -365,7 +363,7 @@ static enum conn_step check_removal_of(struct conn *c, const struct store_found 
 	bool exists = found->fd != -ENOENT || found->is_spooled;
 
 	if (found->fd >= 0) {
-		validity = read_validity(c, found->fd);
+		validity = read_validity(c);
 		close(found->fd);
 	}
 	if (exists && check_preconditions(c, &validity) != PRECONDITION_TRUE)
@@ -400,15 +398,44 @@ bool files_cancel(struct conn *c)
 	return true;
 }
 
+/* Returns whether the client is to fetch the file from the store. The URL is for a GET only. */
+static bool is_redirected(const struct conn *c)
+{
+	return conn_images(c)->s3 && conn_conf(c)->store.s3_serve == CONF_SERVE_REDIRECT &&
+	       c->route.kind == ROUTE_VARIANT && c->request.method == ROUTE_GET;
+}
+
+/* The store answers 404 if there is no such file. Temporary keys may make too long a URL. */
+static enum conn_step redirect(struct visit *v, struct conn *c)
+{
+	char data[STORAGE_URL_MAX];
+	struct text url;
+
+	text_init(&url, data, sizeof data);
+	storage_url(conn_images(c), c->route.id, c->route.variant, &url);
+	if (url.overflowed)
+		return find(v, c, CONN_FIND_ENDED);
+	respond_start(c, 307, 1);
+	response_text_field(&c->response, "Location", data);
+	response_text_field(&c->response, "Cache-Control", "private, max-age=240");
+	return respond_finish(c);
+}
+
 enum conn_step files_get(struct visit *v, struct conn *c)
 {
+	uint32_t width, height;
+
 	c->has_asked = false;
-	return find(v, c, CONN_FIND);
+	if (!is_redirected(c))
+		return find(v, c, CONN_FIND);
+	if (inflight_find(&conn_images(c)->inflight, c->route.id, &width, &height))
+		return files_wait(v, c);
+	return redirect(v, c);
 }
 
 enum conn_step files_get_ended(struct visit *v, struct conn *c)
 {
-	return find(v, c, CONN_FIND_ENDED);
+	return is_redirected(c) ? redirect(v, c) : find(v, c, CONN_FIND_ENDED);
 }
 
 /* ---- DELETE ---- */

@@ -11,6 +11,7 @@
 #include "base/json.h"
 #include "base/pool.h"
 #include "image/image_service.h"
+#include "image/storage.h"
 #include "image/stored_list.h"
 #include "io_loop.h"
 #include "log/log.h"
@@ -109,6 +110,11 @@ enum conn_step handle_list(struct visit *v, struct conn *c)
 	memset(list, 0, sizeof *list);
 	if (!read_query(c, &list->page))
 		return end(c, list);
+	if (list->page.is_newest_first && conn_images(c)->s3) {
+		problem_set(&c->problem, 501, "not-implemented",
+		            "store.kind = s3 does not provide order=newest");
+		return end(c, list);
+	}
 	/* Relaxed: only the number matters. */
 	if (atomic_fetch_add_explicit(&listing, 1, memory_order_relaxed) >= AT_ONCE_MAX) {
 		atomic_fetch_sub_explicit(&listing, 1, memory_order_relaxed);
@@ -139,6 +145,8 @@ enum conn_step handle_listed(struct visit *v, struct conn *c)
 
 	(void)v;
 	atomic_fetch_sub_explicit(&listing, 1, memory_order_relaxed);
+	if (storage_set_problem(c->job.result, &c->problem))
+		return end(c, list);
 	if (c->job.result) {
 		log_error("list: cannot read the store for request %s: %s; responding 500",
 		          request_id(c), strerror(-c->job.result));

@@ -166,7 +166,7 @@ static void respond_success(struct conn *c, const struct upload *u, unsigned goo
 
 	respond_start(c, u->respond_after_decode ? 202 : 201, body_max(u));
 	respond_content(c, "application/json");
-	if (c->request.prefers_async)
+	if (c->request.prefers_async && u->respond_after_decode)
 		response_text_field(&c->response, "Preference-Applied", "respond-async");
 	json_init(&j, body);
 	json_object(&j, NULL);

@@ -10,6 +10,7 @@
 #include "handle_page.h"
 #include "head.h"
 #include "image/image_service.h"
+#include "image/storage.h"
 #include "io_loop.h"
 #include "respond.h"
 #include "sched/stage.h"
@@ -185,7 +186,8 @@ enum conn_step handle_removed(struct visit *v, struct conn *c)
 	if (result == -ENOENT)
 		return files_not_found(c);
 	if (result) {
-		problem_set(&c->problem, 500, "internal", "the image cannot be removed");
+		if (!storage_set_problem(result, &c->problem))
+			problem_set(&c->problem, 500, "internal", "the image cannot be removed");
 		return respond_problem(c);
 	}
 	respond_start(c, 204, 1);

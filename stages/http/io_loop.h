@@ -11,10 +11,10 @@
 #include <stddef.h>
 #include <time.h>
 
+#include "base/reactor.h"
 #include "conf/conf.h"
 #include "conn.h"
 #include "http_server.h"
-#include "reactor.h"
 
 struct visit;
 

@@ -14,6 +14,11 @@ static bool reserve(struct conn *c, uint64_t images, uint64_t bytes)
 	struct usage *usage = &conn_images(c)->store.usage;
 	uint64_t used = 0;
 
+	if (conn_images(c)->s3) { /* whose images are not counted */
+		problem_set(&c->problem, 501, "not-implemented",
+		            "store.kind = s3 does not provide quotas");
+		return false;
+	}
 	switch (usage_reserve(usage, c->token_name, &limits, images, bytes, &used)) {
 	case USAGE_GRANTED:
 		return true;

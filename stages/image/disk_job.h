@@ -15,6 +15,7 @@
 #include "store/ulid.h"
 
 struct disk_reads;
+struct graph;
 struct image;
 struct problem;
 struct stored_list;
@@ -28,6 +29,7 @@ enum disk_work {
 	DISK_SPOOL,     /* the uploaded file; image_spooled() follows */
 	DISK_REMOVE,    /* a finished image; the reply then goes to accept_read */
 	DISK_FIND,      /* a file to respond with; the same */
+	DISK_FOUND,     /* it was found by another thread, and was DISK_FIND before */
 	DISK_READ,      /* a piece of it into the page cache; the same */
 	DISK_EXPLAIN,   /* which variants an image has instead of the one asked for; the same */
 	DISK_LIST,      /* of stored images; the same */
@@ -49,6 +51,7 @@ struct disk_job {
 	struct stored_list *list;     /* list: borrowed */
 	struct upload_key *key;       /* key: borrowed */
 	struct store_found found;     /* find: the result */
+	struct graph *graph;          /* find, by another thread */
 	int fd;                       /* read: borrowed */
 	uint64_t at;
 	size_t length; /* at most DISK_READ_MAX */

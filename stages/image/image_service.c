@@ -5,17 +5,7 @@
 #include <unistd.h>
 
 #include "log/log.h"
-
-static int open_store(struct image_service *s, const struct conf *conf)
-{
-	bool survives_power = conf->server.durability == CONF_DURABILITY_POWER;
-	int err = store_open(&s->store, conf->server.root, survives_power, &s->leftovers_cleared);
-
-	if (!err && s->leftovers_cleared)
-		log_notice("store: cleared %u unfinished or removed images in %s",
-		           s->leftovers_cleared, conf->server.root);
-	return err;
-}
+#include "storage.h"
 
 /* Images of a client that keep all cores busy. Another client's image waits for those that
  * have begun, under most policies. */
@@ -26,9 +16,11 @@ static unsigned turns_window(void)
 	return cores > 2 ? (unsigned)cores : 2;
 }
 
-/* One less than the disk threads by default. */
-static unsigned reads_at_once(void)
+/* One less than the disk threads by default, or one for each connection to the store. */
+static unsigned reads_at_once(const struct conf *conf)
 {
+	if (conf->store.kind == CONF_STORE_S3)
+		return (unsigned)conf->store.s3_connections;
 	long cores = sysconf(_SC_NPROCESSORS_ONLN);
 
 	return cores / 4 > 2 ? (unsigned)cores / 4 - 1 : 1;
@@ -69,7 +61,7 @@ static void init_tables(struct image_service *s, const struct conf *conf)
 {
 	admission_init(&s->admission, conf);
 	client_turns_init(&s->turns, turns_window());
-	disk_reads_init(&s->reads, reads_at_once());
+	disk_reads_init(&s->reads, reads_at_once(conf));
 	client_counts_init(&s->clients);
 	client_rates_init(&s->rates);
 	upload_keys_init(&s->keys);
@@ -84,7 +76,7 @@ int image_service_init(struct image_service *s, const struct conf *conf, const s
 		log_error("configuration: cannot allocate it: %s", strerror(-err));
 		return err;
 	}
-	err = open_store(s, conf);
+	err = storage_open(s, conf);
 	if (err)
 		goto fail_epochs;
 	err = inflight_init(&s->inflight, (size_t)conf->limits.images_in_flight);
@@ -101,7 +93,7 @@ int image_service_init(struct image_service *s, const struct conf *conf, const s
 fail_inflight:
 	inflight_fini(&s->inflight);
 fail_store:
-	store_close(&s->store);
+	storage_close(s);
 fail_epochs:
 	conf_epochs_fini(&s->epochs);
 	return err;
@@ -122,6 +114,6 @@ void image_service_fini(struct image_service *s)
 	upload_keys_fini(&s->keys);
 	client_counts_fini(&s->clients);
 	inflight_fini(&s->inflight);
-	store_close(&s->store);
+	storage_close(s);
 	conf_epochs_fini(&s->epochs);
 }

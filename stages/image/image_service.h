@@ -28,10 +28,12 @@
 #include "upload_key.h"
 
 struct graph;
+struct s3_store;
 
 struct image_service {
 	struct conf_epochs epochs;
 	struct store store;
+	struct s3_store *s3; /* see storage.h; NULL: images are files; fixed */
 	struct budget budget;
 	struct inflight inflight;
 	struct client_counts clients; /* their images in flight */

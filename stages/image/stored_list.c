@@ -2,50 +2,52 @@
 #include "stored_list.h"
 
 #include <errno.h>
+#include <string.h>
 #include <time.h>
-#include <unistd.h>
 
+#include "base/check.h"
 #include "base/json_reader.h"
-#include "store/store.h"
-#include "store/store_find.h"
+#include "storage.h"
 #include "store/stored_image.h"
 
 #define TEXT_MAX ((size_t)STORED_LIST_MAX * (STORED_IMAGE_MAX + 2))
 
-bool stored_list_append(struct text *images, struct store *s, const char *id)
+static_assert(STORED_LIST_MAX <= STORAGE_READ_MAX, "a page is read at once");
+
+/* Appends an image, unless it is damaged or its time is over. */
+static void append(const char *data, size_t length, uint64_t expires, void *arg)
 {
-	char data[STORED_IMAGE_MAX + 1], tag[STORE_TAG_MAX];
-	uint64_t size;
-	int fd = store_open_file(s, id, STORED_IMAGE, &size);
+	struct text *images = arg;
 
-	if (fd < 0)
-		return false;
-	int length = stored_image_read(fd, data);
-	uint64_t expires = store_tag(fd, tag);
-
-	close(fd);
-	if ((expires && expires <= (uint64_t)time(NULL)) || length < 0 ||
-	    !json_reader_check(data, (size_t)length))
-		return false;
-	size_t visible = stored_image_public(data, (size_t)length);
+	if ((expires && expires <= (uint64_t)time(NULL)) || !json_reader_check(data, length))
+		return;
+	size_t visible = stored_image_public(data, length);
 
 	text_puts(images, images->length > 1 ? ",\n" : "");
 	text_put(images, data, visible);
-	text_puts(images, visible < (size_t)length ? "}" : "");
-	return true;
+	text_puts(images, visible < length ? "}" : "");
 }
 
-int stored_list_make(struct stored_list *list, struct store *s)
+bool stored_list_append(struct text *images, struct image_service *s, const char *id)
+{
+	char ids[1][ULID_LENGTH + 1];
+	size_t before = images->length;
+
+	memcpy(ids[0], id, sizeof ids[0]);
+	return storage_read(s, ids, 1, append, images) == 0 && images->length > before;
+}
+
+int stored_list_make(struct stored_list *list, struct image_service *s)
 {
 	list->page.id = list->id;
 	text_init_growable(&list->images, TEXT_MAX);
 	text_puts(&list->images, "[");
-	int err = store_page_read(s->root_fd, &list->page);
+	int err = storage_list(s, &list->page);
 
+	if (!err)
+		err = storage_read(s, list->id, list->page.count, append, &list->images);
 	if (err)
 		return err;
-	for (unsigned i = 0; i < list->page.count; i++)
-		stored_list_append(&list->images, s, list->id[i]);
 	text_puts(&list->images, "]");
 	list->has_more = list->page.count == list->page.max;
 	if (list->has_more)

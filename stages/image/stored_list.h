@@ -9,7 +9,7 @@
 #include "base/text.h"
 #include "store/store_page.h"
 
-struct store;
+struct image_service;
 
 #define STORED_LIST_MAX 100 /* images */
 
@@ -24,9 +24,9 @@ struct stored_list {
 
 /* Appends what GET /images/{id} responds to an open JSON array. Returns false if the image is
  * removed, damaged or expired: then nothing is appended. */
-bool stored_list_append(struct text *images, struct store *s, const char *id);
+bool stored_list_append(struct text *images, struct image_service *s, const char *id);
 
 /* Fills in the result. Such images are left out. Returns 0 or -errno. */
-int stored_list_make(struct stored_list *list, struct store *s);
+int stored_list_make(struct stored_list *list, struct image_service *s);
 
 #endif

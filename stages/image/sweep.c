@@ -12,11 +12,10 @@
 #include "base/wall_clock.h"
 #include "image_service.h"
 #include "log/log.h"
-#include "store/expiry.h"
+#include "storage.h"
 #include "store/key_record.h"
 #include "store/store_batch.h"
 #include "store/store_page.h"
-#include "store/stored_image.h"
 #include "store/stored_info.h"
 
 #define LIST_MAX 1024
@@ -45,8 +44,8 @@ struct run {
 	char first[ULID_LENGTH + 1], last[ULID_LENGTH + 1];
 	struct expiry_due due[LIST_MAX];
 	char id[LIST_MAX][ULID_LENGTH + 1];
-	char data[STORED_IMAGE_MAX + 1];
 	struct stored_info info;
+	bool has_info;
 };
 
 /* ---- waiting ---- */
@@ -83,7 +82,7 @@ static void fail(struct run *r, const char *what, int err)
 
 static void end_batch(struct run *r)
 {
-	int err = store_batch_end(&r->batch, r->store);
+	int err = storage_batch_end(r->w->service, &r->batch);
 
 	if (err)
 		fail(r, "flush the disk", err);
@@ -91,11 +90,30 @@ static void end_batch(struct run *r)
 	pace(r);
 }
 
+static void read_info(const char *data, size_t length, uint64_t expires, void *arg)
+{
+	struct run *r = arg;
+
+	(void)expires;
+	r->has_info = stored_info_read(&r->info, data, length) == 0;
+}
+
+/* Returns the bytes of the image's files; 0: unknown. */
+static uint64_t bytes_of(struct run *r, const char *id)
+{
+	char ids[1][ULID_LENGTH + 1];
+
+	r->has_info = false;
+	memcpy(ids[0], id, sizeof ids[0]);
+	if (storage_read(r->w->service, ids, 1, read_info, r) || !r->has_info)
+		return 0;
+	return stored_info_bytes(&r->info);
+}
+
 static void remove_one(struct run *r, const char *id, enum sweep_reason reason)
 {
-	uint64_t bytes =
-		stored_info_load(&r->info, r->store, id, r->data) ? 0 : stored_info_bytes(&r->info);
-	int err = store_batch_add(&r->batch, r->store, STORE_IMAGES, id);
+	uint64_t bytes = bytes_of(r, id);
+	int err = storage_batch_add(r->w->service, &r->batch, id);
 
 	if (err == -ENOENT)
 		return; /* a client was faster */
@@ -120,7 +138,7 @@ static void remove_expired(struct run *r)
 	int n = LIST_MAX;
 
 	while (n == LIST_MAX && !r->is_over) {
-		n = expiry_list(r->store, (uint64_t)time(NULL), r->due, LIST_MAX);
+		n = storage_list_expired(r->w->service, (uint64_t)time(NULL), r->due, LIST_MAX);
 		if (n < 0)
 			fail(r, "list what has expired", n);
 		int done = 0;
@@ -129,7 +147,7 @@ static void remove_expired(struct run *r)
 			remove_one(r, r->due[done].id, SWEEP_EXPIRED);
 		end_batch(r);
 		for (int i = 0; i < done && !r->has_failed; i++)
-			expiry_forget(r->store, r->due[i].id, r->due[i].expires);
+			storage_forget_expired(r->w->service, r->due[i].id, r->due[i].expires);
 	}
 }
 
@@ -138,7 +156,7 @@ static bool list_oldest(struct run *r, struct store_page *page)
 {
 	page->id = r->id;
 	page->max = LIST_MAX;
-	int err = store_page_read(r->store->root_fd, page);
+	int err = storage_list(r->w->service, page);
 
 	if (err)
 		fail(r, "list the oldest images", err);
@@ -230,7 +248,8 @@ static void count(struct run *r)
 {
 	struct usage *usage = &r->store->usage;
 	uint64_t end_ns = clock_ns() + r->interval_ms * NS_PER_MS;
-	bool is_on = r->max_bytes || (r->w->has_quotas && atomic_load(r->w->has_quotas));
+	bool is_on = !r->w->service->s3 &&
+	             (r->max_bytes || (r->w->has_quotas && atomic_load(r->w->has_quotas)));
 
 	usage_switch(usage, r->store, is_on);
 	usage_check_recount(usage, r->store);

@@ -201,12 +201,12 @@ static void append_image(struct image_service *s, struct upload_key *k, const ch
 {
 	uint32_t width, height;
 
-	if (stored_list_append(&k->images, &s->store, id))
+	if (stored_list_append(&k->images, s, id))
 		return;
 	if (inflight_find(&s->inflight, id, &width, &height) || store_is_spooled(&s->store, id)) {
 		append_status(&k->images, id, "processing");
 		k->is_processing = true;
-	} else if (!stored_list_append(&k->images, &s->store, id)) { /* stored meanwhile */
+	} else if (!stored_list_append(&k->images, s, id)) { /* stored meanwhile */
 		append_status(&k->images, id, "removed");
 	}
 }

@@ -39,30 +39,33 @@ static int open_image(const struct store *s, const char *id, const char *name, b
 }
 
 /* As store_open_file(). Returns -EAGAIN if it may not wait and would have to. */
-static int open_file(struct store *s, const char *id, const char *name, uint64_t *size,
+static int open_file(struct store *s, const char *id, const char *name, struct stat *st,
                      bool may_wait)
 {
 	unsigned openings = atomic_load(&s->openings);
-	struct stat st;
 	int fd = open_image(s, id, name, may_wait);
 
 	if (fd == -ENOENT && store_check_missing(s, openings))
 		fd = open_image(s, id, name, may_wait);
 	if (fd < 0)
 		return fd;
-	int err = fstat(fd, &st) ? -errno : S_ISREG(st.st_mode) ? 0 : -ENOENT;
+	int err = fstat(fd, st) ? -errno : S_ISREG(st->st_mode) ? 0 : -ENOENT;
 
 	if (err) {
 		close(fd);
 		return err;
 	}
-	*size = (uint64_t)st.st_size;
 	return fd;
 }
 
 int store_open_file(struct store *s, const char *id, const char *name, uint64_t *size)
 {
-	return open_file(s, id, name, size, true);
+	struct stat st;
+	int fd = open_file(s, id, name, &st, true);
+
+	if (fd >= 0)
+		*size = (uint64_t)st.st_size;
+	return fd;
 }
 
 bool store_has_image(struct store *s, const char *id)
@@ -107,21 +110,35 @@ bool store_is_spooled(struct store *s, const char *id)
 	return faccessat(s->spool_fd, id, F_OK, AT_SYMLINK_NOFOLLOW) == 0 || errno != ENOENT;
 }
 
+/* Opens the file, and fills in what it says. */
+static void find_file(struct store *s, const char *id, const char *name, struct store_found *found,
+                      bool may_wait)
+{
+	struct stat st;
+
+	found->fd = open_file(s, id, name, &st, may_wait);
+	if (found->fd < 0)
+		return;
+	found->size = (uint64_t)st.st_size;
+	found->modified = st.st_mtim.tv_sec;
+	found->expires = store_tag(found->fd, found->tag);
+}
+
 void store_find(struct store *s, const char *id, const char *name, struct store_found *found)
 {
 	found->is_spooled = false;
-	found->fd = open_file(s, id, name, &found->size, true);
+	find_file(s, id, name, found, true);
 	if (found->fd != -ENOENT)
 		return;
 	found->is_spooled = store_is_spooled(s, id);
 	if (!found->is_spooled)
-		found->fd = open_file(s, id, name, &found->size, true);
+		find_file(s, id, name, found, true);
 }
 
 bool store_find_cached(struct store *s, const char *id, const char *name, struct store_found *found)
 {
 	found->is_spooled = false;
-	found->fd = open_file(s, id, name, &found->size, false);
+	find_file(s, id, name, found, false);
 	if (found->fd != -ENOENT)
 		return found->fd != -EAGAIN;
 	int fd = open_cached(s->spool_fd, id);
@@ -132,6 +149,6 @@ bool store_find_cached(struct store *s, const char *id, const char *name, struct
 	if (fd >= 0)
 		close(fd);
 	if (!found->is_spooled)
-		found->fd = open_file(s, id, name, &found->size, false);
+		find_file(s, id, name, found, false);
 	return found->fd != -EAGAIN;
 }

@@ -6,14 +6,21 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <time.h>
 
 struct store;
+
+#define STORE_EXPIRING_TAG_LENGTH 43 /* of the attribute: checksum, ".", 10 digits */
+#define STORE_TAG_MAX 48             /* bytes of a tag, with the zero */
 
 /* A file that was looked for. */
 struct store_found {
 	int fd; /* an open descriptor, or -errno (-ENOENT) */
 	uint64_t size;
-	bool is_spooled; /* if there is no such file: as store_is_spooled() */
+	time_t modified;         /* when the file was made */
+	uint64_t expires;        /* as store_tag() */
+	char tag[STORE_TAG_MAX]; /* the same */
+	bool is_spooled;         /* if there is no such file: as store_is_spooled() */
 };
 
 /* Opens a file of a finished image for reading; name as in store_file. If there is none, looks into
@@ -34,9 +41,6 @@ bool store_has_image(struct store *s, const char *id);
 
 /* Opens the directory of a finished image for reading. Returns a descriptor or -errno. */
 int store_open_directory(struct store *s, const char *id);
-
-#define STORE_EXPIRING_TAG_LENGTH 43 /* of the attribute: checksum, ".", 10 digits */
-#define STORE_TAG_MAX 48             /* bytes of a tag, with the zero */
 
 /* Writes a tag of an open file's content, which changes with it: its checksum. On a file without
  * one (written by an earlier version, or copied by a program that drops extended attributes) its

@@ -97,6 +97,8 @@ int store_tool(const struct conf *conf, store_ask *ask, char *const *words, size
 			"%s: expected list, find, count, remove, check, plan, remake, export or "
 			"import",
 			words[0]);
+	if (conf->store.kind == CONF_STORE_S3)
+		return store_query_usage("store.kind = s3 does not provide it");
 	int status = store_query_open(&q, conf, ask, words, count);
 
 	if (!status)

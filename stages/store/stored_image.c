@@ -146,20 +146,24 @@ static const char *find_degraded(const char *data, size_t length, size_t *list_l
 	return end ? list : NULL;
 }
 
+bool stored_image_says_skipped(const char *data, size_t length, const char *variant)
+{
+	char step[CONF_NAME_MAX + sizeof "\"skip \""];
+	size_t list_length;
+	const char *list = find_degraded(data, length, &list_length);
+	int n = snprintf(step, sizeof step, "\"skip %s\"", variant);
+
+	return list && memmem(list, list_length, step, (size_t)n);
+}
+
 bool stored_image_has_skipped(struct store *s, const char *id, const char *variant)
 {
-	char data[STORED_IMAGE_MAX + 1], step[CONF_NAME_MAX + sizeof "\"skip \""];
-	size_t list_length;
+	char data[STORED_IMAGE_MAX + 1];
 	uint64_t size;
 	int fd = store_open_file(s, id, STORED_IMAGE, &size);
 	int length = fd < 0 ? fd : stored_image_read(fd, data);
 
 	if (fd >= 0)
 		close(fd);
-	if (length < 0)
-		return false;
-	const char *list = find_degraded(data, (size_t)length, &list_length);
-	int n = snprintf(step, sizeof step, "\"skip %s\"", variant);
-
-	return list && memmem(list, list_length, step, (size_t)n);
+	return length >= 0 && stored_image_says_skipped(data, (size_t)length, variant);
 }

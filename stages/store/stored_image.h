@@ -43,6 +43,9 @@ int stored_image_read(int fd, char data[STORED_IMAGE_MAX + 1]);
 /* Appends what clients may see of an open image.json. Returns 0 or -errno. Short. */
 int stored_image_read_public(int fd, struct text *to);
 
+/* Returns whether the text of an image.json says that the variant was skipped under load. */
+bool stored_image_says_skipped(const char *data, size_t length, const char *variant);
+
 /* Returns whether the image's image.json says that the variant was skipped under load. Some system
  * calls: for errors only. */
 bool stored_image_has_skipped(struct store *s, const char *id, const char *variant);

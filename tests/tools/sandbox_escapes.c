@@ -418,7 +418,7 @@ static void enter(const char *mode)
 	snprintf(conf.server.root, sizeof conf.server.root, "store");
 	if (strcmp(mode, "files") == 0) {
 		need(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "PR_SET_NO_NEW_PRIVS");
-		errno = -sandbox_files_enter(conf.server.root);
+		errno = -sandbox_files_enter(&(struct sandbox_allowed){ .root = conf.server.root });
 		need(errno ? -1 : 0, "sandbox_files_enter");
 	} else if (strcmp(mode, "all") == 0 &&
 	           (sandbox_limit_cores(&conf) || sandbox_start_opener(&conf, "conf/site.ini") ||

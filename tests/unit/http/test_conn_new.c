@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "http/reactor.h"
+#include "base/reactor.h"
 
 static void *counted_calloc(size_t count, size_t size);
 static void counted_free(void *p);

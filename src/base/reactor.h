@@ -4,8 +4,8 @@
  * libevent's `struct event` and ours are different things of the same name, so only reactor.c
  * includes libevent. One thread uses a reactor; libevent's locks stay off.
  */
-#ifndef DARKROOM_HTTP_REACTOR_H
-#define DARKROOM_HTTP_REACTOR_H
+#ifndef DARKROOM_BASE_REACTOR_H
+#define DARKROOM_BASE_REACTOR_H
 
 #include <stdbool.h>
 #include <stdint.h>

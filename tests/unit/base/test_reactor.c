@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "http/reactor.c"
+#include "base/reactor.c"
 
 /* Lowers the limit so that `count` more descriptors can be opened. */
 static void leave_descriptors(unsigned count)

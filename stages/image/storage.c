@@ -1,0 +1,344 @@
+/* storage.c - passes calls on to the store of the configuration. Any thread, unless marked. */
+#include "storage.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/check.h"
+#include "base/text.h"
+#include "disk_job.h"
+#include "image_service.h"
+#include "log/log.h"
+#include "problem.h"
+#include "s3/s3_store.h"
+#include "sched/graph.h"
+#include "sched/push.h"
+#include "stage_ids.h"
+#include "store/store_find.h"
+#include "store/store_room.h"
+#include "store/stored_image.h"
+#include "store/stored_info.h"
+
+/* ---- life ---- */
+
+static int open_files(struct image_service *s, const struct conf *conf)
+{
+	bool survives_power = conf->server.durability == CONF_DURABILITY_POWER;
+	int err = store_open(&s->store, conf->server.root, survives_power, &s->leftovers_cleared);
+
+	if (!err && s->leftovers_cleared)
+		log_notice("store: cleared %u unfinished or removed images in %s",
+		           s->leftovers_cleared, conf->server.root);
+	return err;
+}
+
+int storage_open(struct image_service *s, const struct conf *conf)
+{
+	int err = open_files(s, conf);
+
+	if (err || conf->store.kind != CONF_STORE_S3)
+		return err;
+	err = s3_store_open(&s->s3, conf, s->store.incoming_fd);
+	if (err)
+		storage_close(s);
+	return err;
+}
+
+void storage_close(struct image_service *s)
+{
+	s3_store_close(s->s3);
+	s->s3 = NULL;
+	store_close(&s->store);
+}
+
+int storage_start(struct image_service *s)
+{
+	return s->s3 ? s3_store_start(s->s3) : 0;
+}
+
+void storage_stop(struct image_service *s)
+{
+	s3_store_stop(s->s3);
+}
+
+int storage_tick(struct image_service *s)
+{
+	if (!s->s3)
+		return -1;
+	s3_store_check_secret(s->s3);
+	return STORAGE_TICK_MS;
+}
+
+/* ---- problems ---- */
+
+bool storage_set_problem(int err, struct problem *p)
+{
+	if (err != S3_AWAY && err != S3_DAMAGED && err != -EBUSY && err != -ECANCELED)
+		return false;
+	problem_set(p, 503, "storage-unavailable",
+	            err == S3_DAMAGED ? "the store's answers are damaged"
+	            : err == -EBUSY   ? "too many requests wait for the store"
+	                              : "the store does not answer");
+	return true;
+}
+
+bool storage_takes(struct image_service *s, uint64_t floor, struct problem *p)
+{
+	uint64_t free_bytes;
+
+	if (s->s3 && s3_store_is_away(s->s3))
+		return !storage_set_problem(S3_AWAY, p);
+	if (s->s3 || floor == 0 || store_has_room(&s->store, floor, &free_bytes))
+		return true;
+	problem_set_free_bytes(p, floor, free_bytes);
+	return false;
+}
+
+/* ---- images ---- */
+
+uint64_t storage_look(struct image_service *s)
+{
+	return s->s3 ? UINT64_MAX : store_look(&s->store);
+}
+
+void storage_put(struct image_service *s, struct store_item *items, unsigned count)
+{
+	if (s->s3)
+		s3_store_put(s->s3, items, count);
+	else
+		store_put(&s->store, items, count);
+}
+
+/* It may be in the spool and in the store. */
+static int remove_files(struct store *s, const char *id)
+{
+	int spool_err = store_remove(s, STORE_SPOOL, id),
+	    image_err = store_remove(s, STORE_IMAGES, id);
+
+	if (spool_err && spool_err != -ENOENT)
+		return spool_err;
+	return image_err == -ENOENT ? spool_err : image_err;
+}
+
+int storage_remove(struct image_service *s, const char *id)
+{
+	if (s->s3)
+		return s3_store_remove(s->s3, id);
+	int err = remove_files(&s->store, id);
+
+	store_look(&s->store);
+	return err;
+}
+
+static void read_file(struct image_service *s, const char *id, storage_reader *reader, void *arg)
+{
+	char data[STORED_IMAGE_MAX + 1], tag[STORE_TAG_MAX];
+	uint64_t size;
+	int fd = store_open_file(&s->store, id, STORED_IMAGE, &size);
+
+	if (fd < 0)
+		return;
+	int length = stored_image_read(fd, data);
+	uint64_t expires = store_tag(fd, tag);
+
+	close(fd);
+	if (length >= 0)
+		reader(data, (size_t)length, expires, arg);
+}
+
+static int read_objects(struct image_service *s, char (*id)[ULID_LENGTH + 1], unsigned count,
+                        storage_reader *reader, void *arg)
+{
+	struct s3_image image[STORAGE_READ_MAX];
+	int err = 0;
+
+	for (unsigned i = 0; i < count; i++)
+		image[i] = (struct s3_image){ .id = id[i] };
+	if ((err = s3_store_read(s->s3, image, count)))
+		return err;
+	for (unsigned i = 0; i < count; i++) {
+		if (!image[i].err)
+			reader(image[i].json.data, image[i].json.length, image[i].expires, arg);
+		else if (image[i].err != -ENOENT)
+			err = image[i].err;
+		text_fini(&image[i].json);
+	}
+	return err;
+}
+
+int storage_read(struct image_service *s, char (*id)[ULID_LENGTH + 1], unsigned count,
+                 storage_reader *reader, void *arg)
+{
+	assert(count <= STORAGE_READ_MAX);
+	if (s->s3)
+		return read_objects(s, id, count, reader, arg);
+	for (unsigned i = 0; i < count; i++)
+		read_file(s, id[i], reader, arg);
+	return 0;
+}
+
+int storage_list(struct image_service *s, struct store_page *page)
+{
+	return s->s3 ? s3_store_list(s->s3, page) : store_page_read(s->store.root_fd, page);
+}
+
+/* ---- the 404 of a variant ---- */
+
+struct explanation {
+	const struct conf *conf;
+	struct disk_job *job;
+};
+
+static int compare_names(const void *a, const void *b)
+{
+	const struct stored_file *x = a, *y = b;
+
+	return strcmp(x->name, y->name);
+}
+
+/* An object's image.json names its variants; a file's directory has them. */
+static void explain_object(const char *data, size_t length, uint64_t expires, void *arg)
+{
+	struct explanation *e = arg;
+	struct disk_job *job = e->job;
+	struct stored_info info;
+	char names[CONF_VARIANT_MAX * (CONF_NAME_MAX + 2)];
+	uint64_t end = stored_image_end(job->id, expires, e->conf->store.max_age_ms);
+	struct text list;
+
+	if ((end && (uint64_t)time(NULL) >= end) || stored_info_read(&info, data, length))
+		return;
+	job->result = 0;
+	if (stored_image_says_skipped(data, length, job->name)) {
+		problem_set(job->problem, 404, "variant-skipped",
+		            "variant %s of image %s was skipped under load", job->name, job->id);
+		return;
+	}
+	qsort(info.file, info.file_count, sizeof info.file[0], compare_names);
+	text_init(&list, names, sizeof names);
+	for (unsigned i = 0; i < info.file_count; i++)
+		if (strcmp(info.file[i].name, "original") != 0) {
+			text_puts(&list, list.length ? ", " : "");
+			text_puts(&list, info.file[i].name);
+		}
+	problem_set(job->problem, 404, "not-found", "image %s has no variant %s; it has %s",
+	            job->id, job->name, list.length ? names : "none");
+}
+
+static void explain_file(struct store *s, const struct conf *conf, struct disk_job *job)
+{
+	char data[CONF_VARIANT_MAX * (CONF_NAME_MAX + 2)];
+	struct text names;
+
+	job->has_original = stored_image_has_original(s, job->id);
+	if (stored_image_has_ended(s, job->id, conf->store.max_age_ms)) {
+		job->result = -ENOENT;
+		return;
+	}
+	if (stored_image_has_skipped(s, job->id, job->name)) {
+		job->result = 0;
+		problem_set(job->problem, 404, "variant-skipped",
+		            "variant %s of image %s was skipped under load", job->name, job->id);
+		return;
+	}
+
+	text_init(&names, data, sizeof data);
+	int n = stored_image_variants(s, job->id, &names);
+
+	job->result = n < 0 ? n : 0;
+	problem_set(job->problem, 404, "not-found", "image %s has no variant %s; it has %s",
+	            job->id, job->name, n > 0 ? data : "none");
+}
+
+void storage_explain(struct image_service *s, struct disk_job *job)
+{
+	struct explanation e = { image_service_conf(s), job };
+
+	if (!s->s3) {
+		explain_file(&s->store, e.conf, job);
+		return;
+	}
+	job->has_original = false; /* nothing is made from it */
+	job->result = -ENOENT;
+	int err = storage_read(s, &job->id, 1, explain_object, &e);
+
+	if (err)
+		job->result = err;
+}
+
+/* ---- removals of the sweep ---- */
+
+int storage_list_expired(struct image_service *s, uint64_t now, struct expiry_due *due,
+                         unsigned max)
+{
+	return s->s3 ? s3_store_list_expired(s->s3, now, due, max)
+	             : expiry_list(&s->store, now, due, max);
+}
+
+void storage_forget_expired(struct image_service *s, const char *id, uint64_t expires)
+{
+	if (s->s3)
+		s3_store_forget_expired(s->s3, id, expires);
+	else
+		expiry_forget(&s->store, id, expires);
+}
+
+int storage_batch_add(struct image_service *s, struct store_batch *b, const char *id)
+{
+	if (!s->s3)
+		return store_batch_add(b, &s->store, STORE_IMAGES, id);
+	assert(b->count < STORE_BATCH_MAX);
+	int err = s3_store_remove(s->s3, id);
+
+	b->count += !err;
+	return err;
+}
+
+int storage_batch_end(struct image_service *s, const struct store_batch *b)
+{
+	return s->s3 ? 0 : store_batch_end(b, &s->store);
+}
+
+/* ---- a GET ---- */
+
+bool storage_find_cached(struct image_service *s, const char *id, const char *name,
+                         struct store_found *found)
+{
+	return !s->s3 && store_find_cached(&s->store, id, name, found);
+}
+
+void storage_url(struct image_service *s, const char *id, const char *variant, struct text *url)
+{
+	char name[DISK_JOB_NAME_MAX];
+
+	snprintf(name, sizeof name, "%s.jpg", variant);
+	s3_store_url(s->s3, id, name, url);
+}
+
+/* The client's thread. */
+static void job_found(void *arg)
+{
+	struct disk_job *job = arg;
+
+	job->work = DISK_FOUND;
+	stage_push(graph_stage(job->graph, STAGE_DISK_WRITE), 0, &job->event);
+}
+
+bool storage_finds_later(const struct image_service *s)
+{
+	return s->s3 != NULL;
+}
+
+void storage_find(struct image_service *s, struct disk_job *job)
+{
+	if (!s->s3) {
+		store_find(&s->store, job->id, job->name, &job->found);
+		return;
+	}
+	job->graph = s->graph;
+	s3_store_find(s->s3, job->id, job->name, &job->found, job_found, job);
+}

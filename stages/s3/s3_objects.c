@@ -1,0 +1,131 @@
+/* s3_objects.c - names of objects, and lists of those that there are. Any thread; lists block. */
+#include "s3_objects.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/check.h"
+#include "s3_list.h"
+#include "store/stored_image.h"
+
+#define IMAGES "image/"
+#define FILES "file/"
+#define EXPIRY "expiry/"
+#define LIST_MAX 1000                     /* keys in one answer */
+#define LIST_BODY_MAX (UINT64_C(2) << 20) /* bytes of it */
+
+void s3_image_key(char key[S3_KEY_MAX], const char *id)
+{
+	snprintf(key, S3_KEY_MAX, IMAGES "%.*s", ULID_LENGTH, id);
+}
+
+void s3_file_key(char key[S3_KEY_MAX], const char *id, const char *name)
+{
+	if (strcmp(name, STORED_IMAGE) == 0)
+		s3_image_key(key, id);
+	else
+		snprintf(key, S3_KEY_MAX, FILES "%.*s/%s", ULID_LENGTH, id, name);
+}
+
+void s3_expiry_key(char key[S3_KEY_MAX], const char *id, uint64_t expires)
+{
+	snprintf(key, S3_KEY_MAX, EXPIRY "%0*" PRIu64 ".%.*s", S3_SECOND_LENGTH,
+	         expires % S3_SECONDS, ULID_LENGTH, id);
+}
+
+/* ---- lists ---- */
+
+/* Calls `each` with the keys that begin with the prefix, in order, until it returns false. after:
+ * the key before the first one. Returns 0 or -errno. */
+static int list_keys(struct s3_store *s, const char *prefix, const char *after, unsigned max,
+                     bool (*each)(const char *key, void *arg), void *arg)
+{
+	struct s3_op op = { .verb = S3_LIST };
+	char key[S3_KEY_MAX + CONF_TEXT_MAX];
+	bool has_more = true;
+	int err = 0;
+
+	snprintf(op.key, sizeof op.key, "%s", prefix);
+	snprintf(op.after, sizeof op.after, "%s", after);
+	op.max = max < LIST_MAX ? max : LIST_MAX;
+	op.body_max = LIST_BODY_MAX;
+	size_t cut = s3_client_prefix_length(s->client);
+
+	while (has_more && !err) {
+		struct s3_list list;
+
+		s3_client_run(s->client, &op, 1);
+		err = op.err;
+		has_more = !err && s3_list_begin(&list, op.body.data, op.body.length) &&
+		           list.is_truncated;
+		bool is_wanted = true, has_any = false;
+
+		while (!err && is_wanted && s3_list_next(&list, key, sizeof key)) {
+			if (strlen(key) < cut || strlen(key + cut) >= sizeof op.after)
+				continue;
+			has_any = true;
+			memcpy(op.after, key + cut, strlen(key + cut) + 1);
+			is_wanted = each(key + cut, arg);
+		}
+		has_more = has_more && is_wanted && has_any;
+		text_fini(&op.body);
+	}
+	return err;
+}
+
+static bool add_to_page(const char *key, void *arg)
+{
+	struct store_page *page = arg;
+	const char *id = key + sizeof IMAGES - 1;
+
+	if (!ulid_is_valid(id, strlen(id)))
+		return true;
+	if (page->before[0] && strcmp(id, page->before) >= 0)
+		return false;
+	memcpy(page->id[page->count++], id, ULID_LENGTH + 1);
+	return page->count < page->max;
+}
+
+int s3_store_list(struct s3_store *s, struct store_page *page)
+{
+	char after[S3_KEY_MAX] = "";
+
+	assert(!page->is_newest_first);
+	page->count = 0;
+	if (page->after[0])
+		s3_image_key(after, page->after);
+	return list_keys(s, IMAGES, after, page->max, add_to_page, page);
+}
+
+struct due_list {
+	struct expiry_due *due;
+	unsigned max, count;
+	uint64_t now;
+};
+
+static bool add_due(const char *key, void *arg)
+{
+	struct due_list *list = arg;
+	const char *second = key + sizeof EXPIRY - 1, *id = second + S3_SECOND_LENGTH + 1;
+
+	if (strspn(second, "0123456789") != S3_SECOND_LENGTH || second[S3_SECOND_LENGTH] != '.' ||
+	    !ulid_is_valid(id, strlen(id)))
+		return true;
+	uint64_t expires = strtoull(second, NULL, 10);
+
+	if (expires > list->now)
+		return false;
+	list->due[list->count].expires = expires;
+	memcpy(list->due[list->count++].id, id, ULID_LENGTH + 1);
+	return list->count < list->max;
+}
+
+int s3_store_list_expired(struct s3_store *s, uint64_t now, struct expiry_due *due, unsigned max)
+{
+	struct due_list list = { .due = due, .max = max, .now = now };
+	int err = list_keys(s, EXPIRY, "", max, add_due, &list);
+
+	return err ? err : (int)list.count;
+}

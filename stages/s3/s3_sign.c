@@ -1,0 +1,184 @@
+/* s3_sign.c - the canonical request, the string to sign, and its signature. Any thread. */
+#include "s3_sign.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include <nettle/base16.h>
+#include <nettle/hmac.h>
+#include <nettle/sha2.h>
+
+#define HEX_MAX (2 * SHA256_DIGEST_SIZE + 1)
+#define SCOPE_MAX 128
+#define SIGNED_MAX 192 /* bytes of the names of headers */
+#define DAY_LENGTH 8
+#define ALGORITHM "AWS4-HMAC-SHA256"
+
+void s3_escape(struct text *to, const char *text, bool keeps_slashes)
+{
+	static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+				    "-._~";
+
+	while (*text) {
+		size_t n = strspn(text, plain);
+
+		text_put(to, text, n);
+		text += n;
+		if (*text == '/' && keeps_slashes)
+			text_puts(to, "/");
+		else if (*text)
+			text_printf(to, "%%%02X", (unsigned)(unsigned char)*text);
+		text += *text != '\0';
+	}
+}
+
+void s3_date(time_t when, char date[S3_DATE_MAX])
+{
+	struct tm tm;
+
+	gmtime_r(&when, &tm);
+	if (strftime(date, S3_DATE_MAX, "%Y%m%dT%H%M%SZ", &tm) == 0)
+		date[0] = '\0';
+}
+
+/* ---- hashing ---- */
+
+static void hash_puts(struct sha256_ctx *hash, const char *text)
+{
+	sha256_update(hash, strlen(text), (const uint8_t *)text);
+}
+
+static void print_hex(const uint8_t digest[SHA256_DIGEST_SIZE], char hex[HEX_MAX])
+{
+	base16_encode_update(hex, SHA256_DIGEST_SIZE, digest);
+	hex[HEX_MAX - 1] = '\0';
+}
+
+static void hmac(uint8_t key[SHA256_DIGEST_SIZE], const char *text)
+{
+	struct hmac_sha256_ctx context;
+
+	hmac_sha256_set_key(&context, SHA256_DIGEST_SIZE, key);
+	hmac_sha256_update(&context, strlen(text), (const uint8_t *)text);
+	hmac_sha256_digest(&context, SHA256_DIGEST_SIZE, key);
+}
+
+/* Writes the key that signs requests of one day. */
+static void signing_key(const struct s3_keys *keys, const char *day,
+                        uint8_t key[SHA256_DIGEST_SIZE])
+{
+	struct hmac_sha256_ctx context;
+	char secret[256];
+	int n = snprintf(secret, sizeof secret, "AWS4%s", keys->secret);
+	size_t length = n > 0 && (size_t)n < sizeof secret ? (size_t)n : 0;
+
+	hmac_sha256_set_key(&context, length, (const uint8_t *)secret);
+	hmac_sha256_update(&context, DAY_LENGTH, (const uint8_t *)day);
+	hmac_sha256_digest(&context, SHA256_DIGEST_SIZE, key);
+	hmac(key, keys->region);
+	hmac(key, "s3");
+	hmac(key, "aws4_request");
+	explicit_bzero(secret, sizeof secret);
+	explicit_bzero(&context, sizeof context);
+}
+
+/* ---- what is signed ---- */
+
+/* Hashes the canonical request. */
+static void hash_request(const struct s3_request *r, const char *signed_names, char hex[HEX_MAX])
+{
+	uint8_t digest[SHA256_DIGEST_SIZE];
+	struct sha256_ctx hash;
+
+	sha256_init(&hash);
+	const char *const head[] = { r->method, "\n", r->path, "\n", r->query, "\n" };
+
+	for (size_t i = 0; i < sizeof head / sizeof *head; i++)
+		hash_puts(&hash, head[i]);
+	for (unsigned i = 0; i < r->header_count; i++) {
+		hash_puts(&hash, r->header[i].name);
+		hash_puts(&hash, ":");
+		hash_puts(&hash, r->header[i].value);
+		hash_puts(&hash, "\n");
+	}
+	hash_puts(&hash, "\n");
+	hash_puts(&hash, signed_names);
+	hash_puts(&hash, "\n");
+	hash_puts(&hash, r->body_hash);
+	sha256_digest(&hash, sizeof digest, digest);
+	print_hex(digest, hex);
+}
+
+static void sign_request(const struct s3_keys *keys, const struct s3_request *r,
+                         const char *signed_names, const char *date, const char *scope,
+                         char signature[HEX_MAX])
+{
+	uint8_t key[SHA256_DIGEST_SIZE];
+	char hash[HEX_MAX], to_sign[sizeof ALGORITHM + S3_DATE_MAX + SCOPE_MAX + HEX_MAX + 4];
+
+	hash_request(r, signed_names, hash);
+	snprintf(to_sign, sizeof to_sign, ALGORITHM "\n%s\n%s\n%s", date, scope, hash);
+	signing_key(keys, date, key);
+	hmac(key, to_sign);
+	print_hex(key, signature);
+}
+
+static bool write_scope(const struct s3_keys *keys, const char *date, char scope[SCOPE_MAX])
+{
+	int n = snprintf(scope, SCOPE_MAX, "%.*s/%s/s3/aws4_request", DAY_LENGTH, date,
+	                 keys->region);
+
+	return n > 0 && n < SCOPE_MAX;
+}
+
+bool s3_sign(const struct s3_keys *keys, const struct s3_request *r, const char *date,
+             char authorization[S3_AUTHORIZATION_MAX])
+{
+	char scope[SCOPE_MAX], names[SIGNED_MAX], signature[HEX_MAX];
+	struct text list;
+
+	text_init(&list, names, sizeof names);
+	for (unsigned i = 0; i < r->header_count; i++) {
+		text_puts(&list, i ? ";" : "");
+		text_puts(&list, r->header[i].name);
+	}
+	if (!write_scope(keys, date, scope) || list.overflowed)
+		return false;
+	sign_request(keys, r, names, date, scope, signature);
+	int n = snprintf(authorization, S3_AUTHORIZATION_MAX,
+	                 ALGORITHM " Credential=%s/%s,SignedHeaders=%s,Signature=%s", keys->id,
+	                 scope, names, signature);
+
+	return n > 0 && n < S3_AUTHORIZATION_MAX;
+}
+
+void s3_presign(const struct s3_keys *keys, const struct s3_request *r, const char *date,
+                unsigned seconds, struct text *query)
+{
+	const struct s3_header host = { "host", r->host };
+	char scope[SCOPE_MAX], signature[HEX_MAX];
+	struct s3_request presigned = { .method = r->method,
+		                        .path = r->path,
+		                        .host = r->host,
+		                        .header = &host,
+		                        .header_count = 1,
+		                        .body_hash = S3_UNSIGNED };
+
+	if (!write_scope(keys, date, scope)) {
+		query->overflowed = true;
+		return;
+	}
+	text_puts(query, "X-Amz-Algorithm=" ALGORITHM "&X-Amz-Credential=");
+	s3_escape(query, keys->id, false);
+	text_puts(query, "%2F");
+	s3_escape(query, scope, false);
+	text_printf(query, "&X-Amz-Date=%s&X-Amz-Expires=%u", date, seconds);
+	if (keys->session[0]) {
+		text_puts(query, "&X-Amz-Security-Token=");
+		s3_escape(query, keys->session, false);
+	}
+	text_puts(query, "&X-Amz-SignedHeaders=host");
+	presigned.query = query->data;
+	sign_request(keys, &presigned, "host", date, scope, signature);
+	text_printf(query, "&X-Amz-Signature=%s", signature);
+}

@@ -1,0 +1,267 @@
+"""store.kind = s3: images in an object store."""
+
+import json
+import subprocess
+import urllib.request
+
+import pytest
+
+import pictures
+from client import form_files
+from darkroom import IS_SANITIZED, eventually, overrides, run, slow
+from s3_fixtures import begin, figures, is_away, remove, store  # noqa: F401
+from s3_stand_in import Store
+from test_tokens import make
+from uploads import TINY, check_stored, fetch_all, in_parallel
+
+SMALL = pictures.photo_jpeg(320, 240, 2)
+
+
+@pytest.mark.every_policy
+def test_upload_get_and_delete(begin, store):
+    daemon = begin("server.keep_originals=yes")
+    image = daemon.image(SMALL)
+    check_stored(daemon, image)
+    names = sorted([*image["variants"], "original"])
+    assert store.keys("file/") == [f"a/b/file/{image['id']}/{name}.jpg" for name in names]
+    assert store.keys("image/") == [f"a/b/image/{image['id']}"]
+    with store.lock:
+        assert store.requests[-1][0] == "GET"
+        puts = [key for method, key in store.requests if method == "PUT"]
+    assert puts[-1] == f"a/b/image/{image['id']}", "it makes the image visible, and comes last"
+    assert daemon.get(image["url"]).json() == image
+    assert remove(daemon, image).status == 204
+    assert not store.keys()
+    assert remove(daemon, image).status == 404
+    assert daemon.get(image["url"]).status == 404
+    for variant in image["variants"].values():
+        assert daemon.get(variant["url"]).status == 404
+
+
+@pytest.mark.every_policy
+def test_uploads_in_parallel(begin, store):
+    daemon = begin()
+    kind, body = form_files(SMALL, TINY)
+
+    def work(_):
+        answer = daemon.upload(body, kind)
+        assert answer.status == 201, answer
+        return answer.json()["images"]
+
+    images = sum(in_parallel(8, work), [])
+    assert len(store.keys("image/")) == 16
+    for image in images:
+        check_stored(daemon, image)
+
+
+def test_any_node_serves_any_image(begin):
+    one, two = begin(), begin()
+    image = one.image(SMALL)
+    check_stored(two, image)
+    with one.client() as a, two.client() as b:
+        assert fetch_all(a, image) == fetch_all(b, image)
+        url = image["variants"]["thumb"]["url"]
+        first, second = a.request("GET", url), b.request("GET", url)
+        assert first["etag"] == second["etag"]
+        assert first["last-modified"] == second["last-modified"]
+        assert remove(two, image).status == 204
+        assert a.request("GET", url).status == 404
+
+
+def test_conditions_and_ranges(begin):
+    daemon = begin()
+    image = daemon.image(SMALL)
+    url = image["variants"]["thumb"]["url"]
+    whole = daemon.get(url)
+    with daemon.client() as c:
+        assert c.request("GET", url, headers=[("If-None-Match", whole["etag"])]).status == 304
+        part = c.request("GET", url, headers=[("Range", "bytes=10-19"),
+                                               ("If-Range", whole["etag"])])
+        assert part.status == 206 and part.body == whole.body[10:20]
+        assert c.request("GET", url, headers=[("Range", "bytes=999999-")]).status == 416
+        other = c.request("GET", url, headers=[("Range", "bytes=10-19"), ("If-Range", '"x"')])
+        assert other.status == 200 and other.body == whole.body
+        assert c.request("HEAD", url)["content-length"] == str(len(whole.body))
+        assert c.request("DELETE", image["url"], headers=[("If-Match", '"x"')]).status == 412
+    assert daemon.get(image["url"]).status == 200
+
+
+def test_variant_that_an_image_lacks(begin):
+    daemon = begin()
+    image = daemon.image(SMALL)
+    answer = daemon.get(f"{image['url']}/huge.jpg")
+    assert answer.status == 404
+    assert f"it has {', '.join(sorted(image['variants']))}" in answer.json()["detail"]
+    other = daemon.get("/images/01ARZ3NDEKTSV4RRFFQ69G5FAV/thumb.jpg")
+    assert other.status == 404 and "does not exist" in other.json()["detail"]
+
+
+def test_list(begin, store):
+    daemon = begin("server.public_list=yes")
+    assert daemon.get("/images").json()["images"] == []
+    images = [daemon.image(TINY) for _ in range(5)]
+    by_id = sorted(images, key=lambda image: image["id"])
+    page = daemon.get("/images?limit=3").json()
+    assert page["images"] == by_id[:3]
+    rest = daemon.get(page["next"]).json()
+    assert rest["images"] == by_id[3:] and "next" not in rest
+    answer = daemon.get("/images?order=newest")
+    assert (answer.status, answer.slug) == (501, "not-implemented")
+    store.fail_always("GET", by_id[1]["id"], status=503, code="SlowDown")
+    assert is_away(daemon.get("/images")), "a list without one of its images would be wrong"
+
+
+def test_images_end(begin, store):
+    daemon = begin("store.sweep_interval=100ms")
+    kept = daemon.image(SMALL)
+    answer = daemon.upload(SMALL, headers=[("X-Expires-After", "2")])
+    assert answer.status == 201
+    assert len(store.keys("expiry/")) == 1
+    url = answer.json()["images"][0]["variants"]["thumb"]["url"]
+    assert daemon.get(url)["expires"]
+    assert eventually(lambda: not store.keys("expiry/") and len(store.keys("image/")) == 1, 20)
+    assert len(store.keys("file/")) == len(kept["variants"])
+    assert daemon.get(url).status == 404
+    assert daemon.get("/stats").json()["store"]["removed"]["expired"] == 1
+
+
+def test_images_that_are_too_old_are_removed(begin, store):
+    daemon = begin("store.sweep_interval=100ms")
+    daemon.image(TINY)
+    assert len(store.keys("image/")) == 1
+    daemon.stop()
+    begin("store.sweep_interval=100ms", "store.max_age=1s")
+    assert eventually(lambda: not store.keys(), 20)
+
+
+def test_redirect(begin, store):
+    daemon = begin(s3_serve="redirect")
+    image = daemon.image(SMALL)
+    answer = daemon.get(image["variants"]["thumb"]["url"])
+    assert answer.status == 307 and not answer.body
+    with urllib.request.urlopen(answer["location"], timeout=slow(10)) as response:
+        assert len(response.read()) == image["variants"]["thumb"]["bytes"]
+    assert daemon.get(image["url"]).json() == image
+
+
+@pytest.mark.parametrize("setting", [
+    "server.respond_after=decode", "store.make_missing=yes", "overload.backfill=yes",
+    "store.max_bytes=1G", "store.idempotency_age=1h"])
+def test_what_needs_files_is_refused(store, tmp_path, setting):
+    settings = [*store.settings(tmp_path), "server.keep_originals=yes", setting]
+    done = run("--check", *overrides(*settings))
+    assert done.returncode == 78
+    what = "Idempotency-Key" if "idempotency" in setting else setting.split("=")[0]
+    assert f"store.kind = s3 does not provide {what}" in done.stderr
+
+
+def test_what_is_needed(tmp_path):
+    done = run("--check", *overrides("store.kind=s3", "store.idempotency_age=0"))
+    assert done.returncode == 78
+    for key in ("s3_endpoint", "s3_bucket", "s3_credentials"):
+        assert f"store.kind = s3 needs store.{key}" in done.stderr
+
+
+def test_commands_on_files_are_refused(store, tmp_path):
+    done = run(*overrides(*store.settings(tmp_path)), "store", "list")
+    assert done.returncode == 2 and "store.kind = s3 does not provide it" in done.stderr
+
+
+def test_a_preference_for_an_early_answer_is_ignored(begin):
+    answer = begin().upload(SMALL, headers=[("Prefer", "respond-async")])
+    assert answer.status == 201 and answer["preference-applied"] is None
+
+
+def test_quotas_are_refused(begin, tmp_path):
+    """Images are not counted. An upload of a token with a quota is refused, and not let through."""
+    path = tmp_path / "tokens"
+    token, line = make("app", "upload")
+    free_token, free_line = make("free", "upload")
+    path.write_text(f"{line} images=3\n{free_line}\n")
+    path.chmod(0o600)
+    daemon = begin(f"access.tokens_file={path}")
+    answer = daemon.upload(SMALL, headers=[("Authorization", f"Bearer {token}")])
+    assert (answer.status, answer.slug) == (501, "not-implemented")
+    assert daemon.upload(SMALL, headers=[("Authorization", f"Bearer {free_token}")]).status == 201
+
+
+def test_keys_are_read_again(begin, store, tmp_path):
+    daemon = begin()
+    image = daemon.image(SMALL)
+    store.secret = "another"
+    store.settings(tmp_path)
+    assert daemon.says("the keys have changed")
+    check_stored(daemon, image)
+    (tmp_path / "s3-keys").write_text("aws_access_key_id =\n")
+    assert daemon.says("the earlier keys stay")
+    check_stored(daemon, image)
+
+
+def test_wrong_keys(begin, store):
+    daemon = begin()
+    store.secret = "another"
+    assert is_away(daemon.upload(SMALL))
+    assert not store.keys()
+
+
+def test_start_without_keys(store, tmp_path, start):
+    settings = store.settings(tmp_path)
+    (tmp_path / "s3-keys").unlink()
+    done = run("-c", "/dev/null", *overrides(
+        f"server.root={tmp_path / 'root'}", "server.user=root", "server.listen=127.0.0.1:0",
+        "variant.a.operations=scale 8x8 inside", *settings))
+    assert done.returncode != 0 and "store.s3_credentials" in done.stderr
+
+
+def test_encrypted_connections(start, tmp_path):
+    """The endpoint's certificate is checked by store.s3_ca_file, in the sandbox."""
+    certificate = tmp_path / "certificate.pem"
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2",
+                    "-subj", "/CN=store", "-addext", "subjectAltName=IP:127.0.0.1",
+                    "-keyout", certificate, "-out", tmp_path / "ca.pem"],
+                   check=True, capture_output=True)
+    with open(certificate, "ab") as file:
+        file.write((tmp_path / "ca.pem").read_bytes())
+    store = Store(certificate)
+    try:
+        daemon = start(*store.settings(tmp_path, s3_ca_file=tmp_path / "ca.pem"))
+        image = daemon.image(SMALL)
+        check_stored(daemon, image)
+        store.stop()
+        store.start()
+        check_stored(daemon, image)
+        other = start(*store.settings(tmp_path))
+        assert is_away(other.upload(SMALL))
+        assert len(store.keys("image/")) == 1
+    finally:
+        store.stop()
+
+
+def test_figures(begin):
+    daemon = begin()
+    image = daemon.image(SMALL)
+    check_stored(daemon, image)
+    of_store = figures(daemon)
+    assert of_store["puts"] == len(image["variants"]) + 1
+    assert of_store["gets"] == len(image["variants"])
+    assert of_store["in_flight"] == of_store["failed"] == 0 and not of_store["is_away"]
+    metrics = daemon.get("/metrics").body.decode()
+    assert f'darkroom_s3_operations_total{{operation="put"}} {of_store["puts"]}' in metrics
+
+
+def test_sandbox_allows_the_store(begin, store):
+    daemon = begin()
+    check_stored(daemon, daemon.image(SMALL))
+    assert IS_SANITIZED or daemon.says(f"only to port {store.port}") \
+        or daemon.says("no Landlock") or daemon.says("Landlock, version")
+
+
+def test_json(begin, store):
+    """What is stored is the same text as below server.root."""
+    daemon = begin()
+    image = daemon.image(SMALL)
+    body, meta, _ = store.objects[f"a/b/image/{image['id']}"]
+    document = json.loads(body)
+    assert {name: document[name] for name in image} == image
+    assert document["record"]["xxh128"] in body.decode()
+    assert len(meta["x-amz-meta-darkroom-tag"]) == 32

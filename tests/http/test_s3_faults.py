@@ -1,0 +1,205 @@
+"""store.kind = s3: what becomes of images when the object store fails."""
+
+import os
+import time
+
+import pytest
+
+import pictures
+from darkroom import IS_SANITIZED, eventually, slow
+from s3_fixtures import begin, figures, is_away, remove, store  # noqa: F401
+from s3_stand_in import Fault
+from uploads import TINY, check_stored, in_parallel
+
+def name_of(fault):
+    return "-".join(str(fault["status"]) if key == "status" else key for key in fault)
+
+
+SMALL = pictures.photo_jpeg(320, 240, 2)
+
+ONCE = [
+    dict(status=500, code="InternalError"),
+    dict(status=503, code="SlowDown"),
+    dict(status=503, code="ServiceUnavailable"),
+    dict(status=502, code="a long page " * 1000),
+    dict(status=403, code="InvalidAccessKeyId"),
+    dict(status=408, code="RequestTimeout"),
+    dict(status=404, code="NoSuchBucket"),
+    dict(status=301, code="PermanentRedirect"),
+    dict(cut=0),
+    dict(cut=0, resets=True),
+    dict(is_lost=True),
+    dict(hangs=True),
+    dict(change=lambda headers, body: ({**headers, "ETag": '"00"'}, body[:-1] + b"!"
+                                       if body else body)),
+    dict(change=lambda headers, body: ({**headers, "Content-Length": str(len(body) + 5)}, body),
+         cut=10000000),
+]
+
+
+@pytest.mark.parametrize("fault", ONCE, ids=name_of)
+@pytest.mark.parametrize("method", ["PUT", "GET", "DELETE"])
+def test_a_fault_is_tried_again(begin, store, fault, method):
+    """Each kind of request meets each fault once, and its client does not see it."""
+    daemon = begin()
+    image = daemon.image(SMALL)
+    store.fail_once(method, "/file/" if method != "PUT" else "/thumb.jpg", **fault)
+    if method == "PUT":
+        image = daemon.image(SMALL)
+        store.fail_once(method, "/image/", **fault)
+        image = daemon.image(SMALL)
+        check_stored(daemon, image)
+    elif method == "GET":
+        check_stored(daemon, image)
+        store.fail_once(method, "/image/", **fault)
+        assert daemon.get(image["url"]).json() == image
+    else:
+        assert remove(daemon, image).status == 204
+        assert not store.keys()
+
+
+@pytest.mark.parametrize("resets", [False, True])
+def test_connection_that_ends_at_every_byte(begin, store, resets):
+    """The answers of the store end at every byte, once. No answer of the daemon is wrong."""
+    daemon = begin()
+    images = [daemon.image(TINY) for _ in range(8)]
+    url = "/blurred.jpg"
+    contents = [daemon.get(image["url"] + url).body for image in images]
+    lengths = {}
+    for part in (url, ""):
+        with store.lock:
+            store.longest = 0
+        daemon.get(images[0]["url"] + part)
+        lengths[part] = store.longest
+    cuts = {}  # by id; each is used up by one request
+
+    def decide(method, key):
+        cut = cuts.pop(next((id for id in cuts if id in key), None), None)
+        return None if cut is None else Fault(cut=cut, resets=resets)
+
+    store.fault = decide
+
+    def work(i):
+        with daemon.client() as c:
+            for part, length in lengths.items():
+                for cut in range(i, length, 8 * (7 if IS_SANITIZED else 1)):
+                    with store.lock:
+                        cuts[images[i]["id"]] = cut
+                    answer = c.request("GET", images[i]["url"] + part)
+                    assert answer.status == 200, (cut, answer, daemon.log[-2000:])
+                    assert answer.body == contents[i] if part else answer.json() == images[i]
+
+    in_parallel(8, work)
+    for cut in range(0, 120, 5):
+        store.fail_once("PUT", "image/", cut=cut, resets=resets)
+        check_stored(daemon, daemon.image(TINY))
+
+
+FOREVER = [dict(status=500, code="InternalError"), dict(status=503, code="SlowDown"),
+           dict(cut=0, resets=True), dict(cut=40), dict(hangs=True),
+           dict(change=lambda headers, body: ({**headers, "ETag": '"00"'}, b"x" * len(body)))]
+
+
+@pytest.mark.parametrize("fault", FOREVER, ids=name_of)
+@pytest.mark.parametrize("part", ["/thumb.jpg", "/image/"])
+def test_image_that_cannot_be_stored_is_not_acknowledged(begin, store, fault, part):
+    daemon = begin(s3_timeout="1s")
+    store.fail_always("PUT", part, **fault)
+    assert is_away(daemon.upload(SMALL))
+    store.release()
+    for key in store.keys("image/"):  # its answer was lost; then it is whole
+        image = daemon.get("/images/" + key.rpartition("/")[2]).json()
+        check_stored(daemon, image)
+    assert eventually(lambda: daemon.upload(SMALL).status == 201, 20)
+    check_stored(daemon, daemon.image(SMALL))
+
+
+@pytest.mark.parametrize("fault", FOREVER, ids=name_of)
+def test_file_that_cannot_be_read_is_not_served(begin, store, fault):
+    daemon = begin(s3_timeout="1s")
+    image = daemon.image(SMALL)
+    store.fail_always("GET", "thumb", **fault)
+    answer = daemon.get(image["variants"]["thumb"]["url"])
+    assert is_away(answer), answer
+    store.release()
+    assert eventually(lambda: daemon.get(image["variants"]["thumb"]["url"]).status == 200, 20)
+
+
+def test_removal_that_fails_can_be_repeated(begin, store):
+    daemon = begin()
+    image = daemon.image(SMALL)
+    store.fail_always("DELETE", "/medium.jpg", status=500, code="InternalError")
+    assert is_away(remove(daemon, image))
+    assert store.keys("image/"), "it stays until all else is removed"
+    store.fault = None
+    assert eventually(lambda: remove(daemon, image).status == 204, 20)
+    assert not store.keys()
+
+
+def test_damaged_object_is_not_served(begin, store):
+    daemon = begin()
+    image = daemon.image(SMALL)
+    key = f"a/b/file/{image['id']}/thumb.jpg"
+    with store.lock:
+        body, meta, modified = store.objects[key]
+        store.objects[key] = (body[:-100] + bytes(100), meta, modified)
+    answer = daemon.get(image["variants"]["thumb"]["url"])
+    assert answer.status == 503 and "damaged" in answer.json()["detail"]
+
+
+def test_outage(begin, store):
+    """While the store is away, answers are 503 with Retry-After, soon. All that was acknowledged is
+    there when it is back, and new images are stored within 2 s."""
+    daemon = begin()
+    before = [daemon.image(SMALL) for _ in range(3)]
+    store.stop()
+    assert eventually(lambda: figures(daemon)["is_away"] or not is_away(daemon.upload(SMALL)), 20)
+    assert eventually(lambda: figures(daemon)["is_away"], 20)
+    for _ in range(20):
+        assert is_away(daemon.upload(SMALL))
+        assert is_away(daemon.get(before[0]["variants"]["thumb"]["url"]))
+        assert is_away(daemon.get(before[0]["url"]))
+    assert daemon.get("/readyz").status == 200
+    store.start()
+    back = time.monotonic()
+    assert eventually(lambda: daemon.upload(SMALL).status == 201, slow(5))
+    assert time.monotonic() - back < slow(2)
+    for image in before:
+        check_stored(daemon, image)
+    assert daemon.says("answers again")
+    assert figures(daemon)["outages"] == 1
+
+
+def test_end_while_the_store_hangs(begin, store):
+    """The drain waits for the request, which gets an answer."""
+    daemon = begin()
+    image = daemon.image(SMALL)
+    store.fail_always("GET", "thumb", hangs=True)
+    with daemon.client() as c:
+        c.send(f"GET {image['variants']['thumb']['url']} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+        assert eventually(lambda: figures(daemon)["in_flight"] == 1, 10)
+        daemon.stop()
+        assert is_away(c.answer("GET"))
+
+
+def descriptors(daemon):
+    return len(os.listdir(f"/proc/{daemon.process.pid}/fd"))
+
+
+def test_no_descriptor_is_lost(begin, store):
+    daemon = begin()
+    image = daemon.image(SMALL)
+    url = image["variants"]["thumb"]["url"]
+    count = [0]
+
+    def some(method, key):
+        count[0] += 1
+        return Fault(cut=count[0] % 400) if method == "GET" and count[0] % 2 else None
+
+    assert daemon.get(url).status == 200
+    before = descriptors(daemon)
+    store.fault = some
+    for _ in range(100):
+        assert daemon.get(url).status == 200
+    store.fault = None
+    assert eventually(lambda: descriptors(daemon) <= before + 4, 20)

@@ -1,0 +1,91 @@
+"""store.kind = s3 with a real store: Ceph's object gateway. Skipped where it is not installed, which
+scripts/setup does for the nightly tier only."""
+
+import time
+import urllib.request
+
+import pytest
+
+import pictures
+from darkroom import eventually, slow
+from s3_gateway import Gateway, missing
+from uploads import TINY, check_stored, in_parallel
+
+SMALL = pictures.photo_jpeg(320, 240, 2)
+
+pytestmark = pytest.mark.skipif(bool(missing()), reason=f"not installed: {', '.join(missing())}")
+
+
+@pytest.fixture(scope="module")
+def gateway(tmp_path_factory):
+    made = Gateway(tmp_path_factory.mktemp("gateway"))
+    yield made
+    made.stop()
+
+
+@pytest.fixture
+def begin(start, gateway, tmp_path):
+    return lambda *settings, **of_store: start(*gateway.settings(tmp_path, **of_store), *settings)
+
+
+def remove(daemon, image):
+    with daemon.client() as c:
+        return c.request("DELETE", image["url"]).status
+
+
+def test_life_of_an_image(begin):
+    one, two = begin("server.keep_originals=yes"), begin()
+    image = one.image(SMALL)
+    check_stored(two, image)
+    assert two.get(image["url"]).json() == image
+    with two.client() as c:
+        variant = image["variants"]["thumb"]["url"]
+        whole = c.request("GET", variant)
+        part = c.request("GET", variant, headers=[("Range", "bytes=-5")])
+        assert part.status == 206 and part.body == whole.body[-5:]
+        assert c.request("GET", variant,
+                         headers=[("If-None-Match", whole["etag"])]).status == 304
+    assert two.get(f"{image['url']}/huge.jpg").status == 404
+    assert remove(two, image) == 204
+    assert one.get(image["url"]).status == one.get(variant).status == 404
+    assert remove(one, image) == 404
+
+
+def test_list_and_end(begin):
+    daemon = begin("server.public_list=yes", "store.sweep_interval=100ms")
+    images = in_parallel(4, lambda _: daemon.image(TINY))
+    listed = daemon.get("/images?limit=100").json()["images"]
+    assert sorted(images, key=lambda image: image["id"]) == listed
+    first = daemon.get("/images?limit=2").json()
+    assert first["images"] == listed[:2]
+    assert daemon.get(first["next"]).json()["images"] == listed[2:]
+    answer = daemon.upload(TINY, headers=[("X-Expires-After", "1")])
+    assert answer.status == 201
+    assert eventually(lambda: daemon.get("/stats").json()["store"]["removed"]["expired"] == 1, 30)
+    for image in images:
+        assert remove(daemon, image) == 204
+    assert daemon.get("/images").json()["images"] == []
+
+
+def test_redirect(begin):
+    daemon = begin(s3_serve="redirect")
+    image = daemon.image(SMALL)
+    answer = daemon.get(image["variants"]["thumb"]["url"])
+    assert answer.status == 307
+    with urllib.request.urlopen(answer["location"], timeout=slow(20)) as response:
+        assert len(response.read()) == image["variants"]["thumb"]["bytes"]
+    assert remove(daemon, image) == 204
+
+
+def test_gateway_that_is_killed_and_started_again(begin, gateway):
+    daemon = begin()
+    image = daemon.image(SMALL)
+    gateway.kill("rgw")
+    away = lambda: daemon.get("/stats").json()["store"]["s3"]["is_away"]  # noqa: E731
+    assert eventually(lambda: daemon.upload(TINY).status == 503 and away(), 30)
+    gateway.start("rgw")
+    assert eventually(gateway.serves, 60)
+    back = time.monotonic()
+    assert eventually(lambda: daemon.upload(TINY).status == 201, slow(10))
+    assert time.monotonic() - back < slow(2)
+    check_stored(daemon, image)
