@@ -49,7 +49,8 @@ def refuse(daemon, directory, count, is_kept):
                "-n", count, "--expect", 503, *words, daemon.url + "/images", directory]
     done = subprocess.run([str(word) for word in command], capture_output=True, text=True)
     if done.returncode != 0:
-        raise run.Failed(f"darkroom-load ended with status {done.returncode}: {done.stderr}")
+        raise run.Failed(f"darkroom-load ended with status {done.returncode}: {done.stderr}"
+                         f"{done.stdout[:1000]}")
     return json.loads(done.stdout)
 
 
