@@ -1,5 +1,6 @@
-"""conf/container in use: the image is built and run as darkroomd(8) writes, and the compose file with
-its proxy. Needs root, podman, buildah and Debian's packages. Only with DARKROOM_SYSTEM: podman.py."""
+"""conf/container in use: the image is built and run as darkroomd(8) writes, and the compose file
+with its proxy. Needs root, podman, buildah and Debian's packages. Only with DARKROOM_SYSTEM: see
+podman.py."""
 
 import concurrent.futures
 import contextlib
