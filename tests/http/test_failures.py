@@ -103,7 +103,8 @@ def has_line(site, key, text, said):
     ("log", nothing, "[log]\naccess_file = /nonexistent/log\n", "root", 1, "access_file",
      "log.access_file = /nonexistent/log: No such file or directory"),
     ("tokens", secret_tokens, "[access]\ntokens_file = {}/tokens\n", "nobody", 1, "tokens_file",
-     "access.tokens_file = {place}/tokens: Permission denied")], ids=lambda value: value if isinstance(value, str) else "")
+     "access.tokens_file = {place}/tokens: Permission denied")],
+    ids=lambda value: value if isinstance(value, str) else "")
 def test_start_says_what_is_wrong(place, row, prepare, rest, user, status, key, said):
     """The message names file and line, and what to do."""
     if not IS_ROOT and user != "root":

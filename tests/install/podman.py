@@ -1,5 +1,6 @@
-"""podman with a storage of its own, and base images that debootstrap makes: Debian's own image is at
-a registry, which a test does not need. Needs root; DARKROOM_SYSTEM is a directory that keeps them."""
+"""podman with a storage of its own, and base images that debootstrap makes: Debian's own image is
+at a registry, which a test does not need. Needs root. DARKROOM_SYSTEM is a directory that keeps
+them."""
 
 import os
 import pathlib

@@ -1,5 +1,6 @@
-"""conf/container in use: the image is built and run as darkroomd(8) writes, and the compose file with
-its proxy. Needs root, podman, buildah and Debian's packages. Only with DARKROOM_SYSTEM: podman.py."""
+"""conf/container in use: the image is built and run as darkroomd(8) writes, and the compose file
+with its proxy. Needs root, podman, buildah and Debian's packages. Only with DARKROOM_SYSTEM: see
+podman.py."""
 
 import concurrent.futures
 import contextlib
@@ -182,6 +183,8 @@ def compose(image, tmp_path):
     add_image("docker.io/library/caddy:2", debian(("caddy",)), "--env", "XDG_DATA_HOME=/data",
               "--cmd", "caddy run --config /etc/caddy/Caddyfile --adapter caddyfile")
     podman("tag", image[-1], "container_darkroom")
+    text = (FOLDER / "compose.yaml").read_text()
+    succeed(*shlex.split(re.search(r"^# +(podman network create .*)$", text, re.M)[1]))
     words = ["podman-compose", "-f", FOLDER / "compose.yaml"]
     done = run(*words, "up", "--no-build", "-d")
     assert done.returncode == 0, done.stdout + done.stderr
@@ -206,4 +209,5 @@ def test_compose_serves_by_tls_and_sees_the_clients(compose, tmp_path):
                                                    "%{http_code}").stdout, range(8)))
         assert answers == ["201"] * 8
     log = run("podman", "logs", "container_darkroom_1")
-    assert re.search(rf"client={OUTSIDE} .*method=POST .*status=201", log.stdout + log.stderr)
+    clients = re.findall(r"client=(\S+) .*method=POST .*status=201", log.stdout + log.stderr)
+    assert len(clients) >= 9 and set(clients) == {OUTSIDE}

@@ -1,5 +1,6 @@
 """Upgrade and downgrade of the Debian package while clients upload, as darkroomd(8) describes them.
-The older version is 0.1, whose store has another layout. Only with DARKROOM_SYSTEM: see nspawn.py."""
+The older version is 0.1, whose store has another layout. Only with DARKROOM_SYSTEM: see
+nspawn.py."""
 
 import shutil
 

@@ -1,5 +1,5 @@
-"""Each row of "When something goes wrong" in darkroomd(8) has a test that looks for its message, and
-each message in it exists."""
+"""Each row of "When something goes wrong" in darkroomd(8) has a test that looks for its message,
+and each message in it exists."""
 
 import pathlib
 import re
