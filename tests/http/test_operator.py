@@ -321,7 +321,7 @@ def test_graph_is_dot_or_svg(start):
         assert answer["content-type"] == "image/svg+xml"
         assert answer["content-security-policy"] == "default-src 'none'"
         assert answer.body.count(b"<rect") == 10 and b"form_decode to jpeg_decode: 1<" in answer.body
-    svg = xml.dom.minidom.parseString(answer.body).documentElement
+        svg = xml.dom.minidom.parseString(answer.body).documentElement
     right, bottom = (int(n) for n in svg.getAttribute("viewBox").split()[2:])
     boxes = [[int(rect.getAttribute(name)) for name in ("x", "y", "width", "height")]
              for rect in svg.getElementsByTagName("rect") if rect.hasAttribute("x")]
@@ -333,6 +333,5 @@ def test_graph_is_dot_or_svg(start):
     edges = [title.firstChild.data for title in svg.getElementsByTagName("title")[1:]]
     used = [edge.split(": ")[1] for edge in edges if not edge.endswith(": 0")]
     assert 0 < len(used) < len(edges) and [n for n in labels if n.isdigit()] == used
-        xml.dom.minidom.parseString(answer.body)
     stats = daemon.get("/stats").json()
     assert len(re.findall(rb" -> ", dot.body)) == len(stats["edges"])
