@@ -13,8 +13,21 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+static size_t rooms[8];
+static unsigned room_count;
+
+static void *noting_realloc(void *data, size_t size)
+{
+	rooms[room_count++ % 8] = size;
+	return realloc(data, size);
+}
+
+#define realloc noting_realloc
+#undef check_expected /* cmocka has one, too */
+#include "store/import_image.c"
+#undef realloc
+
 #include "base/check.h"
-#include "store/import_image.h"
 #include "store/store_path.h"
 
 #define ID "01K0000000000000000000000A"
@@ -107,7 +120,10 @@ static void data_comes_in_pieces(void **state)
 	checksum_of(data, SIZE, sum);
 	for (unsigned i = 0; i < COUNT_OF(pieces); i++) {
 		begin();
+		room_count = 0;
 		assert_int_equal(add_piece("a.jpg", data, SIZE, "tag", pieces[i], SIZE), 0);
+		assert_int_equal(room_count, 3);
+		assert_true(rooms[0] == 1 << 20 && rooms[1] == 2 << 20 && rooms[2] == SIZE);
 		assert_int_equal(image.file_count, 1);
 		assert_int_equal(image.bytes, SIZE);
 		assert_string_equal(image.file[0].name, "a.jpg");
@@ -125,6 +141,17 @@ static void data_comes_in_pieces(void **state)
 	import_image_clear(&image);
 	assert_int_equal(image.file_count, 0);
 	assert_string_equal(image.id, "");
+	assert_int_equal(add_piece("a.jpg", "AAA", 3, "", 1, 3), 0);
+	assert_int_equal(image.file[0].size, 3);
+	assert_memory_equal(image.file[0].data, "AAA", 3);
+	/* Memory grows with the data, whatever is announced. */
+	r.left = r.head.size = 200 << 20;
+	room_count = 0;
+	source_at = 0;
+	source_size = 10;
+	assert_int_equal(import_image_add(&image, "b.jpg", &r, 1 << 30), -EIO);
+	assert_true(room_count == 1 && rooms[0] == 1 << 20);
+	import_image_clear(&image);
 	add("empty.jpg", "", "");
 	checksum_of("", 0, sum);
 	assert_string_equal(image.file[0].sum, sum);
