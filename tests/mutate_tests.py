@@ -4,6 +4,7 @@
 # The unit tests are those of the folder with the same name.
 HTTP = {
     "stages/": ["test_upload.py", "test_errors.py"],
+    "stages/app.c": ["test_reload.py", "test_upload.py"],
     "stages/metrics_report.c": ["test_metrics.py", "test_quotas.py"],
     "stages/stats_report.c": ["test_admin.py", "test_metrics.py"],
     "stages/store/": ["test_spool.py", "test_operations.py"],
@@ -40,7 +41,9 @@ HTTP = {
     "stages/http/": ["test_http_syntax.py", "test_files.py", "test_errors.py", "test_upload.py",
                      "test_connections.py", "test_limits.py"],
     "stages/http/access_log": ["test_logs.py"],
+    "stages/http/conn.c": ["test_availability.py", "test_clients.py", "test_connections.py"],
     "stages/http/conn_admit.c": ["test_overload.py", "test_expiry.py", "test_client_limits.py"],
+    "stages/http/conn_read.c": ["test_clients.py", "test_connections.py", "test_limits.py"],
     "stages/http/conn_proxy.c": ["test_proxy_protocol.py", "test_proxy.py"],
     "stages/http/files.c": ["test_files.py", "test_slow_disk.py", "test_operations.py"],
     "stages/http/handle_list.c": ["test_list.py"],

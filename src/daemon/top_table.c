@@ -104,7 +104,7 @@ static void put_item(struct top_table *t, int width, const char *item)
 static void print_ms(char to[CELL_MAX], double ms)
 {
 	if (ms < 0)
-		strcpy(to, "-");
+		snprintf(to, CELL_MAX, "-");
 	else
 		print_number(to, ms);
 }
@@ -224,6 +224,13 @@ static void put_stages(struct top_table *t, const struct top_figures *f, int wid
 
 /* ---- threads ---- */
 
+static void append(struct top_line *line, const char *text)
+{
+	size_t length = strlen(line->text);
+
+	snprintf(line->text + length, sizeof line->text - length, "%s", text);
+}
+
 /* Appends a bar of the given columns, which is filled by a share. Eighths of a block are for UTF-8:
  * U+2588 is a whole one, U+258F an eighth. */
 static void put_bar(struct top_line *line, int width, double share, bool is_utf8)
@@ -237,8 +244,8 @@ static void put_bar(struct top_line *line, int width, double share, bool is_utf8
 			snprintf(block, sizeof block, "\xE2\x96%c",
 			         (char)(eighths >= 8 ? 0x88 : 0x90 - eighths));
 		else if (eighths >= 4)
-			strcpy(block, "#");
-		strcat(line->text, block); /* the line has room for three bytes a column */
+			block[0] = '#';
+		append(line, block); /* the line has room for three bytes a column */
 	}
 }
 
@@ -260,7 +267,7 @@ static void put_threads(struct top_table *t, const struct top_figures *f, int wi
 
 		if (bar) {
 			put_bar(line, bar, thread->busy, is_utf8);
-			strcat(line->text, " ");
+			append(line, " ");
 		}
 		int extra = (int)(strlen(line->text) - before) - (bar ? bar + 1 : 0);
 

@@ -230,6 +230,15 @@ def test_empty_path_means_no_socket(start):
     assert daemon.says("active: policy")
 
 
+def test_a_command_without_an_end_is_refused(site):
+    """It has CTL_LINE_MAX bytes. None stays unread, so the answer arrives."""
+    with socket.socket(socket.AF_UNIX) as s:
+        s.connect(str(socket_of(site.daemon)))
+        s.settimeout(slow(60))
+        s.sendall(b"x" * 1024)
+        assert b"".join(iter(lambda: s.recv(4096), b"")) == b"1\nthe command is too long\n"
+
+
 def test_stuck_clients_do_not_delay_commands(site):
     """Clients send nothing, half a line, far too much, or do not wait for their answer."""
     path, stuck = str(socket_of(site.daemon)), []

@@ -205,6 +205,8 @@ static void other_lines_are_refused(void **state)
 		"{\"path\":\"a\",\"id\":\"01K0000000000000000000000U\"}\n",
 		"{\"path\":\"a\",\"jd\":\"" ID "\"}\n",
 		"{\"pazh\":\"a\",\"id\":\"" ID "\"}\n",
+		"{\"path\";\"a\",\"id\":\"" ID "\"}\n",
+		"{\"path\":\"a\",\"id\":'" ID "\"}\n",
 		"{\"path\":,\"id\":\"" ID "\"\n",
 		"\"path\":,\"id\":\"" ID "\"}\n",
 		"{\"path\":\"a\",\"id\":\"" ID "\"}\n#\n",

@@ -53,6 +53,11 @@ static int setup(void **state)
 		make(i % 3 ? STORE_BY_TIME : STORE_BY_TAIL, ids[i]);
 	}
 	make(STORE_BY_TIME, "01KAnot-an-image");
+	char command[256]; /* hidden directories are not of images */
+
+	snprintf(command, sizeof command, "mkdir -p %s/.B/%s %s/.1KA/00/%s", root,
+	         "01KA000000000000000000000B", root, "01KA000000000000000000000B");
+	assert_int_equal(system(command), 0);
 	qsort(ids, COUNT, sizeof ids[0], compare);
 	return 0;
 }
