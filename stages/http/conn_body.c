@@ -223,8 +223,6 @@ enum conn_step conn_end_turn(struct visit *v, struct conn *c)
 enum conn_step conn_send_body(struct visit *v, struct conn *c)
 {
 	conn_set_deadline(c, UINT64_MAX);
-	/* It notices a reset while the event is elsewhere. Without memory for it, that is missed. */
-	reactor_watch_on(&c->readable);
 	c->event.size = c->body_size;
 	visit_send(v, STAGE_FORM_DECODE, &c->event);
 	return CONN_STEP_GONE;
