@@ -61,7 +61,9 @@ static void reject_connection(struct io_loop *io, int fd, const struct client_ke
 	problem_set_limit(&c->problem, 503, "overloaded", limit, max, count);
 	c->closes = true;
 	c->state = CONN_REFUSE;
-	conn_begin(io->visit, c);
+	c->place = CONN_AWAY;
+	visit_unpark(io->visit, &c->event);
+	conn_run(io->visit, c);
 }
 
 /* Returns the connection, unless there are too many. Owns fd. */
@@ -109,7 +111,6 @@ static void admit_connection(struct io_loop *io, int fd, const struct client_key
 		c->is_counted = counted.is_counted;
 		c->counted_as = counted.key;
 		c->state = has_header ? CONN_READ_PROXY : CONN_READ_HEAD;
-		conn_begin(io->visit, c);
 	} else if (counted.is_counted) {
 		client_counts_drop(&io->http->clients, &counted.key);
 	}
@@ -119,11 +120,8 @@ static void admit_connection(struct io_loop *io, int fd, const struct client_key
  * server is full. Owns fd. */
 static void admit_admin(struct io_loop *io, int fd, const struct client_key *client)
 {
-	struct conn *c = conn_new(io, fd, client, CONN_ADMIN);
-
-	if (c) {
+	if (conn_new(io, fd, client, CONN_ADMIN)) {
 		io->admin_count++;
-		conn_begin(io->visit, c);
 	} else {
 		close_socket(fd);
 		log_warning("accept: no memory for an administrative connection; closing it");

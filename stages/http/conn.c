@@ -351,21 +351,18 @@ struct conn *conn_new(struct io_loop *io, int fd, const struct client_key *peer,
 	c->state = CONN_READ_HEAD;
 	c->deadline_ns = c->armed_ns = UINT64_MAX;
 	if (reactor_watch_init(&c->readable, io->reactor, fd, false, on_readable, c) ||
-	    reactor_timer_init(&c->timer, io->reactor, on_timer, c)) {
+	    reactor_timer_init(&c->timer, io->reactor, on_timer, c) ||
+	    reactor_watch_on(&c->readable)) {
 		reactor_watch_fini(&c->readable);
 		reactor_timer_fini(&c->timer);
 		free(c);
 		return NULL;
 	}
+	conn_set_first_timeout(c);
 	link_to(io, c);
+	if (kind == CONN_COUNTED) /* others do not wait for a request */
+		take_place(c);
 	return c;
-}
-
-void conn_begin(struct visit *v, struct conn *c)
-{
-	c->place = CONN_AWAY;
-	visit_unpark(v, &c->event);
-	conn_run(v, c);
 }
 
 /* Ends the watches and closes the socket. */

@@ -215,14 +215,10 @@ struct image_service *conn_images(const struct conn *c);
 
 /* ---- the I/O thread ---- */
 
-/* Makes a connection that will read a header. Owns fd on success. Returns NULL if there is no
- * memory. conn_begin() must follow. */
+/* Makes a connection that waits for its first bytes. Owns fd on success. Returns NULL if there is
+ * no memory. */
 struct conn *conn_new(struct io_loop *io, int fd, const struct client_key *peer,
                       enum conn_kind kind);
-
-/* Runs a new connection. Its request has often come before it was accepted: then the loop never
- * needs to watch it for that. In a visit of its thread. */
-void conn_begin(struct visit *v, struct conn *c);
 
 /* Runs steps until the connection waits, is sent to another stage or has ended. */
 void conn_run(struct visit *v, struct conn *c);

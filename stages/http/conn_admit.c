@@ -201,7 +201,7 @@ void conn_late_shed(struct conn *c)
 {
 	bool are_many = c->io->shed_count > LINGER_FEW;
 
-	if ((are_many && has_arrived(c)) || conn_has_client_gone(c))
+	if (conn_has_client_gone(c) || (are_many && has_arrived(c)))
 		c->state = CONN_CLOSE;
 	else if (++c->linger_ticks == LINGER_TICKS)
 		c->state = are_many ? CONN_CLOSE : CONN_LINGER;

@@ -5,7 +5,6 @@
 #include "base/network.h"
 #include "conf/conf.h"
 #include "conn_read.h"
-#include "conn_timeout.h"
 #include "io_loop.h"
 #include "log/log.h"
 #include "proxy_header.h"
@@ -87,12 +86,10 @@ enum conn_step conn_read_proxy(struct visit *v, struct conn *c)
 		c->state = CONN_CLOSE;
 		return CONN_STEP_AGAIN;
 	}
-	if (c->deadline_ns == UINT64_MAX)
-		conn_set_first_timeout(c);
 	size_t n = conn_receive(c, c->input + c->end, c->input_size - c->end, 0, &step);
 
 	if (n == 0)
-		return step;
+		return step; /* the deadline of a new connection applies */
 	c->end += n;
 	int length = proxy_header_parse(c->input, c->end, &c->source);
 

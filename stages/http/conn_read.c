@@ -70,29 +70,7 @@ enum conn_step conn_refuse_no_memory(struct conn *c)
 	return CONN_STEP_AGAIN;
 }
 
-/* An idle connection holds no buffer; the next request gets one that is in the cache. */
-static void drop_input(struct conn *c)
-{
-	pool_put(c->input);
-	c->input = NULL;
-	c->begin = c->at = c->end = 0;
-}
-
 /* ---- headers ---- */
-
-/* Only new connections, and headers that come in pieces, still need a deadline. */
-static void wait_for_head(struct conn *c, bool is_first)
-{
-	bool has_deadline = c->deadline_ns != UINT64_MAX;
-
-	if (is_first)
-		drop_input(c);
-	if (is_first && !has_deadline)
-		conn_set_first_timeout(c);
-	else if (!has_deadline)
-		conn_set_deadline(c, c->request_start_ns +
-		                             conn_conf(c)->limits.header_timeout_ms * NS_PER_MS);
-}
 
 enum conn_step conn_read_head(struct visit *v, struct conn *c)
 {
@@ -106,8 +84,11 @@ enum conn_step conn_read_head(struct visit *v, struct conn *c)
 	size_t n = conn_receive(c, c->input + c->end, c->input_size - c->end, 0, &step);
 
 	if (n == 0) {
-		if (step == CONN_STEP_READ)
-			wait_for_head(c, is_first);
+		/* Only headers that come in pieces need a deadline. */
+		if (!is_first && step == CONN_STEP_READ && c->deadline_ns == UINT64_MAX)
+			conn_set_deadline(c, c->request_start_ns +
+			                             conn_conf(c)->limits.header_timeout_ms *
+			                                     NS_PER_MS);
 		return step;
 	}
 	if (is_first)
@@ -247,7 +228,10 @@ enum conn_step conn_next(struct visit *v, struct conn *c)
 		c->request_start_ns = clock_ns();
 		return conn_parse(v, c);
 	}
-	drop_input(c);
+	/* An idle connection holds no buffer; the next request gets one that is in the cache. */
+	pool_put(c->input);
+	c->input = NULL;
+	c->begin = c->at = c->end = 0;
 	conn_set_timeout(c, conn_conf(c)->limits.idle_timeout_ms);
 	return CONN_STEP_READ;
 }

@@ -70,12 +70,6 @@ static bool is_body_left(const struct conn *c)
 	return c->body_left > 0 || c->has_chunks_left;
 }
 
-/* Returns whether the whole request was read. */
-static bool is_complete(const struct conn *c)
-{
-	return c->request.head_length > 0 && !is_body_left(c);
-}
-
 static bool must_close(const struct conn *c)
 {
 	const struct request *r = &c->request;
@@ -120,7 +114,6 @@ enum conn_step respond_finish(struct conn *c)
 		c->closes = true;
 		respond_without_memory(c, is_head);
 	}
-	c->response.has_end = c->closes && !is_complete(c) && !c->response.is_endless;
 	counter_add(&conn_counters(c)->responses[response_status_index(c->response.status)], 1);
 	/* A slow reader must not hold the memory of its body. */
 	conn_drop_body(c);
@@ -215,11 +208,11 @@ static void written(struct visit *v, struct conn *c)
 	conn_drop_body(c); /* what conn_count_response() counted */
 	c->has_responded = true;
 	if (c->closes) {
-		bool was_complete = is_complete(c);
+		bool is_complete = c->request.head_length > 0 && !is_body_left(c);
 
-		if (was_complete) /* unread bytes must not reset the connection */
+		if (is_complete) /* unread bytes must not reset the connection */
 			recv(c->fd, NULL, WRITE_TURN_MAX, MSG_TRUNC | MSG_DONTWAIT);
-		c->state = was_complete ? CONN_CLOSE : c->is_shed ? CONN_LINGER_SHED : CONN_LINGER;
+		c->state = is_complete ? CONN_CLOSE : c->is_shed ? CONN_LINGER_SHED : CONN_LINGER;
 	} else if (is_body_left(c)) {
 		conn_start_phase(c);
 		c->is_discarding = true;

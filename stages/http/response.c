@@ -158,9 +158,8 @@ void response_finish_fixed(struct response *r, const char *connection, bool is_h
 	assert(!r->head.overflowed);
 }
 
-/* Writes the rest of header and text once: by writev(2), or by send(2), which can say that more
- * follows: a file, or the end of the stream, which then needs no segment of its own. Not by
- * sendmsg(2), which could send to an address: the sandbox forbids it. */
+/* Writes the rest of header and text once: by writev(2), or before a file by send(2), which can say
+ * that more follows. Not by sendmsg(2), which could send to an address: the sandbox forbids it. */
 static ssize_t write_text(const struct response *r, int fd)
 {
 	size_t head_sent = r->sent < r->head.length ? r->sent : r->head.length;
@@ -170,12 +169,10 @@ static ssize_t write_text(const struct response *r, int fd)
 		{ r->body.data ? r->body.data + body_sent : NULL, r->body_length - body_sent },
 	};
 
-	const struct iovec *part = iov[0].iov_len ? &iov[0] : &iov[1];
-
-	if (r->body_length && !r->has_end)
+	if (r->body_length)
 		return writev(fd, iov, 2);
-	return send(fd, part->iov_base, part->iov_len,
-	            MSG_NOSIGNAL | MSG_DONTWAIT | (r->file_left || r->has_end ? MSG_MORE : 0));
+	return send(fd, iov[0].iov_base, iov[0].iov_len,
+	            MSG_NOSIGNAL | MSG_DONTWAIT | (r->file_left ? MSG_MORE : 0));
 }
 
 /* Returns the result of a call that failed. */

@@ -106,13 +106,9 @@ int one_thread_connect(void)
 
 	assert(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fd) == 0);
 	assert(setsockopt(fd[0], SOL_SOCKET, SO_SNDBUF, &room, sizeof room) == 0);
+	assert(conn_new(io(), fd[0], &key, CONN_COUNTED));
 	io()->conn_count++;
 	atomic_fetch_add(&app.http.connections, 1);
-	struct conn *c = conn_new(io(), fd[0], &key, CONN_COUNTED);
-
-	assert(c);
-	c->place = CONN_AWAY; /* as conn_begin() does in a visit */
-	stage_push(graph_stage(app.graph, STAGE_ACCEPT_READ), 0, &c->event);
 	return fd[1];
 }
 

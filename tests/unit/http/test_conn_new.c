@@ -18,18 +18,21 @@ static int failing_watch_init(struct reactor_watch *w, struct reactor *r, int fd
                               void (*ready)(void *arg), void *arg);
 static int failing_timer_init(struct reactor_timer *t, struct reactor *r, void (*fired)(void *arg),
                               void *arg);
+static int failing_watch_on(struct reactor_watch *w);
 
 #define calloc counted_calloc
 #define free counted_free
 #define reactor_watch_init failing_watch_init
 #define reactor_timer_init failing_timer_init
+#define reactor_watch_on failing_watch_on
 #include "http/conn.c"
 #undef calloc
 #undef free
 #undef reactor_watch_init
 #undef reactor_timer_init
+#undef reactor_watch_on
 
-static unsigned calls_left; /* of the two functions, before one fails */
+static unsigned calls_left; /* of the three functions, before one fails */
 static int blocks;
 
 static void *counted_calloc(size_t count, size_t size)
@@ -61,6 +64,11 @@ static int failing_timer_init(struct reactor_timer *t, struct reactor *r, void (
 	return fails() ? -ENOMEM : reactor_timer_init(t, r, fired, arg);
 }
 
+static int failing_watch_on(struct reactor_watch *w)
+{
+	return fails() ? -ENOMEM : reactor_watch_on(w);
+}
+
 static void a_connection_without_a_watch_is_freed(void **state)
 {
 	static const struct conf conf = { .limits = { .header_bytes = 16384,
@@ -77,7 +85,7 @@ static void a_connection_without_a_watch_is_freed(void **state)
 	assert_int_equal(conf_epochs_init(&images.epochs, &conf, &plan), 0);
 	assert_return_code(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fd), 0);
 	io.reactor = reactor_new();
-	for (unsigned i = 0; i < 2; i++) {
+	for (unsigned i = 0; i < 3; i++) {
 		calls_left = i;
 		assert_null(conn_new(&io, fd[0], &key, CONN_COUNTED));
 		assert_int_equal(blocks, 0);
