@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/check.h"
 #include "base/clock.h"
@@ -246,10 +247,13 @@ int app_start(struct app *a)
 	if (err)
 		return err;
 	err = start_threads(a);
-	if (err)
-		app_stop(a);
-	else
+	if (!err) {
 		atomic_store(&a->http.is_ready, true);
+		return 0;
+	}
+	while (atomic_load(&a->images.in_flight)) /* recovery has begun them */
+		usleep(1000);
+	app_stop(a);
 	return err;
 }
 

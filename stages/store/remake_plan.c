@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/json_reader.h"
@@ -106,6 +107,20 @@ static int read_document(struct remake_plan *p, int directory_fd)
 	return length;
 }
 
+/* Returns whether the image was removed, or replaced by a remake, since its directory was opened.
+ */
+static bool has_changed(struct store_query *q, const char *id, int directory_fd)
+{
+	struct stat then, now;
+	int fd = store_open_directory(&q->store, id);
+	bool is_same = fd >= 0 && !fstat(directory_fd, &then) && !fstat(fd, &now) &&
+	               then.st_ino == now.st_ino && then.st_dev == now.st_dev;
+
+	if (fd >= 0)
+		close(fd);
+	return fd == -ENOENT || (fd >= 0 && !is_same);
+}
+
 enum remake_state remake_plan_look(struct remake_plan *p, struct store_query *q, const char *id,
                                    struct stored_lack *lack)
 {
@@ -116,8 +131,11 @@ enum remake_state remake_plan_look(struct remake_plan *p, struct store_query *q,
 	int length = read_document(p, fd);
 	int err =
 		length < 0 ? length : stored_lack_find(lack, &p->conf, fd, p->data, (size_t)length);
+	bool is_outdated = err && has_changed(q, id, fd);
 
 	close(fd);
+	if (is_outdated)
+		return remake_plan_look(p, q, id, lack);
 	if (err)
 		return REMAKE_DAMAGED;
 	lack->missing &= p->wanted;

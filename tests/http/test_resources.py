@@ -53,7 +53,7 @@ def upload_all(daemon):
 @pytest.mark.every_policy
 def test_images_that_wait_for_memory_are_all_made(start, disk):
     daemon = start(THREADS, *SMALL_BUDGET, environ=disk.environ)
-    disk.delay_all(20)
+    disk.delay_all(100)
     figures = upload_all(daemon)
     assert figures["memory"]["waited"] > 0
     assert figures["scheduler"]["shortages"]["memory"] > 0

@@ -150,7 +150,7 @@ def paths(value, path=""):
             for p in paths(inner, prefix + NAMED.get(path, name))}
 
 
-LIMITED = ("overload.degrade", "store.images", "store.bytes", "store.is_counted", "store.tokens")
+LIMITED = ("overload.degrade", "scheduler.near_limit", "store.s3", "store.images", "store.bytes", "store.is_counted", "store.tokens")
 
 
 def documented():
