@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/condition.h"
+#include "base/pool.h"
 #include "base/wall_clock.h"
 #include "image_service.h"
 #include "log/log.h"
@@ -333,6 +334,7 @@ static void *sweep_run(void *arg)
 		run_once(r);
 	while (!wait_for_next(r));
 	free(r);
+	pool_thread_fini();
 	return NULL;
 }
 
