@@ -72,7 +72,8 @@ def classes(bench, config, capacity, seconds, target_s, connections):
 def slower(bench, config, capacity, seconds, target_s, connections):
     """Measures twice the capacity, with files that take twice the time from the middle on. The
     target must be kept 10 s after each change, and after the start."""
-    control = bench.work / "slow-encoder"
+    control = bench.work / "slow-encoder" / "delay"
+    control.parent.mkdir(exist_ok=True)
     control.write_bytes(bytes(4))
     with bench.daemon(config, settings(target_s), wrapper=[
             "env", f"LD_PRELOAD={SLOW}", f"DARKROOM_SLOW_ENCODER={control}"]) as daemon:
