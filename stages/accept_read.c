@@ -39,12 +39,6 @@ static void set_client(struct client_key *key, const struct sockaddr_storage *ad
 		network_map_ipv4(&((const struct sockaddr_in *)address)->sin_addr, key->address);
 }
 
-static void close_socket(int fd)
-{
-	close(fd);
-	thread_use_release(RESOURCE_DESCRIPTORS, 1);
-}
-
 /* Responds 503 to a connection over a limit, which is not counted among the others. Owns fd. */
 static void reject_connection(struct io_loop *io, int fd, const struct client_key *client,
                               const char *limit, uint64_t max, uint64_t count)
@@ -54,7 +48,7 @@ static void reject_connection(struct io_loop *io, int fd, const struct client_ke
 
 	server_count(&app_counters(io->visit)->connections_rejected, 1);
 	if (!c) {
-		close_socket(fd);
+		thread_use_close(fd);
 		return;
 	}
 	io->rejected_count++;
@@ -84,7 +78,7 @@ static struct conn *admit_to_all(struct io_loop *io, int fd, const struct client
 
 	if (!c) {
 		http_server_count_connection(io->http, -1);
-		close_socket(fd);
+		thread_use_close(fd);
 		log_warning("accept: no memory for a connection; closing it");
 		return NULL;
 	}
@@ -123,7 +117,7 @@ static void admit_admin(struct io_loop *io, int fd, const struct client_key *cli
 	if (conn_new(io, fd, client, CONN_ADMIN)) {
 		io->admin_count++;
 	} else {
-		close_socket(fd);
+		thread_use_close(fd);
 		log_warning("accept: no memory for an administrative connection; closing it");
 	}
 }

@@ -8,6 +8,7 @@
 #define DARKROOM_BASE_THREAD_USE_H
 
 #include <stdint.h>
+#include <unistd.h>
 
 enum resource {
 	RESOURCE_MEMORY,      /* bytes of the pool's buffers (pool.h) */
@@ -30,6 +31,13 @@ static inline void thread_use_take(enum resource r, uint64_t amount)
 static inline void thread_use_release(enum resource r, uint64_t amount)
 {
 	thread_use.released[r] += amount;
+}
+
+/* Closes a descriptor that is counted as taken. */
+static inline void thread_use_close(int fd)
+{
+	close(fd);
+	thread_use_release(RESOURCE_DESCRIPTORS, 1);
 }
 
 static inline void thread_use_clear(void)

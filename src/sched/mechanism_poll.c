@@ -16,17 +16,6 @@
 
 #define CHECK_VISITS 64 /* visits between checks of stages called directly, and of the rates */
 
-/* Returns the positions in the visit set of the stages that seem to have work. */
-static stage_set ready_stages(const struct worker *w)
-{
-	stage_set ready = 0;
-
-	for (unsigned i = 0; i < w->polled_count; i++)
-		if (stage_offers_work(w->visit_set[i], w))
-			ready |= stage_set_of(i);
-	return ready;
-}
-
 enum visit_result poll_visit(struct worker *w, bool has_served)
 {
 	struct policy_in in = { .found = has_served };
@@ -41,7 +30,7 @@ enum visit_result poll_visit(struct worker *w, bool has_served)
 	if (!w->polled_count)
 		return VISIT_ALL_EMPTY;
 	if (w->policy->wants_ready) {
-		in.ready = ready_stages(w);
+		in.ready = waiting_ready(w);
 		if (!in.ready)
 			return serve_stolen(w) ? VISIT_SERVED : VISIT_ALL_EMPTY;
 	}

@@ -42,7 +42,7 @@ static double net_use(const struct worker *w, const struct stage *s, unsigned r)
 
 /* ---- the order ---- */
 
-int resources_first(const double *net, unsigned count, uint64_t ready)
+int resources_first(const double *net, unsigned count, stage_set ready)
 {
 	bool takes = false;
 	int first = -1;
@@ -50,7 +50,7 @@ int resources_first(const double *net, unsigned count, uint64_t ready)
 	assert(ready);
 	for (unsigned i = 0; i < count; i++) {
 		takes = takes || net[i] > 0;
-		if ((ready >> i & 1) && (first < 0 || net[i] <= net[first]))
+		if (stage_set_has(ready, i) && (first < 0 || net[i] <= net[first]))
 			first = (int)i;
 	}
 	return takes ? first : -1;
@@ -67,13 +67,12 @@ static unsigned scarce(const struct worker *w)
 struct stage *resources_choose(const struct worker *w)
 {
 	unsigned near = scarce(w);
-	uint64_t ready = 0;
 	int first = -1;
 
 	if (!near || w->polled_count < 2)
 		return NULL;
-	for (unsigned i = 0; i < w->polled_count; i++)
-		ready |= (uint64_t)stage_offers_work(w->visit_set[i], w) << i;
+	stage_set ready = waiting_ready(w);
+
 	for (unsigned r = 0; ready && first < 0 && r < RESOURCE_COUNT; r++) {
 		double net[STAGE_COUNT_MAX];
 

@@ -14,6 +14,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/stage_set.h"
 #include "base/thread_use.h"
 
 struct json;
@@ -36,10 +37,10 @@ void stage_use_add(struct stage_use *to, const struct thread_use *use, uint64_t 
 
 /* ---- the order ---- */
 
-/* Returns the stage to serve next: of those in `ready`, a bitmap of positions that is not 0, the
+/* Returns the stage to serve next: of those in `ready`, a set of positions that is not empty, the
  * one with the least net use of an event; of equal ones the last. Returns -1 if none of the `count`
  * stages takes anything: then there is nothing to hold back. Pure. */
-int resources_first(const double *net, unsigned count, uint64_t ready);
+int resources_first(const double *net, unsigned count, stage_set ready);
 
 /* Returns the stage that the worker should serve because a resource is scarce. Returns NULL if the
  * policy decides. Owner's thread. */

@@ -41,7 +41,7 @@ uint64_t visit_now(const struct visit *v)
 
 static struct stage *target(const struct visit *v, unsigned index)
 {
-	debug_assert(v->stage->targets & (stage_set_of(index)));
+	debug_assert(stage_set_has(v->stage->targets, index));
 	return &v->stage->graph->stage[index];
 }
 

@@ -36,6 +36,16 @@ bool stage_offers_work(const struct stage *s, const struct worker *w)
 	return !waiting_is_empty(w, s) && !is_taken(s, stage_own_queue(s, w));
 }
 
+stage_set waiting_ready(const struct worker *w)
+{
+	stage_set ready = 0;
+
+	for (unsigned i = 0; i < w->polled_count; i++)
+		if (stage_offers_work(w->visit_set[i], w))
+			ready |= stage_set_of(i);
+	return ready;
+}
+
 struct stage *waiting_urgent(const struct worker *w)
 {
 	for (unsigned i = w->visit_set_count; i-- > 0;) {

@@ -9,6 +9,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/stage_set.h"
+
 struct stage;
 struct worker;
 
@@ -25,6 +27,9 @@ bool waiting_is_empty(const struct worker *w, const struct stage *s);
  * taken: its holder checks the queue after it has released the stage, and wakes a worker
  * (idle_note). */
 bool stage_offers_work(const struct stage *s, const struct worker *w);
+
+/* Returns the positions in the worker's visit set of the stages that it could serve now. */
+stage_set waiting_ready(const struct worker *w);
 
 /* Returns the last stage of the visit set that has an urgent event which the worker may take, or
  * NULL. */

@@ -77,10 +77,8 @@ void response_init(struct response *r)
 void response_reset(struct response *r)
 {
 	text_fini(&r->body);
-	if (r->file >= 0) {
-		close(r->file);
-		thread_use_release(RESOURCE_DESCRIPTORS, 1);
-	}
+	if (r->file >= 0)
+		thread_use_close(r->file);
 	response_init(r);
 }
 
