@@ -5,6 +5,7 @@ per run and a report with plots. Runs by itself:
     /usr/bin/python3 scripts/experiments/shedding.py --seconds 60 --out build/shedding"""
 
 import argparse
+import functools
 import json
 import pathlib
 import resource
@@ -17,18 +18,12 @@ import plots
 import run
 import shedding_cases
 import shedding_plots
+from shedding_plots import percentile
 
 FACTORS = (0.5, 0.9, 1.2, 2, 5, 10)
 CONTROLLERS = ("backlog", "welsh", "off")
-WARM_UP_S = 5  # the controller may search for as long
 FILES_LEFT = 200  # of the limit, for everything but connections
 SPIKE, SPIKE_BASE = 10, 0.5  # for a third of the run, the rate is SPIKE * SPIKE_BASE * capacity
-
-
-def percentile(values, share):
-    """Returns None without values."""
-    values = sorted(values)
-    return values[min(len(values) - 1, int(share * len(values)))] if values else None
 
 
 def files_max():
@@ -74,7 +69,7 @@ def summary(rows, report, seconds):
     """Returns the figures of a run. Times of admitted uploads count from when they were due, those of
     refusals from when they were sent: the generator shares the machine."""
     begin = min((float(row["intended"]) for row in rows), default=0)
-    warm_up = min(WARM_UP_S, seconds / 3)
+    warm_up = min(shedding_cases.WARM_UP_S, seconds / 3)
     late = [row for row in rows if float(row["intended"]) - begin >= warm_up]
     good = [row for row in late if row["status"] == "201"]
     refused = [row for row in late if row["status"] == "503"]
@@ -154,6 +149,9 @@ def parse(arguments):
         help="only measure two classes of clients at twice the capacity")
     add("--slow", action="store_true",
         help="only measure a service time that doubles in the middle of the run")
+    add("--crowd", metavar="MS",
+        help="only measure 3 clients in a closed loop that become 1,000 in the middle third, and wait "
+        "MS after each answer; several numbers with commas")
     add("--report", action="store_true", help="only write the report of an earlier run again")
     add("--files", type=pathlib.Path, default=machine.ROOT / "data" / "sample",
         help="JPEG files to send (data/sample)")
@@ -167,14 +165,17 @@ def parse(arguments):
 def measure_cases(options, bench, base):
     """Measures the cases that the options name, and prints and writes their figures."""
     count = connections(shedding_cases.FACTOR * base, options.seconds, options.target)
-    chosen = [case for case, is_on in ((shedding_cases.classes, options.classes),
-                                       (shedding_cases.slower, options.slow)) if is_on]
+    chosen = [functools.partial(case, connections=count // 2) for case, is_on in (
+        (shedding_cases.classes, options.classes), (shedding_cases.slower, options.slow)) if is_on]
+    chosen += [functools.partial(shedding_cases.crowd, connections=files_max(), think_ms=int(ms))
+               for ms in (options.crowd or "").split(",") if ms]
     with (options.out / "cases.jsonl").open("a") as raw:
         for number in range(options.rounds):
             for case in chosen:
-                line = case(bench, options.config, base, options.seconds, options.target, count // 2)
-                raw.write(json.dumps({"capacity_per_s": base, "time": time.time(), "round": number,
-                                      "cores": machine.cores(), **line}) + "\n")
+                line = {"capacity_per_s": base, "time": time.time(), "round": number,
+                        "cores": machine.cores(),
+                        **case(bench, options.config, base, options.seconds, options.target)}
+                raw.write(json.dumps(line) + "\n")
                 raw.flush()
                 print(shedding_cases.text_of(line), flush=True)
                 bench.sweep(is_over=True)
@@ -190,7 +191,7 @@ def main():
     options.out.mkdir(parents=True, exist_ok=True)
     bench = run.Bench(options.files, work)
     base = options.capacity or capacity(bench, options.config, options.seconds)
-    if options.classes or options.slow:
+    if options.classes or options.slow or options.crowd:
         measure_cases(options, bench, base)
         return 0
     loads = [(float(factor), 0) for factor in options.factors.split(",")]

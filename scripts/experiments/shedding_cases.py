@@ -1,7 +1,11 @@
-"""Two cases of overload for shedding.py: two classes of clients at twice the capacity, and a service
-time that doubles in the middle of a run. Both begin with a daemon that does not know its capacity."""
+"""Cases of overload for shedding.py: two classes of clients at twice the capacity, a service time that
+doubles in the middle of a run, and a crowd of clients in a closed loop. All begin with a daemon that
+does not know its capacity."""
 
 import csv
+import pathlib
+import re
+import statistics
 import struct
 import subprocess
 
@@ -13,6 +17,8 @@ GOLD_SHARE = 0.25  # of a load of twice the capacity; the rest is of the lower c
 FACTOR = 2
 SETTLED_S = 3  # seconds in a row that keep the target
 SETTLED_FACTOR = 1.2  # of the target
+FEW, MANY = 3, 1000  # clients in a closed loop, as in Welsh 2002, section 5.4
+WARM_UP_S = 5  # the controller may search for as long
 SLOW = machine.ROOT / "build" / "plain" / "tests" / "tools" / "slow_encoder.so"
 
 
@@ -21,13 +27,18 @@ def settings(target_s):
             "limits.body_timeout=10m"]
 
 
-def start_load(daemon, files, name, rate, connections, seconds, *words):
-    """Starts an open loop. Returns its process, and the file of its requests."""
+def start_load(daemon, files, name, connections, seconds, *words):
+    """Starts a load. Returns its process, and the file of its requests."""
     rows = daemon.directory / f"{name}.csv"
     command = [machine.ROOT / "build" / "darkroom-load", "--quiet", "--csv", rows, "-c", connections,
-               "--rate", f"{rate:.3f}", "--poisson", "-d", f"{seconds:g}", "--timeout", "10m",
-               "--expect", "201,503", *words, daemon.url + "/images", files]
+               "-d", f"{seconds:g}", "--timeout", "10m", "--expect", "201,503", *words,
+               daemon.url + "/images", files]
     return subprocess.Popen([str(word) for word in command], stdout=subprocess.DEVNULL), rows
+
+
+def at_rate(rate):
+    """Returns the words for an open loop."""
+    return "--rate", f"{rate:.3f}", "--poisson"
 
 
 def rows_of(load):
@@ -58,10 +69,10 @@ def classes(bench, config, capacity, seconds, target_s, connections):
     words = [*settings(target_s), "overload.classes=gold header:X-Tier=gold"]
     with bench.daemon(config, words) as daemon:
         load = FACTOR * capacity
-        gold = start_load(daemon, bench.files, "gold", GOLD_SHARE * load, connections, seconds, "-H",
-                          "X-Tier: gold")
-        other = start_load(daemon, bench.files, "other", (1 - GOLD_SHARE) * load, connections,
-                           seconds, "--seed", 2)
+        gold = start_load(daemon, bench.files, "gold", connections, seconds,
+                          *at_rate(GOLD_SHARE * load), "-H", "X-Tier: gold")
+        other = start_load(daemon, bench.files, "other", connections, seconds,
+                           *at_rate((1 - GOLD_SHARE) * load), "--seed", 2)
         rows = {"gold": rows_of(gold), "other": rows_of(other)}
     return {"kind": "classes", "seconds": seconds, "target_s": target_s,
             **{f"{name}_{key}": value for name, own in rows.items() for key, value in (
@@ -77,7 +88,8 @@ def slower(bench, config, capacity, seconds, target_s, connections):
     control.write_bytes(bytes(4))
     with bench.daemon(config, settings(target_s), wrapper=[
             "env", f"LD_PRELOAD={SLOW}", f"DARKROOM_SLOW_ENCODER={control}"]) as daemon:
-        load = start_load(daemon, bench.files, "all", FACTOR * capacity, connections, seconds)
+        load = start_load(daemon, bench.files, "all", connections, seconds,
+                          *at_rate(FACTOR * capacity))
         try:
             load[0].wait(seconds / 2)
         except subprocess.TimeoutExpired:
@@ -98,8 +110,67 @@ def slower(bench, config, capacity, seconds, target_s, connections):
             "over_time": by_second}
 
 
+def most_resident(daemon):
+    """Returns the largest resident memory of the daemon until now."""
+    text = pathlib.Path(f"/proc/{daemon.process.pid}/status").read_text()
+    return 1024 * int(re.search(r"VmHWM:\s+(\d+)", text)[1])
+
+
+def crowd_summary(few, many, begin, seconds):
+    """Returns the figures of a crowd's stay, which begins `begin` after the first row of the few. Times
+    are those of rows that were sent WARM_UP_S after it came, and later."""
+    start = min(float(row["start"]) for row in few)
+    late = [row for row in few if WARM_UP_S <= float(row["start"]) - start - begin < seconds]
+    late += [row for row in many if float(row["start"]) >= WARM_UP_S]
+    good = [float(row["done"]) - float(row["start"]) for row in late if row["status"] == "201"]
+    refused = [float(row["done"]) - float(row["start"]) for row in late if row["status"] == "503"]
+    before = [second["p90_s"] for second in shedding_plots.by_second(few) if second["s"] < begin]
+    normal_s = 2 * statistics.median(before) + 0.01
+    normal = [second["s"] for second in shedding_plots.by_second(few)
+              if second["s"] >= begin + seconds and second["admitted"] and not second["refused"]
+              and second["p90_s"] <= normal_s]
+    return {"goodput_per_s": len(good) / (seconds - WARM_UP_S), "refused": len(refused),
+            "admitted_p90_s": shedding_plots.percentile(good, 0.9),
+            "refusal_p99_s": shedding_plots.percentile(refused, 0.99),
+            "normal_p90_s": statistics.median(before),
+            "normal_after_s": normal[0] + 1 - begin - seconds if normal else None}
+
+
+def crowd(bench, config, capacity, seconds, target_s, connections, think_ms):
+    """Measures few clients in a closed loop, to which a crowd comes for the middle third. All wait
+    think_ms after each answer."""
+    third, words = seconds / 3, [*settings(target_s), f"limits.connections={connections}"]
+    think = ("--think", think_ms)
+    with bench.daemon(config, words) as daemon:
+        few = start_load(daemon, bench.files, "few", FEW, seconds, *think)
+        try:
+            few[0].wait(third)
+        except subprocess.TimeoutExpired:
+            many = start_load(daemon, bench.files, "many", MANY - FEW, third, *think, "--seed", 2)
+        else:
+            raise run.Failed("darkroom-load ended before the crowd came")
+        rows = {"many": rows_of(many), "few": rows_of(few)}
+        resident = most_resident(daemon)
+    return {"kind": "crowd", "seconds": seconds, "target_s": target_s, "think_ms": think_ms,
+            "peak_rss_bytes": resident, **crowd_summary(rows["few"], rows["many"], third, third),
+            **{f"{name}_over_time": shedding_plots.by_second(own) for name, own in rows.items()}}
+
+
+def crowd_text(line, capacity):
+    def ms(seconds):
+        return "none" if seconds is None else f"{1000 * seconds:.1f} ms"
+    return (f"from {FEW} to {MANY} clients that wait {line['think_ms']} ms: "
+            f"{line['goodput_per_s']:.0f} images/s are {line['goodput_per_s'] / capacity:.2f} of the "
+            f"capacity (bound 0.9), p90 {ms(line['admitted_p90_s'])} "
+            f"(bound {1200 * line['target_s']:.0f}), {line['refused']} refusals with a p99 of "
+            f"{ms(line['refusal_p99_s'])} (bound 10), {line['peak_rss_bytes'] / 1e6:.0f} MB, normal "
+            f"service after {line['normal_after_s']} s (bound 3)")
+
+
 def text_of(line):
     """Returns the figures of a case as a line of text."""
+    if line["kind"] == "crowd":
+        return crowd_text(line, line["capacity_per_s"])
     if line["kind"] == "classes":
         return (f"classes at {FACTOR} x capacity: refused {100 * line['gold_refused_share']:.1f} % of "
                 f"{line['gold_sent']} uploads of the higher class (bound 5 %), "

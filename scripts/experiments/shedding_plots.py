@@ -17,6 +17,12 @@ TIME = (("p90 of the admitted, s", "p90_s", True), ("admitted per s", "admitted"
         ("refused per s", "refused", False))
 
 
+def percentile(values, share):
+    """Returns None without values."""
+    values = sorted(values)
+    return values[min(len(values) - 1, int(share * len(values)))] if values else None
+
+
 def by_second(rows):
     """Returns for each second of a run, by the time at which requests were due: the numbers of
     admitted and refused ones, and the 90th percentile of the admitted ones' response times."""

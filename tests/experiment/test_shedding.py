@@ -83,3 +83,26 @@ def test_cases_tell_their_figures():
          "other_refused_share": 0.7, "other_sent": 300})
     assert "None s after the change" in shedding_cases.text_of(
         {"kind": "slower", "settled_after_start_s": 1, "settled_after_change_s": None})
+
+
+def test_crowd_is_compared_with_the_few_before_it():
+    def sent(at, took, status="201"):
+        return {"start": str(at), **request(at, took, status), "done": str(at + took)}
+    few = [sent(at, 0.02) for at in range(10)]
+    few += [sent(at, 0.9) for at in range(10, 20)] + [sent(20, 0.3), sent(21, 0.04), sent(22, 0.02)]
+    many = [sent(0, 9), sent(5, 1.1), sent(6, 1.1), sent(7, 0.004, "503")]
+    figures = shedding_cases.crowd_summary(few, many, 10, 10)
+    assert figures["goodput_per_s"] == pytest.approx((5 + 2) / 5)  # the first five seconds are left out
+    assert figures["admitted_p90_s"] == pytest.approx(1.1) and figures["refused"] == 1
+    assert figures["refusal_p99_s"] == pytest.approx(0.004)
+    assert figures["normal_after_s"] == 2  # twice 20 ms and 10 ms
+    assert shedding_cases.crowd_summary(few[:20], [], 10, 10)["normal_after_s"] is None
+
+
+def test_crowd_tells_its_figures():
+    text_ = shedding_cases.text_of({
+        "kind": "crowd", "think_ms": 0, "capacity_per_s": 200, "goodput_per_s": 190, "target_s": 1,
+        "admitted_p90_s": 1.05, "refused": 0, "refusal_p99_s": None, "peak_rss_bytes": 9e7,
+        "normal_after_s": 1})
+    assert "are 0.95 of the capacity (bound 0.9), p90 1050.0 ms (bound 1200)" in text_
+    assert "0 refusals with a p99 of none" in text_ and "90 MB" in text_
