@@ -12,6 +12,7 @@ sys.dont_write_bytecode = sys.pycache_prefix is None  # keeps the source tree cl
 from browser import Page  # noqa: E402
 from darkroom import (BINARY, IS_SANITIZED, POLICY, SCOPE, SETTINGS, SHARD, SLOW,  # noqa: E402
                       Daemon)
+from slow_disk import SlowDisk  # noqa: E402
 
 DEFAULT_POLICY = "drain"
 
@@ -63,6 +64,16 @@ def daemon(shared_daemon):
     yield shared_daemon
     assert shared_daemon.is_alive(), shared_daemon.log[-20000:]
     shared_daemon.assert_no_alarm()
+
+
+@pytest.fixture
+def disk(tmp_path):
+    """A disk for a daemon that gets its environ. It is fast until the test delays it."""
+    if IS_SANITIZED:
+        pytest.skip("a sanitizer's library must be the first")
+    slow = SlowDisk(tmp_path / "delay")
+    yield slow
+    slow.delay_all(0)
 
 
 @pytest.fixture

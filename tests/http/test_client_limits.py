@@ -5,8 +5,7 @@ import pytest
 
 import pictures
 from client import form_files
-from darkroom import IS_SANITIZED, eventually, run
-from slow_disk import SlowDisk
+from darkroom import eventually, run
 from uploads import JPEG, TINY
 
 PROXY = "server.trusted_proxies=127.0.0.1"
@@ -126,10 +125,8 @@ def held(daemon, disk, client, count):
     return c
 
 
-@pytest.mark.skipif(IS_SANITIZED, reason="a sanitizer's library must be the first")
-def test_client_with_most_images_leaves_room_for_others(start, tmp_path):
+def test_client_with_most_images_leaves_room_for_others(start, disk):
     """It is refused when three quarters of limits.images_in_flight are used."""
-    disk = SlowDisk(tmp_path / "delay")
     daemon = start(PROXY, "limits.images_in_flight=16", "limits.images_per_client=0",
                    "limits.parts=12", environ=disk.environ)
     first = held(daemon, disk, "192.0.2.1", 12)
@@ -145,12 +142,10 @@ def test_client_with_most_images_leaves_room_for_others(start, tmp_path):
         c.close()
 
 
-@pytest.mark.skipif(IS_SANITIZED, reason="a sanitizer's library must be the first")
 @pytest.mark.parametrize("client, status", [("192.0.2.1", 429), ("192.0.2.2", 201),
                                             ("127.0.0.1", 201)])
-def test_client_has_a_quarter_of_the_images_in_flight(start, tmp_path, client, status):
+def test_client_has_a_quarter_of_the_images_in_flight(start, disk, client, status):
     """A client on this machine has no limit. The answer comes before the body."""
-    disk = SlowDisk(tmp_path / "delay")
     daemon = start(PROXY, "limits.images_in_flight=12", "limits.parts=3",
                    environ=disk.environ)
     first = held(daemon, disk, client if status == 429 else "192.0.2.1", 3)

@@ -10,8 +10,7 @@ import pytest
 
 import pictures
 from control import command
-from darkroom import IS_SANITIZED, PER_CONNECTION, TooLate, attempts, eventually
-from slow_disk import SlowDisk
+from darkroom import PER_CONNECTION, TooLate, attempts, eventually
 from uploads import JPEG, check_image, check_stored, in_parallel
 
 LARGE = pictures.photo_jpeg(1600, 1200, 3)
@@ -19,13 +18,6 @@ SMALL = pictures.photo_jpeg(320, 240, 2)
 STEPS = ["quality 30", "no-optimize", "skip blurred"]
 DEGRADE = f"overload.degrade={', '.join(STEPS)}"
 TARGET = "overload.target_p90=10ms"
-
-
-@pytest.fixture
-def disk(tmp_path):
-    if IS_SANITIZED:
-        pytest.skip("a sanitizer's library must be the first")
-    return SlowDisk(tmp_path / "delay")
 
 
 def overload(daemon):

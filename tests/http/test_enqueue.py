@@ -5,7 +5,7 @@ import pytest
 
 from client import form_files
 from darkroom import TooLate, attempts, eventually, run
-from test_overload import SMALL, begin, disk, finish, full, stats  # noqa: F401 (disk is a fixture)
+from test_overload import SMALL, begin, finish, full, stats
 from uploads import JPEG, TINY
 
 ONE_WRITER = "stage.disk_write.threads=1"
@@ -17,7 +17,7 @@ def stage(daemon, name):
 
 def filled(daemon, disk):
     """Returns clients of two images: one is being written, and one waits for the disk."""
-    clients = full(daemon, disk, 2)
+    clients = full(daemon, disk, 2, 2000)
     assert eventually(lambda: stage(daemon, "disk_write")["queued"] == 1)
     return clients
 
@@ -58,7 +58,7 @@ def test_degradation_comes_before_refusal(start, disk):
     assert eventually(lambda: stats(daemon)["images"]["in_flight"] == 3)
     with begin(daemon, 1 << 20) as c:
         assert c.answer().status == 503
-    disk.set(0)
+    disk.delay_all(0)
     assert third.answer().json()["images"][0]["degraded"] == ["quality 20"]
     third.close()
     finish(disk, clients)

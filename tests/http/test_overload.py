@@ -5,40 +5,18 @@ written to a disk that is slow."""
 import contextlib
 import select
 import socket
-import struct
 import threading
 
 import pytest
 
 import pictures
 from client import chunked
-from darkroom import IS_SANITIZED, ROOT, TooLate, attempts, eventually, run
+from darkroom import TooLate, attempts, eventually, run
 from uploads import JPEG, TINY, in_parallel
 
-LIBRARY = ROOT / "build" / "plain" / "tests" / "tools" / "slow_disk.so"
 HUGE = pictures.photo_jpeg(5000, 4000, 4)
 LARGE = pictures.photo_jpeg(1600, 1200, 3)
 SMALL = pictures.photo_jpeg(320, 240, 2)
-
-
-class SlowDisk:
-    """A disk whose every operation takes a time that the test sets."""
-
-    def __init__(self, path):
-        self.path = path
-        path.write_bytes(bytes(4))
-        self.environ = {"LD_PRELOAD": str(LIBRARY), "DARKROOM_SLOW_DISK": str(path)}
-
-    def set(self, seconds):
-        with open(self.path, "r+b") as f:
-            f.write(struct.pack("I", int(seconds * 1e6)))
-
-
-@pytest.fixture
-def disk(tmp_path):
-    if IS_SANITIZED:
-        pytest.skip("a sanitizer's library must be the first")
-    return SlowDisk(tmp_path / "delay")
 
 
 def stats(daemon):
@@ -51,9 +29,10 @@ def overload(daemon, name="other"):
     return next(figures for figures in classes if figures["name"] == name)
 
 
-def full(daemon, disk, count=1):
-    """Returns clients whose uploads are in flight until disk.set(0)."""
-    disk.set(0.3)
+def full(daemon, disk, count=1, delay_ms=300):
+    """Returns clients whose uploads are in flight for several operations of the disk, or until
+    disk.delay_all(0)."""
+    disk.delay_all(delay_ms)
     clients = []
     for _ in range(count):
         c = daemon.client()
@@ -71,7 +50,7 @@ def begin(daemon, length, *headers):
 
 
 def finish(disk, clients):
-    disk.set(0)
+    disk.delay_all(0)
     for c in clients:
         assert c.answer().status == 201
         c.close()
@@ -209,7 +188,7 @@ def test_controller_refuses_what_would_take_too_long(start, disk, controller):
     of a second."""
     daemon = start(f"overload.controller={controller}", "overload.target_p90=100ms",
                    "overload.rate_max=1", environ=disk.environ)
-    disk.set(0.02)
+    disk.delay_all(20)
     for _ in range(5):
         in_parallel(4, lambda _: daemon.upload(TINY))  # the capacity is measured
     before = overload(daemon)["refused"]
@@ -219,7 +198,7 @@ def test_controller_refuses_what_would_take_too_long(start, disk, controller):
     assert {a.slug for a in refused} == {"overloaded"}
     assert all("being processed" in a.json()["detail"] for a in refused)
     assert overload(daemon)["refused"] - before == len(refused)
-    disk.set(0)
+    disk.delay_all(0)
     assert eventually(lambda: daemon.upload(TINY).status == 201)
 
 
@@ -362,9 +341,9 @@ def test_acknowledged_image_is_written_although_its_client_has_gone(start, disk)
     with daemon.client() as c:
         c.send(c.head("POST", "/images", SMALL, [JPEG, ("Prefer", "respond-async")]) + SMALL)
         assert c.answer().status == 202
-        disk.set(0.1)
+        disk.delay_all(100)
         c.reset()
-    disk.set(0)
+    disk.delay_all(0)
     assert eventually(lambda: len(daemon.stored()) == 1)
     assert stats(daemon)["overload"]["client_gone"] == 0
 

@@ -6,8 +6,7 @@ import pathlib
 import pytest
 
 import pictures
-from darkroom import IS_SANITIZED, PER_CONNECTION, POLICY, eventually
-from slow_disk import SlowDisk
+from darkroom import PER_CONNECTION, POLICY, eventually
 from uploads import JPEG, in_parallel
 
 SMALL_BUDGET = ("limits.memory_budget=48M", "limits.body_bytes=24M")
@@ -28,14 +27,6 @@ def main_group(figures):
 
 def stage(figures, name):
     return next(stage for stage in figures["stages"] if stage["name"] == name)
-
-
-@pytest.fixture
-def disk(tmp_path):
-    """A slow disk: images hold their memory until they are stored."""
-    if IS_SANITIZED:
-        pytest.skip("a sanitizer's library must be the first")
-    return SlowDisk(tmp_path / "delay")
 
 
 def upload_from(daemon, number):
