@@ -204,7 +204,8 @@ function times(header, total) {
 
 // ---- the gallery ----
 
-const bottom = new IntersectionObserver((seen) => { if (seen[0].isIntersecting) gallery.load(false); });
+// One call can report that the button left the sight and that it came again: the last report counts.
+const bottom = new IntersectionObserver((seen) => { if (seen.at(-1).isIntersecting) gallery.load(false); });
 
 const gallery = {
   url: '', busy: false, again: false,
