@@ -156,6 +156,8 @@ def parse(arguments):
     add("--files", type=pathlib.Path, default=machine.ROOT / "data" / "sample",
         help="JPEG files to send (data/sample)")
     add("--config", type=pathlib.Path, default=machine.ROOT / "conf" / "drain.ini")
+    add("--option", action="append", default=[], metavar="SECTION.KEY=VALUE",
+        help="setting of all daemons; repeatable")
     add("--capacity", type=float, help="uploads per second (measured)")
     add("--work", type=pathlib.Path, help="directory for stores (in --out)")
     add("--out", type=pathlib.Path, default=machine.ROOT / "build" / "shedding")
@@ -189,7 +191,7 @@ def main():
     work = (options.work or options.out).resolve() / "work"
     work.mkdir(parents=True, exist_ok=True)
     options.out.mkdir(parents=True, exist_ok=True)
-    bench = run.Bench(options.files, work)
+    bench = run.Bench(options.files, work, options.option)
     base = options.capacity or capacity(bench, options.config, options.seconds)
     if options.classes or options.slow or options.crowd:
         measure_cases(options, bench, base)

@@ -90,7 +90,7 @@ def test_connection_survives_the_refusal_of_a_small_body(start, disk):
     first = full(daemon, disk)
     with daemon.client() as c:
         for _ in range(3):
-            answer = c.request("POST", "/images", bytes(64 << 10), [JPEG])
+            answer = c.request("POST", "/images", bytes(256 << 10), [JPEG])
             assert answer.status == 503 and not answer.closes
         finish(disk, first)
         assert c.request("POST", "/images", SMALL, [JPEG]).status == 201
