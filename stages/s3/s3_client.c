@@ -48,6 +48,7 @@ void s3_client_submit(struct s3_client *c, struct s3_op *op)
 	op->fd = -1;
 	op->err = 0;
 	op->attempts = 0;
+	op->etag[0] = '\0';
 	op->body = (struct text){ 0 };
 	s3_op_reset(op);
 	op->end_ns = clock_ns() + 4 * c->target.timeout_ms * NS_PER_MS;

@@ -23,6 +23,7 @@
 #include "store/store_find.h"
 
 #define S3_KEY_MAX 96
+#define S3_ETAG_MAX 64 /* bytes of an entity tag, with the zero */
 #define S3_ATTEMPTS_MAX 6
 #define S3_QUEUE_MAX 4096 /* operations that wait for a connection; further ones get -EBUSY */
 
@@ -39,7 +40,10 @@ struct s3_op {
 	unsigned max;           /* list: keys, at most 1000 */
 	const void *data;       /* put: borrowed */
 	size_t size;
-	const char *type;        /* put: Content-Type; static */
+	const char *type; /* put: Content-Type; static */
+	/* put: "*": only if there is no such object; an entity tag: only if the object has it (RFC
+	 * 9110, 13.1); "": in any case */
+	char match[S3_ETAG_MAX];
 	char tag[STORE_TAG_MAX]; /* put: of the content; get: the result. See store_tag() */
 	bool to_file;            /* get: into a file without a name, not into `body` */
 	size_t body_max;         /* get, list: of `body` */
@@ -47,11 +51,14 @@ struct s3_op {
 	void (*done)(struct s3_op *op);
 	void *arg;
 	/* results */
-	int err;         /* 0, -ENOENT, S3_AWAY, S3_DAMAGED, -EFBIG, -EBUSY, -ECANCELED or -errno */
-	int fd;          /* get, to_file: the caller's if err is 0, otherwise -1 */
-	uint64_t length; /* get: of the content */
-	time_t modified; /* get */
-	struct text body; /* get, list; also of errors: the caller calls text_fini() */
+	/* 0, -ENOENT, S3_AWAY, S3_DAMAGED, -EFBIG, -EBUSY, -ECANCELED or -errno; put with `match`:
+	 * also -EEXIST (it does not hold), -EAGAIN (conflicts with another request), -EOPNOTSUPP */
+	int err;
+	char etag[S3_ETAG_MAX]; /* get, put: of the object, as the store wrote it */
+	int fd;                 /* get, to_file: the caller's if err is 0, otherwise -1 */
+	uint64_t length;        /* get: of the content */
+	time_t modified;        /* get */
+	struct text body;       /* get, list; also of errors: the caller calls text_fini() */
 	/* private */
 	unsigned attempts;
 	uint64_t began_ns, due_ns,

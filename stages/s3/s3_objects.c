@@ -1,6 +1,8 @@
-/* s3_objects.c - names of objects, and lists of those that there are. Any thread; lists block. */
+/* s3_objects.c - names of objects, lists of them, and single ones. Any thread; most of it blocks.
+ */
 #include "s3_objects.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,6 +10,7 @@
 
 #include "base/check.h"
 #include "s3_list.h"
+#include "store/checksum.h"
 #include "store/stored_image.h"
 
 #define IMAGES "image/"
@@ -128,4 +131,38 @@ int s3_store_list_expired(struct s3_store *s, uint64_t now, struct expiry_due *d
 	int err = list_keys(s, EXPIRY, "", max, add_due, &list);
 
 	return err ? err : (int)list.count;
+}
+
+/* ---- one object ---- */
+
+/* Returns whether the object has the content, and its entity tag. */
+static bool is_same(struct s3_store *s, const char *key, const char *data, size_t size,
+                    char etag[S3_ETAG_MAX])
+{
+	struct s3_op op = { .verb = S3_GET, .body_max = size + 1 };
+
+	snprintf(op.key, sizeof op.key, "%s", key);
+	s3_client_run(s->client, &op, 1);
+	bool is_same = !op.err && op.body.length == size && memcmp(op.body.data, data, size) == 0;
+
+	memcpy(etag, op.etag, S3_ETAG_MAX);
+	text_fini(&op.body);
+	return is_same;
+}
+
+int s3_put_if(struct s3_store *s, const char *key, const char *data, size_t size, const char *match,
+              char etag[S3_ETAG_MAX])
+{
+	struct s3_op op = { .verb = S3_PUT, .data = data, .size = size, .type = "text/plain" };
+
+	snprintf(op.key, sizeof op.key, "%s", key);
+	snprintf(op.match, sizeof op.match, "%s", match);
+	checksum_of(data, size, op.tag);
+	s3_client_run(s->client, &op, 1);
+	text_fini(&op.body);
+	memcpy(etag, op.etag, S3_ETAG_MAX);
+	/* The answer to an earlier attempt may be lost, which has put it. */
+	if (op.err == -EEXIST && op.attempts > 1 && is_same(s, key, data, size, etag))
+		return 0;
+	return op.err;
 }

@@ -1,6 +1,6 @@
 /*
- * s3_objects.h - the keys of an image's objects, and lists of them. Private to s3_store.c and
- * s3_objects.c.
+ * s3_objects.h - the keys of an image's objects, lists of them, and single objects. Private to this
+ * folder.
  */
 #ifndef DARKROOM_S3_OBJECTS_H
 #define DARKROOM_S3_OBJECTS_H
@@ -25,5 +25,13 @@ struct s3_store {
 void s3_image_key(char key[S3_KEY_MAX], const char *id);
 void s3_file_key(char key[S3_KEY_MAX], const char *id, const char *name);
 void s3_expiry_key(char key[S3_KEY_MAX], const char *id, uint64_t expires);
+
+/* Puts a small object, only if there is none with the key (match: "*"), or only if it has the
+ * entity tag. The content must be that of no other writer: if an answer was lost, it tells whether
+ * the object is this one. Returns 0 with its entity tag, or -errno: -EEXIST if the condition does
+ * not hold, -ENOENT if there is no object with an entity tag, -EAGAIN after conflicts with other
+ * writers, -EOPNOTSUPP if the store has no such requests, or as struct s3_op. Blocks. */
+int s3_put_if(struct s3_store *s, const char *key, const char *data, size_t size, const char *match,
+              char etag[S3_ETAG_MAX]);
 
 #endif

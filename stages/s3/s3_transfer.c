@@ -220,6 +220,10 @@ static int add_headers(struct s3_transfer *t, const struct s3_secret *secret, co
 		header[n++] = (struct s3_header){ "content-md5", md5 };
 	}
 	header[n++] = (struct s3_header){ "host", target->host };
+	if (op->match[0])
+		header[n++] =
+			(struct s3_header){ op->match[0] == '*' ? "if-none-match" : "if-match",
+			                    op->match };
 	header[n++] = (struct s3_header){ "x-amz-content-sha256", S3_UNSIGNED };
 	header[n++] = (struct s3_header){ "x-amz-date", date };
 	if (op->verb == S3_PUT && op->tag[0])
@@ -354,7 +358,7 @@ static bool is_intact(struct s3_transfer *t)
 /* Returns whether the entity tag can be that of what was put. */
 static bool is_stored(const struct s3_transfer *t)
 {
-	char etag[64];
+	char etag[S3_ETAG_MAX];
 	size_t length = strlen(t->etag);
 
 	snprintf(etag, sizeof etag, "\"%s\"", t->md5);
@@ -367,6 +371,16 @@ static void log_attempt(const struct s3_op *op, const char *what, const char *de
 {
 	log_warning("store: %s %s: %s%s%s; attempt %u of %u", method_of(op), op->key, what,
 	            *detail ? ": " : "", detail, op->attempts, S3_ATTEMPTS_MAX);
+}
+
+/* Returns what a status tells of the object, or 0: it tells nothing of it. */
+static int state_of(const struct s3_transfer *t, const char *code)
+{
+	if (t->status == 404 && strcmp(code, "NoSuchKey") == 0)
+		return t->op->verb == S3_GET || t->op->match[0] ? -ENOENT : 0;
+	if (!t->op->match[0])
+		return 0;
+	return t->status == 412 ? -EEXIST : t->status == 501 ? -EOPNOTSUPP : 0;
 }
 
 /* Judges an answer without an error of the connection. */
@@ -388,13 +402,13 @@ static enum s3_verdict judge_answer(struct s3_transfer *t, struct s3_counters *c
 		            op->verb == S3_PUT ? "entity tag" : "content");
 		return S3_VERDICT_RETRY;
 	}
+	memcpy(op->etag, t->etag, sizeof op->etag);
 	if (is_good)
 		return S3_VERDICT_DONE;
 	s3_get_code(op->body.data, op->body.length, code, sizeof code);
-	op->err = -ENOENT;
-	if (op->verb == S3_GET && t->status == 404 && strcmp(code, "NoSuchKey") == 0)
+	if ((op->err = state_of(t, code)))
 		return S3_VERDICT_DONE;
-	op->err = S3_AWAY;
+	op->err = t->status == 409 && op->match[0] ? -EAGAIN : S3_AWAY;
 	count(&counters->rejected);
 	snprintf(what, sizeof what, "status %ld", t->status);
 	log_attempt(op, what, code);

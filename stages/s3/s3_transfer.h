@@ -33,7 +33,7 @@ struct s3_transfer {
 	struct curl_slist *headers;
 	long status;             /* of the answer whose header is being read */
 	char tag[STORE_TAG_MAX]; /* of the answer */
-	char etag[64];
+	char etag[S3_ETAG_MAX];
 	bool is_encrypted; /* by the store, so that the entity tag is not an MD5 */
 	char md5[33];      /* of what is put, in hexadecimal */
 	int err;           /* of this side: no memory, or no room for the file */
@@ -48,7 +48,7 @@ void s3_transfer_fini(struct s3_transfer *t);
 int s3_transfer_begin(struct s3_transfer *t, struct s3_op *op, const struct s3_secret *secret);
 
 enum s3_verdict {
-	S3_VERDICT_DONE = 1, /* op->err is 0 or -ENOENT, or of this side */
+	S3_VERDICT_DONE = 1, /* op->err is 0, the object's state, or of this side */
 	S3_VERDICT_RETRY,    /* the store lives, and its answer is not the one that is wanted */
 	S3_VERDICT_GONE      /* it does not answer, or says that it cannot */
 };

@@ -133,8 +133,23 @@ class Handler(http.server.BaseHTTPRequestHandler):
         meta = {name.lower(): value for name, value in self.headers.items()
                 if name.lower().startswith("x-amz-meta-") or name.lower() == "content-type"}
         with store.lock:
+            refusal = self.refusal(store, key)
+            if refusal:
+                return refusal
             store.objects[key] = (body, meta, time.time())
         return 200, {"ETag": f'"{md5.hexdigest()}"'}, b""
+
+    def refusal(self, store, key):
+        """Returns the answer to a PUT whose condition does not hold."""
+        wanted = self.headers.get("if-match")
+        if store.is_plain and (wanted or self.headers.get("if-none-match")):
+            return error(501, "NotImplemented")
+        if wanted and key not in store.objects:
+            return error(404, "NoSuchKey")
+        if wanted and store.get(key)[1]["ETag"] != wanted or \
+                self.headers.get("if-none-match") == "*" and key in store.objects:
+            return error(412, "PreconditionFailed")
+        return None
 
     def serve(self):
         store = self.server.store
@@ -200,6 +215,7 @@ class Store:
         self.released = threading.Event()
         self.key, self.secret = KEY, SECRET
         self.longest = 0
+        self.is_plain = False  # without conditional PUT
         self.port = 0
         self.start()
 

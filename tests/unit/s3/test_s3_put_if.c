@@ -1,0 +1,271 @@
+/* test_s3_put_if.c - conditional requests to a server with prepared answers. */
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <arpa/inet.h>
+#include <cmocka.h>
+#include <netinet/in.h>
+#include <nettle/base16.h>
+#include <nettle/md5.h>
+#include <pthread.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "s3/s3_objects.h"
+#include "store/checksum.h"
+#include "support/socket_fixture.h"
+
+#define REQUEST_MAX 4096
+#define ANSWERS_MAX 8
+#define KEY "spool/x.lease"
+#define DATA "node 7\n"
+
+/* An answer for each request; after the last one the thread ends. */
+static struct server {
+	int listener;
+	pthread_t thread;
+	const char *answer[ANSWERS_MAX]; /* "": the connection ends; NULL: no more */
+	char request[ANSWERS_MAX][REQUEST_MAX];
+	unsigned count;
+} server;
+
+static struct conf conf = { .store = { .s3_bucket = "photos",
+	                               .s3_region = "r",
+	                               .s3_connections = 1,
+	                               .s3_timeout_ms = 5000 } };
+static struct s3_store store;
+static char etag[S3_ETAG_MAX], got[S3_ETAG_MAX], stored[256], same[512], other[512];
+
+/* Reads a request, whose body is DATA if it has one. Returns false at the connection's end. */
+static bool read_request(int fd, char request[REQUEST_MAX])
+{
+	size_t length = 0;
+
+	for (;;) {
+		request[length] = '\0';
+		const char *end = strstr(request, "\r\n\r\n");
+
+		if (end && (strncmp(request, "PUT ", 4) != 0 ||
+		            request + length - end == (ptrdiff_t)(4 + strlen(DATA))))
+			return true;
+		ssize_t n = read(fd, request + length, REQUEST_MAX - 1 - length);
+
+		if (n <= 0)
+			return false;
+		length += (size_t)n;
+	}
+}
+
+/* Answers the requests of a connection. */
+static void serve_connection(int fd)
+{
+	while (server.answer[server.count] && read_request(fd, server.request[server.count])) {
+		const char *answer = server.answer[server.count++];
+		ssize_t length = (ssize_t)strlen(answer);
+
+		if (!length || write(fd, answer, (size_t)length) != length)
+			return;
+	}
+}
+
+static void *serve(void *arg)
+{
+	(void)arg;
+	while (server.answer[server.count]) {
+		int fd = accept(server.listener, NULL, NULL);
+
+		if (fd < 0)
+			return NULL;
+		serve_connection(fd);
+		close(fd);
+	}
+	return NULL;
+}
+
+static int begin(void **state)
+{
+	struct sockaddr_in address = { 0 };
+	socklen_t size = sizeof address;
+
+	(void)state;
+	memset(&server, 0, sizeof server);
+	server.listener = socket_bound_to("127.0.0.1");
+	assert_int_equal(getsockname(server.listener, (struct sockaddr *)&address, &size), 0);
+	assert_int_equal(listen(server.listener, 4), 0);
+	snprintf(conf.store.s3_endpoint, sizeof conf.store.s3_endpoint, "http://127.0.0.1:%u",
+	         ntohs(address.sin_port));
+	memset(&store, 0, sizeof store);
+	assert_int_equal(s3_client_new(&store.client, &conf, AT_FDCWD), 0);
+	s3_client_set_secret(store.client, &(struct s3_secret){ .id = "i", .secret = "s" });
+	assert_int_equal(s3_client_start(store.client), 0);
+	return 0;
+}
+
+static int end(void **state)
+{
+	(void)state;
+	s3_client_free(store.client);
+	close(server.listener);
+	return 0;
+}
+
+/* Starts the server, and puts DATA. */
+static int put(const char *match)
+{
+	assert_int_equal(pthread_create(&server.thread, NULL, serve, NULL), 0);
+	int err = s3_put_if(&store, KEY, DATA, strlen(DATA), match, got);
+
+	shutdown(server.listener, SHUT_RDWR);
+	pthread_join(server.thread, NULL);
+	return err;
+}
+
+static const char *error(char text[256], const char *status, const char *code)
+{
+	char body[128];
+	int n = snprintf(body, sizeof body, "<Error><Code>%s</Code></Error>", code);
+
+	snprintf(text, 256, "HTTP/1.1 %s\r\nContent-Length: %d\r\n\r\n%s", status, n, body);
+	return text;
+}
+
+static void a_new_object_is_stored(void **state)
+{
+	(void)state;
+	server.answer[0] = stored;
+	assert_int_equal(put("*"), 0);
+	assert_string_equal(got, etag);
+	assert_non_null(strstr(server.request[0], "PUT /photos/" KEY " HTTP/1.1\r\n"));
+	assert_non_null(strstr(server.request[0], "\r\nif-none-match: *\r\n"));
+	assert_non_null(strstr(server.request[0], ";host;if-none-match;x-amz-content-sha256;"));
+	assert_null(strstr(server.request[0], "if-match"));
+}
+
+static void an_object_with_an_entity_tag_is_replaced(void **state)
+{
+	(void)state;
+	server.answer[0] = stored;
+	assert_int_equal(put("\"abc\""), 0);
+	assert_string_equal(got, etag);
+	assert_non_null(strstr(server.request[0], "\r\nif-match: \"abc\"\r\n"));
+	assert_null(strstr(server.request[0], "if-none-match"));
+}
+
+static void a_condition_that_does_not_hold_is_told(void **state)
+{
+	static const struct {
+		const char *status, *code;
+		int err;
+	} known[] = { { "412 x", "PreconditionFailed", -EEXIST },
+		      { "404 x", "NoSuchKey", -ENOENT },
+		      { "501 x", "NotImplemented", -EOPNOTSUPP } };
+	const unsigned *i = *state;
+	char text[256];
+
+	server.answer[0] = error(text, known[*i].status, known[*i].code);
+	assert_int_equal(put("*"), known[*i].err);
+	assert_int_equal(server.count, 1);
+}
+
+static void a_conflict_is_repeated(void **state)
+{
+	char text[256];
+
+	(void)state;
+	server.answer[0] = error(text, "409 x", "ConditionalRequestConflict");
+	server.answer[1] = stored;
+	assert_int_equal(put("*"), 0);
+	assert_int_equal(server.count, 2);
+}
+
+static void conflicts_end(void **state)
+{
+	char text[256];
+
+	(void)state;
+	for (unsigned i = 0; i < S3_ATTEMPTS_MAX; i++)
+		server.answer[i] = error(text, "409 x", "ConditionalRequestConflict");
+	assert_int_equal(put("*"), -EAGAIN);
+	assert_int_equal(server.count, S3_ATTEMPTS_MAX);
+}
+
+static void an_object_of_a_lost_answer_is_known(void **state)
+{
+	char text[256];
+
+	(void)state;
+	server.answer[0] = "";
+	server.answer[1] = error(text, "412 x", "PreconditionFailed");
+	server.answer[2] = same;
+	assert_int_equal(put("*"), 0);
+	assert_string_equal(got, etag);
+	assert_int_equal(server.count, 3);
+}
+
+static void an_object_of_another_writer_is_known(void **state)
+{
+	char text[256];
+
+	(void)state;
+	server.answer[0] = "";
+	server.answer[1] = error(text, "412 x", "PreconditionFailed");
+	server.answer[2] = other;
+	assert_int_equal(put("*"), -EEXIST);
+}
+
+/* Writes what the server answers. */
+static void make_answers(void)
+{
+	uint8_t digest[MD5_DIGEST_SIZE];
+	char hex[2 * MD5_DIGEST_SIZE + 1] = "", sum[CHECKSUM_LENGTH + 1];
+	struct md5_ctx md5;
+
+	md5_init(&md5);
+	md5_update(&md5, strlen(DATA), (const uint8_t *)DATA);
+	md5_digest(&md5, sizeof digest, digest);
+	base16_encode_update(hex, sizeof digest, digest);
+	snprintf(etag, sizeof etag, "\"%s\"", hex);
+	snprintf(stored, sizeof stored, "HTTP/1.1 200 x\r\nETag: %s\r\nContent-Length: 0\r\n\r\n",
+	         etag);
+	checksum_of(DATA, strlen(DATA), sum);
+	snprintf(same, sizeof same,
+	         "HTTP/1.1 200 x\r\nETag: %s\r\nx-amz-meta-darkroom-tag: %s\r\n"
+	         "Content-Length: %zu\r\n\r\n%s",
+	         etag, sum, strlen(DATA), DATA);
+	checksum_of("node 8\n", 7, sum);
+	snprintf(other, sizeof other,
+	         "HTTP/1.1 200 x\r\nETag: \"8\"\r\nx-amz-meta-darkroom-tag: %s\r\n"
+	         "Content-Length: 7\r\n\r\nnode 8\n",
+	         sum);
+}
+
+int main(void)
+{
+	static unsigned first, second = 1, third = 2;
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(a_new_object_is_stored, begin, end),
+		cmocka_unit_test_setup_teardown(an_object_with_an_entity_tag_is_replaced, begin,
+		                                end),
+		cmocka_unit_test_prestate_setup_teardown(a_condition_that_does_not_hold_is_told,
+		                                         begin, end, &first),
+		cmocka_unit_test_prestate_setup_teardown(a_condition_that_does_not_hold_is_told,
+		                                         begin, end, &second),
+		cmocka_unit_test_prestate_setup_teardown(a_condition_that_does_not_hold_is_told,
+		                                         begin, end, &third),
+		cmocka_unit_test_setup_teardown(a_conflict_is_repeated, begin, end),
+		cmocka_unit_test_setup_teardown(conflicts_end, begin, end),
+		cmocka_unit_test_setup_teardown(an_object_of_a_lost_answer_is_known, begin, end),
+		cmocka_unit_test_setup_teardown(an_object_of_another_writer_is_known, begin, end),
+	};
+
+	make_answers();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
