@@ -219,10 +219,8 @@ static void stop_threads(struct app *a)
 /* Starts what works with files only. */
 static int start_file_threads(struct app *a)
 {
-	int err = recovery_start(&a->images.recovery);
+	int err = remake_start(&a->images.remake);
 
-	if (!err)
-		err = remake_start(&a->images.remake);
 	return err ? err : missing_start(&a->images.missing);
 }
 
@@ -231,6 +229,8 @@ static int start_threads(struct app *a)
 {
 	int err = storage_start(&a->images);
 
+	if (!err && spooling_is_on(&a->images))
+		err = recovery_start(&a->images.recovery);
 	if (!err && !a->images.s3)
 		err = start_file_threads(a);
 	if (!err)

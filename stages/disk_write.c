@@ -152,15 +152,12 @@ static void list_spooled(struct disk_scratch *d, unsigned index, const struct im
 	};
 }
 
-/* Removes the spooled files of a stored image. If they are gone, a client has removed the image
- * meanwhile, and it is removed from the store. If the daemon ends before, recovery finds both. */
-static void unspool(struct store *s, struct image *image)
+/* Removes the spooled files of a stored image. If the daemon ends before, recovery finds both. */
+static void unspool(struct visit *v, struct image *image)
 {
-	int err = store_unspool(s, image->id);
+	int err = spooling_end(app_images(v), image->id);
 
-	if (err == -ENOENT)
-		err = store_remove(s, STORE_IMAGES, image->id);
-	if (!err || err == -ENOENT) /* removed in the same batch */
+	if (!err)
 		return;
 	log_warning("image %s: cannot remove it from the spool: %s; retrying later", image->id,
 	            strerror(-err));
@@ -207,7 +204,7 @@ static void end_store(struct visit *v, struct disk_job *job, int err)
 		if (err != NOT_WANTED)
 			image_set_problem(image, &problem);
 	} else if (image->is_spooled) {
-		unspool(app_store(v), image);
+		unspool(v, image);
 	}
 	visit_park(v, &job->event);
 	visit_unpark(v, &image->event);
@@ -240,39 +237,69 @@ static int check_wanted(struct visit *v, struct image *image)
 	return NOT_WANTED;
 }
 
-/* Makes one commit of all jobs that write. err[i] becomes the result of batch[i]. */
-static void commit(struct visit *v, struct event *const *batch, unsigned n, int err[DISK_BATCH_MAX])
+/* The jobs of a call, as they came: an image that is spooled may come back as one to store before
+ * the call ends. */
+struct disk_batch {
+	struct disk_job *job[DISK_BATCH_MAX];
+	enum disk_work work[DISK_BATCH_MAX];
+	int err[DISK_BATCH_MAX]; /* of commit() */
+	unsigned count;
+};
+
+/* Makes one commit of all jobs that spool, of all that store, or both. */
+static void commit(struct visit *v, struct disk_batch *b, bool spools, bool stores)
 {
 	struct disk_scratch *d = visit_scratch(v);
 	bool is_backfilled[DISK_BATCH_MAX];
 	unsigned index[DISK_BATCH_MAX], count = 0;
-	uint64_t free_bytes = storage_look(app_images(v));
+	uint64_t free_bytes = storage_look(app_images(v), stores ? STORE_IMAGES : STORE_SPOOL);
 
-	for (unsigned i = 0; i < n; i++) {
-		const struct disk_job *job = disk_job_of(batch[i]);
+	for (unsigned i = 0; i < b->count; i++) {
+		struct image *image = b->job[i]->image;
+		bool is_stored = b->work[i] == DISK_STORE;
+		int err = 0;
 
-		err[i] = 0;
-		if (job->work != DISK_SPOOL && job->work != DISK_STORE)
+		if (!(is_stored ? stores : spools && b->work[i] == DISK_SPOOL))
 			continue;
-		if (job->work == DISK_SPOOL)
-			list_spooled(d, count, job->image);
-		else if (!(err[i] = check_wanted(v, job->image)))
-			err[i] = list_files(d, count, job->image);
-		if (!err[i] && !leaves_floor(&d->item[count], job->image, &free_bytes))
-			err[i] = BELOW_FLOOR;
-		if (err[i])
+		if (!is_stored)
+			list_spooled(d, count, image);
+		else if (!(err = check_wanted(v, image)))
+			err = list_files(d, count, image);
+		if (!err && !leaves_floor(&d->item[count], image, &free_bytes))
+			err = BELOW_FLOOR;
+		b->err[i] = err;
+		if (err)
 			continue;
-		is_backfilled[count] =
-			job->work == DISK_STORE && backfill_begin(app_images(v), job->image);
+		is_backfilled[count] = is_stored && backfill_begin(app_images(v), image);
 		index[count++] = i;
 	}
 	storage_put(app_images(v), d->item, count);
 	for (unsigned k = 0; k < count; k++) {
-		err[index[k]] = d->item[k].err;
+		b->err[index[k]] = d->item[k].err;
 		if (is_backfilled[k])
-			backfill_end(app_images(v), disk_job_of(batch[index[k]])->image,
-			             d->item[k].err);
+			backfill_end(app_images(v), b->job[index[k]]->image, d->item[k].err);
 	}
+}
+
+static void end_spools(struct visit *v, const struct disk_batch *b)
+{
+	for (unsigned i = 0; i < b->count; i++)
+		if (b->work[i] == DISK_SPOOL)
+			end_spool(v, b->job[i], b->err[i]);
+}
+
+/* What is spooled is acknowledged before the store is asked, which may take long. */
+static void commit_all(struct visit *v, struct disk_batch *b)
+{
+	bool splits = storage_splits(app_images(v));
+
+	commit(v, b, true, !splits);
+	end_spools(v, b);
+	if (splits)
+		commit(v, b, false, true);
+	for (unsigned i = 0; i < b->count; i++)
+		if (b->work[i] == DISK_STORE)
+			end_store(v, b->job[i], b->err[i]);
 }
 
 /* Sends the reply. Its owner may reuse or free the job. */
@@ -384,26 +411,26 @@ static void disk_write_handle(struct visit *v, struct event *const *batch, unsig
 {
 	struct disk_job *read[DISK_BATCH_MAX]; /* after what uploads wait for */
 	unsigned read_count = 0;
-	int err[DISK_BATCH_MAX];
+	struct disk_batch b = { .count = n };
 
 	assert(n <= DISK_BATCH_MAX);
-	commit(v, batch, n, err);
 	for (unsigned i = 0; i < n; i++) {
-		struct disk_job *job = disk_job_of(batch[i]);
+		b.job[i] = disk_job_of(batch[i]);
+		b.work[i] = b.job[i]->work;
+	}
+	commit_all(v, &b);
+	for (unsigned i = 0; i < n; i++) {
+		struct disk_job *job = b.job[i];
 
-		if (job->work == DISK_REMOVE)
+		if (b.work[i] == DISK_REMOVE)
 			remove_image(v, job);
-		else if (job->work == DISK_LIST)
+		else if (b.work[i] == DISK_LIST)
 			list_images(v, job);
-		else if (job->work == DISK_KEY_BEGIN)
+		else if (b.work[i] == DISK_KEY_BEGIN)
 			begin_key(v, job);
-		else if (job->work == DISK_KEY_END)
+		else if (b.work[i] == DISK_KEY_END)
 			end_key(v, job);
-		else if (job->work == DISK_SPOOL)
-			end_spool(v, job, err[i]);
-		else if (job->work == DISK_STORE)
-			end_store(v, job, err[i]);
-		else
+		else if (b.work[i] != DISK_SPOOL && b.work[i] != DISK_STORE)
 			read[read_count++] = job;
 	}
 	for (unsigned i = 0; i < read_count; i++)

@@ -114,10 +114,10 @@ static struct upload *make_upload(struct visit *v, struct conn *c, unsigned imag
 	c->admission.ticket.slot = 0;
 	memcpy(u->request_id, request_id(c), sizeof u->request_id);
 	memcpy(u->token_name, c->token_name, sizeof u->token_name);
-	/* A preference may be ignored (RFC 7240): only files have a spool. */
-	u->respond_after_decode =
-		!u->service->s3 && (c->request.prefers_async ||
-	                            u->epoch->conf.server.respond_after == CONF_RESPOND_DECODE);
+	/* A preference may be ignored (RFC 7240). */
+	u->respond_after_decode = spooling_is_on(u->service) &&
+	                          (c->request.prefers_async ||
+	                           u->epoch->conf.server.respond_after == CONF_RESPOND_DECODE);
 	c->upload = u;
 	c->body = NULL;
 	c->body_size = c->body_room = 0;

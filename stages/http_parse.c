@@ -113,9 +113,10 @@ static enum conn_state decide_upload(struct visit *v, struct conn *c)
 {
 	const struct request *r = &c->request;
 	const struct conf *conf = app_conf(v);
+	bool is_async = r->prefers_async || conf->server.respond_after == CONF_RESPOND_DECODE;
 
 	if (!check_encoding(c) || !check_type(c) ||
-	    !storage_takes(app_images(v), conf->limits.free_bytes, &c->problem))
+	    !storage_takes(app_images(v), conf->limits.free_bytes, is_async, &c->problem))
 		return CONN_REFUSE;
 	if (r->is_chunked)
 		return decide_chunked(v, c);

@@ -202,13 +202,13 @@ static void removals(const struct report_source *source, struct text *t)
 }
 
 /* Of an S3 store. */
-static void objects(const struct s3_store *s3, struct text *t)
+static void objects(const struct image_service *images, struct text *t)
 {
 	const char *family = "";
 
-	if (!s3)
+	if (!images->s3)
 		return;
-	const struct s3_counters *c = s3_store_counters(s3);
+	const struct s3_counters *c = s3_store_counters(images->s3);
 
 #define X(field, member, metric, label, value, help)                        \
 	if (strcmp(family, metric) != 0)                                    \
@@ -222,6 +222,9 @@ static void objects(const struct s3_store *s3, struct text *t)
 	              counter_read(&c->in_flight));
 	metrics_gauge(t, "darkroom_s3_away", "1 while the S3 store does not answer.",
 	              atomic_load_explicit(&c->is_away, memory_order_relaxed));
+	metrics_gauge(t, "darkroom_s3_spooled_bytes",
+	              "Bytes of uploads that wait in files for the S3 store.",
+	              counter_read(&images->spooling.bytes));
 }
 
 static void store(const struct report_source *source, struct text *t)
@@ -242,7 +245,7 @@ static void store(const struct report_source *source, struct text *t)
 	                counter_read(&store->flushes));
 	server_counters_metrics(source->counters, COUNTERS_STORE_FAILURES, t);
 	removals(source, t);
-	objects(source->images->s3, t);
+	objects(source->images, t);
 	metrics_gauge(t, "darkroom_store_recovering",
 	              "Spooled images that wait to be processed again.",
 	              counter_read(&recovery->waiting));

@@ -104,11 +104,11 @@ static void removals_json(const struct report_source *source, struct json *j)
 }
 
 /* Of an S3 store. */
-static void objects_json(const struct s3_store *s3, struct json *j)
+static void objects_json(const struct image_service *images, struct json *j)
 {
-	if (!s3)
+	if (!images->s3)
 		return;
-	const struct s3_counters *c = s3_store_counters(s3);
+	const struct s3_counters *c = s3_store_counters(images->s3);
 
 	json_object(j, "s3");
 #define X(field, member, metric, label, value, help) json_uint(j, member, counter_read(&c->field));
@@ -116,6 +116,7 @@ static void objects_json(const struct s3_store *s3, struct json *j)
 #undef X
 	json_uint(j, "in_flight", counter_read(&c->in_flight));
 	json_bool(j, "is_away", atomic_load_explicit(&c->is_away, memory_order_relaxed));
+	json_uint(j, "spooled_bytes", counter_read(&images->spooling.bytes));
 	json_object_end(j);
 }
 
@@ -138,7 +139,7 @@ static void store_json(const struct report_source *source, struct json *j)
 	json_uint(j, "failed", counter_read(&images->remake.failed));
 	json_object_end(j);
 	removals_json(source, j);
-	objects_json(images->s3, j);
+	objects_json(images, j);
 	json_object(j, "missing");
 	json_uint(j, "made", counter_read(&images->missing.made));
 	json_uint(j, "failed", counter_read(&images->missing.failed));

@@ -17,6 +17,10 @@ static const struct conf_choice serve_choices[] = { { "proxy", CONF_SERVE_PROXY 
 	                                            { "redirect", CONF_SERVE_REDIRECT },
 	                                            { 0 } };
 
+static const struct conf_choice spool_choices[] = { { "none", CONF_SPOOL_NONE },
+	                                            { "file", CONF_SPOOL_FILE },
+	                                            { 0 } };
+
 static const struct conf_key rows[] = {
 	{
 		CONF_KEY(store, kind, kind),
@@ -99,6 +103,25 @@ static const struct conf_key rows[] = {
 		.default_value = "5s",
 		.help = "How long the S3 store may be silent. A request to it is then repeated, up to five\n"
 			"times within four times that time.",
+	},
+	{
+		CONF_KEY(store, s3_spool, s3_spool),
+		.type = CONF_TYPE_CHOICE,
+		.choices = spool_choices,
+		.default_value = "none",
+		.help = "Where an upload waits that is answered 202, before its variants are stored. none:\n"
+			"no upload is answered 202. file: in ROOT/.spool; also while the S3 store is away,\n"
+			"so that such an upload is then accepted. The same node makes and stores it\n"
+			"later, also after a crash.",
+	},
+	{
+		CONF_KEY(store, s3_spool_bytes, s3_spool_bytes),
+		.type = CONF_TYPE_BYTES,
+		.min = UINT64_C(64) << 10,
+		.max = 1024 * TIB,
+		.default_value = "1G",
+		.help = "Bytes in ROOT/.spool, at most, with store.s3_spool = file. Each image counts with\n"
+			"8 KiB more than its size. Uploads that do not fit are answered 503.",
 	},
 	{
 		CONF_KEY(store, max_age, max_age_ms),

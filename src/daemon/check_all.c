@@ -200,8 +200,11 @@ static void check_file_only(struct checking *c)
 		bool is_wanted;
 		const char *section, *key, *message;
 	} feature[] = {
-		{ conf->server.respond_after == CONF_RESPOND_DECODE, "server", "respond_after",
-		  "store.kind = s3 does not provide server.respond_after = decode: expected store" },
+		{ conf->server.respond_after == CONF_RESPOND_DECODE &&
+		          conf->store.s3_spool == CONF_SPOOL_NONE,
+		  "server", "respond_after",
+		  "store.kind = s3 does not provide server.respond_after = decode without "
+		  "store.s3_spool: expected store" },
 		{ conf->store.make_missing == CONF_YES, "store", "make_missing",
 		  "store.kind = s3 does not provide store.make_missing: expected no" },
 		{ conf->overload.backfill == CONF_YES, "overload", "backfill",

@@ -141,7 +141,7 @@ static bool is_source_stored(const struct image *image)
 static bool needs_spool(const struct image *image)
 {
 	return image->upload->respond_after_decode &&
-	       image_conf(image)->server.durability != CONF_DURABILITY_NONE;
+	       spooling_is_needed(image->upload->service, image_conf(image));
 }
 
 void image_source_done(struct image *image)

@@ -23,6 +23,7 @@
 #include "recovery.h"
 #include "remake.h"
 #include "sched/budget.h"
+#include "spooling.h"
 #include "store/store.h"
 #include "sweep.h"
 #include "upload_key.h"
@@ -34,6 +35,7 @@ struct image_service {
 	struct conf_epochs epochs;
 	struct store store;
 	struct s3_store *s3; /* see storage.h; NULL: images are files; fixed */
+	struct spooling spooling;
 	struct budget budget;
 	struct inflight inflight;
 	struct client_counts clients; /* their images in flight */

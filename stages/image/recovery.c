@@ -21,13 +21,15 @@
 #include "recovery_report.h"
 #include "sched/graph.h"
 #include "stage_ids.h"
+#include "storage.h"
 #include "store/spool.h"
-#include "store/store_find.h"
 
 #define LIST_MAX 4096   /* images of one pass; more images take another pass */
 #define ROOM_POLL_MS 20 /* interval between checks for room */
 #define RETRY_MS_MIN 500
 #define RETRY_MS_MAX 16000
+#define OBJECTS_RETRY_MS_MAX 1000 /* with store.kind = s3 */
+#define AWAY_POLL_MS 200          /* interval between checks whether the store is back */
 
 /* ---- waiting ---- */
 
@@ -41,7 +43,7 @@ static bool pause_for(struct recovery *r, uint64_t ms)
 
 static void quarantine(struct recovery *r, const char *id, const char *why)
 {
-	int err = spool_quarantine(&r->service->store, id, why);
+	int err = spooling_quarantine(r->service, id, why);
 
 	if (err == -ENOENT)
 		return; /* the client removed it */
@@ -274,12 +276,18 @@ static bool begin(struct recovery *r, const struct spooled *spooled, bool *is_de
 	struct budget_body memory;
 	uint64_t size = 0;
 
-	if (store_has_image(&s->store, spooled->id)) {
+	int is_stored = storage_has(s, spooled->id);
+
+	if (is_stored > 0) {
 		/* The daemon ended between storing and unspooling, or unspooling failed. */
-		int err = store_unspool(&s->store, spooled->id);
+		int err = spooling_remove(s, spooled->id);
 
 		r->known += !err;
 		*is_delayed |= err && err != -ENOENT;
+		return false;
+	}
+	if (is_stored < 0) {
+		*is_delayed = true;
 		return false;
 	}
 	if (spooled->attempts >= SPOOL_ATTEMPTS_MAX) {
@@ -360,9 +368,19 @@ static bool is_called(struct recovery *r, bool waits)
 	return !is_stopping;
 }
 
+/* Waits until the store answers. Returns false if recovery is stopping. */
+static bool await_store(struct recovery *r)
+{
+	while (storage_is_away(r->service))
+		if (pause_for(r, AWAY_POLL_MS))
+			return false;
+	return true;
+}
+
 static void *recovery_run(void *arg)
 {
 	struct recovery *r = arg;
+	unsigned retry_ms_max = r->service->s3 ? OBJECTS_RETRY_MS_MAX : RETRY_MS_MAX;
 	struct spooled *list = calloc(LIST_MAX, sizeof *list);
 	unsigned retry_ms = RETRY_MS_MIN;
 	bool has_more = true;
@@ -370,7 +388,7 @@ static void *recovery_run(void *arg)
 	if (!list)
 		log_error(
 			"recovery: no memory for the list; spooled images wait for the next start");
-	while (list && is_called(r, !has_more)) {
+	while (list && is_called(r, !has_more) && await_store(r)) {
 		bool is_delayed = false;
 
 		has_more = pass(r, list, &is_delayed) || is_delayed;
@@ -380,7 +398,7 @@ static void *recovery_run(void *arg)
 			retry_ms = RETRY_MS_MIN;
 		else if (pause_for(r, retry_ms))
 			break;
-		else if (retry_ms < RETRY_MS_MAX)
+		else if (retry_ms < retry_ms_max)
 			retry_ms *= 2;
 	}
 	free(list);

@@ -40,9 +40,12 @@ int storage_open(struct image_service *s, const struct conf *conf)
 {
 	int err = open_files(s, conf);
 
-	if (err || conf->store.kind != CONF_STORE_S3)
+	if (err)
 		return err;
-	err = s3_store_open(&s->s3, conf, s->store.incoming_fd);
+	if (conf->store.kind == CONF_STORE_S3)
+		err = s3_store_open(&s->s3, conf, s->store.incoming_fd);
+	if (!err)
+		err = spooling_init(s, conf);
 	if (err)
 		storage_close(s);
 	return err;
@@ -77,22 +80,32 @@ int storage_tick(struct image_service *s)
 
 bool storage_set_problem(int err, struct problem *p)
 {
-	if (err != S3_AWAY && err != S3_DAMAGED && err != -EBUSY && err != -ECANCELED)
+	if (err != S3_AWAY && err != S3_DAMAGED && err != -EBUSY && err != -ECANCELED &&
+	    err != SPOOLING_FULL)
 		return false;
 	problem_set(p, 503, "storage-unavailable",
-	            err == S3_DAMAGED ? "the store's answers are damaged"
-	            : err == -EBUSY   ? "too many requests wait for the store"
-	                              : "the store does not answer");
+	            err == S3_DAMAGED      ? "the store's answers are damaged"
+	            : err == -EBUSY        ? "too many requests wait for the store"
+	            : err == SPOOLING_FULL ? "the spool has store.s3_spool_bytes"
+	                                   : "the store does not answer");
 	return true;
 }
 
-bool storage_takes(struct image_service *s, uint64_t floor, struct problem *p)
+bool storage_is_away(const struct image_service *s)
+{
+	return s->s3 && s3_store_is_away(s->s3);
+}
+
+bool storage_takes(struct image_service *s, uint64_t floor, bool is_spooled, struct problem *p)
 {
 	uint64_t free_bytes;
+	bool needs_files = !s->s3 || (is_spooled && spooling_is_on(s));
 
-	if (s->s3 && s3_store_is_away(s->s3))
+	if (storage_is_away(s) && !needs_files)
 		return !storage_set_problem(S3_AWAY, p);
-	if (s->s3 || floor == 0 || store_has_room(&s->store, floor, &free_bytes))
+	if (s->s3 && needs_files && !spooling_takes(s, p))
+		return false;
+	if (!needs_files || floor == 0 || store_has_room(&s->store, floor, &free_bytes))
 		return true;
 	problem_set_free_bytes(p, floor, free_bytes);
 	return false;
@@ -100,54 +113,43 @@ bool storage_takes(struct image_service *s, uint64_t floor, struct problem *p)
 
 /* ---- images ---- */
 
-uint64_t storage_look(struct image_service *s)
+uint64_t storage_look(struct image_service *s, enum store_place place)
 {
-	return s->s3 ? UINT64_MAX : store_look(&s->store);
+	return s->s3 && place != STORE_SPOOL ? UINT64_MAX : store_look(&s->store);
+}
+
+bool storage_splits(const struct image_service *s)
+{
+	return s->s3 != NULL;
 }
 
 void storage_put(struct image_service *s, struct store_item *items, unsigned count)
 {
-	if (s->s3)
-		s3_store_put(s->s3, items, count);
-	else
+	if (!s->s3)
 		store_put(&s->store, items, count);
+	else if (count && items[0].place == STORE_SPOOL)
+		spooling_put(s, items, count);
+	else
+		s3_store_put(s->s3, items, count);
+}
+
+int storage_remove_stored(struct image_service *s, const char *id)
+{
+	return s->s3 ? s3_store_remove(s->s3, id) : store_remove(&s->store, STORE_IMAGES, id);
 }
 
 /* It may be in the spool and in the store. */
-static int remove_files(struct store *s, const char *id)
+int storage_remove(struct image_service *s, const char *id)
 {
-	int spool_err = store_remove(s, STORE_SPOOL, id),
-	    image_err = store_remove(s, STORE_IMAGES, id);
+	if (storage_is_away(s))
+		return S3_AWAY;
+	int spool_err = spooling_remove(s, id), image_err = storage_remove_stored(s, id);
 
+	if (!s->s3)
+		store_look(&s->store);
 	if (spool_err && spool_err != -ENOENT)
 		return spool_err;
 	return image_err == -ENOENT ? spool_err : image_err;
-}
-
-int storage_remove(struct image_service *s, const char *id)
-{
-	if (s->s3)
-		return s3_store_remove(s->s3, id);
-	int err = remove_files(&s->store, id);
-
-	store_look(&s->store);
-	return err;
-}
-
-static void read_file(struct image_service *s, const char *id, storage_reader *reader, void *arg)
-{
-	char data[STORED_IMAGE_MAX + 1], tag[STORE_TAG_MAX];
-	uint64_t size;
-	int fd = store_open_file(&s->store, id, STORED_IMAGE, &size);
-
-	if (fd < 0)
-		return;
-	int length = stored_image_read(fd, data);
-	uint64_t expires = store_tag(fd, tag);
-
-	close(fd);
-	if (length >= 0)
-		reader(data, (size_t)length, expires, arg);
 }
 
 static int read_objects(struct image_service *s, char (*id)[ULID_LENGTH + 1], unsigned count,
@@ -168,6 +170,41 @@ static int read_objects(struct image_service *s, char (*id)[ULID_LENGTH + 1], un
 		text_fini(&image[i].json);
 	}
 	return err;
+}
+
+static void note_image(const char *data, size_t length, uint64_t expires, void *arg)
+{
+	(void)data, (void)length, (void)expires;
+	*(int *)arg = 1;
+}
+
+int storage_has(struct image_service *s, const char *id)
+{
+	char ids[1][ULID_LENGTH + 1];
+	int has = 0;
+
+	if (!s->s3)
+		return store_has_image(&s->store, id);
+	memcpy(ids[0], id, sizeof ids[0]);
+	int err = read_objects(s, ids, 1, note_image, &has);
+
+	return err ? err : has;
+}
+
+static void read_file(struct image_service *s, const char *id, storage_reader *reader, void *arg)
+{
+	char data[STORED_IMAGE_MAX + 1], tag[STORE_TAG_MAX];
+	uint64_t size;
+	int fd = store_open_file(&s->store, id, STORED_IMAGE, &size);
+
+	if (fd < 0)
+		return;
+	int length = stored_image_read(fd, data);
+	uint64_t expires = store_tag(fd, tag);
+
+	close(fd);
+	if (length >= 0)
+		reader(data, (size_t)length, expires, arg);
 }
 
 int storage_read(struct image_service *s, char (*id)[ULID_LENGTH + 1], unsigned count,
@@ -324,6 +361,9 @@ static void job_found(void *arg)
 {
 	struct disk_job *job = arg;
 
+	/* Of an image that waits for the store, the store need not be asked. */
+	if (job->found.fd == S3_AWAY && job->found.is_spooled)
+		job->found.fd = -ENOENT;
 	job->work = DISK_FOUND;
 	stage_push(graph_stage(job->graph, STAGE_DISK_WRITE), 0, &job->event);
 }
@@ -340,5 +380,7 @@ void storage_find(struct image_service *s, struct disk_job *job)
 		return;
 	}
 	job->graph = s->graph;
+	/* Before the store is asked: an image leaves the spool after it is stored. */
+	job->found.is_spooled = spooling_is_on(s) && store_is_spooled(&s->store, job->id);
 	s3_store_find(s->s3, job->id, job->name, &job->found, job_found, job);
 }

@@ -3,8 +3,8 @@
  * (s3/s3_store.h), by store.kind. What other folders do with images of either kind goes through
  * here.
  *
- * What only files have is not here: the spool, keys of uploads, usage, remaking, and the commands
- * of darkroomd store. daemon/check_all.c refuses their keys with store.kind = s3.
+ * What only files have is not here: keys of uploads, usage, remaking, and the commands of darkroomd
+ * store. daemon/check_all.c refuses their keys with store.kind = s3. The spool is in spooling.h.
  */
 #ifndef DARKROOM_IMAGE_STORAGE_H
 #define DARKROOM_IMAGE_STORAGE_H
@@ -40,8 +40,12 @@ void storage_stop(struct image_service *s);
 int storage_tick(struct image_service *s);
 
 /* Returns whether images may be uploaded now: the file system has room for floor bytes, the store
- * answers. Otherwise sets the problem. Any thread. */
-bool storage_takes(struct image_service *s, uint64_t floor, struct problem *p);
+ * answers. is_spooled: they are answered 202, so that they may wait in files for the store.
+ * Otherwise sets the problem. Any thread. */
+bool storage_takes(struct image_service *s, uint64_t floor, bool is_spooled, struct problem *p);
+
+/* Returns whether requests to the store would fail now. Any thread. */
+bool storage_is_away(const struct image_service *s);
 
 /* Fills in the problem of an error of the functions below. Returns false if it is one of files.
  * Any thread. */
@@ -49,14 +53,24 @@ bool storage_set_problem(int err, struct problem *p);
 
 /* ---- block ---- */
 
-/* Returns the bytes that images may take; UINT64_MAX: any number. */
-uint64_t storage_look(struct image_service *s);
+/* Returns the bytes that images of the place may take; UINT64_MAX: any number. */
+uint64_t storage_look(struct image_service *s, enum store_place place);
+
+/* Returns whether storage_put() should get items of one place only, because others would wait for
+ * the store. */
+bool storage_splits(const struct image_service *s);
 
 /* As store_put(). */
 void storage_put(struct image_service *s, struct store_item *items, unsigned count);
 
 /* Removes an image, also from the spool. Returns 0, -ENOENT or -errno. */
 int storage_remove(struct image_service *s, const char *id);
+
+/* The same, but not from the spool. */
+int storage_remove_stored(struct image_service *s, const char *id);
+
+/* Returns whether the image is stored: 1, 0 or -errno. */
+int storage_has(struct image_service *s, const char *id);
 
 #define STORAGE_READ_MAX 100
 

@@ -205,7 +205,8 @@ static void find_done(struct s3_op *op)
 
 	*found = (struct store_found){ .fd = op->err ? op->err : op->fd,
 		                       .size = op->length,
-		                       .modified = op->modified };
+		                       .modified = op->modified,
+		                       .is_spooled = found->is_spooled };
 	if (!op->err) {
 		found->expires = tag_expires(op->tag);
 		memcpy(found->tag, op->tag, CHECKSUM_LENGTH);
@@ -224,7 +225,7 @@ void s3_store_find(struct s3_store *s, const char *id, const char *name, struct 
 	struct find *f = pool_get(sizeof *f);
 
 	if (!f) {
-		*found = (struct store_found){ .fd = -ENOMEM };
+		found->fd = -ENOMEM;
 		done(arg);
 		return;
 	}

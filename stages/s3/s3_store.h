@@ -75,7 +75,7 @@ void s3_store_forget_expired(struct s3_store *s, const char *id, uint64_t expire
 /* ---- does not block; any thread ---- */
 
 /* Reads a file of an image, verifies it, and fills in *found; done() is called on the client's
- * thread. found->fd is a descriptor or -errno. */
+ * thread. found->fd is a descriptor or -errno; found->is_spooled stays as it is. */
 void s3_store_find(struct s3_store *s, const char *id, const char *name, struct store_found *found,
                    void (*done)(void *arg), void *arg);
 

@@ -87,21 +87,58 @@ int spool_set_attempts(struct store *s, const char *id, unsigned attempts)
 	return err;
 }
 
-int spool_list(struct store *s, struct spooled *list, unsigned max)
+/* Opens the directory of the spool. Returns NULL with errno set. */
+static DIR *open_spool(struct store *s)
 {
 	int fd = openat(s->spool_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+
+	if (!dir && fd >= 0) {
+		int saved = errno;
+
+		close(fd);
+		errno = saved;
+	}
+	return dir;
+}
+
+int spool_size(struct store *s, const char *id, uint64_t *size)
+{
+	char path[PATH_SIZE];
+	struct stat st;
+
+	snprintf(path, sizeof path, "%s/" STORE_ORIGINAL, id);
+	if (fstatat(s->spool_fd, path, &st, AT_SYMLINK_NOFOLLOW))
+		return -errno;
+	*size = (uint64_t)st.st_size;
+	return 0;
+}
+
+int spool_each_size(struct store *s, void (*each)(void *arg, uint64_t size), void *arg)
+{
+	DIR *dir = open_spool(s);
+	struct dirent *entry;
+	uint64_t size;
+
+	if (!dir)
+		return -errno;
+	while ((entry = readdir(dir)))
+		if (ulid_is_valid(entry->d_name, strlen(entry->d_name)) &&
+		    spool_size(s, entry->d_name, &size) == 0)
+			each(arg, size);
+	closedir(dir);
+	return 0;
+}
+
+int spool_list(struct store *s, struct spooled *list, unsigned max)
+{
+	DIR *dir = open_spool(s);
 	struct dirent *entry;
 	char note[SPOOL_NOTE_MAX];
 	unsigned fresh = 0, n = 0;
 
-	if (!dir) {
-		int err = -errno;
-
-		if (fd >= 0)
-			close(fd);
-		return err;
-	}
+	if (!dir)
+		return -errno;
 	while (n < max && (entry = readdir(dir))) {
 		if (!ulid_is_valid(entry->d_name, strlen(entry->d_name)))
 			continue;

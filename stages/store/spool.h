@@ -61,6 +61,12 @@ int spool_set_attempts(struct store *s, const char *id, unsigned attempts);
  * them. */
 int spool_open(struct store *s, const char *id, uint64_t *size, struct spool_names *names);
 
+/* Finds the bytes of a spooled original. Returns 0 or -errno. */
+int spool_size(struct store *s, const char *id, uint64_t *size);
+
+/* Calls `each` with the bytes of each spooled original. Returns 0 or -errno. */
+int spool_each_size(struct store *s, void (*each)(void *arg, uint64_t size), void *arg);
+
 #define SPOOL_PROBLEM "problem" /* in the quarantine: why the image is there, as a line */
 
 /* Moves the image into <root>/.quarantine/, which the daemon never reads, and writes why, if that

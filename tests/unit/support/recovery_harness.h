@@ -294,6 +294,7 @@ static inline int setup(void **state)
 	    store_open(&service.store, root, false, &cleared) ||
 	    inflight_init(&service.inflight, IMAGES_MAX) || recovery_init(r, &service))
 		return -1;
+	service.spooling = (struct spooling){ .is_on = true, .max_bytes = UINT64_MAX };
 	budget_init(&service.budget, BUDGET);
 	client_turns_init(&service.turns, IMAGES_MAX); /* its images never leave the queue */
 	first_descriptors = open_descriptors();
