@@ -211,9 +211,6 @@ static void check_file_only(struct checking *c)
 		  "store.kind = s3 does not provide overload.backfill: expected no" },
 		{ conf->store.max_bytes > 0, "store", "max_bytes",
 		  "store.kind = s3 does not provide store.max_bytes: expected 0" },
-		{ conf->store.idempotency_age_ms > 0, "store", "idempotency_age",
-		  "store.kind = s3 does not provide Idempotency-Key: expected "
-		  "store.idempotency_age = 0" },
 	};
 
 	for (size_t i = 0; i < COUNT_OF(feature); i++)

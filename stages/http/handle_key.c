@@ -6,6 +6,7 @@
 
 #include "base/json.h"
 #include "conf/conf.h"
+#include "image/storage.h"
 #include "image/upload_key.h"
 #include "respond.h"
 #include "sched/stage.h"
@@ -52,10 +53,15 @@ static enum conn_step respond_known(struct conn *c)
 
 static void set_store_problem(struct conn *c, int err)
 {
-	if (err == -ENOSPC || err == -EDQUOT)
+	if (storage_set_problem(err, &c->problem))
+		c->problem.retry_after_s = 1;
+	else if (err == -ENOSPC || err == -EDQUOT)
 		problem_set(&c->problem, 507, "storage-full", "%s", strerror(-err));
 	else if (err == -ENOMEM)
 		problem_set(&c->problem, 503, "overloaded", "no memory");
+	else if (err == -EOPNOTSUPP)
+		problem_set(&c->problem, 500, "storage-failed",
+		            "the store has no conditional requests, which Idempotency-Key needs");
 	else
 		problem_set(&c->problem, 500, "storage-failed", "%s", strerror(-err));
 }
@@ -108,6 +114,11 @@ enum conn_step handle_key_end(struct visit *v, struct conn *c)
 enum conn_step handle_key_ended(struct visit *v, struct conn *c)
 {
 	(void)v;
+	if (c->upload && c->key->verdict != UPLOAD_KEY_NEW) {
+		upload_unref(c->upload);
+		c->upload = NULL;
+		return respond_refused(c);
+	}
 	c->state = c->upload ? CONN_UPLOADED : CONN_REFUSE;
 	return CONN_STEP_AGAIN;
 }

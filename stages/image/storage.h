@@ -3,8 +3,9 @@
  * (s3/s3_store.h), by store.kind. What other folders do with images of either kind goes through
  * here.
  *
- * What only files have is not here: keys of uploads, usage, remaking, and the commands of darkroomd
- * store. daemon/check_all.c refuses their keys with store.kind = s3. The spool is in spooling.h.
+ * What only files have is not here: usage, remaking, and the commands of darkroomd store.
+ * daemon/check_all.c refuses their keys with store.kind = s3. The spool is in spooling.h, records of
+ * Idempotency-Keys are in key_store.h.
  */
 #ifndef DARKROOM_IMAGE_STORAGE_H
 #define DARKROOM_IMAGE_STORAGE_H

@@ -28,13 +28,15 @@ static void append(const char *data, size_t length, uint64_t expires, void *arg)
 	text_puts(images, visible < length ? "}" : "");
 }
 
-bool stored_list_append(struct text *images, struct image_service *s, const char *id)
+int stored_list_append(struct text *images, struct image_service *s, const char *id)
 {
 	char ids[1][ULID_LENGTH + 1];
 	size_t before = images->length;
 
 	memcpy(ids[0], id, sizeof ids[0]);
-	return storage_read(s, ids, 1, append, images) == 0 && images->length > before;
+	int err = storage_read(s, ids, 1, append, images);
+
+	return err ? err : images->length > before;
 }
 
 int stored_list_make(struct stored_list *list, struct image_service *s)

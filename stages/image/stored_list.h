@@ -22,9 +22,9 @@ struct stored_list {
 	char last[ULID_LENGTH + 1]; /* behind which the next page begins */
 };
 
-/* Appends what GET /images/{id} responds to an open JSON array. Returns false if the image is
- * removed, damaged or expired: then nothing is appended. */
-bool stored_list_append(struct text *images, struct image_service *s, const char *id);
+/* Appends what GET /images/{id} responds to an open JSON array. Returns 1; or 0 if the image is
+ * removed, damaged or expired, and nothing is appended; or -errno if the store cannot tell. */
+int stored_list_append(struct text *images, struct image_service *s, const char *id);
 
 /* Fills in the result. Such images are left out. Returns 0 or -errno. */
 int stored_list_make(struct stored_list *list, struct image_service *s);

@@ -12,9 +12,9 @@
 #include "base/pool.h"
 #include "base/wall_clock.h"
 #include "image_service.h"
+#include "key_store.h"
 #include "log/log.h"
 #include "storage.h"
-#include "store/key_record.h"
 #include "store/store_batch.h"
 #include "store/store_page.h"
 #include "store/stored_info.h"
@@ -212,8 +212,11 @@ static void remove_keys(struct run *r)
 {
 	uint64_t now = (uint64_t)time(NULL);
 
+	if (!r->key_age_s && key_store_is_shared(r->w->service))
+		return; /* there are none */
 	for (unsigned i = 0; i < KEY_SHARDS && now > r->key_age_s; i++)
-		key_record_sweep(r->store, r->key_shard++ % KEY_RECORD_SHARDS, now - r->key_age_s);
+		key_store_sweep(r->w->service, r->key_shard++ % KEY_RECORD_SHARDS,
+		                now - r->key_age_s);
 }
 
 static void report(const struct run *r)

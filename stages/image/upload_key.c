@@ -7,18 +7,13 @@
 
 #include "base/check.h"
 #include "base/clock.h"
-#include "base/json.h"
 #include "base/pool.h"
 #include "image.h"
 #include "image_service.h"
+#include "key_store.h"
 #include "log/log.h"
-#include "store/key_record.h"
-#include "store/store_find.h"
-#include "store/store_trash.h"
-#include "store/stored_image.h"
-#include "stored_list.h"
-
-#define HASH_TURN_MAX ((size_t)1 << 20)
+#include "storage.h"
+#include "upload_key_images.h"
 
 static_assert(UPLOAD_KEY_HASH_SIZE == KEY_RECORD_HASH_SIZE, "a record has the name of its key");
 
@@ -53,70 +48,6 @@ void upload_key_free(struct upload_key *k)
 	if (k->images.data)
 		text_fini(&k->images);
 	pool_put(k);
-}
-
-/* ---- the content ---- */
-
-static void hash_number(struct upload_key *k, uint64_t number)
-{
-	uint8_t bytes[8];
-
-	for (unsigned i = 0; i < sizeof bytes; i++)
-		bytes[i] = (uint8_t)(number >> 8 * i);
-	sha256_update(&k->context, sizeof bytes, bytes);
-}
-
-static void hash_data(struct upload_key *k, const void *data, size_t length)
-{
-	hash_number(k, length);
-	sha256_update(&k->context, length, data);
-}
-
-static void hash_text(struct upload_key *k, const char *text)
-{
-	hash_data(k, text, strlen(text));
-}
-
-/* What is left behind the images. */
-static void hash_rest(struct upload_key *k)
-{
-	const struct upload *u = k->upload;
-
-	hash_data(k, u->metadata.data, u->metadata.length);
-	hash_number(k, u->bad_part_count);
-	for (unsigned i = 0; i < u->bad_part_count; i++) {
-		hash_text(k, u->bad_part[i].part_name);
-		hash_text(k, u->bad_part[i].file_name);
-		hash_text(k, u->bad_part[i].problem.detail);
-	}
-	sha256_digest(&k->context, sizeof k->fingerprint, k->fingerprint);
-}
-
-bool upload_key_hash(struct upload_key *k)
-{
-	const struct upload *u = k->upload;
-	size_t turn = 0;
-
-	for (; k->hashed_images < u->image_count; k->hashed_images++, k->hashed = 0) {
-		const struct image *image = u->image[k->hashed_images];
-		size_t left = image->source_size - k->hashed, room = HASH_TURN_MAX - turn;
-
-		if (room == 0)
-			return true;
-		if (k->hashed == 0) {
-			hash_text(k, image->part_name);
-			hash_text(k, image->file_name);
-			hash_number(k, image->source_size);
-		}
-		sha256_update(&k->context, left < room ? left : room, image->source + k->hashed);
-		if (left > room) {
-			k->hashed += room;
-			return true;
-		}
-		turn += left;
-	}
-	hash_rest(k);
-	return false;
 }
 
 /* ---- keys in progress ---- */
@@ -162,73 +93,6 @@ static void give(struct upload_keys *keys, struct upload_key *k)
 	pthread_mutex_unlock(&keys->lock);
 }
 
-/* ---- an earlier upload ---- */
-
-/* Returns whether all images of a record are stored, or will be. */
-static bool is_complete(struct store *s, const struct key_record *r)
-{
-	for (unsigned i = 0; i < r->count; i++)
-		if (!store_has_image(s, r->id[i]) && !store_is_spooled(s, r->id[i]) &&
-		    !store_has_image(s, r->id[i]))
-			return false;
-	return r->count > 0;
-}
-
-/* Removes the images of an upload that was never acknowledged: it is made again. */
-static void remove_images(struct store *s, const struct key_record *r)
-{
-	for (unsigned i = 0; i < r->count; i++) {
-		int err = store_remove(s, STORE_SPOOL, r->id[i]);
-
-		if (!err || err == -ENOENT)
-			err = store_remove(s, STORE_IMAGES, r->id[i]);
-		if (err && err != -ENOENT)
-			log_warning("image %s: cannot remove it: %s; it stays, although its upload "
-			            "was not answered and is made again",
-			            r->id[i], strerror(-err));
-	}
-}
-
-/* Appends an image that is not stored. */
-static void append_status(struct text *images, const char *id, const char *status)
-{
-	text_puts(images, images->length > 1 ? ",\n" : "");
-	text_printf(images, "{\"id\":\"%s\",\"url\":\"/images/%s\",\"status\":\"%s\"}", id, id,
-	            status);
-}
-
-static void append_image(struct image_service *s, struct upload_key *k, const char *id)
-{
-	uint32_t width, height;
-
-	if (stored_list_append(&k->images, s, id))
-		return;
-	if (inflight_find(&s->inflight, id, &width, &height) || store_is_spooled(&s->store, id)) {
-		append_status(&k->images, id, "processing");
-		k->is_processing = true;
-	} else if (!stored_list_append(&k->images, s, id)) { /* stored meanwhile */
-		append_status(&k->images, id, "removed");
-	}
-}
-
-/* Makes the answer from what has become of the images. */
-static void answer(struct image_service *s, struct upload_key *k, const struct key_record *r)
-{
-	k->verdict = UPLOAD_KEY_KNOWN;
-	k->failed = r->failed;
-	if (r->count == 1)
-		memcpy(k->id, r->id[0], sizeof k->id);
-	text_init_growable(&k->images, ((size_t)r->count + 1) * (STORED_IMAGE_MAX + 2));
-	text_puts(&k->images, "[");
-	for (unsigned i = 0; i < r->count; i++)
-		append_image(s, k, r->id[i]);
-	text_puts(&k->images, "]");
-	if (k->images.overflowed) {
-		k->verdict = UPLOAD_KEY_FAILED;
-		k->err = -ENOMEM;
-	}
-}
-
 /* ---- begin ---- */
 
 static uint64_t age_of(const struct upload_key *k)
@@ -236,15 +100,24 @@ static uint64_t age_of(const struct upload_key *k)
 	return k->upload->epoch->conf.store.idempotency_age_ms / 1000;
 }
 
-/* Reads the record of a key. Returns false if there is none, or its time is over. */
-static bool read_record(struct store *s, const struct upload_key *k, struct key_record *r)
+static bool fail(struct upload_key *k, int err)
 {
-	if (key_record_read(s, k->name, r)) /* as if it had been lost */
-		return false;
-	if (r->created + age_of(k) > (uint64_t)time(NULL))
-		return true;
+	k->verdict = UPLOAD_KEY_FAILED;
+	k->err = err;
+	return true;
+}
+
+/* Reads the record of a key. Returns 0; -ENOENT if there is none, or its time is over; or -errno.
+ */
+static int read_record(struct image_service *s, struct upload_key *k, struct key_record *r)
+{
+	int err = key_store_read(s, k->name, r, k->version);
+
+	if (err || r->created + age_of(k) > (uint64_t)time(NULL))
+		return err;
 	pool_put(r->id);
-	return false;
+	r->id = NULL;
+	return -ENOENT;
 }
 
 static bool is_same_content(const struct upload_key *k, const struct key_record *r)
@@ -252,40 +125,53 @@ static bool is_same_content(const struct upload_key *k, const struct key_record 
 	return memcmp(k->fingerprint, r->fingerprint, sizeof k->fingerprint) == 0;
 }
 
+/* Decides by an upload that has succeeded. */
+static bool repeat(struct image_service *s, struct upload_key *k, const struct key_record *r)
+{
+	if (is_same_content(k, r))
+		upload_key_answer(s, k, r);
+	else
+		k->verdict = UPLOAD_KEY_OF_OTHER;
+	return true;
+}
+
 /* Decides by a settled record. Returns whether there is one. */
 static bool is_settled(struct image_service *s, struct upload_key *k)
 {
 	struct key_record r;
+	int err = read_record(s, k, &r);
 
-	if (!read_record(&s->store, k, &r))
-		return false;
-	if (r.is_settled && is_same_content(k, &r))
-		answer(s, k, &r);
-	else if (r.is_settled)
-		k->verdict = UPLOAD_KEY_OF_OTHER;
+	if (err)
+		return err != -ENOENT && fail(k, err);
+	bool is_decided = r.is_settled && repeat(s, k, &r);
+
 	pool_put(r.id);
-	return r.is_settled;
+	return is_decided;
 }
 
-/* Settles a record that an earlier process has left. Returns whether its upload has succeeded. */
-static bool settle_left(struct image_service *s, struct upload_key *k)
+/* Returns whether another node may be making the images of a record that is not settled. */
+static bool has_lease(struct image_service *s, const struct key_record *r)
 {
-	struct key_record r;
+	return key_store_is_shared(s) && r->created + UPLOAD_KEY_LEASE_S > (uint64_t)time(NULL);
+}
 
-	if (!read_record(&s->store, k, &r))
+/* Decides by a record that is not settled: an earlier process has left it, or another node makes
+ * its images. Returns false if its images are not complete, and the upload is made again. */
+static bool settle_left(struct image_service *s, struct upload_key *k, struct key_record *r)
+{
+	int has = upload_key_is_complete(s, r);
+
+	if (has < 0)
+		return fail(k, has);
+	if (has) {
+		/* An error does not matter: it would be complete again. */
+		(void)key_store_settle(s, k->name, r, k->version);
+		return repeat(s, k, r);
+	}
+	if (!has_lease(s, r))
 		return false;
-	bool has_succeeded = is_complete(&s->store, &r);
-
-	if (!has_succeeded)
-		remove_images(&s->store, &r);
-	else
-		(void)key_record_settle(&s->store, k->name); /* it would be complete again */
-	if (has_succeeded && is_same_content(k, &r))
-		answer(s, k, &r);
-	else if (has_succeeded)
-		k->verdict = UPLOAD_KEY_OF_OTHER;
-	pool_put(r.id);
-	return has_succeeded;
+	k->verdict = is_same_content(k, r) ? UPLOAD_KEY_IN_PROGRESS : UPLOAD_KEY_OF_OTHER;
+	return true;
 }
 
 /* Returns whether the client may have one more key; otherwise sets the verdict. */
@@ -312,7 +198,8 @@ static bool is_below_limit(struct upload_keys *keys, struct upload_key *k)
 }
 
 /* Writes the record of the upload as it is, with those images that have not failed. */
-static int write_record(struct store *s, const struct upload_key *k, bool is_settled, unsigned good)
+static int write_record(struct image_service *s, struct upload_key *k, bool is_settled,
+                        unsigned good)
 {
 	const struct upload *u = k->upload;
 	struct key_record r = { .created = (uint64_t)time(NULL), .is_settled = is_settled };
@@ -325,51 +212,68 @@ static int write_record(struct store *s, const struct upload_key *k, bool is_set
 	for (unsigned i = 0; i < u->image_count; i++)
 		if (!is_settled || !upload_has_failed(u, i))
 			memcpy(r.id[r.count++], u->image[i]->id, sizeof *r.id);
-	int err = key_record_write(s, k->name, &r);
+	int err = key_store_write(s, k->name, &r, k->version);
 
 	pool_put(r.id);
 	return err;
 }
 
+/* Writes the first record of the upload. Returns whether it may start. */
+static bool start(struct image_service *s, struct upload_key *k)
+{
+	if (!is_below_limit(&s->keys, k))
+		return false;
+	k->begun_ns = clock_ns();
+	int err = write_record(s, k, false, k->upload->image_count);
+
+	if (!err) {
+		k->verdict = UPLOAD_KEY_NEW;
+		return true;
+	}
+	if (err == -EEXIST || err == -EAGAIN) { /* another node was faster */
+		k->verdict = UPLOAD_KEY_IN_PROGRESS;
+		return false;
+	}
+	log_error("store: cannot write the record of an Idempotency-Key: %s; refusing the upload",
+	          err == -EOPNOTSUPP ? "the store has no conditional requests" : strerror(-err));
+	fail(k, err);
+	return false;
+}
+
 /* The key is the caller's. Returns whether the upload may start. */
 static bool begin(struct image_service *s, struct upload_key *k)
 {
-	if (is_settled(s, k) || settle_left(s, k) || !is_below_limit(&s->keys, k))
-		return false;
-	k->err = write_record(&s->store, k, false, k->upload->image_count);
-	k->verdict = k->err ? UPLOAD_KEY_FAILED : UPLOAD_KEY_NEW;
-	if (k->err)
-		log_error("store: cannot write the record of an Idempotency-Key: %s; refusing the "
-		          "upload",
-		          strerror(-k->err));
-	return !k->err;
+	struct key_record r;
+	int err = read_record(s, k, &r);
+
+	if (err == -ENOENT)
+		return start(s, k);
+	if (err)
+		return !fail(k, err);
+	bool may_start = r.is_settled ? !repeat(s, k, &r) : !settle_left(s, k, &r);
+
+	/* Files are removed first, so that a crash leaves none without a record. Of several nodes
+	 * only that which has replaced the record may remove images. */
+	if (may_start && !key_store_is_shared(s))
+		upload_key_remove_images(s, &r);
+	may_start = may_start && start(s, k);
+	if (may_start && key_store_is_shared(s))
+		upload_key_remove_images(s, &r);
+	pool_put(r.id);
+	return may_start;
 }
 
 /* Records are read before the key is taken, so that answers do not wait for each other; and then
  * once more, because an upload may have ended in between. */
 void upload_key_begin(struct image_service *s, struct upload_key *k)
 {
-	if (!is_settled(s, k) && take(&s->keys, k) && !begin(s, k))
+	if (!key_store_is_shared(s) && is_settled(s, k))
+		return;
+	if (take(&s->keys, k) && !begin(s, k))
 		give(&s->keys, k);
 }
 
 /* ---- end ---- */
-
-/* Replaces the record by one of the images that were made. */
-static void settle_part(struct store *s, struct upload_key *k, unsigned good)
-{
-	int err = write_record(s, k, true, good);
-
-	/* The images that have failed would otherwise be missed after a loss of power, and the
-	 * others removed. */
-	if (!err)
-		err = store_flush(s);
-	if (!err)
-		return;
-	log_error("store: cannot write the record of an Idempotency-Key: %s; forgetting the key",
-	          strerror(-err));
-	(void)key_record_remove(s, k->name);
-}
 
 static unsigned count_good(const struct upload *u)
 {
@@ -380,22 +284,97 @@ static unsigned count_good(const struct upload *u)
 	return good;
 }
 
+/* Another node has taken the key, because this one took too long, and makes the images. */
+static void lose(struct image_service *s, struct upload_key *k)
+{
+	log_warning("store: another node has taken an Idempotency-Key after %d s; removing the "
+	            "images of the upload, and answering 409",
+	            UPLOAD_KEY_LEASE_S);
+	for (unsigned i = 0; i < k->upload->image_count; i++)
+		(void)storage_remove(s, k->upload->image[i]->id);
+	k->verdict = UPLOAD_KEY_IN_PROGRESS;
+}
+
+/* Replaces the record by one of the images that were made. */
+static void settle_part(struct image_service *s, struct upload_key *k, unsigned good)
+{
+	int err = write_record(s, k, true, good);
+
+	/* The images that have failed would otherwise be missed after a loss of power, and the
+	 * others removed. */
+	if (!err)
+		err = key_store_flush(s);
+	if (err && key_store_is_shared(s)) {
+		lose(s, k); /* nobody may see these images as an upload that was not acknowledged */
+		return;
+	}
+	if (!err)
+		return;
+	log_error("store: cannot write the record of an Idempotency-Key: %s; forgetting the key",
+	          strerror(-err));
+	(void)key_store_remove(s, k->name);
+}
+
+/* The images tell the same as a settled record, until one of them is removed. */
+static void warn_of_images(int err)
+{
+	log_warning("store: cannot change the record of an Idempotency-Key: %s; the images decide",
+	            strerror(-err));
+}
+
+/* Forgets the key of an upload that has made nothing. After the lease the record may be another
+ * node's. */
+static void forget(struct image_service *s, const struct upload_key *k)
+{
+	if (key_store_is_shared(s) && clock_ns() >= k->begun_ns + UPLOAD_KEY_LEASE_S * NS_PER_S)
+		return;
+	int err = key_store_remove(s, k->name);
+
+	if (err)
+		warn_of_images(err);
+}
+
+/* Returns whether another node has settled this upload, whose images it has seen: 1, 0 or -errno.
+ */
+static int is_settled_by_other(struct image_service *s, struct upload_key *k)
+{
+	struct key_record r;
+	int err = read_record(s, k, &r);
+
+	if (err)
+		return err == -ENOENT ? 0 : err;
+	bool is_own = r.is_settled && r.count > 0 && strcmp(r.id[0], k->upload->image[0]->id) == 0;
+
+	pool_put(r.id);
+	return is_own;
+}
+
+/* All images are stored. */
+static void settle(struct image_service *s, struct upload_key *k, unsigned good)
+{
+	struct key_record files = { .count = 0 }; /* a file is settled in its place */
+	int err = key_store_is_shared(s) ? write_record(s, k, true, good)
+	                                 : key_store_settle(s, k->name, &files, k->version);
+	int is_own = err == -EEXIST ? is_settled_by_other(s, k) : 1;
+
+	if (is_own == 0)
+		lose(s, k);
+	else if (is_own < 0)
+		k->verdict = UPLOAD_KEY_IN_PROGRESS; /* the next one with the key will see */
+	else if (err && err != -EEXIST)
+		warn_of_images(err);
+}
+
 void upload_key_end(struct image_service *s, struct upload_key *k)
 {
 	const struct upload *u = k->upload;
 	unsigned good = count_good(u);
-	int err = 0;
 
 	if (good == 0)
-		err = key_record_remove(&s->store, k->name);
+		forget(s, k);
 	else if (good < u->image_count || u->bad_part_count > 0)
-		settle_part(&s->store, k, good);
+		settle_part(s, k, good);
 	else
-		err = key_record_settle(&s->store, k->name);
-	/* The images tell the same, until one of them is removed. */
-	if (err)
-		log_warning("store: cannot change the record of an Idempotency-Key: %s; the images "
-		            "decide",
-		            strerror(-err));
+		settle(s, k, good);
 	give(&s->keys, k);
 }

@@ -3,8 +3,8 @@
  * same key with the same content makes no second image.
  *
  * A key belongs to its upload from upload_key_begin() to upload_key_end(), which both run on the
- * disk's threads. What was made is in a file (store/key_record.h), so that it outlives the process.
- * Only keys of uploads in progress are in memory.
+ * disk's threads. What was made is in a record (key_store.h), so that it outlives the process. With
+ * an S3 store all nodes share the records. Keys of this process in progress are in memory.
  */
 #ifndef DARKROOM_IMAGE_UPLOAD_KEY_H
 #define DARKROOM_IMAGE_UPLOAD_KEY_H
@@ -19,6 +19,7 @@
 #include "base/text.h"
 #include "client_key.h"
 #include "client_rate.h"
+#include "key_store.h"
 #include "store/ulid.h"
 
 struct image_service;
@@ -27,6 +28,11 @@ struct upload;
 
 #define UPLOAD_KEY_HASH_SIZE SHA256_DIGEST_SIZE
 #define UPLOAD_KEY_BUCKETS 256
+
+/* With a store that nodes share, a key in progress belongs to its node for that long. Then another
+ * node may make the images: the first one is dead, or it loses the key at its end. The nodes'
+ * clocks must agree within some seconds. */
+#define UPLOAD_KEY_LEASE_S 30
 
 enum upload_key_verdict {
 	UPLOAD_KEY_NEW = 1,     /* the upload may start; upload_key_end() must follow */
@@ -45,12 +51,15 @@ struct upload_key {
 	const struct upload *upload;        /* NULL at the end: it was not started */
 	/* the result */
 	enum upload_key_verdict verdict;
-	int err;                  /* failed: -errno */
+	int err;                  /* failed: -errno, or an error of storage.h */
 	uint64_t used, wait_s;    /* too many */
 	struct text images;       /* known: a JSON array */
 	char id[ULID_LENGTH + 1]; /* known: of the only image; "": there are several */
 	bool is_processing;       /* known: an image is not stored yet */
 	uint64_t failed;          /* known: parts that made no image */
+	/* private */
+	char version[KEY_VERSION_MAX];
+	uint64_t begun_ns;
 	/* upload_key_hash()'s own */
 	struct sha256_ctx context;
 	unsigned hashed_images;
@@ -80,7 +89,8 @@ bool upload_key_hash(struct upload_key *k);
 void upload_key_begin(struct image_service *s, struct upload_key *k);
 
 /* Remembers what the upload has made, before it is answered. If nothing succeeded, the key is
- * forgotten: the client may try again with it. */
+ * forgotten: the client may try again with it. The verdict is UPLOAD_KEY_IN_PROGRESS if another
+ * node has taken the key: the images are removed, and the upload must not be acknowledged. */
 void upload_key_end(struct image_service *s, struct upload_key *k);
 
 #endif

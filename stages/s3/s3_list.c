@@ -2,7 +2,9 @@
  */
 #include "s3_list.h"
 
+#include <stdint.h>
 #include <string.h>
+#include <time.h>
 
 #define PLAIN "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._/"
 
@@ -25,6 +27,24 @@ bool s3_list_begin(struct s3_list *l, const char *data, size_t length)
 	return is_whole != l->is_truncated;
 }
 
+/* Returns the time in an element such as <LastModified>2009-10-12T17:50:30.000Z</LastModified>, or
+ * 0. */
+static time_t read_modified(const char *at, const char *end)
+{
+	static const char begin[] = "<LastModified>";
+	char text[sizeof "2009-10-12T17:50:30"];
+	struct tm t = { .tm_year = 0 };
+	const char *from = find(at, end, begin);
+
+	if (!from || (size_t)(end - from) < sizeof begin - 1 + sizeof text)
+		return 0;
+	memcpy(text, from + sizeof begin - 1, sizeof text - 1);
+	text[sizeof text - 1] = '\0';
+	const char *rest = strptime(text, "%Y-%m-%dT%H:%M:%S", &t);
+
+	return rest && !*rest ? timegm(&t) : 0;
+}
+
 bool s3_list_next(struct s3_list *l, char *key, size_t size)
 {
 	static const char begin[] = "<Key>", finish[] = "</Key>";
@@ -43,8 +63,12 @@ bool s3_list_next(struct s3_list *l, char *key, size_t size)
 			continue;
 		memcpy(key, at, length);
 		key[length] = '\0';
-		if (strspn(key, PLAIN) == length)
-			return true;
+		if (strspn(key, PLAIN) != length)
+			continue;
+		const char *next = find(end, l->end, begin);
+
+		l->modified = read_modified(end, next ? next : l->end);
+		return true;
 	}
 }
 

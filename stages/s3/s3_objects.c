@@ -40,10 +40,8 @@ void s3_expiry_key(char key[S3_KEY_MAX], const char *id, uint64_t expires)
 
 /* ---- lists ---- */
 
-/* Calls `each` with the keys that begin with the prefix, in order, until it returns false. after:
- * the key before the first one. Returns 0 or -errno. */
-static int list_keys(struct s3_store *s, const char *prefix, const char *after, unsigned max,
-                     bool (*each)(const char *key, void *arg), void *arg)
+int s3_list_keys(struct s3_store *s, const char *prefix, const char *after, unsigned max,
+                 s3_key_reader *each, void *arg)
 {
 	struct s3_op op = { .verb = S3_LIST };
 	char key[S3_KEY_MAX + CONF_TEXT_MAX];
@@ -70,7 +68,7 @@ static int list_keys(struct s3_store *s, const char *prefix, const char *after, 
 				continue;
 			has_any = true;
 			memcpy(op.after, key + cut, strlen(key + cut) + 1);
-			is_wanted = each(key + cut, arg);
+			is_wanted = each(key + cut, list.modified, arg);
 		}
 		has_more = has_more && is_wanted && has_any;
 		text_fini(&op.body);
@@ -78,8 +76,9 @@ static int list_keys(struct s3_store *s, const char *prefix, const char *after, 
 	return err;
 }
 
-static bool add_to_page(const char *key, void *arg)
+static bool add_to_page(const char *key, time_t modified, void *arg)
 {
+	(void)modified;
 	struct store_page *page = arg;
 	const char *id = key + sizeof IMAGES - 1;
 
@@ -99,7 +98,7 @@ int s3_store_list(struct s3_store *s, struct store_page *page)
 	page->count = 0;
 	if (page->after[0])
 		s3_image_key(after, page->after);
-	return list_keys(s, IMAGES, after, page->max, add_to_page, page);
+	return s3_list_keys(s, IMAGES, after, page->max, add_to_page, page);
 }
 
 struct due_list {
@@ -108,8 +107,9 @@ struct due_list {
 	uint64_t now;
 };
 
-static bool add_due(const char *key, void *arg)
+static bool add_due(const char *key, time_t modified, void *arg)
 {
+	(void)modified;
 	struct due_list *list = arg;
 	const char *second = key + sizeof EXPIRY - 1, *id = second + S3_SECOND_LENGTH + 1;
 
@@ -128,7 +128,7 @@ static bool add_due(const char *key, void *arg)
 int s3_store_list_expired(struct s3_store *s, uint64_t now, struct expiry_due *due, unsigned max)
 {
 	struct due_list list = { .due = due, .max = max, .now = now };
-	int err = list_keys(s, EXPIRY, "", max, add_due, &list);
+	int err = s3_list_keys(s, EXPIRY, "", max, add_due, &list);
 
 	return err ? err : (int)list.count;
 }
@@ -150,19 +150,76 @@ static bool is_same(struct s3_store *s, const char *key, const char *data, size_
 	return is_same;
 }
 
-int s3_put_if(struct s3_store *s, const char *key, const char *data, size_t size, const char *match,
-              char etag[S3_ETAG_MAX])
+/* Puts it once. Returns as s3_put_if(). */
+static int put_if(struct s3_store *s, const char *key, const char *data, size_t size,
+                  const char *match, size_t match_length, char etag[S3_ETAG_MAX])
 {
 	struct s3_op op = { .verb = S3_PUT, .data = data, .size = size, .type = "text/plain" };
 
 	snprintf(op.key, sizeof op.key, "%s", key);
-	snprintf(op.match, sizeof op.match, "%s", match);
+	snprintf(op.match, sizeof op.match, "%.*s", (int)match_length, match);
 	checksum_of(data, size, op.tag);
 	s3_client_run(s->client, &op, 1);
 	text_fini(&op.body);
 	memcpy(etag, op.etag, S3_ETAG_MAX);
-	/* The answer to an earlier attempt may be lost, which has put it. */
-	if (op.err == -EEXIST && op.attempts > 1 && is_same(s, key, data, size, etag))
+	/* The answer to an earlier attempt may be lost, which has put it. libcurl also repeats
+	 * requests by itself, if a connection that it kept has ended. */
+	if (op.err == -EEXIST && is_same(s, key, data, size, etag))
 		return 0;
 	return op.err;
+}
+
+int s3_put_if(struct s3_store *s, const char *key, const char *data, size_t size, const char *match,
+              char etag[S3_ETAG_MAX])
+{
+	size_t length = strlen(match);
+	bool is_tag = length > 2 && match[0] == '"' && match[length - 1] == '"';
+	/* Relaxed: it only saves requests. */
+	bool is_bare = atomic_load_explicit(&s->has_bare_tags, memory_order_relaxed);
+
+	if (!is_tag || !is_bare) {
+		int err = put_if(s, key, data, size, match, length, etag);
+
+		if (!is_tag || err != -EEXIST)
+			return err;
+	}
+	/* Ceph's gateway (16) compares an entity tag without its quotes. */
+	int err = put_if(s, key, data, size, match + 1, length - 2, etag);
+
+	if (!err)
+		atomic_store_explicit(&s->has_bare_tags, true, memory_order_relaxed);
+	return err;
+}
+
+int s3_remove(struct s3_store *s, const char *key)
+{
+	struct s3_op op = { .verb = S3_DELETE };
+
+	snprintf(op.key, sizeof op.key, "%s", key);
+	s3_client_run(s->client, &op, 1);
+	text_fini(&op.body);
+	return op.err == -ENOENT ? 0 : op.err;
+}
+
+struct old_keys {
+	struct s3_store *store;
+	time_t before;
+	int err;
+};
+
+static bool remove_old(const char *key, time_t modified, void *arg)
+{
+	struct old_keys *old = arg;
+
+	if (modified && modified < old->before)
+		old->err = s3_remove(old->store, key);
+	return !old->err;
+}
+
+int s3_remove_old(struct s3_store *s, const char *prefix, time_t before)
+{
+	struct old_keys old = { .store = s, .before = before };
+	int err = s3_list_keys(s, prefix, "", LIST_MAX, remove_old, &old);
+
+	return err ? err : old.err;
 }

@@ -5,6 +5,7 @@
 #ifndef DARKROOM_S3_OBJECTS_H
 #define DARKROOM_S3_OBJECTS_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -19,12 +20,21 @@ struct s3_store {
 	struct s3_client *client;
 	char secret_path[CONF_TEXT_MAX];
 	struct s3_secret secret;
-	bool has_secret_failed; /* and logged */
+	bool has_secret_failed;    /* and logged */
+	atomic_bool has_bare_tags; /* conditions name entity tags without quotes */
 };
 
 void s3_image_key(char key[S3_KEY_MAX], const char *id);
 void s3_file_key(char key[S3_KEY_MAX], const char *id, const char *name);
 void s3_expiry_key(char key[S3_KEY_MAX], const char *id, uint64_t expires);
+
+/* Gets a key, and when its object was put; 0: the store has not told that. Returns false to end. */
+typedef bool s3_key_reader(const char *key, time_t modified, void *arg);
+
+/* Calls `each` with the keys that begin with the prefix, in order, until it returns false. after:
+ * the key before the first one. Returns 0 or -errno. Blocks. */
+int s3_list_keys(struct s3_store *s, const char *prefix, const char *after, unsigned max,
+                 s3_key_reader *each, void *arg);
 
 /* Puts a small object, only if there is none with the key (match: "*"), or only if it has the
  * entity tag. The content must be that of no other writer: if an answer was lost, it tells whether
@@ -33,5 +43,12 @@ void s3_expiry_key(char key[S3_KEY_MAX], const char *id, uint64_t expires);
  * writers, -EOPNOTSUPP if the store has no such requests, or as struct s3_op. Blocks. */
 int s3_put_if(struct s3_store *s, const char *key, const char *data, size_t size, const char *match,
               char etag[S3_ETAG_MAX]);
+
+/* Removes an object. Returns 0, also if there is none, or -errno. Blocks. */
+int s3_remove(struct s3_store *s, const char *key);
+
+/* Removes the objects whose keys begin with the prefix, and that were put before that time. Returns
+ * 0 or -errno. Blocks. */
+int s3_remove_old(struct s3_store *s, const char *prefix, time_t before);
 
 #endif

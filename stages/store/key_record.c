@@ -1,6 +1,7 @@
 /* key_record.c - small files whose names are hashes of keys. Any thread; calls block. */
 #include "key_record.h"
 
+#include <assert.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -26,19 +27,28 @@
 #define HEAD_LENGTH (2 + NUMBER_LENGTH + 1 + FINGERPRINT_LENGTH + 1 + NUMBER_LENGTH + 1)
 #define LINE_LENGTH (ULID_LENGTH + 1)
 
+static_assert(FINGERPRINT_LENGTH == KEY_RECORD_NAME_LENGTH, "both are hashes");
+static_assert(HEAD_LENGTH + KEY_RECORD_IDS_MAX * LINE_LENGTH < KEY_RECORD_TEXT_MAX,
+              "no record is longer");
+
 static void shard_path(char path[STORE_PATH_MAX], unsigned shard)
 {
 	snprintf(path, STORE_PATH_MAX, STORE_KEYS_DIRECTORY "/%02x", shard & 0xff);
 }
 
+void key_record_name(char name[KEY_RECORD_NAME_LENGTH], const uint8_t key[KEY_RECORD_HASH_SIZE])
+{
+	base16_encode_update(name, KEY_RECORD_HASH_SIZE, key);
+}
+
 static void key_path(char path[STORE_PATH_MAX], const uint8_t key[KEY_RECORD_HASH_SIZE],
                      const char *suffix)
 {
-	char name[FINGERPRINT_LENGTH];
+	char name[KEY_RECORD_NAME_LENGTH];
 
-	base16_encode_update(name, KEY_RECORD_HASH_SIZE, key);
+	key_record_name(name, key);
 	snprintf(path, STORE_PATH_MAX, STORE_KEYS_DIRECTORY "/%.2s/%.*s%s", name,
-	         (int)FINGERPRINT_LENGTH - 2, name + 2, suffix);
+	         KEY_RECORD_NAME_LENGTH - 2, name + 2, suffix);
 }
 
 /* ---- writing ---- */
@@ -70,8 +80,7 @@ static int open_new(const struct store *s, const uint8_t key[KEY_RECORD_HASH_SIZ
 	return fd < 0 ? -errno : fd;
 }
 
-/* Returns the text of a record as pool memory, or NULL. */
-static char *text_of(const struct key_record *r, size_t *length)
+char *key_record_format(const struct key_record *r, size_t *length)
 {
 	char fingerprint[FINGERPRINT_LENGTH];
 	size_t size = HEAD_LENGTH + (size_t)r->count * LINE_LENGTH;
@@ -113,7 +122,7 @@ int key_record_write(struct store *s, const uint8_t key[KEY_RECORD_HASH_SIZE],
 {
 	char path[STORE_PATH_MAX], new_path[STORE_PATH_MAX];
 	size_t length = 0;
-	char *text = text_of(r, &length);
+	char *text = key_record_format(r, &length);
 
 	if (!text)
 		return -ENOMEM;
@@ -159,7 +168,7 @@ static bool read_number(const char *text, uint64_t *number)
 	return true;
 }
 
-/* Reads the first line. Returns false if it is not as text_of() writes it. */
+/* Reads the first line. Returns false if it is not as key_record_format() writes it. */
 static bool read_head(const char *text, struct key_record *r)
 {
 	const char *created = text + 2, *fingerprint = created + NUMBER_LENGTH + 1;
@@ -228,6 +237,16 @@ static bool take_ids(char *text, size_t length, struct key_record *r)
 	return true;
 }
 
+int key_record_parse(char *text, size_t length, struct key_record *r)
+{
+	*r = (struct key_record){ .count = 0 };
+	if (length >= HEAD_LENGTH && read_head(text, r) && take_ids(text, length, r))
+		return 0;
+	pool_put(text);
+	*r = (struct key_record){ .count = 0 };
+	return -ENOENT;
+}
+
 int key_record_read(struct store *s, const uint8_t key[KEY_RECORD_HASH_SIZE], struct key_record *r)
 {
 	char path[STORE_PATH_MAX];
@@ -242,14 +261,7 @@ int key_record_read(struct store *s, const uint8_t key[KEY_RECORD_HASH_SIZE], st
 	char *text = read_text(fd, &length);
 
 	close(fd);
-	if (!text)
-		return (int)length;
-	if ((size_t)length >= HEAD_LENGTH && read_head(text, r) &&
-	    take_ids(text, (size_t)length, r))
-		return 0;
-	pool_put(text);
-	*r = (struct key_record){ .count = 0 };
-	return -ENOENT;
+	return text ? key_record_parse(text, (size_t)length, r) : (int)length;
 }
 
 /* ---- removing ---- */

@@ -13,6 +13,7 @@
 #define DARKROOM_STORE_KEY_RECORD_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "ulid.h"
@@ -31,6 +32,23 @@ struct key_record {
 	unsigned count;                            /* of ids */
 	char (*id)[ULID_LENGTH + 1];               /* pool memory, or the writer's */
 };
+
+#define KEY_RECORD_NAME_LENGTH 64 /* of a key: its hash in hexadecimal */
+#define KEY_RECORD_TEXT_MAX ((size_t)300 << 10)
+
+/* ---- texts; pure functions ---- */
+
+/* Writes the name of a key, without a zero. */
+void key_record_name(char name[KEY_RECORD_NAME_LENGTH], const uint8_t key[KEY_RECORD_HASH_SIZE]);
+
+/* Returns the text of a record as pool memory, with a zero behind it, or NULL. */
+char *key_record_format(const struct key_record *r, size_t *length);
+
+/* Reads a text, which is pool memory with a zero behind it. Returns 0, and the memory is r->id; or
+ * -ENOENT if the text is damaged, and the memory is released. */
+int key_record_parse(char *text, size_t length, struct key_record *r);
+
+/* ---- files ---- */
 
 /* Writes or replaces the record of a key. Returns 0 or -errno, and then the old one stays. */
 int key_record_write(struct store *s, const uint8_t key[KEY_RECORD_HASH_SIZE],

@@ -187,7 +187,7 @@ class Gateway:
         keys.write_text(f"aws_access_key_id = {KEY}\naws_secret_access_key = {SECRET}\n")
         values = {"kind": "s3", "s3_endpoint": f"http://{HOST}:{self.port}", "s3_bucket": BUCKET,
                   "s3_region": REGION, "s3_prefix": "of/this/", "s3_credentials": keys,
-                  "s3_timeout": "2s", "idempotency_age": 0, **others}
+                  "s3_timeout": "2s", **others}
         return [f"store.{name}={value}" for name, value in values.items()]
 
     def stop(self):

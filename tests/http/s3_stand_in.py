@@ -146,7 +146,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return error(501, "NotImplemented")
         if wanted and key not in store.objects:
             return error(404, "NoSuchKey")
-        if wanted and store.get(key)[1]["ETag"] != wanted or \
+        if wanted and store.get(key)[1]["ETag"].strip(store.tag_quotes) != wanted or \
                 self.headers.get("if-none-match") == "*" and key in store.objects:
             return error(412, "PreconditionFailed")
         return None
@@ -216,6 +216,7 @@ class Store:
         self.key, self.secret = KEY, SECRET
         self.longest = 0
         self.is_plain = False  # without conditional PUT
+        self.tag_quotes = ""   # '"': If-Match has none of them, as at Ceph's gateway
         self.port = 0
         self.start()
 
@@ -256,7 +257,7 @@ class Store:
         keys.write_text(f"aws_access_key_id = {self.key}\naws_secret_access_key = {self.secret}\n")
         values = {"kind": "s3", "s3_endpoint": f"http{'s' if self.certificate else ''}://127.0.0.1:{self.port}",
                   "s3_bucket": BUCKET, "s3_region": REGION, "s3_prefix": "a/b/",
-                  "s3_credentials": keys, "s3_timeout": "1s", "idempotency_age": 0, **others}
+                  "s3_credentials": keys, "s3_timeout": "1s", **others}
         return [f"store.{name}={value}" for name, value in values.items()]
 
     def get(self, key):
@@ -270,7 +271,9 @@ class Store:
         prefix, after = query["prefix"], query.get("start-after", "")
         keys = sorted(key for key in self.objects if key.startswith(prefix) and key > after)
         count = min(1000, int(query["max-keys"]))
-        text = "".join(f"<Contents><Key>{escape(key)}</Key></Contents>" for key in keys[:count])
+        text = "".join(f"<Contents><Key>{escape(key)}</Key><LastModified>" + time.strftime(
+            "%Y-%m-%dT%H:%M:%S.000Z", time.gmtime(self.objects[key][2])) +
+            "</LastModified></Contents>" for key in keys[:count])
         is_cut = str(len(keys) > count).lower()
         return 200, {"Content-Type": "application/xml"}, (
             '<?xml version="1.0" encoding="UTF-8"?>\n<ListBucketResult>'
@@ -281,14 +284,15 @@ class Store:
         with self.lock:
             return sorted(key for key in self.objects if key.startswith("a/b/" + kind))
 
-    def fail_once(self, method, part, **fault):
-        """The next such request of a key with this part has a fault."""
-        left = [1]
+    def fail_once(self, method, part, number=1, **fault):
+        """The next such request of a key with this part has a fault, or the one with this number."""
+        left = [number]
 
         def decide(asked, key):
-            if asked == method and part in key and left[0]:
-                left[0] = 0
-                return Fault(**fault)
+            if asked == method and part in key:
+                left[0] -= 1
+                if left[0] == 0:
+                    return Fault(**fault)
             return None
         self.fault = decide
 

@@ -146,17 +146,16 @@ def test_redirect(begin, store):
 
 @pytest.mark.parametrize("setting", [
     "server.respond_after=decode", "store.make_missing=yes", "overload.backfill=yes",
-    "store.max_bytes=1G", "store.idempotency_age=1h"])
+    "store.max_bytes=1G"])
 def test_what_needs_files_is_refused(store, tmp_path, setting):
     settings = [*store.settings(tmp_path), "server.keep_originals=yes", setting]
     done = run("--check", *overrides(*settings))
     assert done.returncode == 78
-    what = "Idempotency-Key" if "idempotency" in setting else setting.split("=")[0]
-    assert f"store.kind = s3 does not provide {what}" in done.stderr
+    assert f"store.kind = s3 does not provide {setting.split('=')[0]}" in done.stderr
 
 
 def test_what_is_needed(tmp_path):
-    done = run("--check", *overrides("store.kind=s3", "store.idempotency_age=0"))
+    done = run("--check", *overrides("store.kind=s3"))
     assert done.returncode == 78
     for key in ("s3_endpoint", "s3_bucket", "s3_credentials"):
         assert f"store.kind = s3 needs store.{key}" in done.stderr

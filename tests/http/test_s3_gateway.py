@@ -9,6 +9,7 @@ import pytest
 import pictures
 from darkroom import eventually, slow
 from s3_gateway import Gateway, missing
+from test_idempotency import OTHER, is_repeated, post
 from uploads import TINY, check_stored, in_parallel
 
 SMALL = pictures.photo_jpeg(320, 240, 2)
@@ -75,6 +76,20 @@ def test_redirect(begin):
     with urllib.request.urlopen(answer["location"], timeout=slow(20)) as response:
         assert len(response.read()) == image["variants"]["thumb"]["bytes"]
     assert remove(daemon, image) == 204
+
+
+def test_keys_are_shared(begin):
+    one, two = begin("server.public_list=yes"), begin()
+    first = post(one, "a")
+    assert is_repeated(post(two, "a"), first)
+    assert post(two, "a", OTHER).status == 422
+    answers = in_parallel(8, lambda i: post((one, two)[i % 2], "b"))
+    assert {answer.status for answer in answers} <= {201, 409}
+    assert len({answer["location"] for answer in answers if answer.status == 201}) == 1
+    images = one.get("/images?limit=100").json()["images"]
+    assert len(images) == 2
+    for image in images:
+        assert remove(one, image) == 204
 
 
 def test_gateway_that_is_killed_and_started_again(begin, gateway):

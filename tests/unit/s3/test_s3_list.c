@@ -34,6 +34,30 @@ static void keys_are_read(void **state)
 	assert_false(s3_list_next(&l, key, sizeof key));
 }
 
+#define TIMED(key, time) \
+	"<Contents><Key>" key "</Key><LastModified>" time "</LastModified></Contents>"
+
+static void times_belong_to_their_keys(void **state)
+{
+	static const char list[] =
+		BEGIN "<IsTruncated>false</IsTruncated>" TIMED("a", "2009-10-12T17:50:30.000Z")
+			ITEM("b") TIMED("c", "2009-10-12T17:50:31Z") TIMED("d", "2009-10-12")
+				TIMED("e", "2009-10-12 17:50:30.000Z")
+					TIMED("f", "1970-01-01T00:00:01.5Z") END;
+	static const time_t wanted[] = { 1255369830, 0, 1255369831, 0, 0, 1 };
+	struct s3_list l;
+	char key[16];
+
+	(void)state;
+	assert_true(s3_list_begin(&l, list, sizeof list - 1));
+	for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++) {
+		assert_true(s3_list_next(&l, key, sizeof key));
+		assert_int_equal(key[0], 'a' + i);
+		assert_int_equal(l.modified, wanted[i]);
+	}
+	assert_false(s3_list_next(&l, key, sizeof key));
+}
+
 static void too_long_a_key_is_left_out(void **state)
 {
 	struct s3_list l;
@@ -92,8 +116,11 @@ static void codes_of_errors(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(keys_are_read),   cmocka_unit_test(too_long_a_key_is_left_out),
-		cmocka_unit_test(empty_list),      cmocka_unit_test(cut_lists_are_refused),
+		cmocka_unit_test(keys_are_read),
+		cmocka_unit_test(times_belong_to_their_keys),
+		cmocka_unit_test(too_long_a_key_is_left_out),
+		cmocka_unit_test(empty_list),
+		cmocka_unit_test(cut_lists_are_refused),
 		cmocka_unit_test(codes_of_errors),
 	};
 

@@ -1,0 +1,239 @@
+"""store.kind = s3: Idempotency-Keys that several nodes share."""
+
+import ctypes
+import re
+import signal
+import threading
+
+import pytest
+
+from client import Closed
+from darkroom import eventually
+from s3_fixtures import begin, is_away, store  # noqa: F401
+from test_idempotency import CUT, OTHER, SMALL, SWEEP, ids, is_repeated, post, post_form
+from test_s3_faults import ONCE, name_of
+
+LEASE_S = 30  # UPLOAD_KEY_LEASE_S
+
+
+def images(store):
+    return [key.rsplit("/", 1)[1] for key in store.keys("image/")]
+
+
+class Hash(ctypes.Structure):
+    _fields_ = [("low", ctypes.c_uint64), ("high", ctypes.c_uint64)]
+
+
+def checksum(data):
+    hash_of = ctypes.CDLL("libxxhash.so.0").XXH3_128bits
+    hash_of.argtypes, hash_of.restype = [ctypes.c_char_p, ctypes.c_size_t], Hash
+    value = hash_of(data, len(data))
+    return f"{value.high:016x}{value.low:016x}"
+
+
+def change(store, edit):
+    """Replaces the texts of all records."""
+    with store.lock:
+        for key, (body, meta, put) in list(store.objects.items()):
+            if "/keys/" in key:
+                old = checksum(body)
+                body = edit(body)
+                meta = {name: value.replace(old, checksum(body)) for name, value in meta.items()}
+                store.objects[key] = (body, meta, put)
+
+
+def grow_old(store, seconds):
+    """Makes the records older, as if the node that wrote them had died a while ago."""
+    change(store, lambda body: re.sub(
+        rb" (\d{20}) ", lambda m: b" %020d " % (int(m[1]) - seconds), body, 1))
+
+
+class Held:
+    """An upload whose images the store holds until release()."""
+
+    def __init__(self, store, daemon, name, data=SMALL):
+        self.store, self.answer = store, None
+        store.fail_once("PUT", "/thumb.jpg", delays=60)
+        self.thread = threading.Thread(target=self.post, args=(daemon, name, data))
+        self.thread.start()
+        assert eventually(lambda: any(key.endswith("/thumb.jpg") for _, key in store.requests))
+        store.fault = None
+
+    def post(self, daemon, name, data):
+        try:
+            self.answer = post(daemon, name, data)
+        except (Closed, OSError):
+            pass  # the daemon was killed
+
+    def release(self):
+        self.store.released.set()
+        self.thread.join()
+        return self.answer
+
+
+@pytest.mark.every_policy
+@pytest.mark.parametrize("quotes", ["", '"'])
+def test_each_node_repeats_the_first_answer(begin, store, quotes):
+    one, two = begin(), begin()
+    store.tag_quotes = quotes
+    first = post(one, "a")
+    assert is_repeated(post(two, "a"), first) and is_repeated(post(one, "a"), first)
+    assert images(store) == ids(first)
+    refused = post(two, "a", OTHER)
+    assert (refused.status, refused.slug) == (422, "idempotency-key-reused")
+    assert ids(post(two, "b")) != ids(first)
+    assert len(store.keys("keys/")) == 2
+
+
+def test_forms_are_known_to_each_node(begin, store):
+    one, two = begin(), begin()
+    first = post_form(one, "a", SMALL, OTHER)
+    assert ids(post_form(two, "a", SMALL, OTHER)) == ids(first) and len(images(store)) == 2
+    part = post_form(one, "b", SMALL, CUT)
+    again = post_form(two, "b", SMALL, CUT)
+    assert ids(again) == ids(part) and again.json()["errors_omitted"] == 1
+
+
+def test_a_failed_upload_is_not_remembered(begin, store):
+    one, two = begin(), begin()
+    assert post(one, "a", CUT).status == 422
+    assert not store.keys("keys/")
+    assert post(two, "a", SMALL).status == 201
+
+
+def test_an_upload_in_progress_is_known_to_the_other_node(begin, store):
+    one, two = begin("store.s3_timeout=20s"), begin("store.s3_timeout=20s")
+    held = Held(store, one, "a")
+    waiting = post(two, "a")
+    assert (waiting.status, waiting.slug) == (409, "idempotency-key-in-use") and waiting["retry-after"]
+    assert post(two, "a", OTHER).status == 422
+    first = held.release()
+    assert is_repeated(post(two, "a"), first)
+    assert images(store) == ids(first)
+
+
+def test_uploads_at_once_at_two_nodes_make_one_image(begin, store):
+    nodes = [begin(), begin()]
+    for round_ in range(5):
+        answers = []
+
+        def work(node):
+            answers.append(post(node, f"key{round_}"))
+        threads = [threading.Thread(target=work, args=(nodes[i % 2],)) for i in range(6)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert {answer.status for answer in answers} <= {201, 409}
+        assert len({answer["location"] for answer in answers if answer.status == 201}) == 1
+        assert len(images(store)) == round_ + 1
+
+
+def test_a_node_that_died_loses_its_key(begin, store):
+    one, two = begin("store.s3_timeout=20s"), begin()
+    held = Held(store, one, "a")
+    one.signal(signal.SIGKILL)
+    one.wait_exit()
+    held.release()
+    assert post(two, "a").status == 409
+    grow_old(store, LEASE_S + 1)
+    made = post(two, "a")
+    assert made.status == 201 and made["idempotent-replayed"] is None
+    assert images(store) == ids(made)
+
+
+def test_a_node_that_died_before_it_answered_has_made_the_image(begin, store):
+    one, two = begin(), begin()
+    store.fail_once("PUT", "/keys/", 2, delays=60)  # it is settled
+    thread = threading.Thread(target=lambda: pytest.raises((Closed, OSError), post, one, "a"))
+    thread.start()
+    assert eventually(lambda: sum("/keys/" in key for method, key in store.requests
+                                  if method == "PUT") == 2)
+    store.fault = None
+    one.signal(signal.SIGKILL)
+    one.wait_exit()
+    thread.join()
+    again = post(two, "a")
+    assert again.status == 201 and again["idempotent-replayed"] == "true"
+    assert images(store) == ids(again)
+    store.released.set()
+
+
+def test_a_node_that_is_too_slow_does_not_acknowledge_a_second_image(begin, store):
+    one, two = begin("store.s3_timeout=20s"), begin()
+    held = Held(store, one, "a")
+    grow_old(store, LEASE_S + 1)
+    made = post(two, "a")
+    assert made.status == 201
+    late = held.release()
+    assert (late.status, late.slug) == (409, "idempotency-key-in-use")
+    assert images(store) == ids(made)
+    assert is_repeated(post(one, "a"), made)
+    assert eventually(lambda: "another node has taken an Idempotency-Key" in one.log)
+
+
+@pytest.mark.parametrize("fault", ONCE, ids=name_of)
+@pytest.mark.parametrize("method, number", [("PUT", 1), ("PUT", 2)])
+def test_a_fault_makes_no_second_image(begin, store, fault, method, number):
+    """Writing and settling a record meet each fault once."""
+    one, two = begin(), begin()
+    store.fail_once(method, "/keys/", number, **fault)
+    first = post(one, "a")
+    assert first.status == 201, first
+    assert is_repeated(post(two, "a"), first)
+    assert images(store) == ids(first)
+
+
+def test_nothing_is_made_while_the_store_does_not_answer(begin, store):
+    daemon = begin()
+    first = post(daemon, "a")
+    store.stop()
+    assert is_away(post(daemon, "a")) and is_away(post(daemon, "b"))
+    store.start()
+    assert eventually(lambda: post(daemon, "a").status == 201)
+    assert is_repeated(post(daemon, "a"), first)
+
+
+def test_a_store_without_conditional_requests_cannot_have_keys(begin, store):
+    store.is_plain = True
+    daemon = begin()
+    answer = post(daemon, "a")
+    assert (answer.status, answer.slug) == (500, "storage-failed")
+    assert "the store has no conditional requests" in answer.json()["detail"]
+    assert daemon.upload(SMALL).status == 201
+    assert eventually(lambda: "the store has no conditional requests" in daemon.log)
+
+
+@pytest.mark.parametrize("damage", [b"", b"s 1", b"\xff" * 500])
+def test_a_damaged_record_is_replaced(begin, store, damage):
+    daemon = begin()
+    post(daemon, "a")
+    change(store, lambda body: damage)
+    assert post(daemon, "a").status == 201
+    assert post(daemon, "a")["idempotent-replayed"] == "true"
+
+
+def test_a_record_that_the_store_has_damaged_blocks_its_key_alone(begin, store):
+    daemon = begin()
+    post(daemon, "a")
+    key, = store.keys("keys/")
+    with store.lock:
+        store.objects[key] = (b"other bytes", *store.objects[key][1:])
+    assert is_away(post(daemon, "a"))
+    assert post(daemon, "b").status == 201
+
+
+def test_old_records_are_removed(begin, store):
+    daemon = begin(SWEEP, "store.idempotency_age=2s")
+    post(daemon, "a")
+    assert store.keys("keys/")
+    assert eventually(lambda: not store.keys("keys/"))
+    assert post(daemon, "a")["idempotent-replayed"] is None
+
+
+def test_an_old_record_that_is_left_is_replaced(begin, store):
+    daemon = begin("store.idempotency_age=1h")
+    first = post(daemon, "a")
+    grow_old(store, 3601)
+    assert ids(post(daemon, "a")) != ids(first)
+    assert len(images(store)) == 2
