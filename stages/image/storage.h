@@ -4,8 +4,8 @@
  * here.
  *
  * What only files have is not here: usage, remaking, and the commands of darkroomd store.
- * daemon/check_all.c refuses their keys with store.kind = s3. The spool is in spooling.h, records of
- * Idempotency-Keys are in key_store.h.
+ * daemon/check_all.c refuses their keys with store.kind = s3. The spool is in spooling.h, records
+ * of Idempotency-Keys are in key_store.h.
  */
 #ifndef DARKROOM_IMAGE_STORAGE_H
 #define DARKROOM_IMAGE_STORAGE_H
