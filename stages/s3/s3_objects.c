@@ -40,10 +40,8 @@ void s3_expiry_key(char key[S3_KEY_MAX], const char *id, uint64_t expires)
 
 /* ---- lists ---- */
 
-/* Calls `each` with the keys that begin with the prefix, in order, until it returns false. after:
- * the key before the first one. Returns 0 or -errno. */
-static int list_keys(struct s3_store *s, const char *prefix, const char *after, unsigned max,
-                     bool (*each)(const char *key, void *arg), void *arg)
+int s3_list_keys(struct s3_store *s, const char *prefix, const char *after, unsigned max,
+                 bool (*each)(const char *key, void *arg), void *arg)
 {
 	struct s3_op op = { .verb = S3_LIST };
 	char key[S3_KEY_MAX + CONF_TEXT_MAX];
@@ -99,7 +97,7 @@ int s3_store_list(struct s3_store *s, struct store_page *page)
 	page->count = 0;
 	if (page->after[0])
 		s3_image_key(after, page->after);
-	return list_keys(s, IMAGES, after, page->max, add_to_page, page);
+	return s3_list_keys(s, IMAGES, after, page->max, add_to_page, page);
 }
 
 struct due_list {
@@ -128,7 +126,7 @@ static bool add_due(const char *key, void *arg)
 int s3_store_list_expired(struct s3_store *s, uint64_t now, struct expiry_due *due, unsigned max)
 {
 	struct due_list list = { .due = due, .max = max, .now = now };
-	int err = list_keys(s, EXPIRY, "", max, add_due, &list);
+	int err = s3_list_keys(s, EXPIRY, "", max, add_due, &list);
 
 	return err ? err : (int)list.count;
 }
@@ -150,13 +148,14 @@ static bool is_same(struct s3_store *s, const char *key, const char *data, size_
 	return is_same;
 }
 
-int s3_put_if(struct s3_store *s, const char *key, const char *data, size_t size, const char *match,
-              char etag[S3_ETAG_MAX])
+/* Puts it once. Returns as s3_put_if(). */
+static int put_if(struct s3_store *s, const char *key, const char *data, size_t size,
+                  const char *match, size_t match_length, char etag[S3_ETAG_MAX])
 {
 	struct s3_op op = { .verb = S3_PUT, .data = data, .size = size, .type = "text/plain" };
 
 	snprintf(op.key, sizeof op.key, "%s", key);
-	snprintf(op.match, sizeof op.match, "%s", match);
+	snprintf(op.match, sizeof op.match, "%.*s", (int)match_length, match);
 	checksum_of(data, size, op.tag);
 	s3_client_run(s->client, &op, 1);
 	text_fini(&op.body);
@@ -165,4 +164,16 @@ int s3_put_if(struct s3_store *s, const char *key, const char *data, size_t size
 	if (op.err == -EEXIST && op.attempts > 1 && is_same(s, key, data, size, etag))
 		return 0;
 	return op.err;
+}
+
+int s3_put_if(struct s3_store *s, const char *key, const char *data, size_t size, const char *match,
+              char etag[S3_ETAG_MAX])
+{
+	size_t length = strlen(match);
+	int err = put_if(s, key, data, size, match, length, etag);
+
+	/* Ceph's gateway (16) compares an entity tag without its quotes. */
+	if (err == -EEXIST && length > 2 && match[0] == '"' && match[length - 1] == '"')
+		err = put_if(s, key, data, size, match + 1, length - 2, etag);
+	return err;
 }

@@ -12,6 +12,8 @@
 #include "s3_secret.h"
 #include "s3_store.h"
 
+#define S3_SPOOL "spool/"
+#define S3_LEASE ".lease"
 #define S3_SECOND_LENGTH 10 /* digits of a time */
 #define S3_SECONDS UINT64_C(10000000000)
 
@@ -25,6 +27,11 @@ struct s3_store {
 void s3_image_key(char key[S3_KEY_MAX], const char *id);
 void s3_file_key(char key[S3_KEY_MAX], const char *id, const char *name);
 void s3_expiry_key(char key[S3_KEY_MAX], const char *id, uint64_t expires);
+
+/* Calls `each` with the keys that begin with the prefix, in order, until it returns false. after:
+ * the key before the first one. Returns 0 or -errno. Blocks. */
+int s3_list_keys(struct s3_store *s, const char *prefix, const char *after, unsigned max,
+                 bool (*each)(const char *key, void *arg), void *arg);
 
 /* Puts a small object, only if there is none with the key (match: "*"), or only if it has the
  * entity tag. The content must be that of no other writer: if an answer was lost, it tells whether

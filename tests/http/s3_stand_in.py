@@ -146,7 +146,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return error(501, "NotImplemented")
         if wanted and key not in store.objects:
             return error(404, "NoSuchKey")
-        if wanted and store.get(key)[1]["ETag"] != wanted or \
+        if wanted and store.get(key)[1]["ETag"].strip(store.tag_quotes) != wanted or \
                 self.headers.get("if-none-match") == "*" and key in store.objects:
             return error(412, "PreconditionFailed")
         return None
@@ -216,6 +216,7 @@ class Store:
         self.key, self.secret = KEY, SECRET
         self.longest = 0
         self.is_plain = False  # without conditional PUT
+        self.tag_quotes = ""   # '"': If-Match has none of them, as at Ceph's gateway
         self.port = 0
         self.start()
 
