@@ -229,7 +229,7 @@ static int start_threads(struct app *a)
 {
 	int err = storage_start(&a->images);
 
-	if (!err && spooling_is_on(&a->images))
+	if (!err && spooling_exists(&a->images))
 		err = recovery_start(&a->images.recovery);
 	if (!err && !a->images.s3)
 		err = start_file_threads(a);

@@ -226,12 +226,13 @@ static bool leaves_floor(const struct store_item *item, const struct image *imag
 	return true;
 }
 
-/* Returns 0, or NOT_WANTED with the image's problem set. Nothing of the image is in the store. */
+/* Returns 0, or NOT_WANTED with the image's problem set. Nothing of the image is in the store, or
+ * another node has it. */
 static int check_wanted(struct visit *v, struct image *image)
 {
 	struct problem problem;
 
-	if (files_are_wanted(v, image, &problem))
+	if (files_are_wanted(v, image, &problem) && storage_holds(app_images(v), image, &problem))
 		return 0;
 	image_set_problem(image, &problem);
 	return NOT_WANTED;

@@ -29,7 +29,7 @@ struct text;
 enum conf_respond_after { CONF_RESPOND_STORE = 1, CONF_RESPOND_DECODE };
 enum conf_durability { CONF_DURABILITY_NONE = 1, CONF_DURABILITY_PROCESS, CONF_DURABILITY_POWER };
 enum conf_store_kind { CONF_STORE_FILE = 1, CONF_STORE_S3 };
-enum conf_spool { CONF_SPOOL_NONE = 1, CONF_SPOOL_FILE };
+enum conf_spool { CONF_SPOOL_NONE = 1, CONF_SPOOL_FILE, CONF_SPOOL_S3 };
 enum conf_serve { CONF_SERVE_PROXY = 1, CONF_SERVE_REDIRECT };
 enum conf_damaged { CONF_DAMAGED_REJECT = 1, CONF_DAMAGED_ACCEPT };
 enum conf_sandbox { CONF_SANDBOX_AUTO = 1, CONF_SANDBOX_OFF };
@@ -191,6 +191,7 @@ struct conf {
 		uint64_t s3_timeout_ms;
 		uint64_t s3_spool;       /* enum conf_spool */
 		uint64_t s3_spool_bytes; /* of originals in files */
+		uint64_t s3_lease_ms;    /* of a spooled image */
 		uint64_t max_age_ms;     /* of an image; 0: no limit */
 		uint64_t max_bytes;      /* of all images; 0: no limit */
 		uint64_t sweep_interval_ms;

@@ -17,9 +17,9 @@ static const struct conf_choice serve_choices[] = { { "proxy", CONF_SERVE_PROXY 
 	                                            { "redirect", CONF_SERVE_REDIRECT },
 	                                            { 0 } };
 
-static const struct conf_choice spool_choices[] = { { "none", CONF_SPOOL_NONE },
-	                                            { "file", CONF_SPOOL_FILE },
-	                                            { 0 } };
+static const struct conf_choice spool_choices[] = {
+	{ "none", CONF_SPOOL_NONE }, { "file", CONF_SPOOL_FILE }, { "s3", CONF_SPOOL_S3 }, { 0 }
+};
 
 static const struct conf_key rows[] = {
 	{
@@ -112,7 +112,8 @@ static const struct conf_key rows[] = {
 		.help = "Where an upload waits that is answered 202, before its variants are stored. none:\n"
 			"no upload is answered 202. file: in ROOT/.spool; also while the S3 store is away,\n"
 			"so that such an upload is then accepted. The same node makes and stores it\n"
-			"later, also after a crash.",
+			"later, also after a crash. s3: in the store, so that another node makes it if\n"
+			"this one ends. The store must then do conditional PUTs.",
 	},
 	{
 		CONF_KEY(store, s3_spool_bytes, s3_spool_bytes),
@@ -122,6 +123,16 @@ static const struct conf_key rows[] = {
 		.default_value = "1G",
 		.help = "Bytes in ROOT/.spool, at most, with store.s3_spool = file. Each image counts with\n"
 			"8 KiB more than its size. Uploads that do not fit are answered 503.",
+	},
+	{
+		CONF_KEY(store, s3_lease, s3_lease_ms),
+		.type = CONF_TYPE_MS,
+		.min = 10000,
+		.max = CONF_MS_PER_HOUR,
+		.default_value = "1m",
+		.help = "How long a node may be silent, with store.s3_spool = s3, before another one makes\n"
+			"its images. At least ten times store.s3_timeout. Nodes look for such images at\n"
+			"least twice in that time. Their clocks should differ by less than a second.",
 	},
 	{
 		CONF_KEY(store, max_age, max_age_ms),

@@ -218,6 +218,8 @@ static void check_file_only(struct checking *c)
 			report(c, feature[i].section, feature[i].key, feature[i].message);
 }
 
+#define LEASE_TIMEOUTS 10
+
 static void check_store(struct checking *c)
 {
 	const struct conf *conf = c->conf;
@@ -237,6 +239,11 @@ static void check_store(struct checking *c)
 	for (size_t i = 0; i < COUNT_OF(needed); i++)
 		if (!*needed[i].value)
 			report(c, "store", needed[i].key, needed[i].message);
+	if (conf->store.s3_spool == CONF_SPOOL_S3 &&
+	    conf->store.s3_lease_ms < LEASE_TIMEOUTS * conf->store.s3_timeout_ms)
+		report(c, "store", "s3_lease",
+		       "an image is stored within this time: expected at least ten times "
+		       "store.s3_timeout");
 	check_file_only(c);
 }
 

@@ -15,8 +15,8 @@
 #include "store/ulid.h"
 
 struct disk_reads;
-struct graph;
 struct image;
+struct image_service;
 struct problem;
 struct stored_list;
 struct upload_key;
@@ -45,14 +45,15 @@ struct disk_job {
 	struct event *reply;      /* not of images: parked by its owner before the job is sent */
 	unsigned reply_instance;
 	int result; /* of all but find: 0, -ENOENT or -errno, set before the reply is sent */
-	char name[DISK_JOB_NAME_MAX]; /* find: of the file; explain: of the variant */
-	struct problem *problem;      /* explain: filled in; borrowed */
-	bool has_original;            /* explain: the image has its original */
-	struct stored_list *list;     /* list: borrowed */
-	struct upload_key *key;       /* key: borrowed */
-	struct store_found found;     /* find: the result */
-	struct graph *graph;          /* find, by another thread */
-	int fd;                       /* read: borrowed */
+	char name[DISK_JOB_NAME_MAX];  /* find: of the file; explain: of the variant */
+	struct problem *problem;       /* explain: filled in; borrowed */
+	bool has_original;             /* explain: the image has its original */
+	struct stored_list *list;      /* list: borrowed */
+	struct upload_key *key;        /* key: borrowed */
+	struct store_found found;      /* find: the result */
+	struct image_service *service; /* find, by another thread; so is round, of its requests */
+	unsigned round;
+	int fd; /* read: borrowed */
 	uint64_t at;
 	size_t length; /* at most DISK_READ_MAX */
 	/* of disk_reads.h, under its lock */

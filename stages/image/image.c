@@ -380,8 +380,10 @@ void image_end(struct visit *v, struct image *image)
 		image->reserved_bytes = 0;
 		budget_release_image(&s->budget, bytes);
 	}
-	if (image->is_spooled)
+	if (image->is_spooled) {
+		spooling_release(s, image->id);
 		recovery_image_ended(&s->recovery, image);
+	}
 	if (image->remade && image->remade->missing)
 		missing_image_ended(&s->missing, image);
 	else if (image->remade)

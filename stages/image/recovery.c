@@ -67,7 +67,7 @@ static bool settle(struct recovery *r, const struct recovery_slot *slot)
 		quarantine(r, slot->id, slot->why);
 		return false;
 	case RECOVERY_LATER:
-		spool_set_attempts(&r->service->store, slot->id, slot->attempts);
+		spooling_set_attempts(r->service, slot->id, slot->attempts);
 		return true;
 	default: /* the attempt counts */
 		return true;
@@ -246,7 +246,7 @@ static int feed(struct recovery *r, const struct spooled *spooled, int fd, uint6
 		release_room(r, memory);
 		return err;
 	}
-	int uncounted = spool_set_attempts(&s->store, spooled->id, spooled->attempts + 1);
+	int uncounted = spooling_set_attempts(s, spooled->id, spooled->attempts + 1);
 
 	if (uncounted == -ENOENT) { /* the client removed it meanwhile */
 		upload_unref(u);
@@ -278,23 +278,19 @@ static bool begin(struct recovery *r, const struct spooled *spooled, bool *is_de
 
 	int is_stored = storage_has(s, spooled->id);
 
-	if (is_stored > 0) {
+	if (is_stored) {
 		/* The daemon ended between storing and unspooling, or unspooling failed. */
-		int err = spooling_remove(s, spooled->id);
+		int err = is_stored < 0 ? is_stored : spooling_clear(s, spooled->id);
 
 		r->known += !err;
 		*is_delayed |= err && err != -ENOENT;
-		return false;
-	}
-	if (is_stored < 0) {
-		*is_delayed = true;
 		return false;
 	}
 	if (spooled->attempts >= SPOOL_ATTEMPTS_MAX) {
 		quarantine(r, spooled->id, "3 attempts failed");
 		return false;
 	}
-	int fd = spool_open(&s->store, spooled->id, &size, &names);
+	int fd = spooling_open(s, spooled->id, &size, &names);
 
 	if (fd >= 0 && size > budget_max(&s->budget)) {
 		close(fd);
@@ -331,10 +327,11 @@ static int drop_known(struct recovery *r, struct spooled *list, int n)
 
 /* Makes one pass over the spool. Sets *is_delayed if an image must be retried. Returns true if the
  * list was full, so that there may be more images. */
-static bool pass(struct recovery *r, struct spooled *list, bool *is_delayed)
+static bool pass(struct recovery *r, struct spooling_list *spool, bool *is_delayed)
 {
-	int listed = spool_list(&r->service->store, list, LIST_MAX),
-	    n = drop_known(r, list, listed);
+	struct spooled *list = spool->image;
+	bool has_more;
+	int listed = spooling_list(r->service, spool, &has_more), n = drop_known(r, list, listed);
 
 	if (listed < 0) {
 		log_error("recovery: cannot list the spool: %s; retrying later", strerror(-listed));
@@ -352,15 +349,20 @@ static bool pass(struct recovery *r, struct spooled *list, bool *is_delayed)
 			atomic_fetch_sub_explicit(&r->waiting, 1, memory_order_relaxed);
 	}
 	await(r, 0, is_delayed);
-	return listed == LIST_MAX;
+	return has_more;
 }
 
-/* Waits for a call if `waits`. Returns false if recovery is stopping. */
+/* Waits for a call if `waits`, or until another node may need help. Returns false if recovery is
+ * stopping. */
 static bool is_called(struct recovery *r, bool waits)
 {
+	int ms = spooling_interval_ms(r->service);
+
 	pthread_mutex_lock(&r->lock);
-	while (waits && !r->is_called && !r->is_stopping)
-		condition_wait(&r->changed, &r->lock, -1);
+	while (waits && !r->is_called && !r->is_stopping) {
+		condition_wait(&r->changed, &r->lock, ms);
+		waits = ms < 0;
+	}
 	bool is_stopping = r->is_stopping;
 
 	r->is_called = false;
@@ -382,6 +384,7 @@ static void *recovery_run(void *arg)
 	struct recovery *r = arg;
 	unsigned retry_ms_max = r->service->s3 ? OBJECTS_RETRY_MS_MAX : RETRY_MS_MAX;
 	struct spooled *list = calloc(LIST_MAX, sizeof *list);
+	struct spooling_list spool = { .image = list, .max = LIST_MAX };
 	unsigned retry_ms = RETRY_MS_MIN;
 	bool has_more = true;
 
@@ -391,7 +394,7 @@ static void *recovery_run(void *arg)
 	while (list && is_called(r, !has_more) && await_store(r)) {
 		bool is_delayed = false;
 
-		has_more = pass(r, list, &is_delayed) || is_delayed;
+		has_more = pass(r, &spool, &is_delayed) || is_delayed;
 		if (!has_more)
 			recovery_report(r);
 		if (!is_delayed)

@@ -11,9 +11,11 @@
 #include "base/check.h"
 #include "base/text.h"
 #include "disk_job.h"
+#include "image.h"
 #include "image_service.h"
 #include "log/log.h"
 #include "problem.h"
+#include "s3/s3_spool.h"
 #include "s3/s3_store.h"
 #include "sched/graph.h"
 #include "sched/push.h"
@@ -53,6 +55,7 @@ int storage_open(struct image_service *s, const struct conf *conf)
 
 void storage_close(struct image_service *s)
 {
+	spooling_fini(s);
 	s3_store_close(s->s3);
 	s->s3 = NULL;
 	store_close(&s->store);
@@ -60,12 +63,15 @@ void storage_close(struct image_service *s)
 
 int storage_start(struct image_service *s)
 {
-	return s->s3 ? s3_store_start(s->s3) : 0;
+	int err = s->s3 ? s3_store_start(s->s3) : 0;
+
+	return err ? err : spooling_start(s);
 }
 
 void storage_stop(struct image_service *s)
 {
-	s3_store_stop(s->s3);
+	s3_store_stop(s->s3); /* which ends what the other thread waits for */
+	spooling_stop(s);
 }
 
 int storage_tick(struct image_service *s)
@@ -99,7 +105,7 @@ bool storage_is_away(const struct image_service *s)
 bool storage_takes(struct image_service *s, uint64_t floor, bool is_spooled, struct problem *p)
 {
 	uint64_t free_bytes;
-	bool needs_files = !s->s3 || (is_spooled && spooling_is_on(s));
+	bool needs_files = !s->s3 || (is_spooled && spooling_bridges(s));
 
 	if (storage_is_away(s) && !needs_files)
 		return !storage_set_problem(S3_AWAY, p);
@@ -116,6 +122,18 @@ bool storage_takes(struct image_service *s, uint64_t floor, bool is_spooled, str
 uint64_t storage_look(struct image_service *s, enum store_place place)
 {
 	return s->s3 && place != STORE_SPOOL ? UINT64_MAX : store_look(&s->store);
+}
+
+bool storage_holds(struct image_service *s, const struct image *image, struct problem *p)
+{
+	int err = image->is_spooled ? spooling_hold(s, image->id) : 0;
+
+	if (!err || storage_set_problem(err, p))
+		return !err;
+	log_notice("image %s: another node has %s it; it is not stored by this one", image->id,
+	           err == -ENOENT ? "removed" : "taken");
+	problem_set(p, 503, "not-ready", "another node has the image: %s", strerror(-err));
+	return false;
 }
 
 bool storage_splits(const struct image_service *s)
@@ -356,7 +374,24 @@ void storage_url(struct image_service *s, const char *id, const char *variant, s
 	s3_store_url(s->s3, id, name, url);
 }
 
-/* The client's thread. */
+static void job_found(void *arg);
+
+/* What is not stored may be spooled, and if it is not, it may have been stored meanwhile. Returns
+ * whether another request has begun. The client's thread. */
+static bool find_again(struct disk_job *job)
+{
+	struct image_service *s = job->service;
+
+	if (job->found.fd != -ENOENT || job->found.is_spooled || !s->spooling.s3 ||
+	    job->round++ >= 2)
+		return false;
+	if (job->round == 1)
+		s3_spool_find(s->spooling.s3, job->id, &job->found, job_found, job);
+	else
+		s3_store_find(s->s3, job->id, job->name, &job->found, job_found, job);
+	return true;
+}
+
 static void job_found(void *arg)
 {
 	struct disk_job *job = arg;
@@ -364,8 +399,10 @@ static void job_found(void *arg)
 	/* Of an image that waits for the store, the store need not be asked. */
 	if (job->found.fd == S3_AWAY && job->found.is_spooled)
 		job->found.fd = -ENOENT;
+	if (find_again(job))
+		return;
 	job->work = DISK_FOUND;
-	stage_push(graph_stage(job->graph, STAGE_DISK_WRITE), 0, &job->event);
+	stage_push(graph_stage(job->service->graph, STAGE_DISK_WRITE), 0, &job->event);
 }
 
 bool storage_finds_later(const struct image_service *s)
@@ -379,8 +416,9 @@ void storage_find(struct image_service *s, struct disk_job *job)
 		store_find(&s->store, job->id, job->name, &job->found);
 		return;
 	}
-	job->graph = s->graph;
+	job->service = s;
 	/* Before the store is asked: an image leaves the spool after it is stored. */
-	job->found.is_spooled = spooling_is_on(s) && store_is_spooled(&s->store, job->id);
+	job->found.is_spooled = spooling_has_file(s, job->id);
+	job->round = 0;
 	s3_store_find(s->s3, job->id, job->name, &job->found, job_found, job);
 }

@@ -21,6 +21,7 @@
 
 struct conf;
 struct disk_job;
+struct image;
 struct image_service;
 struct problem;
 struct store_found;
@@ -56,6 +57,10 @@ bool storage_set_problem(int err, struct problem *p);
 
 /* Returns the bytes that images of the place may take; UINT64_MAX: any number. */
 uint64_t storage_look(struct image_service *s, enum store_place place);
+
+/* Returns whether this node may store the image, because no other one makes it. Otherwise sets the
+ * problem. */
+bool storage_holds(struct image_service *s, const struct image *image, struct problem *p);
 
 /* Returns whether storage_put() should get items of one place only, because others would wait for
  * the store. */

@@ -7,8 +7,8 @@
 #include "base/text.h"
 #include "image_service.h"
 #include "log/log.h"
+#include "spooling.h"
 #include "storage.h"
-#include "store/store_find.h"
 #include "store/stored_image.h"
 #include "stored_list.h"
 #include "upload_key.h"
@@ -19,8 +19,8 @@ static int will_be_stored(struct image_service *s, const char *id)
 {
 	int has = storage_has(s, id);
 
-	if (has == 0 && store_is_spooled(&s->store, id))
-		return 1;
+	if (has == 0)
+		has = spooling_has(s, id);
 	return has == 0 ? storage_has(s, id) : has;
 }
 
@@ -61,7 +61,10 @@ static int append_image(struct image_service *s, struct upload_key *k, const cha
 
 	if (has)
 		return has < 0 ? has : 0;
-	if (inflight_find(&s->inflight, id, &width, &height) || store_is_spooled(&s->store, id)) {
+	has = inflight_find(&s->inflight, id, &width, &height) ? 1 : spooling_has(s, id);
+	if (has < 0)
+		return has;
+	if (has) {
 		append_status(&k->images, id, "processing");
 		k->is_processing = true;
 		return 0;

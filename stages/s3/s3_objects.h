@@ -13,6 +13,8 @@
 #include "s3_secret.h"
 #include "s3_store.h"
 
+#define S3_SPOOL "spool/"
+#define S3_LEASE ".lease"
 #define S3_SECOND_LENGTH 10 /* digits of a time */
 #define S3_SECONDS UINT64_C(10000000000)
 

@@ -4,6 +4,7 @@
  * Keys below store.s3_prefix:
  *   image/<id>          image.json, which makes the image visible
  *   file/<id>/<name>    its other files, such as medium.jpg
+ *   spool/<id>...       an upload that is not stored yet (s3_spool.h)
  *   expiry/<second>.<id>  an empty note of an image that ends by itself, sorted by time
  * An image is put in that order: note and files, then image.json; and removed in the opposite one,
  * so that an interrupted removal is repeated by the next one. An object has the checksum and the

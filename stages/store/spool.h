@@ -49,6 +49,9 @@ struct spool_names {
 /* Writes the note of an image that is spooled for the first time. Returns its length. */
 size_t spool_note(char note[SPOOL_NOTE_MAX], const struct spool_names *names);
 
+/* Reads what a note keeps; a zero must follow it. */
+void spool_read_names(const char *note, size_t length, struct spool_names *names);
+
 /* Lists up to max images of the spool, those without attempts first. Returns their number or
  * -errno. */
 int spool_list(struct store *s, struct spooled *list, unsigned max);

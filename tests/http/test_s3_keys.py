@@ -237,3 +237,20 @@ def test_an_old_record_that_is_left_is_replaced(begin, store):
     grow_old(store, 3601)
     assert ids(post(daemon, "a")) != ids(first)
     assert len(images(store)) == 2
+
+
+@pytest.mark.parametrize("spool", ["file", "s3"])
+def test_an_early_answer_is_repeated_while_the_image_is_spooled(begin, store, spool):
+    one, two = (begin(s3_spool=spool) for _ in range(2))
+    store.fail_always("PUT", "/thumb.jpg", delays=60)
+    early = [("Prefer", "respond-async")]
+    first = post(one, "a", headers=early)
+    assert first.status == 202
+    again = post(one, "a", headers=early)
+    assert again.status == 202 and ids(again) == ids(first)
+    if spool == "s3":  # with files only the first node knows that the image will come
+        other = post(two, "a", headers=early)
+        assert other.status == 202 and ids(other) == ids(first)
+    store.release()
+    assert eventually(lambda: post(two, "a").status == 201)
+    assert eventually(lambda: images(store) == ids(first))

@@ -1,12 +1,14 @@
 """store.kind = s3 with a spool: uploads that are acknowledged while the object store is away."""
 
+import ctypes
 import time
 
 import pytest
 
 import pictures
-from darkroom import eventually, slow
+from darkroom import eventually, overrides, run, slow
 from s3_fixtures import begin, figures, is_away, remove, store  # noqa: F401
+from s3_stand_in import Fault
 from uploads import TINY, check_stored
 
 SMALL = pictures.photo_jpeg(320, 240, 2)
@@ -140,3 +142,199 @@ def test_store_that_hangs(begin, store):
     store.release()
     for ident in ids:
         assert eventually(lambda: is_stored(daemon, ident), 40)  # noqa: B023
+
+
+# ---- store.s3_spool = s3 ----
+
+LEASE = dict(s3_spool="s3", s3_lease="10s", s3_timeout="1s")
+OTHER = f"held {'0' * 15}7 "
+
+
+class Sum(ctypes.Structure):
+    _fields_ = [("low", ctypes.c_uint64), ("high", ctypes.c_uint64)]
+
+
+def sum_of(body):
+    """Returns the checksum that the daemon keeps of an object."""
+    function = ctypes.CDLL("libxxhash.so.0").XXH3_128bits
+    function.restype, function.argtypes = Sum, [ctypes.c_char_p, ctypes.c_size_t]
+    result = function(body, len(body))
+    return f"{result.high:016x}{result.low:016x}"
+
+
+def begin_node(begin, *settings, **of_store):
+    """Starts a node that takes uploads into the store."""
+    daemon = begin("log.level=info", *settings, **{**LEASE, **of_store})
+    assert daemon.says("takes uploads into the store")
+    return daemon
+
+
+def change(store, part, function):
+    """Replaces the content of the object whose key ends with the part."""
+    with store.lock:
+        (key,) = (key for key in store.objects if key.endswith(part))
+        body, meta, modified = store.objects[key]
+        body = function(body)
+        store.objects[key] = (body, {**meta, "x-amz-meta-darkroom-tag": sum_of(body)}, modified)
+
+
+def give_to_another_node(body):
+    """Changes a lease to one of a node that is away, and that has ended."""
+    return f"{OTHER}1\n".encode() + body.partition(b"\n")[2]
+
+
+def hold(store, *parts):
+    """Images are acknowledged, and not stored: the objects of variants are refused."""
+    store.fault = lambda method, key: Fault(status=404, code="NoSuchBucket") \
+        if method == "PUT" and any(part in key for part in parts) else None
+
+
+def test_spool_in_the_store(begin, store):
+    daemon = begin_node(begin)
+    ident = accept(daemon)
+    with store.lock:
+        puts = [key for method, key in store.requests if method == "PUT"]
+    assert {f"a/b/spool/{ident}", f"a/b/spool/{ident}.lease"} <= set(puts)
+    assert eventually(lambda: is_stored(daemon, ident), 20)
+    check_stored(daemon, daemon.get(f"/images/{ident}").json())
+    assert eventually(lambda: not store.keys("spool/"), 20)
+    assert not spooled(daemon)
+    end_store(daemon, store)
+    assert is_away(daemon.upload(TINY, headers=ASYNC)), "it would be acknowledged nowhere"
+
+
+def test_node_that_is_killed(begin, store):
+    """Another node makes its images, within the lease and half of it."""
+    one, two = begin_node(begin), begin_node(begin)
+    hold(store, "/file/")
+    ids = [accept(one, body) for body in (SMALL, TINY, SMALL)]
+    for ident in ids:
+        for node in one, two:
+            answer = node.get(f"/images/{ident}")
+            assert (answer.status, answer.json()["status"]) == (202, "processing")
+    one.kill()
+    store.fault = None
+    killed = time.monotonic()
+    for ident in ids:
+        assert eventually(lambda: is_stored(two, ident), 40)  # noqa: B023
+        check_stored(two, two.get(f"/images/{ident}").json())
+    assert time.monotonic() - killed < slow(16)
+    assert eventually(lambda: not store.keys("spool/"), 20)
+    assert recovery(two)["recovered"] == 3 and len(store.keys("image/")) == 3
+
+
+def test_lease_of_a_node_that_lives(begin, store):
+    """It is renewed, so that another node leaves the image alone."""
+    one, two = begin_node(begin), begin_node(begin)
+    hold(store, "/file/")
+    ident = accept(one)
+    (lease,) = store.keys(f"spool/{ident}.lease")
+    first = store.objects[lease][0]
+    store.fault = lambda method, key: Fault(delays=12) if "/file/" in key else None
+    assert eventually(lambda: store.objects[lease][0] != first, 30)
+    store.release()
+    assert eventually(lambda: is_stored(two, ident), 40)
+    assert recovery(two)["recovered"] == 0
+    assert eventually(lambda: not store.keys("spool/"), 20)
+
+
+def test_stolen_lease(begin, store):
+    """A node that has lost its lease meanwhile leaves the image to the other node, until that
+    lease ends as well."""
+    daemon = begin_node(begin)
+    hold(store, "/file/")
+    ident = accept(daemon)
+    change(store, ".lease", lambda body: OTHER.encode() + b"9" * 13 + b"\n" +
+           body.partition(b"\n")[2])
+    assert eventually(lambda: figures(daemon)["failed"] > 0, 20), "storing it has failed"
+    store.fault = None
+    assert not eventually(lambda: store.keys("image/"), 8)
+    change(store, ".lease", give_to_another_node)
+    assert eventually(lambda: is_stored(daemon, ident), 30)
+    check_stored(daemon, daemon.get(f"/images/{ident}").json())
+    assert eventually(lambda: not store.keys("spool/"), 20)
+
+
+def test_lease_that_is_lost_while_the_image_is_stored(begin, store):
+    """Both nodes store the same objects. What the other one has is left to it."""
+    daemon = begin_node(begin)
+    hold(store, "/file/")
+    ident = accept(daemon)
+    change(store, ".lease", lambda body: OTHER.encode() + b"9" * 13 + b"\n" +
+           body.partition(b"\n")[2])
+    store.fault = None
+    assert eventually(lambda: is_stored(daemon, ident), 20)
+    check_stored(daemon, daemon.get(f"/images/{ident}").json())
+    assert len(store.keys(f"spool/{ident}")) == 2
+    change(store, ".lease", give_to_another_node)
+    assert eventually(lambda: not store.keys("spool/"), 20)
+    check_stored(daemon, daemon.get(f"/images/{ident}").json())
+
+
+def test_two_nodes_that_take_the_same_image(begin, store):
+    """One of them wins, or both make the same objects."""
+    nodes = [begin_node(begin) for _ in range(3)]
+    hold(store, "/file/")
+    ids = [accept(nodes[0], TINY) for _ in range(4)]
+    nodes[0].kill()
+    for ident in ids:
+        change(store, f"{ident}.lease", give_to_another_node)
+    store.fault = None
+    for ident in ids:
+        assert eventually(lambda: is_stored(nodes[1], ident), 40)  # noqa: B023
+        check_stored(nodes[2], nodes[1].get(f"/images/{ident}").json())
+    assert eventually(lambda: not store.keys("spool/"), 20)
+    assert len(store.keys("image/")) == 4
+
+
+def test_removal_of_a_spooled_image(begin, store):
+    """Any node removes it, while another one makes it."""
+    one, two = begin_node(begin), begin_node(begin)
+    hold(store, "/file/")
+    ident = accept(one)
+    assert remove(two, {"url": f"/images/{ident}"}).status == 204
+    store.fault = None
+    assert eventually(lambda: not store.keys("spool/"), 20), "the first node has seen it"
+    assert not store.keys()
+    for node in one, two:
+        assert eventually(lambda: node.get(f"/images/{ident}").status == 404)  # noqa: B023
+        assert remove(node, {"url": f"/images/{ident}"}).status == 404
+
+
+def test_faults_of_spooling(begin, store):
+    """A request that fails is repeated, and what cannot be spooled is not acknowledged."""
+    daemon = begin_node(begin)
+    for fault in (dict(status=503, code="SlowDown"), dict(cut=0, resets=True), dict(is_lost=True)):
+        for part in (".lease", "/spool/0"):
+            store.fail_once("PUT", part, **fault)
+            ident = accept(daemon, TINY)
+            assert eventually(lambda: is_stored(daemon, ident), 20)  # noqa: B023
+    assert eventually(lambda: not store.keys("spool/"), 20)
+    store.fail_always("PUT", "/spool/", status=500, code="InternalError")
+    assert is_away(daemon.upload(TINY, headers=ASYNC))
+
+
+def test_store_without_conditions(begin, store):
+    store.is_plain = True
+    daemon = begin(**LEASE)
+    assert daemon.says("the store ignores If-None-Match")
+    answer = daemon.upload(TINY, headers=ASYNC)
+    assert answer.status == 201 and answer["preference-applied"] is None
+
+
+def test_store_that_compares_tags_without_quotes(begin, store):
+    store.tag_quotes = '"'
+    daemon = begin_node(begin)
+    hold(store, "/file/")
+    ident = accept(daemon)
+    change(store, ".lease", give_to_another_node)
+    assert eventually(lambda: figures(daemon)["failed"] > 0, 20)
+    store.fault = None
+    assert eventually(lambda: is_stored(daemon, ident), 40)
+    assert eventually(lambda: not store.keys("spool/"), 20)
+
+
+def test_lease_that_is_too_short(store, tmp_path):
+    done = run("--check", *overrides(*store.settings(tmp_path, s3_spool="s3", s3_lease="10s",
+                                                     s3_timeout="2s")))
+    assert done.returncode == 78 and "expected at least ten times store.s3_timeout" in done.stderr

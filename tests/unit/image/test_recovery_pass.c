@@ -147,9 +147,10 @@ static void a_stop_ends_the_waiting_for_room(void **state)
 		else
 			atomic_fetch_sub(&service.in_flight, IMAGES_MAX);
 		struct spooled list[8];
+		struct spooling_list spool = { .image = list, .max = LIST_MAX };
 		bool is_delayed = false;
 
-		assert_false(pass(r, list, &is_delayed)); /* it starts no image */
+		assert_false(pass(r, &spool, &is_delayed)); /* it starts no image */
 		struct spooled spooled = { .attempts = 0 };
 
 		memcpy(spooled.id, id, sizeof spooled.id);

@@ -176,6 +176,17 @@ static void a_condition_that_does_not_hold_is_told(void **state)
 	assert_int_equal(server.count, known[*i].err == -EEXIST ? 2 : 1);
 }
 
+static void an_entity_tag_is_tried_without_its_quotes(void **state)
+{
+	char text[256];
+
+	(void)state;
+	server.answer[0] = error(text, "412 x", "PreconditionFailed");
+	server.answer[1] = stored;
+	assert_int_equal(put("\"abc\""), 0);
+	assert_non_null(strstr(server.request[1], "\r\nif-match: abc\r\n"));
+}
+
 static void a_conflict_is_repeated(void **state)
 {
 	char text[256];
@@ -261,6 +272,8 @@ int main(void)
 		                                         begin, end, &second),
 		cmocka_unit_test_prestate_setup_teardown(a_condition_that_does_not_hold_is_told,
 		                                         begin, end, &third),
+		cmocka_unit_test_setup_teardown(an_entity_tag_is_tried_without_its_quotes, begin,
+		                                end),
 		cmocka_unit_test_setup_teardown(a_conflict_is_repeated, begin, end),
 		cmocka_unit_test_setup_teardown(conflicts_end, begin, end),
 		cmocka_unit_test_setup_teardown(an_object_of_a_lost_answer_is_known, begin, end),

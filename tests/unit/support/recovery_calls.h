@@ -7,7 +7,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "store/spool.h"
+#include "image/image_service.h"
 
 static unsigned error_count, warning_count, notice_count, report_count, signal_count, join_count,
 	lock_depth, list_count, rest_count;
@@ -52,9 +52,9 @@ static inline void counted_free(void *memory)
 	free(memory);
 }
 
-static inline int fake_set_attempts(struct store *s, const char *id, unsigned attempts)
+static inline int fake_set_attempts(struct image_service *s, const char *id, unsigned attempts)
 {
-	return count_error ? count_error : spool_set_attempts(s, id, attempts);
+	return count_error ? count_error : spooling_set_attempts(s, id, attempts);
 }
 
 #endif

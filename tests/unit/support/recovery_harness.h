@@ -57,7 +57,7 @@ static inline ssize_t fake_read(int fd, void *data, size_t size);
 #define log_error(...) (error_count++)
 #define log_warning(...) (warning_count++)
 #define log_notice(...) (notice_count++)
-#define spool_set_attempts fake_set_attempts
+#define spooling_set_attempts fake_set_attempts
 #define pthread_mutex_lock checked_lock
 #define pthread_mutex_unlock checked_unlock
 #define pthread_cond_signal counted_signal
@@ -67,7 +67,7 @@ static inline ssize_t fake_read(int fd, void *data, size_t size);
 #define pool_thread_fini() (rest_count++, pool_thread_fini())
 #define recovery_report(r) (report_count++, recovery_report(r))
 #include "image/recovery.c"
-#undef spool_set_attempts
+#undef spooling_set_attempts
 #undef pthread_mutex_lock
 #undef pthread_mutex_unlock
 #undef pthread_cond_signal
@@ -294,7 +294,7 @@ static inline int setup(void **state)
 	    store_open(&service.store, root, false, &cleared) ||
 	    inflight_init(&service.inflight, IMAGES_MAX) || recovery_init(r, &service))
 		return -1;
-	service.spooling = (struct spooling){ .is_on = true, .max_bytes = UINT64_MAX };
+	service.spooling = (struct spooling){ .has_files = true };
 	budget_init(&service.budget, BUDGET);
 	client_turns_init(&service.turns, IMAGES_MAX); /* its images never leave the queue */
 	first_descriptors = open_descriptors();
@@ -369,10 +369,11 @@ static inline bool is_quarantined(const char *id)
 static inline bool pass_once(void)
 {
 	struct spooled list[LIST_MAX > 64 ? 64 : LIST_MAX];
+	struct spooling_list spool = { .image = list, .max = LIST_MAX };
 	bool is_delayed = false;
 
 	/* The list of the spool is shorter than the array. */
-	assert_false(pass(r, list, &is_delayed));
+	assert_false(pass(r, &spool, &is_delayed));
 	if (!is_delayed) /* otherwise the rest waits for the next pass */
 		assert_int_equal(r->waiting, 0);
 	assert_int_equal(started_count, 0);
