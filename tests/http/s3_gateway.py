@@ -98,7 +98,7 @@ def free_port():
 class Gateway:
     def __init__(self, directory):
         self.directory = pathlib.Path(directory)
-        self.parts = {}
+        self.parts, self.has_ended = {}, False
         self.mon, self.port = free_port(), free_port()
         self.fsid = str(uuid.uuid4())
         for name in ("mon", "osd", "rgw", "run", "log"):
@@ -135,6 +135,7 @@ class Gateway:
         end = time.monotonic() + 120
         while not is_there():
             assert time.monotonic() < end, f"{what}: see {self.directory}/log"
+            assert not self.has_ended
             if self.parts[part].poll() is not None:
                 self.start(part)  # the gateway ends if the OSD is slow
             time.sleep(0.1)
@@ -206,6 +207,7 @@ class Gateway:
         return [f"store.{name}={value}" for name, value in values.items()]
 
     def stop(self):
+        self.has_ended = True
         for part in ("rgw", "osd", "mon"):
             process = self.parts.pop(part, None)
             if process and process.poll() is None:
