@@ -255,13 +255,14 @@ def answers(cluster):
 
 def run_all(options, directory):
     """Returns the raw figures."""
+    about = machine.describe()
     line = Line(6 * options.phase + options.outage + 15)
     line.show(f"starting {options.nodes} nodes and the store", True)
     with Cluster(options, directory) as cluster:
         found = [measure(cluster, options, number, phase, line)
                  for number, phase in enumerate(phases(cluster, options))]
         line.show("counting the images", True)
-        head = {**machine.describe(), "kind": "cluster", "nodes": options.nodes,
+        head = {**about, "kind": "cluster", "nodes": options.nodes,
                 "rate_per_s": options.rate, "connections": options.connections,
                 "retry": options.retry, "outage_s": options.outage, "phase_s": options.phase,
                 "store": options.store if options.store in ("gateway", "stand-in") else "S3",

@@ -99,14 +99,14 @@ def draw(phases, events, answers, path):
     shown = panels(phases, answers)
     end = max(phase["end_s"] for phase in phases)
     begin = phases[0]["begin_s"]
-    script = plots.STYLE.format(width=1100, height=960, path=plots.quote(path), title="",
+    script = plots.STYLE.format(width=1100, height=900, path=plots.quote(path), title="",
                                 key="outside right top font ',11'") \
         + "unset title\n" \
         + f"set xrange [{begin:.6g}:{end:.6g}]\nset lmargin 9\nset rmargin 14\n" \
         + "set multiplot\n"
     for number, (title, is_logarithmic, lines) in enumerate(shown):
-        top = 0.77 - 0.25 * number
-        script += f"set tmargin at screen {top - 0.01:.3f}\nset bmargin at screen {top - 0.19:.3f}\n"
+        top = 0.83 - 0.27 * number
+        script += f"set tmargin at screen {top - 0.01:.3f}\nset bmargin at screen {top - 0.21:.3f}\n"
         script += "unset arrow\nunset label\n"
         named = -math.inf
         for i, event in enumerate(events, 1):
