@@ -26,7 +26,8 @@ class Failed(Exception):
     pass
 
 
-def _gnuplot(script):
+def gnuplot(script):
+    """Runs a script of gnuplot, which must have no complaint."""
     try:
         done = subprocess.run(["gnuplot"], input=script, capture_output=True, text=True)
     except FileNotFoundError:
@@ -35,7 +36,7 @@ def _gnuplot(script):
         raise Failed(f"gnuplot: {done.stderr}")
 
 
-def _quote(text):
+def quote(text):
     """Escapes a text for single quotation marks."""
     return str(text).replace("'", "''")
 
@@ -51,7 +52,7 @@ def points(results, workload, metric, path):
         policy = results.runs("policies", name, workload)[0]["policy"]
         blocks[class_of(policy)] += [f"{value:.6g} {y}" for value in values]
         medians.append(f"{statistics.median(values):.6g} {y}")
-        names.append(f"'{_quote(_label(results, workload, name))}' {y}")
+        names.append(f"'{quote(_label(results, workload, name))}' {y}")
         top = max(top, *values)
     drawn = [(kind, "$" + kind.replace("-", "_").replace(" ", "_"), COLOURS[kind])
              for kind, rows in blocks.items() if rows]
@@ -63,9 +64,9 @@ def points(results, workload, metric, path):
     plots += (", $medians using 1:($2-0.3):(0):(0.6) with vectors nohead lw 3 lc rgb '#222222' "
               "title 'median'")
     title = f"{metric.title}, {workload} connections, {results.rounds()} runs each"
-    _gnuplot(STYLE.format(width=900, height=140 + 26 * len(order), path=_quote(path),
-                          title=_quote(title), key="outside bottom center horizontal")
-             + f"set xlabel '{_quote(metric.title)} ({_quote(metric.unit)})'\n"
+    gnuplot(STYLE.format(width=900, height=140 + 26 * len(order), path=quote(path),
+                          title=quote(title), key="outside bottom center horizontal")
+             + f"set xlabel '{quote(metric.title)} ({quote(metric.unit)})'\n"
              + f"set xrange [0:{1.05 * top:.6g}]\nset yrange [-0.7:{len(order) - 0.3}]\n"
              + f"set grid xtics lc rgb '#dddddd' lt 1\nset ytics ({', '.join(names)})\n"
              + data + "plot " + plots + "\n")
@@ -104,20 +105,20 @@ def small_multiples(title, panels, path, ylabel, own_y=False, columns=3, xlabel=
              for start, end in ([(i, i + columns) for i in range(0, len(panels), columns)]
                                 if own_y else [(0, len(panels))] * rows)]
     long = max((x for _, _, line in panels for x, _ in line), default=1)
-    script = STYLE.format(width=960, height=60 + 150 * rows, path=_quote(path), title="",
+    script = STYLE.format(width=960, height=60 + 150 * rows, path=quote(path), title="",
                           key="off") \
-        + f"set multiplot layout {rows},{columns} title '{_quote(title)}' font ',15'\n" \
+        + f"set multiplot layout {rows},{columns} title '{quote(title)}' font ',15'\n" \
         + f"set xrange [0:{long or 1:.6g}]\nset tics font ',10'\n"
     for number, (name, colour, line) in enumerate(panels):
         data = "\n".join(f"{x:.6g} {y:.6g}" for x, y in line) or "0 0"
         script += f"$panel_{number} << EOD\n{data}\nEOD\n" \
-            + f"set title '{_quote(name)}' font ',12'\n" \
+            + f"set title '{quote(name)}' font ',12'\n" \
             + f"set yrange [0:{1.05 * talls[number // columns]:.6g}]\n" \
             + f"set ytics {_step(talls[number // columns])}\n" \
-            + f"set ylabel '{_quote(ylabel) if number % columns == 0 else ''}' font ',10'\n" \
-            + f"set xlabel '{_quote(xlabel) if number >= len(panels) - columns else ''}'\n" \
+            + f"set ylabel '{quote(ylabel) if number % columns == 0 else ''}' font ',10'\n" \
+            + f"set xlabel '{quote(xlabel) if number >= len(panels) - columns else ''}'\n" \
             + f"plot $panel_{number} using 1:2 with lines lw 2 lc rgb '{colour}'\n"
-    _gnuplot(script + "unset multiplot\n")
+    gnuplot(script + "unset multiplot\n")
 
 
 def _y_axis(is_logarithmic, values):
@@ -134,15 +135,15 @@ def overlays(title, panels, path, xlabel, key, xtics=(), columns=2):
     logarithmic x axis; without them it is linear. key: the number of the panel that has the key,
     and its place."""
     rows = -(-len(panels) // columns)
-    script = STYLE.format(width=960, height=70 + 230 * rows, path=_quote(path), title="",
+    script = STYLE.format(width=960, height=70 + 230 * rows, path=quote(path), title="",
                           key="off") \
-        + f"set multiplot layout {rows},{columns} title '{_quote(title)}' font ',15'\n" \
-        + f"set tics font ',10'\nset xlabel '{_quote(xlabel)}' font ',11'\n"
+        + f"set multiplot layout {rows},{columns} title '{quote(title)}' font ',15'\n" \
+        + f"set tics font ',10'\nset xlabel '{quote(xlabel)}' font ',11'\n"
     if xtics:
         script += "set logscale x\nset xtics (" + ", ".join(f"{x:g}" for x in xtics) + ")\n" \
             + f"set xrange [{0.9 * min(xtics):g}:{1.1 * max(xtics):g}]\n"
     for number, (name, is_logarithmic, level, lines) in enumerate(panels):
-        script += f"set title '{_quote(name)}' font ',12'\n" \
+        script += f"set title '{quote(name)}' font ',12'\n" \
             + _y_axis(is_logarithmic, [y for _, _, line in lines for _, y in line]
                       + ([level] if level is not None else [])) \
             + (f"set key {key[1]} font ',10'\n" if number == key[0] else "set key off\n")
@@ -154,11 +155,11 @@ def overlays(title, panels, path, xlabel, key, xtics=(), columns=2):
                 script += f"{block} << EOD\n" + "\n".join(f"{x:.6g} {y:.6g}" for x, y in data) \
                     + "\nEOD\n"
                 drawn.append(f"{block} using 1:2 with linespoints lw 2 pt 7 ps 0.5 "
-                             f"lc rgb '{colour}' title '{_quote(label)}'")
+                             f"lc rgb '{colour}' title '{quote(label)}'")
         if level is not None:
             drawn.append(f"{level:g} with lines dt 2 lc rgb '#555555' title 'target'")
         script += "plot " + ", ".join(drawn or ["0 notitle"]) + "\n"
-    _gnuplot(script + "unset multiplot\n")
+    gnuplot(script + "unset multiplot\n")
 
 
 def over_time(results, workload, path):
@@ -188,8 +189,8 @@ def load_curve(results, name, path):
         colour = {"p50": "#3b76af", "p90": "#d9822b", "p99": "#7d7d7d"}[title]
         plots += [f"${title} using 1:2 with lines lw 2 lc rgb '{colour}' title '{title}'",
                   f"${title}_runs using 1:2 with points pt 7 ps 0.4 lc rgb '{colour}' notitle"]
-    _gnuplot(STYLE.format(width=640, height=400, path=_quote(path), key="left top",
-                          title=_quote(f"Response times by the number of clients, {name}"))
+    gnuplot(STYLE.format(width=640, height=400, path=quote(path), key="left top",
+                          title=quote(f"Response times by the number of clients, {name}"))
              + "set logscale xy\nset xlabel 'clients'\nset ylabel 'ms'\n" + data
              + "plot " + ", ".join(plots) + "\n")
 

@@ -36,7 +36,7 @@ IS_SANITIZED = IS_TSAN or b"__asan_init" in _code or b"__ubsan_handle" in _code
 SLOW = float(os.environ.get("DARKROOM_SLOW", "10" if IS_SANITIZED else "1"))
 del _code
 
-READY = re.compile(r"ready on (http://(127\.0\.0\.1):(\d+))")
+READY = re.compile(r"ready on (http://(127\.0\.0\.\d+):(\d+))")
 ALARMS = ("ERROR: AddressSanitizer", "ERROR: LeakSanitizer", "runtime error:",
           "WARNING: ThreadSanitizer", "Assertion")
 

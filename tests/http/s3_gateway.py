@@ -98,7 +98,7 @@ def free_port():
 class Gateway:
     def __init__(self, directory):
         self.directory = pathlib.Path(directory)
-        self.parts = {}
+        self.parts, self.has_ended = {}, False
         self.mon, self.port = free_port(), free_port()
         self.fsid = str(uuid.uuid4())
         for name in ("mon", "osd", "rgw", "run", "log"):
@@ -135,6 +135,7 @@ class Gateway:
         end = time.monotonic() + 120
         while not is_there():
             assert time.monotonic() < end, f"{what}: see {self.directory}/log"
+            assert not self.has_ended
             if self.parts[part].poll() is not None:
                 self.start(part)  # the gateway ends if the OSD is slow
             time.sleep(0.1)
@@ -165,22 +166,37 @@ class Gateway:
         self._wait("the gateway does not start", self.serves, "rgw")
         self._tool("radosgw-admin", "user", "create", "--uid=main", "--display-name=main",
                    f"--access-key={KEY}", f"--secret-key={SECRET}")
-        self._make_bucket()
+        assert self._put(f"/{BUCKET}") == 200
 
-    def _make_bucket(self):
+    def _put(self, path, timeout=60):
+        """Puts an empty object, or makes a bucket. Returns the answer's status."""
         host, empty = f"{HOST}:{self.port}", hashlib.sha256(b"").hexdigest()
         date = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
         names = "host;x-amz-content-sha256;x-amz-date"
-        request = (f"PUT\n/{BUCKET}\n\nhost:{host}\nx-amz-content-sha256:{empty}\n"
+        request = (f"PUT\n{path}\n\nhost:{host}\nx-amz-content-sha256:{empty}\n"
                    f"x-amz-date:{date}\n\n{names}\n{empty}")
         scope = f"{date[:8]}/{REGION}/s3/aws4_request"
-        connection = http.client.HTTPConnection(HOST, self.port, timeout=60)
-        connection.request("PUT", f"/{BUCKET}", headers={
-            "x-amz-date": date, "x-amz-content-sha256": empty,
-            "Authorization": f"AWS4-HMAC-SHA256 Credential={KEY}/{scope},SignedHeaders={names},"
-                             f"Signature={signature(SECRET, date, REGION, request)}"})
-        answer = connection.getresponse()
-        assert answer.status == 200, answer.read()
+        connection = http.client.HTTPConnection(HOST, self.port, timeout=timeout)
+        with contextlib.closing(connection):
+            connection.request("PUT", path, headers={
+                "x-amz-date": date, "x-amz-content-sha256": empty,
+                "Authorization": f"AWS4-HMAC-SHA256 Credential={KEY}/{scope},SignedHeaders={names},"
+                                 f"Signature={signature(SECRET, date, REGION, request)}"})
+            return connection.getresponse().status
+
+    def stores(self):
+        """Returns whether an object can be stored, beside those of daemons."""
+        with contextlib.suppress(OSError, http.client.HTTPException):
+            return self._put(f"/{BUCKET}/probe", timeout=5) == 200
+        return False
+
+    def go_away(self):
+        self.kill("rgw")
+
+    def come_back(self):
+        """Returns when an object can be stored."""
+        self.start("rgw")
+        self._wait("the gateway does not start again", self.stores, "rgw")
 
     def settings(self, directory, **others):
         keys = directory / "s3-keys"
@@ -191,6 +207,7 @@ class Gateway:
         return [f"store.{name}={value}" for name, value in values.items()]
 
     def stop(self):
+        self.has_ended = True
         for part in ("rgw", "osd", "mon"):
             process = self.parts.pop(part, None)
             if process and process.poll() is None:

@@ -246,6 +246,13 @@ class Store:
                 pass
         self.thread.join()
 
+    def go_away(self):
+        self.stop()
+
+    def come_back(self):
+        """Returns when an object can be stored."""
+        self.start()
+
     def release(self):
         """Ends requests that hang."""
         self.released.set()

@@ -8,17 +8,16 @@ import json
 import shutil
 import socket
 import ssl
-import subprocess
 import threading
 
 import pytest
 
 import pictures
 from darkroom import IS_SANITIZED, Daemon, eventually
-from test_proxy import certificate, edited, free_port  # noqa: F401
+from nodes import HOST, edited, free_port, haproxy_column, launch_proxy
+from test_proxy import certificate  # noqa: F401
 
 PICTURE = pictures.photo_jpeg(300, 200, 1)
-HOST = "images.example.org"
 ADDRESSES = ("10.0.0.11", "10.0.0.12", "10.0.0.13")
 
 
@@ -124,10 +123,7 @@ class Nodes:
                           ("/etc/ssl/private/images.example.org.pem", str(self.certificate)))
             words = ["haproxy", "-f", config]
         config.write_text(text)
-        with open(self.log, "ab") as log:
-            self.process = subprocess.Popen([shutil.which(words[0]) or f"/usr/sbin/{words[0]}",
-                                             *map(str, words[1:])], stdin=subprocess.DEVNULL,
-                                            stdout=log, stderr=log, cwd=self.directory)
+        self.process = launch_proxy(words, self.directory, self.log)
         assert eventually(self.is_up, 30), self.log.read_text()
 
     def is_up(self):
@@ -149,13 +145,7 @@ class Nodes:
 
     def haproxy(self, column):
         """Returns a column of HAProxy's figures, by backend/server."""
-        with socket.socket(socket.AF_UNIX) as s:
-            s.connect(str(self.control))
-            s.sendall(b"show stat\n")
-            text = b"".join(iter(lambda: s.recv(65536), b"")).decode()
-        names, *lines = [line.split(",") for line in text.lstrip("# ").splitlines() if line]
-        rows = [dict(zip(names, line)) for line in lines]
-        return {f"{row['pxname']}/{row['svname']}": row[column] for row in rows}
+        return haproxy_column(self.control, column)
 
     def stored(self):
         return [len(daemon.stored()) for daemon in self.daemons]

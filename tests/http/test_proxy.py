@@ -4,7 +4,6 @@ certificate. Only addresses, paths and the body limit differ from the files."""
 import contextlib
 import http.client
 import json
-import random
 import re
 import shutil
 import socket
@@ -16,7 +15,8 @@ import pytest
 
 import pictures
 from client import form_files
-from darkroom import IS_SANITIZED, ROOT, eventually
+from darkroom import IS_SANITIZED, eventually
+from nodes import edited, free_port, launch_proxy
 
 pytestmark = pytest.mark.skipif(IS_SANITIZED,
                                 reason="the configurations do not depend on sanitizers")
@@ -24,24 +24,6 @@ pytestmark = pytest.mark.skipif(IS_SANITIZED,
 LIMIT = 1 << 20
 PICTURE = pictures.photo_jpeg(400, 300, 1)
 GIVEN = "given-by-the-client.1"
-
-
-def free_port():
-    """Returns a random port below the kernel's ephemeral ports, so that it probably stays free."""
-    while True:
-        port = random.SystemRandom().randrange(12000, 32000)
-        with socket.socket() as s, contextlib.suppress(OSError):
-            s.bind(("127.0.0.1", port))
-            return port
-
-
-def edited(name, *edits):
-    """Returns the file with each text replaced. Each text must exist."""
-    text = (ROOT / "conf" / "proxy" / name).read_text()
-    for old, new in edits:
-        assert old in text, old
-        text = text.replace(old, new)
-    return text
 
 
 class Proxy:
@@ -70,10 +52,7 @@ class Proxy:
                                      ("127.0.0.1:8080", f"127.0.0.1:{upstream}"),
                                      ("268435456", str(LIMIT))))
             words = ["haproxy", "-f", config]
-        with open(self.log, "ab") as log:
-            self.process = subprocess.Popen([shutil.which(words[0]) or f"/usr/sbin/{words[0]}",
-                                             *map(str, words[1:])], stdin=subprocess.DEVNULL,
-                                            stdout=log, stderr=log, cwd=directory)
+        self.process = launch_proxy(words, directory, self.log)
 
     def connect(self, source="127.0.0.1"):
         context = ssl.create_default_context(cafile=self.certificate)

@@ -9,7 +9,7 @@ import pytest
 
 import pictures
 from darkroom import Daemon, eventually
-from test_proxy import free_port
+from nodes import free_port
 
 
 class Server(http.server.ThreadingHTTPServer):
