@@ -27,7 +27,7 @@ sys.path.append(str(machine.ROOT / "tests" / "http"))
 
 import s3_gateway  # noqa: E402 (after the path is set)
 import s3_stand_in  # noqa: E402
-from darkroom import Daemon, eventually, run  # noqa: E402
+from darkroom import Daemon, eventually  # noqa: E402
 from nodes import Nodes  # noqa: E402
 
 LOAD = machine.ROOT / "build" / "darkroom-load"
@@ -45,7 +45,7 @@ class Endpoint:
         options = self.options
         values = {"kind": "s3", "s3_endpoint": options.store, "s3_bucket": options.bucket,
                   "s3_region": options.region, "s3_credentials": options.credentials.resolve(),
-                  "s3_prefix": f"cluster-{int(time.time())}/", "idempotency_age": 0, **others}
+                  "s3_prefix": f"cluster-{int(time.time())}/", **others}
         return [f"store.{name}={value}" for name, value in values.items()]
 
     def stop(self):
@@ -84,11 +84,8 @@ class Cluster:
     def _start_all(self):
         options = self.options
         self.store = start_store(options, self.directory)
-        self.shares_keys = "idempotency_age" not in run(
-            "-t", "-o", "store.kind=s3", "-o", "store.idempotency_age=1h").stderr
-        own = {"idempotency_age": "1h"} if self.shares_keys else {}
         self.nodes = Nodes(self._start_daemon, self.directory,
-                           [*self.store.settings(self.directory, **own), *SETTINGS],
+                           [*self.store.settings(self.directory), *SETTINGS],
                            options.nodes + 1, check="1s", delay="3s")
         for number in range(options.nodes):
             self.nodes.start(number)
@@ -266,7 +263,7 @@ def run_all(options, directory):
                 "rate_per_s": options.rate, "connections": options.connections,
                 "retry": options.retry, "outage_s": options.outage, "phase_s": options.phase,
                 "store": options.store if options.store in ("gateway", "stand-in") else "S3",
-                "keys_are_shared": cluster.shares_keys, "stored": cluster.stored()}
+                "stored": cluster.stored()}
         line.close()
         return head, found, cluster.events, answers(cluster)
 

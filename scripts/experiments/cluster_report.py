@@ -135,11 +135,10 @@ def text(head, phases, events, answers):
     rows = [row(phase, answers) for phase in phases]
     acknowledged = sum(cells[2] for cells in rows)
     doubled = sum(cells[8] for cells in rows)
-    keys = "share keys" if head["keys_are_shared"] else "do not share keys"
     lines = ["# Many nodes", "", f"{machine.sentence(head)}.", "",
              f"{head['nodes']} nodes, HAProxy and the store ({head['store']}) on one machine; "
              f"{head['rate_per_s']:g} uploads per second at random times, repeated with their keys for "
-             f"up to {head['retry']}; {head['connections']} connections. The nodes {keys}.", "",
+             f"up to {head['retry']}; {head['connections']} connections.", "",
              "| " + " | ".join(HEAD) + " |", "|---|" + "---:|" * (len(HEAD) - 1)]
     lines += ["| " + " | ".join(map(str, cells)) + " |" for cells in rows]
     lines += ["", "Times count from when an upload was due, until its final answer. 503 and other "

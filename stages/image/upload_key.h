@@ -32,7 +32,7 @@ struct upload;
 /* With a store that nodes share, a key in progress belongs to its node for that long. Then another
  * node may make the images: the first one is dead, or it loses the key at its end. The nodes'
  * clocks must agree within some seconds. */
-#define UPLOAD_KEY_LEASE_S 30
+#define UPLOAD_KEY_LEASE_S 10
 
 enum upload_key_verdict {
 	UPLOAD_KEY_NEW = 1,     /* the upload may start; upload_key_end() must follow */

@@ -47,7 +47,7 @@ def test_a_phase_has_its_own_answers_and_the_closed_connections():
 
 def test_report_and_picture(tmp_path):
     head = {**machine.describe(), "kind": "cluster", "nodes": 3, "rate_per_s": 2, "connections": 4,
-            "retry": "9s", "store": "stand-in", "keys_are_shared": False, "stored": 5}
+            "retry": "9s", "store": "stand-in", "stored": 5}
     events = [{"s": 3.25, "what": "the store's end"}, {"s": 3.26, "what": "too close"}]
     cluster_report.write_raw(tmp_path, head, [phase(0, 2), phase(3, 5, doubled=1)], events,
                              [answer(0.5), answer(3.5, "503")])

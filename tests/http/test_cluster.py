@@ -18,7 +18,7 @@ import pytest
 
 import pictures
 import s3_gateway
-from darkroom import IS_SANITIZED, Daemon, eventually, run, slow
+from darkroom import IS_SANITIZED, Daemon, eventually, slow
 from nodes import Nodes
 from s3_stand_in import Store
 from uploads import TINY, in_parallel
@@ -49,15 +49,8 @@ def store(request, tmp_path):
     made.stop()
 
 
-@pytest.fixture(scope="module")
-def keys_are_shared():
-    """Returns whether nodes on one object store know each other's keys."""
-    return run("-t", "-o", "store.kind=s3", "-o", "store.idempotency_age=1h").stderr.find(
-        "store.idempotency_age") < 0
-
-
 @pytest.fixture
-def start_nodes(tmp_path, store, keys_are_shared):
+def start_nodes(tmp_path, store):
     made = []
 
     def start(*settings, **options):
@@ -65,8 +58,7 @@ def start_nodes(tmp_path, store, keys_are_shared):
         return made[-1]
 
     def start_them(**others):
-        settings = store.settings(tmp_path, s3_timeout="5s",
-                                  **({"idempotency_age": "1h"} if keys_are_shared else {}))
+        settings = store.settings(tmp_path, s3_timeout="5s")
         roots = (f"root{i}" for i in itertools.count())
         nodes = Nodes(lambda *words, **options: start(
             *words, **{**options, "store": [tmp_path / next(roots)]}), tmp_path,
@@ -190,7 +182,7 @@ def failures(clients, has_keys):
             for failure in client.failures]
 
 
-def test_nodes_that_are_killed_and_replaced(start_nodes, keys_are_shared):
+def test_nodes_that_are_killed_and_replaced(start_nodes):
     """Acknowledged uploads are on every node. Only what was in flight on a killed node fails, and
     nothing if the client repeats it with its key. No image is stored twice."""
     nodes, kills, rng = start_nodes(), [], random.Random(1)
@@ -210,7 +202,8 @@ def test_nodes_that_are_killed_and_replaced(start_nodes, keys_are_shared):
     images = check_on_every_node(nodes, clients)
     keyed, others = failures(clients, True), failures(clients, False)
     for began, end, what in keyed + others:
-        assert any(began <= killed_end and end >= kill for kill, killed_end in kills), what
+        # The key of an upload that a killed node has begun is free some seconds later.
+        assert what == 409 or any(began <= killed_end and end >= kill for kill, killed_end in kills), what
     unknown = [image for image in listed(nodes.daemons[0]) if image["id"] not in images]
     twice = [image["id"] for image in unknown if image["width"] == 1200]
     lost = len(unknown) - len(twice)  # answers
@@ -218,7 +211,7 @@ def test_nodes_that_are_killed_and_replaced(start_nodes, keys_are_shared):
           f"{len(others)}, of which {lost} are stored, and {len(keyed)} with keys, which were "
           f"repeated; stored twice: {len(twice)}")
     assert lost <= len(others)
-    assert len(twice) <= (0 if keys_are_shared else len(keyed)), twice
+    assert not twice
 
 
 def test_rolling_restart_fails_no_request(start_nodes):

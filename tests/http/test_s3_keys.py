@@ -13,7 +13,7 @@ from s3_fixtures import begin, is_away, store  # noqa: F401
 from test_idempotency import CUT, OTHER, SMALL, SWEEP, ids, is_repeated, post, post_form
 from test_s3_faults import ONCE, name_of
 
-LEASE_S = 30  # UPLOAD_KEY_LEASE_S
+LEASE_S = 10  # UPLOAD_KEY_LEASE_S
 
 
 def images(store):
