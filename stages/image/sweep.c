@@ -13,6 +13,7 @@
 #include "base/wall_clock.h"
 #include "image_service.h"
 #include "log/log.h"
+#include "s3/s3_orphans.h"
 #include "storage.h"
 #include "store/key_record.h"
 #include "store/store_batch.h"
@@ -38,6 +39,7 @@ struct run {
 	uint64_t start_ns, total;
 	uint64_t key_age_s;
 	unsigned key_shard; /* the next one */
+	struct s3_orphans orphans;
 	uint64_t removed[SWEEP_REASON_COUNT], bytes;
 	struct store_batch batch;
 	bool is_over; /* the thread stops, or the store has failed */
@@ -216,6 +218,17 @@ static void remove_keys(struct run *r)
 		key_record_sweep(r->store, r->key_shard++ % KEY_RECORD_SHARDS, now - r->key_age_s);
 }
 
+/* Of an S3 store: some in each run. */
+static void remove_orphans(struct run *r)
+{
+	int n = storage_remove_orphans(r->w->service, &r->orphans);
+
+	if (n < 0)
+		fail(r, "remove objects of images that were never stored", n);
+	if (n > 0)
+		log_notice("expire: removed %d objects of images that were never stored", n);
+}
+
 static void report(const struct run *r)
 {
 	if (!r->total)
@@ -300,6 +313,8 @@ static void run_once(struct run *r)
 		remove_too_much(r);
 	if (!r->is_over)
 		remove_keys(r);
+	if (by_age && !r->is_over)
+		remove_orphans(r);
 	report(r);
 }
 

@@ -25,6 +25,24 @@ bool s3_list_begin(struct s3_list *l, const char *data, size_t length)
 	return is_whole != l->is_truncated;
 }
 
+/* Reads the time of an element, from its key on. */
+static time_t read_modified(const char *at, const char *end)
+{
+	static const char begin[] = "<LastModified>";
+	const char *stop = find(at, end, "</Contents>");
+	const char *text = stop ? find(at, stop, begin) : NULL;
+	char date[20]; /* 2026-11-23T02:38:08 */
+	struct tm tm = { .tm_sec = 0 };
+
+	if (!text || stop - text < (ptrdiff_t)(sizeof begin + sizeof date))
+		return 0;
+	memcpy(date, text + sizeof begin - 1, sizeof date - 1);
+	date[sizeof date - 1] = '\0';
+	const char *rest = strptime(date, "%Y-%m-%dT%H:%M:%S", &tm);
+
+	return rest && !*rest ? timegm(&tm) : 0;
+}
+
 bool s3_list_next(struct s3_list *l, char *key, size_t size)
 {
 	static const char begin[] = "<Key>", finish[] = "</Key>";
@@ -43,8 +61,10 @@ bool s3_list_next(struct s3_list *l, char *key, size_t size)
 			continue;
 		memcpy(key, at, length);
 		key[length] = '\0';
-		if (strspn(key, PLAIN) == length)
-			return true;
+		if (strspn(key, PLAIN) != length)
+			continue;
+		l->modified = read_modified(end, l->end);
+		return true;
 	}
 }
 

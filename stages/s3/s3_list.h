@@ -10,10 +10,12 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <time.h>
 
 struct s3_list {
 	const char *at, *end; /* of what is left */
 	bool is_truncated;    /* there are more keys behind the last one */
+	time_t modified;      /* of the last key that was read; 0: it does not say */
 };
 
 /* Begins to read an answer. Returns false if it is not one, or not complete. */

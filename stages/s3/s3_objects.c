@@ -41,7 +41,7 @@ void s3_expiry_key(char key[S3_KEY_MAX], const char *id, uint64_t expires)
 /* ---- lists ---- */
 
 int s3_list_keys(struct s3_store *s, const char *prefix, const char *after, unsigned max,
-                 bool (*each)(const char *key, void *arg), void *arg)
+                 bool (*each)(const char *key, time_t modified, void *arg), void *arg)
 {
 	struct s3_op op = { .verb = S3_LIST };
 	char key[S3_KEY_MAX + CONF_TEXT_MAX];
@@ -68,7 +68,7 @@ int s3_list_keys(struct s3_store *s, const char *prefix, const char *after, unsi
 				continue;
 			has_any = true;
 			memcpy(op.after, key + cut, strlen(key + cut) + 1);
-			is_wanted = each(key + cut, arg);
+			is_wanted = each(key + cut, list.modified, arg);
 		}
 		has_more = has_more && is_wanted && has_any;
 		text_fini(&op.body);
@@ -76,11 +76,12 @@ int s3_list_keys(struct s3_store *s, const char *prefix, const char *after, unsi
 	return err;
 }
 
-static bool add_to_page(const char *key, void *arg)
+static bool add_to_page(const char *key, time_t modified, void *arg)
 {
 	struct store_page *page = arg;
 	const char *id = key + sizeof IMAGES - 1;
 
+	(void)modified;
 	if (!ulid_is_valid(id, strlen(id)))
 		return true;
 	if (page->before[0] && strcmp(id, page->before) >= 0)
@@ -106,11 +107,12 @@ struct due_list {
 	uint64_t now;
 };
 
-static bool add_due(const char *key, void *arg)
+static bool add_due(const char *key, time_t modified, void *arg)
 {
 	struct due_list *list = arg;
 	const char *second = key + sizeof EXPIRY - 1, *id = second + S3_SECOND_LENGTH + 1;
 
+	(void)modified;
 	if (strspn(second, "0123456789") != S3_SECOND_LENGTH || second[S3_SECOND_LENGTH] != '.' ||
 	    !ulid_is_valid(id, strlen(id)))
 		return true;

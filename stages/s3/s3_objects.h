@@ -29,9 +29,10 @@ void s3_file_key(char key[S3_KEY_MAX], const char *id, const char *name);
 void s3_expiry_key(char key[S3_KEY_MAX], const char *id, uint64_t expires);
 
 /* Calls `each` with the keys that begin with the prefix, in order, until it returns false. after:
- * the key before the first one. Returns 0 or -errno. Blocks. */
+ * the key before the first one; modified: 0 if the store does not tell. Returns 0 or -errno.
+ * Blocks. */
 int s3_list_keys(struct s3_store *s, const char *prefix, const char *after, unsigned max,
-                 bool (*each)(const char *key, void *arg), void *arg);
+                 bool (*each)(const char *key, time_t modified, void *arg), void *arg);
 
 /* Puts a small object, only if there is none with the key (match: "*"), or only if it has the
  * entity tag. The content must be that of no other writer: if an answer was lost, it tells whether

@@ -152,11 +152,12 @@ struct listing {
 	void *arg;
 };
 
-static bool add_original(const char *key, void *arg)
+static bool add_original(const char *key, time_t modified, void *arg)
 {
 	struct listing *l = arg;
 	const char *id = key + sizeof S3_SPOOL - 1;
 
+	(void)modified;
 	if (!ulid_is_valid(id, strlen(id)))
 		return true; /* a lease */
 	memcpy(l->last, id, ULID_LENGTH + 1);

@@ -271,7 +271,10 @@ class Store:
         prefix, after = query["prefix"], query.get("start-after", "")
         keys = sorted(key for key in self.objects if key.startswith(prefix) and key > after)
         count = min(1000, int(query["max-keys"]))
-        text = "".join(f"<Contents><Key>{escape(key)}</Key></Contents>" for key in keys[:count])
+        text = "".join(
+            f"<Contents><Key>{escape(key)}</Key><LastModified>"
+            + time.strftime("%Y-%m-%dT%H:%M:%S.000Z", time.gmtime(self.objects[key][2]))
+            + "</LastModified></Contents>" for key in keys[:count])
         is_cut = str(len(keys) > count).lower()
         return 200, {"Content-Type": "application/xml"}, (
             '<?xml version="1.0" encoding="UTF-8"?>\n<ListBucketResult>'

@@ -34,6 +34,27 @@ static void keys_are_read(void **state)
 	assert_false(s3_list_next(&l, key, sizeof key));
 }
 
+static void times_are_read(void **state)
+{
+	static const char list[] = BEGIN
+		"<IsTruncated>false</IsTruncated>"
+		"<Contents><Key>a</Key><LastModified>2026-11-23T02:38:08.000Z</LastModified>"
+		"</Contents><Contents><Key>b</Key></Contents><Contents><Key>c</Key>"
+		"<LastModified>yesterday, in the evening</LastModified></Contents><Contents>"
+		"<Key>d</Key><LastModified>1970-01-01T00:00:01Z</LastModified></Contents>" END;
+	static const time_t times[] = { 1795401488, 0, 0, 1 };
+	struct s3_list l;
+	char key[16];
+
+	(void)state;
+	assert_true(s3_list_begin(&l, list, sizeof list - 1));
+	for (unsigned i = 0; i < 4; i++) {
+		assert_true(s3_list_next(&l, key, sizeof key));
+		assert_int_equal(key[0], "abcd"[i]);
+		assert_int_equal(l.modified, times[i]);
+	}
+}
+
 static void too_long_a_key_is_left_out(void **state)
 {
 	struct s3_list l;
@@ -92,8 +113,11 @@ static void codes_of_errors(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(keys_are_read),   cmocka_unit_test(too_long_a_key_is_left_out),
-		cmocka_unit_test(empty_list),      cmocka_unit_test(cut_lists_are_refused),
+		cmocka_unit_test(keys_are_read),
+		cmocka_unit_test(times_are_read),
+		cmocka_unit_test(too_long_a_key_is_left_out),
+		cmocka_unit_test(empty_list),
+		cmocka_unit_test(cut_lists_are_refused),
 		cmocka_unit_test(codes_of_errors),
 	};
 
