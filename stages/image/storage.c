@@ -15,6 +15,7 @@
 #include "image_service.h"
 #include "log/log.h"
 #include "problem.h"
+#include "s3/s3_orphans.h"
 #include "s3/s3_spool.h"
 #include "s3/s3_store.h"
 #include "sched/graph.h"
@@ -356,6 +357,19 @@ int storage_batch_add(struct image_service *s, struct store_batch *b, const char
 int storage_batch_end(struct image_service *s, const struct store_batch *b)
 {
 	return s->s3 ? 0 : store_batch_end(b, &s->store);
+}
+
+static bool is_not_stored_yet(void *arg, const char *id)
+{
+	struct image_service *s = arg;
+	uint32_t width, height;
+
+	return inflight_find(&s->inflight, id, &width, &height) || spooling_has_file(s, id);
+}
+
+int storage_remove_orphans(struct image_service *s, struct s3_orphans *o)
+{
+	return !s->s3 || storage_is_away(s) ? 0 : s3_orphans_remove(s->s3, o, is_not_stored_yet, s);
 }
 
 /* ---- a GET ---- */

@@ -104,6 +104,12 @@ void storage_forget_expired(struct image_service *s, const char *id, uint64_t ex
 int storage_batch_add(struct image_service *s, struct store_batch *b, const char *id);
 int storage_batch_end(struct image_service *s, const struct store_batch *b);
 
+struct s3_orphans;
+
+/* Removes objects of images that were never stored, as s3_orphans_remove(). Returns how many, or
+ * -errno. The sweep's thread. */
+int storage_remove_orphans(struct image_service *s, struct s3_orphans *o);
+
 /* ---- a GET ---- */
 
 /* Looks for a file, as store_find_cached(). The I/O thread. */

@@ -14,6 +14,7 @@
 #include "image_service.h"
 #include "key_store.h"
 #include "log/log.h"
+#include "s3/s3_orphans.h"
 #include "storage.h"
 #include "store/store_batch.h"
 #include "store/store_page.h"
@@ -38,6 +39,7 @@ struct run {
 	uint64_t start_ns, total;
 	uint64_t key_age_s;
 	unsigned key_shard; /* the next one */
+	struct s3_orphans orphans;
 	uint64_t removed[SWEEP_REASON_COUNT], bytes;
 	struct store_batch batch;
 	bool is_over; /* the thread stops, or the store has failed */
@@ -219,6 +221,17 @@ static void remove_keys(struct run *r)
 		                now - r->key_age_s);
 }
 
+/* Of an S3 store: some in each run. */
+static void remove_orphans(struct run *r)
+{
+	int n = storage_remove_orphans(r->w->service, &r->orphans);
+
+	if (n < 0)
+		fail(r, "remove objects of images that were never stored", n);
+	if (n > 0)
+		log_notice("expire: removed %d objects of images that were never stored", n);
+}
+
 static void report(const struct run *r)
 {
 	if (!r->total)
@@ -303,6 +316,8 @@ static void run_once(struct run *r)
 		remove_too_much(r);
 	if (!r->is_over)
 		remove_keys(r);
+	if (by_age && !r->is_over)
+		remove_orphans(r);
 	report(r);
 }
 

@@ -103,6 +103,11 @@ const struct s3_counters *s3_client_counters(const struct s3_client *c)
 	return &c->counters;
 }
 
+void s3_client_count_orphans(struct s3_client *c, unsigned count)
+{
+	atomic_fetch_add_explicit(&c->counters.orphans, count, memory_order_relaxed);
+}
+
 void s3_client_set_secret(struct s3_client *c, const struct s3_secret *secret)
 {
 	pthread_mutex_lock(&c->lock);

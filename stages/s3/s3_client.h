@@ -93,7 +93,9 @@ struct s3_op {
 	X(refused, "refused", "darkroom_s3_refused_total", "", "", \
 	  "Operations refused while the S3 store was away.") \
 	X(outages, "outages", "darkroom_s3_outages_total", "", "", \
-	  "Times at which the S3 store went away.")
+	  "Times at which the S3 store went away.") \
+	X(orphans, "orphans", "darkroom_s3_orphans_removed_total", "", "", \
+	  "Objects removed of images that were never stored.")
 /* clang-format on */
 
 struct s3_counters {
@@ -131,6 +133,9 @@ void s3_client_run(struct s3_client *c, struct s3_op *ops, size_t count);
 bool s3_client_is_away(struct s3_client *c);
 
 const struct s3_counters *s3_client_counters(const struct s3_client *c);
+
+/* Counts objects that were removed because their image was never stored. */
+void s3_client_count_orphans(struct s3_client *c, unsigned count);
 
 /* Returns the bytes of store.s3_prefix, with which listed keys begin. */
 size_t s3_client_prefix_length(const struct s3_client *c);

@@ -153,7 +153,6 @@ int s3_holder_hold(struct s3_holder *h, const char *id)
  * whether it is known now. */
 static bool probe(struct s3_holder *h)
 {
-	struct s3_op removal = { .verb = S3_DELETE };
 	char key[S3_KEY_MAX], etag[S3_ETAG_MAX];
 
 	snprintf(key, sizeof key, S3_SPOOL "probe-%s", h->node);
@@ -161,11 +160,8 @@ static bool probe(struct s3_holder *h)
 	int second =
 		first && first != -EEXIST ? first : s3_put_if(h->store, key, "2\n", 2, "*", etag);
 
-	if (first == 0 || first == -EEXIST) {
-		memcpy(removal.key, key, sizeof key);
-		s3_client_run(h->store->client, &removal, 1);
-		text_fini(&removal.body);
-	}
+	if (first == 0 || first == -EEXIST)
+		(void)s3_remove(h->store, key);
 	if (second == -EEXIST) {
 		atomic_store(&h->works, true);
 		log_info("spool: node %s takes uploads into the store", h->node);

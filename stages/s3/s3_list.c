@@ -27,22 +27,22 @@ bool s3_list_begin(struct s3_list *l, const char *data, size_t length)
 	return is_whole != l->is_truncated;
 }
 
-/* Returns the time in an element such as <LastModified>2009-10-12T17:50:30.000Z</LastModified>, or
- * 0. */
+/* Reads the time of an element, from its key on. */
 static time_t read_modified(const char *at, const char *end)
 {
 	static const char begin[] = "<LastModified>";
-	char text[sizeof "2009-10-12T17:50:30"];
-	struct tm t = { .tm_year = 0 };
-	const char *from = find(at, end, begin);
+	const char *stop = find(at, end, "</Contents>");
+	const char *text = stop ? find(at, stop, begin) : NULL;
+	char date[20]; /* 2026-11-23T02:38:08 */
+	struct tm tm = { .tm_sec = 0 };
 
-	if (!from || (size_t)(end - from) < sizeof begin - 1 + sizeof text)
+	if (!text || stop - text < (ptrdiff_t)(sizeof begin + sizeof date))
 		return 0;
-	memcpy(text, from + sizeof begin - 1, sizeof text - 1);
-	text[sizeof text - 1] = '\0';
-	const char *rest = strptime(text, "%Y-%m-%dT%H:%M:%S", &t);
+	memcpy(date, text + sizeof begin - 1, sizeof date - 1);
+	date[sizeof date - 1] = '\0';
+	const char *rest = strptime(date, "%Y-%m-%dT%H:%M:%S", &tm);
 
-	return rest && !*rest ? timegm(&t) : 0;
+	return rest && !*rest ? timegm(&tm) : 0;
 }
 
 bool s3_list_next(struct s3_list *l, char *key, size_t size)
@@ -65,9 +65,7 @@ bool s3_list_next(struct s3_list *l, char *key, size_t size)
 		key[length] = '\0';
 		if (strspn(key, PLAIN) != length)
 			continue;
-		const char *next = find(end, l->end, begin);
-
-		l->modified = read_modified(end, next ? next : l->end);
+		l->modified = read_modified(end, l->end);
 		return true;
 	}
 }

@@ -15,7 +15,7 @@
 struct s3_list {
 	const char *at, *end; /* of what is left */
 	bool is_truncated;    /* there are more keys behind the last one */
-	time_t modified;      /* of the last key that was written; 0: the store has not told it */
+	time_t modified;      /* of the last key that was read; 0: it does not say */
 };
 
 /* Begins to read an answer. Returns false if it is not one, or not complete. */

@@ -82,6 +82,7 @@ static bool add_to_page(const char *key, time_t modified, void *arg)
 	struct store_page *page = arg;
 	const char *id = key + sizeof IMAGES - 1;
 
+	(void)modified;
 	if (!ulid_is_valid(id, strlen(id)))
 		return true;
 	if (page->before[0] && strcmp(id, page->before) >= 0)
@@ -113,6 +114,7 @@ static bool add_due(const char *key, time_t modified, void *arg)
 	struct due_list *list = arg;
 	const char *second = key + sizeof EXPIRY - 1, *id = second + S3_SECOND_LENGTH + 1;
 
+	(void)modified;
 	if (strspn(second, "0123456789") != S3_SECOND_LENGTH || second[S3_SECOND_LENGTH] != '.' ||
 	    !ulid_is_valid(id, strlen(id)))
 		return true;

@@ -34,7 +34,8 @@ void s3_expiry_key(char key[S3_KEY_MAX], const char *id, uint64_t expires);
 typedef bool s3_key_reader(const char *key, time_t modified, void *arg);
 
 /* Calls `each` with the keys that begin with the prefix, in order, until it returns false. after:
- * the key before the first one. Returns 0 or -errno. Blocks. */
+ * the key before the first one; modified: 0 if the store does not tell. Returns 0 or -errno.
+ * Blocks. */
 int s3_list_keys(struct s3_store *s, const char *prefix, const char *after, unsigned max,
                  s3_key_reader *each, void *arg);
 

@@ -24,16 +24,15 @@ struct s3_spool {
 /* Removes the original, and then the lease if is_whole. Returns 0 or -errno. */
 static int delete_objects(struct s3_spool *sp, const char *id, bool is_whole)
 {
-	for (unsigned i = 0; i < 1 + (unsigned)is_whole; i++) {
-		struct s3_op op = { .verb = S3_DELETE };
+	char key[S3_KEY_MAX];
 
-		(i == 0 ? s3_original_key : s3_lease_key)(op.key, id);
-		s3_client_run(sp->store->client, &op, 1);
-		text_fini(&op.body);
-		if (op.err)
-			return op.err;
-	}
-	return 0;
+	s3_original_key(key, id);
+	int err = s3_remove(sp->store, key);
+
+	if (err || !is_whole)
+		return err;
+	s3_lease_key(key, id);
+	return s3_remove(sp->store, key);
 }
 
 int s3_spool_end(struct s3_spool *sp, const char *id)
@@ -158,6 +157,7 @@ static bool add_original(const char *key, time_t modified, void *arg)
 	struct listing *l = arg;
 	const char *id = key + sizeof S3_SPOOL - 1;
 
+	(void)modified;
 	if (!ulid_is_valid(id, strlen(id)))
 		return true; /* a lease */
 	memcpy(l->last, id, ULID_LENGTH + 1);

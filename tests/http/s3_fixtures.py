@@ -1,5 +1,7 @@
 """A daemon on the stand-in of an object store, and what its tests ask."""
 
+import ctypes
+
 import pytest
 
 from s3_stand_in import Store
@@ -31,3 +33,15 @@ def figures(daemon):
 def remove(daemon, image):
     with daemon.client() as c:
         return c.request("DELETE", image["url"])
+
+
+class Sum(ctypes.Structure):
+    _fields_ = [("low", ctypes.c_uint64), ("high", ctypes.c_uint64)]
+
+
+def sum_of(body):
+    """Returns the checksum that the daemon keeps of an object."""
+    function = ctypes.CDLL("libxxhash.so.0").XXH3_128bits
+    function.restype, function.argtypes = Sum, [ctypes.c_char_p, ctypes.c_size_t]
+    result = function(body, len(body))
+    return f"{result.high:016x}{result.low:016x}"

@@ -1,13 +1,12 @@
 """store.kind = s3 with a spool: uploads that are acknowledged while the object store is away."""
 
-import ctypes
 import time
 
 import pytest
 
 import pictures
 from darkroom import eventually, overrides, run, slow
-from s3_fixtures import begin, figures, is_away, remove, store  # noqa: F401
+from s3_fixtures import begin, figures, is_away, remove, store, sum_of  # noqa: F401
 from s3_stand_in import Fault
 from uploads import TINY, check_stored
 
@@ -148,18 +147,6 @@ def test_store_that_hangs(begin, store):
 
 LEASE = dict(s3_spool="s3", s3_lease="10s", s3_timeout="1s")
 OTHER = f"held {'0' * 15}7 "
-
-
-class Sum(ctypes.Structure):
-    _fields_ = [("low", ctypes.c_uint64), ("high", ctypes.c_uint64)]
-
-
-def sum_of(body):
-    """Returns the checksum that the daemon keeps of an object."""
-    function = ctypes.CDLL("libxxhash.so.0").XXH3_128bits
-    function.restype, function.argtypes = Sum, [ctypes.c_char_p, ctypes.c_size_t]
-    result = function(body, len(body))
-    return f"{result.high:016x}{result.low:016x}"
 
 
 def begin_node(begin, *settings, **of_store):

@@ -182,9 +182,10 @@ static void an_entity_tag_is_tried_without_its_quotes(void **state)
 
 	(void)state;
 	server.answer[0] = error(text, "412 x", "PreconditionFailed");
-	server.answer[1] = stored;
+	server.answer[1] = other;
+	server.answer[2] = stored;
 	assert_int_equal(put("\"abc\""), 0);
-	assert_non_null(strstr(server.request[1], "\r\nif-match: abc\r\n"));
+	assert_non_null(strstr(server.request[2], "\r\nif-match: abc\r\n"));
 }
 
 static void a_conflict_is_repeated(void **state)
