@@ -87,6 +87,7 @@ def test_kill_while_the_store_is_away(start, store, tmp_path):
     settings = store.settings(tmp_path, s3_spool="file")
     daemon = start(*settings, store=tmp_path / "root")
     end_store(daemon, store)
+    assert daemon.says("does not answer as it should; responding 503")
     ids = [accept(daemon, body) for body in (SMALL, TINY, SMALL)]
     bytes_before = figures(daemon)["spooled_bytes"]
     daemon.kill()
@@ -109,7 +110,7 @@ def test_spool_that_is_full(begin, store):
     while answer.status == 202 and len(ids) < 10:
         ids.append(answer.json()["images"][0]["id"])
         answer = daemon.upload(TINY, headers=ASYNC)
-    assert is_away(answer) and "store.s3_spool_bytes" in answer.json()["detail"]
+    assert is_away(answer) and "the spool has store.s3_spool_bytes" in answer.json()["detail"]
     assert 1 < len(ids) < 10 and figures(daemon)["spooled_bytes"] <= 64 << 10
     assert spooled(daemon) == sorted(ids)
     store.start()
@@ -304,7 +305,7 @@ def test_faults_of_spooling(begin, store):
 def test_store_without_conditions(begin, store):
     store.is_plain = True
     daemon = begin(**LEASE)
-    assert daemon.says("the store ignores If-None-Match")
+    assert daemon.says("store.s3_spool = s3: the store ignores If-None-Match of a PUT")
     answer = daemon.upload(TINY, headers=ASYNC)
     assert answer.status == 201 and answer["preference-applied"] is None
 

@@ -53,6 +53,12 @@ PLAYED = {
         ("http/test_spool.py", "test_image_that_ended_the_daemon_three_times_is_quarantined"),
     "server.root = PATH was deleted":
         ("http/test_store_gone.py", "test_store_that_is_deleted_and_made_again_is_used"),
+    "store: ADDRESS does not answer as it should":
+        ("http/test_s3_spool.py", "test_kill_while_the_store_is_away"),
+    "the spool has store.s3_spool_bytes":
+        ("http/test_s3_spool.py", "test_spool_that_is_full"),
+    "store.s3_spool = s3: the store ignores If-None-Match of a PUT":
+        ("http/test_s3_spool.py", "test_store_without_conditions"),
     "expire: the clock was set forward by":
         ("unit/image/test_sweep.c", "nothing_is_removed_by_age_after_the_clock_was_set_far_ahead"),
     "worker GROUP/NUMBER: stuck in one piece of work for":
