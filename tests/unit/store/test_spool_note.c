@@ -110,6 +110,42 @@ static void names_and_texts_return_as_they_were(void **state)
 	}
 }
 
+static void a_focal_point_returns_as_it_was(void **state)
+{
+	static const char *const points[] = { "", "1", "0.5,0.25" };
+
+	(void)state;
+	for (size_t i = 0; i < COUNT_OF(points); i++)
+		for (size_t length = 0; length < 3; length += 2) {
+			struct spool_names all = { .file = "f", .token = "t", .expires = 12 };
+
+			snprintf(all.focus, sizeof all.focus, "%s", points[i]);
+			all.metadata.length = length;
+			memcpy(all.metadata.data, "x", 2);
+			spool(&all);
+			open_spooled();
+			assert_string_equal(names.focus, points[i]);
+			assert_true(names.expires == 12);
+			assert_int_equal(names.metadata.length, length);
+			assert_memory_equal(names.metadata.data, "x", length);
+		}
+}
+
+static void the_quarantine_says_why(void **state)
+{
+	char text[32] = "";
+
+	(void)state;
+	spool(&(struct spool_names){ .file = "f" });
+	assert_int_equal(spool_quarantine(&store, ID, "it is damaged"), 0);
+	int fd = openat(store.quarantine_fd, ID "/" SPOOL_PROBLEM, O_RDONLY | O_CLOEXEC);
+
+	assert_true(fd >= 0);
+	assert_int_equal(fault_read(fd, text, sizeof text - 1), 14);
+	assert_string_equal(text, "it is damaged\n");
+	close(fd);
+}
+
 static void texts_without_an_end_are_left_out(void **state)
 {
 	static const char *const notes[] = {
@@ -206,6 +242,8 @@ int main(void)
 #define WITH_STORE(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
 	const struct CMUnitTest tests[] = {
 		WITH_STORE(names_and_texts_return_as_they_were),
+		WITH_STORE(a_focal_point_returns_as_it_was),
+		WITH_STORE(the_quarantine_says_why),
 		WITH_STORE(texts_without_an_end_are_left_out),
 		WITH_STORE(a_note_is_read_in_pieces),
 		WITH_STORE(a_note_without_names_has_attempts),
