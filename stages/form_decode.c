@@ -413,6 +413,10 @@ static void decode(struct visit *v, struct conn *c)
 		send_back(v, c, CONN_UPLOADED); /* no part is a JPEG */
 		return;
 	}
+	if (c->key && c->key->is_content && !upload_key_is_for(c->upload)) {
+		upload_key_free(c->key);
+		c->key = NULL;
+	}
 	if (c->key)
 		send_back(v, c, CONN_KEY_BEGIN);
 	else

@@ -200,6 +200,7 @@ struct conf {
 		uint64_t make_missing;        /* CONF_YES or CONF_NO */
 		uint64_t placeholder;         /* CONF_YES or CONF_NO */
 		uint64_t idempotency_age_ms;  /* 0: Idempotency-Key is ignored */
+		uint64_t dedupe;              /* CONF_YES or CONF_NO */
 	} store;
 	struct conf_stage stage[STAGE_COUNT_MAX];      /* by index in stage_table */
 	struct conf_variant variant[CONF_VARIANT_MAX]; /* in the file's order */

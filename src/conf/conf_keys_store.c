@@ -213,6 +213,16 @@ static const struct conf_key rows[] = {
 		.help = "How long the Idempotency-Key of an upload is remembered. A repeated upload gets\n"
 			"the first one's images meanwhile. 0: the field is ignored.",
 	},
+	{
+		CONF_KEY(store, dedupe, dedupe),
+		.type = CONF_TYPE_CHOICE,
+		.choices = conf_yes_no,
+		.default_value = "no",
+		.is_live = true,
+		.help = "Whether a file that its client uploads again gets the image that it made, for\n"
+			"store.idempotency_age. Only for uploads of one file without Idempotency-Key and\n"
+			"X-Expires-After. Another configuration of the variants makes another image.",
+	},
 };
 
 const struct conf_key_list conf_keys_store = { rows, COUNT_OF(rows) };

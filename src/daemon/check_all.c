@@ -223,6 +223,10 @@ static void check_file_only(struct checking *c)
 static void check_store(struct checking *c)
 {
 	const struct conf *conf = c->conf;
+
+	if (conf->store.dedupe == CONF_YES && conf->store.idempotency_age_ms == 0)
+		report(c, "store", "dedupe",
+		       "files are remembered for store.idempotency_age: expected no, or an age");
 	const struct {
 		const char *value, *key, *message;
 	} needed[] = {

@@ -96,7 +96,12 @@ enum conn_step handle_key_begun(struct visit *v, struct conn *c)
 	enum upload_key_verdict verdict = c->key->verdict;
 
 	(void)v;
-	if (verdict == UPLOAD_KEY_NEW) {
+	if (c->key->is_content && verdict != UPLOAD_KEY_NEW && verdict != UPLOAD_KEY_KNOWN) {
+		/* Nobody has asked for it: the image is made, and not remembered. */
+		upload_key_free(c->key);
+		c->key = NULL;
+	}
+	if (!c->key || verdict == UPLOAD_KEY_NEW) {
 		c->state = CONN_BODY_DONE; /* its images start */
 		return CONN_STEP_AGAIN;
 	}

@@ -55,13 +55,31 @@ static void hash(const struct conn *c, const char *key, size_t length, uint8_t *
 	sha256_digest(&context, UPLOAD_KEY_HASH_SIZE, name);
 }
 
+/* Makes the key of a request; of its content, if length is 0. */
+static bool make(struct conn *c, const char *key, size_t length)
+{
+	assert(!c->key);
+	c->key = upload_key_new();
+	if (!c->key) {
+		problem_set(&c->problem, 503, "overloaded", "no memory");
+		return false;
+	}
+	c->key->has_share = c->has_share;
+	c->key->is_content = length == 0;
+	hash(c, key, length, c->key->name);
+	return true;
+}
+
 bool idempotency_key_read(struct conn *c)
 {
 	struct slice rest = request_fields(&c->request, c->input + c->begin), value, second;
+	const struct conf *conf = conn_conf(c);
 	char key[IDEMPOTENCY_KEY_MAX];
 
-	if (!conn_conf(c)->store.idempotency_age_ms || !head_find(&rest, "idempotency-key", &value))
+	if (!conf->store.idempotency_age_ms)
 		return true;
+	if (!head_find(&rest, "idempotency-key", &value))
+		return conf->store.dedupe == CONF_NO || c->expires_after_s || make(c, key, 0);
 	size_t length = idempotency_key_parse(value, key);
 
 	if (length == 0 || head_find(&rest, "idempotency-key", &second)) {
@@ -71,13 +89,5 @@ bool idempotency_key_read(struct conn *c)
 		            IDEMPOTENCY_KEY_MAX);
 		return false;
 	}
-	assert(!c->key);
-	c->key = upload_key_new();
-	if (!c->key) {
-		problem_set(&c->problem, 503, "overloaded", "no memory");
-		return false;
-	}
-	c->key->has_share = c->has_share;
-	hash(c, key, length, c->key->name);
-	return true;
+	return make(c, key, length);
 }

@@ -19,7 +19,8 @@ size_t idempotency_key_parse(struct slice value, char key[IDEMPOTENCY_KEY_MAX]);
 
 /* Makes the upload's key if the request has the field and store.idempotency_age is not 0. The key
  * is hashed with the name of the token, or with the client's address; of a signed permission, with
- * its signature. Returns false with the problem set. The I/O thread. */
+ * its signature. Without the field and with store.dedupe, makes a key of the content. Returns false
+ * with the problem set. The I/O thread. */
 bool idempotency_key_read(struct conn *c);
 
 #endif

@@ -125,9 +125,16 @@ static bool is_same_content(const struct upload_key *k, const struct key_record 
 	return memcmp(k->fingerprint, r->fingerprint, sizeof k->fingerprint) == 0;
 }
 
-/* Decides by an upload that has succeeded. */
+/* Decides by an upload that has succeeded. Returns false if its image is gone, and is made again:
+ * with the same content, not with the same key. */
 static bool repeat(struct image_service *s, struct upload_key *k, const struct key_record *r)
 {
+	int has = k->is_content ? upload_key_is_complete(s, r) : 1;
+
+	if (has < 0)
+		return fail(k, has);
+	if (has == 0)
+		return false;
 	if (is_same_content(k, r))
 		upload_key_answer(s, k, r);
 	else
@@ -234,8 +241,9 @@ static bool start(struct image_service *s, struct upload_key *k)
 		k->verdict = UPLOAD_KEY_IN_PROGRESS;
 		return false;
 	}
-	log_error("store: cannot write the record of an Idempotency-Key: %s; refusing the upload",
-	          err == -EOPNOTSUPP ? "the store has no conditional requests" : strerror(-err));
+	log_error("store: cannot write the record of an Idempotency-Key: %s; %s",
+	          err == -EOPNOTSUPP ? "the store has no conditional requests" : strerror(-err),
+	          k->is_content ? "not remembering the file" : "refusing the upload");
 	fail(k, err);
 	return false;
 }
@@ -287,6 +295,8 @@ static unsigned count_good(const struct upload *u)
 /* Another node has taken the key, because this one took too long, and makes the images. */
 static void lose(struct image_service *s, struct upload_key *k)
 {
+	if (k->is_content)
+		return; /* nobody has asked for it: there are two images */
 	log_warning("store: another node has taken an Idempotency-Key after %d s; removing the "
 	            "images of the upload, and answering 409",
 	            UPLOAD_KEY_LEASE_S);
@@ -359,7 +369,7 @@ static void settle(struct image_service *s, struct upload_key *k, unsigned good)
 
 	if (is_own == 0)
 		lose(s, k);
-	else if (is_own < 0)
+	else if (is_own < 0 && !k->is_content)
 		k->verdict = UPLOAD_KEY_IN_PROGRESS; /* the next one with the key will see */
 	else if (err && err != -EEXIST)
 		warn_of_images(err);

@@ -48,7 +48,8 @@ struct upload_key {
 	/* set before the first call */
 	uint8_t name[UPLOAD_KEY_HASH_SIZE]; /* the hash of the client and its key */
 	bool has_share;                     /* of the upload's client: otherwise no limit */
-	const struct upload *upload;        /* NULL at the end: it was not started */
+	bool is_content; /* store.dedupe: the content is the key, and the name only the client's */
+	const struct upload *upload; /* NULL at the end: it was not started */
 	/* the result */
 	enum upload_key_verdict verdict;
 	int err;                  /* failed: -errno, or an error of storage.h */
@@ -81,8 +82,12 @@ void upload_keys_fini(struct upload_keys *keys);
 struct upload_key *upload_key_new(void);
 void upload_key_free(struct upload_key *k); /* NULL: nothing */
 
+/* Returns whether the upload may have a key of its content: it is one file. Any thread. */
+bool upload_key_is_for(const struct upload *u);
+
 /* Adds up to 1 MiB of the upload to the hash of its content. SHA-256, because a client may not find
- * two contents with one fingerprint. Returns true if more is left. */
+ * two contents with one fingerprint. Returns true if more is left. At the end the name of a key
+ * of the content is complete. */
 bool upload_key_hash(struct upload_key *k);
 
 /* Decides about an upload whose content is hashed, and remembers its ids if the key is new. */

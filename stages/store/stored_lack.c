@@ -14,8 +14,6 @@
 #include "store.h"
 #include "stored_image.h"
 
-#define SETTINGS_MAX (2 * CONF_TEXT_MAX + 256)
-
 void stored_settings_json(struct json *j, const struct conf_variant *variant)
 {
 	json_string(j, "operations", variant->operations);
@@ -29,7 +27,7 @@ void stored_settings_json(struct json *j, const struct conf_variant *variant)
 /* Returns whether the record begins with the settings, as stored_settings_json() writes them. */
 static bool has_settings(const char *record, const struct conf_variant *variant)
 {
-	char data[SETTINGS_MAX];
+	char data[STORED_SETTINGS_MAX];
 	struct text t;
 	struct json j;
 

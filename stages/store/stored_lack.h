@@ -27,6 +27,8 @@ struct stored_lack {
 int stored_lack_find(struct stored_lack *lack, const struct conf *conf, int directory_fd,
                      const char *data, size_t length);
 
+#define STORED_SETTINGS_MAX (2 * CONF_TEXT_MAX + 256) /* bytes of them as an object */
+
 /* Writes the settings of a variant as members of an open object. */
 void stored_settings_json(struct json *j, const struct conf_variant *variant);
 
