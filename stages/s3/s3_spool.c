@@ -13,6 +13,7 @@
 #include "store/checksum.h"
 
 #define READ_MAX 16 /* leases at once */
+#define KEYS_MAX 64 /* of one list: an image has two */
 
 struct s3_spool {
 	struct s3_store *store;
@@ -201,7 +202,7 @@ int s3_spool_list(struct s3_spool *sp, struct spooled *list, unsigned max,
 		l.count = 0;
 		if (l.last[0])
 			s3_lease_key(key, l.last);
-		err = s3_list_keys(sp->store, S3_SPOOL, key, 1000, add_original, &l);
+		err = s3_list_keys(sp->store, S3_SPOOL, key, KEYS_MAX, add_original, &l);
 		has_more = l.count == READ_MAX;
 		if (!err)
 			n += add_takeable(sp, &l, list + n, lease);
