@@ -236,7 +236,7 @@ def test_stolen_lease(begin, store):
            body.partition(b"\n")[2])
     assert eventually(lambda: figures(daemon)["failed"] > 0, 20), "storing it has failed"
     store.fault = None
-    assert not eventually(lambda: store.keys("image/"), 8)
+    assert not eventually(lambda: store.keys("image/"), 2)
     change(store, ".lease", give_to_another_node)
     assert eventually(lambda: is_stored(daemon, ident), 30)
     check_stored(daemon, daemon.get(f"/images/{ident}").json())

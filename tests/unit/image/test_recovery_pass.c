@@ -213,6 +213,41 @@ static void a_failed_image_calls_recovery(void **state)
 	r->slot[0].result = 0;
 }
 
+static void a_refused_image_says_why(void **state)
+{
+	static struct upload u;
+	static struct image image = { .upload = &u };
+
+	(void)state;
+	u.recovery_slot = &r->slot[0];
+	strcpy(r->slot[0].why, "before");
+	recovery_image_ended(r, &image); /* it is stored */
+	assert_string_equal(r->slot[0].why, "before");
+	atomic_store(&image.has_failed, true);
+	image.problem.status = 422;
+	image.problem.slug = "damaged-image";
+	image.problem.title = "The image is damaged";
+	strcpy(image.problem.detail, "no end");
+	recovery_image_ended(r, &image);
+	assert_int_equal(r->slot[0].result, RECOVERY_REFUSED);
+	assert_string_equal(r->slot[0].why, "The image is damaged: no end");
+	u.recovery_slot = NULL; /* of an upload whose client was answered */
+	recovery_image_ended(r, &image);
+	r->slot[0] = (struct recovery_slot){ .why = "" };
+	r->is_called = false;
+}
+
+static void a_call_is_noted_and_wakes(void **state)
+{
+	unsigned before = signal_count;
+
+	(void)state;
+	recovery_call(r);
+	assert_int_equal(signal_count, before + 1);
+	assert_true(is_called(r, true));
+	assert_false(r->is_called);
+}
+
 static void succeed_after_eight_waits(void)
 {
 	result_next = wait_count == 8 ? RECOVERY_STORED : RECOVERY_LATER;
@@ -323,6 +358,8 @@ int main(void)
 		WITH_STORE(a_pause_ends_at_its_time),
 		WITH_STORE(a_failed_image_calls_recovery),
 		WITH_STORE(retries_come_later_each_time),
+		WITH_STORE(a_refused_image_says_why),
+		WITH_STORE(a_call_is_noted_and_wakes),
 		WITH_STORE(recovery_sleeps_until_it_is_called),
 		WITH_STORE(a_result_is_settled_at_the_end),
 		WITH_STORE(the_thread_starts_and_stops),
