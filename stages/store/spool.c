@@ -118,7 +118,7 @@ int spool_each_size(struct store *s, void (*each)(void *arg, uint64_t size), voi
 {
 	DIR *dir = open_spool(s);
 	struct dirent *entry;
-	uint64_t size;
+	uint64_t size = 0;
 
 	if (!dir)
 		return -errno;
