@@ -123,14 +123,17 @@ static void unfinished_images_that_stay_are_moved_later(void **state)
 	unsigned cleared;
 
 	(void)state;
-	shell("mkdir -p .incoming/01K0000000000000000000000A/full .incoming/x");
+	shell("mkdir -p .incoming/01K0000000000000000000000A/full .incoming/x"
+	      " .incoming/01K0000000000000000000000B/full");
 	assert_int_equal(open_store(&cleared), 0);
 	assert_int_equal(cleared, 1);
-	assert_int_equal(entries(".incoming"), 1);
+	assert_int_equal(entries(".incoming"), 2);
 	fake_now += STORE_TIDY_NS;
 	store_tidy(&store);
 	assert_int_equal(entries(".incoming"), 0);
-	assert_int_equal(entries(".trash"), 1);
+	assert_int_equal(entries(".trash"), 2);
+	shell("test -d .trash/01K0000000000000000000000A.0 || test -d .trash/01K0000000000000000000000A.1");
+	shell("test -d .trash/01K0000000000000000000000B.0 || test -d .trash/01K0000000000000000000000B.1");
 	store_close(&store);
 }
 

@@ -209,6 +209,22 @@ static void a_root_that_was_made_again_is_counted(void **state)
 	check_all(1, 9, true);
 }
 
+static void a_removal_takes_the_image_off(void **state)
+{
+	char id[3][ULID_LENGTH + 1];
+
+	(void)state;
+	for (unsigned i = 0; i < COUNT_OF(id); i++)
+		strcpy(id[i], put_at(i, "site", 10 + i));
+	switch_on_and_count();
+	assert_int_equal(store_remove(&store, STORE_IMAGES, id[1]), 0);
+	check_all(2, 22, true);
+	check_token("site", 2, 22, 3);
+	assert_int_equal(store_remove(&store, STORE_IMAGES, id[1]), -ENOENT);
+	assert_int_equal(store_remove(&store, STORE_SPOOL, id[0]), -ENOENT);
+	check_all(2, 22, true);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -223,6 +239,7 @@ int main(void)
 		TEST(saved_figures_need_no_count),
 		TEST(another_process_makes_it_count_again),
 		TEST(a_root_that_was_made_again_is_counted),
+		TEST(a_removal_takes_the_image_off),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
