@@ -143,7 +143,7 @@ def test_a_node_that_died_loses_its_key(begin, store):
 
 
 def test_a_node_that_died_before_it_answered_has_made_the_image(begin, store):
-    one, two = begin(), begin()
+    one, two = begin("store.s3_timeout=20s"), begin()
     store.fail_once("PUT", "/keys/", 2, delays=60)  # it is settled
     thread = threading.Thread(target=lambda: pytest.raises((Closed, OSError), post, one, "a"))
     thread.start()
@@ -241,7 +241,7 @@ def test_an_old_record_that_is_left_is_replaced(begin, store):
 
 @pytest.mark.parametrize("spool", ["file", "s3"])
 def test_an_early_answer_is_repeated_while_the_image_is_spooled(begin, store, spool):
-    one, two = (begin(s3_spool=spool) for _ in range(2))
+    one, two = (begin(s3_spool=spool, s3_timeout="30s", s3_lease="5m") for _ in range(2))
     store.fail_always("PUT", "/thumb.jpg", delays=60)
     early = [("Prefer", "respond-async")]
     first = post(one, "a", headers=early)
