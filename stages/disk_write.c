@@ -369,7 +369,7 @@ static void end_read(struct visit *v, struct disk_job *job)
 /* Serves a job of the line. */
 static void read_file(struct visit *v, struct disk_job *job)
 {
-	if (job->work == DISK_FIND && storage_finds_later(app_images(v))) {
+	if (storage_finds_later(app_images(v), job)) {
 		visit_park(v, &job->event);
 		storage_find(app_images(v), job);
 		return;

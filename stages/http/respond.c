@@ -222,16 +222,20 @@ static void written(struct visit *v, struct conn *c)
 	}
 }
 
-/* The next piece of the file is on the disk, for which this thread must not wait. */
-static enum conn_step read_file(struct visit *v, struct conn *c)
+/* The next bytes are on the disk, or in an S3 store, for which this thread must not wait. */
+static enum conn_step read_file(struct visit *v, struct conn *c, bool is_rest)
 {
+	struct disk_reads *reads = &conn_images(c)->reads;
 	const struct response *r = &c->response;
 
 	c->disk_start_ns = c->deadline_ns == UINT64_MAX ? 0 : clock_ns();
 	c->state = CONN_FILE_READ;
 	conn_wait(v, c, conn_conf(c)->server.wait_timeout_ms);
-	disk_job_send_read(v, &conn_images(c)->reads, &c->job, r->file, (uint64_t)r->file_at,
-	                   response_next_piece(r), &c->event, c->instance);
+	if (is_rest)
+		disk_job_send_fetch(v, reads, &c->job, &c->event, c->instance);
+	else
+		disk_job_send_read(v, reads, &c->job, r->file, (uint64_t)r->file_at,
+		                   response_next_piece(r), &c->event, c->instance);
 	return CONN_STEP_GONE;
 }
 
@@ -247,7 +251,10 @@ enum conn_step respond_file_read(struct visit *v, struct conn *c)
 		c->state = CONN_CLOSE;
 		return CONN_STEP_AGAIN;
 	}
-	c->response.read_ahead = (off_t)(c->job.at + c->job.length);
+	if (c->response.file_held == 0)
+		response_next_file(&c->response, c->job.found.fd, c->job.found.held);
+	else
+		c->response.read_ahead = (off_t)(c->job.at + c->job.length);
 	c->state = CONN_WRITE;
 	return CONN_STEP_AGAIN;
 }
@@ -259,8 +266,8 @@ enum conn_step respond_write(struct visit *v, struct conn *c)
 		response_send(&c->response, c->fd, WRITE_TURN_MAX, c->io->copy, &c->phase_bytes);
 
 	counter_add(&conn_counters(c)->sent_bytes, c->phase_bytes - before);
-	if (result == RESPONSE_COLD)
-		return read_file(v, c);
+	if (result == RESPONSE_COLD || result == RESPONSE_REST)
+		return read_file(v, c, result == RESPONSE_REST);
 	if (result == RESPONSE_FULL) {
 		if (c->deadline_ns == UINT64_MAX) {
 			uint64_t sent = c->phase_bytes;

@@ -79,6 +79,8 @@ void response_reset(struct response *r)
 	text_fini(&r->body);
 	if (r->file >= 0)
 		thread_use_close(r->file);
+	if (r->rest)
+		r->free_rest(r->rest);
 	response_init(r);
 }
 
@@ -102,7 +104,25 @@ void response_file(struct response *r, int fd, uint64_t at, uint64_t length)
 	r->file = fd;
 	thread_use_take(RESOURCE_DESCRIPTORS, 1);
 	r->file_at = (off_t)at;
-	r->file_left = length;
+	r->file_held = r->file_left = length;
+}
+
+void response_rest(struct response *r, uint64_t held, void *rest, void (*free_rest)(void *rest))
+{
+	assert(r->file >= 0 && !r->rest);
+	r->file_held = held;
+	r->rest = rest;
+	r->free_rest = free_rest;
+}
+
+void response_next_file(struct response *r, int fd, uint64_t held)
+{
+	assert(r->file_held == 0);
+	thread_use_close(r->file);
+	r->file = fd;
+	thread_use_take(RESOURCE_DESCRIPTORS, 1);
+	r->file_at = r->read_ahead = 0;
+	r->file_held = held;
 }
 
 void response_text_field(struct response *r, const char *name, const char *value)
@@ -201,7 +221,9 @@ static int send_text(struct response *r, int fd, uint64_t *sent)
 
 size_t response_next_piece(const struct response *r)
 {
-	return r->file_left < RESPONSE_PIECE_MAX ? (size_t)r->file_left : RESPONSE_PIECE_MAX;
+	uint64_t size = r->file_left < r->file_held ? r->file_left : r->file_held;
+
+	return size < RESPONSE_PIECE_MAX ? (size_t)size : RESPONSE_PIECE_MAX;
 }
 
 enum piece {
@@ -290,6 +312,7 @@ static int send_piece(struct response *r, int fd, size_t *size, void *copy, uint
 	if (n < 0 && errno != EINTR)
 		return failed();
 	*size = n > 0 ? (size_t)n : 0;
+	r->file_held -= *size;
 	r->file_left -= *size;
 	return RESPONSE_DONE;
 }
@@ -297,10 +320,13 @@ static int send_piece(struct response *r, int fd, size_t *size, void *copy, uint
 int response_send(struct response *r, int fd, size_t max_bytes, void *copy, uint64_t *sent)
 {
 	while (r->file_left > 0) {
-		size_t size = r->file_left < max_bytes ? (size_t)r->file_left : max_bytes;
+		uint64_t held = r->file_left < r->file_held ? r->file_left : r->file_held;
+		size_t size = held < max_bytes ? (size_t)held : max_bytes;
 
 		if (max_bytes == 0)
 			return RESPONSE_FULL;
+		if (size == 0)
+			return RESPONSE_REST;
 		int result = send_piece(r, fd, &size, copy, sent);
 
 		if (result != RESPONSE_DONE)

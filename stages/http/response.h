@@ -25,7 +25,10 @@ struct response {
 	struct text body; /* growable; empty if the body is a file */
 	int file;         /* owned descriptor or -1 */
 	off_t file_at;
-	uint64_t file_left;
+	uint64_t file_held; /* bytes behind file_at that the file has */
+	uint64_t file_left; /* bytes to send; the others come in further files */
+	void *rest;         /* of the caller, where they come from; owned, NULL: there are none */
+	void (*free_rest)(void *rest);
 	off_t read_ahead;   /* where the part of the file ends that was read for this response */
 	size_t sent;        /* of head and body text together */
 	bool is_endless;    /* no Content-Length: what follows ends with the connection */
@@ -49,6 +52,13 @@ void response_start(struct response *r, unsigned status, size_t body_max);
 /* Sets the body to length bytes of the file, beginning at `at`. Owns fd. */
 void response_file(struct response *r, int fd, uint64_t at, uint64_t length);
 
+/* The file has only so many bytes behind `at`; the others come from `rest`, in further files. Owns
+ * rest. */
+void response_rest(struct response *r, uint64_t held, void *rest, void (*free_rest)(void *rest));
+
+/* Continues with the bytes of another file. Owns fd. */
+void response_next_file(struct response *r, int fd, uint64_t held);
+
 /* Appends a line "Name: value". Costs a fraction of response_field(). */
 void response_text_field(struct response *r, const char *name, const char *value);
 
@@ -68,7 +78,8 @@ void response_finish_fixed(struct response *r, const char *connection, bool is_h
 enum response_sent {
 	RESPONSE_FULL, /* more is left: wait until the socket is writable */
 	RESPONSE_DONE,
-	RESPONSE_COLD /* the next bytes of the file are on the disk: response_next_piece() */
+	RESPONSE_COLD, /* the next bytes of the file are on the disk: response_next_piece() */
+	RESPONSE_REST  /* they are in the next file: response_next_file() */
 };
 
 /* A file is sent in pieces of at most this size. One is read from the disk at a time. */

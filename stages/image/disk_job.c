@@ -68,6 +68,16 @@ void disk_job_send_read(struct visit *v, struct disk_reads *reads, struct disk_j
 		send(v, job);
 }
 
+void disk_job_send_fetch(struct visit *v, struct disk_reads *reads, struct disk_job *job,
+                         struct event *reply, unsigned reply_instance)
+{
+	job->work = DISK_FETCH;
+	job->length = 0;
+	set_reply(job, reply, reply_instance);
+	if (disk_reads_begin(reads, job))
+		send(v, job);
+}
+
 void disk_job_send_explanation(struct visit *v, struct disk_reads *reads, struct disk_job *job,
                                const char *id, const char *variant, struct problem *problem,
                                struct event *reply, unsigned reply_instance)

@@ -31,6 +31,7 @@ enum disk_work {
 	DISK_FIND,      /* a file to respond with; the same */
 	DISK_FOUND,     /* it was found by another thread, and was DISK_FIND before */
 	DISK_READ,      /* a piece of it into the page cache; the same */
+	DISK_FETCH,     /* the next part of it from an S3 store, as DISK_FOUND; the same */
 	DISK_EXPLAIN,   /* which variants an image has instead of the one asked for; the same */
 	DISK_LIST,      /* of stored images; the same */
 	DISK_KEY_BEGIN, /* upload_key_begin(); the same */
@@ -50,7 +51,7 @@ struct disk_job {
 	bool has_original;             /* explain: the image has its original */
 	struct stored_list *list;      /* list: borrowed */
 	struct upload_key *key;        /* key: borrowed */
-	struct store_found found;      /* find: the result */
+	struct store_found found;      /* find, fetch: the result */
 	struct image_service *service; /* find, by another thread; so is round, of its requests */
 	unsigned round;
 	int fd; /* read: borrowed */
@@ -82,6 +83,10 @@ void disk_job_send_find(struct visit *v, struct disk_reads *reads, struct disk_j
 /* The same for a job that reads a piece of an open file. */
 void disk_job_send_read(struct visit *v, struct disk_reads *reads, struct disk_job *job, int fd,
                         uint64_t at, size_t length, struct event *reply, unsigned reply_instance);
+
+/* The same for a job that reads the next part of job->found. */
+void disk_job_send_fetch(struct visit *v, struct disk_reads *reads, struct disk_job *job,
+                         struct event *reply, unsigned reply_instance);
 
 /* The same for a job that fills in the 404 of an image without the variant. Its result is -ENOENT
  * if there is no such image. */

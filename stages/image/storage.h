@@ -122,10 +122,10 @@ bool storage_find_cached(struct image_service *s, const char *id, const char *na
 void storage_url(struct image_service *s, const char *id, const char *variant, struct text *url);
 
 /* Returns whether storage_find() is another thread's work, so that the caller does not wait. */
-bool storage_finds_later(const struct image_service *s);
+bool storage_finds_later(const struct image_service *s, const struct disk_job *job);
 
-/* Looks for the file of a job. If it finds it later, the job comes back to disk_write as
- * DISK_FOUND; its event must be parked. */
+/* Looks for the file of a job, or fetches the next part of it. If it finds it later, the job comes
+ * back to disk_write as DISK_FOUND; its event must be parked. */
 void storage_find(struct image_service *s, struct disk_job *job);
 
 #endif

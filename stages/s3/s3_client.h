@@ -44,10 +44,18 @@ struct s3_op {
 	/* put: "*": only if there is no such object; an entity tag: only if the object has it (RFC
 	 * 9110, 13.1); "": in any case */
 	char match[S3_ETAG_MAX];
-	char tag[STORE_TAG_MAX]; /* put: of the content; get: the result. See store_tag() */
-	bool to_file;            /* get: into a file without a name, not into `body` */
-	size_t body_max;         /* get, list: of `body` */
-	bool is_once;            /* it is not tried again */
+	/* put: of the content; get: the result, and of a part the one that is expected, unless it
+	 * is
+	 * "". See store_tag() */
+	char tag[STORE_TAG_MAX];
+	bool to_file;    /* get: into a file without a name, not into `body` */
+	size_t body_max; /* get, list: of `body` */
+	/* get: only so many bytes from `at` on (RFC 9110, 14.2), into a file in memory; 0: all */
+	uint64_t at, part_max;
+	/* get of a part: of the content in front of it, and, if that succeeds, also of the part;
+	 * NULL: the part is not verified, unless it is all. The caller's. */
+	struct checksum *sum;
+	bool is_once; /* it is not tried again */
 	void (*done)(struct s3_op *op);
 	void *arg;
 	/* results */
@@ -56,7 +64,8 @@ struct s3_op {
 	int err;
 	char etag[S3_ETAG_MAX]; /* get, put: of the object, as the store wrote it */
 	int fd;                 /* get, to_file: the caller's if err is 0, otherwise -1 */
-	uint64_t length;        /* get: of the content */
+	uint64_t length;        /* get: bytes that came */
+	uint64_t total;         /* get: bytes of the object */
 	time_t modified;        /* get */
 	struct text body;       /* get, list; also of errors: the caller calls text_fini() */
 	/* private */

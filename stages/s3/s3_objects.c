@@ -38,6 +38,11 @@ void s3_expiry_key(char key[S3_KEY_MAX], const char *id, uint64_t expires)
 	         expires % S3_SECONDS, ULID_LENGTH, id);
 }
 
+uint64_t s3_tag_expires(const char *tag)
+{
+	return strlen(tag) > CHECKSUM_LENGTH ? strtoull(tag + CHECKSUM_LENGTH + 1, NULL, 10) : 0;
+}
+
 /* ---- lists ---- */
 
 int s3_list_keys(struct s3_store *s, const char *prefix, const char *after, unsigned max,

@@ -23,12 +23,17 @@ struct s3_store {
 	char secret_path[CONF_TEXT_MAX];
 	struct s3_secret secret;
 	bool has_secret_failed;    /* and logged */
+	atomic_uint large_parts;   /* streams that have them */
 	atomic_bool has_bare_tags; /* conditions name entity tags without quotes */
 };
 
 void s3_image_key(char key[S3_KEY_MAX], const char *id);
 void s3_file_key(char key[S3_KEY_MAX], const char *id, const char *name);
 void s3_expiry_key(char key[S3_KEY_MAX], const char *id, uint64_t expires);
+
+/* Returns when the image of an object ends, in seconds since 1970, from the object's tag; 0: never.
+ */
+uint64_t s3_tag_expires(const char *tag);
 
 /* Gets a key, and when its object was put; 0: the store has not told that. Returns false to end. */
 typedef bool s3_key_reader(const char *key, time_t modified, void *arg);

@@ -14,12 +14,6 @@
 #include "store/stored_image.h"
 #include "store/stored_info.h"
 
-/* Splits a tag. */
-static uint64_t tag_expires(const char *tag)
-{
-	return strlen(tag) > CHECKSUM_LENGTH ? strtoull(tag + CHECKSUM_LENGTH + 1, NULL, 10) : 0;
-}
-
 /* ---- putting ---- */
 
 static const char note[] = "expires\n"; /* some stores refuse an empty object */
@@ -184,57 +178,10 @@ int s3_store_read(struct s3_store *s, struct s3_image *images, unsigned count)
 	for (unsigned i = 0; i < count; i++) {
 		images[i].err = ops[i].err;
 		images[i].json = ops[i].body;
-		images[i].expires = ops[i].err ? 0 : tag_expires(ops[i].tag);
+		images[i].expires = ops[i].err ? 0 : s3_tag_expires(ops[i].tag);
 	}
 	pool_put(ops);
 	return 0;
-}
-
-/* An operation of s3_store_find(). */
-struct find {
-	struct s3_op op;
-	struct store_found *found;
-	void (*done)(void *arg);
-	void *arg;
-};
-
-static void find_done(struct s3_op *op)
-{
-	struct find *f = op->arg;
-	struct store_found *found = f->found;
-
-	*found = (struct store_found){ .fd = op->err ? op->err : op->fd,
-		                       .size = op->length,
-		                       .modified = op->modified,
-		                       .is_spooled = found->is_spooled };
-	if (!op->err) {
-		found->expires = tag_expires(op->tag);
-		memcpy(found->tag, op->tag, CHECKSUM_LENGTH);
-	}
-	text_fini(&op->body);
-	void (*done)(void *arg) = f->done;
-	void *arg = f->arg;
-
-	pool_put(f);
-	done(arg);
-}
-
-void s3_store_find(struct s3_store *s, const char *id, const char *name, struct store_found *found,
-                   void (*done)(void *arg), void *arg)
-{
-	struct find *f = pool_get(sizeof *f);
-
-	if (!f) {
-		found->fd = -ENOMEM;
-		done(arg);
-		return;
-	}
-	*f = (struct find){ .op = { .verb = S3_GET, .to_file = true, .done = find_done, .arg = f },
-		            .found = found,
-		            .done = done,
-		            .arg = arg };
-	s3_file_key(f->op.key, id, name);
-	s3_client_submit(s->client, &f->op);
 }
 
 void s3_store_url(struct s3_store *s, const char *id, const char *name, struct text *url)

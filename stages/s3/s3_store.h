@@ -27,9 +27,9 @@
 
 struct s3_store;
 
-/* Makes the client, and reads the keys of the account. directory_fd: where content that is read
- * waits for its reader, in files without names; borrowed. Returns 0, or -errno with the reason
- * logged. Main thread, before the sandbox is entered. */
+/* Makes the client, and reads the keys of the account. directory_fd: where
+ * originals that are read are kept, in files without names; borrowed. Returns 0, or -errno with the
+ * reason logged. Main thread, before the sandbox is entered. */
 int s3_store_open(struct s3_store **out, const struct conf *conf, int directory_fd);
 void s3_store_close(struct s3_store *s); /* NULL is ignored */
 
@@ -74,11 +74,6 @@ int s3_store_list_expired(struct s3_store *s, uint64_t now, struct expiry_due *d
 void s3_store_forget_expired(struct s3_store *s, const char *id, uint64_t expires);
 
 /* ---- does not block; any thread ---- */
-
-/* Reads a file of an image, verifies it, and fills in *found; done() is called on the client's
- * thread. found->fd is a descriptor or -errno; found->is_spooled stays as it is. */
-void s3_store_find(struct s3_store *s, const char *id, const char *name, struct store_found *found,
-                   void (*done)(void *arg), void *arg);
 
 #define S3_STORE_URL_SECONDS 300
 

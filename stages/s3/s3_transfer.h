@@ -34,9 +34,11 @@ struct s3_transfer {
 	long status;             /* of the answer whose header is being read */
 	char tag[STORE_TAG_MAX]; /* of the answer */
 	char etag[S3_ETAG_MAX];
-	bool is_encrypted; /* by the store, so that the entity tag is not an MD5 */
-	char md5[33];      /* of what is put, in hexadecimal */
-	int err;           /* of this side: no memory, or no room for the file */
+	uint64_t first, last, total; /* of its Content-Range; total 0: it has none that is right */
+	struct checksum *sum;        /* of the content up to what has come */
+	bool is_encrypted;           /* by the store, so that the entity tag is not an MD5 */
+	char md5[33];                /* of what is put, in hexadecimal */
+	int err;                     /* of this side: no memory, or no room for the file */
 	struct s3_transfer *next;
 };
 
@@ -60,6 +62,9 @@ enum s3_verdict s3_transfer_end(struct s3_transfer *t, CURLcode result,
 
 /* Releases what an attempt has received, before another one. */
 void s3_op_reset(struct s3_op *op);
+
+/* Returns the method of an operation. */
+const char *s3_method(const struct s3_op *op);
 
 /* Writes the escaped path of a key, with its bucket. */
 void s3_target_path(const struct s3_target *t, const char *key, struct text *path);

@@ -23,26 +23,65 @@ void checksum_of(const void *data, size_t size, char sum[CHECKSUM_LENGTH + 1])
 	print(XXH3_128bits(data, size), sum);
 }
 
+/* ---- in parts: an XXH3_state_t ---- */
+
+static XXH3_state_t *state_of(struct checksum *c)
+{
+	return (XXH3_state_t *)c;
+}
+
+struct checksum *checksum_new(void)
+{
+	XXH3_state_t *state = XXH3_createState();
+
+	if (state)
+		XXH3_128bits_reset(state);
+	return (struct checksum *)state;
+}
+
+void checksum_free(struct checksum *c)
+{
+	XXH3_freeState(state_of(c));
+}
+
+void checksum_reset(struct checksum *c)
+{
+	XXH3_128bits_reset(state_of(c));
+}
+
+void checksum_copy(struct checksum *c, const struct checksum *other)
+{
+	XXH3_copyState(state_of(c), (const XXH3_state_t *)other);
+}
+
+void checksum_add(struct checksum *c, const void *data, size_t size)
+{
+	XXH3_128bits_update(state_of(c), data, size);
+}
+
+void checksum_write(const struct checksum *c, char sum[CHECKSUM_LENGTH + 1])
+{
+	print(XXH3_128bits_digest((const XXH3_state_t *)c), sum);
+}
+
 int checksum_of_file(int fd, char sum[CHECKSUM_LENGTH + 1], uint64_t *size)
 {
 	static _Thread_local unsigned char buffer[READ_SIZE];
-	XXH3_state_t *state = XXH3_createState();
+	struct checksum *c = checksum_new();
 	ssize_t n = 0;
-	int err = state ? 0 : -ENOMEM;
+	int err = c ? 0 : -ENOMEM;
 
 	*size = 0;
-	if (!err)
-		XXH3_128bits_reset(state);
 	while (!err && (n = pread(fd, buffer, sizeof buffer, (off_t)*size)) != 0) {
 		if (n > 0) {
-			XXH3_128bits_update(state, buffer, (size_t)n);
+			checksum_add(c, buffer, (size_t)n);
 			*size += (uint64_t)n;
 		} else if (errno != EINTR) {
 			err = -errno;
 		}
 	}
 	if (!err)
-		print(XXH3_128bits_digest(state), sum);
-	XXH3_freeState(state);
+		checksum_write(c, sum);
+	checksum_free(c);
 	return err;
 }

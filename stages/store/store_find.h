@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <time.h>
 
+struct s3_stream;
 struct store;
 
 #define STORE_EXPIRING_TAG_LENGTH 43 /* of the attribute: checksum, ".", 10 digits */
@@ -17,10 +18,14 @@ struct store;
 struct store_found {
 	int fd; /* an open descriptor, or -errno (-ENOENT) */
 	uint64_t size;
+	uint64_t held;           /* of an S3 store: bytes in the file, from its beginning */
 	time_t modified;         /* when the file was made */
 	uint64_t expires;        /* as store_tag() */
 	char tag[STORE_TAG_MAX]; /* the same */
 	bool is_spooled;         /* if there is no such file: as store_is_spooled() */
+	/* of an S3 store: the bytes behind those that the file has; NULL: there are none. The
+	 * owner of fd calls s3_stream_free(). */
+	struct s3_stream *stream;
 };
 
 /* Opens a file of a finished image for reading; name as in store_file. If there is none, looks into

@@ -5,6 +5,7 @@ store.fault is a function (method, key) -> Fault or None, which is asked for eac
 
 import base64
 import email.utils
+import functools
 import hashlib
 import hmac
 import http.server
@@ -43,6 +44,11 @@ def signature(secret, date, region, request):
     for part in (date[:8], region, "s3", "aws4_request", text):
         key = hmac_of(key, part)
     return key.hex()
+
+
+@functools.lru_cache(16)
+def entity_tag(body):
+    return f'"{hashlib.md5(body).hexdigest()}"'
 
 
 def error(status, code):
@@ -122,8 +128,20 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 store.objects.pop(key, None)
                 return 204, {}, b""
             if key:
-                return store.get(key)
+                return self.part(*store.get(key))
             return store.list(dict(urllib.parse.parse_qsl(query, keep_blank_values=True)))
+
+    def part(self, status, headers, content):
+        """Returns the bytes that the request asks for (RFC 9110, 14.2)."""
+        name, _, asked = self.headers.get("range", "").partition("=")
+        if status != 200 or name != "bytes":
+            return status, headers, content
+        first, last = (int(end) for end in asked.split("-"))
+        if first >= len(content):
+            return error(416, "InvalidRange")
+        last = min(last, len(content) - 1)
+        return 206, {**headers, "Content-Range": f"bytes {first}-{last}/{len(content)}"}, \
+            content[first:last + 1]
 
     def put(self, store, key, body):
         md5 = hashlib.md5(body)
@@ -271,7 +289,7 @@ class Store:
         if key not in self.objects:
             return error(404, "NoSuchKey")
         body, meta, modified = self.objects[key]
-        return 200, {**meta, "ETag": f'"{hashlib.md5(body).hexdigest()}"',
+        return 200, {**meta, "ETag": entity_tag(body),
                      "Last-Modified": email.utils.formatdate(modified, usegmt=True)}, body
 
     def list(self, query):

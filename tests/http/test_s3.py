@@ -1,8 +1,6 @@
 """store.kind = s3: images in an object store."""
 
-import contextlib
 import json
-import select
 import subprocess
 import urllib.request
 
@@ -161,26 +159,6 @@ def test_what_is_needed(tmp_path):
     assert done.returncode == 78
     for key in ("s3_endpoint", "s3_bucket", "s3_credentials"):
         assert f"store.kind = s3 needs store.{key}" in done.stderr
-
-
-@pytest.mark.skipif(IS_SANITIZED, reason="a sanitizer takes memory of its own")
-def test_answers_wait_for_their_readers_outside_of_memory(begin, store):
-    """Readers of a large variant read nothing until all answers have begun."""
-    daemon = begin("variant.huge.operations=scale 3000x2000 inside", "variant.huge.quality=98",
-                   "limits.connections_per_client=0")
-    image = daemon.image(pictures.photo_jpeg(3000, 2000, 3, quality=98))
-    huge = image["variants"]["huge"]
-    before = daemon.resident_bytes("VmHWM")
-    with contextlib.ExitStack() as stack:
-        clients = [stack.enter_context(daemon.client()) for _ in range(20)]
-        for c in clients:
-            c.send(c.head("GET", huge["url"]))
-        for c in clients:
-            assert select.select([c.socket], [], [], slow(20))[0]
-        assert huge["bytes"] > 2 << 20
-        for c in clients:
-            assert len(c.answer().body) == huge["bytes"]
-    assert daemon.resident_bytes("VmHWM") - before < 5 * huge["bytes"]
 
 
 def test_commands_on_files_are_refused(store, tmp_path):

@@ -48,11 +48,41 @@ static void a_file_has_the_sum_of_its_content(void **state)
 	assert_true(checksum_of_file(-1, of_file, &size) < 0);
 }
 
+static void parts_have_the_sum_of_the_whole(void **state)
+{
+	static const size_t cuts[] = { 0, 1, 255, 256, 1024, 50000, 99999, 100000 };
+	static char data[100000];
+	struct checksum *sum = checksum_new(), *copy = checksum_new();
+	char of_data[CHECKSUM_LENGTH + 1], of_parts[CHECKSUM_LENGTH + 1];
+
+	(void)state;
+	assert_non_null(sum);
+	assert_non_null(copy);
+	for (size_t i = 0; i < sizeof data; i++)
+		data[i] = (char)(i * 13 >> 2);
+	checksum_of(data, sizeof data, of_data);
+	for (size_t i = 0; i < sizeof cuts / sizeof cuts[0]; i++) {
+		checksum_reset(sum);
+		checksum_add(sum, data, cuts[i]);
+		checksum_copy(copy, sum);
+		checksum_add(sum, "an attempt that failed", 22);
+		checksum_add(copy, data + cuts[i], sizeof data - cuts[i]);
+		checksum_write(copy, of_parts);
+		assert_string_equal(of_parts, of_data);
+		checksum_write(sum, of_parts);
+		assert_string_not_equal(of_parts, of_data);
+	}
+	checksum_free(sum);
+	checksum_free(copy);
+	checksum_free(NULL);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(sums_are_those_of_xxh128sum),
 		cmocka_unit_test(a_file_has_the_sum_of_its_content),
+		cmocka_unit_test(parts_have_the_sum_of_the_whole),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,42 @@
+/*
+ * s3_stream.h - the content of an object, which is sent while it is read.
+ *
+ * It is read in parts (RFC 9110, 14.2), each when the client has taken the one before. So it needs
+ * little memory, and a slow client holds no connection to the store. The last part is given away
+ * only if all content has the checksum that it was stored with. Of a range that the client has
+ * asked for, that cannot be told.
+ */
+#ifndef DARKROOM_S3_STREAM_H
+#define DARKROOM_S3_STREAM_H
+
+#include <stdint.h>
+
+#include "store/store_find.h"
+
+#define S3_PART_MAX (UINT64_C(256) << 10) /* bytes of the first part; most variants have no other \
+	                                   */
+/* Of the others, as long as no more than so many streams have them, because each is a request. */
+#define S3_LARGE_PART_MAX (UINT64_C(2) << 20)
+#define S3_LARGE_PARTS 32
+
+struct s3_store;
+struct s3_stream;
+
+/* Looks for a file of an image, and fills in *found: found->fd has the first part, or is -errno as
+ * of struct s3_op. found->stream has the others, and is NULL if there are none. found->is_spooled
+ * stays as it is. done() is called on the client's thread. Does not block; any thread. */
+void s3_stream_find(struct s3_store *s, const char *id, const char *name, struct store_found *found,
+                    void (*done)(void *arg), void *arg);
+
+/* From now on reads the bytes from `at` to `end` only. While no part is being read; any thread. */
+void s3_stream_seek(struct s3_stream *stream, uint64_t at, uint64_t end);
+
+/* Reads the next part into a file of its own, and sets found->fd and found->held. Otherwise as
+ * s3_stream_find(). */
+void s3_stream_next(struct s3_stream *stream, struct store_found *found, void (*done)(void *arg),
+                    void *arg);
+
+/* Ends it, while no part is being read; any thread. NULL is ignored. */
+void s3_stream_free(struct s3_stream *stream);
+
+#endif
