@@ -13,8 +13,7 @@
 
 #include "store/store_find.h"
 
-#define S3_PART_MAX (UINT64_C(256) << 10) /* bytes of the first part; most variants have no other \
-	                                   */
+#define S3_PART_MAX (UINT64_C(256) << 10) /* bytes of the first part; few objects have others */
 /* Of the others, as long as no more than so many streams have them, because each is a request. */
 #define S3_LARGE_PART_MAX (UINT64_C(2) << 20)
 #define S3_LARGE_PARTS 32
