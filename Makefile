@@ -64,6 +64,7 @@ SERVER := $B/tests/tools/answer_server
 LIMIT  := $B/tests/bench/limit
 SYNTHETIC := $(patsubst %,$B/tests/bench/%,synthetic threads)
 DAMAGE := $B/tests/bench/damage
+S3_PUT := $B/tests/bench/s3_put
 PRELOADS := $(patsubst %,$B/tests/tools/%.so,power_recorder faults slow_disk slow_encoder)
 ESCAPES := $B/tests/tools/sandbox_escapes
 
@@ -177,6 +178,10 @@ synthetic-wide:
 # Measures the share of damaged files that the decoder notices: make damage FILES='...'
 $(DAMAGE): $(DAMAGE).o $B/libdarkroom.a
 	$(call say,LINK)$(CC) $(DARKROOM_LDFLAGS) -o $@ $^ $(LIBS)
+
+# What libcurl alone needs to put images: scripts/experiments/s3_cost.py.
+$(S3_PUT): $(S3_PUT).o
+	$(call say,LINK)$(CC) $(DARKROOM_LDFLAGS) -o $@ $^ -lcurl
 
 damage: $(DAMAGE)
 	@$(DAMAGE) 4 $(FILES)

@@ -137,10 +137,8 @@ size_t s3_answer_on_header(char *line, size_t one, size_t size, void *arg)
 		s3_curl.easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &t->status);
 	} else if (take_header(line, size, "Content-Range", value, sizeof value)) {
 		take_part(t, value);
-	} else if (!take_header(line, size, S3_TAG_HEADER, t->tag, sizeof t->tag) &&
-	           !take_header(line, size, "ETag", t->etag, sizeof t->etag) &&
-	           take_header(line, size, "x-amz-server-side-encryption", value, sizeof value)) {
-		t->is_encrypted = true;
+	} else if (!take_header(line, size, S3_TAG_HEADER, t->tag, sizeof t->tag)) {
+		take_header(line, size, "ETag", t->etag, sizeof t->etag);
 	}
 	return size;
 }
@@ -191,18 +189,6 @@ static bool is_intact(struct s3_transfer *t)
 	return true;
 }
 
-/* Returns whether the entity tag can be that of what was put. */
-static bool is_stored(const struct s3_transfer *t)
-{
-	char etag[S3_ETAG_MAX];
-	size_t length = strlen(t->etag);
-
-	snprintf(etag, sizeof etag, "\"%s\"", t->md5);
-	if (t->is_encrypted || memchr(t->etag, '-', length))
-		return length > 0;
-	return strcmp(t->etag, etag) == 0;
-}
-
 void s3_answer_log(const struct s3_op *op, const char *what, const char *detail)
 {
 	log_warning("store: %s %s: %s%s%s; attempt %u of %u", s3_method(op), op->key, what,
@@ -228,7 +214,7 @@ enum s3_verdict s3_answer_judge(struct s3_transfer *t, struct s3_counters *count
 
 	op->err = 0;
 	if (is_good &&
-	    ((op->verb == S3_GET && !is_intact(t)) || (op->verb == S3_PUT && !is_stored(t)) ||
+	    ((op->verb == S3_GET && !is_intact(t)) || (op->verb == S3_PUT && !t->etag[0]) ||
 	     (op->verb == S3_LIST && !s3_list_begin(&list, op->body.data, op->body.length)))) {
 		op->err = S3_DAMAGED;
 		count(&counters->damaged);

@@ -36,8 +36,6 @@ struct s3_transfer {
 	char etag[S3_ETAG_MAX];
 	uint64_t first, last, total; /* of its Content-Range; total 0: it has none that is right */
 	struct checksum *sum;        /* of the content up to what has come */
-	bool is_encrypted;           /* by the store, so that the entity tag is not an MD5 */
-	char md5[33];                /* of what is put, in hexadecimal */
 	int err;                     /* of this side: no memory, or no room for the file */
 	struct s3_transfer *next;
 };

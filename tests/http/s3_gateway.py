@@ -166,10 +166,11 @@ class Gateway:
         self._wait("the gateway does not start", self.serves, "rgw")
         self._tool("radosgw-admin", "user", "create", "--uid=main", "--display-name=main",
                    f"--access-key={KEY}", f"--secret-key={SECRET}")
-        assert self._put(f"/{BUCKET}") == 200
+        assert self.put(f"/{BUCKET}") == 200
 
-    def _put(self, path, timeout=60):
-        """Puts an empty object, or makes a bucket. Returns the answer's status."""
+    def put(self, path, body=b"", timeout=60):
+        """Puts an object, or makes a bucket. Its signature is that of an empty one. Returns the
+        answer's status."""
         host, empty = f"{HOST}:{self.port}", hashlib.sha256(b"").hexdigest()
         date = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
         names = "host;x-amz-content-sha256;x-amz-date"
@@ -178,7 +179,7 @@ class Gateway:
         scope = f"{date[:8]}/{REGION}/s3/aws4_request"
         connection = http.client.HTTPConnection(HOST, self.port, timeout=timeout)
         with contextlib.closing(connection):
-            connection.request("PUT", path, headers={
+            connection.request("PUT", path, body, headers={
                 "x-amz-date": date, "x-amz-content-sha256": empty,
                 "Authorization": f"AWS4-HMAC-SHA256 Credential={KEY}/{scope},SignedHeaders={names},"
                                  f"Signature={signature(SECRET, date, REGION, request)}"})
@@ -187,7 +188,7 @@ class Gateway:
     def stores(self):
         """Returns whether an object can be stored, beside those of daemons."""
         with contextlib.suppress(OSError, http.client.HTTPException):
-            return self._put(f"/{BUCKET}/probe", timeout=5) == 200
+            return self.put(f"/{BUCKET}/probe", timeout=5) == 200
         return False
 
     def go_away(self):

@@ -1,9 +1,9 @@
 """An S3 store in memory, with faults. It implements what the daemon uses: PUT, GET, DELETE and
-ListObjectsV2 with path-style URLs. It checks each signature by code of its own, and Content-MD5.
+ListObjectsV2 with path-style URLs. It checks each signature by code of its own, and the hash of
+what is put.
 
 store.fault is a function (method, key) -> Fault or None, which is asked for each request."""
 
-import base64
 import email.utils
 import functools
 import hashlib
@@ -25,12 +25,13 @@ class Fault:
     """status: answers this status with the code, and does nothing. cut: sends so many bytes of the
     answer, and then ends the connection, by a RST if resets. hangs: waits until the store is
     released, and then ends the connection. change: a function that gets and returns the answer's
-    headers and body. delays: seconds before the answer. is_lost: does what is asked, and does not answer."""
+    headers and body. damages: changes the body of the request. delays: seconds before the answer. is_lost: does what is asked, and does not answer."""
 
     def __init__(self, status=None, code="", cut=None, resets=False, hangs=False, change=None,
-                 delays=0, is_lost=False):
+                 delays=0, is_lost=False, damages=False):
         self.status, self.code, self.cut, self.resets = status, code, cut, resets
         self.hangs, self.change, self.delays, self.is_lost = hangs, change, delays, is_lost
+        self.damages = damages
 
 
 def hmac_of(key, text):
@@ -144,10 +145,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
             content[first:last + 1]
 
     def put(self, store, key, body):
-        md5 = hashlib.md5(body)
-        given = self.headers.get("content-md5")
-        if given and base64.b64decode(given) != md5.digest():
-            return error(400, "BadDigest")
+        if hashlib.sha256(body).hexdigest() != self.headers["x-amz-content-sha256"]:
+            return error(400, "XAmzContentSHA256Mismatch")
         meta = {name.lower(): value for name, value in self.headers.items()
                 if name.lower().startswith("x-amz-meta-") or name.lower() == "content-type"}
         with store.lock:
@@ -155,7 +154,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             if refusal:
                 return refusal
             store.objects[key] = (body, meta, time.time())
-        return 200, {"ETag": f'"{md5.hexdigest()}"'}, b""
+        return 200, {"ETag": entity_tag(body)}, b""
 
     def refusal(self, store, key):
         """Returns the answer to a PUT whose condition does not hold."""
@@ -190,7 +189,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if fault.status:
             status, headers, content = error(fault.status, fault.code)
         else:
-            status, headers, content = self.answer(body)
+            status, headers, content = self.answer(body[:-1] + b"!" if fault.damages else body)
         if fault.change:
             headers, content = fault.change(dict(headers), content)
         self.send(fault, status, headers, content)

@@ -8,8 +8,9 @@ import pytest
 
 import pictures
 from darkroom import eventually, slow
-from s3_gateway import Gateway, missing
+from s3_gateway import BUCKET, Gateway, missing
 from test_idempotency import OTHER, is_repeated, post
+from test_s3_stream import HUGE, PART, PHOTO, THIRD
 from uploads import TINY, check_stored, in_parallel
 
 SMALL = pictures.photo_jpeg(320, 240, 2)
@@ -50,6 +51,26 @@ def test_life_of_an_image(begin):
     assert remove(two, image) == 204
     assert one.get(image["url"]).status == one.get(variant).status == 404
     assert remove(one, image) == 404
+
+
+def test_content_that_is_not_the_signed_one_is_refused(gateway):
+    """The daemon relies on it."""
+    assert gateway.put(f"/{BUCKET}/other") == 200
+    assert gateway.put(f"/{BUCKET}/other", b"x") == 400
+
+
+def test_large_object(begin):
+    daemon = begin(*HUGE)
+    image = daemon.image(PHOTO)
+    url, length = image["variants"]["huge"]["url"], image["variants"]["huge"]["bytes"]
+    whole = daemon.get(url)
+    assert len(whole.body) == length > THIRD
+    check_stored(daemon, image)
+    with daemon.client() as c:
+        for first, last in ((9, THIRD + 5), (length - 7, length - 1), (0, PART)):
+            part = c.request("GET", url, headers=[("Range", f"bytes={first}-{last}")])
+            assert part.status == 206 and part.body == whole.body[first:last + 1]
+    assert remove(daemon, image) == 204
 
 
 def test_list_and_end(begin):

@@ -1,0 +1,181 @@
+"""What an S3 store costs: the daemon's CPU time per image with store.kind = file and = s3, without
+what libcurl alone needs to put the same bytes (tests/bench/s3_put.c). The store is an nginx that
+takes all and keeps nothing, because only the daemon's time counts. Several programs are measured in
+turns. Prints a table, and writes one JSON line per round. Runs by itself:
+
+    /usr/bin/python3 scripts/experiments/s3_cost.py --program new=build/darkroomd
+"""
+
+import argparse
+import contextlib
+import json
+import pathlib
+import socket
+import statistics
+import subprocess
+import sys
+import urllib.request
+
+import machine
+import paired
+import run
+from refusals import cpu_ns
+
+NGINX = """daemon off; error_log stderr; pid {work}/nginx.pid; worker_processes 1;
+events {{ worker_connections 1024; }}
+http {{
+  access_log off; client_body_temp_path {work}; client_max_body_size 0; keepalive_requests 1000000;
+  client_body_buffer_size 2m;
+  server {{
+    listen 127.0.0.1:{port};
+    location / {{
+      default_type text/plain;
+      add_header ETag '"0"';
+      if ($request_method != PUT) {{ return 200 '<ListBucketResult></ListBucketResult>'; }}
+      return 200 '';
+    }}
+  }}
+}}
+"""
+PARALLEL = 32  # store.s3_connections, and requests of the reference
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+@contextlib.contextmanager
+def sink(work):
+    """Runs the store. Returns its URL."""
+    port = free_port()
+    config = work / "nginx.conf"
+    config.write_text(NGINX.format(work=work, port=port))
+    with (work / "nginx.log").open("w") as log:
+        server = subprocess.Popen(["nginx", "-c", config], stdin=subprocess.DEVNULL, stderr=log)
+    try:
+        for _ in range(500):
+            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 0.1):
+                break
+        else:
+            raise run.Failed(f"nginx does not listen:\n{(work / 'nginx.log').read_text()}")
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        server.terminate()
+        server.wait()
+
+
+def s3_settings(work, url):
+    keys = work / "keys"
+    keys.write_text("aws_access_key_id = a\naws_secret_access_key = b\n")
+    return ["store.kind=s3", f"store.s3_endpoint={url}", "store.s3_bucket=photos",
+            "store.s3_region=x", f"store.s3_credentials={keys}",
+            f"store.s3_connections={PARALLEL}"]
+
+
+def sizes_of(daemon, photo):
+    """Returns the bytes of the files of an image."""
+    request = urllib.request.Request(daemon.url + "/images", photo.read_bytes(),
+                                     {"Content-Type": "image/jpeg"})
+    with urllib.request.urlopen(request) as answer:
+        body = answer.read()
+    image = json.loads(body)["images"][0]
+    return [*(variant["bytes"] for variant in image["variants"].values()), len(body)]
+
+
+def daemon_ms(bench, program, settings, count, clients):
+    """Returns the milliseconds of CPU time of an image."""
+    with run.Daemon(machine.ROOT / "conf" / "drain.ini", bench.work, settings,
+                    program=program) as daemon:
+        bench.load(daemon, "-c", clients, "-n", count // 4, "--seed", 99)
+        before = cpu_ns(daemon.process.pid)
+        bench.load(daemon, "-c", clients, "-n", count)
+        return (cpu_ns(daemon.process.pid) - before) / count / 1e6
+
+
+def curl_ms(url, sizes, count):
+    """The same of the reference."""
+    done = subprocess.run([machine.ROOT / "build" / "plain" / "tests" / "bench" / "s3_put", url + "/photos/x",
+                           str(count), str(PARALLEL), *map(str, sizes)], capture_output=True,
+                          text=True)
+    if done.returncode != 0:
+        raise run.Failed(done.stderr)
+    return float(done.stdout) / count * 1000
+
+
+def measure(options, programs, photo, clients, url, is_reversed):
+    """Returns the figures of one round with one photograph: a list of dictionaries."""
+    directory = options.work / photo.stem
+    directory.mkdir(exist_ok=True)
+    (directory / photo.name).write_bytes(photo.read_bytes())
+    bench = run.Bench(directory, options.work / "stores")
+    lines = []
+    for name, path in programs[::-1] if is_reversed else programs:
+        path = pathlib.Path(path).resolve()
+        with run.Daemon(machine.ROOT / "conf" / "drain.ini", bench.work, program=path) as daemon:
+            sizes = sizes_of(daemon, photo)
+        kinds = {"file": ["server.durability=process"], "s3": s3_settings(options.work, url)}
+        line = {"kind": "s3 cost", "program": name, "photograph": photo.name, "clients": clients,
+                "put_bytes": sum(sizes), "puts": len(sizes), "cores": machine.cores(),
+                "curl_ms": curl_ms(url, sizes, options.count)}
+        for kind in sorted(kinds, reverse=is_reversed):
+            line[f"{kind}_ms"] = daemon_ms(bench, path, kinds[kind], options.count, clients)
+        lines.append(line)
+    bench.sweep(is_over=True)
+    return lines
+
+
+def table(lines):
+    text = ["| program | photograph | clients | file | s3 | libcurl alone | (s3 - libcurl) : file |",
+            "|---|---|---:|---:|---:|---:|---:|"]
+    def case(line):
+        return line["program"], line["photograph"], line["clients"]
+
+    for name, photo, clients in dict.fromkeys(map(case, lines)):
+        own = [line for line in lines if case(line) == (name, photo, clients)]
+        file, s3, curl = (statistics.median(line[key] for line in own)
+                          for key in ("file_ms", "s3_ms", "curl_ms"))
+        one = paired.Pairs([(line["s3_ms"] - line["curl_ms"]) / line["file_ms"]
+                            for line in own]).interval()
+        text.append(f"| {name} | {photo} | {clients} | {file:.3f} ms | {s3:.3f} ms | {curl:.3f} ms | "
+                    f"{one.ratio:.3f} ({one.low:.3f} to {one.high:.3f}) |")
+    return "\n".join(text)
+
+
+def parse(arguments):
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    add = parser.add_argument
+    add("--program", action="append", required=True, help="NAME=FILE of a daemon; one or more")
+    add("--rounds", type=int, default=8, help="runs of each (8)")
+    add("--count", type=int, default=1000, help="images of each run (1000)")
+    add("--clients", default="64,8", help="connections of the load generator: the first keep all "
+        "cores busy, with few the cores sleep while the store answers (64,8)")
+    add("--photographs", type=pathlib.Path, nargs="+", required=True, help="JPEG files")
+    add("--out", type=pathlib.Path, default=machine.ROOT / "build" / "s3-cost")
+    add("--work", type=pathlib.Path, help="directory for stores (in --out)")
+    return parser.parse_args(arguments)
+
+
+def main():
+    options = parse(sys.argv[1:])
+    programs = [word.split("=", 1) for word in options.program]
+    options.work = (options.work or options.out).resolve() / "work"
+    (options.work / "stores").mkdir(parents=True, exist_ok=True)
+    options.out.mkdir(parents=True, exist_ok=True)
+    lines = []
+    with sink(options.work) as url, (options.out / "runs.jsonl").open("a") as raw:
+        for number in range(options.rounds):
+            for photo in options.photographs:
+                for clients in map(int, options.clients.split(",")):
+                    for line in measure(options, programs, photo, clients, url, number % 2):
+                        lines.append({"round": number, **line})
+                        raw.write(json.dumps(lines[-1]) + "\n")
+                        raw.flush()
+            print(f"{number + 1} of {options.rounds} rounds", file=sys.stderr, flush=True)
+    print(table(lines))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
