@@ -10,7 +10,7 @@ import sys
 import pytest
 
 sys.dont_write_bytecode = True
-sys.path.append(os.path.dirname(__file__))
+sys.path += [os.path.dirname(__file__), os.path.join(os.path.dirname(__file__), "../http")]
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 # The last commit of version 0.1, whose store has another layout.

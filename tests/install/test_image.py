@@ -20,6 +20,7 @@ import pytest
 
 from nspawn import ROOT, eventually, run, succeed
 from podman import DEBIAN, add_image, debian, end, needs_podman, podman, use_own_storage
+from s3_stand_in import Store
 
 pytestmark = needs_podman
 
@@ -61,18 +62,11 @@ def free_port():
         return s.getsockname()[1]
 
 
-class Container:
-    """A running image."""
+class Client:
+    """Of a port of this machine."""
 
-    def __init__(self, command):
-        self.port = free_port()
-        words = [f"127.0.0.1:{self.port}:8080" if w == "8080:8080" else w for w in command]
-        assert words[:2] == ["podman", "run"] and words != command
-        self.name = podman(*words[1:2], "--detach", *words[2:])
-        assert eventually(self.is_healthy), podman("logs", self.name)
-
-    def is_healthy(self):
-        return run("podman", "healthcheck", "run", self.name).returncode == 0
+    def __init__(self, port):
+        self.port = port
 
     def request(self, *args):
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
@@ -95,6 +89,20 @@ class Container:
         except OSError:
             return True
         return False
+
+
+class Container(Client):
+    """A running image."""
+
+    def __init__(self, command):
+        super().__init__(free_port())
+        words = [f"127.0.0.1:{self.port}:8080" if w == "8080:8080" else w for w in command]
+        assert words[:2] == ["podman", "run"] and words != command
+        self.name = podman(*words[1:2], "--detach", *words[2:])
+        assert eventually(self.is_healthy), podman("logs", self.name)
+
+    def is_healthy(self):
+        return run("podman", "healthcheck", "run", self.name).returncode == 0
 
 
 @pytest.fixture(scope="module")
@@ -159,6 +167,25 @@ def test_stop_drains_and_a_restart_keeps_images(container):
     assert eventually(container.is_healthy)
     assert all(map(container.is_served, kept))
     podman("rm", "--force", "--time", "45", container.name)
+
+
+def test_images_are_objects_of_an_s3_store(image, tmp_path):
+    """The library that this needs is in the image. The store is on this machine's loopback."""
+    store, port = Store(), free_port()
+    settings = store.settings(tmp_path, s3_credentials="/keys")
+    (tmp_path / "s3-keys").chmod(0o644)  # the daemon's user is another one
+    name = podman("run", "--detach", "--read-only", "--cap-drop=all", "--network=host",
+                  f"--volume={tmp_path}/s3-keys:/keys:ro", image[-1], "-o",
+                  f"server.listen=127.0.0.1:{port}",
+                  *(word for setting in settings for word in ("-o", setting)))
+    try:
+        client = Client(port)
+        assert eventually(lambda: not client.refuses()), podman("logs", name)
+        ident = client.upload()
+        assert client.is_served(ident) and len(store.keys(f"file/{ident}/")) == 3
+    finally:
+        podman("rm", "--force", "--time", "0", name)
+        store.stop()
 
 
 @contextlib.contextmanager
