@@ -11,10 +11,10 @@
 #include "files.h"
 #include "http_date.h"
 #include "image/image.h"
+#include "image/storage.h"
 #include "preconditions.h"
 #include "range.h"
 #include "respond.h"
-#include "s3/s3_stream.h"
 #include "store/stored_image.h"
 
 static enum conn_step precondition_failed(struct conn *c)
@@ -111,7 +111,7 @@ static void add_validators(struct conn *c, const struct validity *v)
 static void close_found(struct conn *c)
 {
 	close(c->job.found.fd);
-	s3_stream_free(c->job.found.stream);
+	storage_free_rest(c->job.found.stream);
 }
 
 /* Responds 200, 304 or 412, and closes what was found. */
@@ -163,11 +163,6 @@ static enum conn_step respond_unsatisfiable(struct conn *c, uint64_t size)
 	return respond_finish(c);
 }
 
-static void free_stream(void *stream)
-{
-	s3_stream_free(stream);
-}
-
 /* Sets the body to the bytes from `first` to `last`, of which some may come later. Gives away what
  * was found. */
 static void send_found(struct conn *c, bool is_part, uint64_t first, uint64_t last)
@@ -180,10 +175,10 @@ static void send_found(struct conn *c, bool is_part, uint64_t first, uint64_t la
 	if (!found->stream)
 		return;
 	if (is_part) {
-		s3_stream_seek(found->stream, first, last + 1);
+		storage_seek_rest(found->stream, first, last + 1);
 		held = 0;
 	}
-	response_rest(&c->response, held, found->stream, free_stream);
+	response_rest(&c->response, held, found->stream, storage_free_rest);
 }
 
 /* Responds 200, 206 or 416, and closes what was found, or gives it away. */

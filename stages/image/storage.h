@@ -24,6 +24,7 @@ struct disk_job;
 struct image;
 struct image_service;
 struct problem;
+struct s3_stream;
 struct store_found;
 struct text;
 
@@ -127,5 +128,9 @@ bool storage_finds_later(const struct image_service *s, const struct disk_job *j
 /* Looks for the file of a job, or fetches the next part of it. If it finds it later, the job comes
  * back to disk_write as DISK_FOUND; its event must be parked. */
 void storage_find(struct image_service *s, struct disk_job *job);
+
+/* What is not in the file that was found, as s3_stream_seek() and s3_stream_free(). Any thread. */
+void storage_seek_rest(struct s3_stream *rest, uint64_t at, uint64_t end);
+void storage_free_rest(void *rest);
 
 #endif

@@ -101,6 +101,16 @@ void storage_find(struct image_service *s, struct disk_job *job)
 	s3_stream_find(s->s3, job->id, job->name, &job->found, job_found, job);
 }
 
+void storage_seek_rest(struct s3_stream *rest, uint64_t at, uint64_t end)
+{
+	s3_stream_seek(rest, at, end);
+}
+
+void storage_free_rest(void *rest)
+{
+	s3_stream_free(rest);
+}
+
 /* ---- the 404 of a variant ---- */
 
 struct explanation {
