@@ -128,7 +128,7 @@ static void take_part(struct s3_transfer *t, const char *value)
 size_t s3_answer_on_header(char *line, size_t one, size_t size, void *arg)
 {
 	struct s3_transfer *t = arg;
-	char value[96];
+	char value[96] = "";
 
 	(void)one;
 	if (size > 5 && memcmp(line, "HTTP/", 5) == 0) { /* another answer, after one of 1xx */
