@@ -183,9 +183,7 @@ void spool_read_names(const char *note, size_t length, struct spool_names *names
 	const char *metadata = expires < end ? expires + strlen(expires) + 1 : end;
 	const char *focus = expires < end ? strchr(expires, ' ') : NULL;
 
-	copy_name(names->focus, sizeof names->focus, focus ? focus + 1 : "",
-	          focus ? strlen(focus + 1) : 0);
-
+	snprintf(names->focus, sizeof names->focus, "%s", focus ? focus + 1 : "");
 	/* It ends with a zero, and one more follows the note. */
 	names->metadata.length = metadata < end && !end[-1] && end - metadata <= SPOOL_METADATA_MAX
 	                                 ? (size_t)(end - metadata)

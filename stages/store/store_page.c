@@ -123,7 +123,7 @@ static int list_names(int at, const char *name, size_t length, struct names *nam
 		return errno == ENOENT || errno == ENOTDIR ? 0 : -errno;
 	while (names->count < NAMES_MAX && (entry = readdir(dir)))
 		if (strlen(entry->d_name) == length && entry->d_name[0] != '.')
-			memcpy(names->name[names->count++], entry->d_name, length + 1);
+			memcpy(names->name[names->count++], entry->d_name, sizeof names->name[0]);
 	closedir(dir);
 	qsort(names->name, names->count, sizeof names->name[0], compare);
 	return 0;
@@ -188,10 +188,10 @@ int store_page_read(int root_fd, struct store_page *p)
 	p->count = 0;
 	if (!names)
 		return -ENOMEM;
-	int err = offer_by_time(p, root_fd, &names[0], &names[1]);
+	int err = offer_by_time(p, root_fd, names, &names[1]);
 
 	if (!err)
-		err = offer_by_tail(p, root_fd, &names[0]);
+		err = offer_by_tail(p, root_fd, names);
 	free(names);
 	sort(p);
 	return err;

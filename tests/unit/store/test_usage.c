@@ -55,16 +55,19 @@ static void the_rest_of_a_page_is_not_counted_twice(void **state)
 	check_all(3, 3, false);
 }
 
-static void damaged_images_are_not_counted(void **state)
+static void damage(const char *id)
 {
 	char path[160];
 
-	(void)state;
-	put_at(1, "site", 5);
-	const char *id = put_at(2, "site", 7);
-
 	snprintf(path, sizeof path, "%s/%.4s/%.2s/%s/image.json", root, id, id + 4, id);
 	assert_int_equal(truncate(path, 10), 0);
+}
+
+static void damaged_images_are_not_counted(void **state)
+{
+	(void)state;
+	put_at(1, "site", 5);
+	damage(put_at(2, "site", 7));
 	switch_on_and_count();
 	check_all(1, 5, true);
 }
@@ -225,6 +228,21 @@ static void a_removal_takes_the_image_off(void **state)
 	check_all(2, 22, true);
 }
 
+static void a_damaged_image_is_not_taken_off(void **state)
+{
+	char id[ULID_LENGTH + 1];
+
+	(void)state;
+	put_at(1, "site", 5);
+	strcpy(id, put_at(2, "site", 7));
+	damage(id);
+	switch_on_and_count();
+	check_all(1, 5, true);
+	assert_int_equal(store_remove(&store, STORE_IMAGES, id), 0);
+	check_all(1, 5, true);
+	check_token("site", 1, 5, 1);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -240,6 +258,7 @@ int main(void)
 		TEST(another_process_makes_it_count_again),
 		TEST(a_root_that_was_made_again_is_counted),
 		TEST(a_removal_takes_the_image_off),
+		TEST(a_damaged_image_is_not_taken_off),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
