@@ -3,13 +3,11 @@
  */
 #include "store_page.h"
 
-#include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "directory.h"
 #include "store_path.h"
 
 #define NAMES_MAX 1024 /* directories of a level: 2 characters; of 4 characters, 34 years */
@@ -77,20 +75,10 @@ static void sort(struct store_page *p)
 
 /* ---- directories ---- */
 
-static DIR *open_list(int at, const char *name)
-{
-	int fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-
-	if (!dir && fd >= 0)
-		close(fd);
-	return dir;
-}
-
 /* Offers all ids in the directory. Returns 0 or -errno; one that has gone is empty. */
 static int offer_all(struct store_page *p, int at, const char *name)
 {
-	DIR *dir = open_list(at, name);
+	DIR *dir = directory_list(at, name);
 	const struct dirent *entry;
 
 	if (!dir)
@@ -115,7 +103,7 @@ static int compare(const void *a, const void *b)
 /* Lists the entries with names of that length, which can be those of directories, sorted. */
 static int list_names(int at, const char *name, size_t length, struct names *names)
 {
-	DIR *dir = open_list(at, name);
+	DIR *dir = directory_list(at, name);
 	const struct dirent *entry;
 
 	names->count = 0;

@@ -196,7 +196,9 @@ static void unfinished_images_that_stay_are_moved_later(void **state)
 	assert_int_equal(cleared, 1);
 	assert_int_equal(entries(".incoming"), 2);
 	fake_now += STORE_TIDY_NS;
+	no_fault();
 	store_tidy(&store);
+	assert_int_equal(calls[CALL_RENAMEAT], 2);
 	assert_int_equal(entries(".incoming"), 0);
 	assert_int_equal(entries(".trash"), 2);
 	shell("test -d .trash/01K0000000000000000000000A.0 || test -d .trash/01K0000000000000000000000A.1");

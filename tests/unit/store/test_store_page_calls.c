@@ -3,6 +3,7 @@
 #include "support/store_faults.h"
 
 #include "base/check.h"
+#include "store/directory.c"
 #include "store/store_page.c"
 
 #define MAX 100
