@@ -68,7 +68,7 @@ HTTP = {
 UNITS = {
     "src/sched/mechanism_color.c": ["sched/test_color_workers"],
     "stages/store/directory.c": ["store/test_store_open", "store/test_store_faults"],
-    "stages/store/store.c": ["store/test_spool"],
+    "stages/store/store.c": ["store/test_spool", "store/test_usage"],
     "stages/store/store_put.c": ["store/test_store", "store/test_store_faults",
                                  "store/test_store_replace"],
     "stages/store/store_find.c": ["store/test_store", "store/test_store_open"],

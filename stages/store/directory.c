@@ -11,6 +11,20 @@
 
 #include "log/log.h"
 
+DIR *directory_list(int at, const char *name)
+{
+	int fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+
+	if (!dir && fd >= 0) {
+		int saved = errno;
+
+		close(fd);
+		errno = saved;
+	}
+	return dir;
+}
+
 int directory_remove(int at, const char *name)
 {
 	int fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -33,18 +47,12 @@ int directory_remove(int at, const char *name)
 
 int directory_clear(int at, unsigned *cleared)
 {
-	int fd = openat(at, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	DIR *dir = directory_list(at, ".");
 	struct dirent *entry;
 	int result = 0;
 
-	if (!dir) {
-		int err = -errno;
-
-		if (fd >= 0)
-			close(fd);
-		return err;
-	}
+	if (!dir)
+		return -errno;
 	while ((entry = readdir(dir))) {
 		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
 			continue;

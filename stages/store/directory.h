@@ -4,11 +4,16 @@
 #ifndef DARKROOM_STORE_DIRECTORY_H
 #define DARKROOM_STORE_DIRECTORY_H
 
+#include <dirent.h>
 #include <sys/types.h>
 
 /* Opens the directory `name` below `at`, and creates it with the mode, less the umask, if it is
  * missing. Returns a descriptor or -errno. */
 int directory_open(int at, const char *name, mode_t mode);
+
+/* Opens the directory `name` below `at`, which is not a link, to read its entries. Returns NULL with
+ * errno set. */
+DIR *directory_list(int at, const char *name);
 
 /* Removes the directory or file `name` below `at`, with the files in it. Returns 0 or -errno. */
 int directory_remove(int at, const char *name);

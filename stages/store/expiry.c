@@ -1,7 +1,6 @@
 /* expiry.c - files whose names are times and ids. Any thread; calls block. */
 #include "expiry.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -11,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "directory.h"
 #include "store.h"
 #include "store_find.h"
 #include "store_path.h"
@@ -104,16 +104,6 @@ static bool read_number(const char *name, size_t length, uint64_t *number)
 	return true;
 }
 
-static DIR *open_list(const struct store *s, const char *path)
-{
-	int fd = openat(s->root_fd, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-
-	if (!dir && fd >= 0)
-		close(fd);
-	return dir;
-}
-
 static int compare(const void *a, const void *b)
 {
 	const uint64_t *x = a, *y = b;
@@ -124,7 +114,7 @@ static int compare(const void *a, const void *b)
 /* Lists hours that have begun, the oldest first. Returns 0 or -errno. */
 static int list_hours(const struct store *s, uint64_t now, struct hours *hours)
 {
-	DIR *dir = open_list(s, STORE_EXPIRY_DIRECTORY);
+	DIR *dir = directory_list(s->root_fd, STORE_EXPIRY_DIRECTORY);
 	const struct dirent *entry;
 	uint64_t hour;
 
@@ -162,7 +152,7 @@ static int list_hour(struct store *s, uint64_t hour, uint64_t now, struct expiry
 	/* It stays unless it is empty. */
 	if (hour < now / SECONDS && unlinkat(s->root_fd, path, AT_REMOVEDIR) == 0)
 		return 0;
-	DIR *dir = open_list(s, path);
+	DIR *dir = directory_list(s->root_fd, path);
 
 	if (!dir)
 		return errno == ENOENT || errno == ENOTDIR ? 0 : -errno;

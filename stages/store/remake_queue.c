@@ -80,7 +80,7 @@ int remake_queue_get(struct store *s, const char *id, struct remake_entry *entry
 	if (fd < 0)
 		return -errno;
 	ssize_t n = read(fd, content, sizeof content - 1);
-	int err = n < 0 ? -errno : 0;
+	int err = -errno;
 
 	close(fd);
 	if (n < 0)

@@ -1,7 +1,6 @@
 /* spool.c - lists, opens and moves spooled images, and counts attempts. Any thread; calls block. */
 #include "spool.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -12,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/check.h"
+#include "directory.h"
 #include "store_find.h"
 
 #define PATH_SIZE 64
@@ -87,21 +87,6 @@ int spool_set_attempts(struct store *s, const char *id, unsigned attempts)
 	return err;
 }
 
-/* Opens the directory of the spool. Returns NULL with errno set. */
-static DIR *open_spool(struct store *s)
-{
-	int fd = openat(s->spool_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-
-	if (!dir && fd >= 0) {
-		int saved = errno;
-
-		close(fd);
-		errno = saved;
-	}
-	return dir;
-}
-
 int spool_size(struct store *s, const char *id, uint64_t *size)
 {
 	char path[PATH_SIZE];
@@ -116,7 +101,7 @@ int spool_size(struct store *s, const char *id, uint64_t *size)
 
 int spool_each_size(struct store *s, void (*each)(void *arg, uint64_t size), void *arg)
 {
-	DIR *dir = open_spool(s);
+	DIR *dir = directory_list(s->spool_fd, ".");
 	struct dirent *entry;
 	uint64_t size = 0;
 
@@ -132,7 +117,7 @@ int spool_each_size(struct store *s, void (*each)(void *arg, uint64_t size), voi
 
 int spool_list(struct store *s, struct spooled *list, unsigned max)
 {
-	DIR *dir = open_spool(s);
+	DIR *dir = directory_list(s->spool_fd, ".");
 	struct dirent *entry;
 	char note[SPOOL_NOTE_MAX];
 	unsigned fresh = 0, n = 0;
@@ -183,9 +168,7 @@ void spool_read_names(const char *note, size_t length, struct spool_names *names
 	const char *metadata = expires < end ? expires + strlen(expires) + 1 : end;
 	const char *focus = expires < end ? strchr(expires, ' ') : NULL;
 
-	copy_name(names->focus, sizeof names->focus, focus ? focus + 1 : "",
-	          focus ? strlen(focus + 1) : 0);
-
+	snprintf(names->focus, sizeof names->focus, "%s", focus ? focus + 1 : "");
 	/* It ends with a zero, and one more follows the note. */
 	names->metadata.length = metadata < end && !end[-1] && end - metadata <= SPOOL_METADATA_MAX
 	                                 ? (size_t)(end - metadata)

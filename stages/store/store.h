@@ -47,7 +47,7 @@ int store_open(struct store *s, const char *root, bool survives_power, unsigned 
 void store_close(struct store *s);
 
 /* Opens a store that a daemon may be using, for store_tool.h: makes nothing, clears nothing and
- * takes no lock. Files can be read, and images removed. Returns 0 or -errno. */
+ * takes no lock. Files can be read, and images removed. Returns 0, or -errno with root_fd == -1. */
 int store_attach(struct store *s, const char *root);
 
 /* Opens the directories below root_fd, and makes those that are missing. Returns 0, or -errno with

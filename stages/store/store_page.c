@@ -3,13 +3,11 @@
  */
 #include "store_page.h"
 
-#include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "directory.h"
 #include "store_path.h"
 
 #define NAMES_MAX 1024 /* directories of a level: 2 characters; of 4 characters, 34 years */
@@ -77,20 +75,10 @@ static void sort(struct store_page *p)
 
 /* ---- directories ---- */
 
-static DIR *open_list(int at, const char *name)
-{
-	int fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-
-	if (!dir && fd >= 0)
-		close(fd);
-	return dir;
-}
-
 /* Offers all ids in the directory. Returns 0 or -errno; one that has gone is empty. */
 static int offer_all(struct store_page *p, int at, const char *name)
 {
-	DIR *dir = open_list(at, name);
+	DIR *dir = directory_list(at, name);
 	const struct dirent *entry;
 
 	if (!dir)
@@ -115,7 +103,7 @@ static int compare(const void *a, const void *b)
 /* Lists the entries with names of that length, which can be those of directories, sorted. */
 static int list_names(int at, const char *name, size_t length, struct names *names)
 {
-	DIR *dir = open_list(at, name);
+	DIR *dir = directory_list(at, name);
 	const struct dirent *entry;
 
 	names->count = 0;
@@ -123,7 +111,7 @@ static int list_names(int at, const char *name, size_t length, struct names *nam
 		return errno == ENOENT || errno == ENOTDIR ? 0 : -errno;
 	while (names->count < NAMES_MAX && (entry = readdir(dir)))
 		if (strlen(entry->d_name) == length && entry->d_name[0] != '.')
-			memcpy(names->name[names->count++], entry->d_name, length + 1);
+			memcpy(names->name[names->count++], entry->d_name, sizeof names->name[0]);
 	closedir(dir);
 	qsort(names->name, names->count, sizeof names->name[0], compare);
 	return 0;
@@ -188,10 +176,10 @@ int store_page_read(int root_fd, struct store_page *p)
 	p->count = 0;
 	if (!names)
 		return -ENOMEM;
-	int err = offer_by_time(p, root_fd, &names[0], &names[1]);
+	int err = offer_by_time(p, root_fd, names, &names[1]);
 
 	if (!err)
-		err = offer_by_tail(p, root_fd, &names[0]);
+		err = offer_by_tail(p, root_fd, names);
 	free(names);
 	sort(p);
 	return err;

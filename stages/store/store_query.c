@@ -185,8 +185,7 @@ int store_query_open(struct store_query *q, const struct conf *conf, store_ask *
 		return store_query_usage("expected a command and at most %d words: --ids FILE "
 		                         "reads more",
 		                         QUERY_WORDS_MAX - 2);
-	memcpy(arguments, words, count * sizeof *arguments);
-	arguments[count] = NULL;
+	memcpy(arguments, words, count * sizeof *arguments); /* NULL follows */
 	optind = 0;
 	while (!status &&
 	       (option = getopt_long((int)count, arguments, "", long_options, NULL)) != -1)
@@ -234,12 +233,13 @@ static int each_word(struct store_query *q, each_id *each, void *arg)
 static int each_line(struct store_query *q, each_id *each, void *arg)
 {
 	FILE *f = strcmp(q->ids_path, "-") == 0 ? stdin : fopen(q->ids_path, "re");
-	char line[128];
+	char *line = NULL;
+	size_t size = 0;
 	int status = 0;
 
 	if (!f)
 		return store_query_fail(q->ids_path, -errno);
-	while (!status && fgets(line, sizeof line, f)) {
+	while (!status && getline(&line, &size, f) >= 0) {
 		line[strcspn(line, " \t\r\n")] = '\0';
 		if (!line[0] || line[0] == '#')
 			continue;
@@ -251,6 +251,7 @@ static int each_line(struct store_query *q, each_id *each, void *arg)
 	}
 	if (!status && ferror(f))
 		status = store_query_fail(q->ids_path, -errno);
+	free(line);
 	if (f != stdin)
 		fclose(f);
 	return status;

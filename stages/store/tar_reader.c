@@ -29,10 +29,7 @@ static int skip(struct tar_reader *r)
 	do
 		n = tar_reader_data(r, data, sizeof data);
 	while (n > 0);
-	size_t padding = r->padding;
-
-	r->padding = 0;
-	return n < 0 ? (int)n : read_all(r, data, padding);
+	return n < 0 ? (int)n : read_all(r, data, r->padding);
 }
 
 static int read_pax(struct tar_reader *r)

@@ -26,7 +26,8 @@ struct tar_reader {
 
 /* Skips the rest of the present member, and reads the header of the next one into r->head and
  * r->pax. It is a file, a directory, or TAR_OTHER. Returns 0, TAR_END behind the last one, or
- * -errno: -EINVAL for what is not such an archive, -ENODATA if the archive ends too early. */
+ * -errno: -EINVAL for what is not such an archive, -ENODATA if the archive ends too early. The last
+ * call is the one that does not return 0. */
 int tar_reader_next(struct tar_reader *r);
 
 /* Reads up to size bytes of the member's data. Returns their number, 0 at its end, or -errno; see

@@ -2,6 +2,7 @@
 #include "usage.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -100,7 +101,7 @@ struct usage_token *usage_token(struct usage *u, const char *name)
 	memmove(&u->token[low + 1], &u->token[low], (u->count - low) * sizeof u->token[0]);
 	u->count++;
 	u->token[low] = (struct usage_token){ .stored = { 0 } };
-	strncpy(u->token[low].name, name, sizeof u->token[low].name - 1);
+	snprintf(u->token[low].name, sizeof u->token[low].name, "%s", name);
 	return &u->token[low];
 }
 

@@ -15,6 +15,7 @@ static void *filled_malloc(size_t size)
 }
 
 #define malloc filled_malloc
+#include "store/directory.c"
 #include "store/expiry.c"
 #undef malloc
 

@@ -144,6 +144,10 @@ static void data_comes_in_pieces(void **state)
 	assert_int_equal(add_piece("a.jpg", "AAA", 3, "", 1, 3), 0);
 	assert_int_equal(image.file[0].size, 3);
 	assert_memory_equal(image.file[0].data, "AAA", 3);
+	assert_int_equal(add_piece("c.jpg", "C", 1, "", 1, 4), 0);
+	assert_int_equal(image.file[1].size, 1);
+	assert_memory_equal(image.file[1].data, "C", 1);
+	assert_int_equal(image.bytes, 4);
 	/* Memory grows with the data, whatever is announced. */
 	r.left = r.head.size = 200 << 20;
 	room_count = 0;

@@ -1,7 +1,7 @@
 /* test_import_map.c - lines of paths and ids: read again, cut off, damaged, and calls that fail. */
 #include "support/store_faults.h"
 
-static bool fails_fdopen, fails_ftruncate, fails_fsync, fails_dup;
+static bool fails_fdopen, fails_ftruncate, fails_fsync, fails_dup, fails_read, fails_asprintf;
 
 static int io_error(void)
 {
@@ -35,6 +35,11 @@ static int fault_fsync(int fd)
 }
 
 #define dup fault_dup
+/* A failing asprintf() may leave in *text what is not memory. */
+#define asprintf(text, ...) \
+	(fails_asprintf ? *(text) = (char *)UINTPTR_MAX, -1 : asprintf(text, __VA_ARGS__))
+#undef ferror
+#define ferror(f) (fails_read || (ferror)(f))
 #define fdopen fault_fdopen
 #define ftruncate fault_ftruncate
 #define fsync fault_fsync
@@ -51,7 +56,7 @@ static int setup(void **state)
 {
 	(void)state;
 	no_fault();
-	fails_fdopen = fails_ftruncate = fails_fsync = fails_dup = false;
+	fails_fdopen = fails_ftruncate = fails_fsync = fails_dup = fails_read = fails_asprintf = false;
 	snprintf(test_root, sizeof test_root, "/tmp/darkroom-map-XXXXXX");
 	if (!mkdtemp(test_root))
 		return -1;
@@ -146,6 +151,38 @@ static void lines_are_found_by_path(void **state)
 	                 "{\"path\":\"c.jpg\",\"id\":\"" ID "\"}\n");
 }
 
+static void two_lines_are_found_in_any_order(void **state)
+{
+	static const char *const names[] = { "a", "b" }, *const ids[] = { ID, ID2 };
+
+	(void)state;
+	for (unsigned first = 0; first < 2; first++) {
+		open_map();
+		for (unsigned i = 0; i < 2; i++)
+			assert_int_equal(import_map_stored(&map, names[i ^ first], ids[i ^ first]),
+			                 0);
+		assert_int_equal(import_map_close(&map, false), 0);
+		open_map();
+		for (unsigned i = 0; i < 2; i++)
+			check_found(names[i], ids[i], true);
+		assert_int_equal(import_map_close(&map, true), 0);
+		assert_int_equal(unlink(path), 0);
+	}
+}
+
+static void others_can_read_the_map(void **state)
+{
+	mode_t mask = umask(0);
+	struct stat st;
+
+	(void)state;
+	open_map();
+	umask(mask);
+	assert_int_equal(stat(path, &st), 0);
+	assert_int_equal(st.st_mode & 07777, 0644);
+	assert_int_equal(import_map_close(&map, true), 0);
+}
+
 static void many_lines_are_found(void **state)
 {
 	enum { COUNT = 3000 };
@@ -231,7 +268,8 @@ static void other_lines_are_refused(void **state)
 
 static void each_failing_call_is_reported(void **state)
 {
-	bool *const faults[] = { &fails_fdopen, &fails_ftruncate, &fails_dup };
+	bool *const faults[] = { &fails_fdopen, &fails_ftruncate, &fails_dup, &fails_read,
+		                 &fails_asprintf };
 	char here[128];
 
 	(void)state;
@@ -240,6 +278,12 @@ static void each_failing_call_is_reported(void **state)
 		check_status(EXIT_FAILURE);
 		*faults[i] = false;
 	}
+	/* Lines that cannot be read stay. */
+	write_text(path, "{\"path\":\"a\"");
+	fails_read = true;
+	check_status(EXIT_FAILURE);
+	fails_read = false;
+	check_text(path, "{\"path\":\"a\"");
 	strcpy(here, path);
 	strcpy(path, test_root); /* a directory */
 	check_status(EXIT_FAILURE);
@@ -259,6 +303,8 @@ static void lines_that_are_not_written_are_errors(void **state)
 	assert_int_equal(import_map_begin(&map, "a", ID), -EDQUOT);
 	fail_call(CALL_WRITE, 1, EDQUOT);
 	assert_int_equal(import_map_stored(&map, "a", ID), -EDQUOT);
+	fail_call(CALL_WRITE, 1, 0); /* writes nothing */
+	assert_int_equal(import_map_stored(&map, "a", ID), -ENOSPC);
 	no_fault();
 	write_most = 5;
 	assert_int_equal(import_map_stored(&map, "a", ID), -ENOSPC);
@@ -287,6 +333,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(a_new_map_is_empty),
 		TEST(lines_are_found_by_path),
+		TEST(two_lines_are_found_in_any_order),
+		TEST(others_can_read_the_map),
 		TEST(many_lines_are_found),
 		TEST(an_incomplete_last_line_is_cut_off),
 		TEST(other_lines_are_refused),

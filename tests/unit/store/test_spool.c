@@ -10,12 +10,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/check.h"
 #include "log/log.h"
 #include "store/spool.h"
 #include "store/store_find.h"
+#include "store/store_path.h"
 
 static char root[64];
 static struct store store;
@@ -110,6 +112,16 @@ static void a_note_of_an_earlier_version_names_no_token(void **state)
 	assert_int_equal(names.expires, 0);
 }
 
+static mode_t mode_of_problem(const char *id)
+{
+	char path[STORE_PATH_MAX];
+	struct stat st;
+
+	snprintf(path, sizeof path, "%s/" SPOOL_PROBLEM, id);
+	assert_int_equal(fstatat(store.quarantine_fd, path, &st, AT_SYMLINK_NOFOLLOW), 0);
+	return st.st_mode & 07777;
+}
+
 static void the_list_begins_with_images_without_attempts(void **state)
 {
 	enum { COUNT = 9 };
@@ -134,6 +146,7 @@ static void the_list_begins_with_images_without_attempts(void **state)
 	assert_int_equal(found, COUNT);
 	assert_int_equal(spool_list(&store, list, 2), 2);
 	assert_int_equal(spool_quarantine(&store, id[0], "damaged"), 0);
+	assert_int_equal(mode_of_problem(id[0]), 0600);
 	assert_int_equal(spool_quarantine(&store, id[0], "damaged"), -ENOENT);
 	assert_int_equal(spool_list(&store, list, COUNT + 1), COUNT - 1);
 }

@@ -237,6 +237,39 @@ static void a_spool_that_cannot_be_listed_is_an_error(void **state)
 	assert_int_equal(spool_list(&store, list, 2), -EMFILE);
 }
 
+static uint64_t sizes;
+static unsigned size_count;
+
+static void add_size(void *arg, uint64_t bytes)
+{
+	assert_ptr_equal(arg, &sizes);
+	sizes += bytes;
+	size_count++;
+}
+
+static void sizes_are_those_of_spooled_originals(void **state)
+{
+	(void)state;
+	size = 99;
+	assert_int_equal(spool_size(&store, ID, &size), -ENOENT);
+	assert_int_equal(spool_each_size(&store, add_size, &sizes), 0);
+	assert_int_equal(size_count, 0);
+	spool(&(struct spool_names){ .file = "f" });
+	shell("mkdir -p .spool/01K0000000000000000000000B .spool/01K0000000000000000000000C"
+	      " .spool/other && printf 12345 >.spool/01K0000000000000000000000B/original.jpg &&"
+	      " printf 12 >.spool/other/original.jpg");
+	assert_int_equal(spool_size(&store, ID, &size), 0);
+	assert_int_equal(size, 1);
+	assert_int_equal(spool_size(&store, "01K0000000000000000000000B", &size), 0);
+	assert_int_equal(size, 5);
+	assert_int_equal(spool_each_size(&store, add_size, &sizes), 0);
+	assert_int_equal(size_count, 2); /* C has none, and the other is not an image */
+	assert_int_equal(sizes, 6);
+	fail_call(CALL_FDOPENDIR, 1, ENOMEM);
+	assert_int_equal(spool_each_size(&store, add_size, &sizes), -ENOMEM);
+	assert_int_equal(size_count, 2);
+}
+
 int main(void)
 {
 #define WITH_STORE(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
@@ -249,6 +282,7 @@ int main(void)
 		WITH_STORE(a_note_without_names_has_attempts),
 		WITH_STORE(attempts_are_flushed_if_they_must_survive),
 		WITH_STORE(a_spool_that_cannot_be_listed_is_an_error),
+		WITH_STORE(sizes_are_those_of_spooled_originals),
 	};
 
 	log_set_level(LOG_LEVEL_ERROR);

@@ -1,6 +1,14 @@
 /* test_store_open.c - opening a store whose files or system calls fail, and reading from it. */
 #include "support/store_faults.h"
 
+static char said[512]; /* the last message */
+
+#undef log_error
+#undef log_warning
+#undef log_notice
+#define log_error(...) snprintf(said, sizeof said, "error: " __VA_ARGS__)
+#define log_warning(...) snprintf(said, sizeof said, "warning: " __VA_ARGS__)
+#define log_notice(...) snprintf(said, sizeof said, "notice: " __VA_ARGS__)
 #include "store/directory.c"
 #include "store/store.c"
 #include "store/store_find.c"
@@ -13,6 +21,7 @@ static int setup(void **state)
 	(void)state;
 	no_fault();
 	fake_now = NS_PER_S;
+	said[0] = '\0';
 	snprintf(test_root, sizeof test_root, "/tmp/darkroom-open-XXXXXX");
 	descriptors = open_descriptors();
 	return mkdtemp(test_root) ? 0 : -1;
@@ -43,9 +52,11 @@ static void the_store_is_prepared(void **state)
 	assert_int_equal(cleared, 0);
 	assert_false(store.survives_power);
 	assert_int_equal(store.tidy_ns + store.flushes + store.trash_serial, 0);
+	assert_true(store.free_bytes > 0); /* before the first upload asks for it */
 	shell("test -d .incoming && test -d .trash && test -d .spool && test -d .quarantine");
 	assert_int_equal(open_descriptors(), descriptors + 5);
 	store_close(&store);
+	assert_string_equal(said, "");
 	assert_int_equal(store_open(&store, test_root, true, &cleared), 0);
 	assert_true(store.survives_power);
 	store_close(&store);
@@ -77,6 +88,62 @@ static void each_failing_call_is_an_error(void **state)
 		assert_int_equal(open_store(&cleared), 0);
 		store_close(&store);
 	}
+}
+
+static void check_said(const char *begin, const char *end)
+{
+	assert_true(strncmp(said, begin, strlen(begin)) == 0);
+	assert_true(strlen(said) > strlen(end));
+	assert_string_equal(said + strlen(said) - strlen(end), end);
+	said[0] = '\0';
+}
+
+static void a_root_that_is_not_locked_says_why(void **state)
+{
+	unsigned cleared;
+
+	(void)state;
+	fail_call(CALL_FLOCK, 1, EWOULDBLOCK);
+	assert_int_equal(open_store(&cleared), -EWOULDBLOCK);
+	check_said("error: ", "another darkroomd uses this store");
+	fail_call(CALL_FLOCK, 1, ENOLCK);
+	assert_int_equal(open_store(&cleared), -ENOLCK);
+	check_said("error: ", "No locks available");
+}
+
+static void a_mode_that_was_changed_is_reported(void **state)
+{
+	unsigned cleared;
+
+	(void)state;
+	shell("mkdir -m 755 .spool");
+	assert_int_equal(open_store(&cleared), 0);
+	check_said("notice: ", ".spool had the mode 755, and has 700 now");
+	store_close(&store);
+	shell("chmod 750 .spool");
+	fail_call(CALL_FSTAT, 3, EIO); /* what is not known is not changed */
+	assert_int_equal(open_store(&cleared), 0);
+	assert_string_equal(said, "");
+	store_close(&store);
+	shell("test $(stat -c %a .spool) = 750");
+}
+
+static void a_store_is_attached_or_left(void **state)
+{
+	unsigned cleared;
+
+	(void)state;
+	memset(&store, 0xff, sizeof store);
+	assert_int_equal(store_attach(&store, test_root), -ENOENT);
+	assert_int_equal(store.root_fd, -1);
+	assert_int_equal(open_descriptors(), descriptors);
+	assert_int_equal(open_store(&cleared), 0);
+	store_close(&store);
+	memset(&store, 0xff, sizeof store);
+	assert_int_equal(store_attach(&store, test_root), 0);
+	assert_int_equal(open_descriptors(), descriptors + 4);
+	assert_true(store.survives_power);
+	store_close(&store);
 }
 
 static void leftovers_are_counted(void **state)
@@ -129,11 +196,32 @@ static void unfinished_images_that_stay_are_moved_later(void **state)
 	assert_int_equal(cleared, 1);
 	assert_int_equal(entries(".incoming"), 2);
 	fake_now += STORE_TIDY_NS;
+	no_fault();
 	store_tidy(&store);
+	assert_int_equal(calls[CALL_RENAMEAT], 2);
 	assert_int_equal(entries(".incoming"), 0);
 	assert_int_equal(entries(".trash"), 2);
 	shell("test -d .trash/01K0000000000000000000000A.0 || test -d .trash/01K0000000000000000000000A.1");
 	shell("test -d .trash/01K0000000000000000000000B.0 || test -d .trash/01K0000000000000000000000B.1");
+	store_close(&store);
+}
+
+static void as_many_unfinished_images_as_are_listed_are_moved(void **state)
+{
+	unsigned cleared;
+
+	(void)state;
+	for (unsigned i = 0; i < LEFTOVERS_MAX; i++) {
+		char command[128];
+
+		snprintf(command, sizeof command, "mkdir -p .incoming/01K%023u/full", i);
+		shell(command);
+	}
+	assert_int_equal(open_store(&cleared), 0);
+	fake_now += STORE_TIDY_NS;
+	store_tidy(&store);
+	assert_int_equal(entries(".incoming"), 0);
+	assert_int_equal(entries(".trash"), LEFTOVERS_MAX);
 	store_close(&store);
 }
 
@@ -240,7 +328,11 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		WITH_ROOT(the_store_is_prepared),
 		WITH_ROOT(each_failing_call_is_an_error),
+		WITH_ROOT(a_root_that_is_not_locked_says_why),
+		WITH_ROOT(a_mode_that_was_changed_is_reported),
+		WITH_ROOT(a_store_is_attached_or_left),
 		WITH_ROOT(leftovers_are_counted),
+		WITH_ROOT(as_many_unfinished_images_as_are_listed_are_moved),
 		WITH_ROOT(leftovers_that_stay_are_cleared_later),
 		WITH_ROOT(unfinished_images_that_stay_are_moved_later),
 		WITH_ROOT(a_leftover_that_is_gone_is_cleared),

@@ -90,6 +90,7 @@ static void wrong_options_are_refused(void **state)
 	static const char *const words[] = {
 		"list --limit 0",  "list --limit x", "list --rate x",  "list --since yesterday",
 		"list --before x", "list --after x", "list --unknown", "list --limit",
+		"list -xy",
 	};
 	char many[1024] = "list";
 
@@ -201,6 +202,18 @@ static void bounds_are_milliseconds(void **state)
 	store_query_close(&query);
 	assert_int_equal(open_words("list --since 1970-01-01T00:00:01Z"), 0);
 	ulid_bound(999, 'Z', expected);
+	assert_string_equal(query.after, expected);
+	store_query_close(&query);
+	fake_time = (struct timespec){ 5, 123000000 };
+	assert_int_equal(open_words("list --since 5s --before 5s"), 0);
+	ulid_bound(122, 'Z', expected);
+	assert_string_equal(query.after, expected);
+	ulid_bound(123, '0', expected);
+	assert_string_equal(query.before, expected);
+	store_query_close(&query);
+	fake_time.tv_nsec = 1000000; /* the second millisecond of all */
+	assert_int_equal(open_words("list --since 5s"), 0);
+	ulid_bound(0, 'Z', expected);
 	assert_string_equal(query.after, expected);
 	store_query_close(&query);
 }

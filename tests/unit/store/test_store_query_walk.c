@@ -40,6 +40,8 @@ static void images_are_listed_in_order(void **state)
 	CHECK("list --newest", 6, 5, 4, 3, 2, 1, 0);
 	CHECK("list --limit 3", 0, 1, 2);
 	CHECK("list --limit 1", 0);
+	CHECK("list --limit 2", 0, 1);
+	CHECK("list --limit 4", 0, 1, 2, 3);
 	CHECK("list --limit 7", 0, 1, 2, 3, 4, 5, 6);
 	CHECK("list --limit 8", 0, 1, 2, 3, 4, 5, 6);
 	snprintf(words, sizeof words, "list --after %s", ids[2]);
@@ -50,6 +52,41 @@ static void images_are_listed_in_order(void **state)
 	CHECK("list --since 2s", 3, 4, 5, 6);
 	CHECK("list --before 2s", 0, 1, 2);
 	CHECK("list --since 3s --before 1s --newest", 3, 2);
+}
+
+static void pages_are_read_only_up_to_the_limit(void **state)
+{
+	static const struct {
+		const char *words;
+		unsigned reads;
+	} cases[] = {
+		{ "list", 3 }, { "list --limit 2", 1 }, { "list --limit 3", 1 },
+		{ "list --limit 4", 2 }, { "list --limit 6", 2 },
+	};
+	static const unsigned all[] = { 0, 1, 2, 3, 4, 5, 6 };
+
+	(void)state;
+	for (unsigned i = 0; i < COUNT_OF(cases); i++) {
+		assert_int_equal(open_words(cases[i].words), 0);
+		seen = page_reads = 0;
+		assert_int_equal(store_query_each(&query, see, (void *)(uintptr_t)all), 0);
+		assert_int_equal(page_reads, cases[i].reads);
+		store_query_close(&query);
+	}
+}
+
+/* What stands behind the id is a comment, however long it is. */
+static void lines_may_be_long(void **state)
+{
+	char command[256], words[128];
+
+	(void)state;
+	snprintf(command, sizeof command,
+	         "{ printf '#%%0999d %s\n' 0; printf '%s %%0126d %s\n%s' 0; } > lines", ids[1],
+	         ids[4], ids[1], ids[2]);
+	shell(command);
+	snprintf(words, sizeof words, "find --ids %s/lines", root);
+	CHECK(words, 4, 2);
 }
 
 static void words_and_lines_are_ids(void **state)
@@ -153,6 +190,13 @@ static void a_list_that_fails_is_reported(void **state)
 	assert_non_null(strstr(out, root));
 	assert_int_equal(count, 0);
 	query.store.root_fd = fd;
+	catch_begin();
+	fails_malloc = true;
+	assert_int_equal(store_query_each(&query, stop, &count), EXIT_FAILURE);
+	fails_malloc = false;
+	catch_end();
+	assert_string_equal(out, "darkroomd store: list: Cannot allocate memory\n");
+	assert_int_equal(count, 0);
 	store_query_close(&query);
 }
 
@@ -160,6 +204,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(images_are_listed_in_order),
+		cmocka_unit_test(pages_are_read_only_up_to_the_limit),
+		cmocka_unit_test(lines_may_be_long),
 		cmocka_unit_test(words_and_lines_are_ids),
 		cmocka_unit_test(what_is_not_an_id_ends_the_walk),
 		cmocka_unit_test(a_status_ends_the_walk),

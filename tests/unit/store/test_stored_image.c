@@ -21,6 +21,10 @@ static ssize_t fake_pread(int fd, void *data, size_t size, off_t at)
 	return pread(fd, data, size < pread_most ? size : pread_most, at);
 }
 
+static time_t now; /* of the test */
+
+#include <time.h>
+#define time(to) (assert_null(to), now)
 #define pread fake_pread
 #include "store/stored_image.c"
 #undef pread
@@ -247,6 +251,44 @@ static void skipped_variants_are_those_of_the_list(void **state)
 	assert_false(stored_image_has_skipped(&store, "01K0000000000000000000000B", "a"));
 }
 
+/* ---- times and originals ---- */
+
+static void the_earlier_end_counts(void **state)
+{
+	char id[ULID_LENGTH + 1];
+
+	(void)state;
+	ulid_bound(5999, 'A', id);
+	assert_int_equal(stored_image_end(id, 0, 0), 0);
+	assert_int_equal(stored_image_end(id, 7, 0), 7);
+	assert_int_equal(stored_image_end(id, 0, 10000), 15);
+	assert_int_equal(stored_image_end(id, 14, 10000), 14);
+	assert_int_equal(stored_image_end(id, 16, 10000), 15);
+}
+
+static void an_image_has_ended_at_its_end(void **state)
+{
+	(void)state;
+	write_document("{\"a\":1}\n", 8);
+	now = ulid_time(ID) + 9;
+	assert_false(stored_image_has_ended(&store, ID, 10000));
+	now++;
+	assert_true(stored_image_has_ended(&store, ID, 10000));
+	assert_false(stored_image_has_ended(&store, ID, 0));
+	/* Of an image that is not there, the age is known. */
+	assert_false(stored_image_has_ended(&store, "01K0000000000000000000000B", 0));
+	assert_true(stored_image_has_ended(&store, "01K0000000000000000000000B", 10000));
+}
+
+static void an_original_is_a_file_of_its_image(void **state)
+{
+	(void)state;
+	assert_false(stored_image_has_original(&store, ID));
+	shell("touch " HERE "/original.jpg");
+	assert_true(stored_image_has_original(&store, ID));
+	assert_false(stored_image_has_original(&store, "01K0000000000000000000000B"));
+}
+
 int main(void)
 {
 #define WITH_STORE(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
@@ -259,6 +301,9 @@ int main(void)
 		WITH_STORE(no_more_variants_are_listed_than_there_can_be),
 		WITH_STORE(the_longest_document_has_room),
 		WITH_STORE(skipped_variants_are_those_of_the_list),
+		cmocka_unit_test(the_earlier_end_counts),
+		WITH_STORE(an_image_has_ended_at_its_end),
+		WITH_STORE(an_original_is_a_file_of_its_image),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -97,14 +97,33 @@ static void variants_without_their_file_are_missing(void **state)
 	conf.variant_count = 2;
 	shell("printf 1234 > a.jpg");
 	check(SIZE VARIANTS RECORD "}", 1, 0);
-	shell("rm a.jpg; mv b.jpg x; ln -s x b.jpg");
+	shell("rm a.jpg; mv b.jpg fiveb; ln -s fiveb b.jpg"); /* the link has five bytes */
 	check(SIZE VARIANTS RECORD "}", 3, 0);
-	shell("rm b.jpg; mv x b.jpg; mkdir a.jpg");
+	shell("rm b.jpg; mv fiveb b.jpg; mkdir a.jpg");
 	check(SIZE VARIANTS RECORD "}", 1, 0);
 	shell("rmdir a.jpg; printf 123 > a.jpg");
 	check(SIZE "\"variants\":{\"a\":{\"bytes\":3},\"b\":{\"bytes\":\"5\"}}" RECORD "}", 2, 0);
 	check(SIZE "\"variants\":{\"a\":{\"bytes\":3},\"b\":{}}" RECORD "}", 2, 0);
 	check(SIZE "\"variants\":{}" RECORD "}", 3, 0);
+}
+
+static void the_longest_name_has_room(void **state)
+{
+	static char data[4096], command[128];
+	char name[CONF_NAME_MAX];
+
+	(void)state;
+	memset(name, 'n', sizeof name - 1);
+	name[sizeof name - 1] = '\0';
+	conf.variant_count = 1;
+	strcpy(conf.variant[0].name, name);
+	snprintf(command, sizeof command, "mv a.jpg %s.jpg", name);
+	shell(command);
+	snprintf(data, sizeof data,
+	         SIZE "\"variants\":{\"%s\":{\"bytes\":3}},"
+	              "\"record\":{\"variants\":{\"%s\":{" SETTINGS ",\"x\":1}}}}",
+	         name, name);
+	check(data, 0, 0);
 }
 
 static void each_other_setting_is_seen(void **state)
@@ -236,6 +255,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(an_image_as_configured_lacks_nothing),
 		TEST(variants_without_their_file_are_missing),
+		TEST(the_longest_name_has_room),
 		TEST(each_other_setting_is_seen),
 		TEST(settings_have_their_exact_text),
 		TEST(unknown_settings_are_others),

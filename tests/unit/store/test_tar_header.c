@@ -223,8 +223,16 @@ static void long_names_have_a_prefix(void **state)
 
 static int read_pax(struct tar_pax *p, const char *data)
 {
+	size_t size = strlen(data);
+	char *exact = malloc(size); /* the address sanitizer sees its end */
+
 	*p = (struct tar_pax){ .tag = "tag", .comment = "comment" };
-	return tar_pax_read(p, data, strlen(data));
+	assert_true(exact || size == 0);
+	memcpy(exact, data, size);
+	int result = tar_pax_read(p, exact, size);
+
+	free(exact);
+	return result;
 }
 
 static void records_are_read(void **state)
@@ -241,6 +249,7 @@ static void records_are_read(void **state)
 		{ "13 comments=\n12 commen=x\n", "tag", "comment" },
 		{ "6 a=b\n4 =\n07 a=b\n00010 a=b\n", "tag", "comment" },
 		{ "41 SCHILY.xattr.user.darkroom.xxh128=abc\n", "abc", "comment" },
+		{ "39 SCHILY.xattr.user.darkroom.xxh128=a\n", "a", "comment" },
 		{ "40 SCHILY.xattr.user.darkroom.xxh12=abc\n", "tag", "comment" },
 	};
 
@@ -353,6 +362,18 @@ static void lengths_of_records_count_themselves(void **state)
 	}
 }
 
+/* Two lengths fit a record of 99 bytes: with a longer one it has 100. */
+static void the_shorter_length_is_written(void **state)
+{
+	char value[88], data[128];
+
+	(void)state;
+	memset(value, 'v', sizeof value - 1);
+	value[sizeof value - 1] = '\0';
+	assert_int_equal(tar_pax_write(data, sizeof data, "comment", value), 99);
+	assert_memory_equal(data, "99 comment=v", 12);
+}
+
 static void data_ends_with_its_block(void **state)
 {
 	(void)state;
@@ -376,6 +397,7 @@ int main(void)
 		cmocka_unit_test(records_that_change_a_member_are_refused),
 		cmocka_unit_test(values_are_bounded),
 		cmocka_unit_test(lengths_of_records_count_themselves),
+		cmocka_unit_test(the_shorter_length_is_written),
 		cmocka_unit_test(data_ends_with_its_block),
 	};
 

@@ -133,6 +133,20 @@ static void check_members(size_t pieces, unsigned quarters)
 	assert_int_equal(r.bytes, archive_size);
 }
 
+static void data_is_read_byte_by_byte(void **state)
+{
+	struct tar_reader r = reader_of(archive_size, 1 << 20);
+	uint8_t byte;
+
+	(void)state;
+	assert_int_equal(tar_reader_next(&r), 0);
+	for (unsigned i = 0; i < 1000; i++) {
+		assert_int_equal(tar_reader_data(&r, &byte, 1), 1);
+		assert_int_equal(byte, i % 251);
+	}
+	assert_int_equal(tar_reader_data(&r, &byte, 1), 0);
+}
+
 static void members_are_read_whole_or_skipped(void **state)
 {
 	static const size_t pieces[] = { 1, 7, 511, 512, 513, 1 << 20 };
@@ -216,6 +230,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(members_are_read_whole_or_skipped, make),
+		cmocka_unit_test_setup(data_is_read_byte_by_byte, make),
 		cmocka_unit_test_setup(an_archive_that_ends_early_is_an_error, make),
 		cmocka_unit_test_setup(data_that_ends_early_is_an_error, make),
 		cmocka_unit_test_setup(records_have_their_largest_size, make),

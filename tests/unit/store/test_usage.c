@@ -1,6 +1,8 @@
 /* test_usage.c - the count of a store's images, and when it begins again. */
 #include "support/usage_harness.h"
 
+#include "store/stored_image.h"
+
 /* Seven images in pages of three. */
 static void images_are_counted_page_by_page(void **state)
 {
@@ -24,7 +26,10 @@ static void images_are_counted_page_by_page(void **state)
 		check_all(2, 2, false);
 		usage_stored(usage, id[2], "site", 1);
 		check_all(3, 3, false);
-		/* One behind it is not. */
+		/* One behind it is not, nor the id that follows. */
+		id[2][ULID_LENGTH - 1]++;
+		usage_stored(usage, id[2], "site", 1);
+		check_all(3, 3, false);
 		usage_removed(usage, id[3], "site", 1);
 		usage_stored(usage, id[3], "site", 1);
 		check_all(3, 3, false);
@@ -55,18 +60,35 @@ static void the_rest_of_a_page_is_not_counted_twice(void **state)
 	check_all(3, 3, false);
 }
 
-static void damaged_images_are_not_counted(void **state)
+static void damage(const char *id)
 {
 	char path[160];
 
-	(void)state;
-	put_at(1, "site", 5);
-	const char *id = put_at(2, "site", 7);
-
 	snprintf(path, sizeof path, "%s/%.4s/%.2s/%s/image.json", root, id, id + 4, id);
 	assert_int_equal(truncate(path, 10), 0);
+}
+
+static void damaged_images_are_not_counted(void **state)
+{
+	(void)state;
+	put_at(1, "site", 5);
+	damage(put_at(2, "site", 7));
 	switch_on_and_count();
 	check_all(1, 5, true);
+}
+
+static void the_longest_document_has_room(void **state)
+{
+	char command[256];
+	const char *id = put_at(1, "site", 5);
+
+	(void)state;
+	snprintf(command, sizeof command,
+	         "head -c %u /dev/zero | tr '\\0' ' ' > %s/%.4s/%.2s/%s/image.json",
+	         (unsigned)STORED_IMAGE_MAX, root, id, id + 4, id);
+	assert_int_equal(system(command), 0);
+	switch_on_and_count(); /* the address sanitizer sees the end of its buffer */
+	check_all(0, 0, true);
 }
 
 static void a_root_that_is_not_a_directory_is_an_error(void **state)
@@ -139,6 +161,18 @@ static void figures_are_saved_when_they_are_complete(void **state)
 	assert_false(usage_total(usage).is_on);
 }
 
+static void a_count_begins_again_after_it_was_off(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < 4; i++)
+		put_at(i, "site", 1);
+	usage_switch(usage, &store, true);
+	assert_int_equal(usage_count(usage, &store, 2), 0); /* within a page */
+	usage_switch(usage, &store, false);
+	switch_on_and_count();
+	check_all(4, 4, true);
+}
+
 static void saved_figures_need_no_count(void **state)
 {
 	(void)state;
@@ -147,8 +181,10 @@ static void saved_figures_need_no_count(void **state)
 	usage_save(usage, &store);
 	forget(usage);
 	usage->is_on = false;
+	usage->day = 0; /* as at startup */
 	usage_switch(usage, &store, true);
 	check_all(1, 9, true);
+	check_token("site", 1, 9, 1);
 	assert_string_equal(usage->page_end, LAST_ID);
 	assert_int_equal(usage_count(usage, &store, 1), 1);
 	const char *id = put_at(2, "site", 3); /* is counted at once */
@@ -189,6 +225,26 @@ static void another_process_makes_it_count_again(void **state)
 	check_all(2, 10, true);
 }
 
+/* As many as there is memory for. */
+static void figures_of_all_tokens_begin_again(void **state)
+{
+	char name[16];
+
+	(void)state;
+	switch_on_and_count();
+	for (unsigned i = 0; i < 16; i++) {
+		snprintf(name, sizeof name, "site-%02u", i);
+		usage_stored(usage, "01K0000000000000000000000A", name, 1);
+	}
+	assert_int_equal(usage->count, usage->room);
+	usage_demand_recount(&store);
+	usage_check_recount(usage, &store);
+	for (unsigned i = 0; i < 16; i++) {
+		snprintf(name, sizeof name, "site-%02u", i);
+		check_token(name, 0, 0, 0);
+	}
+}
+
 static void a_root_that_was_made_again_is_counted(void **state)
 {
 	(void)state;
@@ -225,6 +281,21 @@ static void a_removal_takes_the_image_off(void **state)
 	check_all(2, 22, true);
 }
 
+static void a_damaged_image_is_not_taken_off(void **state)
+{
+	char id[ULID_LENGTH + 1];
+
+	(void)state;
+	put_at(1, "site", 5);
+	strcpy(id, put_at(2, "site", 7));
+	damage(id);
+	switch_on_and_count();
+	check_all(1, 5, true);
+	assert_int_equal(store_remove(&store, STORE_IMAGES, id), 0);
+	check_all(1, 5, true);
+	check_token("site", 1, 5, 1);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -233,13 +304,17 @@ int main(void)
 		TEST(images_are_counted_page_by_page),
 		TEST(the_rest_of_a_page_is_not_counted_twice),
 		TEST(damaged_images_are_not_counted),
+		TEST(the_longest_document_has_room),
 		TEST(a_root_that_is_not_a_directory_is_an_error),
 		TEST(uploads_of_the_day_are_counted),
 		TEST(figures_are_saved_when_they_are_complete),
+		TEST(a_count_begins_again_after_it_was_off),
 		TEST(saved_figures_need_no_count),
 		TEST(another_process_makes_it_count_again),
+		TEST(figures_of_all_tokens_begin_again),
 		TEST(a_root_that_was_made_again_is_counted),
 		TEST(a_removal_takes_the_image_off),
+		TEST(a_damaged_image_is_not_taken_off),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -33,6 +33,12 @@ static int fault_fclose(FILE *f)
 	return fails_fclose ? -1 : result;
 }
 
+static FILE *messages; /* of the program */
+static char *said;
+static size_t said_size;
+
+#undef stderr
+#define stderr messages
 #define fdopen fault_fdopen
 #define fsync fault_fsync
 #define fflush fault_fflush
@@ -57,6 +63,7 @@ static int setup(void **state)
 		return -1;
 	root_fd = open(test_root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	descriptors = open_descriptors();
+	messages = open_memstream(&said, &said_size);
 	usage_init(&usage);
 	usage.day = TODAY;
 	return 0;
@@ -69,6 +76,8 @@ static int teardown(void **state)
 	assert_int_equal(open_descriptors(), descriptors);
 	usage_fini(&usage);
 	close(root_fd);
+	assert_int_equal(fclose(messages), 0);
+	free(said);
 	remove_test_root();
 	return 0;
 }
@@ -142,6 +151,26 @@ static void what_was_written_is_read(void **state)
 	check_token("site", UINT64_MAX, UINT64_MAX - 1, UINT64_MAX - 2);
 }
 
+static void a_short_file_is_whole(void **state)
+{
+	(void)state;
+	write_text("darkroom-usage 1 20415\n1 2 0 =\n");
+	assert_true(usage_file_read(&usage, root_fd));
+	assert_int_equal(usage.all.images, 1);
+	assert_int_equal(usage.all.bytes, 2);
+	assert_int_equal(usage.count, 0);
+}
+
+static void a_name_may_have_one_byte(void **state)
+{
+	(void)state;
+	write_text("darkroom-usage 1 20415\n10 20 0 =\n1 2 3 =s\n");
+	assert_true(usage_file_read(&usage, root_fd));
+	assert_int_equal(usage.all.images, 10);
+	assert_int_equal(usage.all.bytes, 20);
+	check_token("s", 1, 2, 3);
+}
+
 static void uploads_of_another_day_are_forgotten(void **state)
 {
 	(void)state;
@@ -180,7 +209,7 @@ static void a_damaged_file_is_not_read(void **state)
 static void names_without_a_place_are_an_error(void **state)
 {
 	(void)state;
-	write_text("darkroom-usage 1 20415\n1 2 0 =\n1 2 3 =site\n");
+	write_text("darkroom-usage 1 20415\n1 2 0 =\n1 2 3 =s\n");
 	struct usage_token *const token = usage.token;
 
 	usage.count = USAGE_TOKENS_MAX; /* all are in use */
@@ -224,6 +253,8 @@ static void a_demand_to_count_is_met_once(void **state)
 	assert_false(usage_file_take_recount(root_fd));
 	fail_call(CALL_OPENAT, 1, EROFS);
 	usage_file_demand_recount(root_fd);
+	fflush(messages);
+	assert_string_equal(said, "darkroomd store: cannot write .recount: Read-only file system\n");
 	assert_false(exists(USAGE_RECOUNT_FILE));
 }
 
@@ -263,6 +294,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(what_was_written_is_read),
+		TEST(a_short_file_is_whole),
+		TEST(a_name_may_have_one_byte),
 		TEST(uploads_of_another_day_are_forgotten),
 		TEST(a_damaged_file_is_not_read),
 		TEST(names_without_a_place_are_an_error),

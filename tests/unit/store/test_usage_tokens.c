@@ -21,12 +21,15 @@ static void figures_begin_empty_and_off(void **state)
 	usage_fini(&u);
 }
 
+static unsigned seen; /* tokens */
+
 static void check_order(const struct usage_token *token, void *arg)
 {
 	char *last = arg;
 
 	assert_true(strcmp(last, token->name) < 0);
 	strcpy(last, token->name);
+	seen++;
 }
 
 static void tokens_are_found_by_name(void **state)
@@ -52,7 +55,9 @@ static void tokens_are_found_by_name(void **state)
 	assert_null(usage_token(usage, "one more"));
 	assert_int_equal(usage->count, USAGE_TOKENS_MAX);
 	usage->day = (uint64_t)TODAY / DAY_S;
+	seen = 0;
 	usage_each(usage, check_order, last);
+	assert_int_equal(seen, USAGE_TOKENS_MAX);
 	assert_string_equal(last, "999");
 }
 
@@ -117,6 +122,10 @@ static void a_day_ends_at_midnight(void **state)
 	check_token("a", 0, 0, 0);
 	check_token("b", 0, 0, 0);
 	assert_int_equal(usage_reserve(usage, "a", &limits, 1, 1, &used), 0);
+	assert_int_equal(usage_reserve(usage, "a", &limits, 1, 1, &used), 0);
+	fake_time += DAY_S; /* the next reservation sees it */
+	assert_int_equal(usage_reserve(usage, "a", &limits, 2, 1, &used), 0);
+	check_token("a", 0, 0, 2);
 	fake_time += DAY_S;
 	assert_int_equal(usage_count(usage, &store, 1), 1);
 	check_token("a", 0, 0, 0);

@@ -11,6 +11,7 @@
 #include <cmocka.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,8 +28,31 @@ static int gettime_fake(clockid_t clock, struct timespec *to)
 	return 0;
 }
 
+static bool fails_malloc;
+static unsigned page_reads;
+
+static inline void *fault_malloc(size_t size)
+{
+	errno = ENOMEM;
+	return fails_malloc ? NULL : malloc(size);
+}
+
+#include "store/store_page.h"
+
+/* Pages have three images. */
+static inline int read_small_page(int root_fd, struct store_page *p)
+{
+	page_reads++;
+	p->max = p->max < 3 ? p->max : 3;
+	return store_page_read(root_fd, p);
+}
+
+#define malloc fault_malloc
+#define store_page_read read_small_page
 #define clock_gettime gettime_fake
 #include "store/store_query.c"
+#undef malloc
+#undef store_page_read
 
 #include "store/store_path.h"
 

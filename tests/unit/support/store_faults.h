@@ -127,12 +127,13 @@ static inline ssize_t fault_read(int fd, void *data, size_t size)
 	return fails(CALL_READ) ? -1 : read(fd, data, size < read_most ? size : read_most);
 }
 
-/* Closes in any case, as Linux does. */
+/* Closes in any case, as Linux does. Changes errno in any case, as a successful call may. */
 static inline int fault_close(int fd)
 {
 	int result = close(fd);
 
 	assert_int_equal(result, 0); /* it was open */
+	errno = EDOM;
 	return fails(CALL_CLOSE) ? -1 : 0;
 }
 

@@ -27,10 +27,29 @@ static inline time_t time_fake(time_t *to)
 }
 
 #include "store/usage.h"
+
+static unsigned lock_depth;
+
+static inline int checked_lock(pthread_mutex_t *lock)
+{
+	assert_int_equal(lock_depth++, 0);
+	return pthread_mutex_lock(lock);
+}
+
+static inline int checked_unlock(pthread_mutex_t *lock)
+{
+	assert_int_equal(lock_depth--, 1);
+	return pthread_mutex_unlock(lock);
+}
+
 #undef USAGE_PAGE_MAX
 #define USAGE_PAGE_MAX 3
 #define time time_fake
+#define pthread_mutex_lock checked_lock
+#define pthread_mutex_unlock checked_unlock
 #include "store/usage.c"
+#undef pthread_mutex_lock
+#undef pthread_mutex_unlock
 
 #define TODAY (INT64_C(20415) * DAY_S)
 
@@ -54,6 +73,7 @@ static inline int teardown(void **state)
 
 	(void)state;
 	store_close(&store);
+	assert_int_equal(lock_depth, 0);
 	snprintf(command, sizeof command, "rm -rf %s", root);
 	return system(command);
 }
