@@ -237,13 +237,11 @@ static int rename_to_trash(struct store *s, enum store_place place, const char *
 	return err;
 }
 
-int store_move_to_trash(struct store *s, enum store_place place, const char *id,
-                        char to[STORE_PATH_MAX])
+/* Moves it, and takes it out of the figures. */
+static int move_counted(struct store *s, enum store_place place, const char *id, const char *to)
 {
-	unsigned openings = atomic_load(&s->openings);
 	struct going going;
 
-	store_trash_name(s, id, to);
 	look_at_going(&going, s, place, id);
 	usage_lock(&s->usage);
 	int err = rename_to_trash(s, place, id, to);
@@ -251,8 +249,19 @@ int store_move_to_trash(struct store *s, enum store_place place, const char *id,
 	if (!err && going.is_known)
 		usage_removed(&s->usage, id, going.info.token, stored_info_bytes(&going.info));
 	usage_unlock(&s->usage);
+	return err;
+}
+
+int store_move_to_trash(struct store *s, enum store_place place, const char *id,
+                        char to[STORE_PATH_MAX])
+{
+	unsigned openings = atomic_load(&s->openings);
+
+	store_trash_name(s, id, to);
+	int err = move_counted(s, place, id, to);
+
 	if (err == -ENOENT && store_check_missing(s, openings))
-		err = rename_to_trash(s, place, id, to);
+		err = move_counted(s, place, id, to);
 	return err;
 }
 

@@ -281,6 +281,25 @@ static void a_removal_takes_the_image_off(void **state)
 	check_all(2, 22, true);
 }
 
+/* The store finds that out when it removes the image. */
+static void a_removal_from_a_root_that_was_replaced_takes_the_image_off(void **state)
+{
+	char id[2][ULID_LENGTH + 1], command[512];
+
+	(void)state;
+	for (unsigned i = 0; i < COUNT_OF(id); i++)
+		strcpy(id[i], put_at(i, "site", 10 + i));
+	switch_on_and_count();
+	snprintf(command, sizeof command, "mv %s %s.old && cp -a %s.old %s && rm -rf %s.old/*",
+	         root, root, root, root, root);
+	assert_int_equal(system(command), 0);
+	assert_int_equal(store_remove(&store, STORE_IMAGES, id[1]), 0);
+	assert_int_equal(store.openings, 1);
+	check_all(1, 10, true);
+	snprintf(command, sizeof command, "rm -rf %s.old", root);
+	assert_int_equal(system(command), 0);
+}
+
 static void a_damaged_image_is_not_taken_off(void **state)
 {
 	char id[ULID_LENGTH + 1];
@@ -314,6 +333,7 @@ int main(void)
 		TEST(figures_of_all_tokens_begin_again),
 		TEST(a_root_that_was_made_again_is_counted),
 		TEST(a_removal_takes_the_image_off),
+		TEST(a_removal_from_a_root_that_was_replaced_takes_the_image_off),
 		TEST(a_damaged_image_is_not_taken_off),
 	};
 
