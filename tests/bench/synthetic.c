@@ -35,7 +35,6 @@
 #include "sched/visit.h"
 #include "telemetry/histogram.h"
 
-#define STAGES_MAX COUNT_OF(graph_rows)
 #define EVENTS_MAX 1024
 #define INTERVALS 20 /* of the measured time */
 #define PATIENCE_MS 60000
@@ -136,7 +135,8 @@ EACH_STAGE(CLASS)
 
 #define ROW(number, next) { &class_##number, GROUP_MAIN, { "s" #next, "s100" } },
 const struct graph_row graph_rows[] = { EACH_STAGE(ROW) };
-const unsigned graph_row_count = COUNT_OF(graph_rows);
+enum { STAGES_MAX = COUNT_OF(graph_rows) };
+const unsigned graph_row_count = STAGES_MAX;
 
 /* ---- the run ---- */
 
