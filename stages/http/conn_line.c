@@ -4,12 +4,15 @@
 #include <stddef.h>
 
 #include "base/check.h"
+#include "base/clock.h"
 #include "conn.h"
 
 void conn_line_add(struct conn_line *line, struct conn *c)
 {
 	assert(!c->in_line.line);
-	c->in_line = (struct conn_line_place){ .line = line, .previous = line->last };
+	c->in_line = (struct conn_line_place){ .line = line,
+		                               .previous = line->last,
+		                               .since_ns = clock_ns() };
 	if (line->last)
 		line->last->in_line.next = c;
 	else

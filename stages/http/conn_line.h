@@ -5,6 +5,8 @@
 #ifndef DARKROOM_HTTP_CONN_LINE_H
 #define DARKROOM_HTTP_CONN_LINE_H
 
+#include <stdint.h>
+
 struct conn;
 
 /* Zeroed: empty. */
@@ -16,6 +18,7 @@ struct conn_line {
 struct conn_line_place {
 	struct conn_line *line;
 	struct conn *previous, *next;
+	uint64_t since_ns;
 };
 
 /* Appends a connection, which is in no line. */

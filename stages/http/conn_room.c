@@ -4,10 +4,14 @@
 #include <stddef.h>
 #include <sys/socket.h>
 
+#include "base/clock.h"
 #include "conn.h"
 #include "io_loop.h"
 
 #define LOOKED_AT_MAX 16 /* connections, to find an idle one */
+/* A connection that has had a response may be idle for so many times longer than one without. A
+ * client that opens connections faster and faster would close those of others otherwise. */
+#define KEPT_LONGER 16
 
 /* Returns whether the client has sent something that is still to be read. */
 static bool has_unread(const struct conn *c)
@@ -17,13 +21,26 @@ static bool has_unread(const struct conn *c)
 	return recv(c->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0;
 }
 
+/* Returns the first connection of the line that is idle, or NULL. */
+static struct conn *first_idle(const struct conn_line *line)
+{
+	struct conn *c = line->first;
+
+	for (unsigned i = 0; c && i < LOOKED_AT_MAX; i++, c = c->in_line.next)
+		if (!has_unread(c))
+			return c;
+	return NULL;
+}
+
 bool conn_close_idle(struct io_loop *io)
 {
-	struct conn *c = io->without_request.first;
+	struct conn *c = first_idle(&io->without_request), *kept = first_idle(&io->kept);
+	uint64_t now = clock_ns();
 
-	for (unsigned i = 0; c && i < LOOKED_AT_MAX && has_unread(c); i++)
-		c = c->in_line.next;
-	if (!c || has_unread(c))
+	if (!c || (kept && now - kept->in_line.since_ns >
+	                           KEPT_LONGER * (now - c->in_line.since_ns)))
+		c = kept;
+	if (!c)
 		return false;
 	conn_close(io->visit, c);
 	return true;

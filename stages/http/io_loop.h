@@ -52,7 +52,8 @@ struct io_loop {
 	unsigned admin_count;             /* administrative */
 	unsigned shed_count;              /* with a refused upload, until they are closed */
 	unsigned rejected_count;          /* over a limit, until they have read their 503 */
-	struct conn_line without_request; /* counted ones in the loop, idle or within a header */
+	struct conn_line without_request; /* counted ones in the loop, before their first response */
+	struct conn_line kept;            /* the same, after it; without a request as well */
 	struct conn_line rejected;        /* in the loop */
 	char copy[RESPONSE_COPY_MAX];     /* scratch of response_send() */
 	time_t date_s;                    /* the second of `date` */

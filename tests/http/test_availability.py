@@ -156,6 +156,29 @@ def test_connection_that_is_used_is_not_closed_for_others(start):
                 c.close()
 
 
+def test_connection_that_was_used_stays_while_another_client_opens_many(start):
+    """Each silent connection closes one that is silent, too. The kept one waits longer than they."""
+    daemon = start("limits.connections=200", "limits.idle_timeout=1h", "limits.header_timeout=1h")
+    with daemon.client() as used:
+        assert used.is_open()  # it asks
+        for _ in range(3):
+            silent = [daemon.client() for _ in range(400)]
+            assert used.is_open()
+            for c in silent:
+                c.close()
+
+
+def test_idle_connections_make_room(start):
+    """A client keeps nearly all connections after a request. Others open some without a request."""
+    daemon = start("limits.connections=20", "limits.idle_timeout=1h", "limits.header_timeout=1h")
+    kept = [daemon.client() for _ in range(19)]
+    assert all(c.is_open() for c in kept)
+    time.sleep(1)
+    others = [daemon.client() for _ in range(5)]
+    assert eventually(lambda: sum(c.is_silent() for c in kept) <= 15)
+    assert all(c.is_open() for c in others)
+
+
 @pytest.mark.also_with("thread-per-connection")
 def test_first_byte_is_due_within_header_timeout(start):
     daemon = start("limits.header_timeout=300ms", "limits.idle_timeout=1h")

@@ -8,6 +8,7 @@ Two thirds of the time have all faults. In the last third the daemon is not kill
 shows. As root, the store is on a file system of its own in memory, which can be full."""
 
 import argparse
+import collections
 import contextlib
 import itertools
 import json
@@ -162,13 +163,19 @@ class Soak:
                 times.append(time.monotonic() - began)
                 shared.add(answer.json()["images"][0], 0)
         # Connections that clients have aborted may end a moment later.
-        least = min(self.descriptors() for _ in range(20) if not time.sleep(0.1))
+        least = min((self.descriptors() for _ in range(20) if not time.sleep(0.1)),
+                    key=lambda kinds: kinds.total())
         result = self.daemon.resident_bytes(), least, statistics.median(times)
         shared.paused.clear()
         return result
 
     def descriptors(self):
-        return len(os.listdir(f"/proc/{self.daemon.pid}/fd"))
+        """Returns how many descriptors the daemon has, by what they are."""
+        directory, kinds = f"/proc/{self.daemon.pid}/fd", collections.Counter()
+        for name in os.listdir(directory):
+            with contextlib.suppress(FileNotFoundError):  # it was closed meanwhile
+                kinds[re.sub(r"\[\d+\]", "", os.readlink(f"{directory}/{name}"))] += 1
+        return kinds
 
     # ---- the end ----
 
@@ -224,13 +231,15 @@ def soak_for(soak, seconds):
 def judge(before, after):
     """Prints the measurements. Returns what is wrong."""
     names = "resident bytes", "descriptors", "seconds for an upload"
+    more = after[1] - before[1]
+    before, after = ((memory, kinds.total(), s) for memory, kinds, s in (before, after))
     for name, old, new in zip(names, before, after):
         print(f"{name}: {old:.6g} before, {new:.6g} after")
     wrong = []
     if after[0] > before[0] * 1.25 + MEMORY_DRIFT_BYTES:
         wrong.append("the memory has grown")
     if after[1] > before[1]:
-        wrong.append("descriptors are lost")
+        wrong.append(f"descriptors are lost: {dict(more)}")
     if after[2] > before[2] * LATENCY_DRIFT + 0.01:
         wrong.append("uploads have become slower")
     return wrong
