@@ -44,19 +44,20 @@ struct io_loop {
 	enum io_mode mode;
 	struct reactor_timer pause; /* accepting resumes when it fires */
 	bool is_paused;
-	bool has_logged_pause;            /* since the last accepted connection */
-	bool is_draining;                 /* counted in http->ios_closed */
-	bool is_done;                     /* counted in http->ios_done */
-	struct conn *conns;               /* all, doubly linked */
-	unsigned conn_count;              /* counted in http->connections */
-	unsigned admin_count;             /* administrative */
-	unsigned shed_count;              /* with a refused upload, until they are closed */
-	unsigned rejected_count;          /* over a limit, until they have read their 503 */
-	struct conn_line without_request; /* counted ones in the loop, before their first response */
-	struct conn_line kept;            /* the same, after it; without a request as well */
-	struct conn_line rejected;        /* in the loop */
-	char copy[RESPONSE_COPY_MAX];     /* scratch of response_send() */
-	time_t date_s;                    /* the second of `date` */
+	bool has_logged_pause;   /* since the last accepted connection */
+	bool is_draining;        /* counted in http->ios_closed */
+	bool is_done;            /* counted in http->ios_done */
+	struct conn *conns;      /* all, doubly linked */
+	unsigned conn_count;     /* counted in http->connections */
+	unsigned admin_count;    /* administrative */
+	unsigned shed_count;     /* with a refused upload, until they are closed */
+	unsigned rejected_count; /* over a limit, until they have read their 503 */
+	struct conn_line
+		without_request;      /* counted ones in the loop, before their first response */
+	struct conn_line kept;        /* the same, after it; without a request as well */
+	struct conn_line rejected;    /* in the loop */
+	char copy[RESPONSE_COPY_MAX]; /* scratch of response_send() */
+	time_t date_s;                /* the second of `date` */
 	char date[32];
 	time_t log_s; /* the second of `log_time`, which has the log's format */
 	char log_time[24];
