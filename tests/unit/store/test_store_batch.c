@@ -1,4 +1,5 @@
-/* test_store_batch.c - removals in batches: one flush, and the directories that become empty. */
+/* test_store_batch.c - removals, alone and in batches: calls, flushes, and directories that become
+ * empty. */
 #include "support/store_faults.h"
 
 #include "store/directory.c"
@@ -147,6 +148,25 @@ static void a_full_batch_has_room_for_all(void **state)
 	assert_int_equal(entries(".trash"), 0);
 }
 
+/* ---- alone ---- */
+
+static void an_image_that_is_not_there_is_looked_for_once(void **state)
+{
+	(void)state;
+	assert_int_equal(store_remove(&store, STORE_IMAGES, A), -ENOENT);
+	assert_int_equal(calls[CALL_RENAMEAT], STORE_LAYOUT_COUNT);
+}
+
+static void a_removal_makes_the_trash_again(void **state)
+{
+	(void)state;
+	make(A);
+	shell("rmdir .trash");
+	assert_int_equal(store_remove(&store, STORE_IMAGES, A), 0);
+	assert_false(exists("01K0/00/" A));
+	assert_int_equal(entries(".trash"), 0);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -158,6 +178,8 @@ int main(void)
 		TEST(files_that_are_not_flushed_stay),
 		TEST(directories_of_earlier_times_go_if_they_are_empty),
 		TEST(a_full_batch_has_room_for_all),
+		TEST(an_image_that_is_not_there_is_looked_for_once),
+		TEST(a_removal_makes_the_trash_again),
 	};
 
 	log_set_level(LOG_LEVEL_ERROR);

@@ -69,6 +69,21 @@ static void the_line_has_rate_and_time_left(void **state)
 	check_written("", "\r1001 of 1000 images, 2 in a second, 0 min 00 s left  \n");
 }
 
+static void minutes_are_whole(void **state)
+{
+	(void)state;
+	store_progress_start(&progress, 8 + 4 * 7199);
+	now_ns += 2 * NS_PER_S;
+	progress.ended = 8;
+	store_progress_show(&progress, true);
+	check_written("", "\r8 of 28804 images, 4 in a second, 119 min 59 s left  \n");
+	store_progress_start(&progress, 3); /* slower than one in a second */
+	now_ns += 4 * NS_PER_S;
+	progress.ended = 2;
+	store_progress_show(&progress, true);
+	check_written("", "\r2 of 3 images, 0 in a second, 0 min 02 s left  \n");
+}
+
 static void an_unknown_number_is_not_shown(void **state)
 {
 	(void)state;
@@ -110,6 +125,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(a_start_has_no_images),
 		TEST(the_line_has_rate_and_time_left),
+		TEST(minutes_are_whole),
 		TEST(an_unknown_number_is_not_shown),
 		TEST(the_line_is_written_once_a_second),
 		TEST(only_a_terminal_gets_the_line),
