@@ -11,8 +11,8 @@
  * missing. Returns a descriptor or -errno. */
 int directory_open(int at, const char *name, mode_t mode);
 
-/* Opens the directory `name` below `at`, which is not a link, to read its entries. Returns NULL with
- * errno set. */
+/* Opens the directory `name` below `at`, which is not a link, to read its entries. Returns NULL
+ * with errno set. */
 DIR *directory_list(int at, const char *name);
 
 /* Removes the directory or file `name` below `at`, with the files in it. Returns 0 or -errno. */

@@ -56,7 +56,8 @@ static int setup(void **state)
 {
 	(void)state;
 	no_fault();
-	fails_fdopen = fails_ftruncate = fails_fsync = fails_dup = fails_read = fails_asprintf = false;
+	fails_fdopen = fails_ftruncate = fails_fsync = fails_dup = fails_read = fails_asprintf =
+		false;
 	snprintf(test_root, sizeof test_root, "/tmp/darkroom-map-XXXXXX");
 	if (!mkdtemp(test_root))
 		return -1;

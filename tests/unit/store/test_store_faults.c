@@ -235,23 +235,6 @@ static void a_removal_is_one_rename_and_a_flush(void **state)
 	assert_int_equal(store.tidy_ns, 0);
 }
 
-static void an_image_that_is_not_there_is_looked_for_once(void **state)
-{
-	(void)state;
-	assert_int_equal(store_remove(&store, STORE_IMAGES, id), -ENOENT);
-	assert_int_equal(calls[CALL_RENAMEAT], STORE_LAYOUT_COUNT);
-}
-
-static void a_removal_makes_the_trash_again(void **state)
-{
-	(void)state;
-	assert_int_equal(put_two(STORE_IMAGES), 0);
-	shell("rmdir .trash");
-	assert_int_equal(store_remove(&store, STORE_IMAGES, id), 0);
-	assert_false(is_there(STORE_IMAGES));
-	assert_int_equal(entries(".trash"), 0);
-}
-
 /* Tries to clear the trash by putting and removing another image. */
 static void put_another(void)
 {
@@ -441,8 +424,6 @@ int main(void)
 		WITH_STORE(a_failed_call_leaves_nothing),
 		WITH_STORE(the_shard_is_made_when_it_is_missing),
 		WITH_STORE(a_removal_is_one_rename_and_a_flush),
-		WITH_STORE(an_image_that_is_not_there_is_looked_for_once),
-		WITH_STORE(a_removal_makes_the_trash_again),
 		WITH_STORE(the_trash_is_cleared_a_second_later),
 		WITH_STORE(a_removal_that_is_not_flushed_is_tidied_later),
 		WITH_STORE(a_removal_tidies_what_is_due),

@@ -90,8 +90,8 @@ static void ids_in_any_order_are_sorted(void **state)
 		sort(&page);
 		assert_int_equal(page.count, max);
 		for (unsigned i = 0; i < max; i++)
-			assert_string_equal(
-				page.id[i], sorted[page.is_newest_first ? count - 1 - i : i]);
+			assert_string_equal(page.id[i],
+			                    sorted[page.is_newest_first ? count - 1 - i : i]);
 	}
 }
 

@@ -88,9 +88,9 @@ static void numbers_have_units_and_do_not_overflow(void **state)
 static void wrong_options_are_refused(void **state)
 {
 	static const char *const words[] = {
-		"list --limit 0",  "list --limit x", "list --rate x",  "list --since yesterday",
-		"list --before x", "list --after x", "list --unknown", "list --limit",
-		"list -xy",
+		"list --limit 0",         "list --limit x",  "list --rate x",
+		"list --since yesterday", "list --before x", "list --after x",
+		"list --unknown",         "list --limit",    "list -xy",
 	};
 	char many[1024] = "list";
 

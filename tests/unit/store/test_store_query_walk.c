@@ -60,7 +60,7 @@ static void pages_are_read_only_up_to_the_limit(void **state)
 		const char *words;
 		unsigned reads;
 	} cases[] = {
-		{ "list", 3 }, { "list --limit 2", 1 }, { "list --limit 3", 1 },
+		{ "list", 3 },           { "list --limit 2", 1 }, { "list --limit 3", 1 },
 		{ "list --limit 4", 2 }, { "list --limit 6", 2 },
 	};
 	static const unsigned all[] = { 0, 1, 2, 3, 4, 5, 6 };

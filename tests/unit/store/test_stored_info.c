@@ -141,7 +141,7 @@ static void what_the_daemon_did_not_write_is_refused(void **state)
 		SIZE VARIANTS "\"record\":{" UPLOAD SUMS ",\"xxh128\":\"" OWN "9\"}}\n",
 		/* no sum at its place: ,"x":" and 26 bytes */
 		SIZE VARIANTS "\"record\":{" UPLOAD SUMS
-			",\"xxh128\":1,\"x\":\"99999999999999999999999999\"}}\n",
+			      ",\"xxh128\":1,\"x\":\"99999999999999999999999999\"}}\n",
 		/* a sum without a record */
 		SIZE VARIANTS "\"rekord\":{" UPLOAD SUMS END,
 	};

@@ -254,7 +254,8 @@ static void a_demand_to_count_is_met_once(void **state)
 	fail_call(CALL_OPENAT, 1, EROFS);
 	usage_file_demand_recount(root_fd);
 	fflush(messages);
-	assert_string_equal(said, "darkroomd store: cannot write .recount: Read-only file system\n");
+	assert_string_equal(said,
+	                    "darkroomd store: cannot write .recount: Read-only file system\n");
 	assert_false(exists(USAGE_RECOUNT_FILE));
 }
 
