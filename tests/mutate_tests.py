@@ -1,7 +1,7 @@
 """Which tests concern a file of the program, for tests/mutate."""
 
 # Tests of tests/http that concern a file, by the beginning of its name; the longest one counts.
-# The unit tests are those of the folder with the same name.
+# The unit tests are those of the folder that have the file's name or call it.
 HTTP = {
     "stages/": ["test_upload.py", "test_errors.py"],
     "stages/app.c": ["test_reload.py", "test_upload.py"],
@@ -66,6 +66,9 @@ HTTP = {
 }
 # Unit tests of other names that concern a file as well.
 UNITS = {
+    "src/sched/counter_sums.c": ["sched/test_stage_groups"],
+    "src/sched/stage_costs.c": ["sched/test_repartition"],
+    "src/sched/trace_visit.c": ["sched/test_trace_stages", "sched/test_trace_orders"],
     "src/sched/mechanism_color.c": ["sched/test_color_workers"],
     "stages/store/directory.c": ["store/test_store_open", "store/test_store_faults"],
     "stages/store/store.c": ["store/test_spool"],
@@ -74,4 +77,5 @@ UNITS = {
     "stages/store/store_find.c": ["store/test_store", "store/test_store_open"],
     "stages/store/store_path.c": ["store/test_store"],
     "stages/image/upload.c": ["image/test_recovery"],
+    "stages/pixel/entropy_table.c": ["pixel/test_entropy", "pixel/test_entropy_fallback"],
 }
