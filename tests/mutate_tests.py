@@ -80,7 +80,7 @@ HTTP = {
                     "test_sandbox.py", "test_service.py"],
     "src/daemon/ctl_socket.c": ["test_control.py"],
     "src/daemon/options.c": ["test_command_line.py"],
-    "src/daemon/reload.c": ["test_control.py"],
+    "src/daemon/reload.c": ["test_control.py", "test_reload.py"],
     "src/daemon/top": ["test_top.py"],
     "src/daemon/token": ["test_tokens.py", "test_quotas.py", "test_command_line.py"],
     "src/daemon/trace_output.c": ["test_trace.py"],
