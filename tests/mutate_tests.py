@@ -7,6 +7,8 @@ HTTP = {
     "stages/accept_read.c": ["test_connections.py", "test_start.py",
                              "test_limits.py::test_too_many_connections_are_refused"],
     "stages/app.c": ["test_reload.py", "test_upload.py"],
+    "stages/form_decode.c": ["test_upload.py", "test_errors.py",
+                             "test_limits.py::test_too_many_images_in_flight_are_refused"],
     "stages/metrics_report.c": ["test_metrics.py", "test_quotas.py"],
     "stages/stats_report.c": ["test_admin.py", "test_metrics.py"],
     "stages/store/": ["test_spool.py", "test_operations.py"],
