@@ -43,7 +43,7 @@ HTTP = {
     "stages/image/missing.c": ["test_make_missing.py"],
     "stages/image/picture_step.c": ["test_upload.py", "test_errors.py"],
     "stages/image/recovery.c": ["test_spool.py"],
-    "stages/image/remade_record.c": ["test_remake.py"],
+    "stages/image/remade_record.c": ["test_remake.py", "test_backfill.py"],
     "stages/image/rema": ["test_remake.py", "test_make_missing.py", "test_backfill.py"],
     "stages/image/storage.c": ["test_upload.py", "test_errors.py"],
     "stages/image/upload_key.c": ["test_idempotency.py", "test_s3_keys.py"],
