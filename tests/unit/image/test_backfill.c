@@ -15,7 +15,7 @@
 
 static struct image_service images;
 static struct remake_entry noted;
-static unsigned puts, drops, calls;
+static unsigned put_count, drops, calls;
 static int put_error;
 static bool is_locked;
 
@@ -42,7 +42,7 @@ static int put(struct store *s, const char *id, const struct remake_entry *entry
 	assert_string_equal(id, "ID");
 	assert_true(is_locked);
 	noted = *entry;
-	puts++;
+	put_count++;
 	return put_error;
 }
 
@@ -80,13 +80,13 @@ static void skipped_variants_are_noted(void **state)
 	(void)state;
 	epoch.plan.skipped = 1 << 0 | 1 << 2;
 	assert_true(backfill_begin(&images, &image));
-	assert_int_equal(puts, 1);
+	assert_int_equal(put_count, 1);
 	assert_string_equal(noted.names, "a c");
 	assert_true(noted.only_missing);
 	assert_int_equal(atomic_load(&images.remake.waiting), 1);
 	put_error = -ENOSPC;
 	assert_false(backfill_begin(&images, &image));
-	assert_int_equal(puts, 2);
+	assert_int_equal(put_count, 2);
 	assert_int_equal(atomic_load(&images.remake.waiting), 1);
 	assert_false(is_locked);
 	put_error = 0;
@@ -97,7 +97,7 @@ static void other_images_are_not_noted(void **state)
 	static struct remade remade;
 
 	(void)state;
-	puts = 0;
+	put_count = 0;
 	epoch.plan.skipped = 0;
 	assert_false(backfill_begin(&images, &image));
 	epoch.plan.skipped = 1;
@@ -106,7 +106,7 @@ static void other_images_are_not_noted(void **state)
 	image.remade = NULL;
 	epoch.conf.overload.backfill = CONF_NO;
 	assert_false(backfill_begin(&images, &image));
-	assert_int_equal(puts, 0);
+	assert_int_equal(put_count, 0);
 }
 
 static void an_image_that_failed_leaves_the_queue(void **state)
