@@ -37,8 +37,8 @@ bool conn_close_idle(struct io_loop *io)
 	struct conn *c = first_idle(&io->without_request), *kept = first_idle(&io->kept);
 	uint64_t now = clock_ns();
 
-	if (!c || (kept && now - kept->in_line.since_ns >
-	                           KEPT_LONGER * (now - c->in_line.since_ns)))
+	if (!c ||
+	    (kept && now - kept->in_line.since_ns > KEPT_LONGER * (now - c->in_line.since_ns)))
 		c = kept;
 	if (!c)
 		return false;

@@ -167,6 +167,29 @@ static void lines_fit_every_width(void **state)
 	}
 }
 
+static void check_uptime(double uptime_s, const char *expected)
+{
+	struct top_line title;
+
+	set_up(NULL);
+	add_document(uptime_s, 0);
+	top_figures(&history, TOP_BY_PIPELINE, false, &figures);
+	top_title(&figures, (struct top_look){ 200, false, false }, &title);
+	if (!strstr(title.text, expected))
+		fail_msg("%.0f s: no '%s' in '%s'", uptime_s, expected, title.text);
+}
+
+static void uptime_has_one_unit(void **state)
+{
+	(void)state;
+	check_uptime(59.9, " 59 s");
+	check_uptime(60, " 1 min");
+	check_uptime(119 * 60 + 59, " 119 min");
+	check_uptime(120 * 60, " 2 h");
+	check_uptime(48 * 3600 - 1, " 47 h");
+	check_uptime(48 * 3600, " 2 days");
+}
+
 /* Returns the first line that begins with the word. */
 static const struct top_line *line_of(const char *word)
 {
@@ -249,6 +272,7 @@ int main(void)
 		cmocka_unit_test_setup(restart_drops_what_was_before, set_up),
 		cmocka_unit_test_setup(stages_are_sorted_by_every_column, set_up),
 		cmocka_unit_test_setup(lines_fit_every_width, set_up),
+		cmocka_unit_test(uptime_has_one_unit),
 		cmocka_unit_test_setup(narrow_table_has_the_most_important_columns, set_up),
 		cmocka_unit_test_setup(bar_is_as_long_as_the_share, set_up),
 		cmocka_unit_test_setup(damaged_documents_are_refused, set_up),

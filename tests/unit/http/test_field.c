@@ -35,6 +35,21 @@ static void lists_split_at_commas_outside_quotes(void **state)
 	check_list("\"\\", "\"\\|");
 }
 
+static void words_are_compared_without_case(void **state)
+{
+	static const char lower[] = "@[`{abcdefghijklmnopqrstuvwxyz-0";
+	struct slice upper = slice_new("@[`{ABCDEFGHIJKLMNOPQRSTUVWXYZ-0"),
+		     other = slice_new("`{@[ABCDEFGHIJKLMNOPQRSTUVWXYZ-0");
+
+	(void)state;
+	assert_true(slice_is(upper, lower));
+	assert_true(slice_begins(upper, "@[`{abc"));
+	assert_false(slice_is(upper, "@[`{abc"));
+	assert_false(slice_is(other, lower));
+	slice_free(upper);
+	slice_free(other);
+}
+
 /* expected: "name=value;" for each pair, and '!' if the rest is malformed. */
 static void check_params(const char *text, const char *expected)
 {
@@ -186,6 +201,7 @@ static void entity_tags_are_compared_weakly_or_strongly(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(words_are_compared_without_case),
 		cmocka_unit_test(lists_split_at_commas_outside_quotes),
 		cmocka_unit_test(parameters_are_names_with_values),
 		cmocka_unit_test(characters_of_tokens_are_those_of_rfc_9110),

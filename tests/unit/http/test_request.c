@@ -349,9 +349,27 @@ static void a_refused_body_is_bad_without_a_problem(void **state)
 	assert_int_equal(problem.status, 0);
 }
 
+/* However it is cut: the space before the colon is byte 21. */
+static void a_fault_is_told_with_its_place(void **state)
+{
+	static const char bytes[] = "GET /x HTTP/1.1\r\nHost : a\r\n\r\n";
+	struct request r;
+	struct body body;
+	struct problem problem;
+
+	(void)state;
+	for (size_t first = 0; first < sizeof bytes; first++) {
+		const size_t cuts[] = { first, sizeof bytes - 1 };
+
+		assert_int_equal(feed(&r, &body, &problem, bytes, cuts, 2), REQUEST_BAD);
+		assert_non_null(strstr(problem.detail, ", at byte 21 of the request"));
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_fault_is_told_with_its_place),
 		cmocka_unit_test(the_result_does_not_depend_on_the_cuts),
 		cmocka_unit_test(llhttp_is_strict),
 		cmocka_unit_test(fields_are_kept_or_evaluated),

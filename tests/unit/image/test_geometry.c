@@ -81,6 +81,7 @@ static void every_fit_has_its_sizes(void **state)
 	plan_add_variant("inside+", "scale 300x200 inside");
 	plan_add_variant("chain", "scale 300x200 cover, scale 150x150 inside, rotate 90");
 	plan_add_variant("turned", "rotate 270, scale 300x200 cover");
+	plan_add_variant("again", "scale 100x100 cover, scale 200x200 cover");
 	for (unsigned i = 2; i < 5; i++)
 		conf.variant[i].enlarge = CONF_YES;
 	assert_int_equal(plan_make(), 0);
@@ -99,6 +100,7 @@ static void every_fit_has_its_sizes(void **state)
 	assert_size(5, 1000, 1000, 100, 150);
 	assert_size(6, 1000, 1000, 300, 200);
 	assert_size(6, 1000, 250, 250, 167);
+	assert_size(7, 1000, 1000, 100, 100);
 }
 
 static void a_derived_cover_has_the_size_of_a_direct_one_and_cuts_no_more(void **state)

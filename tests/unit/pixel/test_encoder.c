@@ -232,6 +232,28 @@ static void a_file_is_the_same_from_any_encoder(void **state)
 		picture_unref(pictures[i]);
 }
 
+/* The address sanitizer gives memory that was freed a moment ago to nobody else. */
+static void sixteen_encoders_wait_for_the_next_file(void **state)
+{
+	struct picture *p = drawn(33, 17, 3);
+	struct encoder *kept[16];
+
+	(void)state;
+	encoder_thread_fini();
+	for (unsigned turn = 0; turn < 2; turn++)
+		for (unsigned i = 0; i < COUNT_OF(kept); i++) {
+			struct encoder *e =
+				encoder_new(&(struct encoding){ .quality = 1 + i }, p, NULL, 0);
+
+			assert_non_null(e);
+			if (turn == 0)
+				kept[i] = e;
+			assert_ptr_equal(e, kept[i]);
+			encoder_free(e);
+		}
+	picture_unref(p);
+}
+
 /* ---- threads ---- */
 
 struct job {
@@ -292,6 +314,7 @@ int main(void)
 		cmocka_unit_test(noise_grows_the_file),
 		cmocka_unit_test(matching_profiles_are_copied),
 		cmocka_unit_test(a_file_is_the_same_from_any_encoder),
+		cmocka_unit_test(sixteen_encoders_wait_for_the_next_file),
 		cmocka_unit_test(threads_can_share_a_picture),
 	};
 

@@ -4,6 +4,7 @@
 
 #include "support/visit_harness.h"
 
+#include "base/check.h"
 #include "sched/mechanism_color.h"
 #include "sched/waiting.h"
 
@@ -67,6 +68,21 @@ static void a_turn_that_comes_too_early_loses_no_event(void **state)
 	harness_end();
 }
 
+static void each_domain_has_a_queue_of_turns(void **state)
+{
+	struct conf conf;
+
+	(void)state;
+	start_color(&conf);
+	const struct group *g = stage(A)->group;
+	unsigned count = worker_schedule(worker(0))->domain_count;
+
+	assert_in_range(count, 1, COUNT_OF(g->turns) - 1);
+	for (unsigned i = 0; i < COUNT_OF(g->turns); i++)
+		assert_int_equal(g->turns[i].cells != NULL, i < count);
+	harness_end();
+}
+
 static void stages_are_served_in_the_order_of_their_events(void **state)
 {
 	struct conf conf;
@@ -122,6 +138,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_turn_that_comes_too_early_loses_no_event),
+		cmocka_unit_test(each_domain_has_a_queue_of_turns),
 		cmocka_unit_test(stages_are_served_in_the_order_of_their_events),
 		cmocka_unit_test(events_without_a_turn_are_found),
 		cmocka_unit_test(turns_never_outnumber_the_events),

@@ -62,7 +62,7 @@ static void shortages_are_counted_when_they_begin(void **state)
 static void the_stage_that_releases_most_is_first(void **state)
 {
 	static const double net[] = { 10, -3, 0, -5, 4 }, equal[] = { 1, 1, 1 },
-			    none[] = { 0, -1, 0 }, unknown[] = { 7, 0, 0 };
+			    none[] = { 0, -1, 0 }, unknown[] = { 7, 0, 0 }, least[] = { -5, 3, 0 };
 
 	(void)state;
 	assert_int_equal(resources_first(net, 5, 0x1f), 3);
@@ -74,6 +74,7 @@ static void the_stage_that_releases_most_is_first(void **state)
 	assert_int_equal(resources_first(none, 3, 0x7), -1); /* nothing takes */
 	assert_int_equal(resources_first(unknown, 3, 0x7), 2);
 	assert_int_equal(resources_first(net, 1, 0x1), 0);
+	assert_int_equal(resources_first(least, 3, 0x7), 0);
 }
 
 static void averages_follow_the_last_events(void **state)

@@ -7,6 +7,7 @@
 #include <sched.h>
 
 #include "base/check.h"
+#include "base/clock.h"
 #include "sched/trace.h"
 #include "support/trace_log.h"
 
@@ -34,12 +35,21 @@ static void record(const struct setting *setting, unsigned events, unsigned roun
 	run_finish();
 }
 
+/* Returns their number. All of them have ended. */
 static unsigned count_visits(void)
 {
+	uint64_t now_ns = clock_ns();
 	unsigned n = 0;
 
-	for (size_t i = 0; i < traced.count; i++)
-		n += traced.item[i].head.type == TRACE_VISIT;
+	for (size_t i = 0; i < traced.count; i++) {
+		const struct trace_record *r = &traced.item[i].head;
+
+		if (r->type != TRACE_VISIT)
+			continue;
+		assert_in_range(r->begin_ns, 1, now_ns);
+		assert_in_range(r->wall_ns, 0, now_ns - r->begin_ns);
+		n++;
+	}
 	return n;
 }
 

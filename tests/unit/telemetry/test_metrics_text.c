@@ -32,12 +32,14 @@ static void samples_have_heads_and_labels(void **state)
 	metrics_seconds(&text, "b_seconds", LABELS({ "x", "1" }, { "y", "2" }), 1);
 	metrics_seconds(&text, "b_seconds", LABELS({ "x", "1" }, { "y", "3" }),
 	                UINT64_C(12345678901234567890));
+	metrics_gauge(&text, "c_bytes", "Now.", 0);
 	assert_string_equal(
 		text.data,
 		"# HELP a_total All of a.\n# TYPE a_total counter\na_total 18446744073709551615\n"
 		"# HELP b_seconds How long.\n# TYPE b_seconds gauge\n"
 		"b_seconds{x=\"1\",y=\"2\"} 0.000000001\n"
-		"b_seconds{x=\"1\",y=\"3\"} 12345678901.234567890\n");
+		"b_seconds{x=\"1\",y=\"3\"} 12345678901.234567890\n"
+		"# HELP c_bytes Now.\n# TYPE c_bytes gauge\nc_bytes 0\n");
 }
 
 static void label_values_are_escaped(void **state)
