@@ -430,11 +430,15 @@ static void an_image_is_compared_with_the_stored_one(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(data_comes_in_pieces),          TEST(bounds_hold),
-		TEST(a_file_may_have_one_byte),          TEST(bounds_hold),
-		TEST(an_image_is_whole_and_exact),   TEST(what_is_wrong_is_named),
-		TEST(a_document_has_a_bounded_size), TEST(tags_are_compared),
-		TEST(the_time_of_its_end_is_read),   TEST(an_image_is_compared_with_the_stored_one),
+		TEST(data_comes_in_pieces),
+		TEST(bounds_hold),
+		TEST(a_file_may_have_one_byte),
+		TEST(an_image_is_whole_and_exact),
+		TEST(what_is_wrong_is_named),
+		TEST(a_document_has_a_bounded_size),
+		TEST(tags_are_compared),
+		TEST(the_time_of_its_end_is_read),
+		TEST(an_image_is_compared_with_the_stored_one),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
