@@ -17,6 +17,7 @@ import json
 import multiprocessing
 import os
 import pathlib
+import resource
 import selectors
 import socket
 import sys
@@ -175,6 +176,8 @@ def attack(name, address, end, pipe):
     """Runs an attack until the end. Sends how often it connected, and the answers that it read."""
     with contextlib.suppress(OSError):
         os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     count, *words = next(found for found in ATTACKS if found.__name__ == name)()
     selector, tick = selectors.DefaultSelector(), time.monotonic()
     clients = [Hostile(selector, address, *words) for _ in range(count)]
