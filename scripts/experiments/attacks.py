@@ -34,6 +34,7 @@ sys.path.append(str(machine.ROOT / "tests" / "http"))
 import jpegfile  # noqa: E402
 
 HOSTILE, HONEST = "127.0.0.2", "127.0.0.3"
+HOSTILE_POLICY = os.SCHED_IDLE
 CRLF = b"\r\n"
 
 
@@ -175,7 +176,7 @@ class Hostile:
 def attack(name, address, end, pipe):
     """Runs an attack until the end. Sends how often it connected, and the answers that it read."""
     with contextlib.suppress(OSError):
-        os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+        os.sched_setscheduler(0, HOSTILE_POLICY, os.sched_param(0))
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     count, *words = next(found for found in ATTACKS if found.__name__ == name)()

@@ -1,6 +1,8 @@
 """scripts/experiments/attacks.py attacks, and the honest client succeeds. Times are not compared:
 this machine may be busy."""
 
+import os
+
 import attacks
 import machine
 import pytest
@@ -8,9 +10,10 @@ import pytest
 
 @pytest.mark.parametrize("name, connections, is_answered", [
     ("announced", 16, False), ("silent", 1024, False), ("scans", 16, True)])
-def test_attacks(tmp_path, name, connections, is_answered):
+def test_attacks(tmp_path, monkeypatch, name, connections, is_answered):
+    monkeypatch.setattr(attacks, "HOSTILE_POLICY", os.SCHED_OTHER)  # a busy machine has no idle core
     attacks.LARGE_FILES[:] = [attacks.large_file(tmp_path)]
-    line = attacks.measure(machine.ROOT / "conf" / "darkroomd.ini", tmp_path, name, 2)
+    line = attacks.measure(machine.ROOT / "conf" / "darkroomd.ini", tmp_path, name, 3)
     assert line["failures"] == [] and line["uploads"] > 0
     assert line["hostile_connections"] >= connections
     assert (line["hostile_answers"] > 0) == is_answered
