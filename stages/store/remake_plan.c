@@ -152,6 +152,10 @@ static int add(struct store_query *q, const char *id, void *arg)
 	enum remake_state state = remake_plan_look(p, q, id, &lack);
 
 	p->images += state != REMAKE_ABSENT;
+	if (state == REMAKE_ABSENT && q->ids_path) {
+		fprintf(stderr, "darkroomd store: %s: does not exist\n", id);
+		p->absent++;
+	}
 	if (state == REMAKE_DAMAGED) {
 		fprintf(stderr, "darkroomd store: %s: image.json is damaged\n", id);
 		p->damaged++;

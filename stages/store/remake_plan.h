@@ -25,6 +25,7 @@ struct remake_plan {
 	/* sums over the images */
 	uint64_t missing[CONF_VARIANT_MAX], differs[CONF_VARIANT_MAX], lost[CONF_VARIANT_MAX];
 	uint64_t images, remade, without_original, damaged, bytes, pixels;
+	uint64_t absent; /* of --ids */
 	char data[STORED_IMAGE_MAX + 1];
 };
 

@@ -78,5 +78,5 @@ int store_plan(struct store_query *q)
 		if (p.wanted >> i & 1)
 			print_variant(&p, q, i);
 	print_total(&p, q);
-	return p.damaged ? EXIT_FAILURE : EXIT_SUCCESS;
+	return p.damaged || p.absent ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -130,11 +130,13 @@ int store_remake(struct store_query *q)
 	static struct remaking r;
 
 	r = (struct remaking){ .called_ns = 0 };
+	if (q->ids_path && strcmp(q->ids_path, "-") == 0)
+		return store_query_usage("--ids -: expected a file, which can be read twice");
 	int status = remake_plan_open(&r.plan, q);
 
 	if (!status && !q->is_dry)
 		status = call(&r, q);
-	if (!status && !q->is_dry && !q->ids_path) /* standard input can be read once */
+	if (!status && !q->is_dry)
 		status = remake_plan_sum(&r.plan, q);
 	store_progress_start(&r.progress, r.plan.remade);
 	if (!status)
@@ -148,5 +150,7 @@ int store_remake(struct store_query *q)
 	        "darkroomd store: %" PRIu64 " images remade, %" PRIu64 " not, %" PRIu64
 	        " removed meanwhile; %" PRIu64 " have no original\n",
 	        r.made, r.failed, r.gone, r.plan.without_original);
-	return status ? status : r.failed || r.plan.damaged ? EXIT_FAILURE : EXIT_SUCCESS;
+	return status                                        ? status
+	       : r.failed || r.plan.damaged || r.plan.absent ? EXIT_FAILURE
+	                                                     : EXIT_SUCCESS;
 }

@@ -13,9 +13,8 @@
 	"  --since, --before TIME   2026-11-22, 2026-11-22T11:40:00Z, or an age: 30d\n"  \
 	"  --after ID, --limit N    the part of the list behind an id, and its length\n" \
 	"  --newest                 newest first\n"
-#define BY_NAME                                                                           \
-	"  --ids FILE               ids of a file, one on each line; -: standard input\n" \
-	"  --token NAME             uploaded with this token\n"
+#define IDS "  --ids FILE               ids of a file, one on each line; -: standard input\n"
+#define BY_NAME IDS "  --token NAME             uploaded with this token\n"
 #define JSON "  --json                   JSON, one object on each line\n"
 #define MISSING "  --missing                only variants that an image does not have\n"
 #define DRY "  --dry-run                print the ids, and do nothing\n"
@@ -44,11 +43,11 @@ static const struct {
 	  "  --restart                begin with the first image again\n"
 	  "  --ids FILE, --since, --before, --after, --limit: as for list\n" JSON },
 	{ "plan", store_plan,
-	  "plan [OPTION...] [VARIANT...]\n\nPrints what remake would do.\n\n" MISSING SELECTION
+	  "plan [OPTION...] [VARIANT...]\n\nPrints what remake would do.\n\n" MISSING IDS SELECTION
 	          JSON },
 	{ "remake", store_remake,
 	  "remake [OPTION...] [VARIANT...]\n\nHas the daemon make variants that images lack.\n\n" MISSING
-	          SELECTION DRY },
+	  "  --ids FILE               ids of a file, one on each line\n" SELECTION DRY },
 	{ "export", store_export,
 	  "export [OPTION...] [ID...]\n\nWrites images to standard output, as an archive of "
 	  "tar.\n\n" SELECTION BY_NAME },

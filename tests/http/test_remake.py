@@ -117,6 +117,27 @@ def test_images_without_an_original_stay(start):
     assert files_of(daemon.store, lost) == files
 
 
+def test_images_of_a_file_of_ids(start, tmp_path):
+    before = start(KEEP)
+    images = [before.image(source) for source in SOURCES[:3]]
+    before.stop()
+    daemon = start(KEEP, MORE, store=before.store)
+    ids = tmp_path / "ids"
+    ids.write_text(f"{images[0]['id']}\n{images[2]['id']}\n")
+    assert plan(daemon, "--ids", str(ids))[1]["images"] == 2
+    assert "2 images remade, 0 not" in remake(daemon, "--ids", str(ids))
+    has_tiny = ["tiny.jpg" in files_of(daemon.store, image["id"]) for image in images]
+    assert has_tiny == [True, False, True]
+    ids.write_text(f"{images[1]['id']}\n01ARZ3NDEKTSV4RRFFQ69G5FAV\n")
+    for command_name in ("plan", "remake"):
+        done = tool(daemon, command_name, "--ids", str(ids))
+        assert done.returncode == 1
+        assert "01ARZ3NDEKTSV4RRFFQ69G5FAV: does not exist" in done.stderr
+    assert "tiny.jpg" in files_of(daemon.store, images[1]["id"])
+    done = tool(daemon, "remake", "--ids", "-")
+    assert done.returncode == 2 and "expected a file, which can be read twice" in done.stderr
+
+
 def test_an_image_of_an_earlier_version_is_upgraded(start):
     before = start(KEEP)
     image = before.image(SOURCES[0])
