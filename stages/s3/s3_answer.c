@@ -155,7 +155,7 @@ static bool is_part(struct s3_transfer *t)
 {
 	struct s3_op *op = t->op;
 
-	if (op->length == 0)
+	if (op->length == 0 && op->to_file)
 		return false; /* no image or variant is empty */
 	if (t->status == 200) {
 		op->total = op->length;
