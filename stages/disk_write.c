@@ -282,27 +282,6 @@ static void commit(struct visit *v, struct disk_batch *b, bool spools, bool stor
 	}
 }
 
-static void end_spools(struct visit *v, const struct disk_batch *b)
-{
-	for (unsigned i = 0; i < b->count; i++)
-		if (b->work[i] == DISK_SPOOL)
-			end_spool(v, b->job[i], b->err[i]);
-}
-
-/* What is spooled is acknowledged before the store is asked, which may take long. */
-static void commit_all(struct visit *v, struct disk_batch *b)
-{
-	bool splits = storage_splits(app_images(v));
-
-	commit(v, b, true, !splits);
-	end_spools(v, b);
-	if (splits)
-		commit(v, b, false, true);
-	for (unsigned i = 0; i < b->count; i++)
-		if (b->work[i] == DISK_STORE)
-			end_store(v, b->job[i], b->err[i]);
-}
-
 /* Sends the reply. Its owner may reuse or free the job. */
 static void reply(struct visit *v, struct disk_job *job)
 {
@@ -408,34 +387,58 @@ static void end_key(struct visit *v, struct disk_job *job)
 	reply(v, job);
 }
 
+/* Ends the jobs of a commit. */
+static void end(struct visit *v, const struct disk_batch *b, enum disk_work work)
+{
+	for (unsigned i = 0; i < b->count; i++)
+		if (b->work[i] == work)
+			(work == DISK_SPOOL ? end_spool : end_store)(v, b->job[i], b->err[i]);
+}
+
+typedef void job_handler(struct visit *v, struct disk_job *job);
+
+static job_handler *const keys[DISK_WORK_COUNT] = {
+	[DISK_KEY_BEGIN] = begin_key, [DISK_KEY_END] = end_key
+};
+static job_handler *const reads[DISK_WORK_COUNT] = { [DISK_FIND] = read_file,
+	                                             [DISK_FOUND] = read_file,
+	                                             [DISK_READ] = read_file,
+	                                             [DISK_FETCH] = read_file,
+	                                             [DISK_EXPLAIN] = read_file };
+static job_handler *const others[DISK_WORK_COUNT] = {
+	[DISK_REMOVE] = remove_image, [DISK_LIST] = list_images
+};
+
+/* Handles the jobs that have a handler. */
+static void serve(struct visit *v, const struct disk_batch *b, job_handler *const *handlers)
+{
+	for (unsigned i = 0; i < b->count; i++)
+		if (handlers[b->work[i]])
+			handlers[b->work[i]](v, b->job[i]);
+}
+
+/* Uploads wait for commits, which come first. Commits to an S3 store may take long. */
 static void disk_write_handle(struct visit *v, struct event *const *batch, unsigned n)
 {
-	struct disk_job *read[DISK_BATCH_MAX]; /* after what uploads wait for */
-	unsigned read_count = 0;
 	struct disk_batch b = { .count = n };
+	bool splits = storage_splits(app_images(v));
 
 	assert(n <= DISK_BATCH_MAX);
 	for (unsigned i = 0; i < n; i++) {
 		b.job[i] = disk_job_of(batch[i]);
 		b.work[i] = b.job[i]->work;
 	}
-	commit_all(v, &b);
-	for (unsigned i = 0; i < n; i++) {
-		struct disk_job *job = b.job[i];
-
-		if (b.work[i] == DISK_REMOVE)
-			remove_image(v, job);
-		else if (b.work[i] == DISK_LIST)
-			list_images(v, job);
-		else if (b.work[i] == DISK_KEY_BEGIN)
-			begin_key(v, job);
-		else if (b.work[i] == DISK_KEY_END)
-			end_key(v, job);
-		else if (b.work[i] != DISK_SPOOL && b.work[i] != DISK_STORE)
-			read[read_count++] = job;
+	commit(v, &b, true, !splits);
+	end(v, &b, DISK_SPOOL);
+	serve(v, &b, keys);
+	if (splits) {
+		serve(v, &b, reads);
+		commit(v, &b, false, true);
 	}
-	for (unsigned i = 0; i < read_count; i++)
-		read_file(v, read[i]);
+	end(v, &b, DISK_STORE);
+	serve(v, &b, others);
+	if (!splits)
+		serve(v, &b, reads);
 }
 
 const struct stage_class stage_disk_write = {

@@ -35,7 +35,8 @@ enum disk_work {
 	DISK_EXPLAIN,   /* which variants an image has instead of the one asked for; the same */
 	DISK_LIST,      /* of stored images; the same */
 	DISK_KEY_BEGIN, /* upload_key_begin(); the same */
-	DISK_KEY_END    /* upload_key_end(); the same */
+	DISK_KEY_END,   /* upload_key_end(); the same */
+	DISK_WORK_COUNT
 };
 
 struct disk_job {
