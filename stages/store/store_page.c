@@ -111,7 +111,7 @@ static int list_names(int at, const char *name, size_t length, struct names *nam
 		return errno == ENOENT || errno == ENOTDIR ? 0 : -errno;
 	while (names->count < NAMES_MAX && (entry = readdir(dir)))
 		if (strlen(entry->d_name) == length && entry->d_name[0] != '.')
-			memcpy(names->name[names->count++], entry->d_name, sizeof names->name[0]);
+			memcpy(names->name[names->count++], entry->d_name, length + 1);
 	closedir(dir);
 	qsort(names->name, names->count, sizeof names->name[0], compare);
 	return 0;
