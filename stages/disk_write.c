@@ -256,12 +256,13 @@ static void commit(struct visit *v, struct disk_batch *b, bool spools, bool stor
 	uint64_t free_bytes = storage_look(app_images(v), stores ? STORE_IMAGES : STORE_SPOOL);
 
 	for (unsigned i = 0; i < b->count; i++) {
-		struct image *image = b->job[i]->image;
 		bool is_stored = b->work[i] == DISK_STORE;
 		int err = 0;
 
 		if (!(is_stored ? stores : spools && b->work[i] == DISK_SPOOL))
-			continue;
+			continue; /* it may have ended */
+		struct image *image = b->job[i]->image;
+
 		if (!is_stored)
 			list_spooled(d, count, image);
 		else if (!(err = check_wanted(v, image)))
@@ -387,7 +388,6 @@ static void end_key(struct visit *v, struct disk_job *job)
 	reply(v, job);
 }
 
-/* Ends the jobs of a commit. */
 static void end(struct visit *v, const struct disk_batch *b, enum disk_work work)
 {
 	for (unsigned i = 0; i < b->count; i++)
