@@ -106,7 +106,7 @@ static void take_place(struct conn *c)
 	if (c->kind == CONN_REJECTED)
 		conn_line_add(&c->io->rejected, c);
 	else if (c->kind == CONN_COUNTED && c->state <= CONN_READ_HEAD)
-		conn_line_add(c->is_kept ? &c->io->kept : &c->io->without_request, c);
+		conn_line_add(c->is_used ? &c->io->kept : &c->io->without_request, c);
 }
 
 static void park_in_loop(struct visit *v, struct conn *c)

@@ -184,7 +184,6 @@ struct conn {
 	struct upload_key *key;      /* Idempotency-Key; NULL: none */
 	unsigned trace_seconds;      /* that POST /trace asks for */
 	struct setting_job *control; /* while the main thread has it; otherwise NULL */
-	bool is_kept;                /* after a response */
 	bool has_responded;          /* the response is written: a later error can only close */
 	bool is_used;                /* an earlier request has been answered */
 	bool closes;                 /* after the response */

@@ -9,7 +9,7 @@
 #include "io_loop.h"
 
 #define LOOKED_AT_MAX 16 /* connections, to find an idle one */
-/* A connection that has had a response may be idle for so many times longer than one without. A
+/* A connection that has had a response may be idle for this factor longer than one without. A
  * client that opens connections faster and faster would close those of others otherwise. */
 #define KEPT_LONGER 16
 

@@ -206,7 +206,7 @@ static void written(struct visit *v, struct conn *c)
 		stats_stream_wake(&c->io->http->stream);
 	response_reset(&c->response);
 	conn_drop_body(c); /* what conn_count_response() counted */
-	c->has_responded = c->is_kept = true;
+	c->has_responded = true;
 	if (c->closes) {
 		bool is_complete = c->request.head_length > 0 && !is_body_left(c);
 

@@ -219,9 +219,15 @@ static int send_text(struct response *r, int fd, uint64_t *sent)
 
 /* ---- files ---- */
 
+/* Returns how many bytes of the present file are still to be sent. */
+static uint64_t held_left(const struct response *r)
+{
+	return r->file_left < r->file_held ? r->file_left : r->file_held;
+}
+
 size_t response_next_piece(const struct response *r)
 {
-	uint64_t size = r->file_left < r->file_held ? r->file_left : r->file_held;
+	uint64_t size = held_left(r);
 
 	return size < RESPONSE_PIECE_MAX ? (size_t)size : RESPONSE_PIECE_MAX;
 }
@@ -320,7 +326,7 @@ static int send_piece(struct response *r, int fd, size_t *size, void *copy, uint
 int response_send(struct response *r, int fd, size_t max_bytes, void *copy, uint64_t *sent)
 {
 	while (r->file_left > 0) {
-		uint64_t held = r->file_left < r->file_held ? r->file_left : r->file_held;
+		uint64_t held = held_left(r);
 		size_t size = held < max_bytes ? (size_t)held : max_bytes;
 
 		if (max_bytes == 0)

@@ -52,7 +52,7 @@ void response_start(struct response *r, unsigned status, size_t body_max);
 /* Sets the body to length bytes of the file, beginning at `at`. Owns fd. */
 void response_file(struct response *r, int fd, uint64_t at, uint64_t length);
 
-/* The file has only so many bytes behind `at`; the others come from `rest`, in further files. Owns
+/* The file has only the first `held` bytes; the others come from `rest`, in further files. Owns
  * rest. */
 void response_rest(struct response *r, uint64_t held, void *rest, void (*free_rest)(void *rest));
 
