@@ -1,5 +1,6 @@
 /*
- * counter.h - counters with one writer each: no locked instruction, no shared cache line.
+ * counter.h - counters with one writer each: no locked instruction, no shared cache line. Those of
+ * rare events have many writers.
  *
  * Counters are never reset. Readers sum them over workers and take differences.
  */
@@ -17,6 +18,12 @@ static inline void counter_add(_Atomic uint64_t *c, uint64_t n)
 {
 	atomic_store_explicit(c, atomic_load_explicit(c, memory_order_relaxed) + n,
 	                      memory_order_relaxed);
+}
+
+/* Adds one. Any thread. Relaxed, as above; a locked instruction. */
+static inline void counter_add_shared(_Atomic uint64_t *c)
+{
+	atomic_fetch_add_explicit(c, 1, memory_order_relaxed);
 }
 
 /* Raises a maximum to n, if that is more. Owner's thread only. */

@@ -33,6 +33,15 @@ static void set_reply(struct disk_job *job, struct event *reply, unsigned reply_
 	job->reply_instance = reply_instance;
 }
 
+/* Sends it when the jobs that read leave room. */
+static void send_to_read(struct visit *v, struct disk_reads *reads, struct disk_job *job,
+                         struct event *reply, unsigned reply_instance)
+{
+	set_reply(job, reply, reply_instance);
+	if (disk_reads_begin(reads, job))
+		send(v, job);
+}
+
 void disk_job_send_removal(struct visit *v, struct disk_job *job, const char *id,
                            struct event *reply, unsigned reply_instance)
 {
@@ -50,9 +59,7 @@ void disk_job_send_find(struct visit *v, struct disk_reads *reads, struct disk_j
 	job->length = 0;
 	memcpy(job->id, id, sizeof job->id);
 	snprintf(job->name, sizeof job->name, "%s", name);
-	set_reply(job, reply, reply_instance);
-	if (disk_reads_begin(reads, job))
-		send(v, job);
+	send_to_read(v, reads, job, reply, reply_instance);
 }
 
 void disk_job_send_read(struct visit *v, struct disk_reads *reads, struct disk_job *job, int fd,
@@ -63,9 +70,7 @@ void disk_job_send_read(struct visit *v, struct disk_reads *reads, struct disk_j
 	job->fd = fd;
 	job->at = at;
 	job->length = length;
-	set_reply(job, reply, reply_instance);
-	if (disk_reads_begin(reads, job))
-		send(v, job);
+	send_to_read(v, reads, job, reply, reply_instance);
 }
 
 void disk_job_send_fetch(struct visit *v, struct disk_reads *reads, struct disk_job *job,
@@ -73,9 +78,7 @@ void disk_job_send_fetch(struct visit *v, struct disk_reads *reads, struct disk_
 {
 	job->work = DISK_FETCH;
 	job->length = 0;
-	set_reply(job, reply, reply_instance);
-	if (disk_reads_begin(reads, job))
-		send(v, job);
+	send_to_read(v, reads, job, reply, reply_instance);
 }
 
 void disk_job_send_explanation(struct visit *v, struct disk_reads *reads, struct disk_job *job,
@@ -87,9 +90,7 @@ void disk_job_send_explanation(struct visit *v, struct disk_reads *reads, struct
 	memcpy(job->id, id, sizeof job->id);
 	snprintf(job->name, sizeof job->name, "%s", variant);
 	job->problem = problem;
-	set_reply(job, reply, reply_instance);
-	if (disk_reads_begin(reads, job))
-		send(v, job);
+	send_to_read(v, reads, job, reply, reply_instance);
 }
 
 void disk_job_send_list(struct visit *v, struct disk_job *job, struct stored_list *list,

@@ -24,11 +24,6 @@
 #define RETRY_NS (20 * NS_PER_MS)  /* without room, or while the image is in flight */
 #define FAILED_NS (60 * NS_PER_S)
 
-static void count(_Atomic uint64_t *counter)
-{
-	atomic_fetch_add_explicit(counter, 1, memory_order_relaxed);
-}
-
 /* ---- the end of a slot ---- */
 
 /* Frees the slot. Returns its waiters, to be sent without the lock. Under the lock. */
@@ -94,7 +89,7 @@ static void begin_again(struct missing *m, struct missing_slot *slot)
 
 static void fail(struct missing *m, struct missing_slot *slot, const char *why)
 {
-	count(&m->failed);
+	counter_add_shared(&m->failed);
 	log_warning("make_missing: cannot make what image %s lacks: %s; trying again after a "
 	            "minute if it is asked for",
 	            slot->id, why);
@@ -107,7 +102,7 @@ void missing_image_ended(struct missing *m, struct image *image)
 
 	/* Acquire: pairs with image_set_problem(). */
 	if (!atomic_load_explicit(&image->has_failed, memory_order_acquire)) {
-		count(&m->made);
+		counter_add_shared(&m->made);
 		end_slot(m, slot, MISSING_ENDED);
 	} else if (image->remade->is_gone) {
 		end_slot(m, slot, MISSING_ENDED);
@@ -180,7 +175,7 @@ enum missing_answer missing_ask(struct missing *m, const char *id, const struct 
 		slot->waiters = w;
 		pthread_cond_signal(&m->changed);
 	} else {
-		count(&m->refused);
+		counter_add_shared(&m->refused);
 	}
 	pthread_mutex_unlock(&m->lock);
 	return answer;

@@ -43,18 +43,13 @@ static bool pause_for(struct remake *r, uint64_t ms)
 
 /* ---- results ---- */
 
-static void count(_Atomic uint64_t *counter)
-{
-	atomic_fetch_add_explicit(counter, 1, memory_order_relaxed);
-}
-
 static void give_up(struct remake *r, const char *id, const char *why)
 {
 	int err = remake_queue_drop(&r->service->store, id);
 
 	if (err == -ENOENT)
 		return; /* taken out of the queue meanwhile */
-	count(&r->failed);
+	counter_add_shared(&r->failed);
 	log_warning("remake: cannot remake image %s: %s; it stays as it is", id, why);
 }
 
@@ -83,7 +78,7 @@ static bool settle(struct remake *r, const struct remake_slot *slot)
 {
 	switch (slot->result) {
 	case REMAKE_MADE:
-		count(&r->made);
+		counter_add_shared(&r->made);
 		(void)remake_queue_drop(&r->service->store, slot->id);
 		return false;
 	case REMAKE_GONE:

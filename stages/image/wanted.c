@@ -5,11 +5,7 @@
 #include "image.h"
 #include "image_service.h"
 #include "sched/visit.h"
-
-static void count(_Atomic uint64_t *counter)
-{
-	atomic_fetch_add_explicit(counter, 1, memory_order_relaxed);
-}
+#include "telemetry/counter.h"
 
 /* Returns whether the client waits for the image. An acknowledged image is stored in any case. */
 static bool is_awaited(const struct upload *u, bool is_decoded)
@@ -22,7 +18,7 @@ static bool has_gone(const struct upload *u, struct problem *problem)
 	/* Relaxed: only the flag matters. */
 	if (!u->client_gone || !atomic_load_explicit(u->client_gone, memory_order_relaxed))
 		return false;
-	count(&u->service->client_gone);
+	counter_add_shared(&u->service->client_gone);
 	problem_set(problem, 503, "client-gone", "the client has reset the connection");
 	return true;
 }
@@ -31,7 +27,7 @@ static bool is_late(const struct upload *u, uint64_t now_ns, struct problem *pro
 {
 	if (u->deadline_ns == 0 || now_ns < u->deadline_ns)
 		return false;
-	count(&u->service->too_late);
+	counter_add_shared(&u->service->too_late);
 	problem_set(problem, 503, "too-late", "the time of X-Request-Deadline is over");
 	return true;
 }
@@ -42,7 +38,7 @@ static bool has_waited_too_long(const struct upload *u, uint64_t now_ns, struct 
 
 	if (max_ms == 0 || now_ns - u->begun_ns < max_ms * NS_PER_MS)
 		return false;
-	count(&u->service->too_late);
+	counter_add_shared(&u->service->too_late);
 	problem_set(problem, 503, "too-late",
 	            "the image has waited longer than overload.max_queue_time");
 	return true;

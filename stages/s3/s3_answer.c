@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +13,7 @@
 #include "log/log.h"
 #include "s3_list.h"
 #include "store/checksum.h"
+#include "telemetry/counter.h"
 
 /* ---- the body ---- */
 
@@ -145,11 +145,6 @@ size_t s3_answer_on_header(char *line, size_t one, size_t size, void *arg)
 
 /* ---- verdicts ---- */
 
-static void count(_Atomic uint64_t *counter)
-{
-	atomic_fetch_add_explicit(counter, 1, memory_order_relaxed);
-}
-
 /* Sets what the answer is of the object. Returns whether that is what was asked for. */
 static bool is_part(struct s3_transfer *t)
 {
@@ -217,7 +212,7 @@ enum s3_verdict s3_answer_judge(struct s3_transfer *t, struct s3_counters *count
 	    ((op->verb == S3_GET && !is_intact(t)) || (op->verb == S3_PUT && !t->etag[0]) ||
 	     (op->verb == S3_LIST && !s3_list_begin(&list, op->body.data, op->body.length)))) {
 		op->err = S3_DAMAGED;
-		count(&counters->damaged);
+		counter_add_shared(&counters->damaged);
 		s3_answer_log(op, "the answer is not right",
 		              op->verb == S3_PUT ? "entity tag" : "content");
 		return S3_VERDICT_RETRY;
@@ -229,7 +224,7 @@ enum s3_verdict s3_answer_judge(struct s3_transfer *t, struct s3_counters *count
 	if ((op->err = state_of(t, code)))
 		return S3_VERDICT_DONE;
 	op->err = t->status == 409 && op->match[0] ? -EAGAIN : S3_AWAY;
-	count(&counters->rejected);
+	counter_add_shared(&counters->rejected);
 	snprintf(what, sizeof what, "status %ld", t->status);
 	s3_answer_log(op, what, code);
 	/* Ceph's gateway answers 408 while its disks are away, and 403 later. */

@@ -44,13 +44,12 @@ struct s3_op {
 	/* put: "*": only if there is no such object; an entity tag: only if the object has it (RFC
 	 * 9110, 13.1); "": in any case */
 	char match[S3_ETAG_MAX];
-	/* put: of the content; get: the result, and of a part the one that is expected, unless it
-	 * is
-	 * "". See store_tag() */
+	/* put: of the content; get: the result. Of a part it is the one that is expected; "" is
+	 * none. See store_tag(). */
 	char tag[STORE_TAG_MAX];
 	bool to_file;    /* get: into a file without a name, not into `body` */
 	size_t body_max; /* get, list: of `body` */
-	/* get: only so many bytes from `at` on (RFC 9110, 14.2), into a file in memory; 0: all */
+	/* get: at most this many bytes from `at` on (RFC 9110, 14.2), to memory; 0: all */
 	uint64_t at, part_max;
 	/* get of a part: of the content in front of it, and, if that succeeds, also of the part;
 	 * NULL: the part is not verified, unless it is all. The caller's. */

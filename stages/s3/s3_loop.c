@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/pool.h"
 #include "log/log.h"
+#include "telemetry/counter.h"
 
 #define BACKOFF_NS (50 * NS_PER_MS) /* the longest time before the second attempt */
 #define BACKOFF_MAX_NS NS_PER_S
@@ -42,18 +43,13 @@ static struct s3_op *take_first(struct s3_ops *list)
 	return op;
 }
 
-static void count(_Atomic uint64_t *counter)
-{
-	atomic_fetch_add_explicit(counter, 1, memory_order_relaxed);
-}
-
 /* ---- ends ---- */
 
 void s3_loop_finish(struct s3_client *c, struct s3_op *op, int err)
 {
 	op->err = err;
 	if (err == S3_AWAY || err == S3_DAMAGED)
-		count(&c->counters.failed);
+		counter_add_shared(&c->counters.failed);
 	atomic_fetch_sub_explicit(&c->counters.in_flight, 1, memory_order_relaxed);
 	op->done(op); /* which may free it */
 }
@@ -80,7 +76,7 @@ static void note_failure(struct s3_client *c, const struct s3_op *op, CURLcode r
 	if (!s3_breaker_failed(&c->breaker, weight, op->began_ns, clock_ns()))
 		return;
 	atomic_store(&c->counters.is_away, true);
-	count(&c->counters.outages);
+	counter_add_shared(&c->counters.outages);
 	log_error("store: %s does not answer as it should; responding 503, and trying again every "
 	          "%d ms",
 	          c->target.base, (int)(S3_BREAKER_PROBE_NS / NS_PER_MS));
@@ -111,7 +107,7 @@ static void try_later(struct s3_client *c, struct s3_op *op)
 	}
 	longest = longest < BACKOFF_MAX_NS ? longest : BACKOFF_MAX_NS;
 	op->due_ns = now + random_next(&c->random) % longest;
-	count(&c->counters.retried);
+	counter_add_shared(&c->counters.retried);
 	s3_ops_append(&c->later, op);
 	set_retry_timer(c);
 }
@@ -147,7 +143,7 @@ static void start_ready(struct s3_client *c)
 	while (c->idle && (op = take_first(&c->ready))) {
 		atomic_fetch_sub_explicit(&c->waiting, 1, memory_order_relaxed);
 		if (c->breaker.is_open && !is_probe(c, op)) {
-			count(&c->counters.refused);
+			counter_add_shared(&c->counters.refused);
 			s3_loop_finish(c, op, S3_AWAY);
 		} else {
 			start(c, op);

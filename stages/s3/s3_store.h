@@ -27,9 +27,9 @@
 
 struct s3_store;
 
-/* Makes the client, and reads the keys of the account. directory_fd: where
- * originals that are read are kept, in files without names; borrowed. Returns 0, or -errno with the
- * reason logged. Main thread, before the sandbox is entered. */
+/* Makes the client, and reads the keys of the account. Originals that are read go to files without
+ * names in directory_fd, which is borrowed. Returns 0, or -errno with the reason logged. Main
+ * thread, before the sandbox is entered. */
 int s3_store_open(struct s3_store **out, const struct conf *conf, int directory_fd);
 void s3_store_close(struct s3_store *s); /* NULL is ignored */
 

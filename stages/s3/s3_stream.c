@@ -2,7 +2,6 @@
 #include "s3_stream.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/check.h"

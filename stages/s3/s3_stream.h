@@ -14,9 +14,9 @@
 #include "store/store_find.h"
 
 #define S3_PART_MAX (UINT64_C(256) << 10) /* bytes of the first part; few objects have others */
-/* Of the others, as long as no more than so many streams have them, because each is a request. */
+/* Of the others, since each costs a request. Further streams get parts of S3_PART_MAX. */
 #define S3_LARGE_PART_MAX (UINT64_C(2) << 20)
-#define S3_LARGE_PARTS 32
+#define S3_LARGE_PARTS 32 /* streams with such parts at a time */
 
 struct s3_store;
 struct s3_stream;

@@ -13,6 +13,7 @@
 #include "base/check.h"
 #include "s3_answer.h"
 #include "store/checksum.h"
+#include "telemetry/counter.h"
 
 #define HEADERS_MAX 8
 #define HASH_SIZE (BASE16_ENCODE_LENGTH(SHA256_DIGEST_SIZE) + 1) /* with the zero */
@@ -236,11 +237,6 @@ void s3_op_reset(struct s3_op *op)
 	                           1);
 }
 
-static void count(_Atomic uint64_t *counter)
-{
-	atomic_fetch_add_explicit(counter, 1, memory_order_relaxed);
-}
-
 enum s3_verdict s3_transfer_end(struct s3_transfer *t, CURLcode result,
                                 struct s3_counters *counters)
 {
@@ -257,9 +253,9 @@ enum s3_verdict s3_transfer_end(struct s3_transfer *t, CURLcode result,
 		verdict = s3_answer_judge(t, counters);
 	} else {
 		op->err = S3_AWAY;
-		count(result == CURLE_OPERATION_TIMEDOUT ? &counters->timeouts
-		      : result == CURLE_PARTIAL_FILE     ? &counters->damaged
-		                                         : &counters->broken);
+		counter_add_shared(result == CURLE_OPERATION_TIMEDOUT ? &counters->timeouts
+		                   : result == CURLE_PARTIAL_FILE     ? &counters->damaged
+		                                                      : &counters->broken);
 		s3_answer_log(op, s3_curl.easy_strerror(result), "");
 	}
 	if (op->err)
