@@ -27,7 +27,7 @@ import urllib.parse
 
 import machine
 import run
-from fairness import LARGE_SIZE, SMALL, large_file, percentile_ms
+from fairness import LARGE_SIZE, SMALL, large_file, large_picture, percentile_ms
 
 sys.path.append(str(machine.ROOT / "tests" / "http"))
 
@@ -114,13 +114,12 @@ def unread():
 
 def large():
     """Large pictures, as fast as they are taken."""
-    data = (LARGE_FILES[0] / "large.jpg").read_bytes()
+    data = large_picture()
     return 30, post(len(data)) + data, 0, True
 
 
 ATTACKS = (announced, trickled, silent, headers, scans, complete_scans, form_of_scans, most_scans,
            boundaries, bad_parts, unread, large)
-LARGE_FILES = []
 
 
 class Hostile:
@@ -240,7 +239,7 @@ def measure(config, work, name, seconds):
         parts = urllib.parse.urlsplit(daemon.url)
         address = parts.hostname, parts.port
         honest = Honest(address)
-        whole = (LARGE_FILES[0] / "large.jpg").read_bytes()
+        whole = large_picture()
         honest.upload(whole)
         large_s = sorted(honest.upload(whole) for _ in range(5))[2]
         alone = honest.uploads(time.monotonic() + min(seconds, 10))
@@ -306,8 +305,7 @@ def main():
     options = parse(sys.argv[1:])
     work = (options.work or options.out).resolve() / "work"
     work.mkdir(parents=True, exist_ok=True)
-    LARGE_FILES.append(large_file(options.out))
-    bench = run.Bench(LARGE_FILES[0], work)
+    bench = run.Bench(large_file(options.out), work)
     with contextlib.suppress(PermissionError):
         os.sched_setscheduler(0, os.SCHED_FIFO | os.SCHED_RESET_ON_FORK, os.sched_param(1))
     print(f"{machine.cores()} cores; a large picture has {LARGE_SIZE[0]}x{LARGE_SIZE[1]} pixels\n")

@@ -8,6 +8,7 @@ The measuring client runs before all other threads of the machine (SCHED_FIFO) i
 its times are the daemon's."""
 
 import argparse
+import functools
 import http.client
 import io
 import json
@@ -30,11 +31,19 @@ SMALL = machine.ROOT / "data" / "sample" / "lake.jpg"
 LARGE_SIZE = 4000, 2667
 
 
+@functools.cache
+def large_picture():
+    """Returns the bytes of a large file."""
+    picture = io.BytesIO()
+    PIL.Image.open(SMALL).resize(LARGE_SIZE).save(picture, "jpeg", quality=85)
+    return picture.getvalue()
+
+
 def large_file(directory):
     """Makes a large file of a small one. Returns the directory that has only this file."""
     path = directory / "large" / "large.jpg"
     path.parent.mkdir(parents=True, exist_ok=True)
-    PIL.Image.open(SMALL).resize(LARGE_SIZE).save(path, quality=85)
+    path.write_bytes(large_picture())
     return path.parent
 
 

@@ -8,11 +8,11 @@ import json
 import pathlib
 import shutil
 import signal
-import socket
 import subprocess
 import time
 import uuid
 
+from nodes import free_port
 from s3_stand_in import signature
 
 HOST, KEY, SECRET, REGION, BUCKET = "127.0.0.1", "darkroom", "darkroom-secret", "default", "photos"
@@ -87,12 +87,6 @@ rgw max put size = 5368709120
 def missing():
     """Returns the programs that are not installed."""
     return [name for name in PROGRAMS if not shutil.which(name)]
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind((HOST, 0))
-        return s.getsockname()[1]
 
 
 class Gateway:

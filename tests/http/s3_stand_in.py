@@ -22,7 +22,7 @@ SAFE = "-._~"
 
 
 class Fault:
-    """status: answers this status with the code, and does nothing. cut: sends so many bytes of the
+    """status: answers this status with the code, and does nothing. cut: sends this many bytes of the
     answer, and then ends the connection, by a RST if resets. hangs: waits until the store is
     released, and then ends the connection. change: a function that gets and returns the answer's
     headers and body. damages: changes the body of the request. delays: seconds before the answer. is_lost: does what is asked, and does not answer."""

@@ -15,7 +15,7 @@ SWEEP = "store.sweep_interval=100ms"
 
 
 def put(store, key, days, body=b"x"):
-    """Puts an object that is so many days old."""
+    """Puts an object of an age in days."""
     with store.lock:
         store.objects["a/b/" + key] = (body, {}, time.time() - days * DAY)
 

@@ -9,7 +9,7 @@
 
 #include "http/handle_upload.c"
 
-/* Appends an error with names of so many bytes. Returns what it adds. */
+/* Appends an error whose names have this length in bytes. Returns what it adds. */
 static const char *add(struct errors *e, struct text *t, size_t names)
 {
 	static const struct problem problem = { .status = 415, .slug = "s", .title = "t" };
