@@ -11,8 +11,8 @@ AR ?= ar
 # address,undefined -> asan, thread -> tsan, undefined -> ubsan; no sanitizer -> plain, with DEBUG=1 debug
 variant := $(if $(findstring address,$(SAN)),asan,$(if $(findstring thread,$(SAN)),tsan,$(if $(SAN),ubsan,$(if $(filter 1,$(DEBUG)),debug,plain))))
 is_clang := $(findstring clang,$(notdir $(CC)))
-# FUZZ=1: for libFuzzer. COVERAGE=1: counts executed lines. Both need clang. ANALYZE=1: gcc looks for faults.
-B := build/$(if $(FUZZ),fuzz,$(if $(COVERAGE),coverage,$(if $(ANALYZE),analyze,$(if $(is_clang),clang-)$(variant))))
+# FUZZ=1: for libFuzzer, or with CC=afl-clang-fast for AFL++. COVERAGE=1: counts executed lines. Both need clang. ANALYZE=1: gcc looks for faults.
+B := build/$(if $(FUZZ),$(if $(findstring afl,$(CC)),afl,fuzz),$(if $(COVERAGE),coverage,$(if $(ANALYZE),analyze,$(if $(is_clang),clang-)$(variant))))
 
 OPT  ?= -O2 -g
 WARN := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wstrict-prototypes -Wmissing-prototypes \
@@ -142,15 +142,18 @@ $B/tests/fuzz/libfuzz.a: $(patsubst %,$B/%.o,$(addprefix tests/fuzz/,pattern_poo
 $B/tests/fuzz/fuzz_%: $B/tests/fuzz/fuzz_%.o $B/tests/fuzz/corpus_runner.o $B/tests/fuzz/libfuzz.a $B/libfixtures.a $B/libdarkroom.a
 	$(call say,LINK)$(CC) $(DARKROOM_LDFLAGS) $(if $(FUZZ),-fsanitize=fuzzer) -o $@ $(filter %.o,$^) $(filter %.a,$^) -lcmocka $(LIBS)
 
-# libFuzzer, with clang: T is a target or "all", S the seconds for each, SEED 0 for a random one.
+# T is a target or "all", S the seconds for each, SEED 0 for a random one, FUZZER libfuzzer or afl, for AFL++ (Debian's
+# afl++) in persistent mode.
 T ?= all
 S ?= 60
 SEED ?= 0
+FUZZER ?= libfuzzer
+fuzz_folder = build/$(if $(filter afl,$(FUZZER)),afl,fuzz)/tests/fuzz
 fuzzers: $(FUZZERS)
 fuzz:
-	@$(MAKE) --no-print-directory CC=clang SAN=address,undefined FUZZ=1 \
-	 $(if $(filter all,$T),fuzzers,build/fuzz/tests/fuzz/fuzz_$T)
-	@tests/fuzz/fuzz $T $S $(SEED)
+	@$(MAKE) --no-print-directory CC=$(if $(filter afl,$(FUZZER)),afl-clang-fast,clang) SAN=address,undefined FUZZ=1 \
+	 $(if $(filter all,$T),fuzzers,$(fuzz_folder)/fuzz_$T)
+	@tests/fuzz/fuzz $T $S $(SEED) $(FUZZER)
 
 # The server that tests/load uses to check darkroom-load.
 $(SERVER): $(SERVER).o $B/src/base/clock.o
@@ -310,14 +313,14 @@ uninstall:
 	 $(DESTDIR)$(completiondir)/darkroomd $(TOOLS:%=$(DESTDIR)$(completiondir)/darkroom-%)
 
 clean:
-	rm -rf build/deb build/plain build/debug build/asan build/tsan build/ubsan build/fuzz build/coverage build/analyze build/clang-* build/darkroom* compile_commands.json
+	rm -rf build/deb build/plain build/debug build/asan build/tsan build/ubsan build/fuzz build/afl build/coverage build/analyze build/clang-* build/darkroom* compile_commands.json
 
 help:
 	@printf '%s\n' \
 	 'make                  build build/darkroomd and the tools build/darkroom-*' \
 	 'make check            build and run the unit tests' \
 	 'make asan|tsan|ubsan  build and run the unit tests with a sanitizer' \
-	 'make fuzz             run the fuzz targets in tests/fuzz with libFuzzer: T=all|NAME, S=seconds for each, SEED' \
+	 'make fuzz             run the fuzz targets in tests/fuzz T=all|NAME, S=seconds for each, SEED, FUZZER=libfuzzer|afl' \
 	 'make coverage         measure the lines that the tests execute, into build/coverage; needs clang and llvm' \
 	 'make format           apply clang-format to all C files' \
 	 'make lint             check C files and scripts with clang-format, clang-tidy, cppcheck, shellcheck' \
