@@ -91,6 +91,13 @@ def form_of_scans():
     return 16, form(*[jpegfile.scan_bomb(8000, 8000, [(1, 0)] * 99)] * 64), 0, True
 
 
+def form_of_complete_scans():
+    """Forms of 64 files of 126 KB with eight scans, which are complete and are decoded: 19 s of CPU
+    time."""
+    steps = [(0, 6), *((low + 1, low) for low in range(5, -1, -1))]
+    return 4, form(*[jpegfile.scan_bomb(8000, 8000, steps, dc=True)] * 64), 0, True
+
+
 def most_scans():
     """The largest progressive files with as many scans as are allowed, which are decoded."""
     bomb = jpegfile.many_scans(30, 2000, 2000)
@@ -118,8 +125,8 @@ def large():
     return 30, post(len(data)) + data, 0, True
 
 
-ATTACKS = (announced, trickled, silent, headers, scans, complete_scans, form_of_scans, most_scans,
-           boundaries, bad_parts, unread, large)
+ATTACKS = (announced, trickled, silent, headers, scans, complete_scans, form_of_scans,
+           form_of_complete_scans, most_scans, boundaries, bad_parts, unread, large)
 
 
 class Hostile:

@@ -331,7 +331,8 @@ static const struct conf_key rows[] = {
 		.max = 65536,
 		.default_value = "1024",
 		.is_live = true,
-		.help = "Images between upload and store. An upload that would exceed the limit gets 503.",
+		.help = "Images between upload and store. An upload that would exceed the limit gets 503.\n"
+			"A sixteenth is for uploads of one image, unless that leaves less than parts.",
 	},
 	{
 		CONF_KEY(limits, header_timeout, header_timeout_ms),

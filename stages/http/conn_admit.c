@@ -62,6 +62,7 @@ static void prepare(struct conn *c)
 	c->admission.instance = c->instance;
 	c->admission.is_heavy = conn_conf(c)->overload.when_full == CONF_WHEN_FULL_REFUSE &&
 	                        client_limits_is_heavy(conn_images(c), &c->payer);
+	c->admission.client = c->payer;
 	c->admission.work = (r->is_chunked ? 0 : r->content_length) + WORK_PER_IMAGE;
 }
 

@@ -20,6 +20,8 @@
 #include "stage_ids.h"
 #include "upload.h"
 
+#define CLIENTS_TRIED_MAX 16 /* that wait, when an image ends */
+
 /* ---- begin and end ---- */
 
 static void read_params(struct overload_params *p, const struct conf *conf)
@@ -40,6 +42,7 @@ void admission_init(struct admission *a, const struct conf *conf)
 	read_params(&params, conf);
 	conf_classes_parse(conf->overload.classes, &a->classes);
 	conf_degrade_parse(conf->overload.degrade, &a->degrade);
+	client_work_init(&a->clients);
 	overload_init(&a->overload, &params, clock_ns());
 }
 
@@ -131,10 +134,13 @@ static unsigned class_now(const struct admission *a, unsigned class)
 
 static bool admit(struct image_service *s, struct admission_waiter *w)
 {
+	struct client_work *clients = &s->admission.clients;
 	uint64_t now_ns = clock_ns();
 	enum overload_stages stages = OVERLOAD_STAGES_FIXED;
 
 	w->class = class_now(&s->admission, w->class);
+	w->ticket.client = client_work_slot(clients, &w->client);
+	w->ticket.ahead = client_work_ahead(clients, w->ticket.client, w->work);
 	w->full_stage = (unsigned)(enqueue_refusing_stage(s->graph, now_ns) + 1);
 	if (w->full_stage)
 		stages = OVERLOAD_STAGES_HAVE_ENOUGH;
@@ -143,6 +149,8 @@ static bool admit(struct image_service *s, struct admission_waiter *w)
 	bool is_admitted = (w->is_heavy ? overload_admit_heavy : overload_admit)(
 		&s->admission.overload, w->class, w->work, stages, &w->ticket, now_ns);
 
+	if (is_admitted)
+		client_work_add(clients, w->ticket.client, w->ticket.work);
 	log_levels(&s->admission);
 	return is_admitted;
 }
@@ -241,6 +249,7 @@ void admission_cancel(struct image_service *s, struct overload_ticket *ticket)
 	if (ticket->slot == 0)
 		return;
 	pthread_mutex_lock(&a->lock);
+	client_work_end(&a->clients, ticket->client, ticket->work);
 	overload_cancel(&a->overload, ticket, clock_ns());
 	pthread_mutex_unlock(&a->lock);
 }
@@ -263,23 +272,53 @@ void admission_begin(struct image_service *s, struct upload *u)
 	if (u->image[0]->remade) /* below all other work: it neither waits nor lets others wait */
 		return;
 	pthread_mutex_lock(&a->lock);
+	if (u->ticket.slot)
+		client_work_end(&a->clients, u->ticket.client, u->ticket.work);
+	client_work_add(&a->clients, client_work_slot(&a->clients, &u->client), work);
 	overload_begin(&a->overload, &u->ticket, u->image_count, work, now_ns);
 	pthread_mutex_unlock(&a->lock);
 }
 
-/* Takes what can be admitted out of the line. Under the lock. */
+/* Clients of which an upload was not admitted. */
+struct kept_back {
+	unsigned slot[CLIENTS_TRIED_MAX], count;
+};
+
+static bool is_kept_back(const struct kept_back *k, unsigned slot)
+{
+	unsigned i = 0;
+
+	while (i < k->count && k->slot[i] != slot)
+		i++;
+	return i < k->count;
+}
+
+/* Takes what can be admitted out of the line. An upload that is not admitted keeps back those of
+ * its client; some other clients are tried. Under the lock. */
 static struct admission_waiter *admit_line(struct image_service *s)
 {
 	struct admission *a = &s->admission;
-	struct admission_waiter *list = a->first, **end = &list;
+	struct admission_waiter *list = NULL, **end = &list, **at = &a->first;
+	struct kept_back kept = { .count = 0 };
 
-	while (*end && admit(s, *end)) {
-		(*end)->is_waiting = false;
-		a->admitted[(*end)->class]++;
-		end = &(*end)->next;
+	while (*at && kept.count < CLIENTS_TRIED_MAX) {
+		struct admission_waiter *w = *at;
+		unsigned slot = client_work_slot(&a->clients, &w->client);
+
+		if (is_kept_back(&kept, slot)) {
+			at = &w->next;
+		} else if (!admit(s, w)) {
+			kept.slot[kept.count++] = slot;
+			at = &w->next;
+		} else {
+			*at = w->next;
+			w->next = NULL;
+			w->is_waiting = false;
+			a->admitted[w->class]++;
+			*end = w;
+			end = &w->next;
+		}
 	}
-	a->first = *end;
-	*end = NULL;
 	return list;
 }
 
@@ -310,8 +349,12 @@ void admission_end(struct visit *v, struct image *image)
 	uint64_t now_ns = clock_ns();
 
 	pthread_mutex_lock(&a->lock);
-	if (!image->remade)
-		overload_end(&a->overload, image_work(image), now_ns);
+	if (!image->remade) {
+		uint64_t work = image_work(image);
+
+		client_work_end(&a->clients, client_work_slot(&a->clients, &u->client), work);
+		overload_end(&a->overload, work, now_ns);
+	}
 	if (is_sample)
 		overload_note(&a->overload, class_now(a, u->class),
 		              now_ns - u->begun_ns + u->waited_ns, now_ns);

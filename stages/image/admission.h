@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "client_work.h"
 #include "conf/conf_classes.h"
 #include "conf/conf_degrade.h"
 #include "overload.h"
@@ -29,7 +30,8 @@ struct admission_waiter {
 	unsigned instance; /* of accept_read */
 	unsigned class;
 	uint64_t work;
-	bool is_heavy;       /* its client has most of the images in flight */
+	bool is_heavy; /* its client has most of the images in flight */
+	struct client_key client;
 	unsigned full_stage; /* that had enough at the last look: its index + 1; 0: none */
 	/* the line's own, under the lock */
 	struct overload_ticket ticket;
@@ -40,6 +42,7 @@ struct admission_waiter {
 struct admission {
 	pthread_mutex_t lock;
 	struct overload overload;
+	struct client_work clients;
 	struct admission_waiter *first; /* by class, then by arrival */
 	struct conf_classes classes;    /* under the lock */
 	uint64_t admitted[CONTROL_CLASSES_MAX], refused[CONTROL_CLASSES_MAX]; /* since startup */

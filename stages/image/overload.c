@@ -255,6 +255,13 @@ static bool has_room(const struct overload *o, unsigned class, double share, uin
 	return (double)images < share * COLD_IMAGES;
 }
 
+/* Returns whether the client's turn comes soon enough, whatever other clients have in flight. */
+static bool has_turn(const struct overload *o, unsigned class, const struct overload_ticket *ticket)
+{
+	return o->params.controller == CONF_CONTROLLER_BACKLOG && ticket->ahead > 0 &&
+	       has_room(o, class, 1, ticket->ahead / WORK_PER_IMAGE, ticket->ahead);
+}
+
 /* Returns whether the controller lets an upload pass. share: of the room, that may be used. */
 static bool may_pass(struct overload *o, unsigned class, double share, uint64_t now_ns)
 {
@@ -331,13 +338,15 @@ static bool press(struct overload *o, unsigned class)
 
 /* ---- admission ---- */
 
-/* Returns whether another image may be in flight. */
-static bool places_left(const struct overload *o, double share, uint64_t now_ns)
+/* Returns whether another image may be in flight. Uploads whose bodies have not come do not keep a
+ * client out whose turn it is. */
+static bool places_left(const struct overload *o, double share, bool is_its_turn, uint64_t now_ns)
 {
 	uint64_t uploads, work;
 
 	sum_pending(o, now_ns, &uploads, &work);
-	return (double)(o->images + uploads) < share * (double)o->params.images_max;
+	return (double)(o->images + (is_its_turn ? 0 : uploads)) <
+	       share * (double)o->params.images_max;
 }
 
 /* A client with a share of the room adds no step: its images alone would cheapen those of others.
@@ -349,10 +358,11 @@ static bool admit(struct overload *o, unsigned class, uint64_t work, double shar
 	advance(o, class, now_ns);
 	o->can_grow = stages == OVERLOAD_STAGES_CAN_GROW;
 	overload_look(o, now_ns);
-	bool has_place = places_left(o, share, now_ns);
+	bool is_its_turn = has_turn(o, class, ticket);
+	bool has_place = places_left(o, share, is_its_turn, now_ns);
 
 	if (!(has_place && stages != OVERLOAD_STAGES_HAVE_ENOUGH &&
-	      may_pass(o, class, share, now_ns)) &&
+	      (may_pass(o, class, share, now_ns) || is_its_turn)) &&
 	    !(share >= 1 && press(o, class) && has_place)) {
 		o->refused++;
 		o->class[class].refused++;

@@ -7,7 +7,8 @@
  * response time is not a matter of queues, and a refusal would help nothing. And nothing is refused
  * while a pool of threads can still grow (Welsh 2002, 8.2). Images are made in cheaper ways before
  * an upload is refused (degrade.h): each class has a level of its own. Because a lower class has
- * less room, its images are degraded first. The caller passes the time and locks.
+ * less room, its images are degraded first. The work of a client that has much does not keep others
+ * out, because clients have turns: client_work.h. The caller passes the time and locks.
  */
 #ifndef DARKROOM_IMAGE_OVERLOAD_H
 #define DARKROOM_IMAGE_OVERLOAD_H
@@ -34,6 +35,10 @@ enum overload_stages {
 /* An admitted upload whose body has not come yet. It counts for a second: a client that stops there
  * must not keep others out. */
 struct overload_ticket {
+	/* of the caller */
+	unsigned client; /* its slot in client_work.h */
+	uint64_t ahead;  /* client_work_ahead(); 0: not known, all work comes before the upload */
+
 	uint64_t slot; /* of time; 0: none */
 	uint64_t work;
 	unsigned level; /* of overload.degrade when it was admitted */

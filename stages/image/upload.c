@@ -162,18 +162,37 @@ bool upload_has_failed(const struct upload *u, unsigned i)
 
 /* ---- admission ---- */
 
+/* Returns how many images may be in flight with an upload of n. Some places are left for uploads of
+ * one image, which else would stand behind forms. */
+static uint64_t places_for(const struct conf *conf, unsigned n)
+{
+	uint64_t max = conf->limits.images_in_flight, for_forms = max - max / 16;
+
+	return n > 1 && for_forms >= conf->limits.parts ? for_forms : max;
+}
+
+static void set_places_problem(struct problem *problem, const struct conf *conf, uint64_t places,
+                               uint64_t images)
+{
+	uint64_t max = conf->limits.images_in_flight;
+
+	problem_set_limit(problem, 503, "overloaded", "limits.images_in_flight", max, images);
+	if (places < max)
+		problem_append(problem, " - %llu, which are for uploads of one image",
+		               (unsigned long long)(max - places));
+}
+
 /* Takes places for n images, or fills the problem. */
 static bool admit(struct upload *u, unsigned n, struct problem *problem)
 {
 	struct image_service *s = u->service;
 	const struct conf *conf = &u->epoch->conf;
-	uint64_t max = conf->limits.images_in_flight;
+	uint64_t max = places_for(conf, n);
 	uint64_t before = atomic_fetch_add_explicit(&s->in_flight, n, memory_order_relaxed);
 
 	if (before + n > max) {
 		atomic_fetch_sub_explicit(&s->in_flight, n, memory_order_relaxed);
-		problem_set_limit(problem, 503, "overloaded", "limits.images_in_flight", max,
-		                  before + n);
+		set_places_problem(problem, conf, max, before + n);
 		return false;
 	}
 	if (client_limits_begin(s, conf, &u->client, n, &u->is_client_counted, problem))

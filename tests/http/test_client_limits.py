@@ -163,3 +163,73 @@ def test_client_has_a_quarter_of_the_images_in_flight(start, disk, client, statu
     assert first.answer().status == 201
     first.close()
     assert eventually(lambda: post(daemon, client).status == 201)
+
+
+# ---- much work of one client ----
+
+SHORT_TARGET = "overload.target_p90=100ms"
+COMMENT = b"\xff\xfe\xff\xff" + bytes(65533)
+BIG = TINY[:2] + COMMENT * 16 + TINY[2:]  # 1 MB that is decoded fast
+
+
+def with_much_work(daemon, disk):
+    """Measures the capacity. Returns a connection of one client with 32 MB in flight, which is more
+    than the daemon processes within overload.target_p90, until disk.delay_all(0)."""
+    kind, body = form_files(*[TINY] * 32)
+
+    def capacity():
+        assert daemon.upload(body, kind).status == 201
+        return daemon.get("/stats").json()["overload"]["classes"][0].get("backlog_limit_s")
+    assert eventually(capacity)
+    disk.delay_all(20)
+    kind, body = form_files(*[BIG] * 32)
+    c = daemon.client()
+    c.send(c.head("POST", "/images", body, [("Content-Type", kind), via("192.0.2.1")]) + body)
+    assert eventually(lambda: daemon.get("/stats").json()["images"]["in_flight"] >= 16)
+    return c
+
+
+def test_much_work_of_a_client_does_not_keep_others_out(start, disk):
+    daemon = start(PROXY, SHORT_TARGET, environ=disk.environ)
+    first = with_much_work(daemon, disk)
+    refused = post(daemon, "192.0.2.1")
+    assert (refused.status, refused.slug) == (503, "overloaded")
+    assert "being processed" in refused.json()["detail"]
+    assert [post(daemon, f"192.0.2.{n}").status for n in (2, 2, 3)] == [201] * 3
+    disk.delay_all(0)
+    assert first.answer().status == 201
+    first.close()
+
+
+def test_waiting_uploads_of_a_client_do_not_keep_others_back(start, disk):
+    daemon = start(PROXY, SHORT_TARGET, "overload.when_full=wait", environ=disk.environ)
+    first = with_much_work(daemon, disk)
+    second, other = daemon.client(), daemon.client()
+    second.send(second.head("POST", "/images", TINY, [JPEG, via("192.0.2.1")]) + TINY)
+    assert eventually(lambda: daemon.get("/stats").json()["overload"]["waiting"] == 1)
+    other.send(other.head("POST", "/images", TINY, [JPEG, via("192.0.2.2")]) + TINY)
+    assert other.answer().status == 201
+    assert second.is_silent()
+    disk.delay_all(0)
+    for c in (first, second):
+        assert c.answer().status == 201
+    for c in (first, second, other):
+        c.close()
+
+
+def test_forms_leave_places_for_uploads_of_one_image(start, disk):
+    daemon = start(PROXY, "limits.images_in_flight=16", "limits.images_per_client=0",
+                   "limits.parts=12", environ=disk.environ)
+    first = held(daemon, disk, "127.0.0.1", 12)
+    kind, body = form_files(*[TINY] * 4)
+    refused = daemon.upload(body, kind)
+    assert (refused.status, refused.slug) == (503, "overloaded")
+    assert "16 exceeds limits.images_in_flight = 16 - 1" in refused.json()["detail"]
+    clients = [daemon.client() for _ in range(4)]
+    for c in clients:
+        c.send(c.head("POST", "/images", TINY, [JPEG]) + TINY)
+    assert eventually(lambda: daemon.get("/stats").json()["images"]["in_flight"] == 16)
+    disk.delay_all(0)
+    for c in (first, *clients):
+        assert c.answer().status == 201
+        c.close()

@@ -117,7 +117,7 @@ static void welsh_prefers_the_higher_class(void **state)
 static void nothing_is_refused_while_a_pool_can_grow(void **state)
 {
 	const struct overload_params p = sim_params(CONF_CONTROLLER_WELSH, 1);
-	struct overload_ticket ticket;
+	struct overload_ticket ticket = { 0 };
 	static struct overload o;
 
 	(void)state;
@@ -132,7 +132,7 @@ static void nothing_is_refused_while_a_pool_can_grow(void **state)
 static void announced_bodies_count_for_a_second(void **state)
 {
 	const struct overload_params p = sim_params(CONF_CONTROLLER_BACKLOG, 1);
-	struct overload_ticket ticket[300];
+	struct overload_ticket ticket[300] = { 0 };
 	static struct overload o;
 	unsigned n = 0;
 
@@ -156,7 +156,7 @@ static void a_heavy_client_leaves_a_quarter_of_the_room(void **state)
 {
 	static const uint64_t controllers[] = { CONF_CONTROLLER_BACKLOG, CONF_CONTROLLER_OFF };
 	const unsigned heavy_max[] = { 192, 75 }, all_max[] = { 256, 100 };
-	struct overload_ticket ticket;
+	struct overload_ticket ticket = { 0 };
 	static struct overload o;
 
 	(void)state;
@@ -178,7 +178,7 @@ static void a_heavy_client_leaves_a_quarter_of_the_room(void **state)
 static void a_heavy_client_leaves_a_quarter_of_the_measured_room(void **state)
 {
 	const struct overload_params p = sim_params(CONF_CONTROLLER_BACKLOG, 1);
-	struct overload_ticket ticket;
+	struct overload_ticket ticket = { 0 };
 	static struct overload o;
 
 	(void)state;
@@ -192,10 +192,49 @@ static void a_heavy_client_leaves_a_quarter_of_the_measured_room(void **state)
 	assert_true(overload_admit(&o, 0, 2, OVERLOAD_STAGES_FIXED, &ticket, 0));
 }
 
+static void a_client_whose_turn_comes_soon_is_admitted(void **state)
+{
+	struct overload_params p = sim_params(CONF_CONTROLLER_BACKLOG, 1);
+	struct overload_ticket ticket = { 0 };
+	static struct overload o;
+
+	(void)state;
+	overload_init(&o, &p, 0);
+	control_backlog_measure(&o.control, 1000, 1);
+	uint64_t room = (uint64_t)control_backlog_limit(&o.control, 0);
+
+	overload_begin(&o, NULL, 10, 100 * room, 0); /* of one client */
+	ticket.ahead = room + 1;
+	assert_false(overload_admit(&o, 0, 2, OVERLOAD_STAGES_FIXED, &ticket, 0));
+	ticket.ahead = room - 1;
+	assert_false(overload_admit(&o, 0, 2, OVERLOAD_STAGES_HAVE_ENOUGH, &ticket, 0));
+	assert_true(overload_admit(&o, 0, 2, OVERLOAD_STAGES_FIXED, &ticket, 0));
+	p.images_max = 10;
+	overload_change(&o, &p, 0);
+	assert_false(overload_admit(&o, 0, 2, OVERLOAD_STAGES_FIXED, &ticket, 0));
+}
+
+static void announced_bodies_do_not_keep_a_client_out_whose_turn_it_is(void **state)
+{
+	struct overload_params p = sim_params(CONF_CONTROLLER_BACKLOG, 1);
+	struct overload_ticket ticket = { 0 };
+	static struct overload o;
+	unsigned n = 0;
+
+	(void)state;
+	p.images_max = 100;
+	overload_init(&o, &p, 0);
+	while (overload_admit(&o, 0, 1, OVERLOAD_STAGES_FIXED, &ticket, 0))
+		n++;
+	assert_int_equal(n, 100);
+	ticket.ahead = 1;
+	assert_true(overload_admit(&o, 0, 1, OVERLOAD_STAGES_FIXED, &ticket, 0));
+}
+
 static void a_refused_client_is_told_when_to_return(void **state)
 {
 	const struct overload_params p = sim_params(CONF_CONTROLLER_BACKLOG, 1);
-	struct overload_ticket ticket;
+	struct overload_ticket ticket = { 0 };
 	static struct overload o;
 
 	(void)state;
@@ -227,6 +266,8 @@ int main(void)
 		cmocka_unit_test(announced_bodies_count_for_a_second),
 		cmocka_unit_test(a_heavy_client_leaves_a_quarter_of_the_room),
 		cmocka_unit_test(a_heavy_client_leaves_a_quarter_of_the_measured_room),
+		cmocka_unit_test(a_client_whose_turn_comes_soon_is_admitted),
+		cmocka_unit_test(announced_bodies_do_not_keep_a_client_out_whose_turn_it_is),
 		cmocka_unit_test(a_refused_client_is_told_when_to_return),
 	};
 

@@ -179,7 +179,7 @@ static void a_lower_class_is_degraded_first(void **state)
 static void nothing_is_degraded_while_a_pool_can_grow(void **state)
 {
 	struct overload_params p = sim_params(CONF_CONTROLLER_BACKLOG, 1);
-	struct overload_ticket ticket;
+	struct overload_ticket ticket = { 0 };
 	static struct overload o;
 
 	(void)state;
@@ -195,7 +195,7 @@ static void nothing_is_degraded_while_a_pool_can_grow(void **state)
 static void a_full_daemon_refuses_and_adds_steps(void **state)
 {
 	struct overload_params p = sim_params(CONF_CONTROLLER_BACKLOG, 1);
-	struct overload_ticket ticket;
+	struct overload_ticket ticket = { 0 };
 	static struct overload o;
 
 	(void)state;

@@ -86,7 +86,7 @@ static void arrive(unsigned class)
 		               .service_s = sim.service_s * (0.5 + 0.5 * size),
 		               .work = (uint64_t)(WORK_PER_IMAGE * size) + WORK_PER_IMAGE,
 		               .class = class };
-	struct overload_ticket ticket;
+	struct overload_ticket ticket = { 0 };
 
 	if (!overload_admit(&sim.overload, class, job.work, OVERLOAD_STAGES_FIXED, &ticket,
 	                    sim_now_ns())) {
