@@ -241,7 +241,8 @@ class Honest:
 
 def measure(config, work, name, seconds):
     """Returns the figures of an attack on a fresh daemon."""
-    options = ["overload.controller=backlog", "server.admin_listen=no"]
+    options = ["overload.controller=backlog", "server.admin_listen=no",
+               "server.drain_timeout=10m"]
     with run.Daemon(config, work, options) as daemon:
         parts = urllib.parse.urlsplit(daemon.url)
         address = parts.hostname, parts.port

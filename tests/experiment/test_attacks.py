@@ -12,7 +12,6 @@ import pytest
     ("announced", 16, False), ("silent", 1024, False), ("scans", 16, True)])
 def test_attacks(tmp_path, monkeypatch, name, connections, is_answered):
     monkeypatch.setattr(attacks, "HOSTILE_POLICY", os.SCHED_OTHER)  # a busy machine has no idle core
-    attacks.LARGE_FILES[:] = [attacks.large_file(tmp_path)]
     line = attacks.measure(machine.ROOT / "conf" / "darkroomd.ini", tmp_path, name, 3)
     # A daemon that gets few cores may refuse uploads, so that the others are quick.
     assert set(line["failures"]) <= {"POST: 503"} and line["uploads"] > len(line["failures"])
