@@ -262,13 +262,13 @@ static enum conn_state check_overhead(struct visit *v, struct conn *c)
 }
 
 /* Returns whether the current chunk goes beyond limits.body_bytes, by more than can be discarded;
- * sets the problem. */
+ * sets the problem. The line with its size must be complete, since it may still prove malformed. */
 static bool is_chunk_too_large(struct visit *v, struct conn *c)
 {
 	uint64_t max = app_conf(v)->limits.body_bytes, left = c->request.chunks.left;
 
-	if (c->is_discarding || left <= CONN_DISCARD_MAX ||
-	    (c->body_size <= max && left <= max - c->body_size))
+	if (c->is_discarding || c->request.chunks.state != CHUNKS_DATA ||
+	    left <= CONN_DISCARD_MAX || (c->body_size <= max && left <= max - c->body_size))
 		return false;
 	problem_set_limit(&c->problem, 413, "body-too-large", "limits.body_bytes", max,
 	                  left > UINT64_MAX - c->body_size ? UINT64_MAX : left + c->body_size);

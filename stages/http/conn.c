@@ -333,6 +333,7 @@ static void link_to(struct io_loop *io, struct conn *c)
 struct conn *conn_new(struct io_loop *io, int fd, const struct client_key *peer,
                       enum conn_kind kind)
 {
+	static const struct client_key unix_peer; /* client_key.h */
 	struct conn *c = calloc(1, sizeof *c);
 
 	if (!c)
@@ -347,6 +348,7 @@ struct conn *conn_new(struct io_loop *io, int fd, const struct client_key *peer,
 	c->fd = fd;
 	c->kind = kind;
 	c->source = c->client = *peer;
+	c->is_unix = memcmp(peer, &unix_peer, sizeof unix_peer) == 0;
 	c->place = CONN_IN_LOOP;
 	c->state = CONN_READ_HEAD;
 	c->deadline_ns = c->armed_ns = UINT64_MAX;

@@ -110,6 +110,7 @@ struct conn {
 	unsigned instance;
 	int fd;
 	enum conn_kind kind;
+	bool is_unix;                 /* a Unix socket, otherwise TCP */
 	struct client_key source;     /* the peer, perhaps a proxy, or what its PROXY header names;
 	                                 fixed     when requests begin, as is the next */
 	struct client_key counted_as; /* in http_server.clients */

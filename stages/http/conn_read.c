@@ -19,6 +19,7 @@
 #include "telemetry/counter.h"
 
 #define THROW_AWAY_MAX ((size_t)1 << 20) /* bytes per system call */
+#define UNIX_THROW_AWAY_MAX 16384        /* they are copied to the stack */
 #define LINGER_TURN_MAX (16 * THROW_AWAY_MAX)
 #define LINGER_SHED_MAX (UINT64_C(8) << 20) /* bytes of an upload that is not admitted */
 #define LINGER_SILENCE_NS (2 * NS_PER_S)
@@ -128,9 +129,14 @@ enum conn_step conn_send_continue(struct visit *v, struct conn *c)
 
 /* ---- unwanted bytes ---- */
 
-/* Takes bytes off the socket; with MSG_TRUNC, Linux does not even copy them (tcp(7)). */
-static size_t throw_away(struct conn *c, uint64_t max, enum conn_step *step)
+size_t conn_throw_away(struct conn *c, uint64_t max, enum conn_step *step)
 {
+	char place[UNIX_THROW_AWAY_MAX];
+
+	if (c->is_unix)
+		return conn_receive(c, place, max < sizeof place ? (size_t)max : sizeof place, 0,
+		                    step);
+	/* With MSG_TRUNC, Linux does not even copy them (tcp(7)). */
 	return conn_receive(c, NULL, max < THROW_AWAY_MAX ? (size_t)max : THROW_AWAY_MAX, MSG_TRUNC,
 	                    step);
 }
@@ -144,7 +150,7 @@ enum conn_step conn_discard(struct visit *v, struct conn *c)
 	c->at += there;
 	c->body_left -= there;
 	while (c->body_left > 0) {
-		size_t n = throw_away(c, c->body_left, &step);
+		size_t n = conn_throw_away(c, c->body_left, &step);
 
 		if (n == 0)
 			return step;
@@ -169,7 +175,7 @@ enum conn_step conn_linger(struct visit *v, struct conn *c)
 		shutdown(c->fd, SHUT_WR);
 	}
 	while (turn < LINGER_TURN_MAX) {
-		size_t n = throw_away(c, THROW_AWAY_MAX, &step);
+		size_t n = conn_throw_away(c, THROW_AWAY_MAX, &step);
 
 		if (n == 0)
 			break;

@@ -14,6 +14,7 @@
 #include "base/text.h"
 #include "conf/conf.h"
 #include "conn_body.h"
+#include "conn_read.h"
 #include "conn_timeout.h"
 #include "head.h"
 #include "image/admission.h"
@@ -209,9 +210,10 @@ static void written(struct visit *v, struct conn *c)
 	c->has_responded = true;
 	if (c->closes) {
 		bool is_complete = c->request.head_length > 0 && !is_body_left(c);
+		enum conn_step step;
 
 		if (is_complete) /* unread bytes must not reset the connection */
-			recv(c->fd, NULL, WRITE_TURN_MAX, MSG_TRUNC | MSG_DONTWAIT);
+			conn_throw_away(c, WRITE_TURN_MAX, &step);
 		c->state = is_complete ? CONN_CLOSE : c->is_shed ? CONN_LINGER_SHED : CONN_LINGER;
 	} else if (is_body_left(c)) {
 		conn_start_phase(c);

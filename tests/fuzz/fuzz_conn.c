@@ -278,6 +278,10 @@ void target_seeds(void (*emit)(const void *data, size_t size))
 		"Content-Length: 5\r\n\r\nhelloGET /metrics HTTP/1.0\r\n\r\n",
 		"POST /images HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n\r\nPUT / HTTP/1.1\r\n"
 		"Host: a\r\n\r\n",
+		"GET /healthz HTTP/1.1\r\nHost: a\r\nContent-Length: 40\r\n\r\n"
+		"0123456789012345678901234567890123456789GET /readyz HTTP/1.1\r\nHost: a\r\n\r\n",
+		"POST /images HTTP/1.1\r\nHost: a\r\nContent-Type: image/jpeg\r\n"
+		"Transfer-Encoding: chunked\r\n\r\ndddddddddddddx\r\n",
 		"nonsense\r\n\r\n",
 	};
 

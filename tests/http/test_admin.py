@@ -104,6 +104,16 @@ def test_unix_socket_serves_admin_paths(start, tmp_path):
     assert "TCP_NODELAY" not in daemon.log
 
 
+def test_unix_socket_stays_open_after_a_body_that_nobody_wants(start, tmp_path):
+    """Its bytes cannot be thrown away as TCP's can."""
+    daemon = start(f"server.admin_listen={tmp_path / 'admin.sock'}")
+    with daemon.admin() as c:
+        c.send(c.head("GET", "/healthz", bytes(40000)))
+        assert c.answer().status == 200
+        c.send(bytes(40000) + c.head("GET", "/readyz", None))
+        assert c.answer().status == 200
+
+
 def test_admin_listener_works_when_all_client_connections_are_used(start):
     """limits.connections is for clients. More than 32 admin connections wait for each other and
     delay no client."""

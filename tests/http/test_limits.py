@@ -350,3 +350,15 @@ def test_wait_timeout_gets_503(start):
         else:
             assert (answer.status, answer.slug, answer["retry-after"]) == (503, "not-ready", "1")
         assert c.is_open()
+
+
+def test_size_of_a_chunk_is_read_whole_before_it_is_too_large(daemon):
+    """A size that may still prove malformed gets the same answer in one piece and in several."""
+    with daemon.client() as c:
+        c.send(c.head("POST", "/images", None, [JPEG, ("Transfer-Encoding", "chunked")]))
+        c.send(b"dddddddddddd")
+        assert eventually(lambda: daemon.has_read(c))
+        assert c.is_silent()
+        c.send(b"x\r\n")
+        answer = c.answer()
+        assert (answer.status, answer.slug) == (400, "malformed-request")
