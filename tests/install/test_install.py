@@ -299,6 +299,15 @@ def test_service_allows_the_system_calls_of_the_daemon(unit_calls):
                      "landlock_restrict_self"} <= unit_calls, needed - unit_calls
 
 
+@pytest.mark.parametrize("call", ["linkat", "memfd_create"])
+def test_manual_names_calls_that_make_files_in_other_ways(installed, call):
+    """The manual names them exactly as long as the sandbox allows them."""
+    text = rendered(installed, PAGES[0])
+    left = text[text.index("What the sandbox leaves"):text.index("What an operator must trust")]
+    source = (ROOT / "src/daemon/sandbox_calls.c").read_text()
+    assert (f"CALL({call})" in source) == (f"{call}(2)" in left)
+
+
 class Comparison(ctypes.Structure):
     _fields_ = [("argument", ctypes.c_uint), ("operator", ctypes.c_int), ("a", ctypes.c_uint64),
                 ("b", ctypes.c_uint64)]
