@@ -16,6 +16,7 @@
 #include "http/handle_page.h"
 #include "http/head.h"
 #include "http/http_server.h"
+#include "http/preconditions.h"
 #include "http/site_guard.h"
 #include "image/storage.h"
 #include "server_counters.h"
@@ -24,13 +25,6 @@
 /* Bytes of a chunked body that are not content, per byte of content and beyond limits.header_bytes;
  * one-byte chunks take 5 each. */
 #define CHUNK_OVERHEAD_MAX 16
-
-static enum conn_state refuse_limit(struct conn *c, unsigned status, const char *slug,
-                                    const char *limit, uint64_t configured, uint64_t actual)
-{
-	problem_set_limit(&c->problem, status, slug, limit, configured, actual);
-	return CONN_REFUSE;
-}
 
 /* Refuses a request after which nothing on the connection can be parsed. */
 static enum conn_state refuse_and_close(struct conn *c)
@@ -98,18 +92,8 @@ static bool check_type(struct conn *c)
 	return false;
 }
 
-static enum conn_state decide_chunked(struct visit *v, struct conn *c)
-{
-	(void)v;
-	c->after_continue = CONN_READ_CHUNKS;
-	c->phase_bytes = c->end - c->at;
-	c->after_admit =
-		c->request.expects_continue && c->at == c->end ? CONN_CONTINUE : CONN_READ_CHUNKS;
-	return CONN_ADMIT;
-}
-
-/* POST /images. Also during a drain: an accepted connection gets a response. */
-static enum conn_state decide_upload(struct visit *v, struct conn *c)
+/* Returns whether the request's header allows an upload; sets the problem if not. */
+static bool check_upload(struct visit *v, struct conn *c)
 {
 	const struct request *r = &c->request;
 	const struct conf *conf = app_conf(v);
@@ -117,25 +101,50 @@ static enum conn_state decide_upload(struct visit *v, struct conn *c)
 
 	if (!check_encoding(c) || !check_type(c) ||
 	    !storage_takes(app_images(v), conf->limits.free_bytes, is_async, &c->problem))
-		return CONN_REFUSE;
+		return false;
 	if (r->is_chunked)
-		return decide_chunked(v, c);
-	if (!r->has_content_length) {
+		return true;
+	if (!r->has_content_length)
 		problem_set(&c->problem, 411, "length-required",
 		            "the request has neither a Content-Length nor a chunked body");
-		return CONN_REFUSE;
-	}
-	if (r->content_length == 0) {
+	else if (r->content_length == 0)
 		problem_set(&c->problem, 400, "no-image", "the request body is empty");
+	else if (r->content_length > conf->limits.body_bytes)
+		problem_set_limit(&c->problem, 413, "body-too-large", "limits.body_bytes",
+		                  conf->limits.body_bytes, r->content_length);
+	else if (r->content_length > budget_max(app_budget(v)))
+		problem_set_limit(&c->problem, 413, "memory", "limits.memory_budget",
+		                  conf->limits.memory_budget, r->content_length);
+	else
+		return true;
+	return false;
+}
+
+/* RFC 9110 13.1: the target of an upload is the list of images, which has no entity tag. Returns
+ * whether the conditions are true; sets the problem if not. */
+static bool check_conditions(struct conn *c)
+{
+	if (preconditions_check(&c->request, c->input + c->begin, NULL, 0) == PRECONDITION_TRUE)
+		return true;
+	problem_set(&c->problem, 412, "precondition-failed",
+	            "a condition of the request is false for /images, which exists and has no "
+	            "entity tag");
+	return false;
+}
+
+/* POST /images. Also during a drain: an accepted connection gets a response. Other errors come
+ * before conditions: RFC 9110 13.2.1. */
+static enum conn_state decide_upload(struct visit *v, struct conn *c)
+{
+	if (!check_upload(v, c) || !check_conditions(c))
 		return CONN_REFUSE;
-	}
-	if (r->content_length > conf->limits.body_bytes)
-		return refuse_limit(c, 413, "body-too-large", "limits.body_bytes",
-		                    conf->limits.body_bytes, r->content_length);
-	if (r->content_length > budget_max(app_budget(v)))
-		return refuse_limit(c, 413, "memory", "limits.memory_budget",
-		                    conf->limits.memory_budget, r->content_length);
 	c->after_admit = CONN_RESERVE_BODY;
+	if (!c->request.is_chunked)
+		return CONN_ADMIT;
+	c->after_continue = CONN_READ_CHUNKS;
+	c->phase_bytes = c->end - c->at;
+	c->after_admit =
+		c->request.expects_continue && c->at == c->end ? CONN_CONTINUE : CONN_READ_CHUNKS;
 	return CONN_ADMIT;
 }
 
@@ -214,9 +223,11 @@ static bool is_target_cut(const struct conn *c, uint64_t max)
 static enum conn_state refuse_large_head(struct conn *c, uint64_t max, uint64_t actual)
 {
 	if (is_target_cut(c, max) && !c->request.has_unknown_method)
-		refuse_limit(c, 414, "uri-too-long", "limits.header_bytes", max, actual);
+		problem_set_limit(&c->problem, 414, "uri-too-long", "limits.header_bytes", max,
+		                  actual);
 	else
-		refuse_limit(c, 431, "header-too-large", "limits.header_bytes", max, actual);
+		problem_set_limit(&c->problem, 431, "header-too-large", "limits.header_bytes", max,
+		                  actual);
 	return refuse_and_close(c);
 }
 

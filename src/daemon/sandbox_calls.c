@@ -158,7 +158,7 @@ static const struct call_if allowed_if[] = {
 	{ CALL(clone), { { 0, CLONE_THREAD, CLONE_THREAD } } },
 	/* The mode of a new file: none that runs with its owner's rights. */
 	{ CALL(openat), { { 3, S_ISUID | S_ISGID | S_ISVTX, 0 } } },
-	/* A remade image links to its other files, by their names. */
+	/* A remade image links to its other files, by their names: darkroomd(8) names this. */
 	{ CALL(linkat), { { 4, INT, 0 } } },
 	/* A checksum of 32 bytes, with a time 43. Access control lists have 4 + 8n bytes,
 	 * capabilities 12 to 24. */
@@ -192,7 +192,7 @@ static const struct call_if allowed_if_counting[] = {
 static const struct call_if allowed_if_client[] = {
 	{ CALL(socket), { { 0, INT, AF_INET }, { 1, 0xf, SOCK_STREAM } } },
 	{ CALL(socket), { { 0, INT, AF_INET6 }, { 1, 0xf, SOCK_STREAM } } },
-	{ CALL(memfd_create), { { 1, INT, MFD_CLOEXEC } } },
+	{ CALL(memfd_create), { { 1, INT, MFD_CLOEXEC } } }, /* s3_answer.c; so in darkroomd(8) */
 	{ CALL(connect), { { 2, INT, sizeof(struct sockaddr_in) } } },
 	{ CALL(connect), { { 2, INT, sizeof(struct sockaddr_in6) } } },
 };

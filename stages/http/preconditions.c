@@ -31,16 +31,17 @@ enum precondition preconditions_check(const struct request *r, const char *data,
                                       time_t modified)
 {
 	bool reads = r->method == ROUTE_GET || r->method == ROUTE_HEAD;
+	const char *tag = etag ? etag : ""; /* which is not an element of a list */
 	time_t date;
-	int match = has_tag(r, data, "if-match", etag, false);
+	int match = has_tag(r, data, "if-match", tag, false);
 
-	if (match == 0 ||
-	    (match < 0 && find_date(r, data, "if-unmodified-since", &date) && modified > date))
+	if (match == 0 || (match < 0 && etag && find_date(r, data, "if-unmodified-since", &date) &&
+	                   modified > date))
 		return PRECONDITION_FAILED;
-	match = has_tag(r, data, "if-none-match", etag, true);
+	match = has_tag(r, data, "if-none-match", tag, true);
 	if (match > 0)
 		return reads ? PRECONDITION_NOT_MODIFIED : PRECONDITION_FAILED;
-	if (match < 0 && reads && find_date(r, data, "if-modified-since", &date) &&
+	if (match < 0 && etag && reads && find_date(r, data, "if-modified-since", &date) &&
 	    modified <= date)
 		return PRECONDITION_NOT_MODIFIED;
 	return PRECONDITION_TRUE;

@@ -14,7 +14,8 @@ enum precondition {
 
 /* Evaluates If-Match, If-Unmodified-Since, If-None-Match and If-Modified-Since for a resource that
  * exists, with its strong entity tag in quotes and the time of its last change. A field may have
- * several lines. A date that is not one is ignored. data as in request_feed(). */
+ * several lines. A date that is not one is ignored. etag NULL: the resource has neither a tag nor a
+ * time, so only "*" matches it, and dates are ignored. data as in request_feed(). */
 enum precondition preconditions_check(const struct request *r, const char *data, const char *etag,
                                       time_t modified);
 

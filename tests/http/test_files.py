@@ -138,6 +138,24 @@ def test_delete_has_conditions(daemon):
             assert c.request("DELETE", image["url"], headers=headers).status == 404
 
 
+def test_uploads_have_conditions(daemon):
+    """Their target exists, as the list of images, and has no entity tag (RFC 9110 13.1)."""
+    before = daemon.stored()
+    for condition in (("If-Match", '"x"'), ("If-None-Match", "*")):
+        answer = daemon.upload(SMALL, headers=[condition])
+        assert (answer.status, answer.slug) == (412, "precondition-failed"), condition
+        with daemon.client() as c:  # which never sends the body
+            c.send(c.head("POST", "/images", None, [
+                JPEG, condition, ("Expect", "100-continue"), ("Content-Length", "1000")]))
+            assert c.answer().status == 412, condition
+    assert daemon.stored() == before
+    for headers in ([("If-Match", "*")], [("If-None-Match", '"x"')],
+                    [("If-Unmodified-Since", "Sat, 01 Jan 2000 00:00:00 GMT")]):
+        assert daemon.upload(SMALL, headers=headers).status == 201, headers
+    # Without the condition the answer would be another error: RFC 9110 13.2.1.
+    assert daemon.upload(SMALL, "text/plain", headers=[("If-Match", '"x"')]).status == 415
+
+
 def test_delete_of_an_image_in_flight_has_conditions(daemon):
     answer = daemon.upload(pictures.photo_jpeg(4000, 3000, 1),
                            headers=[("Prefer", "respond-async")])

@@ -212,7 +212,21 @@ def test_chunked_body_that_can_never_fit_is_refused_for_good_reason(start):
 
 
 def test_chunked_body_may_fill_the_room_that_is_left_exactly(start):
-    """Bodies get half of the memory. The last growth keeps the 4 MiB that it copies."""
+    """Bodies get 8 MiB and 1000 bytes. The last growth keeps the 4 MiB that it copies, so it may be
+    to 4 MiB and 1000 bytes, which are needed at once."""
+    most = (8 << 20) + 1000
+    daemon = start(f"limits.memory_budget={2 * most}", "limits.body_bytes=8M")
+    for rest, status in ((1000, 201), (1001, 413)):
+        with daemon.client() as c:
+            c.send(c.head("POST", "/images", None, [JPEG, ("Transfer-Encoding", "chunked")]))
+            c.send(chunked(SMALL + bytes((4 << 20) - len(SMALL)), 60000).removesuffix(b"0\r\n\r\n"))
+            assert eventually(lambda: daemon.has_read(c))
+            c.send(chunked(bytes(rest)))
+            assert c.answer().status == status, rest
+
+
+def test_last_growth_of_a_chunked_body_takes_the_room_that_is_left(start):
+    """Bodies get 16 MiB. Twice the 4 MiB would leave no room for another growth."""
     daemon = start("limits.memory_budget=32M", "limits.body_bytes=16M")
     most = (16 << 20) - (4 << 20)
     for size, status in ((most, 201), (most + 1, 413)):

@@ -237,6 +237,32 @@ def test_an_instance_has_its_own_configuration_store_and_log(units):
         "LogsDirectory=darkroom-%i"]
 
 
+@pytest.mark.parametrize("unit, limits", [
+    ("darkroomd.service", {"LimitCORE=0", "MemoryMax=2G", "TasksMax=256"}),
+    ("darkroomd@.service", {"LimitCORE=0", "MemoryMax=2G", "TasksMax=256"}),
+    ("darkroom-check.service", {"LimitCORE=0", "MemoryMax=256M", "TasksMax=4"})])
+def test_units_bound_memory_and_threads_and_leave_no_core_dumps(units, unit, limits):
+    found = [line for line in settings(units / unit)
+             if re.match("(LimitCORE|MemoryMax|TasksMax)=", line)]
+    assert sorted(found) == sorted(limits)
+
+
+def test_service_has_the_memory_that_the_shipped_configuration_may_take(installed, units):
+    """The bound is that of limits.memory_budget's help, with three groups of 64 threads."""
+    def value(name, text):
+        number, unit = re.search(rf"^{name} ?= ?(\d+)([KMG]?)$", text, re.M).groups()
+        return int(number) << {"": 0, "K": 10, "M": 20, "G": 30}[unit]
+    unit = (units / "darkroomd.service").read_text()
+    config = run(installed / "usr/bin/darkroomd", "-T", "-c",
+                 installed / "etc/darkroom/darkroomd.ini").stdout
+    threads = 3 * 64
+    most = (value("memory_budget", config) + (32 << 20) + threads * (4 << 20) + (64 << 20) +
+            value("connections", config) * (32 << 10))
+    assert most <= value("MemoryMax", unit)
+    # The main thread, the log's, and the process that opens files again.
+    assert threads + 3 <= value("TasksMax", unit)
+
+
 def test_service_is_hardened(units):
     done = run("systemd-analyze", "security", "--offline=yes", units / "darkroomd.service")
     score = re.search(r"exposure level for darkroomd.service: ([\d.]+)", done.stdout)
@@ -271,6 +297,15 @@ def test_service_allows_the_system_calls_of_the_daemon(unit_calls):
     assert len(needed) > 80
     assert needed | {"seccomp", "prctl", "landlock_create_ruleset", "landlock_add_rule",
                      "landlock_restrict_self"} <= unit_calls, needed - unit_calls
+
+
+@pytest.mark.parametrize("call", ["linkat", "memfd_create"])
+def test_manual_names_calls_that_make_files_in_other_ways(installed, call):
+    """The manual names them exactly as long as the sandbox allows them."""
+    text = rendered(installed, PAGES[0])
+    left = text[text.index("What the sandbox leaves"):text.index("What an operator must trust")]
+    source = (ROOT / "src/daemon/sandbox_calls.c").read_text()
+    assert (f"CALL({call})" in source) == (f"{call}(2)" in left)
 
 
 class Comparison(ctypes.Structure):

@@ -51,7 +51,8 @@ static void dates_have_three_forms(void **state)
 	}
 }
 
-static void check(const char *method, const char *fields, enum precondition expected)
+static void check_tag(const char *method, const char *fields, const char *etag,
+                      enum precondition expected)
 {
 	char bytes[512];
 	struct request r;
@@ -60,8 +61,13 @@ static void check(const char *method, const char *fields, enum precondition expe
 	snprintf(bytes, sizeof bytes, "%s /x HTTP/1.1\r\nHost: a\r\n%s\r\n", method, fields);
 	request_init(&r);
 	assert_int_equal(request_feed(&r, bytes, strlen(bytes), &problem), REQUEST_HEAD);
-	if (preconditions_check(&r, bytes, "\"t\"", MODIFIED) != expected)
+	if (preconditions_check(&r, bytes, etag, etag ? MODIFIED : 0) != expected)
 		fail_msg("%s with %s", method, fields);
+}
+
+static void check(const char *method, const char *fields, enum precondition expected)
+{
+	check_tag(method, fields, "\"t\"", expected);
 }
 
 static void the_first_false_condition_decides(void **state)
@@ -92,11 +98,27 @@ static void the_first_false_condition_decides(void **state)
 	check("GET", "If-None-Match: \"x\"\r\nIf-Modified-Since: " AFTER "\r\n", PRECONDITION_TRUE);
 }
 
+static void only_a_star_matches_what_has_no_tag(void **state)
+{
+	(void)state;
+	check_tag("POST", "", NULL, PRECONDITION_TRUE);
+	check_tag("POST", "If-Match: *\r\n", NULL, PRECONDITION_TRUE);
+	check_tag("POST", "If-Match: \"x\"\r\n", NULL, PRECONDITION_FAILED);
+	check_tag("POST", "If-Match: \"\"\r\n", NULL, PRECONDITION_FAILED);
+	check_tag("POST", "If-Match:\r\n", NULL, PRECONDITION_FAILED);
+	check_tag("POST", "If-None-Match: *\r\n", NULL, PRECONDITION_FAILED);
+	check_tag("POST", "If-None-Match: \"x\", W/\r\n", NULL, PRECONDITION_TRUE);
+	check_tag("POST", "If-Unmodified-Since: Wed, 01 Jan 1960 00:00:00 GMT\r\n", NULL,
+	          PRECONDITION_TRUE);
+	check_tag("GET", "If-Modified-Since: " AFTER "\r\n", NULL, PRECONDITION_TRUE);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(dates_have_three_forms),
 		cmocka_unit_test(the_first_false_condition_decides),
+		cmocka_unit_test(only_a_star_matches_what_has_no_tag),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
