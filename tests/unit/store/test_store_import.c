@@ -39,19 +39,35 @@ static void each_image_is_stored_once(void **state)
 
 static void an_image_that_is_wrong_is_not_stored(void **state)
 {
-	static const struct member list[] = { IMAGE("A"), IMAGE("B"), IMAGE("C") };
+	static const struct member list[] = {
+		IMAGE("A"),
+		IMAGE("B"),
+		{ .name = PATH("C", "a234567890123456789012345678901.jpg") },
+	};
 
 	(void)state;
 	damaged = 'C';
 	assert_int_equal(import(list, COUNT_OF(list)), EXIT_FAILURE);
 	assert_int_equal(puts_of[0], 2);
-	check_counts("darkroomd store: " ID("C") ": not stored: it is damaged\n", 2, 0, 0, 1);
+	check_counts("darkroomd store: " ID("C") ": not stored: x\n", 2, 0, 0, 1);
 	damaged = '\0';
-	different = 'A';
+	different = 'C';
 	assert_int_equal(import(list, COUNT_OF(list)), EXIT_FAILURE);
 	assert_int_equal(puts_of[0], 2);
-	check_counts("darkroomd store: " ID("A") ": the store has it with other files; they stay\n",
+	check_counts("darkroomd store: " ID("C") ": the store has it with other files; they stay\n",
 	             2, 0, 1, 0);
+}
+
+static void an_image_may_have_all_files(void **state)
+{
+	static struct import_image image = { .file_count = EXPORT_FILES_MAX };
+	struct store_file file[EXPORT_FILES_MAX] = { { .name = NULL } };
+	struct store_item item;
+
+	(void)state;
+	set_item(&item, file, &image);
+	for (unsigned i = 0; i < EXPORT_FILES_MAX; i++)
+		assert_ptr_equal(item.file[i].name, image.file[i].name);
 }
 
 static void a_dry_run_stores_nothing(void **state)
@@ -64,7 +80,7 @@ static void a_dry_run_stores_nothing(void **state)
 	same = 'B';
 	assert_int_equal(import(list, COUNT_OF(list)), EXIT_FAILURE);
 	assert_int_equal(put_count, 0);
-	check_counts("darkroomd store: " ID("A") ": not stored: it is damaged\n", 1, 1, 0, 1);
+	check_counts("darkroomd store: " ID("A") ": not stored: x\n", 1, 1, 0, 1);
 }
 
 static void an_image_that_is_not_written_is_reported(void **state)
@@ -263,6 +279,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(each_image_is_stored_once),
 		TEST(an_image_that_is_wrong_is_not_stored),
+		TEST(an_image_may_have_all_files),
 		TEST(a_dry_run_stores_nothing),
 		TEST(an_image_that_is_not_written_is_reported),
 		TEST(images_are_stored_in_batches),

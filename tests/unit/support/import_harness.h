@@ -94,7 +94,7 @@ static inline void fake_verify(struct import_image *image, struct stored_info *i
 {
 	assert_non_null(info);
 	if (image->id[ULID_LENGTH - 1] == damaged)
-		snprintf(image->why, sizeof image->why, "it is damaged");
+		snprintf(image->why, sizeof image->why, "x");
 }
 
 static inline enum import_state fake_compare(const struct import_image *image, struct store *s)
@@ -171,12 +171,13 @@ static inline int fake_usage(const char *format, ...)
 
 static inline void fake_start(struct store_progress *p, uint64_t all)
 {
-	*p = (struct store_progress){ .all = all };
+	*p = (struct store_progress){ .all = all, .start_ns = 1 };
 }
 
 static inline void fake_show(struct store_progress *p, bool is_last)
 {
 	assert_false(was_last);
+	assert_int_equal(p->start_ns, 1);
 	was_last = is_last;
 	seen = *p;
 	shows++;
