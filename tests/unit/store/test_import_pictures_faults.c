@@ -136,7 +136,7 @@ static void a_directory_that_is_not_read_ends_it(void **state)
 	assert_int_equal(reported_err, -EACCES);
 	assert_int_equal(fts_closes, 1);
 	is_root_unreadable = false;
-	failing_read = 1;
+	failing_read = 2;
 	assert_int_equal(import(), EXIT_FAILED);
 	assert_int_equal(reported_err, -EIO);
 	assert_int_equal(fts_closes, 2);
