@@ -69,10 +69,10 @@ static int open_files(struct export_image *e, int directory_fd)
 		if (err == -ENOENT)
 			snprintf(e->why, sizeof e->why, "%s: missing", name);
 	}
-	/* Earlier versions do not name it. */
-	if (!err && !e->info.has_record && add(e, directory_fd, STORE_ORIGINAL) == -ENOENT)
-		return 0;
-	return err;
+	if (err || e->info.has_record)
+		return err;
+	err = add(e, directory_fd, STORE_ORIGINAL); /* earlier versions do not name it */
+	return err == -ENOENT ? 0 : err;
 }
 
 static int check_files(struct export_image *e)
@@ -118,7 +118,6 @@ int export_image_open(struct export_image *e, struct store *s, const char *id)
 
 		if (fd < 0)
 			return fd;
-		e->info.file_count = 0;
 		err = open_files(e, fd);
 		if (!err)
 			err = check_files(e);

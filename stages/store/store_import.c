@@ -206,13 +206,14 @@ static int read_archive(struct import *m, struct store_query *q)
 static void drain(void)
 {
 	char data[16 * TAR_BLOCK];
-	size_t all = 0;
-	long n;
 
-	do {
-		n = read_input(NULL, data, sizeof data);
-		all += n > 0 ? (size_t)n : 0;
-	} while (n > 0 && all < DRAIN_MAX);
+	for (size_t all = 0; all < DRAIN_MAX;) {
+		long n = read_input(NULL, data, sizeof data);
+
+		if (n <= 0)
+			return;
+		all += (size_t)n;
+	}
 }
 
 static int import_archive(struct store_query *q)
@@ -229,8 +230,6 @@ static int import_archive(struct store_query *q)
 	if (status)
 		return status;
 	status = read_archive(&m, q);
-	for (unsigned i = 0; i < BATCH_MAX; i++)
-		import_image_clear(&m.batch[i]);
 	import_place_close(q);
 	if (!status)
 		drain();
