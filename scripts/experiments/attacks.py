@@ -27,6 +27,7 @@ import urllib.parse
 
 import machine
 import run
+import worktree
 from fairness import LARGE_SIZE, SMALL, large_file, large_picture, percentile_ms
 
 sys.path.append(str(machine.ROOT / "tests" / "http"))
@@ -319,7 +320,7 @@ def main():
     print(f"{machine.cores()} cores; a large picture has {LARGE_SIZE[0]}x{LARGE_SIZE[1]} pixels\n")
     print("| " + " | ".join(HEAD) + " |\n|---|" + "---:|" * (len(HEAD) - 1), flush=True)
     is_safe = True
-    with (options.out / "raw.jsonl").open("a") as raw:
+    with worktree.results(options.out / "raw.jsonl") as raw:
         for name in options.attacks.split(","):
             line = measure(options.config, work, name, options.seconds)
             raw.write(json.dumps({"time": time.time(), **line}) + "\n")

@@ -23,6 +23,7 @@ import PIL.Image
 
 import machine
 import run
+import worktree
 
 POLICIES = ("drain", "cohort", "mg1", "srpt", "dbr", "color", "seda", "thread-per-connection")
 FLOOD, VICTIM = "192.0.2.2", "192.0.2.3"  # clients, as a trusted proxy names them
@@ -158,7 +159,7 @@ def main():
         print("without SCHED_FIFO: times include those in which this client waits for a core\n")
     print(f"{machine.cores()} cores, {LARGE_SIZE[0]}x{LARGE_SIZE[1]} pixels\n")
     print("| " + " | ".join(HEAD) + " |\n|" + "---|" * len(HEAD))
-    with (options.out / "raw.jsonl").open("a") as raw:
+    with worktree.results(options.out / "raw.jsonl") as raw:
         for number in range(options.rounds):
             for policy in options.policies.split(","):
                 line = measure(bench, options.config, policy, large, options.seconds)

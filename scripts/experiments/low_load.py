@@ -13,6 +13,7 @@ import sys
 import machine
 import paired
 import run
+import worktree
 from shedding_plots import percentile
 
 FIGURES = (("p50", "p50_s"), ("p90", "p90_s"), ("CPU time per image", "cpu_ms_per_image"),
@@ -87,7 +88,7 @@ def main():
     cases = [(policy, float(rate)) for policy in options.policies.split(",")
              for rate in options.rates.split(",")]
     lines = []
-    with (options.out / "runs.jsonl").open("a") as raw:
+    with worktree.results(options.out / "runs.jsonl") as raw:
         for number in range(options.rounds):
             for policy, rate in cases:
                 for name, path in programs if number % 2 else programs[::-1]:

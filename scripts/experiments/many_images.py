@@ -24,6 +24,7 @@ import urllib.parse
 
 import machine
 import run
+import worktree
 
 SMALL = machine.ROOT / "data" / "sample" / "lake.jpg"
 CONFIG = machine.ROOT / "conf" / "darkroomd.ini"
@@ -276,7 +277,7 @@ def main():
     work.mkdir(parents=True, exist_ok=True)
     options.out.mkdir(parents=True, exist_ok=True)
     lines = []
-    with (options.out / "raw.jsonl").open("a") as raw:
+    with worktree.results(options.out / "raw.jsonl") as raw:
         for images in [10] * options.rounds + [options.images]:
             with FileSystem(work, images) as file_system:
                 lines.append(measure(file_system, images, options.days, options.repeats))

@@ -18,6 +18,7 @@ import urllib.parse
 
 import machine
 import run
+import worktree
 
 CONNECTIONS = 8
 WARM_UP = 500
@@ -109,7 +110,7 @@ def main():
     cases = [(int(size), is_kept) for is_kept in ([False] if options.new_only else [False, True])
              for size in options.sizes.split(",")]
     lines = []
-    with (options.out / "raw.jsonl").open("a") as raw:
+    with worktree.results(options.out / "raw.jsonl") as raw:
         for number in range(options.rounds):
             for size, is_kept in cases:
                 for name, path in programs if number % 2 else programs[::-1]:

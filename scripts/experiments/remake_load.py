@@ -19,6 +19,7 @@ import urllib.request
 import machine
 import paired
 import run
+import worktree
 
 CONFIG = machine.ROOT / "conf" / "darkroomd.ini"
 BINARY = machine.ROOT / "build" / "darkroomd"
@@ -119,7 +120,7 @@ def main():
         report = daemon.load("-c", 4, "-n", options.images)
         capacity = options.images / report["makespan_s"]
     lines, ratios = [], {key: [] for key in ("p50_ms", "p90_ms", "p99_ms", "mean_ms")}
-    with (options.out / "raw.jsonl").open("a") as raw:
+    with worktree.results(options.out / "raw.jsonl") as raw:
         for number in range(options.rounds):
             size, pair = SIZES[number % 2], {}
             for remakes in (False, True) if number % 2 else (True, False):

@@ -19,6 +19,7 @@ import urllib.request
 import machine
 import paired
 import run
+import worktree
 from refusals import cpu_ns
 
 NGINX = """daemon off; error_log stderr; pid {work}/nginx.pid; worker_processes 1;
@@ -164,7 +165,7 @@ def main():
     (options.work / "stores").mkdir(parents=True, exist_ok=True)
     options.out.mkdir(parents=True, exist_ok=True)
     lines = []
-    with sink(options.work) as url, (options.out / "runs.jsonl").open("a") as raw:
+    with sink(options.work) as url, worktree.results(options.out / "runs.jsonl") as raw:
         for number in range(options.rounds):
             for photo in options.photographs:
                 for clients in map(int, options.clients.split(",")):

@@ -17,6 +17,7 @@ import PIL.Image
 import machine
 import paired
 import run
+import worktree
 import shedding
 
 POLICIES = ("drain", "cohort", "srpt", "dbr", "color")
@@ -112,7 +113,7 @@ def main():
     options.out.mkdir(parents=True, exist_ok=True)
     bench = run.Bench(make_files(work.parent / "scarce-files"), work)
     lines = []
-    with (options.out / "raw.jsonl").open("a") as raw:
+    with worktree.results(options.out / "raw.jsonl") as raw:
         raw.write(json.dumps(machine.describe()) + "\n")
         for number in range(options.rounds):
             for policy in options.policies.split(","):

@@ -16,6 +16,7 @@ import time
 import machine
 import plots
 import run
+import worktree
 import shedding_cases
 import shedding_plots
 from shedding_plots import percentile
@@ -171,7 +172,7 @@ def measure_cases(options, bench, base):
         (shedding_cases.classes, options.classes), (shedding_cases.slower, options.slow)) if is_on]
     chosen += [functools.partial(shedding_cases.crowd, connections=files_max(), think_ms=int(ms))
                for ms in (options.crowd or "").split(",") if ms]
-    with (options.out / "cases.jsonl").open("a") as raw:
+    with worktree.results(options.out / "cases.jsonl") as raw:
         for number in range(options.rounds):
             for case in chosen:
                 line = {"capacity_per_s": base, "time": time.time(), "round": number,
@@ -200,7 +201,7 @@ def main():
     loads += [(SPIKE_BASE, options.spike)] if options.spike else []
     print(f"{machine.cores()} cores, capacity {base:.0f}/s, target {options.target:g} s\n")
     print("| " + " | ".join(HEAD) + " |\n|" + "---|" * len(HEAD))
-    with (options.out / "raw.jsonl").open("a") as raw:
+    with worktree.results(options.out / "raw.jsonl") as raw:
         for number in range(options.rounds):
             for controller in options.controllers.split(","):
                 for factor, spike in loads:

@@ -3,6 +3,7 @@
 import os
 import pathlib
 import subprocess
+import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 RESULTS = "data/results"  # committed results
@@ -32,3 +33,10 @@ def refusal(outputs, root=ROOT):
     more = f" and {len(changed) - 3} more" if len(changed) > 3 else ""
     return (f"refusing to write {os.path.relpath(kept[0], root)}: uncommitted changes in "
             f"{', '.join(changed[:3])}{more}; commit them, or write outside of {RESULTS}")
+
+
+def results(path, root=ROOT):
+    """Opens a file of results to append to, or ends the program if refusal() has a reason."""
+    if why := refusal([path], root):
+        sys.exit(why)
+    return path.open("a")

@@ -63,3 +63,21 @@ def test_the_experiment_writes_no_results_of_a_changed_tree(tree):
     assert done.stderr.startswith(
         "scripts/experiment: refusing to write data/results/new/raw.jsonl: uncommitted changes in ")
     assert not out.exists()
+
+
+def test_results_end_a_program_in_a_changed_tree(tree):
+    with worktree.results(results(tree)[0], tree) as file:
+        file.write("1\n")
+    (tree / "program.c").write_text("changed\n")
+    with pytest.raises(SystemExit, match="refusing to write"):
+        worktree.results(results(tree)[0], tree)
+    assert results(tree)[0].read_text() == "1\n"
+
+
+def test_every_experiment_opens_its_results_so():
+    """scripts/experiment itself keeps earlier lines, and asks refusal()."""
+    directory = worktree.ROOT / "scripts" / "experiments"
+    own = {"worktree.py", "__main__.py"}
+    for path in directory.glob("*.py"):
+        assert path.name in own or '.open("a")' not in path.read_text(), path.name
+    assert "worktree.refusal" in (directory / "__main__.py").read_text()
