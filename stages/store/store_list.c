@@ -23,7 +23,7 @@ struct sums {
 struct listing {
 	char data[STORED_IMAGE_MAX + 1];
 	struct stored_info info;
-	unsigned damaged;
+	bool has_failed; /* an image is damaged, or was named and does not exist */
 	/* count */
 	char day[DAY_LENGTH + 1];
 	struct sums of_day, all;
@@ -45,7 +45,7 @@ static bool load(struct listing *l, struct store_query *q, const char *id, int *
 	if (err == -ENOENT || err == -EINVAL) {
 		fprintf(stderr, "darkroomd store: %s: %s\n", id,
 		        err == -ENOENT ? "does not exist" : "image.json is damaged");
-		l->damaged++;
+		l->has_failed = true;
 		return false;
 	}
 	if (err)
@@ -55,7 +55,7 @@ static bool load(struct listing *l, struct store_query *q, const char *id, int *
 
 static int show(struct store_query *q, const char *id, void *arg)
 {
-	char date[ULID_DATE_MAX], size[32], upload[32] = "-", bytes[32];
+	char date[ULID_DATE_MAX], size[48], upload[32] = "-", bytes[32];
 	struct listing *l = arg;
 	int status;
 
@@ -78,12 +78,12 @@ int store_list(struct store_query *q)
 {
 	static struct listing l;
 
-	l.damaged = 0;
+	l.has_failed = false;
 	if (!q->is_json)
 		printf(LINE, "ID", "UPLOADED", "SIZE", "UPLOAD", "STORED", "TOKEN");
 	int status = store_query_each(q, show, &l);
 
-	return status ? status : l.damaged ? EXIT_FAILURE : EXIT_SUCCESS;
+	return status ? status : l.has_failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
 int store_find_images(struct store_query *q)
@@ -172,7 +172,7 @@ int store_count(struct store_query *q)
 {
 	static struct listing l;
 
-	l = (struct listing){ .damaged = 0 };
+	l = (struct listing){ .has_failed = false };
 	if (q->word_count)
 		return store_query_usage("count: expected no word, but %s", q->words[0]);
 	if (!q->is_json)
@@ -183,5 +183,5 @@ int store_count(struct store_query *q)
 	for (unsigned i = 0; i < l.variant_count; i++)
 		print_sums(q, "variant", l.variant[i].name, &l.variant[i].sums);
 	print_sums(q, "total", "all", &l.all);
-	return status ? status : l.damaged ? EXIT_FAILURE : EXIT_SUCCESS;
+	return status ? status : l.has_failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -134,17 +134,18 @@ int store_remake(struct store_query *q)
 		return store_query_usage("--ids -: expected a file, which can be read twice");
 	int status = remake_plan_open(&r.plan, q);
 
-	if (!status && !q->is_dry)
-		status = call(&r, q);
-	if (!status && !q->is_dry)
+	if (status)
+		return status;
+	if (q->is_dry)
+		return store_query_each(q, remake_one, &r);
+	status = call(&r, q);
+	if (!status)
 		status = remake_plan_sum(&r.plan, q);
 	store_progress_start(&r.progress, r.plan.remade);
 	if (!status)
 		status = store_query_each(q, remake_one, &r);
 	if (!status)
 		status = await(&r, q, 0);
-	if (q->is_dry)
-		return status;
 	store_progress_show(&r.progress, true);
 	fprintf(stderr,
 	        "darkroomd store: %" PRIu64 " images remade, %" PRIu64 " not, %" PRIu64

@@ -37,7 +37,7 @@ static int setup(void **state)
 	query.is_json = false;
 	made = (struct remake_plan){
 		.ns_per_kilopixel = 10000,
-		.wanted = 5,
+		.wanted = 13, /* no fourth one is configured */
 		.missing = { 1, 2, 3 },
 		.differs = { 4, 5, 6 },
 		.lost = { 7, 8, 9 },
@@ -78,6 +78,16 @@ static void wanted_variants_have_a_line(void **state)
 	              "");
 	made.wanted = 0;
 	made.without_original = 0;
+	assert_int_equal(store_plan(&query), EXIT_SUCCESS);
+	check_written(HEAD TOTAL, "");
+}
+
+static void whole_millions_are_rounded_down(void **state)
+{
+	(void)state;
+	made.wanted = 0;
+	made.bytes = 2000000;
+	made.pixels = 700000000;
 	assert_int_equal(store_plan(&query), EXIT_SUCCESS);
 	check_written(HEAD TOTAL, "");
 }
@@ -132,6 +142,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(wanted_variants_have_a_line),
+		TEST(whole_millions_are_rounded_down),
 		TEST(json_has_the_same_figures),
 		TEST(the_longest_figures_have_room),
 		TEST(a_failure_ends_the_plan),

@@ -9,6 +9,7 @@
 
 static int open_status, run_status, usages, closed;
 static const char *ran; /* the command */
+static char usage[256];
 static bool fails_fflush, has_failed;
 
 static int fake_open(struct store_query *q, const struct conf *conf, store_ask *ask,
@@ -28,7 +29,11 @@ static void fake_close(struct store_query *q)
 
 static int fake_usage(const char *format, ...)
 {
-	assert_non_null(format);
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(usage, sizeof usage, format, args);
+	va_end(args);
 	usages++;
 	return QUERY_EXIT_USAGE;
 }
@@ -132,6 +137,8 @@ static void other_commands_are_refused(void **state)
 	(void)state;
 	assert_int_equal(run("lis"), QUERY_EXIT_USAGE);
 	assert_int_equal(usages, 1);
+	assert_string_equal(usage, "lis: expected list, find, count, remove, check, plan, remake, "
+	                           "export or import");
 	conf.store.kind = CONF_STORE_S3;
 	assert_int_equal(run("list"), QUERY_EXIT_USAGE);
 	assert_int_equal(usages, 2);
