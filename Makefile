@@ -53,7 +53,7 @@ LLHTTP := $(patsubst %,$B/llhttp/%.o,api http llhttp)
 TOOLS  := load dataset
 PROGRAMS := darkroomd $(TOOLS:%=darkroom-%)
 # These replace a part of the program, but only in the tests that include them. Others may use the fixtures.
-REPLACEMENTS := $(patsubst %,$B/tests/unit/support/%.o,fake_clock graph_harness perf_machine visit_harness)
+REPLACEMENTS := $(patsubst %,$B/tests/unit/support/%.o,fake_clock graph_harness perf_machine s3_memory visit_harness)
 FIXTURES := $(filter-out $(REPLACEMENTS),$(patsubst %.c,$B/%.o,$(sort $(wildcard tests/unit/support/*.c))))
 TESTS  := $(patsubst %.c,$B/%,$(sort $(wildcard tests/unit/*/test_*.c)))
 ifeq ($(SAN),thread) # tests in these folders have no threads, except those that start some
