@@ -76,6 +76,7 @@ void idle_wake_all(struct group *g)
 
 void idle_search(struct worker *w)
 {
+	/* S1 */
 	atomic_fetch_or_explicit(&w->group->searchers, bit_of(w), memory_order_relaxed);
 }
 
@@ -116,7 +117,7 @@ void idle_announce(struct worker *w)
 {
 	struct group *g = w->group;
 
-	/* Release: pairs with P4. */
+	/* S4. Release: pairs with P4. */
 	atomic_fetch_or_explicit(&g->sleepers, bit_of(w), memory_order_release);
 	atomic_fetch_and_explicit(&g->searchers, ~bit_of(w), memory_order_relaxed);
 	w->is_announced = true;

@@ -33,17 +33,20 @@
  * For a single event, which the finder takes, it would wake two workers per event. A late write to
  * an eventfd is a spurious wake-up, which is harmless and counted.
  *
- * A worker that pushes the only event it could take wakes none (push_is_for_self). It is awake, and
- * has an S5 ahead itself if it does not take the event.
+ * Beside these, W1 pushes an event on the worker's own stack, followed by P2 to P4. W2 pops it
+ * there, W3 steals it, and W4 takes an event of another replica.
+ *
+ * W5: a worker that pushes the only event it could take wakes none (push_is_for_self). It is
+ * awake, and has an S5 ahead itself if it does not take the event.
  *
  * A failed attempt to enter an exclusive stage counts as nothing found: its holder wakes a worker
  * after it has released the stage. A worker with a source has its queues to itself: a wake-up that
  * it spends on work from outside is not passed on. With replicas, P4 tries the workers of the
  * queue's own replica before the others that may visit it; any order would be correct.
  *
- * tests/model/idle.pml is this protocol as a model, with store buffers, and tests/model/check
- * verifies it. Change both together. tests/weak/check runs idle.c itself in weak memory, also with
- * stacks, stealing and helping replicas, which the model leaves out.
+ * tests/model/idle.pml is this protocol as a model, with store buffers. steal.pml is the same with
+ * stacks, stealing and helping replicas. tests/model/check verifies them. Change both together.
+ * tests/weak/check runs idle.c itself in weak memory.
  */
 #ifndef DARKROOM_SCHED_IDLE_H
 #define DARKROOM_SCHED_IDLE_H

@@ -12,7 +12,7 @@
 #include "waiting.h"
 
 /* Wakes another worker for an event that was pushed to w's own stack, where others may steal it:
- * P2 to P4. Scenario "stack" of tests/weak/weak_idle.c. */
+ * P2 to P4 after W1. Scenario "stack" of tests/weak/weak_idle.c. */
 static void wake_thief(const struct stage *s, const struct schedule *schedule, unsigned queue,
                        struct worker *w)
 {
@@ -43,6 +43,7 @@ bool push_is_for_self(const struct visit *v, const struct stage *s, const struct
 	    !stage_set_has(worker_schedule(w)->visit_set[w->index], s->index) ||
 	    push_queue_index(s, 0, ev) != stage_own_queue(s, w))
 		return false;
+	/* W5, in tests/model/steal.pml. */
 	return v->handled + v->unparked == v->sent + v->parked && waiting_for_worker(w) == 0;
 }
 
@@ -61,6 +62,7 @@ bool push_to_stack(const struct visit *v, struct stage *s, struct event *ev, boo
 	if (stage_is_replicated(s) && queue != w->domain && queue != v->queue)
 		return false;
 	event_change(ev, EVENT_HANDLED, EVENT_QUEUED);
+	/* W1, push_on_stack() in tests/model/steal.pml. */
 	if (!deque_try_push(&w->stack[s->index], ev)) {
 		event_change(ev, EVENT_QUEUED, EVENT_HANDLED);
 		return false;

@@ -35,6 +35,7 @@ static struct event *pop_stack(struct worker *w, struct stage *s)
 		ev = turn / OLDEST_EVERY % 2
 		             ? stage_queue_pop(stage_queue(s, w), worker_schedule(w)->age_ns)
 		             : deque_steal(stack);
+	/* W2, serve_stack() in tests/model/steal.pml. */
 	return ev ? ev : deque_pop(stack);
 }
 
@@ -316,6 +317,7 @@ static struct event *steal(struct worker *w, struct stage **from)
 		if (!worker_may_steal(w, victim))
 			continue;
 		for (unsigned i = w->visit_set_count; i-- > 0;) {
+			/* W3, serve_stack() in tests/model/steal.pml. */
 			struct event *ev = deque_steal(&victim->stack[w->visit_set[i]->index]);
 
 			*from = w->visit_set[i];
@@ -364,6 +366,7 @@ bool serve_foreign_replica(struct worker *w)
 		for (unsigned i = w->visit_set_count; i-- > 0;) {
 			struct stage *s = w->visit_set[i];
 
+			/* W4, serve_queue() in tests/model/steal.pml. */
 			if (stage_can_be_helped(s, queue) && serve_one(w, s, queue)) {
 				counter_add(&w->counters.helped, 1);
 				return true;

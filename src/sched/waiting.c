@@ -117,7 +117,7 @@ size_t waiting_for_worker(const struct worker *w)
 	return n;
 }
 
-/* S2 and S6; check() in tests/model/idle.pml, for queues. */
+/* S2 and S6; check() in tests/model/idle.pml, check_all() in steal.pml. */
 bool worker_sees_work(const struct worker *w)
 {
 	const struct schedule *schedule = worker_schedule(w);

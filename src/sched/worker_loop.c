@@ -118,12 +118,13 @@ static void idle(struct worker *w)
 		return;
 	}
 	while (!worker_is_called(w)) {
-		idle_search(w);
-		if (search(w)) {
-			idle_found(w);
+		idle_search(w);        /* S1 */
+		if (search(w)) {       /* S2 */
+			idle_found(w); /* S3 */
 			return;
 		}
-		idle_announce(w);
+		idle_announce(w); /* S4, S5 */
+		/* S6 */
 		if (worker_is_called(w) || worker_sees_work(w)) {
 			counter_add(&w->counters.raced, 1);
 			idle_retract(w);
@@ -131,7 +132,7 @@ static void idle(struct worker *w)
 		}
 		if (was_blocked)
 			counter_add(&w->counters.wakes_spurious, 1);
-		was_blocked = block(w, -1) == 0;
+		was_blocked = block(w, -1) == 0; /* S7 */
 		if (!was_blocked)
 			return;
 	}
