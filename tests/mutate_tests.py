@@ -108,5 +108,6 @@ UNITS = {
     "stages/store/store_find.c": ["store/test_store", "store/test_store_open"],
     "stages/store/store_path.c": ["store/test_store"],
     "stages/image/upload.c": ["image/test_recovery"],
+    "stages/pixel/picture_job.c": ["pixel/test_job_resume"],
     "stages/pixel/entropy_table.c": ["pixel/test_entropy", "pixel/test_entropy_fallback"],
 }

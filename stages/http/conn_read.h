@@ -15,7 +15,7 @@
  * there, or the stream has ended or failed; *step is then what the caller's step returns. */
 size_t conn_receive(struct conn *c, void *to, size_t size, int flags, enum conn_step *step);
 
-/* Takes up to max bytes off the socket. Returns as conn_receive(). */
+/* Takes at most max bytes off the socket, which are forgotten. Returns as conn_receive(). */
 size_t conn_throw_away(struct conn *c, uint64_t max, enum conn_step *step);
 
 /* Makes room behind the bytes in the input buffer, which it allocates if there is none. Returns
