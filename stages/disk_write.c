@@ -78,7 +78,7 @@ static void problem_from_store(struct visit *v, struct problem *p, const struct 
 	else if (is_full)
 		problem_set(p, 507, "storage-full", "%s", strerror(-err));
 	else if (err == -ENOENT)
-		problem_set(p, 503, "storage-missing", "server.root was deleted");
+		problem_set(p, 503, "storage-missing", "%s", store_lost_reason(app_store(v)));
 	else
 		problem_set(p, 500, "storage-failed", "%s", strerror(-err));
 }

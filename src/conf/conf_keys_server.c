@@ -281,9 +281,9 @@ static const struct conf_key rows[] = {
 		.max = 100000,
 		.default_value = "30",
 		.is_live = true,
-		.help = "Scans of a progressive image: 413. Common programs write at most 10. Scans that\n"
-			"visit the blocks more than 8 times, and more than once for 2 bits of data,\n"
-			"are refused as well.",
+		.help = "Scans of a progressive image: 413. Common programs write at most 10, and 18 for\n"
+			"CMYK. Scans that visit the blocks more than 8 times, and more than once for\n"
+			"2 bits of data, are refused as well.",
 	},
 	{
 		CONF_KEY(limits, image_time, image_time_ms),

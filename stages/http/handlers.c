@@ -54,7 +54,8 @@ static enum conn_step handle_readyz(struct conn *c)
 	else if (!atomic_load_explicit(&http->is_ready, memory_order_relaxed))
 		problem_set(&c->problem, 503, "starting", "not all threads have started yet");
 	else if (!store_check(&conn_images(c)->store))
-		problem_set(&c->problem, 503, "storage-missing", "server.root was deleted");
+		problem_set(&c->problem, 503, "storage-missing", "%s",
+		            store_lost_reason(&conn_images(c)->store));
 	else
 		return respond_text(c, "ready\n");
 	c->state = CONN_REFUSE;

@@ -36,7 +36,7 @@ struct store {
 	/* of store_check.h */
 	pthread_mutex_t checking;
 	_Atomic unsigned openings; /* of the directories, after they were deleted */
-	bool is_lost;              /* and logged; guarded by checking */
+	_Atomic int lost; /* -errno, which was logged; 0: it is there. Written under checking */
 };
 
 /* Creates root and the directories below it (not its parents). A new root has the mode 0750, less

@@ -95,21 +95,27 @@ static bool restore(struct store *s)
 		err = replace_all(s, &fresh);
 	store_close(&fresh);
 	if (err) {
-		if (!s->is_lost)
+		if (err != atomic_exchange(&s->lost, err))
 			log_error("store: server.root = %s was deleted: %s; responding 503 until "
-			          "it is back%s",
+			          "%s",
 			          s->root, strerror(-err),
-			          err == -EACCES ? ", or, if the sandbox does not cover it, "
-			                           "until a restart"
-			                         : "");
-		s->is_lost = true;
+			          err == -EACCES ? "a restart, if the sandbox does not cover the "
+			                           "directory that is there now"
+			                         : "it is back");
 		return false;
 	}
-	s->is_lost = false;
+	atomic_store(&s->lost, 0);
 	atomic_fetch_add(&s->openings, 1);
 	log_notice("store: server.root = %s was deleted; using the directory that is there now",
 	           s->root);
 	return true;
+}
+
+const char *store_lost_reason(const struct store *s)
+{
+	return atomic_load(&s->lost) == -EACCES
+	               ? "server.root was deleted, and what is there now needs a restart"
+	               : "server.root was deleted";
 }
 
 bool store_check(struct store *s)

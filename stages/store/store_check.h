@@ -16,6 +16,9 @@
  * and when it is back. Any thread; some short system calls. */
 bool store_check(struct store *s);
 
+/* Returns why the last store_check() failed, for clients. Static. Any thread. */
+const char *store_lost_reason(const struct store *s);
+
 /* The same after a call has failed with ENOENT: returns whether the store was opened again since
  * `openings` was read from *s, so that the call must be repeated. */
 bool store_check_missing(struct store *s, unsigned openings);

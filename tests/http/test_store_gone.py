@@ -6,7 +6,7 @@ import pytest
 
 import pictures
 from client import form_files
-from darkroom import eventually, overrides, run
+from darkroom import IS_SANITIZED, eventually, overrides, run
 from uploads import TINY, check_stored
 
 SMALL = pictures.photo_jpeg(320, 240, 2)
@@ -61,6 +61,27 @@ def test_no_probe_is_needed(daemon, tmp_path, first):
     with daemon.client() as c:
         assert c.request("DELETE", image["url"]).status == 204
     assert daemon.image(SMALL)["id"] in daemon.stored()
+
+
+@pytest.mark.skipif(IS_SANITIZED, reason="the daemon has no sandbox")
+def test_store_beside_others_needs_a_restart_and_says_so(start):
+    """The sandbox covers the directory that was there at the start, and not its neighbours."""
+    daemon = start()
+    neighbour = daemon.store.parent / "neighbour"
+    neighbour.mkdir()
+    daemon.stop()
+    daemon = start(store=daemon.store)
+    shutil.rmtree(daemon.store)
+    assert not_ready(daemon)
+    daemon.store.mkdir()
+    for _ in range(2):
+        answer = daemon.get("/readyz")
+        assert answer.status == 503
+        assert answer.json()["detail"].endswith("what is there now needs a restart")
+    assert daemon.log_until_now().count("responding 503 until it is back") == 1
+    assert daemon.log_until_now().count("responding 503 until a restart") == 1
+    daemon.stop()
+    check_stored(again := start(store=daemon.store), again.image(SMALL))
 
 
 @pytest.mark.parametrize("name", [".incoming", ".trash", ".spool"])

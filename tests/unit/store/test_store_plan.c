@@ -141,10 +141,8 @@ static void a_failure_ends_the_plan(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(wanted_variants_have_a_line),
-		TEST(whole_millions_are_rounded_down),
-		TEST(json_has_the_same_figures),
-		TEST(the_longest_figures_have_room),
+		TEST(wanted_variants_have_a_line), TEST(whole_millions_are_rounded_down),
+		TEST(json_has_the_same_figures),   TEST(the_longest_figures_have_room),
 		TEST(a_failure_ends_the_plan),
 	};
 
