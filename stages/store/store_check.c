@@ -95,7 +95,9 @@ static bool restore(struct store *s)
 		err = replace_all(s, &fresh);
 	store_close(&fresh);
 	if (err) {
-		if (err != atomic_exchange(&s->lost, err))
+		int was = atomic_exchange(&s->lost, err);
+
+		if (was == 0 || (err == -EACCES && was != -EACCES))
 			log_error("store: server.root = %s was deleted: %s; responding 503 until "
 			          "%s",
 			          s->root, strerror(-err),
