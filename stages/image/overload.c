@@ -338,15 +338,13 @@ static bool press(struct overload *o, unsigned class)
 
 /* ---- admission ---- */
 
-/* Returns whether another image may be in flight. Uploads whose bodies have not come do not keep a
- * client out whose turn it is. */
-static bool places_left(const struct overload *o, double share, bool is_its_turn, uint64_t now_ns)
+/* Returns whether another image may be in flight. */
+static bool places_left(const struct overload *o, double share, uint64_t now_ns)
 {
 	uint64_t uploads, work;
 
 	sum_pending(o, now_ns, &uploads, &work);
-	return (double)(o->images + (is_its_turn ? 0 : uploads)) <
-	       share * (double)o->params.images_max;
+	return (double)(o->images + uploads) < share * (double)o->params.images_max;
 }
 
 /* A client with a share of the room adds no step: its images alone would cheapen those of others.
@@ -358,11 +356,10 @@ static bool admit(struct overload *o, unsigned class, uint64_t work, double shar
 	advance(o, class, now_ns);
 	o->can_grow = stages == OVERLOAD_STAGES_CAN_GROW;
 	overload_look(o, now_ns);
-	bool is_its_turn = has_turn(o, class, ticket);
-	bool has_place = places_left(o, share, is_its_turn, now_ns);
+	bool has_place = places_left(o, share, now_ns);
 
 	if (!(has_place && stages != OVERLOAD_STAGES_HAVE_ENOUGH &&
-	      (may_pass(o, class, share, now_ns) || is_its_turn)) &&
+	      (may_pass(o, class, share, now_ns) || has_turn(o, class, ticket))) &&
 	    !(share >= 1 && press(o, class) && has_place)) {
 		o->refused++;
 		o->class[class].refused++;

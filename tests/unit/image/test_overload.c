@@ -214,23 +214,6 @@ static void a_client_whose_turn_comes_soon_is_admitted(void **state)
 	assert_false(overload_admit(&o, 0, 2, OVERLOAD_STAGES_FIXED, &ticket, 0));
 }
 
-static void announced_bodies_do_not_keep_a_client_out_whose_turn_it_is(void **state)
-{
-	struct overload_params p = sim_params(CONF_CONTROLLER_BACKLOG, 1);
-	struct overload_ticket ticket = { 0 };
-	static struct overload o;
-	unsigned n = 0;
-
-	(void)state;
-	p.images_max = 100;
-	overload_init(&o, &p, 0);
-	while (overload_admit(&o, 0, 1, OVERLOAD_STAGES_FIXED, &ticket, 0))
-		n++;
-	assert_int_equal(n, 100);
-	ticket.ahead = 1;
-	assert_true(overload_admit(&o, 0, 1, OVERLOAD_STAGES_FIXED, &ticket, 0));
-}
-
 static void a_refused_client_is_told_when_to_return(void **state)
 {
 	const struct overload_params p = sim_params(CONF_CONTROLLER_BACKLOG, 1);
@@ -267,7 +250,6 @@ int main(void)
 		cmocka_unit_test(a_heavy_client_leaves_a_quarter_of_the_room),
 		cmocka_unit_test(a_heavy_client_leaves_a_quarter_of_the_measured_room),
 		cmocka_unit_test(a_client_whose_turn_comes_soon_is_admitted),
-		cmocka_unit_test(announced_bodies_do_not_keep_a_client_out_whose_turn_it_is),
 		cmocka_unit_test(a_refused_client_is_told_when_to_return),
 	};
 
