@@ -12,6 +12,9 @@
 /* A connection that has had a response may be idle for this factor longer than one without. A
  * client that opens connections faster and faster would close those of others otherwise. */
 #define KEPT_LONGER 16
+/* It is not closed before this time while there is one without. Many that are accepted at once have
+ * no age. */
+#define KEPT_MIN_NS (2 * NS_PER_S)
 
 /* Returns whether the client has sent something that is still to be read. */
 static bool has_unread(const struct conn *c)
@@ -35,10 +38,9 @@ static struct conn *first_idle(const struct conn_line *line)
 bool conn_close_idle(struct io_loop *io)
 {
 	struct conn *c = first_idle(&io->without_request), *kept = first_idle(&io->kept);
-	uint64_t now = clock_ns();
+	uint64_t now_ns = clock_ns(), idle_ns = kept ? now_ns - kept->in_line.since_ns : 0;
 
-	if (!c ||
-	    (kept && now - kept->in_line.since_ns > KEPT_LONGER * (now - c->in_line.since_ns)))
+	if (!c || (idle_ns > KEPT_MIN_NS && idle_ns > KEPT_LONGER * (now_ns - c->in_line.since_ns)))
 		c = kept;
 	if (!c)
 		return false;

@@ -9,8 +9,8 @@
 struct io_loop;
 
 /* Closes the connection that has waited longest for a request, so that there is room for another.
- * The time of one that has had a response counts less. Returns false if there is none. In a visit
- * of its thread. */
+ * One that has had a response may wait longer, and at least 2 s, while there is one without.
+ * Returns false if there is none. In a visit of its thread. */
 bool conn_close_idle(struct io_loop *io);
 
 /* The same for a connection over a limit, which has its 503. */

@@ -15,11 +15,22 @@ def stage(daemon, name):
     return next(s for s in stats(daemon)["stages"] if s["name"] == name)
 
 
+def is_writing(daemon):
+    """Returns whether the thread of disk_write has taken all that was sent to it."""
+    figures = stats(daemon)
+    sent = sum(edge["events"] for edge in figures["edges"] if edge["to"] == "disk_write")
+    return sent > 0 and next(s for s in figures["stages"] if s["name"] == "disk_write")["queued"] == 0
+
+
 def filled(daemon, disk):
-    """Returns clients of two images: one is being written, and one waits for the disk."""
-    clients = full(daemon, disk, 2, 2000)
+    """Returns clients of two images: one is being written, and one waits for the disk. A visit would
+    take both if the second came before it began."""
+    (first,) = full(daemon, disk, 1, 2000)
+    assert eventually(lambda: is_writing(daemon))
+    second = daemon.client()
+    second.send(second.head("POST", "/images", SMALL, [JPEG]) + SMALL)
     assert eventually(lambda: stage(daemon, "disk_write")["queued"] == 1)
-    return clients
+    return [first, second]
 
 
 @pytest.mark.also_with("seda")
