@@ -38,6 +38,7 @@ static const struct program program = {
 	.is_busy = app_is_busy,
 	.tick = app_tick,
 	.wake_fd = app_wake_fd,
+	.must_restart = app_must_restart,
 	.agent_fd = app_agent_fd,
 	.serve_agent = app_serve_agent,
 	.first_setting = app_first_setting,

@@ -21,6 +21,7 @@
 #include "sched/graph_draw.h"
 #include "server_counters.h"
 #include "stats_report.h"
+#include "store/store_check.h"
 #include "telemetry/process.h"
 
 struct app {
@@ -106,10 +107,7 @@ static void write_graph(void *arg, struct text *to, bool is_svg)
 {
 	const struct app *a = arg;
 
-	if (is_svg)
-		graph_draw_svg(a->graph, to);
-	else
-		graph_draw_dot(a->graph, to);
+	(is_svg ? graph_draw_svg : graph_draw_dot)(a->graph, to);
 }
 
 /* ---- begin and end ---- */
@@ -129,8 +127,7 @@ static size_t event_count_max(const struct conf *conf, unsigned step_count)
 
 static int make_graph(struct app *a, const struct conf *conf)
 {
-	/* A queue's capacity is a power of two. Using all of it leaves room for later variants and
-	 * limits. */
+	/* A power of two, as queues have it: the rest is for later variants and limits. */
 	for (a->event_count_max = 1; a->event_count_max < event_count_max(conf, step_count_max);)
 		a->event_count_max *= 2;
 	a->inbox_count_max = inbox_count_max(conf);
@@ -251,8 +248,8 @@ int app_start(struct app *a)
 		atomic_store(&a->http.is_ready, true);
 		return 0;
 	}
-	while (atomic_load(&a->images.in_flight)) /* recovery has begun them */
-		usleep(1000);
+	while (atomic_load(&a->images.in_flight))
+		usleep(1000); /* recovery has begun them */
 	app_stop(a);
 	return err;
 }
@@ -366,14 +363,12 @@ int app_check_room(struct app *a, const struct conf *conf, struct text *errors)
 		text_puts(errors, "limits.body_bytes would be more than half of "
 		                  "limits.memory_budget, which needs a restart\n");
 	else if (inbox_count_max(conf) > a->inbox_count_max)
-		text_puts(errors,
-		          "limits.connections can grow beyond its value at startup only by a "
-		          "restart\n");
+		text_puts(errors, "limits.connections can grow beyond its value at startup only "
+		                  "by a restart\n");
 	else if (events > a->event_count_max)
 		text_printf(errors,
-		            "limits.images_in_flight and the variants need room for %zu events at "
-		            "once, but there is room for %zu: this needs a restart, or fewer "
-		            "images in flight\n",
+		            "limits.images_in_flight and the variants need %zu events at once, and "
+		            "there is room for %zu: restart, or set fewer images in flight\n",
 		            events, a->event_count_max);
 	else
 		return 0;
@@ -424,6 +419,11 @@ const char *app_url(const struct app *a)
 uint64_t app_images_stored(const struct app *a)
 {
 	return atomic_load(&a->counters.images_stored);
+}
+
+bool app_must_restart(const struct app *a)
+{
+	return store_must_restart(&a->images.store);
 }
 
 void app_describe(const struct app *a, struct text *to)

@@ -94,6 +94,9 @@ struct tokens *app_tokens(struct app *a);
 const char *app_url(const struct app *a); /* of the first listener */
 uint64_t app_images_stored(const struct app *a);
 
+/* See must_restart in daemon/program.h. */
+bool app_must_restart(const struct app *a);
+
 /* Processes images that were added to the spool. */
 void app_recover(struct app *a);
 

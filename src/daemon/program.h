@@ -51,6 +51,8 @@ struct program {
 	 * call is due when wake_fd() is readable, which this call ends. */
 	int (*tick)(struct app *a);
 	int (*wake_fd)(const struct app *a);
+	/* Whether the program can be of use again only by a restart; logged. */
+	bool (*must_restart)(const struct app *a);
 	/* A descriptor that is readable when serve_agent() has something to do; -1: never. */
 	int (*agent_fd)(const struct app *a);
 	void (*serve_agent)(struct app *a);

@@ -204,7 +204,7 @@ static void wait_or_end(struct supervisor *s, int timeout_ms)
 }
 
 /* Announces the end and serves for drain_delay. */
-static void announce_end(struct supervisor *s, const char *signal_name)
+static void announce_end(struct supervisor *s, const char *reason)
 {
 	const struct conf *conf = &s->reload.conf;
 	uint64_t now = clock_ns(), until = now + conf->server.drain_delay_ms * NS_PER_MS;
@@ -217,13 +217,13 @@ static void announce_end(struct supervisor *s, const char *signal_name)
 	                    1000);
 	if (until > now)
 		log_notice("%s: drain_delay: still serving for %" PRIu64 " ms; /readyz returns 503",
-		           signal_name, conf->server.drain_delay_ms);
+		           reason, conf->server.drain_delay_ms);
 	for (; now < until; now = clock_ns())
 		wait_or_end(s, (int)((until - now) / NS_PER_MS) + 1);
 }
 
 /* Stops accepting and waits for the work in flight. */
-static void drain(struct supervisor *s, const char *signal_name)
+static void drain(struct supervisor *s, const char *reason)
 {
 	const struct program *p = s->program;
 	uint64_t until = clock_ns() + s->reload.conf.server.drain_timeout_ms * NS_PER_MS;
@@ -232,7 +232,7 @@ static void drain(struct supervisor *s, const char *signal_name)
 
 	text_init(&t, work, sizeof work);
 	p->describe(p->app, &t);
-	log_notice("%s: draining, %s", signal_name, work);
+	log_notice("%s: draining, %s", reason, work);
 	p->drain(p->app);
 	while (p->is_busy(p->app)) {
 		wait_or_end(s, DRAIN_POLL_MS);
@@ -255,10 +255,21 @@ static void drain(struct supervisor *s, const char *signal_name)
 
 /* ---- serving ---- */
 
+/* Serves until a signal arrives, and returns it; or 0 if the program must restart. A service
+ * manager does that when the daemon fails. Without one the daemon goes on, for its figures. */
+static int serve(struct supervisor *s)
+{
+	const struct program *p = s->program;
+	int signal_number = 0;
+
+	while (!signal_number && !(notify_is_on() && p->must_restart(p->app)))
+		signal_number = wait_for_signal(s, -1);
+	return signal_number;
+}
+
 int supervise(struct supervisor *s)
 {
 	const struct program *p = s->program;
-	int signal_number;
 
 	s->phase = "starting";
 	if (s->trace_fd >= 0 && trace_output_start(&s->trace, p->graph(p->app), s->trace_fd, false))
@@ -270,17 +281,17 @@ int supervise(struct supervisor *s)
 	notify_send("READY=1\nSTATUS=%s", s->status);
 	log_notice("darkroomd %s ready on %s (policy %s, store %s)", darkroom_version,
 	           p->url(p->app), s->reload.conf.scheduler.policy, s->reload.conf.server.root);
-	do
-		signal_number = wait_for_signal(s, -1);
-	while (!signal_number);
+	int signal_number = serve(s);
+	const char *reason = signal_number ? strsignal(signal_number) : "restart";
+
 	s->second_signal_ns = clock_ns() + SECOND_SIGNAL_NS;
-	announce_end(s, strsignal(signal_number));
-	drain(s, strsignal(signal_number));
+	announce_end(s, reason);
+	drain(s, reason);
 	p->stop(p->app);
 	trace_output_end(&s->trace, p->graph(p->app));
 	log_notice("ended, %" PRIu64 " images stored", p->images_stored(p->app));
 	if (s->profile_fd >= 0 &&
 	    profile_file_write(s->profile_fd, s->reload.options->profile, p->graph(p->app)))
 		return EXIT_FAILURE;
-	return EXIT_SUCCESS;
+	return signal_number ? EXIT_SUCCESS : EXIT_FAILURE;
 }

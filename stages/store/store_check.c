@@ -11,6 +11,9 @@
 #include "base/check.h"
 #include "log/log.h"
 
+/* The error of a root that the sandbox does not cover. */
+#define OUTSIDE (-EXDEV)
+
 static bool is_deleted(int fd)
 {
 	struct stat st;
@@ -86,6 +89,26 @@ static int replace_all(const struct store *s, const struct store *fresh)
 	return err;
 }
 
+/* Returns whether only the sandbox forbids to open the root: Landlock allows faccessat(), and
+ * mounts of the service manager are for the root that was there at the start. */
+static bool is_outside(const struct store *s)
+{
+	return faccessat(AT_FDCWD, s->root, R_OK | W_OK | X_OK, 0) == 0 || errno == EROFS;
+}
+
+static void lose(struct store *s, int err)
+{
+	int lost = err == -EACCES && is_outside(s) ? OUTSIDE : err;
+	int was = atomic_exchange(&s->lost, lost);
+
+	if (was == 0 || (lost == OUTSIDE && was != OUTSIDE))
+		log_error("store: server.root = %s was deleted: %s; responding 503 until %s",
+		          s->root, strerror(-err),
+		          lost == OUTSIDE ? "a restart: the sandbox does not cover the directory "
+		                            "that is there now"
+		                          : "it is back");
+}
+
 static bool restore(struct store *s)
 {
 	struct store fresh;
@@ -95,15 +118,7 @@ static bool restore(struct store *s)
 		err = replace_all(s, &fresh);
 	store_close(&fresh);
 	if (err) {
-		int was = atomic_exchange(&s->lost, err);
-
-		if (was == 0 || (err == -EACCES && was != -EACCES))
-			log_error("store: server.root = %s was deleted: %s; responding 503 until "
-			          "%s",
-			          s->root, strerror(-err),
-			          err == -EACCES ? "a restart, if the sandbox does not cover the "
-			                           "directory that is there now"
-			                         : "it is back");
+		lose(s, err);
 		return false;
 	}
 	atomic_store(&s->lost, 0);
@@ -113,9 +128,14 @@ static bool restore(struct store *s)
 	return true;
 }
 
+bool store_must_restart(const struct store *s)
+{
+	return atomic_load(&s->lost) == OUTSIDE;
+}
+
 const char *store_lost_reason(const struct store *s)
 {
-	return atomic_load(&s->lost) == -EACCES
+	return store_must_restart(s)
 	               ? "server.root was deleted, and what is there now needs a restart"
 	               : "server.root was deleted";
 }

@@ -16,6 +16,10 @@
  * and when it is back. Any thread; some short system calls. */
 bool store_check(struct store *s);
 
+/* Returns whether the last store_check() found a new root that the sandbox does not cover: a
+ * sandbox can only become narrower. Any thread. */
+bool store_must_restart(const struct store *s);
+
 /* Returns why the last store_check() failed, for clients. Static. Any thread. */
 const char *store_lost_reason(const struct store *s);
 

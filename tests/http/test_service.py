@@ -5,6 +5,7 @@ sd_notify(3) and sd_listen_fds(3)."""
 import os
 import re
 import select
+import shutil
 import signal
 import socket
 import threading
@@ -16,6 +17,7 @@ import pictures
 from client import Closed
 from darkroom import CONFIG, IS_SANITIZED, POLICY, Daemon, eventually, load, slow
 from store_files import directory_of
+from uploads import check_stored
 
 # I/O threads accept connections in one of two ways, and these policies have both.
 pytestmark = pytest.mark.also_with("thread-per-connection")
@@ -134,6 +136,23 @@ def test_absent_manager_is_reported(start, name):
     daemon = start(environ={"NOTIFY_SOCKET": name})
     assert daemon.upload(SMALL).status == 201
     assert "service manager" in daemon.log
+
+
+@pytest.mark.skipif(IS_SANITIZED, reason="the daemon has no sandbox")
+def test_daemon_fails_for_a_store_that_only_a_restart_can_use(start, path_manager, tmp_path):
+    """The sandbox covers the root that was there at the start. The manager starts the daemon again."""
+    (tmp_path / "neighbour").mkdir()
+    daemon = start(environ=watched(path_manager, 0.2))
+    path_manager.wait_for("READY")
+    shutil.rmtree(daemon.store)
+    assert daemon.get("/readyz").status == 503
+    assert path_manager.wait_for("WATCHDOG") and daemon.get("/healthz").status == 200
+    daemon.store.mkdir()
+    assert daemon.upload(SMALL).slug == "storage-missing"
+    path_manager.wait_for("STOPPING")
+    assert daemon.wait_exit() == 1
+    assert daemon.says("restart: draining, ")
+    check_stored(again := start(store=daemon.store), again.image(SMALL))
 
 
 # ---- watchdog ----
