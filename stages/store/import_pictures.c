@@ -217,7 +217,7 @@ static int spool_batch(struct pictures *p, struct store_query *q)
 /* Reads a file of the directory. Returns NULL, or why it cannot be imported. */
 static const char *read_picture(struct picture *picture, const char *path, uint64_t bytes_max)
 {
-	struct stat st = { .st_size = 0 };
+	struct stat st;
 	int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	const char *why = NULL;
 
@@ -306,7 +306,7 @@ static int import_file(struct pictures *p, struct store_query *q, const char *fu
 		return 0;
 	}
 	if (!is_utf8(path) || strlen(path) > IMPORT_PATH_MAX) {
-		fail(p, path, "its path is not UTF-8");
+		fail(p, path, "its path is not UTF-8, or longer than 4096 bytes");
 		return 0;
 	}
 	return begin(p, q, full, path, known);
@@ -323,7 +323,7 @@ static int walk(struct pictures *p, struct store_query *q, char *directory, bool
 
 	if (!fts)
 		return store_query_fail(directory, -errno);
-	while (!status && (errno = 0, entry = fts_read(fts))) {
+	while (!status && (entry = fts_read(fts))) { /* sets errno at the end, to 0 or the error */
 		const char *path = entry->fts_path + strlen(directory);
 
 		path += strspn(path, "/");

@@ -17,6 +17,7 @@ static void files_are_spooled_in_batches(void **state)
 	assert_int_equal(spooled_most, 64);
 	assert_int_equal(asks, 1 + 7 + 3); /* one in each second of waiting */
 	assert_int_equal(sleeps, 352);
+	assert_int_equal(shows, 100 + 354 + 1); /* files, looks at the spool, end */
 	assert_int_equal(seen.all, 100);
 	assert_int_equal(seen.ended, 100);
 	check_counts("", 100, 0, 0, 0);
@@ -56,6 +57,27 @@ static void a_daemon_that_does_not_answer_ends_it(void **state)
 	assert_int_equal(import(), EXIT_FAILURE);
 	assert_int_equal(sleeps, 100);
 	assert_false(was_over);
+	check_counts(NO_DAEMON, 0, 0, 0, 0);
+}
+
+/* All are in the spool from an earlier import, one more than may wait. */
+static void a_daemon_that_stops_while_known_images_wait_ends_it(void **state)
+{
+	char id[ULID_LENGTH + 1], path[32], line[64];
+
+	(void)state;
+	for (unsigned i = 0; i <= WAITING_MAX; i++) {
+		snprintf(id, sizeof id, "01K00000000000000000000%03u", i);
+		snprintf(path, sizeof path, "%u.jpg", i);
+		snprintf(line, sizeof line, "printf a > in/%s", path);
+		shell(line);
+		know(path, id, false);
+		add_image(id, SPOOLED, "a", 1);
+	}
+	failing_ask = 2;
+	idle_sleeps = 1000;
+	assert_int_equal(import(), EXIT_FAILURE);
+	assert_int_equal(sleeps, 100);
 	check_counts(NO_DAEMON, 0, 0, 0, 0);
 }
 
@@ -232,6 +254,7 @@ int main(void)
 		TEST(files_are_spooled_in_batches),
 		TEST(large_files_have_smaller_batches),
 		TEST(a_daemon_that_does_not_answer_ends_it),
+		TEST(a_daemon_that_stops_while_known_images_wait_ends_it),
 		TEST(a_map_that_is_not_written_ends_it),
 		TEST(an_image_that_is_not_spooled_ends_it),
 		TEST(a_path_without_memory_ends_it),

@@ -158,11 +158,18 @@ static struct store_query query;
 static struct {
 	char path[32];
 	struct import_known known;
-} in_map[4]; /* when the import begins */
+} in_map[80]; /* when the import begins */
 static unsigned known_count, stored_lines, begun_lines, flushes, map_closes;
 static int map_status, begin_error, stored_error, flush_error, close_error;
 static bool was_over;
 static char last_path[64], last_id[ULID_LENGTH + 1];
+
+static inline void know(const char *path, const char *id, bool is_stored)
+{
+	snprintf(in_map[known_count].path, sizeof in_map[0].path, "%s", path);
+	memcpy(in_map[known_count].known.id, id, sizeof in_map[0].known.id);
+	in_map[known_count++].known.is_stored = is_stored;
+}
 
 static inline int fake_map_open(struct import_map *m, const char *path)
 {
