@@ -225,6 +225,38 @@ static void failed_calls_leave_the_store_lost(void **state)
 	assert_false(store_check(&store));
 }
 
+static void a_root_that_the_sandbox_does_not_cover_needs_a_restart(void **state)
+{
+	(void)state;
+	assert_false(store_must_restart(&store));
+	outside("rm -r $root && mkdir $root");
+	fail_calls(CALL_FLOCK, EIO);
+	assert_false(store_check(&store));
+	assert_false(store_must_restart(&store));
+	assert_string_equal(store_lost_reason(&store), "server.root was deleted");
+	assert_int_equal(error_count, 1);
+	fail_calls(CALL_FLOCK, EACCES);
+	for (int i = 0; i < 2; i++) {
+		assert_false(store_check(&store));
+		assert_true(store_must_restart(&store));
+		assert_non_null(strstr(store_lost_reason(&store), "needs a restart"));
+		assert_int_equal(error_count, 2);
+	}
+	no_fault();
+	assert_true(store_check(&store));
+	assert_false(store_must_restart(&store));
+}
+
+static void permissions_of_the_root_are_not_the_sandbox(void **state)
+{
+	(void)state;
+	assert_true(is_outside(&store));
+	fail_call(CALL_FACCESSAT, 1, EROFS); /* a mount of the service manager */
+	assert_true(is_outside(&store));
+	fail_call(CALL_FACCESSAT, 1, EACCES);
+	assert_false(is_outside(&store));
+}
+
 static void advice_fits_the_error(void **state)
 {
 	static const int errors[] = { -EROFS, -EACCES, -ENOENT, -EIO };
@@ -246,6 +278,8 @@ int main(void)
 		WITH_STORE(a_root_that_was_moved_away_counts),
 		WITH_STORE(a_root_of_another_daemon_is_not_used),
 		WITH_STORE(failed_calls_leave_the_store_lost),
+		WITH_STORE(a_root_that_the_sandbox_does_not_cover_needs_a_restart),
+		WITH_STORE(permissions_of_the_root_are_not_the_sandbox),
 		cmocka_unit_test(advice_fits_the_error),
 	};
 
