@@ -33,6 +33,7 @@ from fairness import LARGE_SIZE, SMALL, large_file, large_picture, percentile_ms
 sys.path.append(str(machine.ROOT / "tests" / "http"))
 
 import jpegfile  # noqa: E402
+from slow_disk import SlowDisk  # noqa: E402
 
 HOSTILE, HONEST = "127.0.0.2", "127.0.0.3"
 HOSTILE_POLICY = os.SCHED_IDLE
@@ -126,8 +127,13 @@ def large():
     return 30, post(len(data)) + data, 0, True
 
 
+def cold_files():
+    """GETs of a stored picture, while each read of a file takes 20 ms as on a slow disk."""
+    return 32, b"GET VARIANT HTTP/1.1\r\nHost: localhost\r\n\r\n", 0, True
+
+
 ATTACKS = (announced, trickled, silent, headers, scans, complete_scans, form_of_scans,
-           form_of_complete_scans, most_scans, boundaries, bad_parts, unread, large)
+           form_of_complete_scans, most_scans, boundaries, bad_parts, unread, large, cold_files)
 
 
 class Hostile:
@@ -180,15 +186,17 @@ class Hostile:
                 self.close()
 
 
-def attack(name, address, end, pipe):
-    """Runs an attack until the end. Sends how often it connected, and the answers that it read."""
+def attack(name, address, variant, end, pipe):
+    """Runs an attack until the end. variant: the path of a stored file. Sends how often it connected,
+    and the answers that it read."""
     with contextlib.suppress(OSError):
         os.sched_setscheduler(0, HOSTILE_POLICY, os.sched_param(0))
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    count, *words = next(found for found in ATTACKS if found.__name__ == name)()
+    count, data, *words = next(found for found in ATTACKS if found.__name__ == name)()
+    data = data.replace(b"VARIANT", variant.encode()) if name == "cold_files" else data
     selector, tick = selectors.DefaultSelector(), time.monotonic()
-    clients = [Hostile(selector, address, *words) for _ in range(count)]
+    clients = [Hostile(selector, address, data, *words) for _ in range(count)]
     while time.monotonic() < end:
         for c in clients:
             if not c.socket:
@@ -211,6 +219,7 @@ class Honest:
 
     def __init__(self, address):
         self.address, self.connection, self.failures = address, None, []
+        self.body = b""  # of the last answer
 
     def request(self, method, target, body=None, headers=None):
         """Returns the seconds until the answer, also of one that failed."""
@@ -221,7 +230,7 @@ class Honest:
                                                              source_address=(HONEST, 0))
             self.connection.request(method, target, body, headers or {})
             answer = self.connection.getresponse()
-            answer.read()
+            self.body = answer.read()
             if answer.status not in (200, 201):
                 self.failures.append(f"{method}: {answer.status}")
         except (OSError, http.client.HTTPException) as error:
@@ -244,17 +253,21 @@ def measure(config, work, name, seconds):
     """Returns the figures of an attack on a fresh daemon."""
     options = ["overload.controller=backlog", "server.admin_listen=no",
                "server.drain_timeout=10m"]
-    with run.Daemon(config, work, options) as daemon:
+    disk = SlowDisk(work / "delay")
+    if name == "cold_files":
+        disk.delay_reads(20)
+    with run.Daemon(config, work, options, environ=disk.environ) as daemon:
         parts = urllib.parse.urlsplit(daemon.url)
         address = parts.hostname, parts.port
         honest = Honest(address)
         whole = large_picture()
         honest.upload(whole)
         large_s = sorted(honest.upload(whole) for _ in range(5))[2]
+        variant = json.loads(honest.body)["images"][0]["variants"]["medium"]["url"]
         alone = honest.uploads(time.monotonic() + min(seconds, 10))
         end = time.monotonic() + seconds
         here, there = multiprocessing.Pipe()
-        hostile = multiprocessing.Process(target=attack, args=(name, address, end, there))
+        hostile = multiprocessing.Process(target=attack, args=(name, address, variant, end, there))
         hostile.start()
         time.sleep(0.5)
         probes, watcher = [], Honest(address)

@@ -34,11 +34,12 @@ class Failed(Exception):
 class Daemon:
     """A darkroomd on a free port of the loopback interface, with a new store, for the duration of a
     block. profile: a file for the costs of the stages, written at the end. wrapper: a program that
-    runs the daemon. program: the daemon."""
+    runs the daemon. program: the daemon. environ: variables for it."""
 
     def __init__(self, config, work, options=(), preload="", cpus=(), profile=None, wrapper=(),
-                 program=ROOT / "build" / "darkroomd"):
-        self.config, self.options, self.preload = config, options, preload
+                 program=ROOT / "build" / "darkroomd", environ=None):
+        self.config, self.options = config, options
+        self.environ = {**({"LD_PRELOAD": preload} if preload else {}), **(environ or {})}
         self.cpus, self.profile, self.wrapper = cpus, profile, wrapper
         self.program = program
         self.directory = pathlib.Path(tempfile.mkdtemp(prefix="daemon-", dir=work))
@@ -55,10 +56,9 @@ class Daemon:
             command += ["-o", option]
         if self.profile:
             command += ["--profile", self.profile]
-        environment = dict(os.environ, LD_PRELOAD=self.preload) if self.preload else None
         with self.log.open("w") as log:
             self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL,
-                                            stdout=log, stderr=log, env=environment,
+                                            stdout=log, stderr=log, env={**os.environ, **self.environ},
                                             preexec_fn=self._bind if self.cpus else None)
         self.url = self._wait()
         return self

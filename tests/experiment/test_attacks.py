@@ -9,7 +9,8 @@ import pytest
 
 
 @pytest.mark.parametrize("name, connections, is_answered", [
-    ("announced", 16, False), ("silent", 1024, False), ("scans", 16, True)])
+    ("announced", 16, False), ("silent", 1024, False), ("scans", 16, True),
+    ("cold_files", 32, True)])
 def test_attacks(tmp_path, monkeypatch, name, connections, is_answered):
     monkeypatch.setattr(attacks, "HOSTILE_POLICY", os.SCHED_OTHER)  # a busy machine has no idle core
     line = attacks.measure(machine.ROOT / "conf" / "darkroomd.ini", tmp_path, name, 3)
