@@ -4,17 +4,7 @@
  * Each file is damaged in the first half of its largest scan, in five ways and several places. The
  * picture is compared with the sound one.
  *
- * Unnoticed and below 30 dB, in per cent. 60 sequential photographs of wallpaper packages of
- * Debian, 20 to 1000 KB, four places each; "libjpeg" is with --libjpeg. 60 progressive files:
- * darkroom-dataset --scale 0.03 and data/sample, saved by Pillow with quality 85, three places
- * each; "before" is libjpeg's own judgement.
- *
- *                         sequential  libjpeg   progressive  before
- * 512 bytes random               0.0      0.0           0.0     2.2
- * 512 bytes zeroed               0.4      1.2           1.1     6.1
- * 100 bytes doubled              2.5      4.2           0.0    22.2
- * one bit flipped                7.5      9.2           0.0     1.1
- * 1000 bytes cut out             0.0      0.0           3.3    11.7
+ * data/results/2026-11-23-damage has the shares of 60 photographs.
  *
  * usage: damage [--libjpeg] PLACES FILE.jpg...
  * Prints a table, sequential and progressive files apart: noticed; unnoticed, but the picture has
