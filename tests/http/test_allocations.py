@@ -9,7 +9,7 @@ from PIL import ImageCms
 
 import pictures
 from client import chunked, form
-from darkroom import IS_SANITIZED, Daemon
+from darkroom import IS_SANITIZED, Daemon, eventually
 from faults import ALLOCATORS, Faults
 
 pytestmark = pytest.mark.skipif(IS_SANITIZED,
@@ -61,6 +61,13 @@ READS = {
 }
 
 
+def is_at_rest(faults):
+    """Returns whether nothing allocates for a while. After the start, threads look for other work."""
+    before = allocations(faults)
+    time.sleep(0.3)
+    return allocations(faults) == before
+
+
 @pytest.fixture(scope="module")
 def counted(tmp_path_factory):
     """Returns a connection to a daemon, the path of an image in it, and its call sites."""
@@ -68,7 +75,9 @@ def counted(tmp_path_factory):
     daemon = Daemon(tmp_path_factory.mktemp("counted"), "limits.images_per_client=100",
                     environ=faults.environ)
     with daemon.client() as client:
-        yield client, daemon.image(PLAIN)["url"], faults
+        url = daemon.image(PLAIN)["url"]
+        assert eventually(lambda: is_at_rest(faults), 60)
+        yield client, url, faults
     daemon.stop()
 
 
