@@ -5,10 +5,10 @@ import os
 import pathlib
 import struct
 
-from darkroom import BINARY
+from darkroom import ROOT
 
 LIBRARY = pathlib.Path(os.environ.get(
-    "DARKROOM_SLOW_DISK_LIBRARY", BINARY.parent / "plain" / "tests" / "tools" / "slow_disk.so"))
+    "DARKROOM_SLOW_DISK_LIBRARY", ROOT / "build" / "plain" / "tests" / "tools" / "slow_disk.so"))
 
 
 class SlowDisk:
