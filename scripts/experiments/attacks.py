@@ -253,7 +253,7 @@ def measure(config, work, name, seconds):
     """Returns the figures of an attack on a fresh daemon."""
     options = ["overload.controller=backlog", "server.admin_listen=no",
                "server.drain_timeout=10m"]
-    disk = SlowDisk(work / "delay")
+    disk = SlowDisk(work.parent / "delay")
     if name == "cold_files":
         disk.delay_reads(20)
     with run.Daemon(config, work, options, environ=disk.environ) as daemon:
