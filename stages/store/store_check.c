@@ -11,7 +11,7 @@
 #include "base/check.h"
 #include "log/log.h"
 
-/* The error of a root that the sandbox does not cover. */
+/* The error of a root that only a restart can open. */
 #define OUTSIDE (-EXDEV)
 
 static bool is_deleted(int fd)
@@ -89,23 +89,28 @@ static int replace_all(const struct store *s, const struct store *fresh)
 	return err;
 }
 
-/* Returns whether only the sandbox forbids to open the root: Landlock allows faccessat(), and
- * mounts of the service manager are for the root that was there at the start. */
-static bool is_outside(const struct store *s)
+/* Returns whether only a restart helps: a mount of the service manager still has the deleted root,
+ * or only the sandbox forbids to open the new one. Landlock allows faccessat(). */
+static bool is_outside(const struct store *s, int err)
 {
-	return faccessat(AT_FDCWD, s->root, R_OK | W_OK | X_OK, 0) == 0 || errno == EROFS;
+	struct stat named;
+
+	if (stat(s->root, &named) == 0 && named.st_nlink == 0)
+		return true;
+	return err == -EACCES &&
+	       (faccessat(AT_FDCWD, s->root, R_OK | W_OK | X_OK, 0) == 0 || errno == EROFS);
 }
 
 static void lose(struct store *s, int err)
 {
-	int lost = err == -EACCES && is_outside(s) ? OUTSIDE : err;
+	int lost = is_outside(s, err) ? OUTSIDE : err;
 	int was = atomic_exchange(&s->lost, lost);
 
 	if (was == 0 || (lost == OUTSIDE && was != OUTSIDE))
 		log_error("store: server.root = %s was deleted: %s; responding 503 until %s",
 		          s->root, strerror(-err),
-		          lost == OUTSIDE ? "a restart: the sandbox does not cover the directory "
-		                            "that is there now"
+		          lost == OUTSIDE ? "a restart: the sandbox covers the deleted directory "
+		                            "only"
 		                          : "it is back");
 }
 
@@ -135,9 +140,8 @@ bool store_must_restart(const struct store *s)
 
 const char *store_lost_reason(const struct store *s)
 {
-	return store_must_restart(s)
-	               ? "server.root was deleted, and what is there now needs a restart"
-	               : "server.root was deleted";
+	return store_must_restart(s) ? "server.root was deleted, and a new one needs a restart"
+	                             : "server.root was deleted";
 }
 
 bool store_check(struct store *s)

@@ -77,7 +77,7 @@ def test_store_beside_others_needs_a_restart_and_says_so(start):
     for _ in range(2):
         answer = daemon.get("/readyz")
         assert answer.status == 503
-        assert answer.json()["detail"].endswith("what is there now needs a restart")
+        assert answer.json()["detail"].endswith("a new one needs a restart")
     assert daemon.log_until_now().count("responding 503 until it is back") == 1
     assert daemon.log_until_now().count("responding 503 until a restart") == 1
     daemon.stop()

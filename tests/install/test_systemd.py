@@ -198,6 +198,18 @@ def test_killed_daemon_is_restarted(system):
     assert system.upload() == "201"
 
 
+def test_a_store_that_is_deleted_is_made_again(system):
+    """The service sees a mount of the deleted directory until systemd restarts it."""
+    system.restart()
+    lost = system.upload_id()
+    system.succeed("rm -r /var/lib/private/darkroom")
+    restarts = int(system.succeed(RESTARTS))
+    assert system.upload() == "503", system.journal()
+    assert eventually(lambda: int(system.succeed(RESTARTS)) == restarts + 1), system.journal()
+    assert eventually(lambda: system.upload() == "201"), system.journal()
+    assert system.status(f"/images/{lost}") == "404" and "restart: draining" in system.journal()
+
+
 def test_wrong_configuration_is_not_retried(system):
     system.configure("policy = fastest")
     assert system.sh("systemctl restart darkroomd").returncode != 0

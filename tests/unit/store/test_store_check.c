@@ -250,11 +250,32 @@ static void a_root_that_the_sandbox_does_not_cover_needs_a_restart(void **state)
 static void permissions_of_the_root_are_not_the_sandbox(void **state)
 {
 	(void)state;
-	assert_true(is_outside(&store));
+	assert_false(is_outside(&store, -EIO));
+	assert_true(is_outside(&store, -EACCES));
 	fail_call(CALL_FACCESSAT, 1, EROFS); /* a mount of the service manager */
-	assert_true(is_outside(&store));
+	assert_true(is_outside(&store, -EACCES));
 	fail_call(CALL_FACCESSAT, 1, EACCES);
-	assert_false(is_outside(&store));
+	assert_false(is_outside(&store, -EACCES));
+}
+
+static void a_mount_of_the_deleted_root_needs_a_restart(void **state)
+{
+	(void)state;
+	outside("rm -r $root");
+	assert_false(store_check(&store));
+	assert_false(store_must_restart(&store));
+	/* The path of a descriptor leads to the deleted directory, as a mount does. */
+	char *root = store.root;
+	char path[64];
+
+	snprintf(path, sizeof path, "/proc/self/fd/%d", store.root_fd);
+	store.root = path;
+	assert_false(store_check(&store));
+	assert_true(store_must_restart(&store));
+	assert_int_equal(error_count, 2);
+	store.root = root;
+	outside("mkdir $root");
+	assert_true(store_check(&store));
 }
 
 static void advice_fits_the_error(void **state)
@@ -280,6 +301,7 @@ int main(void)
 		WITH_STORE(failed_calls_leave_the_store_lost),
 		WITH_STORE(a_root_that_the_sandbox_does_not_cover_needs_a_restart),
 		WITH_STORE(permissions_of_the_root_are_not_the_sandbox),
+		WITH_STORE(a_mount_of_the_deleted_root_needs_a_restart),
 		cmocka_unit_test(advice_fits_the_error),
 	};
 
