@@ -103,14 +103,14 @@ void audit_report_problem(struct audit_report *r, const char *file, const char *
 /* Moves a file of the image to <root>/.quarantine/<id>/. Returns whether that was possible. */
 static bool quarantine(struct store_query *q, const char *id, const char *file)
 {
-	int from = store_open_directory(&q->store, id);
-	int to = directory_open(q->store.quarantine_fd, id, PRIVATE_DIRECTORY);
-	bool is_moved = from >= 0 && to >= 0 && renameat(from, file, to, file) == 0;
+	int from_fd = store_open_directory(&q->store, id);
+	int to_fd = directory_open(q->store.quarantine_fd, id, PRIVATE_DIRECTORY);
+	bool is_moved = from_fd >= 0 && to_fd >= 0 && renameat(from_fd, file, to_fd, file) == 0;
 
-	if (from >= 0)
-		close(from);
-	if (to >= 0)
-		close(to);
+	if (from_fd >= 0)
+		close(from_fd);
+	if (to_fd >= 0)
+		close(to_fd);
 	return is_moved;
 }
 
