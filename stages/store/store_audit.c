@@ -167,6 +167,7 @@ static void check_files(struct audit *a, int dir_fd)
 
 	if (!dir) {
 		close(dir_fd);
+		audit_report_problem(&a->report, "", "unreadable");
 		return;
 	}
 	memset(a->has_seen, 0, sizeof a->has_seen);
