@@ -25,6 +25,7 @@
 #include "stored_info.h"
 
 #define SUFFIX ".jpg"
+#define FILE_NAME_MAX (CONF_NAME_MAX + sizeof SUFFIX)
 
 struct audit {
 	struct audit_report report;
@@ -39,7 +40,7 @@ static volatile sig_atomic_t is_interrupted;
 static void interrupt(int signal)
 {
 	(void)signal;
-	is_interrupted = 1;
+	is_interrupted = true;
 }
 
 /* ---- one file ---- */
@@ -77,18 +78,20 @@ static void compare(struct audit *a, const char *name, int fd, const struct stor
 		a->report.unverified++;
 }
 
+/* Writes the name of a file of image.json. */
+static void name_file(const struct stored_file *file, char name[FILE_NAME_MAX])
+{
+	snprintf(name, FILE_NAME_MAX, "%s" SUFFIX, file->name);
+}
+
 /* Finds the file in image.json, and notes that it exists. */
 static const struct stored_file *find(struct audit *a, const char *name)
 {
-	size_t length = strlen(name), suffix = sizeof SUFFIX - 1;
+	char known[FILE_NAME_MAX];
 
-	if (length <= suffix || strcmp(name + length - suffix, SUFFIX) != 0)
-		return NULL;
 	for (unsigned i = 0; i < a->info.file_count; i++) {
-		const char *variant = a->info.file[i].name;
-
-		if (strlen(variant) == length - suffix &&
-		    memcmp(name, variant, length - suffix) == 0) {
+		name_file(&a->info.file[i], known);
+		if (strcmp(name, known) == 0) {
 			a->has_seen[i] = true;
 			return &a->info.file[i];
 		}
@@ -163,7 +166,7 @@ static void check_files(struct audit *a, int dir_fd)
 {
 	DIR *dir = fdopendir(dir_fd);
 	const struct dirent *entry;
-	char name[CONF_NAME_MAX + sizeof SUFFIX];
+	char name[FILE_NAME_MAX];
 
 	if (!dir) {
 		close(dir_fd);
@@ -177,7 +180,7 @@ static void check_files(struct audit *a, int dir_fd)
 			check_entry(a, dirfd(dir), entry->d_name);
 	closedir(dir);
 	for (unsigned i = 0; i < a->info.file_count; i++) {
-		snprintf(name, sizeof name, "%s" SUFFIX, a->info.file[i].name);
+		name_file(&a->info.file[i], name);
 		if (!a->has_seen[i])
 			audit_report_problem(&a->report, name, "missing");
 	}
@@ -237,7 +240,7 @@ int store_audit(struct store_query *q)
 	static struct audit a;
 	const struct sigaction action = { .sa_handler = interrupt };
 
-	a = (struct audit){ .knows_files = false };
+	memset(&a, 0, sizeof a);
 	sigaction(SIGTERM, &action, NULL);
 	sigaction(SIGINT, &action, NULL);
 	int status = audit_report_start(&a.report, q);

@@ -129,7 +129,7 @@ int store_remake(struct store_query *q)
 {
 	static struct remaking r;
 
-	r = (struct remaking){ .called_ns = 0 };
+	memset(&r, 0, sizeof r);
 	if (q->ids_path && strcmp(q->ids_path, "-") == 0)
 		return store_query_usage("--ids -: expected a file, which can be read twice");
 	int status = remake_plan_open(&r.plan, q);

@@ -11,6 +11,7 @@ static void a_sound_image_has_no_problem(void **state)
 	assert_int_equal(file_calls, 3);
 	assert_int_equal(file_bytes, 4 + 2 + 5);
 	assert_int_equal(advices, 6);
+	assert_int_equal(tags, 3);
 	assert_int_equal(audit.report.unverified, 0);
 	assert_int_equal(audit.report.images, 1);
 	assert_int_equal(opens, 2);
@@ -41,8 +42,10 @@ static void damage_of_a_file_is_named(void **state)
 
 static void what_nobody_knows_is_a_stray(void **state)
 {
-	static const char *const names[] = { "small.jpeg", "small",        ".jpg",     "smal.jpg",
-		                             "smallx.jpg", "original.jpg", "smalx.jpg" };
+	static const char *const names[] = {
+		"small.jpeg", "small",        ".jpg",      "smal.jpg",
+		"smallx.jpg", "original.jpg", "smalx.jpg", "smallxxxx"
+	};
 
 	(void)state;
 	for (size_t i = 0; i < COUNT_OF(names); i++) {
@@ -125,8 +128,14 @@ static void a_document_that_is_not_read_is_named(void **state)
 	document_length = 5;
 	shell("printf '!' >image/image.json");
 	assert_true(has_only("image.json", "unreadable"));
+	assert_true(is_sound() == false);
+	shell("printf ddddd >image/image.json && touch image/other");
+	assert_int_equal(check(), 0); /* it knows the files of this image, and not of the next */
+	assert_string_equal(problems[0].kind, "stray");
 	shell("rm image/image.json");
+	audit.report.unverified = 0;
 	assert_true(has_only("image.json", "missing"));
+	assert_int_equal(audit.report.unverified, 3);
 	shell("ln -s small.jpg image/image.json");
 	assert_true(has_only("image.json", "unreadable"));
 }

@@ -23,10 +23,10 @@
 #define EXIT_STARTED 3
 
 static struct {
-	char file[64];
+	char file[AUDIT_NAME_MAX];
 	const char *kind;
 } problems[32];
-static unsigned problem_count, begins, ends, ended_problems, file_calls, advices;
+static unsigned problem_count, begins, ends, ended_problems, file_calls, advices, tags;
 static uint64_t file_bytes;
 static bool counted;
 static int start_status, end_status, finished_with, failed_with;
@@ -124,6 +124,7 @@ static inline uint64_t fake_tag(int fd, char tag[STORE_TAG_MAX])
 {
 	assert_true(fd >= 0);
 	snprintf(tag, STORE_TAG_MAX, "%s", file_tag);
+	tags++;
 	return 0;
 }
 
@@ -222,7 +223,7 @@ static inline int setup(void **state)
 	memset(open_errors, 0, sizeof open_errors);
 	memset(open_names, 0, sizeof open_names);
 	query = (struct store_query){ .limit = UINT64_MAX };
-	problem_count = begins = ends = ended_problems = file_calls = advices = opens = 0;
+	problem_count = begins = ends = ended_problems = file_calls = advices = tags = opens = 0;
 	each_calls = signals = 0;
 	file_bytes = 0;
 	start_status = end_status = finished_with = failed_with = 0;
