@@ -201,8 +201,7 @@ static int spool_batch(struct pictures *p, struct store_query *q)
 	for (unsigned i = 0; i < count; i++) {
 		if (item[i].err) {
 			status = store_query_fail(p->batch[i].path, item[i].err);
-			release(&p->batch[i]);
-			continue;
+			continue; /* the end of the import releases it */
 		}
 		free(p->batch[i].data);
 		p->batch[i].data = NULL;
@@ -236,8 +235,10 @@ static const char *read_picture(struct picture *picture, const char *path, uint6
 
 		if (n > 0)
 			picture->size += (size_t)n;
-		else if (n == 0 || errno != EINTR)
-			why = n == 0 ? "it became shorter" : strerror(errno);
+		else if (n == 0)
+			why = "it became shorter";
+		else if (errno != EINTR)
+			why = strerror(errno);
 	}
 	if (fd >= 0)
 		close(fd);
@@ -264,11 +265,10 @@ static int begin(struct pictures *p, struct store_query *q, const char *full, co
 		int status = await(p, q, WAITING_MAX - 1);
 
 		if (status)
-			release(picture);
-		else
-			p->waiting[p->waiting_count++] = *picture;
+			return status;
+		p->waiting[p->waiting_count++] = *picture;
 		*picture = (struct picture){ .path = NULL };
-		return status;
+		return 0;
 	}
 	const char *why = read_picture(picture, full, q->conf->limits.body_bytes);
 	int err = why || begun ? 0 : import_map_begin(&p->map, path, picture->id);

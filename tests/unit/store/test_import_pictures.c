@@ -188,6 +188,8 @@ static void a_path_that_is_no_text_is_reported(void **state)
 	check_counts(IMPORTED("dnr", "Permission denied"), 1, 0, 1, 0);
 	fail(&p, "\303\244 \037\177~", "x");
 	check_written("", IMPORTED("\303\244 ??~", "x"));
+	fail(&p, "~\344", "x");
+	check_written("", IMPORTED("~?", "x"));
 	fail(&p, "\344\001~", "x");
 	check_written("", IMPORTED("??~", "x"));
 	shell("rm -r in && mkdir in && printf a > \"$(printf 'in/\\344.jpg')\"");

@@ -36,6 +36,18 @@ static void large_files_have_smaller_batches(void **state)
 	check_counts("", 5, 0, 0, 0);
 }
 
+/* Three have one byte less than a batch, so a fourth one belongs to it. */
+static void each_batch_begins_with_no_bytes(void **state)
+{
+	(void)state;
+	conf.limits.body_bytes = 64u << 20;
+	shell("cd in && for i in $(seq 8); do truncate -s 22369621 $i.jpg; done");
+	assert_int_equal(import(), EXIT_SUCCESS);
+	assert_int_equal(put_count, 2);
+	assert_int_equal(puts_of[1], 4);
+	check_counts("", 8, 0, 0, 0);
+}
+
 static void a_daemon_that_does_not_answer_ends_it(void **state)
 {
 	(void)state;
@@ -241,6 +253,7 @@ static void images_that_were_begun_wait_with_the_others(void **state)
 	idle_sleeps = 1000;
 	assert_int_equal(begin(&p, &query, "a", "a", &begun), EXIT_FAILURE);
 	assert_int_equal(p.waiting_count, 64);
+	release(&p.batch[0]);
 	for (unsigned i = 0; i < p.waiting_count; i++)
 		release(&p.waiting[i]);
 	check_written("", NO_DAEMON);
@@ -253,6 +266,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(files_are_spooled_in_batches),
 		TEST(large_files_have_smaller_batches),
+		TEST(each_batch_begins_with_no_bytes),
 		TEST(a_daemon_that_does_not_answer_ends_it),
 		TEST(a_daemon_that_stops_while_known_images_wait_ends_it),
 		TEST(a_map_that_is_not_written_ends_it),
