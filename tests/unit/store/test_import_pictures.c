@@ -8,7 +8,8 @@ static void each_jpeg_becomes_an_image(void **state)
 {
 	(void)state;
 	shell("cd in && mkdir -p sub/x.jpg && printf a > a.jpg && printf b > b.JPEG && "
-	      "printf c > sub/c.Jpg && printf d > d.png && printf e > jpg && ln -s a.jpg l.jpg");
+	      "printf c > sub/c.Jpg && printf d > d.png && printf e > jpg && ln -s a.jpg l.jpg && "
+	      "touch e.gif");
 	assert_int_equal(import(), EXIT_SUCCESS);
 	assert_int_equal(stored_lines, 3);
 	assert_int_equal(begun_lines, 3);
@@ -16,12 +17,23 @@ static void each_jpeg_becomes_an_image(void **state)
 	assert_int_equal(puts_of[0], 3);
 	assert_int_equal(asks, 2);
 	assert_int_equal(seen.start_ns, 1);
+	assert_int_equal(all_at_first, 3); /* they are counted before */
 	assert_int_equal(seen.all, 3);
 	assert_int_equal(seen.ended, 3);
 	assert_int_equal(fts_closes, 2);
 	assert_int_equal(place_closes, 1);
 	assert_true(was_over);
-	check_counts("", 3, 0, 0, 3);
+	check_counts("", 3, 0, 0, 4);
+}
+
+static void a_file_that_grows_is_imported_as_it_was(void **state)
+{
+	(void)state;
+	shell("printf aaaa > in/a.jpg");
+	growth = "printf bbbb >> in/a.jpg";
+	read_most = 3;
+	assert_int_equal(import(), EXIT_SUCCESS);
+	assert_string_equal(images[0].content, "aaaa");
 }
 
 static void paths_begin_below_the_directory(void **state)
@@ -215,6 +227,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(each_jpeg_becomes_an_image),
+		TEST(a_file_that_grows_is_imported_as_it_was),
 		TEST(paths_begin_below_the_directory),
 		TEST(a_file_in_the_map_is_left),
 		TEST(a_file_that_was_begun_keeps_its_id),

@@ -48,6 +48,27 @@ static void each_batch_begins_with_no_bytes(void **state)
 	check_counts("", 8, 0, 0, 0);
 }
 
+static void a_daemon_is_called_only_while_images_are_left(void **state)
+{
+	(void)state;
+	shell("printf a > in/a.jpg");
+	idle_sleeps = 99; /* it is stored after a second */
+	assert_int_equal(import(), EXIT_SUCCESS);
+	assert_int_equal(sleeps, 100);
+	assert_int_equal(asks, 2);
+	check_counts("", 1, 0, 0, 0);
+}
+
+static void a_batch_that_is_not_spooled_is_released(void **state)
+{
+	(void)state;
+	shell("cd in && printf a > a.jpg && printf b > b.jpg && printf c > c.jpg");
+	flush_error = -ENOSPC;
+	for (unsigned i = 0; i < 2; i++)
+		assert_int_equal(import(), EXIT_FAILED);
+	assert_int_equal(put_count, 0);
+}
+
 static void a_daemon_that_does_not_answer_ends_it(void **state)
 {
 	(void)state;
@@ -267,6 +288,8 @@ int main(void)
 		TEST(files_are_spooled_in_batches),
 		TEST(large_files_have_smaller_batches),
 		TEST(each_batch_begins_with_no_bytes),
+		TEST(a_daemon_is_called_only_while_images_are_left),
+		TEST(a_batch_that_is_not_spooled_is_released),
 		TEST(a_daemon_that_does_not_answer_ends_it),
 		TEST(a_daemon_that_stops_while_known_images_wait_ends_it),
 		TEST(a_map_that_is_not_written_ends_it),

@@ -227,6 +227,8 @@ static int place_status, reported_err;
 static char reported[128];
 static bool was_last, is_root_unreadable, fails_fts_open;
 static struct store_progress seen;
+static uint64_t all_at_first; /* of the progress */
+static const char *growth;    /* a command that runs between fstat() and read() */
 static size_t failing_malloc;
 static bool fails_strdup, fails_open;
 
@@ -276,6 +278,7 @@ static inline void fake_show(struct store_progress *p, bool is_last)
 {
 	assert_false(was_last);
 	was_last = is_last;
+	all_at_first = shows == 0 ? p->all : all_at_first;
 	seen = *p;
 	shows++;
 }
@@ -319,6 +322,8 @@ static inline int fake_fts_close(FTS *fts)
 
 static inline void *fake_malloc(size_t size)
 {
+	if (growth)
+		shell(growth);
 	return size == failing_malloc ? NULL : malloc(size);
 }
 
@@ -393,6 +398,7 @@ static inline int setup(void **state)
 	place_status = reported_err = 0;
 	is_root_unreadable = fails_fts_open = fails_strdup = fails_open = false;
 	failing_malloc = 0;
+	growth = NULL;
 	reported[0] = '\0';
 	problem = "it is no JPEG\nmore";
 	return 0;
