@@ -69,6 +69,17 @@ static void a_batch_that_is_not_spooled_is_released(void **state)
 	assert_int_equal(put_count, 0);
 }
 
+static void files_that_are_not_opened_are_released(void **state)
+{
+	(void)state;
+	shell("cd in && printf a > a.jpg && printf b > b.jpg && printf c > c.jpg");
+	fails_open = true;
+	assert_int_equal(import(), EXIT_FAILURE);
+	fails_open = false;
+	assert_int_equal(seen.ended, 3);
+	assert_int_equal(put_count, 0);
+}
+
 static void a_daemon_that_does_not_answer_ends_it(void **state)
 {
 	(void)state;
@@ -290,6 +301,7 @@ int main(void)
 		TEST(each_batch_begins_with_no_bytes),
 		TEST(a_daemon_is_called_only_while_images_are_left),
 		TEST(a_batch_that_is_not_spooled_is_released),
+		TEST(files_that_are_not_opened_are_released),
 		TEST(a_daemon_that_does_not_answer_ends_it),
 		TEST(a_daemon_that_stops_while_known_images_wait_ends_it),
 		TEST(a_map_that_is_not_written_ends_it),
