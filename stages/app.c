@@ -367,8 +367,9 @@ int app_check_room(struct app *a, const struct conf *conf, struct text *errors)
 		                  "by a restart\n");
 	else if (events > a->event_count_max)
 		text_printf(errors,
-		            "limits.images_in_flight and the variants need %zu events at once, and "
-		            "there is room for %zu: restart, or set fewer images in flight\n",
+		            "limits.images_in_flight and the variants need room for %zu events at "
+		            "once, but there is room for %zu: this needs a restart, or fewer "
+		            "images in flight\n",
 		            events, a->event_count_max);
 	else
 		return 0;

@@ -216,7 +216,7 @@ static int spool_batch(struct pictures *p, struct store_query *q)
 /* Reads a file of the directory. Returns NULL, or why it cannot be imported. */
 static const char *read_picture(struct picture *picture, const char *path, uint64_t bytes_max)
 {
-	struct stat st;
+	struct stat st = { .st_size = 0 };
 	int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	const char *why = NULL;
 
