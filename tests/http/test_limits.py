@@ -350,7 +350,7 @@ def test_images_leave_a_part_of_the_disk_free(start, tmp_path):
 @pytest.mark.every_policy
 @attempts(10)
 def test_wait_timeout_gets_503(start):
-    daemon = start("server.wait_timeout=20ms",
+    daemon = start("server.wait_timeout=1ms",
                    "variant.medium.operations=scale 6000x6000 inside, blur 60")
     answer = daemon.upload(pictures.photo_jpeg(3000, 2200, 1),
                            headers=[("Prefer", "respond-async")])
